@@ -31,8 +31,10 @@ class Untrusted(FastenoughError):
 
 def _require_owner(path: Path, owner: int) -> None:
     if owner not in (0, os.geteuid()):
-        raise Untrusted(f"{path} belongs to user {owner}, not to the user who runs this ({os.geteuid()}); "
-                        "name another place, or run this as its owner")
+        raise Untrusted(
+            f"{path} belongs to user {owner}, not to the user who runs this ({os.geteuid()}); "
+            "name another place, or run this as its owner"
+        )
 
 
 def others_may_write(path: Path, found: os.stat_result) -> bool:
@@ -65,8 +67,11 @@ def _is_own_group(gid: int) -> bool:
         members = {pwd.getpwnam(name).pw_uid for name in group.gr_mem}
     except KeyError:
         return False
-    return (gid == 0 or group.gr_name == own) and members <= allowed and all(
-        user.pw_uid in allowed for user in pwd.getpwall() if user.pw_gid == gid)
+    return (
+        (gid == 0 or group.gr_name == own)
+        and members <= allowed
+        and all(user.pw_uid in allowed for user in pwd.getpwall() if user.pw_gid == gid)
+    )
 
 
 def _places_on_the_way(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
@@ -110,8 +115,10 @@ def require_trusted(path: str, trusted: int | None = None) -> None:
     """Raises Untrusted for a file that another user than this one, root and ``trusted`` could have put there."""
     place = changeable_by_others(Path(path), trusted)
     if place is not None:
-        raise Untrusted(f"{place} can be changed by other users, so {path} is not used as root; move it to a folder "
-                        "that only you can write (chmod go-w), or run fastenough as its owner")
+        raise Untrusted(
+            f"{place} can be changed by other users, so {path} is not used as root; move it to a folder "
+            "that only you can write (chmod go-w), or run fastenough as its owner"
+        )
 
 
 def private_directory(path: Path) -> Path:
@@ -126,8 +133,10 @@ def private_directory(path: Path) -> Path:
     if not stat.S_ISDIR(found.st_mode):
         raise Untrusted(f"{path} is no folder of its own; remove it")
     if found.st_uid != os.geteuid():
-        raise Untrusted(f"{path} belongs to user {found.st_uid}, not to the user who runs this ({os.geteuid()}); "
-                        "remove it, or name another place")
+        raise Untrusted(
+            f"{path} belongs to user {found.st_uid}, not to the user who runs this ({os.geteuid()}); "
+            "remove it, or name another place"
+        )
     if found.st_mode & _OTHERS_MAY_WRITE:
         raise Untrusted(f"{path} can be written by other users; chmod 700 it after looking what is in it")
     return path
@@ -165,7 +174,7 @@ def write_all(file: int, content: bytes) -> None:
     """Write every byte, however many writes that takes; raises OSError."""
     view = memoryview(content)
     while view:
-        view = view[os.write(file, view):]
+        view = view[os.write(file, view) :]
 
 
 def sync_directory(path: Path) -> None:

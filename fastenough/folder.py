@@ -61,8 +61,10 @@ class _Walk:
             if self._links > _MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(self._path))
             if found.st_uid not in (0, os.geteuid()):
-                raise Untrusted(f"{self._path}: {part} is a symbolic link of user {found.st_uid}, which is not "
-                                "followed; name the folder itself")
+                raise Untrusted(
+                    f"{self._path}: {part} is a symbolic link of user {found.st_uid}, which is not "
+                    "followed; name the folder itself"
+                )
             self.left.popleft()
             self.left.extendleft(reversed(_parts(os.readlink("", dir_fd=entry))))
         finally:
@@ -119,8 +121,9 @@ class Folder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def __del__(self) -> None:
@@ -135,8 +138,9 @@ class Folder:
             return Folder(os.open(name, _LIST, dir_fd=self._descriptor), self.path / name)
         except OSError as error:
             if self.is_link(name):
-                raise Untrusted(f"{self.path / name} is a symbolic link, which is not followed; put the folder "
-                                "itself there") from error
+                raise Untrusted(
+                    f"{self.path / name} is a symbolic link, which is not followed; put the folder itself there"
+                ) from error
             raise
 
     def make_new(self, name: str) -> Folder:

@@ -5,8 +5,17 @@ from __future__ import annotations
 
 import re
 
-_UNITS_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "min": 60 * 10**9,
-             "h": 3600 * 10**9, "d": 86400 * 10**9}
+_UNITS_NS = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "min": 60 * 10**9,
+    "h": 3600 * 10**9,
+    "d": 86400 * 10**9,
+}
 _DURATION = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*([a-zµ]{1,3})")
 _SHOWN = 60
 """Characters of a text that a message repeats."""
@@ -27,8 +36,10 @@ def parse_duration_ns(text: str) -> int:
     """``100us``, ``1.5ms``, ``2m`` in nanoseconds; raises ValueError that says how to fix it."""
     match = _DURATION.fullmatch(text.strip())
     if not match or match[2] not in _UNITS_NS:
-        raise ValueError(f"'{text[:_SHOWN]}' is no duration; write a number and a unit, as in 100us, 20ms, 2m "
-                         f"(units: {', '.join(_UNITS_NS)})")
+        raise ValueError(
+            f"'{text[:_SHOWN]}' is no duration; write a number and a unit, as in 100us, 20ms, 2m "
+            f"(units: {', '.join(_UNITS_NS)})"
+        )
     duration_ns = round(float(match[1]) * _UNITS_NS[match[2]])
     if not 0 < duration_ns < 2**62:
         raise ValueError(f"'{text[:_SHOWN]}' must be longer than 0 and shorter than a century")

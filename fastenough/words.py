@@ -153,8 +153,11 @@ def about(n: int) -> str:
     """A number of things, never more than there are: "2.88 million"."""
     for name, size in (("billion", 10**9), ("million", 10**6)):
         if n >= size:
-            return f"{math.floor(n / size * 100) / 100:,.10g} {name}" if n < 10 * size else (
-                f"{math.floor(n / size * 10) / 10:,.10g} {name}")
+            return (
+                f"{math.floor(n / size * 100) / 100:,.10g} {name}"
+                if n < 10 * size
+                else (f"{math.floor(n / size * 10) / 10:,.10g} {name}")
+            )
     return number(n)
 
 

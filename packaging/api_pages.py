@@ -51,8 +51,11 @@ def write_api() -> None:
         rows.append(f"| [{name}]({name}.md) | {summary_of(init)} |")
         entries = "\n\n".join(f"::: {module}" for module in modules_of(init.parent))
         write(f"api/{name}.md", f"# fastenough.{name}\n\n{entries}\n")
-    write("api/index.md", "# API\n\nOne page for each package; [the map](../overview.md) shows how they depend on each "
-                          "other.\n\n| package | contents |\n|---|---|\n" + "\n".join(rows) + "\n")
+    write(
+        "api/index.md",
+        "# API\n\nOne page for each package; [the map](../overview.md) shows how they depend on each "
+        "other.\n\n| package | contents |\n|---|---|\n" + "\n".join(rows) + "\n",
+    )
 
 
 write("index.md", start_page((ROOT / "README.md").read_text()))

@@ -23,8 +23,10 @@ from fastenough.model import ExitStatus
 _ITEM = re.compile(r"  ((?:-\S,| {3}) --\S+(?: \.\.| \[\.\.\])?|\S+) +(\S.*)")
 """An option or a name, and what it is."""
 _STATUSES = {
-    ExitStatus.DONE: "done; PASS; no limit stated", ExitStatus.FAIL: "FAIL",
-    ExitStatus.BAD_INPUT: "wrong usage or bad input", ExitStatus.INCONCLUSIVE: "INCONCLUSIVE",
+    ExitStatus.DONE: "done; PASS; no limit stated",
+    ExitStatus.FAIL: "FAIL",
+    ExitStatus.BAD_INPUT: "wrong usage or bad input",
+    ExitStatus.INCONCLUSIVE: "INCONCLUSIVE",
     ExitStatus.BROKEN: "BROKEN, a failed run, an error of the machine or a defect",
     ExitStatus.NOT_APPLICABLE: "not applicable here",
 }
@@ -32,8 +34,7 @@ COMMANDS_SECTION, PROGRAMS_SECTION = 1, 8
 """Of the manual: the command ``fastenough monitor`` and the program fastenough-monitor have pages of the same name."""
 
 
-_ESCAPES = {"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "^": "\\(ha", "~": "\\(ti",
-            "|": "|\\:"}
+_ESCAPES = {"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "^": "\\(ha", "~": "\\(ti", "|": "|\\:"}
 """What would be set as another character; and where a line may be broken."""
 
 
@@ -61,8 +62,12 @@ def _escaped(text: str) -> str:
 
 def roff(page: Page) -> str:
     """The page in the language of man(7)."""
-    lines = [f'.TH {page.name.upper()} {page.number} "" "fastenough {__version__}" "fastenough"', ".ad l", ".SH NAME",
-             f"{_escaped(page.name)} \\- {_escaped(page.summary)}"]
+    lines = [
+        f'.TH {page.name.upper()} {page.number} "" "fastenough {__version__}" "fastenough"',
+        ".ad l",
+        ".SH NAME",
+        f"{_escaped(page.name)} \\- {_escaped(page.summary)}",
+    ]
     for section in (one for one in page.sections if one.paragraphs or one.items):
         lines.append(f'.SH "{_escaped(section.title)}"')
         for paragraph in section.paragraphs:
@@ -85,8 +90,11 @@ def _beginning() -> click.Context:
 
 
 def _options(command: click.Command, context: click.Context) -> list[tuple[str, str]]:
-    records = (parameter.get_help_record(context) for parameter in command.get_params(context)
-               if isinstance(parameter, click.Option))
+    records = (
+        parameter.get_help_record(context)
+        for parameter in command.get_params(context)
+        if isinstance(parameter, click.Option)
+    )
     return [record for record in records if record is not None]
 
 
@@ -100,8 +108,9 @@ def _below(group: click.Group, context: click.Context) -> Iterator[Section]:
         command = group.get_command(context, name)
         assert command is not None
         inner = click.Context(command, info_name=name, parent=context)
-        yield Section(inner.command_path, [_usage(command, inner), *_sentences(command.help or "")],
-                      _options(command, inner))
+        yield Section(
+            inner.command_path, [_usage(command, inner), *_sentences(command.help or "")], _options(command, inner)
+        )
         if isinstance(command, click.Group):
             yield from _below(command, inner)
 
@@ -113,8 +122,11 @@ def command_page(name: str) -> Page:
     assert command is not None
     context = click.Context(command, info_name=name, parent=above)
     first, *more = _sentences(command.help or "")
-    sections = [Section("SYNOPSIS", [_usage(command, context)]), Section("DESCRIPTION", [first, *more]),
-                Section("OPTIONS", [], _options(command, context))]
+    sections = [
+        Section("SYNOPSIS", [_usage(command, context)]),
+        Section("DESCRIPTION", [first, *more]),
+        Section("OPTIONS", [], _options(command, context)),
+    ]
     if isinstance(command, click.Group):
         sections += _below(command, context)
     return Page(f"fastenough-{name}", COMMANDS_SECTION, _summary(first), [*sections, _see_also("fastenough(1)")])
@@ -125,11 +137,19 @@ def first_page(programs: list[Path]) -> Page:
     context = _beginning()
     commands = [(f"fastenough-{name}(1)", summary) for name, (_, summary) in COMMANDS.items()]
     statuses = [(str(status.value), meaning) for status, meaning in _STATUSES.items()]
-    return Page("fastenough", COMMANDS_SECTION, _summary(cli.help or ""), [
-        Section("SYNOPSIS", [_usage(cli, context)]), Section("DESCRIPTION", [cli.help or ""]),
-        Section("OPTIONS", [], _options(cli, context)), Section("COMMANDS", [], commands),
-        Section("EXIT STATUS", [], [*statuses, ("128 + N", "ended by signal N")]),
-        _see_also(*(f"{program.name}({PROGRAMS_SECTION})" for program in programs))])
+    return Page(
+        "fastenough",
+        COMMANDS_SECTION,
+        _summary(cli.help or ""),
+        [
+            Section("SYNOPSIS", [_usage(cli, context)]),
+            Section("DESCRIPTION", [cli.help or ""]),
+            Section("OPTIONS", [], _options(cli, context)),
+            Section("COMMANDS", [], commands),
+            Section("EXIT STATUS", [], [*statuses, ("128 + N", "ended by signal N")]),
+            _see_also(*(f"{program.name}({PROGRAMS_SECTION})" for program in programs)),
+        ],
+    )
 
 
 def _see_also(*names: str) -> Section:
@@ -166,10 +186,17 @@ def program_page(program: Path) -> Page:
     usage, summary = (line.removeprefix("Usage: ") for line in head.paragraphs)
     probes = next((section.items for section in sections if section.title == "PROBES"), [])
     for name, _ in probes:
-        sections += [section for section in help_sections(_asked(program, name, "--help"))
-                     if section.title == f"OPTIONS OF {name.upper()}" and section.items]
-    return Page(program.name, PROGRAMS_SECTION, _summary(summary[:1].lower() + summary[1:]), [
-        Section("SYNOPSIS", [usage]), *sections, _see_also("fastenough(1)")])
+        sections += [
+            section
+            for section in help_sections(_asked(program, name, "--help"))
+            if section.title == f"OPTIONS OF {name.upper()}" and section.items
+        ]
+    return Page(
+        program.name,
+        PROGRAMS_SECTION,
+        _summary(summary[:1].lower() + summary[1:]),
+        [Section("SYNOPSIS", [usage]), *sections, _see_also("fastenough(1)")],
+    )
 
 
 def main(argv: list[str]) -> None:

@@ -70,8 +70,9 @@ def architectures() -> dict[str, Architecture]:
     for path in sorted((ROOT / "target" / "cross").glob("*.ini")):
         parser = configparser.ConfigParser()
         parser.read(path)
-        found[path.stem] = Architecture(path.stem, parser["binaries"]["c"].strip("'"),
-                                        parser["properties"]["run_with"].strip("'"))
+        found[path.stem] = Architecture(
+            path.stem, parser["binaries"]["c"].strip("'"), parser["properties"]["run_with"].strip("'")
+        )
     return found
 
 
@@ -109,16 +110,22 @@ def _packed(tar: bytes) -> bytes:
 
 def sources(commit: Commit) -> bytes:
     """The committed tree as a tar archive."""
-    return subprocess.run(["git", "-c", "tar.umask=0022", "archive", f"--prefix=fastenough-{__version__}/", commit.id],
-                          cwd=ROOT, capture_output=True, check=True).stdout
+    return subprocess.run(
+        ["git", "-c", "tar.umask=0022", "archive", f"--prefix=fastenough-{__version__}/", commit.id],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    ).stdout
 
 
 def built(tree: Path, architecture: Architecture, commit: Commit) -> Path:
     """The probe, built in an unpacked tree; raises CalledProcessError."""
     place = tree / f"build-{architecture.name}"
     environment = {**os.environ, "PATH": tools_path(), "SOURCE_DATE_EPOCH": str(commit.date_s)}
-    for command in (["meson", "setup", place.name, "--cross-file", architecture.cross_file, *_OPTIONS],
-                    ["ninja", "-j2", "-C", place.name, f"target/probe/{PROBE}"]):
+    for command in (
+        ["meson", "setup", place.name, "--cross-file", architecture.cross_file, *_OPTIONS],
+        ["ninja", "-j2", "-C", place.name, f"target/probe/{PROBE}"],
+    ):
         subprocess.run(command, cwd=tree, env=environment, stdout=subprocess.DEVNULL, check=True)
     return place / "target" / "probe" / PROBE
 
@@ -127,8 +134,13 @@ def try_out(probe: Path, architecture: Architecture) -> None:
     """Raises RuntimeError where the probe does not record a whole run, under the program that runs its kind here."""
     with tempfile.TemporaryDirectory() as scratch:
         record = Path(scratch) / "recording"
-        done = subprocess.run([architecture.runner, probe, *_TRIAL, "--record", record], text=True, capture_output=True,
-                              timeout=120, check=False)
+        done = subprocess.run(
+            [architecture.runner, probe, *_TRIAL, "--record", record],
+            text=True,
+            capture_output=True,
+            timeout=120,
+            check=False,
+        )
         if done.returncode or read_recording(record).outcome is not Outcome.COMPLETED:
             raise RuntimeError(f"the probe for {architecture.name} does not work: {done.stderr.strip()}")
 
@@ -158,14 +170,17 @@ def contents(tree: Path, commit: Commit, chosen: list[Architecture]) -> Iterator
 
 def sums(files: dict[str, bytes]) -> bytes:
     """As sha256sum writes and checks them."""
-    return "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n"
-                   for name, content in sorted(files.items())).encode()
+    return "".join(
+        f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in sorted(files.items())
+    ).encode()
 
 
 def buildroot_hash(source: str, packed: bytes, licence: bytes) -> bytes:
     """fastenough.hash, beside which Buildroot takes the sources from anywhere; they cannot hold their own sum."""
-    return "".join(f"sha256  {hashlib.sha256(content).hexdigest()}  {name}\n"
-                   for name, content in ((source, packed), ("COPYING", licence))).encode()
+    return "".join(
+        f"sha256  {hashlib.sha256(content).hexdigest()}  {name}\n"
+        for name, content in ((source, packed), ("COPYING", licence))
+    ).encode()
 
 
 def archive(files: dict[str, File], folder: str, date_s: int) -> bytes:
@@ -190,8 +205,10 @@ def make(out: Path, chosen: list[Architecture]) -> list[str]:
             tar.extractall(scratch)
         files = dict(contents(Path(scratch) / name, commit, chosen))
     files["SHA256SUMS"] = File(sums({file: one.content for file, one in files.items() if not one.target}))
-    released = {f"{name}.tar.xz": _packed(source),
-                f"{name}-probes.tar.xz": _packed(archive(files, f"{name}-probes", commit.date_s))}
+    released = {
+        f"{name}.tar.xz": _packed(source),
+        f"{name}-probes.tar.xz": _packed(archive(files, f"{name}-probes", commit.date_s)),
+    }
     released["fastenough.hash"] = buildroot_hash(f"{name}.tar.xz", released[f"{name}.tar.xz"], files["COPYING"].content)
     released["SHA256SUMS"] = sums(released)
     out.mkdir(parents=True, exist_ok=True)

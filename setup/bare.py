@@ -63,8 +63,16 @@ def make_base(suite: str, work: Path, given: str) -> Path:
     listed.write_text(sources(suite))
     options.write_text(host_apt_options())
     if shutil.which("mmdebstrap"):
-        run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={given}", f"--aptopt={options}", suite, base,
-            listed)
+        run(
+            "mmdebstrap",
+            "--quiet",
+            "--variant=minbase",
+            f"--include={given}",
+            f"--aptopt={options}",
+            suite,
+            base,
+            listed,
+        )
     else:
         mirror = re.search(r"https?://\S+", re.sub(r"(?m)^#.*$", "", sources(suite)))
         assert mirror is not None
@@ -99,10 +107,16 @@ def copy_of(base: Path, work: Path) -> Iterator[Path]:
 def environment(user: str) -> list[str]:
     home = "/root" if user == "root" else f"/home/{user}"
     given = {name: value for name, value in os.environ.items() if HOST_VARIABLES.match(name)}
-    return [f"{name}={value}" for name, value in given.items() | {
-        "HOME": home, "USER": user, "LANG": "C.UTF-8",
-        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    }.items()]
+    return [
+        f"{name}={value}"
+        for name, value in given.items()
+        | {
+            "HOME": home,
+            "USER": user,
+            "LANG": "C.UTF-8",
+            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        }.items()
+    ]
 
 
 def started_inside(argv: Sequence[str], name: str) -> int:
@@ -113,8 +127,9 @@ def started_inside(argv: Sequence[str], name: str) -> int:
         stop("needs mmdebstrap or debootstrap; run: apt-get install mmdebstrap")
     work = tempfile.mkdtemp(prefix=f"fastenough-{name}-", dir="/var/tmp")
     try:
-        return subprocess.run([*NAMESPACES, *REAPER, sys.executable, sys.argv[0], *argv], check=False,
-                              env={**os.environ, INSIDE: work}).returncode
+        return subprocess.run(
+            [*NAMESPACES, *REAPER, sys.executable, sys.argv[0], *argv], check=False, env={**os.environ, INSIDE: work}
+        ).returncode
     except KeyboardInterrupt:
         return 130
     finally:

@@ -17,8 +17,13 @@ QUICK = Pace(ping_s=0.2, silence_s=3.0, patience_s=3.0)
 def link_to(*argv: str, pace: Pace = NO_PACE, timeout_s: float = 10.0, command_s: float = 10.0) -> AgentLink:
     """The agent that a command becomes; its process is ``link.process``."""
     process, said = piped(argv)
-    return AgentLink(stream_of(process, said, lambda: "the agent has ended"), "piped", pace=pace, timeout_s=timeout_s,
-                     command_s=command_s)
+    return AgentLink(
+        stream_of(process, said, lambda: "the agent has ended"),
+        "piped",
+        pace=pace,
+        timeout_s=timeout_s,
+        command_s=command_s,
+    )
 
 
 @contextmanager

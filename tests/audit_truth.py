@@ -16,8 +16,9 @@ from fastenough.analysis.tried import Tried, best_of, judged_together
 CONFIDENCE = 0.95
 
 
-def _pairs(machine: Machine, random: np.random.Generator, rounds: int, intervals: int,
-           effect_us: float) -> tuple[NDArray[np.float64], BoolArray]:
+def _pairs(
+    machine: Machine, random: np.random.Generator, rounds: int, intervals: int, effect_us: float
+) -> tuple[NDArray[np.float64], BoolArray]:
     """Values in µs, pairs x (without, with the change) x values, and of each pair whether that with the change was
     first; with the change the tail is later by the effect: one value in fifty."""
     order = order_of(random, rounds)
@@ -31,16 +32,18 @@ def _pairs(machine: Machine, random: np.random.Generator, rounds: int, intervals
     return found, np.array(order[0::2]) == "B"
 
 
-def tried_once(machine: Machine, random: np.random.Generator, name: str, effect_us: float, *, rounds: int = 5,
-               intervals: int = 4) -> Tried:
+def tried_once(
+    machine: Machine, random: np.random.Generator, name: str, effect_us: float, *, rounds: int = 5, intervals: int = 4
+) -> Tried:
     """One change on trial, by the program's arithmetic."""
     values, first = _pairs(machine, random, rounds, intervals, effect_us)
     values *= 1000.0
     quantiles = np.quantile(values, AT, axis=2, method="inverted_cdf")
     without, with_it = quantiles.T
     lower, upper, chance = student(with_it - without, with_it - without, first, CONFIDENCE)
-    effect = Effect(AT, float(without.mean()), float(with_it.mean()), float((with_it - without).mean()), lower, upper,
-                    chance)
+    effect = Effect(
+        AT, float(without.mean()), float(with_it.mean()), float((with_it - without).mean()), lower, upper, chance
+    )
     limit_ns = limit_between(quantiles)
     rates = (values > limit_ns).mean(axis=2)
     return Tried({name: "on"}, "none", 2 * rounds, effect, rate_effect(rates, rates, first, limit_ns, CONFIDENCE), ())
@@ -70,7 +73,8 @@ def count(machine: Machine, effects_us: Mapping[str, float], tries: int, seed: i
             counted.found[name] += each.helps
             assert each.effect is not None
             counted.covered[name] += each.effect.lower_ns <= effect * 1000 <= each.effect.upper_ns
-        counted.wrongly += any((each.helps or each.harms) and effects_us[name] == 0
-                               for each in tried for name in each.change)
+        counted.wrongly += any(
+            (each.helps or each.harms) and effects_us[name] == 0 for each in tried for name in each.change
+        )
         counted.in_order += list(best_of(tried)) == good
     return counted

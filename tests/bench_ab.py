@@ -31,15 +31,21 @@ def table(repetitions: int) -> tuple[str, bool]:
     """The table, and whether all of it is within what is stated."""
     most = most_errors(repetitions)
     heads = [f"at {100 * quantile:g} % (mean width)" for quantile in QUANTILES]
-    lines = [f"Simulated by `tests/bench_ab.py` (seed {SEED}), {repetitions:,} trials each of {ROUNDS} rounds of runs "
-             f"of {INTERVALS} s at 1 kHz; the true effect is {SHIFT_US:g} µs. Stated: 95 % and 5 %; what so many "
-             f"trials may show: {percent(1 - most)} and {percent(most)}.", "",
-             "| machine | " + " | ".join(f"interval holds the effect {head}" for head in heads)
-             + " | an effect is shown where there is none | a period is shown |", "|" + "---|" * (len(heads) + 3)]
+    lines = [
+        f"Simulated by `tests/bench_ab.py` (seed {SEED}), {repetitions:,} trials each of {ROUNDS} rounds of runs "
+        f"of {INTERVALS} s at 1 kHz; the true effect is {SHIFT_US:g} µs. Stated: 95 % and 5 %; what so many "
+        f"trials may show: {percent(1 - most)} and {percent(most)}.",
+        "",
+        "| machine | "
+        + " | ".join(f"interval holds the effect {head}" for head in heads)
+        + " | an effect is shown where there is none | a period is shown |",
+        "|" + "---|" * (len(heads) + 3),
+    ]
     held = True
     for name, found in rows(repetitions):
-        cells = [f"{percent(share)} ({width:.2g} µs)" for share, width in zip(found.covered, found.width_us,
-                                                                            strict=True)]
+        cells = [
+            f"{percent(share)} ({width:.2g} µs)" for share, width in zip(found.covered, found.width_us, strict=True)
+        ]
         lines.append("| " + " | ".join([name, *cells, percent(found.false_effect), percent(found.periods)]) + " |")
         held = held and min(found.covered) >= 1 - most and found.false_effect <= most
     return "\n".join([*lines, ""]), held

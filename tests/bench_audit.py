@@ -20,26 +20,43 @@ EFFECTS_US = {"-80 µs": -80.0, "-40 µs": -40.0, "none": 0.0, "none too": 0.0, 
 
 
 def _cells(counted: Counted) -> list[str]:
-    shares = [counted.found["-80 µs"], counted.found["-40 µs"], counted.in_order, counted.wrongly,
-              min(counted.covered.values())]
+    shares = [
+        counted.found["-80 µs"],
+        counted.found["-40 µs"],
+        counted.in_order,
+        counted.wrongly,
+        min(counted.covered.values()),
+    ]
     return [percent(share / counted.tries) for share in shares]
 
 
 def table(repetitions: int) -> tuple[str, bool]:
     """The table, and whether all of it is within what is stated."""
     most = most_errors(repetitions)
-    heads = ("-80 µs found", "-40 µs found", "both, and in order", "any of three without effect shown",
-             "interval holds the effect (least of six)")
-    lines = [f"Simulated by `tests/bench_audit.py` (seed {SEED}), {repetitions:,} machines, each with six changes: two "
-             "that shorten the tail, three that do nothing, one that lengthens it; 5 rounds of runs of 4 s at 1 kHz. "
-             f"Stated: 5 % and 95 %; what so many may show: {percent(most)} and {percent(1 - most)}.", "",
-             "| machine | " + " | ".join(heads) + " |", "|" + "---|" * (len(heads) + 1)]
+    heads = (
+        "-80 µs found",
+        "-40 µs found",
+        "both, and in order",
+        "any of three without effect shown",
+        "interval holds the effect (least of six)",
+    )
+    lines = [
+        f"Simulated by `tests/bench_audit.py` (seed {SEED}), {repetitions:,} machines, each with six changes: two "
+        "that shorten the tail, three that do nothing, one that lengthens it; 5 rounds of runs of 4 s at 1 kHz. "
+        f"Stated: 5 % and 95 %; what so many may show: {percent(most)} and {percent(1 - most)}.",
+        "",
+        "| machine | " + " | ".join(heads) + " |",
+        "|" + "---|" * (len(heads) + 1),
+    ]
     held = True
     for place, (name, machine) in enumerate(MACHINES.items()):
         counted = count(machine, EFFECTS_US, repetitions, SEED + place)
         lines.append("| " + " | ".join([name, *_cells(counted)]) + " |")
-        held = held and counted.wrongly <= most * repetitions and (
-            min(counted.covered.values()) >= (1 - most) * repetitions)
+        held = (
+            held
+            and counted.wrongly <= most * repetitions
+            and (min(counted.covered.values()) >= (1 - most) * repetitions)
+        )
     return "\n".join([*lines, ""]), held
 
 

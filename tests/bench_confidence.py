@@ -76,8 +76,13 @@ def rates(repetitions: int, random: np.random.Generator, scales: Sequence[tuple[
                 counts = made(machine, random, repetitions, intervals, allowed)
                 exact = errors(counts, allowed)
                 imported = errors(counts, allowed, Source.INTERVALS)
-                yield _error_row(f"{name}; about {disturbances} disturbances", exact, most, promised, (
-                    percent(exact.changing), percent(imported.passed), percent(imported.failed)))
+                yield _error_row(
+                    f"{name}; about {disturbances} disturbances",
+                    exact,
+                    most,
+                    promised,
+                    (percent(exact.changing), percent(imported.passed), percent(imported.failed)),
+                )
 
 
 STALL = 60
@@ -90,8 +95,9 @@ def mixed(repetitions: int, seed: int) -> Iterator[Row]:
     """Many single late activations, and so few stalls that what they add was hardly seen, with none declared."""
     for name, counts, allowed in mixtures(repetitions, seed):
         exact, imported = errors(counts, allowed), errors(counts, allowed, Source.INTERVALS)
-        yield _error_row(name, exact, 1.0, False, (
-            percent(exact.changing), percent(imported.passed), percent(imported.failed)))
+        yield _error_row(
+            name, exact, 1.0, False, (percent(exact.changing), percent(imported.passed), percent(imported.failed))
+        )
 
 
 def mixed_declared(repetitions: int, seed: int) -> Iterator[Row]:
@@ -117,8 +123,12 @@ def fewer(repetitions: int, random: np.random.Generator) -> Iterator[Row]:
         for disturbances in (3.1, 6.5):
             allowed = disturbances * length / 120_000
             counts = made(partial(bursts, length=length), random, repetitions, 120, allowed)
-            yield _error_row(f"bursts of {length}, declared; about {disturbances:g} disturbances",
-                             errors(counts, allowed, longest=length), most, True)
+            yield _error_row(
+                f"bursts of {length}, declared; about {disturbances:g} disturbances",
+                errors(counts, allowed, longest=length),
+                most,
+                True,
+            )
 
 
 def several_cpus(repetitions: int, random: np.random.Generator) -> Iterator[Row]:
@@ -126,13 +136,16 @@ def several_cpus(repetitions: int, random: np.random.Generator) -> Iterator[Row]
     most = most_errors(repetitions)
     intervals, disturbances = SHORT
     cases: dict[str, tuple[Machine, float]] = {
-        "independent": (independent, 1), "bursts of 20": (partial(bursts, length=20), 20)}
+        "independent": (independent, 1),
+        "bursts of 20": (partial(bursts, length=20), 20),
+    }
     for name, (machine, size) in cases.items():
         allowed = _rate(intervals, 2 * disturbances, size)
         each = [made(machine, random, repetitions, intervals, allowed) for _ in range(CPUS)]
         yield _error_row(f"{name}; {CPUS} CPUs, each by itself", errors_of_cpus(each, allowed), most, True)
-        yield _error_row(f"{name}; {CPUS} CPUs, the same stalls on all", errors_of_cpus([each[0]] * CPUS, allowed),
-                         most, True)
+        yield _error_row(
+            f"{name}; {CPUS} CPUs, the same stalls on all", errors_of_cpus([each[0]] * CPUS, allowed), most, True
+        )
 
 
 DISTURBANCES = (6.5, 15.0, 40.0)
@@ -146,14 +159,22 @@ def dependent(repetitions: int, seed: int) -> Iterator[Row]:
         allowed = expected / (intervals * 1000)
         counts = made(machine, np.random.default_rng([seed, number]), repetitions, intervals, allowed)
         found = errors_of_declared(counts, allowed, size)
-        yield Row((f"{name}; about {expected:g}", *map(percent, (
-            found.passed, found.failed, found.misstated, found.passed_unseen, found.passed_at_half))),
-            found.worst <= most)
+        yield Row(
+            (
+                f"{name}; about {expected:g}",
+                *map(percent, (found.passed, found.failed, found.misstated, found.passed_unseen, found.passed_at_half)),
+            ),
+            found.worst <= most,
+        )
 
 
 RUNS = 5
-SHAPES = {"of one rate": None, "rates differ by a quarter": 16.0, "rates differ by half": 4.0,
-          "rates differ as much as they are": 1.0}
+SHAPES = {
+    "of one rate": None,
+    "rates differ by a quarter": 16.0,
+    "rates differ by half": 4.0,
+    "rates differ as much as they are": 1.0,
+}
 """By name: the shape of the gamma distribution that the rates of runs are drawn from; its square root is mean over
 standard deviation."""
 
@@ -194,8 +215,15 @@ def followed(repetitions: int, seed: int) -> Iterator[Row]:
         found = after_advice(machine, np.random.default_rng([seed, number]), repetitions, times * allowed, required)
         least = float(stats.binom.ppf(0.001, max(1, round(found.given * repetitions)), LEAST_DECIDED))
         held = found.decided * round(found.given * repetitions) >= least or found.given == 0
-        yield Row((f"{name}{', declared' if declared else ''}; {times:g} times what is allowed", percent(found.given),
-                   percent(found.decided), f"{found.times:.1f}"), held)
+        yield Row(
+            (
+                f"{name}{', declared' if declared else ''}; {times:g} times what is allowed",
+                percent(found.given),
+                percent(found.decided),
+                f"{found.times:.1f}",
+            ),
+            held,
+        )
 
 
 NIGHTS = 30
@@ -232,7 +260,7 @@ def looked_again(repetitions: int, seed: int) -> Iterator[Row]:
         passed, failed = by_looks(counts, LOOKS[-1], Requirement(1, allowed, 1 - STATED, longest), again)
         wrong = [found[:, :looks].any(axis=1).mean() for found in (passed, failed) for looks in LOOKS]
         held = again is Again.AS_FIRST or (max(wrong[0], wrong[len(LOOKS)]) <= first and max(wrong) <= all_looks)
-        yield Row((f"{name}; {again}", *map(percent, (*wrong[:len(LOOKS)], wrong[-1]))), held)
+        yield Row((f"{name}; {again}", *map(percent, (*wrong[: len(LOOKS)], wrong[-1]))), held)
 
 
 def gated(months: int, seed: int) -> Iterator[Row]:
@@ -245,9 +273,19 @@ def gated(months: int, seed: int) -> Iterator[Row]:
         found = by_night(counts, NIGHTS, Requirement(1, allowed, sure, longest))
         wrong = max(found.passed * (times >= 1), found.failed * (times <= 1))
         held = wrong <= most_errors(months * NIGHTS, 1 - sure) and (
-            sure < A_MONTH or max(found.any_passed, found.any_failed) <= most_errors(months))
-        yield Row((f"{name}; {times:g} times what is allowed", percent(sure, 2), percent(found.passed),
-                   percent(found.failed), percent(found.any_passed), percent(found.any_failed)), held)
+            sure < A_MONTH or max(found.any_passed, found.any_failed) <= most_errors(months)
+        )
+        yield Row(
+            (
+                f"{name}; {times:g} times what is allowed",
+                percent(sure, 2),
+                percent(found.passed),
+                percent(found.failed),
+                percent(found.any_passed),
+                percent(found.any_failed),
+            ),
+            held,
+        )
 
 
 QUANTILES = (0.5, 0.99, 0.999)
@@ -286,41 +324,78 @@ def simulated(repetitions: int) -> tuple[str, bool]:
     random = np.random.default_rng(SEED)
     fewer_repetitions, months = max(20, repetitions // 4), max(20, repetitions // 10)
     parts = [
-        (f"Rate per activation, {repetitions:,} measurements each of 2 min (25 disturbances) or 10 min (80) "
-         "at 1 kHz:",
-         (*ERRORS, "refused as not stationary", "false PASS, intervals only", "false FAIL, intervals only"),
-         [*rates(repetitions, random, (SHORT, LONG)), *mixed(repetitions, SEED)]),
-        (f"With the longest burst declared, {repetitions:,} measurements each:", ERRORS,
-         [*fewer(repetitions, random), *mixed_declared(repetitions, SEED)]),
-        (f"Disturbances that may depend on each other, the longest burst declared as 1, {fewer_repetitions:,} "
-         "measurements each of 10 min at 1 kHz:",
-         ("machine", "false PASS, something late seen", "false FAIL", "'no more than one in X' wrong",
-          "PASS, nothing late seen", "PASS at half the rate"), list(dependent(fewer_repetitions, SEED))),
-        (f"Eight CPUs judged together, {repetitions:,} measurements each:", ERRORS,
-         list(several_cpus(repetitions, random))),
-        (f"{RUNS} runs of 2 min judged together, {fewer_repetitions:,} times each; where their rates differ, the "
-         "mean of all runs that could be made is what is allowed:", (*ERRORS, "not merged"),
-         list(several_runs(fewer_repetitions, SEED))),
-        (f"Looking again as advised, {fewer_repetitions:,} times each:", ERRORS,
-         list(advised(fewer_repetitions, SEED))),
-        (f"Measuring once more, exactly as long as advised, up to {MOST_TIMES} times as long; what is undecided "
-         f"after a first minute at 1 kHz, of {fewer_repetitions:,} each:",
-         ("machine", "advice is given", "then decided", "median of the advised amount, in times of the first"),
-         list(followed(fewer_repetitions, SEED))),
-        (f"Looking until it passes, with {EACH_LOOK} s at 1 kHz more at each look, {months:,} times each:",
-         ("machine", *(f"false PASS within {words.counted(looks, 'look')}" for looks in LOOKS),
-          f"false FAIL within {LOOKS[-1]}"), list(looked_again(months, SEED))),
-        (f"Nights of 2 min at 1 kHz, each judged by its own data, {months:,} months of {NIGHTS}:",
-         ("machine", "confidence", "nights that pass", "nights that fail", "months with PASS", "months with FAIL"),
-         list(gated(months, SEED))),
-        (f"Intervals stated as 95 %, {repetitions:,} measurements each of 2 min at 1 kHz:",
-         ("values", "quantile", "interval holds the truth", "difference of two holds 0", "an interval is given"),
-         list(covered(repetitions, SEED))),
+        (
+            f"Rate per activation, {repetitions:,} measurements each of 2 min (25 disturbances) or 10 min (80) "
+            "at 1 kHz:",
+            (*ERRORS, "refused as not stationary", "false PASS, intervals only", "false FAIL, intervals only"),
+            [*rates(repetitions, random, (SHORT, LONG)), *mixed(repetitions, SEED)],
+        ),
+        (
+            f"With the longest burst declared, {repetitions:,} measurements each:",
+            ERRORS,
+            [*fewer(repetitions, random), *mixed_declared(repetitions, SEED)],
+        ),
+        (
+            f"Disturbances that may depend on each other, the longest burst declared as 1, {fewer_repetitions:,} "
+            "measurements each of 10 min at 1 kHz:",
+            (
+                "machine",
+                "false PASS, something late seen",
+                "false FAIL",
+                "'no more than one in X' wrong",
+                "PASS, nothing late seen",
+                "PASS at half the rate",
+            ),
+            list(dependent(fewer_repetitions, SEED)),
+        ),
+        (
+            f"Eight CPUs judged together, {repetitions:,} measurements each:",
+            ERRORS,
+            list(several_cpus(repetitions, random)),
+        ),
+        (
+            f"{RUNS} runs of 2 min judged together, {fewer_repetitions:,} times each; where their rates differ, the "
+            "mean of all runs that could be made is what is allowed:",
+            (*ERRORS, "not merged"),
+            list(several_runs(fewer_repetitions, SEED)),
+        ),
+        (
+            f"Looking again as advised, {fewer_repetitions:,} times each:",
+            ERRORS,
+            list(advised(fewer_repetitions, SEED)),
+        ),
+        (
+            f"Measuring once more, exactly as long as advised, up to {MOST_TIMES} times as long; what is undecided "
+            f"after a first minute at 1 kHz, of {fewer_repetitions:,} each:",
+            ("machine", "advice is given", "then decided", "median of the advised amount, in times of the first"),
+            list(followed(fewer_repetitions, SEED)),
+        ),
+        (
+            f"Looking until it passes, with {EACH_LOOK} s at 1 kHz more at each look, {months:,} times each:",
+            (
+                "machine",
+                *(f"false PASS within {words.counted(looks, 'look')}" for looks in LOOKS),
+                f"false FAIL within {LOOKS[-1]}",
+            ),
+            list(looked_again(months, SEED)),
+        ),
+        (
+            f"Nights of 2 min at 1 kHz, each judged by its own data, {months:,} months of {NIGHTS}:",
+            ("machine", "confidence", "nights that pass", "nights that fail", "months with PASS", "months with FAIL"),
+            list(gated(months, SEED)),
+        ),
+        (
+            f"Intervals stated as 95 %, {repetitions:,} measurements each of 2 min at 1 kHz:",
+            ("values", "quantile", "interval holds the truth", "difference of two holds 0", "an interval is given"),
+            list(covered(repetitions, SEED)),
+        ),
     ]
     held = all(row.held for _, _, rows in parts for row in rows)
-    stated = (f"Simulated by `tests/bench_confidence.py` (seed {SEED}). Stated error: {percent(STATED)}; what "
-              f"{repetitions:,} measurements may show of it: {percent(most_errors(repetitions))}, "
-              f"{fewer_repetitions:,}: {percent(most_errors(fewer_repetitions))}.")
+    stated = (
+        f"Simulated by `tests/bench_confidence.py` (seed {SEED}). Stated error: {percent(STATED)}; what "
+        f"{repetitions:,} measurements may show of it: {percent(most_errors(repetitions))}, "
+        f"{fewer_repetitions:,}: {percent(most_errors(fewer_repetitions))}."
+    )
     return "\n".join([stated, "", *(_table(*part) for part in parts)]), held
 
 

@@ -31,16 +31,21 @@ def sound(repetitions: int) -> None:
             given = [one for one in found if one.levels]
             covered = sum(_covers(one, true_level_ns(shape, HOUR_NS)) for one in given)
             short = covered < stats.binom.ppf(0.001, len(given), STATED)
-            print(f"| {n} | {shape} | {method} | {1 - len(given) / repetitions:.1%} | {covered / len(given):.1%} |"
-                  + (" less than stated" if short else ""), flush=True)
+            print(
+                f"| {n} | {shape} | {method} | {1 - len(given) / repetitions:.1%} | {covered / len(given):.1%} |"
+                + (" less than stated" if short else ""),
+                flush=True,
+            )
 
 
 def unsound(repetitions: int) -> None:
     """Of what is no such tail."""
     print("| data | refused of 100 maxima (GEV) | 600 (GEV) | 600 (GPD) |\n|---|---|---|---|")
     for name, drawn in REFUSED.items():
-        shares = [sum(not METHODS[method](maxima(drawn(n, seed))).levels for seed in range(repetitions)) / repetitions
-                  for n, method in ((100, "GEV"), (600, "GEV"), (600, "GPD"))]
+        shares = [
+            sum(not METHODS[method](maxima(drawn(n, seed))).levels for seed in range(repetitions)) / repetitions
+            for n, method in ((100, "GEV"), (600, "GEV"), (600, "GPD"))
+        ]
         print(f"| {name} | " + " | ".join(f"{share:.1%}" for share in shares) + " |", flush=True)
 
 
@@ -53,11 +58,19 @@ def _shifted(seed: int, scales: float) -> Values:
 def changes(repetitions: int) -> None:
     """How often a change is told, of 150 maxima."""
     print("| data | a change is told |\n|---|---|")
-    cases = {"independent": lambda seed: gev(0.2, 150, seed)} | {
-        f"autocorrelation {correlation}": lambda seed, correlation=correlation: autocorrelated(150, seed, correlation)
-        for correlation in (0.3, 0.5, 0.8)} | {
-        f"location rises by {scales} at two thirds": lambda seed, scales=scales: _shifted(seed, scales)
-        for scales in (1.0, 1.5)}
+    cases = (
+        {"independent": lambda seed: gev(0.2, 150, seed)}
+        | {
+            f"autocorrelation {correlation}": lambda seed, correlation=correlation: autocorrelated(
+                150, seed, correlation
+            )
+            for correlation in (0.3, 0.5, 0.8)
+        }
+        | {
+            f"location rises by {scales} at two thirds": lambda seed, scales=scales: _shifted(seed, scales)
+            for scales in (1.0, 1.5)
+        }
+    )
     for name, drawn in cases.items():
         told = sum(bool(change_points(maxima(drawn(seed)))) for seed in range(repetitions))
         print(f"| {name} | {told / repetitions:.1%} |", flush=True)

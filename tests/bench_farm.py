@@ -44,8 +44,10 @@ def _whole(field: Field, name: str) -> int:
     """How many cycles of a board have ended; each whole, begun where the one before ended, and in the store."""
     ended = [one for one in recordings(field.lab.rings[name]) if one.end is not None]
     for before, after in pairwise(ended):
-        assert follows(before, after), (f"{name}: {after.run_id} begins at {after.head.begin}, the one before it ended "
-                                        f"at {before.stopped}; {[event.text for event in after.events]}")
+        assert follows(before, after), (
+            f"{name}: {after.run_id} begins at {after.head.begin}, the one before it ended "
+            f"at {before.stopped}; {[event.text for event in after.events]}"
+        )
     field.require_stored(name)
     return len(ended)
 
@@ -81,6 +83,7 @@ def _served(field: Field) -> None:
 
 def _held(field: Field) -> None:
     """All that is up is ours again, and nothing of ours is at the person's place, even where labgrid has forgotten."""
+
     def held() -> bool:
         _served(field)
         asked_s = time.monotonic()
@@ -105,8 +108,10 @@ def main() -> int:
     try:
         with _field(folder) as field:
             field.client("somebody", "-p", LENT, "acquire")
-            _timed("19 boards booted and measuring", lambda: (field.start(), field.become(
-                "measuring", DEAD, HANGS, SWITCH, *WELL))[0])
+            _timed(
+                "19 boards booted and measuring",
+                lambda: (field.start(), field.become("measuring", DEAD, HANGS, SWITCH, *WELL))[0],
+            )
             before = {name: field.switched(name) for name in (*WELL, LENT)}
             _fall_ill(field)
             time.sleep(CYCLE_S * CYCLES)
@@ -121,8 +126,10 @@ def main() -> int:
             assert before[LENT] == 0
             cycles = {name: _whole(field, name) for name in WELL}
             assert min(cycles.values()) >= CYCLES
-            print(f"{len(WELL)} boards: {sum(cycles.values())} cycles whole, no interval missing; the person's place "
-                  "untouched")
+            print(
+                f"{len(WELL)} boards: {sum(cycles.values())} cycles whole, no interval missing; the person's place "
+                "untouched"
+            )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return 0

@@ -72,8 +72,11 @@ def _go_through(field: Field, net: Network, config: Path, away_s: float) -> None
     _cut(field, net, away_s)
     assert [field.switched(name) for name in field.names] == switched, "a board was switched"
     for name in field.names:
-        print(f"{name}: {_whole(field, name)} intervals in whole recordings, each of them in the store once, no gap, "
-              "not switched", flush=True)
+        print(
+            f"{name}: {_whole(field, name)} intervals in whole recordings, each of them in the store once, no gap, "
+            "not switched",
+            flush=True,
+        )
     assert field.stop() == 0
     same_anew(field)
     print("the history is the one made of the store anew", flush=True)

@@ -49,8 +49,10 @@ _TAKEN_S = 15.0
 def _small_disk(folder: Path) -> Iterator[bool]:
     """Whether the folder is a disk of its own, of 64 MB."""
     folder.mkdir()
-    mounted = os.geteuid() == 0 and subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", folder], check=False).returncode == 0
+    mounted = (
+        os.geteuid() == 0
+        and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", folder], check=False).returncode == 0
+    )
     try:
         yield mounted
     finally:
@@ -60,8 +62,9 @@ def _small_disk(folder: Path) -> Iterator[bool]:
 
 def _says(field: Field, *words: str) -> bool:
     """Whether the farm's newest status has one of these words."""
-    said = subprocess.run([sys.executable, "-m", "fastenough", "farm", "status", field.file], capture_output=True,
-                          text=True, check=False).stdout
+    said = subprocess.run(
+        [sys.executable, "-m", "fastenough", "farm", "status", field.file], capture_output=True, text=True, check=False
+    ).stdout
     return any(word in said for word in words)
 
 
@@ -85,8 +88,11 @@ def _network_away(field: Field, net: Network) -> None:
     net.join()
     begun_s = time.monotonic()
     field.require_stored(FAR, _BACK_S)
-    print(f"network to {FAR} away for {_AWAY_S:g} s: all it had recorded has come {time.monotonic() - begun_s:.0f} s "
-          "after it was back", flush=True)
+    print(
+        f"network to {FAR} away for {_AWAY_S:g} s: all it had recorded has come {time.monotonic() - begun_s:.0f} s "
+        "after it was back",
+        flush=True,
+    )
 
 
 def _clock_set(field: Field, clock: SetClock) -> None:
@@ -138,8 +144,10 @@ def _compare(field: Field, database: str) -> None:
         assert not late.faults and not catch_up(anew, store).faults
         mine, theirs = _intervals(anew, runs), _intervals(kept, runs)
         assert mine == theirs, (list((mine - theirs).items())[:2], list((theirs - mine).items())[:2])
-    print(f"{len(runs)} runs, {sum(mine.values())} rows: nothing lost, nothing double; {late.intervals} intervals had "
-          "come after the farm last looked")
+    print(
+        f"{len(runs)} runs, {sum(mine.values())} rows: nothing lost, nothing double; {late.intervals} intervals had "
+        "come after the farm last looked"
+    )
 
 
 @contextmanager

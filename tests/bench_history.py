@@ -85,67 +85,158 @@ class Made:
     @classmethod
     def up(cls, seed: int) -> Made:
         random = np.random.default_rng(seed)
-        index = [np.cumsum(np.r_[90 + random.integers(0, 12), np.ones(23), random.integers(1, 5, 8)]).astype(np.int64)
-                 for _ in range(_BLOBS)]
+        index = [
+            np.cumsum(np.r_[90 + random.integers(0, 12), np.ones(23), random.integers(1, 5, 8)]).astype(np.int64)
+            for _ in range(_BLOBS)
+        ]
         count = [np.r_[random.poisson(12_500, 24), 1 + random.poisson(2, 8)] for _ in range(_BLOBS)]
         begins = np.cumsum([0, *(one.size for one in index)])
         maxima_ns = random.integers(40_000, 90_000, (_BLOBS, CPUS, 12))
         hours = [HourMaxima(dict(enumerate(each.tolist()))) for each in maxima_ns]
-        return cls(packed_histograms(np.concatenate(index), np.concatenate(count), begins),
-                   [int(one.sum()) for one in count], random.integers(40_000, 90_000, _BLOBS).tolist(),
-                   [(hour.data, hour.worst_ns) for hour in hours])
+        return cls(
+            packed_histograms(np.concatenate(index), np.concatenate(count), begins),
+            [int(one.sum()) for one in count],
+            random.integers(40_000, 90_000, _BLOBS).tolist(),
+            [(hour.data, hour.worst_ns) for hour in hours],
+        )
 
 
 def boards_rows(boards: int) -> Iterator[tuple[Table, Rows]]:
     shown = '{"cpus": 8, "arch": "x86_64", "model": "Example", "kernel": "6.12.0-rt2", "preemption": "preempt-rt"}'
     assert shown_of(PROFILE)["preemption"] == "preempt-rt"
-    yield BOARD, ((number, f"r{number // 8}s{number % 8}", f"r{number // 8}", True, True, 100_000, "ok", "", "PASS", "",
-                   "rt", shown, None, "", "PASS", "", None, 300, "", "") for number in range(1, boards + 1))
+    yield (
+        BOARD,
+        (
+            (
+                number,
+                f"r{number // 8}s{number % 8}",
+                f"r{number // 8}",
+                True,
+                True,
+                100_000,
+                "ok",
+                "",
+                "PASS",
+                "",
+                "rt",
+                shown,
+                None,
+                "",
+                "PASS",
+                "",
+                None,
+                300,
+                "",
+                "",
+            )
+            for number in range(1, boards + 1)
+        ),
+    )
     ring = np.random.default_rng(1).integers(40_000, 90_000, HOURS)
     newest_s = END_S - STEP_S
-    hours, days = (Ring.empty(size).laid(np.arange(newest_s // unit - size + 1, newest_s // unit + 1),
-                                         np.resize(ring, size)).data for size, unit in ((HOURS, HOUR_S), (DAYS, 86400)))
-    yield NOW, ((number, 1, END_S, STEP_S, newest_s, 50_000, 90_000, END_S - 10**6, hours, days)
-                for number in range(1, boards + 1))
+    hours, days = (
+        Ring.empty(size).laid(np.arange(newest_s // unit - size + 1, newest_s // unit + 1), np.resize(ring, size)).data
+        for size, unit in ((HOURS, HOUR_S), (DAYS, 86400))
+    )
+    yield (
+        NOW,
+        (
+            (number, 1, END_S, STEP_S, newest_s, 50_000, 90_000, END_S - 10**6, hours, days)
+            for number in range(1, boards + 1)
+        ),
+    )
 
 
 def all_tables(boards: int, rows_of: int) -> Iterator[tuple[Table, Rows]]:
     made = Made.up(1)
     yield SERIES, [(1, SERIES_NAME, True, "due", "awake")]
     yield from boards_rows(boards)
-    yield RUN, ((number, f"run-{number}", number, END_S - YEAR_S, END_S, "osadl", "rt", None)
-                for number in range(1, boards + 1))
+    yield (
+        RUN,
+        (
+            (number, f"run-{number}", number, END_S - YEAR_S, END_S, "osadl", "rt", None)
+            for number in range(1, boards + 1)
+        ),
+    )
     each = range(1, boards + 1)
-    yield HOUR, ((board, 1, at_s, worst_ns, 10**8, 0, data) for board in each
-                 for place, at_s in enumerate(range(END_S - YEAR_S, END_S, HOUR_S))
-                 for data, worst_ns in [made.hours[(place * 7 + board) % _BLOBS]])
+    yield (
+        HOUR,
+        (
+            (board, 1, at_s, worst_ns, 10**8, 0, data)
+            for board in each
+            for place, at_s in enumerate(range(END_S - YEAR_S, END_S, HOUR_S))
+            for data, worst_ns in [made.hours[(place * 7 + board) % _BLOBS]]
+        ),
+    )
     cycles = range(END_S - RIDGE_MONTHS * 30 * 86400, END_S, CYCLE_S)
     months = sorted({month_begin_s(at_s) for at_s in cycles})
     for table, windows in ((CYCLE, cycles), (MONTH, months)):
-        yield table, ((board, 1, at_s, cpu, made.counts[which], made.worst[which], made.histograms[which])
-                      for board in each for place, at_s in enumerate(windows) for cpu in range(ALL_CPUS, CPUS)
-                      for which in [(place * 11 + cpu + board) % _BLOBS])
+        yield (
+            table,
+            (
+                (board, 1, at_s, cpu, made.counts[which], made.worst[which], made.histograms[which])
+                for board in each
+                for place, at_s in enumerate(windows)
+                for cpu in range(ALL_CPUS, CPUS)
+                for which in [(place * 11 + cpu + board) % _BLOBS]
+            ),
+        )
     yield INTERVAL, own_rows()
-    yield INTERVAL, (
-        (board, 1, at_s, cpu, board, 1, made.counts[which], 0, 0, 1200, made.worst[which], 10**9, str(10**15),
-         made.histograms[which]) for board in range(2, rows_of + 1)
-        for place, at_s in enumerate(range(END_S - ROW_DAYS * 86400, END_S, STEP_S)) for cpu in range(CPUS)
-        for which in [(place * 11 + cpu + board) % _BLOBS])
+    yield (
+        INTERVAL,
+        (
+            (
+                board,
+                1,
+                at_s,
+                cpu,
+                board,
+                1,
+                made.counts[which],
+                0,
+                0,
+                1200,
+                made.worst[which],
+                10**9,
+                str(10**15),
+                made.histograms[which],
+            )
+            for board in range(2, rows_of + 1)
+            for place, at_s in enumerate(range(END_S - ROW_DAYS * 86400, END_S, STEP_S))
+            for cpu in range(CPUS)
+            for which in [(place * 11 + cpu + board) % _BLOBS]
+        ),
+    )
 
 
 def own_rows() -> Rows:
     """Of the first board, no two alike: nothing is gained by packing them together."""
     random = np.random.default_rng(2)
     for at_s in range(END_S - ROW_DAYS * 86400, END_S, STEP_S):
-        index = np.cumsum(np.c_[random.integers(90, 102, CPUS), np.ones((CPUS, 23), int),
-                                random.integers(1, 5, (CPUS, 8))], axis=1)
+        index = np.cumsum(
+            np.c_[random.integers(90, 102, CPUS), np.ones((CPUS, 23), int), random.integers(1, 5, (CPUS, 8))], axis=1
+        )
         count = np.c_[random.poisson(12_500, (CPUS, 24)), 1 + random.poisson(2, (CPUS, 8))]
         blobs = packed_histograms(index.ravel(), count.ravel(), np.arange(CPUS + 1) * 32)
         worst_ns = random.integers(40_000, 90_000, CPUS).tolist()
         sums = random.integers(10**9, 2 * 10**9, CPUS).tolist()
         for cpu, blob in enumerate(blobs):
-            yield (1, 1, at_s, cpu, 1, 1, int(count[cpu].sum()), 0, 0, 1200 + cpu, worst_ns[cpu], sums[cpu],
-                   str(sums[cpu] ** 2), blob)
+            yield (
+                1,
+                1,
+                at_s,
+                cpu,
+                1,
+                1,
+                int(count[cpu].sum()),
+                0,
+                0,
+                1200 + cpu,
+                worst_ns[cpu],
+                sums[cpu],
+                str(sums[cpu] ** 2),
+                blob,
+            )
 
 
 def fill(history: History, tables: Iterable[tuple[Table, Rows]]) -> None:
@@ -178,9 +269,13 @@ def sizes(history: History) -> dict[str, tuple[int, int]]:
             if connection.dialect.name == "postgresql":
                 size = connection.execute(text(f"SELECT pg_total_relation_size('{name}')")).scalar_one()
             else:
-                size = connection.execute(text(
-                    "SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE name = :name OR name IN "
-                    "(SELECT name FROM sqlite_master WHERE tbl_name = :name)"), {"name": name}).scalar_one()
+                size = connection.execute(
+                    text(
+                        "SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE name = :name OR name IN "
+                        "(SELECT name FROM sqlite_master WHERE tbl_name = :name)"
+                    ),
+                    {"name": name},
+                ).scalar_one()
             found[name] = rows, int(size)
     return found
 
@@ -199,17 +294,24 @@ def questions(history: History) -> Iterator[tuple[str, float, float]]:
     """What is asked, how long it takes, and how long it may."""
     name = "r1s1"
     asked: list[tuple[str, Callable[[], Any], float]] = [
-        ("five-minute maxima of a board's month",
-         lambda: maxima(history, OWNER, name, SERIES_NAME, END_S - 30 * 86400, END_S), 0.1),
+        (
+            "five-minute maxima of a board's month",
+            lambda: maxima(history, OWNER, name, SERIES_NAME, END_S - 30 * 86400, END_S),
+            0.1,
+        ),
         ("worst of 30 hours of all boards", lambda: worst(history, OWNER, END_S - 30 * HOUR_S, END_S), 0.2),
-        ("heat map of all boards, 30 days",
-         lambda: worst(history, OWNER, END_S - 30 * 86400, END_S, 2 * HOUR_S), 0.5),
-        ("heat map of all boards, a year",
-         lambda: worst(history, OWNER, END_S - YEAR_S, END_S, 24 * HOUR_S), 2.0),
-        ("latency plot of a board's year",
-         lambda: distribution(history, OWNER, name, SERIES_NAME, END_S - YEAR_S, END_S), 1.0),
-        ("latency plot of a selected six hours",
-         lambda: distribution(history, OWNER, name, SERIES_NAME, END_S - 9 * HOUR_S, END_S - 3 * HOUR_S), 0.2),
+        ("heat map of all boards, 30 days", lambda: worst(history, OWNER, END_S - 30 * 86400, END_S, 2 * HOUR_S), 0.5),
+        ("heat map of all boards, a year", lambda: worst(history, OWNER, END_S - YEAR_S, END_S, 24 * HOUR_S), 2.0),
+        (
+            "latency plot of a board's year",
+            lambda: distribution(history, OWNER, name, SERIES_NAME, END_S - YEAR_S, END_S),
+            1.0,
+        ),
+        (
+            "latency plot of a selected six hours",
+            lambda: distribution(history, OWNER, name, SERIES_NAME, END_S - 9 * HOUR_S, END_S - 3 * HOUR_S),
+            0.2,
+        ),
         ("heat map of a day", lambda: heat(history, OWNER, name, SERIES_NAME, END_S - 86400, END_S), 0.2),
         ("overview of all boards", lambda: standing(history, OWNER, END_S), 0.2),
         (f"ridge of {RIDGE_MONTHS} months", lambda: ridge(history, OWNER, name, SERIES_NAME, RIDGE_MONTHS), 0.5),
@@ -225,9 +327,11 @@ def archived(history: History) -> Iterator[str]:
     written = close_months(history, next_month_s(begin_s) + 60 * 86400, ["r0s1"])
     size = (history.archive / f"000001-{begin_s}.parquet").stat().st_size
     took = seconds(lambda: heat(history, OWNER, "r0s1", SERIES_NAME, begin_s + 86400, begin_s + 2 * 86400))
-    yield (f"- {len(written)} months of a board closed; one of {(next_month_s(begin_s) - begin_s) // 86400} days takes "
-           f"{size / 1e6:.2f} MB of Parquet, so a year of 200 boards {size * 12 * 200 / 1e9:.1f} GB; the heat map of a "
-           f"day of it takes {took * 1000:.0f} ms")
+    yield (
+        f"- {len(written)} months of a board closed; one of {(next_month_s(begin_s) - begin_s) // 86400} days takes "
+        f"{size / 1e6:.2f} MB of Parquet, so a year of 200 boards {size * 12 * 200 / 1e9:.1f} GB; the heat map of a "
+        f"day of it takes {took * 1000:.0f} ms"
+    )
 
 
 def spent_s() -> float:
@@ -250,8 +354,10 @@ def a_day_taken(history: History, folder: Path, boards: int) -> tuple[float, flo
 
 def takes(history: History, lines: list[bytes], upto: int, boards: int) -> tuple[float, float]:
     """Boards a second, and in a second of this CPU, of which the intervals up to one are taken."""
-    contents = [(f"live-{number}", b"".join(lines[:1 + upto]).replace(b'"testboard"', b'"live %d"' % number))
-                for number in range(boards)]
+    contents = [
+        (f"live-{number}", b"".join(lines[: 1 + upto]).replace(b'"testboard"', b'"live %d"' % number))
+        for number in range(boards)
+    ]
     begin_s, cpu_s = time.perf_counter(), spent_s()
     for run_id, content in contents:
         take_from(history, run_id, io.BytesIO(content))
@@ -265,8 +371,10 @@ def ten_thousand(history: History, folder: Path) -> Iterator[str]:
     for what, upto in (("runs begun", 1), ("intervals, one by one", 2), ("intervals, an hour's twelve at once", 14)):
         rate, of_cpu = takes(history, lines, upto, 60)
         rows = CPUS * (12 if upto == 14 else 1)
-        yield (f"- {what}: {rate:.0f} boards ({rate * rows:,.0f} rows) a second; {of_cpu:.0f} boards "
-               f"({of_cpu * rows:,.0f} rows) in a second of CPU")
+        yield (
+            f"- {what}: {rate:.0f} boards ({rate * rows:,.0f} rows) a second; {of_cpu:.0f} boards "
+            f"({of_cpu * rows:,.0f} rows) in a second of CPU"
+        )
     with history.writing() as connection:
         for table in (BOARD, NOW):
             columns = [column.name for column in table.columns]
@@ -292,8 +400,10 @@ def measured(history: History, folder: Path, boards: int, rows_of: int) -> int:
         print(f"| {what} | {took_s * 1000:.0f} ms | {bar_s * 1000:.0f} ms | {'missed' if took_s > bar_s else ''} |")
     took_s, cpu_s = a_day_taken(history, folder / "store", 4)
     missed += cpu_s > 60
-    print(f"| a day of 200 boards taken from recordings | {took_s:.0f} s ({cpu_s:.0f} s of CPU) | 60 s | "
-          f"{'missed' if cpu_s > 60 else ''} |\n")
+    print(
+        f"| a day of 200 boards taken from recordings | {took_s:.0f} s ({cpu_s:.0f} s of CPU) | 60 s | "
+        f"{'missed' if cpu_s > 60 else ''} |\n"
+    )
     for line in (*archived(history), *ten_thousand(history, folder)):
         print(line, flush=True)
     return missed
@@ -305,8 +415,10 @@ def main() -> int:
     parser.add_argument("--rows-of", type=int, default=20, help="boards that have five-minute rows")
     parser.add_argument("--only", default="", choices=("sqlite", "postgresql"), help="one of the databases")
     given = parser.parse_args()
-    print(f"{given.boards} boards of {CPUS} CPUs; {ROW_DAYS} days of rows of {given.rows_of} of them; "
-          f"{os.cpu_count()} CPUs here, load {os.getloadavg()[0]:.1f}")
+    print(
+        f"{given.boards} boards of {CPUS} CPUs; {ROW_DAYS} days of rows of {given.rows_of} of them; "
+        f"{os.cpu_count()} CPUs here, load {os.getloadavg()[0]:.1f}"
+    )
     missed = 0
     with tempfile.TemporaryDirectory() as made, running_server() as server:
         folder = Path(made)

@@ -119,12 +119,17 @@ def is_worse(found: int, best: int, tries: int) -> bool:
 
 def table(tries: int) -> tuple[str, bool]:
     """The table, and whether what is stated holds."""
-    lines = [f"Simulated by `tests/bench_hunt.py` (seed {SEED}), {BUDGET} trials of {BLOCKS} "
-             f"blocks where nothing else is said; a group goes through {TURNS} draws of its levels in a trial.", "",
-             "| machine | hunt finds it | with nothing beside it | " + " | ".join(OTHERS) + " |",
-             "|" + "---|" * (3 + len(OTHERS))]
-    whole = [row(name, kind, budget, tries if name == STATED else max(1, tries // 4))
-             for name, (kind, budget) in CASES.items()]
+    lines = [
+        f"Simulated by `tests/bench_hunt.py` (seed {SEED}), {BUDGET} trials of {BLOCKS} "
+        f"blocks where nothing else is said; a group goes through {TURNS} draws of its levels in a trial.",
+        "",
+        "| machine | hunt finds it | with nothing beside it | " + " | ".join(OTHERS) + " |",
+        "|" + "---|" * (3 + len(OTHERS)),
+    ]
+    whole = [
+        row(name, kind, budget, tries if name == STATED else max(1, tries // 4))
+        for name, (kind, budget) in CASES.items()
+    ]
     lines += [line for line, _ in whole]
     few = max(1, tries // 3)
     wrong = false_finds(few)

@@ -51,8 +51,13 @@ LONGER, WHOLE = 10, 5
 MOST_OF = {"ftrace": 1 / 3, "ftrace, read": 1 / 3, "trace-cmd": 1 / 3, "perf record": 1 / 5, "perf sched record": 1 / 5}
 MOST_NS = {"fifo": 700.0, "other": 300.0}
 """A round may take so much longer: of real-time threads, which the monitor traces, and of others, which it does not."""
-EVENTS = ("timer:hrtimer_expire_entry", "timer:hrtimer_expire_exit", "sched:sched_waking", "sched:sched_switch",
-          "raw_syscalls:sys_exit")
+EVENTS = (
+    "timer:hrtimer_expire_entry",
+    "timer:hrtimer_expire_exit",
+    "sched:sched_waking",
+    "sched:sched_switch",
+    "raw_syscalls:sys_exit",
+)
 """What the monitor's stations are made of, for tracers that are told."""
 FTRACE = """
 [ -d /sys/kernel/tracing/events ] || mount -t tracefs nodev /sys/kernel/tracing
@@ -86,8 +91,14 @@ class Contender:
     def run(self, command: Sequence[str], place: Path) -> subprocess.CompletedProcess[str]:
         beside = monitoring(self.monitor, place) if self.monitor else contextlib.nullcontext()
         with beside:
-            return subprocess.run([*self.before, *command], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                  check=False, timeout=_LONGEST_S)
+            return subprocess.run(
+                [*self.before, *command],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=_LONGEST_S,
+            )
 
     def applies(self, place: Path) -> bool:
         """Whether it runs here; else says why not."""
@@ -114,8 +125,11 @@ def monitoring(program: str, place: Path) -> Iterator[None]:
     """The monitor, once it is attached: its head is written behind that."""
     recording = place / "recording"
     recording.unlink(missing_ok=True)
-    process = subprocess.Popen([program, "--quiet", "--until-interrupt", "--record", str(recording)],
-                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [program, "--quiet", "--until-interrupt", "--record", str(recording)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
     try:
         while not recording.is_file() or not recording.stat().st_size:
             if process.poll() is not None:
@@ -138,8 +152,11 @@ def contenders(monitor: str, place: Path) -> list[Contender]:
         Contender("perf record", ("perf", "record", "-a", "-m", "16M", *told, "-o", str(place / "perf"), "--")),
         Contender("perf sched record", ("perf", "sched", "record", "-m", "16M", "-o", str(place / "perf"), "--")),
     )
-    return [Contender("nothing"), Contender("monitor", monitor=monitor),
-            *(other for other in others if other.applies(place))]
+    return [
+        Contender("nothing"),
+        Contender("monitor", monitor=monitor),
+        *(other for other in others if other.applies(place)),
+    ]
 
 
 def cost_ns(tracer: NDArray[np.float64], nothing: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
@@ -149,12 +166,22 @@ def cost_ns(tracer: NDArray[np.float64], nothing: NDArray[np.float64], axis: int
 
 def upper_ratio(ours: Sequence[float], theirs: Sequence[float], nothing: Sequence[float]) -> float:
     """Upper 95 % bound of the ratio of two costs."""
-    def ratio(one: NDArray[np.float64], other: NDArray[np.float64], none: NDArray[np.float64],
-              axis: int = -1) -> NDArray[np.float64]:
+
+    def ratio(
+        one: NDArray[np.float64], other: NDArray[np.float64], none: NDArray[np.float64], axis: int = -1
+    ) -> NDArray[np.float64]:
         return cost_ns(one, none, axis) / np.maximum(cost_ns(other, none, axis), _LEAST_COST_NS)
 
-    drawn = stats.bootstrap((ours, theirs, nothing), ratio, paired=True, vectorized=True, alternative="less",
-                            confidence_level=_CONFIDENCE, method="percentile", rng=1)
+    drawn = stats.bootstrap(
+        (ours, theirs, nothing),
+        ratio,
+        paired=True,
+        vectorized=True,
+        alternative="less",
+        confidence_level=_CONFIDENCE,
+        method="percentile",
+        rng=1,
+    )
     return float(drawn.confidence_interval.high)
 
 
@@ -174,6 +201,7 @@ def _cpu_ns() -> float:
 
 def whole_ns(contender: Contender, pingpong: str, cpu: str, policy: str, place: Path) -> float:
     """CPU time a round of all that runs for it, the tracer's own programs with it: what more rounds take more."""
+
     def used(blocks: int) -> float:
         before = _cpu_ns()
         contender.run([pingpong, cpu, str(blocks), str(ROUNDS), policy], place)
@@ -206,8 +234,10 @@ def _print_costs(running: list[Contender], most_ns: float) -> None:
     print(f"    the monitor, at most {most_ns:.0f} ns: {_said(cost <= most_ns)}")
     for other in others:
         bound, most = upper_ratio(monitor.ns, other.ns, nothing.ns), MOST_OF[other.name]
-        print(f"    monitor / {other.name}: below {bound:.3f} with {_CONFIDENCE:.0%}; at most {most:.3f}: "
-              f"{_said(bound <= most)}")
+        print(
+            f"    monitor / {other.name}: below {bound:.3f} with {_CONFIDENCE:.0%}; at most {most:.3f}: "
+            f"{_said(bound <= most)}"
+        )
 
 
 @contextlib.contextmanager
@@ -225,10 +255,13 @@ def bpf_statistics() -> Iterator[None]:
 
 def programs() -> dict[int, tuple[str, int, int]]:
     """All BPF programs of this machine by number: name, time in ns, and runs."""
-    listed = subprocess.run([shutil.which("bpftool") or "/usr/sbin/bpftool", "--json", "prog", "show"], check=True,
-                            capture_output=True).stdout
-    return {one["id"]: (one.get("name", "?"), one.get("run_time_ns", 0), one.get("run_cnt", 0))
-            for one in json.loads(listed)}
+    listed = subprocess.run(
+        [shutil.which("bpftool") or "/usr/sbin/bpftool", "--json", "prog", "show"], check=True, capture_output=True
+    ).stdout
+    return {
+        one["id"]: (one.get("name", "?"), one.get("run_time_ns", 0), one.get("run_cnt", 0))
+        for one in json.loads(listed)
+    }
 
 
 def _print_statistics(monitor: str, pingpong: Sequence[str], rounds: int, place: Path) -> None:
@@ -244,8 +277,10 @@ def _print_statistics(monitor: str, pingpong: Sequence[str], rounds: int, place:
         _, ns, runs = ended[number]
         total_ns += ns - ns_before
         if runs - runs_before > rounds / 10:
-            print(f"    {name:20}{(runs - runs_before) / rounds:7.2f} runs a round"
-                  f"{(ns - ns_before) / (runs - runs_before):9.0f} ns each")
+            print(
+                f"    {name:20}{(runs - runs_before) / rounds:7.2f} runs a round"
+                f"{(ns - ns_before) / (runs - runs_before):9.0f} ns each"
+            )
     print(f"    {'all':20}{total_ns / rounds:9.0f} ns a round")
 
 

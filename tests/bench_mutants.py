@@ -48,8 +48,10 @@ def main() -> None:
             for number in range(first, first + STORED_OF_AT_ONCE):
                 trial.stored(store, trials.content(number), random.Random(number), stored)
         print(file=sys.stderr)
-        print(f"{', '.join(f'{name} {n:,}' for name, n in (trials.counts + stored).items())}; "
-              f"{time.process_time() - begun:,.0f} s of CPU time; no traceback, no PASS contradicted")
+        print(
+            f"{', '.join(f'{name} {n:,}' for name, n in (trials.counts + stored).items())}; "
+            f"{time.process_time() - begun:,.0f} s of CPU time; no traceback, no PASS contradicted"
+        )
 
 
 if __name__ == "__main__":

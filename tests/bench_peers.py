@@ -122,8 +122,12 @@ def _beyond(pid: int) -> float:
 
 def _run(arguments: list[str], on_terminal: bool = False) -> Cost:
     with _output(on_terminal) as (descriptor, text), Path(os.devnull).open("rb") as nothing:
-        pid = os.posix_spawnp(arguments[0], arguments, os.environ, file_actions=[
-            (os.POSIX_SPAWN_DUP2, nothing.fileno(), 0), (os.POSIX_SPAWN_DUP2, descriptor, 1)])
+        pid = os.posix_spawnp(
+            arguments[0],
+            arguments,
+            os.environ,
+            file_actions=[(os.POSIX_SPAWN_DUP2, nothing.fileno(), 0), (os.POSIX_SPAWN_DUP2, descriptor, 1)],
+        )
         time.sleep(SETTLE_S)
         resident = _resident_kib(pid)
         beyond = _beyond(pid)
@@ -137,8 +141,20 @@ def _run(arguments: list[str], on_terminal: bool = False) -> Cost:
 def _contenders(probe: str, bare: str, recording: Path) -> list[Contender]:
     def fastenough(cpu: str, us: int, samples: int) -> list[str]:
         recording.unlink(missing_ok=True)
-        return [probe, "timer", "-a", cpu, "-p", PRIORITY, "-i", f"{us}us", "-l", str(samples),
-                "--record", str(recording)]
+        return [
+            probe,
+            "timer",
+            "-a",
+            cpu,
+            "-p",
+            PRIORITY,
+            "-i",
+            f"{us}us",
+            "-l",
+            str(samples),
+            "--record",
+            str(recording),
+        ]
 
     def with_samples(cpu: str, us: int, samples: int) -> list[str]:
         kept = recording.with_name("samples")
@@ -183,7 +199,8 @@ def _round(contenders: list[Contender], cpus: tuple[str, str], us: int, seconds:
         contender.cost_us.setdefault(us, []).extend(cost.cpu_s / samples * 1e6 for cost in (here, there))
         contender.beyond.setdefault(us, []).extend((here.beyond, there.beyond))
         contender.ratios.setdefault(us, []).append(
-            math.sqrt(here.cpu_s / floor_there.cpu_s * there.cpu_s / floor_here.cpu_s))
+            math.sqrt(here.cpu_s / floor_there.cpu_s * there.cpu_s / floor_here.cpu_s)
+        )
 
 
 def _said(good: bool) -> str:
@@ -191,8 +208,10 @@ def _said(good: bool) -> str:
 
 
 def _print_costs(contenders: list[Contender], us: int) -> None:
-    print(f"\nEvery {us} us: CPU time per sample of the whole process,"
-          " its ratio to the bare loop (median; all rounds), its ratio to its measuring thread")
+    print(
+        f"\nEvery {us} us: CPU time per sample of the whole process,"
+        " its ratio to the bare loop (median; all rounds), its ratio to its measuring thread"
+    )
     for contender in contenders:
         ratios = contender.ratios[us]
         cost, ratio = statistics.median(contender.cost_us[us]), statistics.median(ratios)
@@ -210,8 +229,12 @@ def _print_costs(contenders: list[Contender], us: int) -> None:
 def _calls(arguments: list[str], directory: Path) -> int:
     """How many system calls a run makes, all threads together."""
     counted = directory / "calls"
-    subprocess.run(["strace", "-f", "-c", "-U", "calls", "-o", str(counted), *arguments], check=True,
-                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        ["strace", "-f", "-c", "-U", "calls", "-o", str(counted), *arguments],
+        check=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
     return sum(int(line) for line in counted.read_text().split() if line.isdigit()) // 2  # each call, and the total
 
 
@@ -231,7 +254,8 @@ def _print_memory(contenders: list[Contender], cpu: str) -> None:
         verdict = ""
         if contender.name == "fastenough-probe":
             verdict = f"  at most {RESIDENT_MOST_KIB} KiB and no major fault: " + _said(
-                cost.resident_kib <= RESIDENT_MOST_KIB and cost.major_faults == 0)
+                cost.resident_kib <= RESIDENT_MOST_KIB and cost.major_faults == 0
+            )
         print(f"    {contender.name:24}{cost.resident_kib:8} KiB, {cost.major_faults} major faults{verdict}")
 
 
@@ -243,7 +267,7 @@ def _kept_share(contender: Contender, cpu: str, us: int, seconds: float, recordi
         return seconds / (time.monotonic() - begin_s)
     arguments = contender.arguments(cpu, us, 0)
     limit = arguments.index("-l")
-    arguments[limit:limit + 2] = ["-D", f"{seconds:.0f}s"]
+    arguments[limit : limit + 2] = ["-D", f"{seconds:.0f}s"]
     output = _run(arguments).output
     if contender.name == "fastenough-probe":
         run = read_recording(recording)
@@ -257,8 +281,11 @@ def _kept_share(contender: Contender, cpu: str, us: int, seconds: float, recordi
 def _print_shortest(contenders: list[Contender], cpu: str, seconds: float, recording: Path) -> None:
     print(f"\nShare of the samples taken at short intervals (kept: {KEPT_SHARE:.0%})")
     for us in (50, 30, 20, 15, 10, 7, 5):
-        shares = {contender.name: _kept_share(contender, cpu, us, seconds, recording) for contender in contenders
-                  if contender.name in ("bare loop", "fastenough-probe", "cyclictest", "jitterdebugger")}
+        shares = {
+            contender.name: _kept_share(contender, cpu, us, seconds, recording)
+            for contender in contenders
+            if contender.name in ("bare loop", "fastenough-probe", "cyclictest", "jitterdebugger")
+        }
         print(f"    {us:3} us  " + "  ".join(f"{name} {share:.1%}" for name, share in shares.items()))
 
 

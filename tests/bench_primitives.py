@@ -41,8 +41,11 @@ class Averages:
 def _ours(*arguments: str) -> Averages:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "r"
-        subprocess.run([find_probe(), *arguments, f"-a{CPU}", f"-p{PRIORITY}", "--quiet", f"--record={path}"],
-                       check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [find_probe(), *arguments, f"-a{CPU}", f"-p{PRIORITY}", "--quiet", f"--record={path}"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         recording = read_recording(path)
         (values,) = recording.totals.values()
         assert values.mean is not None and values.maximum is not None
@@ -59,8 +62,11 @@ def _rt_test(tool: str) -> Callable[[], Averages]:
     def run() -> Averages:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "r"
-            subprocess.run([tool, f"-a{CPU}", f"-p{PRIORITY}", f"-i{INTERVAL_US}", f"-l{LOOPS}", "-q",
-                            f"--json={path}"], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                [tool, f"-a{CPU}", f"-p{PRIORITY}", f"-i{INTERVAL_US}", f"-l{LOOPS}", "-q", f"--json={path}"],
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
             receiver = json.loads(path.read_text())["thread"]["0"]["receiver"]
             return Averages(receiver["avg"] * 1000, receiver["max"] * 1000)
 
@@ -73,8 +79,12 @@ def _message_in_bursts() -> Averages:
 
 def _perf_pipe() -> Averages:
     """One of its operations is a message there and one back."""
-    done = subprocess.run(["taskset", "-c", CPU, "chrt", "-f", PRIORITY, "perf", "bench", "sched", "pipe", "-T",
-                           "-l", "10000"], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        ["taskset", "-c", CPU, "chrt", "-f", PRIORITY, "perf", "bench", "sched", "pipe", "-T", "-l", "10000"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     matched = re.search(r"([0-9.]+) usecs/op", done.stdout)
     assert matched, done.stdout
     one_way_ns = float(matched[1]) * 1000 / 2
@@ -93,18 +103,43 @@ class Match:
 
 
 MATCHES = (
-    Match("fifo-message", "perf", _message_in_bursts, _perf_pipe,
-          "perf divides the whole time of a round trip by two and reads no clock in between; its two threads have the "
-          "same priority, so that the writer first goes to sleep, and wakes and sleeps lie in each half"),
-    Match("mqueue", "pmqtest", _primitive("mqueue"), _rt_test("pmqtest"),
-          "pmqtest's threads have the same priority: the receiver runs only when the sender goes to sleep"),
-    Match("mutex-contended", "ptsematest", _primitive("mutex-contended"), _rt_test("ptsematest"),
-          "ptsematest's threads have the same priority: the same again"),
-    Match("semaphore", "svsematest", _primitive("semaphore"), _rt_test("svsematest"),
-          "svsematest uses System V semaphores, a system call each for semop() on both sides"),
-    Match("signal", "sigwaittest", _primitive("signal"), _rt_test("sigwaittest"),
-          "sigwaittest sends with pthread_kill() and waits with sigwait(); here a real-time signal is queued, for "
-          "which the kernel allocates an entry, and comes with its value"),
+    Match(
+        "fifo-message",
+        "perf",
+        _message_in_bursts,
+        _perf_pipe,
+        "perf divides the whole time of a round trip by two and reads no clock in between; its two threads have the "
+        "same priority, so that the writer first goes to sleep, and wakes and sleeps lie in each half",
+    ),
+    Match(
+        "mqueue",
+        "pmqtest",
+        _primitive("mqueue"),
+        _rt_test("pmqtest"),
+        "pmqtest's threads have the same priority: the receiver runs only when the sender goes to sleep",
+    ),
+    Match(
+        "mutex-contended",
+        "ptsematest",
+        _primitive("mutex-contended"),
+        _rt_test("ptsematest"),
+        "ptsematest's threads have the same priority: the same again",
+    ),
+    Match(
+        "semaphore",
+        "svsematest",
+        _primitive("semaphore"),
+        _rt_test("svsematest"),
+        "svsematest uses System V semaphores, a system call each for semop() on both sides",
+    ),
+    Match(
+        "signal",
+        "sigwaittest",
+        _primitive("signal"),
+        _rt_test("sigwaittest"),
+        "sigwaittest sends with pthread_kill() and waits with sigwait(); here a real-time signal is queued, for "
+        "which the kernel allocates an entry, and comes with its value",
+    ),
 )
 
 
@@ -116,8 +151,10 @@ def _compare(match: Match, rounds: int) -> str:
         ratios.append(ours[-1].mean_ns / peers[-1].mean_ns)
     mine = statistics.median(one.mean_ns for one in ours)
     theirs = statistics.median(one.mean_ns for one in peers)
-    return (f"{match.ours:16} {mine / 1000:6.2f} us   {match.peer:12} {theirs / 1000:6.2f} us   ratio "
-            f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})\n    {match.why}")
+    return (
+        f"{match.ours:16} {mine / 1000:6.2f} us   {match.peer:12} {theirs / 1000:6.2f} us   ratio "
+        f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})\n    {match.why}"
+    )
 
 
 def main() -> int:

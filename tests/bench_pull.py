@@ -32,7 +32,8 @@ def fill(store: Path, runs: int) -> None:
         (store / "runs" / name).mkdir()
         (store / "runs" / name / "run.json").write_text(
             f'{{"format":"fastenough-run","version":1,"id":"{name}","state":"ended","outcome":"completed",'
-            f'"board":"other-{number % 200}"}}\n')
+            f'"board":"other-{number % 200}"}}\n'
+        )
 
 
 def timed_pull(order: Order) -> dict[str, object]:
@@ -47,11 +48,18 @@ async def pulled(folder: Path, pulls: int) -> list[float]:
     ring = folder / "ring"
     recording = put(ring, 1, begin_ns=0, intervals=pulls + 2)
     lines = recording.read_bytes().splitlines(keepends=True)
-    order = {"link": "local", "board": "board", "ring": str(ring), "store": str(folder / "store"), "simulated": True,
-             "load": None, "newest": ""}
+    order = {
+        "link": "local",
+        "board": "board",
+        "ring": str(ring),
+        "store": str(folder / "store"),
+        "simulated": True,
+        "load": None,
+        "newest": "",
+    }
     workers, took_s = Workers(1), []
     for number in range(pulls):
-        recording.write_bytes(b"".join(lines[:number + 2]))
+        recording.write_bytes(b"".join(lines[: number + 2]))
         answer = await workers.act("pull", timed_pull, order, 600)
         assert answer.said.get("grown"), answer.said
         took_s.append(float(answer.said["cpu_s"]))
@@ -65,8 +73,10 @@ def main(sizes: tuple[int, ...] = SIZES) -> None:
             fill(Path(folder) / "store", size)
             took_s = sorted(asyncio.run(pulled(Path(folder), PULLS)))
             middle_s = took_s[len(took_s) // 2]
-            print(f"{size:,} runs stored: {middle_s * 1e3:.1f} ms of CPU a pull, at most {took_s[-1] * 1e3:.1f}",
-                  flush=True)
+            print(
+                f"{size:,} runs stored: {middle_s * 1e3:.1f} ms of CPU a pull, at most {took_s[-1] * 1e3:.1f}",
+                flush=True,
+            )
             assert middle_s <= MOST_CPU_S, "more than the bar"
 
 

@@ -68,45 +68,112 @@ def _instant(ns: int) -> dict[str, int]:
 
 
 def _head(run_id: str, begin_ns: int) -> bytes:
-    series = [{"id": cpu, "name": "wakeup", "unit": "ns", "clock": "CLOCK_MONOTONIC", "from": "due", "to": "awake",
-               "k": K, "cpu": cpu, "period_ns": 1_000_000} for cpu in range(CPUS)]
-    return _raw({
-        "type": "head", "format": "fastenough-recording", "version": 1, "tool": {"name": "bench", "version": "0"},
-        "run_id": run_id, "probe": "timer", "implementation": "linux-user", "parameters": {}, "series": series,
-        "settings": [], "cost": {}, "interval_ns": 10**9, "begin": _instant(begin_ns), "marks": [],
-        "load": {"name": "none"}, "board": "bench", "configuration": "made up", "profile": PROFILE})
+    series = [
+        {
+            "id": cpu,
+            "name": "wakeup",
+            "unit": "ns",
+            "clock": "CLOCK_MONOTONIC",
+            "from": "due",
+            "to": "awake",
+            "k": K,
+            "cpu": cpu,
+            "period_ns": 1_000_000,
+        }
+        for cpu in range(CPUS)
+    ]
+    return _raw(
+        {
+            "type": "head",
+            "format": "fastenough-recording",
+            "version": 1,
+            "tool": {"name": "bench", "version": "0"},
+            "run_id": run_id,
+            "probe": "timer",
+            "implementation": "linux-user",
+            "parameters": {},
+            "series": series,
+            "settings": [],
+            "cost": {},
+            "interval_ns": 10**9,
+            "begin": _instant(begin_ns),
+            "marks": [],
+            "load": {"name": "none"},
+            "board": "bench",
+            "configuration": "made up",
+            "profile": PROFILE,
+        }
+    )
 
 
 def _entry(values: Histogram) -> dict[str, Any]:
     """An interval's entry but for its id."""
-    return {"count": values.total, "lost": 0, "missed": 0, "min": values.minimum, "max": values.maximum,
-            "sum": values.sum, "sum_sq": str(values.sum_sq),
-            "buckets": [[int(i), int(n)] for i, n in zip(values.index, values.count, strict=True)]}
+    return {
+        "count": values.total,
+        "lost": 0,
+        "missed": 0,
+        "min": values.minimum,
+        "max": values.maximum,
+        "sum": values.sum,
+        "sum_sq": str(values.sum_sq),
+        "buckets": [[int(i), int(n)] for i, n in zip(values.index, values.count, strict=True)],
+    }
 
 
 def _counted(index: np.ndarray[Any, Any], count: np.ndarray[Any, Any]) -> Histogram:
     """A histogram of values that lie at the lower edges of their buckets."""
     low = bucket_lowest(index, K)
-    return Histogram(K, index, count, int(low[0]), int(low[-1]), int((low * count).sum()),
-                     int((low * low * count).sum()))
+    return Histogram(
+        K, index, count, int(low[0]), int(low[-1]), int((low * count).sum()), int((low * low * count).sum())
+    )
 
 
 def _end(totals: list[Histogram], at_ns: int) -> bytes:
-    series = [{"id": cpu, "taken": total.total, "stored": total.total, "lost": 0, "missed": 0, "min": total.minimum,
-               "max": total.maximum, "sum": total.sum, "sum_sq": str(total.sum_sq)} for cpu, total in enumerate(totals)]
-    return _raw({"type": "end", "outcome": "completed", "reasons": [], "at": _instant(at_ns), "series": series,
-                 "counters": {}, "events_dropped": 0, "load": {"name": "none", "ran": True, "reasons": []}})
+    series = [
+        {
+            "id": cpu,
+            "taken": total.total,
+            "stored": total.total,
+            "lost": 0,
+            "missed": 0,
+            "min": total.minimum,
+            "max": total.maximum,
+            "sum": total.sum,
+            "sum_sq": str(total.sum_sq),
+        }
+        for cpu, total in enumerate(totals)
+    ]
+    return _raw(
+        {
+            "type": "end",
+            "outcome": "completed",
+            "reasons": [],
+            "at": _instant(at_ns),
+            "series": series,
+            "counters": {},
+            "events_dropped": 0,
+            "load": {"name": "none", "ran": True, "reasons": []},
+        }
+    )
 
 
-def _keep(store: Store, intervals: Iterator[tuple[bytes, int]], totals: Callable[[], list[Histogram]],
-          begin_ns: int) -> str:
+def _keep(
+    store: Store, intervals: Iterator[tuple[bytes, int]], totals: Callable[[], list[Histogram]], begin_ns: int
+) -> str:
     """A run of these intervals: the text of their series, and how long each lasts."""
     writer = store.begin({"campaign": "scale"})
     writer.line(_head(writer.id, begin_ns))
     now = begin_ns
     for seq, (series, length_ns) in enumerate(intervals):
-        bounds = _raw({"type": "interval", "seq": seq, "begin": _instant(now), "end": _instant(now + length_ns),
-                       "counters": {"steal_ns": 0}})
+        bounds = _raw(
+            {
+                "type": "interval",
+                "seq": seq,
+                "begin": _instant(now),
+                "end": _instant(now + length_ns),
+                "counters": {"steal_ns": 0},
+            }
+        )
         writer.line(bounds[:-2] + b',"series":[' + series + b"]}\n")
         now += length_ns
     writer.line(_end(totals(), now))
@@ -127,8 +194,9 @@ def _great_run(store: Store, random: np.random.Generator, number: int) -> str:
         for part in parts:
             yield b",".join(_raw({"id": cpu} | _entry(values))[:-1] for cpu, values in enumerate(part)), 50_000 * 10**9
 
-    return _keep(store, text(), lambda: [Histogram.merged(of_cpu, K) for of_cpu in zip(*parts, strict=True)],
-                 number * 10**15)
+    return _keep(
+        store, text(), lambda: [Histogram.merged(of_cpu, K) for of_cpu in zip(*parts, strict=True)], number * 10**15
+    )
 
 
 def _long_run(store: Store, seconds: int) -> str:
@@ -150,9 +218,22 @@ def _long_run(store: Store, seconds: int) -> str:
 
 def _repeated(kept: list[Histogram], which: np.ndarray[Any, Any]) -> Histogram:
     times = np.bincount(which, minlength=len(kept))
-    return Histogram.merged((Histogram(K, values.index, values.count * n, values.minimum, values.maximum,
-                                       values.sum * int(n), values.sum_sq * int(n))
-                             for values, n in zip(kept, times, strict=True) if n), K)
+    return Histogram.merged(
+        (
+            Histogram(
+                K,
+                values.index,
+                values.count * n,
+                values.minimum,
+                values.maximum,
+                values.sum * int(n),
+                values.sum_sq * int(n),
+            )
+            for values, n in zip(kept, times, strict=True)
+            if n
+        ),
+        K,
+    )
 
 
 def _listed(store: Store, count: int) -> None:
@@ -199,13 +280,22 @@ def _measured(bar: Bar, times: int, *arguments: str) -> bool:
     """Print the least of so many; whether it is within the bar."""
     told = []
     for _ in range(times):
-        done = subprocess.run([sys.executable, __file__, *arguments], check=True, text=True,
-                              stdout=subprocess.PIPE, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)})
+        done = subprocess.run(
+            [sys.executable, __file__, *arguments],
+            check=True,
+            text=True,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+        )
         told.append(json.loads(done.stdout))
     clock_s, cpu_s, mib = min(told, key=lambda each: each[1])
     within = cpu_s < bar.seconds and (bar.mib is None or mib < bar.mib)
-    print(f"{bar.what}: {cpu_s:.2f} s of CPU ({clock_s:.2f} s by the clock), peak {mib:.0f} MiB; at most "
-          f"{bar.seconds:g} s{f' and {bar.mib} MiB' if bar.mib else ''}: {'yes' if within else 'NO'}", flush=True)
+    print(
+        f"{bar.what}: {cpu_s:.2f} s of CPU ({clock_s:.2f} s by the clock), peak {mib:.0f} MiB; at most "
+        f"{bar.seconds:g} s{f' and {bar.mib} MiB' if bar.mib else ''}: {'yes' if within else 'NO'}",
+        flush=True,
+    )
     return within
 
 
@@ -220,8 +310,11 @@ def _all(runs: int, listed: int, seconds: int, times: int) -> bool:
         begin_s = time.process_time()
         run = _long_run(long, seconds)
         size = sum(file.stat().st_size for file in (long.path / "runs" / run).iterdir())
-        print(f"  (writing and sealing the long run took {time.process_time() - begin_s:.0f} s; it lies in "
-              f"{size / MIB:.0f} MiB)", flush=True)
+        print(
+            f"  (writing and sealing the long run took {time.process_time() - begin_s:.0f} s; it lies in "
+            f"{size / MIB:.0f} MiB)",
+            flush=True,
+        )
         within.append(_measured(SHOWN, times, "--command", "show", "last", "--store", str(long.path)))
         _listed(many, listed)
         within.append(_measured(LISTS, times, "--command", "list", "--store", str(many.path)))

@@ -27,8 +27,15 @@ MONITOR = ROOT / "build" / "target" / "monitor" / "fastenough-monitor"
 FASTER = 50
 """Than the farm: five minutes are six seconds, twelve hours are 864 s."""
 PERIOD_NS = 1_000_000
-TASK = ("timer", f"--interval={PERIOD_NS}ns", "--policy=other", "--allow-difference", "--affinity=0",
-        "--default-system", "--quiet")
+TASK = (
+    "timer",
+    f"--interval={PERIOD_NS}ns",
+    "--policy=other",
+    "--allow-difference",
+    "--affinity=0",
+    "--default-system",
+    "--quiet",
+)
 MOST_GROWTH_KIB = 64
 """Of memory, over the second half: all histograms are there from the begin."""
 
@@ -43,9 +50,15 @@ class Pace:
     keep_s: float
 
     def options(self, ring: Path) -> list[str]:
-        return [f"--ring={ring}", f"--report={self.interval_s * 1000:.0f}ms",
-                f"--ring-cycle={self.cycle_s * 1000:.0f}ms", f"--ring-keep={self.keep_s * 1000:.0f}ms", "--ring-mib=64",
-                "--interval-k=4", "--until-interrupt"]
+        return [
+            f"--ring={ring}",
+            f"--report={self.interval_s * 1000:.0f}ms",
+            f"--ring-cycle={self.cycle_s * 1000:.0f}ms",
+            f"--ring-keep={self.keep_s * 1000:.0f}ms",
+            "--ring-mib=64",
+            "--interval-k=4",
+            "--until-interrupt",
+        ]
 
 
 HALF_AN_HOUR = Pace(1800, 300 / FASTER, 43200 / FASTER, 3 * 43200 / FASTER)
@@ -103,7 +116,7 @@ def watched(argv: Sequence[str | Path], ring: Path, pace: Pace) -> list[Look]:
 def require_flat(looks: Sequence[Look]) -> None:
     """Raises AssertionError where memory or open files grew over the second half."""
     half = len(looks) // 2
-    early, late = looks[half // 2:half], looks[half:]
+    early, late = looks[half // 2 : half], looks[half:]
     assert max(each.rss_kib for each in late) <= max(each.rss_kib for each in early) + MOST_GROWTH_KIB
     most = max(each.descriptors for each in early) + 1  # where one file ends and another begins
     assert max(each.descriptors for each in late) <= most
@@ -135,8 +148,10 @@ def require_conserved(found: Sequence[Recording], name: str) -> int:
 def told(looks: Sequence[Look]) -> str:
     rss, files = [each.rss_kib for each in looks], [each.descriptors for each in looks]
     disk_bytes = max(each.disk_bytes for each in looks)
-    return (f"memory {rss[len(rss) // 4]} KiB after a quarter, {rss[-1]} at the end; open files {min(files)} to "
-            f"{max(files)}; disk at most {disk_bytes / 1e6:.1f} MB")
+    return (
+        f"memory {rss[len(rss) // 4]} KiB after a quarter, {rss[-1]} at the end; open files {min(files)} to "
+        f"{max(files)}; disk at most {disk_bytes / 1e6:.1f} MB"
+    )
 
 
 def soak_probe(pace: Pace, folder: Path) -> str:
@@ -162,15 +177,25 @@ def thread_of(task: subprocess.Popen[bytes]) -> int:
 def soak_monitor(pace: Pace, folder: Path) -> str:
     """The monitor, watching a task that is woken once a period, or less often where it is late."""
     with service([PROBE, *TASK, "--until-interrupt"]) as task:
-        argv = [MONITOR, f"--pid={thread_of(task)}", "--policy=any", "--k=10", "--quiet",
-                *pace.options(folder / "monitor")]
+        argv = [
+            MONITOR,
+            f"--pid={thread_of(task)}",
+            "--policy=any",
+            "--k=10",
+            "--quiet",
+            *pace.options(folder / "monitor"),
+        ]
         looks = watched(argv, folder / "monitor", pace)
     require_flat(looks)
     found = ring_of(folder / "monitor", pace)
     due = (found[-1].stopped.mono_ns - found[0].head.begin.mono_ns) // PERIOD_NS
     seen = sum(each.totals[series.id].total for each in found for series in each.named("expiry-to-running"))
-    unseen = sum(each.end.counters[f"monitor_{why}"] or 0 for each in found if each.end is not None
-                 for why in ("unmatched", "dropped", "suppressed"))
+    unseen = sum(
+        each.end.counters[f"monitor_{why}"] or 0
+        for each in found
+        if each.end is not None
+        for why in ("unmatched", "dropped", "suppressed")
+    )
     assert 0.5 * due <= seen <= due + 3, f"{seen} wake-ups in {due} periods, {unseen} not seen"
     return f"monitor: {len(found)} recordings, {seen} wake-ups of {due} periods, {unseen} not seen; {told(looks)}"
 

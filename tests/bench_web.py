@@ -55,8 +55,9 @@ def wire_bytes(served: Served, board: str) -> int:
     page = served.get(at, Accept_Encoding="gzip")
     parts = re.findall(r'(?:href|src)="\.\./\.\./(assets/[^"]+)"', served.get(at).text)
     drawn = [f"{at}{name}" for name in ("maxima-24h.json", "heat-24h.json", "distribution-24h.json", "ridge.json")]
-    return len(page.body) + sum(len(served.get(one, Accept_Encoding="gzip").body)
-                                for one in [*(f"/{part}" for part in parts), *drawn])
+    return len(page.body) + sum(
+        len(served.get(one, Accept_Encoding="gzip").body) for one in [*(f"/{part}" for part in parts), *drawn]
+    )
 
 
 async def listen(port: int, until: float, seen: list[int]) -> None:
@@ -117,14 +118,17 @@ def measured(served: Served, farm: FarmData, folder: Path, count: int, seconds: 
     changing.join()
     print(f"{count:,} listeners for {seconds:g} s: {heard:,} heard of {events} events, {gaps} missed one")
     return missed + [f"{count - heard} of {count} listeners heard nothing, {gaps} missed an event"] * (
-        heard < count or gaps > 0)
+        heard < count or gaps > 0
+    )
 
 
 def main(count: int = 1000, seconds: float = 20.0) -> int:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(65536, most), most))
-    with tempfile.TemporaryDirectory(prefix="fastenough-web-") as name, \
-            socket.create_server(("127.0.0.1", 0), backlog=1024) as bound:
+    with (
+        tempfile.TemporaryDirectory(prefix="fastenough-web-") as name,
+        socket.create_server(("127.0.0.1", 0), backlog=1024) as bound,
+    ):
         folder = Path(name)
         farm = make_store(folder / "store", 8, 4, cpus=8, end_s=int(time.time()) // CYCLE_S * CYCLE_S)
         site = site_of(farm, folder)

@@ -27,26 +27,123 @@ from tests.privileges import list_of, sudo_prefix
 
 ROOT = Path(__file__).resolve().parents[1]
 MACHINES_AND_PAGES = (
-    "ab_truth", "advice", "board_changed", "board_guest_ssh", "board_labgrid", "board_labgrid_console",
-    "board_labgrid_strategy", "board_ssh", "campaign_language", "campaign_plan", "campaign_shipped",
-    "campaign_toml", "check", "cli", "cli_compare", "cli_completion", "cli_doctor", "cli_narrow", "cli_output",
-    "cli_probes", "cli_reader_gone", "cli_refused", "cli_start", "cli_user", "cli_variants", "conclusions", "docs",
-    "experiment_report", "farm_*", "from_cyclictest", "gpio_names", "history_*", "hostile_*", "link_local",
-    "link_ssh", "loads_sshd", "man_pages", "monitor_report", "overview", "plan_*", "report_*", "trace_shares",
-    "web_*")
+    "ab_truth",
+    "advice",
+    "board_changed",
+    "board_guest_ssh",
+    "board_labgrid",
+    "board_labgrid_console",
+    "board_labgrid_strategy",
+    "board_ssh",
+    "campaign_language",
+    "campaign_plan",
+    "campaign_shipped",
+    "campaign_toml",
+    "check",
+    "cli",
+    "cli_compare",
+    "cli_completion",
+    "cli_doctor",
+    "cli_narrow",
+    "cli_output",
+    "cli_probes",
+    "cli_reader_gone",
+    "cli_refused",
+    "cli_start",
+    "cli_user",
+    "cli_variants",
+    "conclusions",
+    "docs",
+    "experiment_report",
+    "farm_*",
+    "from_cyclictest",
+    "gpio_names",
+    "history_*",
+    "hostile_*",
+    "link_local",
+    "link_ssh",
+    "loads_sshd",
+    "man_pages",
+    "monitor_report",
+    "overview",
+    "plan_*",
+    "report_*",
+    "trace_shares",
+    "web_*",
+)
 """Boards behind ssh, farms and their pages: what looks for what those leave on this machine is in one lot."""
 PROGRAMS_AND_NUMBERS = (
-    "agent", "analysis_*", "audit_checks", "audit_command", "audit_emit", "audit_report", "audit_truth",
-    "bench_scale", "bound_*", "cli_signals", "exchange_*", "facts_*", "files", "format_*", "gauge_core",
-    "gauge_faults", "gauge_hostile", "gauge_paper", "gauge_ports", "gauge_rp2040", "gauge_rp2040_usb", "gauge_truth",
-    "gauge_uf2", "gpio_probe", "house", "house_costs", "hunt_search", "hunt_told", "implementation_evl",
-    "implementation_third", "implementation_words", "implementation_xenomai", "kernel_cobalt", "kernel_cobalt_module",
-    "kernel_evl", "kernel_evl_module", "layers", "module_build", "module_faults", "module_kernels", "module_tasks",
-    "monitor_instructions", "mutants", "packaging",
-    "primitive_faults", "primitive_report", "probe_builds", "probe_files", "probe_input", "probe_platform",
-    "probe_refused", "probe_stack", "recording_*", "reference", "release", "response_time", "said_lines",
-    "samples_parquet", "settings_journal", "source_tables", "store_*", "task_set", "virtual_bench", "virtual_board",
-    "virtual_cache_owner", "virtual_keeper", "virtual_kernels", "virtual_own", "virtual_tools", "wheel")
+    "agent",
+    "analysis_*",
+    "audit_checks",
+    "audit_command",
+    "audit_emit",
+    "audit_report",
+    "audit_truth",
+    "bench_scale",
+    "bound_*",
+    "cli_signals",
+    "exchange_*",
+    "facts_*",
+    "files",
+    "format_*",
+    "gauge_core",
+    "gauge_faults",
+    "gauge_hostile",
+    "gauge_paper",
+    "gauge_ports",
+    "gauge_rp2040",
+    "gauge_rp2040_usb",
+    "gauge_truth",
+    "gauge_uf2",
+    "gpio_probe",
+    "house",
+    "house_costs",
+    "hunt_search",
+    "hunt_told",
+    "implementation_evl",
+    "implementation_third",
+    "implementation_words",
+    "implementation_xenomai",
+    "kernel_cobalt",
+    "kernel_cobalt_module",
+    "kernel_evl",
+    "kernel_evl_module",
+    "layers",
+    "module_build",
+    "module_faults",
+    "module_kernels",
+    "module_tasks",
+    "monitor_instructions",
+    "mutants",
+    "packaging",
+    "primitive_faults",
+    "primitive_report",
+    "probe_builds",
+    "probe_files",
+    "probe_input",
+    "probe_platform",
+    "probe_refused",
+    "probe_stack",
+    "recording_*",
+    "reference",
+    "release",
+    "response_time",
+    "said_lines",
+    "samples_parquet",
+    "settings_journal",
+    "source_tables",
+    "store_*",
+    "task_set",
+    "virtual_bench",
+    "virtual_board",
+    "virtual_cache_owner",
+    "virtual_keeper",
+    "virtual_kernels",
+    "virtual_own",
+    "virtual_tools",
+    "wheel",
+)
 BESIDE = (MACHINES_AND_PAGES, PROGRAMS_AND_NUMBERS)
 """Two lots of files that judge nothing by the wall clock: what they start may be late.  No instrument at its pace is
 among them.  A new file is in neither, so it is in the third."""
@@ -87,8 +184,13 @@ class Lot:
     def told_after(self, root: Path) -> Iterator[None]:
         """It is under way and gives way to others; what it said is told when it has ended."""
         with tempfile.TemporaryFile() as said:
-            with subprocess.Popen(["nice", "-n", _NICE, *self.command], cwd=root, stdin=subprocess.DEVNULL,
-                                  stdout=said, stderr=subprocess.STDOUT) as process:
+            with subprocess.Popen(
+                ["nice", "-n", _NICE, *self.command],
+                cwd=root,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+            ) as process:
                 yield
             self.status = process.returncode
             said.seek(0)
@@ -140,7 +242,9 @@ def _pass_alone(failed: Sequence[tuple[Sequence[str], list[str]]], root: Path) -
     names = [name for _, tests in failed for name in tests]
     passed = len(names) <= _MOST_DISTURBED and all(
         subprocess.call([*prefix, *_PYTEST, *_WITHOUT_MEMORY, *tests], cwd=root, stdin=subprocess.DEVNULL) == 0
-        for _ in range(_TIMES_ALONE) for prefix, tests in failed)
+        for _ in range(_TIMES_ALONE)
+        for prefix, tests in failed
+    )
     print(f"failed once, passed alone {_TIMES_ALONE} times:" if passed else "failed:", *names, sep="\n  ")
     return passed
 

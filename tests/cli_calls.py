@@ -18,20 +18,36 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), **more}
 
 
-def fastenough(*arguments: str, cwd: Path, more: Mapping[str, str] | None = None, before: Sequence[str] = (),
-               timeout_s: float = 120) -> subprocess.CompletedProcess[bytes]:
+def fastenough(
+    *arguments: str,
+    cwd: Path,
+    more: Mapping[str, str] | None = None,
+    before: Sequence[str] = (),
+    timeout_s: float = 120,
+) -> subprocess.CompletedProcess[bytes]:
     """Run one command; ``before`` is put in front of it, as in ``["setpriv", ...]``.
 
     The notice that an ordinary user's command uses sudo is left out: no test of an answer is about it.
     """
-    done = subprocess.run([*before, sys.executable, "-m", "fastenough", *arguments], cwd=cwd,
-                          env=environment(**(more or {})), capture_output=True, timeout=timeout_s, check=False)
+    done = subprocess.run(
+        [*before, sys.executable, "-m", "fastenough", *arguments],
+        cwd=cwd,
+        env=environment(**(more or {})),
+        capture_output=True,
+        timeout=timeout_s,
+        check=False,
+    )
     done.stderr = _NOTICE.sub(b"", done.stderr)
     return done
 
 
-def command_line(*arguments: str, cwd: Path = ROOT, more: Mapping[str, str] | None = None, before: Sequence[str] = (),
-                 timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
+def command_line(
+    *arguments: str,
+    cwd: Path = ROOT,
+    more: Mapping[str, str] | None = None,
+    before: Sequence[str] = (),
+    timeout_s: float = 120,
+) -> subprocess.CompletedProcess[str]:
     """The same, said as text."""
     done = fastenough(*arguments, cwd=cwd, more=more, before=before, timeout_s=timeout_s)
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())

@@ -51,8 +51,9 @@ class Counted:
     counts: NDArray[np.int64]
 
     def part(self, which: slice) -> Counted:
-        return Counted(self.n, self.exceeded[which], self.runs[which], self.squares[which], self.longest[which],
-                       self.counts[which])
+        return Counted(
+            self.n, self.exceeded[which], self.runs[which], self.squares[which], self.longest[which], self.counts[which]
+        )
 
 
 def counted(late: Late, width: int = WIDTH) -> Counted:
@@ -73,12 +74,19 @@ def counted(late: Late, width: int = WIDTH) -> Counted:
 def joined(parts: list[Counted], axis: int) -> Counted:
     """Other repetitions (0), or more of each (1; a run at the seam counts twice)."""
     if axis == 0:
-        return Counted(parts[0].n, *(np.concatenate([getattr(part, name) for part in parts])
-                                     for name in ("exceeded", "runs", "squares", "longest", "counts")))
-    return Counted(sum(part.n for part in parts), *(sum(getattr(part, name) for part in parts)
-                                                    for name in ("exceeded", "runs", "squares")),
-                   np.max([part.longest for part in parts], axis=0),
-                   np.concatenate([part.counts for part in parts], axis=1))
+        return Counted(
+            parts[0].n,
+            *(
+                np.concatenate([getattr(part, name) for part in parts])
+                for name in ("exceeded", "runs", "squares", "longest", "counts")
+            ),
+        )
+    return Counted(
+        sum(part.n for part in parts),
+        *(sum(getattr(part, name) for part in parts) for name in ("exceeded", "runs", "squares")),
+        np.max([part.longest for part in parts], axis=0),
+        np.concatenate([part.counts for part in parts], axis=1),
+    )
 
 
 def made(machine: Machine, random: np.random.Generator, repetitions: int, intervals: int, rate: float) -> Counted:
@@ -98,16 +106,31 @@ def disturbances_of(counts: Counted, which: int, source: Source) -> Disturbances
     known = source is Source.LIMIT
     size = size_of(x, int(counts.squares[which]) if known else 0, s)
     longest = float(counts.longest[which] if known else np.max(s - s.mean()))
-    return Disturbances(counts.n, counts.n * 10**6, x, x, groups.size, int(counts.runs[which]) if known else x,
-                        int(groups.max(initial=0)), size, longest, source, s, s, np.zeros(s.size, dtype=np.int64))
+    return Disturbances(
+        counts.n,
+        counts.n * 10**6,
+        x,
+        x,
+        groups.size,
+        int(counts.runs[which]) if known else x,
+        int(groups.max(initial=0)),
+        size,
+        longest,
+        source,
+        s,
+        s,
+        np.zeros(s.size, dtype=np.int64),
+    )
 
 
-def verdicts(counts: Counted, requirement: Requirement, source: Source = Source.LIMIT,
-             confidence: float | None = None) -> Iterator[Shown]:
+def verdicts(
+    counts: Counted, requirement: Requirement, source: Source = Source.LIMIT, confidence: float | None = None
+) -> Iterator[Shown]:
     """What the program says of each repetition."""
     for which in range(counts.exceeded.size):
-        yield decided(_VALUES, disturbances_of(counts, which, source), requirement,
-                      confidence or requirement.confidence)
+        yield decided(
+            _VALUES, disturbances_of(counts, which, source), requirement, confidence or requirement.confidence
+        )
 
 
 @dataclass(frozen=True)
@@ -127,8 +150,11 @@ def errors(counts: Counted, allowed: float, source: Source = Source.LIMIT, longe
     """At a true rate that is the one allowed: false PASS, false FAIL, refused as not stationary."""
     found = list(verdicts(counts, Requirement(1, allowed, 1 - STATED, longest), source))
     n = len(found)
-    return Errors(sum(one.within for one in found) / n, sum(one.p_value <= STATED for one in found) / n,
-                  sum(not one.steady for one in found) / n)
+    return Errors(
+        sum(one.within for one in found) / n,
+        sum(one.p_value <= STATED for one in found) / n,
+        sum(not one.steady for one in found) / n,
+    )
 
 
 @dataclass(frozen=True)
@@ -158,9 +184,14 @@ def errors_of_declared(counts: Counted, allowed: float, size: int, longest: int 
     true = np.array([one.seen.time_ns / expected * (size if one.seen.clusters.scale else 1) for one in found])
     stated = np.array([one.resolved for one in found])
     misstated = stated & (np.array([one.every_ns for one in found]) > true)
-    return Declared((passed & ~unseen).mean(), (passed & unseen).mean(),
-                    float(np.mean([one.p_value <= STATED for one in found])), (misstated & ~unseen).mean(),
-                    (misstated & unseen).mean(), float(np.mean([one.within for one in half])))
+    return Declared(
+        (passed & ~unseen).mean(),
+        (passed & unseen).mean(),
+        float(np.mean([one.p_value <= STATED for one in found])),
+        (misstated & ~unseen).mean(),
+        (misstated & unseen).mean(),
+        float(np.mean([one.within for one in half])),
+    )
 
 
 def errors_of_cpus(each: list[Counted], allowed: float) -> Errors:
@@ -168,13 +199,16 @@ def errors_of_cpus(each: list[Counted], allowed: float) -> Errors:
     requirement = Requirement(1, allowed, 1 - STATED)
     together = list(zip(*(verdicts(counts, requirement) for counts in each), strict=True))
     n = len(together)
-    return Errors(sum(all(one.within for one in cpus) for cpus in together) / n,
-                  sum(any(holm([one.p_value for one in cpus], STATED)) for cpus in together) / n,
-                  sum(any(not one.steady for one in cpus) for cpus in together) / n)
+    return Errors(
+        sum(all(one.within for one in cpus) for cpus in together) / n,
+        sum(any(holm([one.p_value for one in cpus], STATED)) for cpus in together) / n,
+        sum(any(not one.steady for one in cpus) for cpus in together) / n,
+    )
 
 
-def errors_of_runs(machine: Machine, random: np.random.Generator, rates: NDArray[np.float64], intervals: int,
-                   allowed: float) -> Errors:
+def errors_of_runs(
+    machine: Machine, random: np.random.Generator, rates: NDArray[np.float64], intervals: int, allowed: float
+) -> Errors:
     """The same of runs of one CPU, merged where they agree; ``changing``: where not.  ``rates``: repetitions x runs."""
     requirement, found = Requirement(1, allowed, 1 - STATED), []
     for each in rates:
@@ -197,8 +231,9 @@ MOST_LOOKS = 5
 MOST_TIMES = 40
 
 
-def by_advice(machine: Machine, random: np.random.Generator, repetitions: int, intervals: int,
-              allowed: float) -> Errors:
+def by_advice(
+    machine: Machine, random: np.random.Generator, repetitions: int, intervals: int, allowed: float
+) -> Errors:
     """Measure, and while it is undecided measure as much more as the program says, up to 40 times as long in all."""
     requirement = Requirement(1, allowed, 1 - STATED)
     passed = failed = 0
@@ -231,8 +266,9 @@ FIRST = 60
 """Intervals of the first measurement of those that are followed by what is advised."""
 
 
-def after_advice(machine: Machine, random: np.random.Generator, repetitions: int, true: float,
-                 required: Requirement) -> Advised:
+def after_advice(
+    machine: Machine, random: np.random.Generator, repetitions: int, true: float, required: Requirement
+) -> Advised:
     """Measure once, and where it is undecided once more as long as is advised; ``true``: the rate of the machine."""
     sure, later = (confidence_of_look(required.confidence, look) for look in (0, 1))
     undecided, times, decided = 0, [], 0
@@ -271,8 +307,7 @@ def by_looks(counts: Counted, looks: int, requirement: Requirement, again: Again
     return passed, failed
 
 
-def _looked(counts: Counted, first: int, looks: int, requirement: Requirement,
-            again: Again) -> list[tuple[bool, bool]]:
+def _looked(counts: Counted, first: int, looks: int, requirement: Requirement, again: Again) -> list[tuple[bool, bool]]:
     found, data = [], counts.part(slice(first, first + 1))
     for look in range(looks):
         if look:
@@ -310,8 +345,9 @@ class Coverage:
     given: float
 
 
-def coverage(values: Values, random: np.random.Generator, repetitions: int, intervals: int,
-             quantile: float) -> Coverage:
+def coverage(
+    values: Values, random: np.random.Generator, repetitions: int, intervals: int, quantile: float
+) -> Coverage:
     """Of the interval of a quantile, and of the difference to another measurement of the same machine."""
     held = same = given = 0
     before: NDArray[np.float64] | None = None

@@ -39,16 +39,19 @@ def hunt() -> Section:
     """Of a machine that is made up, as the farm is."""
     search, made = searched()
     assert search.found is not None
-    return hunt_section(search, made, f"worse than load {search.found.beside}: "
-                        f"{described(search.space, search.found.recipe)}", "", "")
+    return hunt_section(
+        search, made, f"worse than load {search.found.beside}: {described(search.space, search.found.recipe)}", "", ""
+    )
 
 
 def main(into: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="fastenough-site-") as folder:
         farm = make_store(Path(folder) / "store", BOARDS, DAYS, cpus=4, end_s=int(time.time()) // CYCLE_S * CYCLE_S)
         keep(farm.store, [run.id for run in farm.store.runs(board=farm.changed)], hunt())
-        print(f"{demonstrate(farm, Path(folder), into):,} files in {into}; look at it with: "
-              f"python3 -m http.server --directory {into}")
+        print(
+            f"{demonstrate(farm, Path(folder), into):,} files in {into}; look at it with: "
+            f"python3 -m http.server --directory {into}"
+        )
 
 
 if __name__ == "__main__":

@@ -11,11 +11,12 @@ from fastenough.cli import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {page.name: page.read_text() for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
-WHOLE = ("farm try", "report", "audit", "calibrate", "bench down", "bench status", "campaign resume",
-         "campaign status")
+WHOLE = ("farm try", "report", "audit", "calibrate", "bench down", "bench status", "campaign resume", "campaign status")
 """Of the commands without arguments those that are shown to be called; others are names of commands."""
-_COMMAND = re.compile(r"(?:\$ )?(?:sudo )?(?:[A-Z_]+=\S+ )*(?:bin/)?fastenough "
-                      rf"(?=(?:{'|'.join(COMMANDS)})\b)")
+_COMMAND = re.compile(
+    r"(?:\$ )?(?:sudo )?(?:[A-Z_]+=\S+ )*(?:bin/)?fastenough "
+    rf"(?=(?:{'|'.join(COMMANDS)})\b)"
+)
 _BLOCK = re.compile(r"```\w*\n(.*?)```", re.DOTALL)
 
 
@@ -30,10 +31,10 @@ def documented_commands() -> Iterator[tuple[str, str]]:
         for block in _BLOCK.findall(text):
             for line in re.sub(r"\\\n\s*", "", block).splitlines():
                 if command := _COMMAND.match(line.strip()):
-                    yield page, _without_comment(line.strip()[command.end():])
+                    yield page, _without_comment(line.strip()[command.end() :])
         for inline in re.findall(r"`([^`]+)`", _BLOCK.sub("", text)):
-            if (command := _COMMAND.match(" ".join(inline.split()))) and " " in inline[command.end():].strip():
-                yield page, _without_comment(" ".join(inline.split())[command.end():])
+            if (command := _COMMAND.match(" ".join(inline.split()))) and " " in inline[command.end() :].strip():
+                yield page, _without_comment(" ".join(inline.split())[command.end() :])
 
 
 def _without_comment(words: str) -> str:

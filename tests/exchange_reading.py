@@ -22,16 +22,25 @@ def _numbers(text: str, label: str) -> list[float]:
 
 def cyclictest_histogram(text: str) -> list[Told]:
     rows = [list(map(int, line.split())) for line in text.splitlines() if re.match(r"\d{6} ", line)]
-    low, mean, high, over = (_numbers(text, f"# {name}:") for name in (
-        "Min Latencies", "Avg Latencies", "Max Latencies", "Histogram Overflows"))
+    low, mean, high, over = (
+        _numbers(text, f"# {name}:")
+        for name in ("Min Latencies", "Avg Latencies", "Max Latencies", "Histogram Overflows")
+    )
     low = [0 if rows and rows[0][0] == 0 < rows[0][1 + i] else least for i, least in enumerate(low)]
-    return [(int(sum(row[1 + i] for row in rows) + over[i]), low[i] * 1e3, high[i] * 1e3, mean[i] * 1e3, int(over[i]))
-            for i in range(len(low))]
+    return [
+        (int(sum(row[1 + i] for row in rows) + over[i]), low[i] * 1e3, high[i] * 1e3, mean[i] * 1e3, int(over[i]))
+        for i in range(len(low))
+    ]
 
 
 def cyclictest_threads(text: str) -> list[Told]:
-    unit = 1 if re.search(r"Act: {2,}\d+ Avg: {3}", text) and not re.search(r"Act: {0,4}\d Avg|Avg: {0,3}\d Max", text
-                                                                       ) and "Act:   " in text else 1000
+    unit = (
+        1
+        if re.search(r"Act: {2,}\d+ Avg: {3}", text)
+        and not re.search(r"Act: {0,4}\d Avg|Avg: {0,3}\d Max", text)
+        and "Act:   " in text
+        else 1000
+    )
     last: dict[str, Told] = {}
     for line in text.splitlines():
         if " Min:" in line:
@@ -76,22 +85,41 @@ def oslat(text: str) -> list[Told]:
     if "Minimum:\t 0." in text:
         return oslat_fine(text)
     cores = len(_numbers(text, "        Core:"))
-    rows = [(int(edge), list(map(int, counts.split()))) for edge, counts in re.findall(
-        r"^ +(\d+) \(us\):\t((?: \d+)+)", text, re.MULTILINE)]
+    rows = [
+        (int(edge), list(map(int, counts.split())))
+        for edge, counts in re.findall(r"^ +(\d+) \(us\):\t((?: \d+)+)", text, re.MULTILINE)
+    ]
     low, mean, high = (_numbers(text, f"     {name}:") for name in ("Minimum", "Average", "Maximum"))
-    return [(sum(counts[i] for _, counts in rows), low[i] * 1e3, high[i] * 1e3, mean[i] * 1e3,
-             rows[-1][1][i] if high[i] > rows[-1][0] else 0) for i in range(cores)]
+    return [
+        (
+            sum(counts[i] for _, counts in rows),
+            low[i] * 1e3,
+            high[i] * 1e3,
+            mean[i] * 1e3,
+            rows[-1][1][i] if high[i] > rows[-1][0] else 0,
+        )
+        for i in range(cores)
+    ]
 
 
 def oslat_fine(text: str) -> list[Told]:
-    rows = [(float(edge), list(map(int, counts.split()))) for edge, counts in re.findall(
-        r"^ +([\d.]+) \(us\):\t((?: \d+)+)", text, re.MULTILINE)]
+    rows = [
+        (float(edge), list(map(int, counts.split())))
+        for edge, counts in re.findall(r"^ +([\d.]+) \(us\):\t((?: \d+)+)", text, re.MULTILINE)
+    ]
     low, mean, high = (_numbers(text, f"     {name}:") for name in ("Minimum", "Average", "Maximum"))
     told: list[Told] = []
     for core, most in enumerate(high):
         over = rows[-1][1][core] if most >= rows[-1][0] else 0
-        told.append((sum(counts[core] for _, counts in rows), low[core] * 1e3, most * 1e3,
-                     None if over else mean[core] * 1e3, over))
+        told.append(
+            (
+                sum(counts[core] for _, counts in rows),
+                low[core] * 1e3,
+                most * 1e3,
+                None if over else mean[core] * 1e3,
+                over,
+            )
+        )
     return told
 
 
@@ -122,17 +150,20 @@ def samples(raw: bytes) -> list[Told]:
     else:
         for cpu, _, _, value in struct.iter_unpack("<IqqQ", raw):
             by_cpu.setdefault(cpu, []).append(value * 1000)
-    return [(len(values), min(values), max(values), sum(values) / len(values), 0)
-            for _, values in sorted(by_cpu.items())]
+    return [
+        (len(values), min(values), max(values), sum(values) / len(values), 0) for _, values in sorted(by_cpu.items())
+    ]
 
 
 def xenomai(text: str) -> list[Told]:
     summary = re.findall(r"^(?:RTS\||# +)([ \d.-]+)\|([ \d.-]+)\|([ \d.-]+)\|", text, re.MULTILINE)[-1]
     low, mean, high = (float(word) * 1000 for word in summary)
-    cells = [(int(at) * 1000, int(n))
-             for at, n in re.findall(r"^HSD\| +avg\| +(\d+) -.*\| +(\d+)$", text, re.MULTILINE)]
-    cells += [(int(float(at) * 1000) - 500, int(n) - 1)
-              for at, n in re.findall(r"^(\d+\.5) (\d+)$", text, re.MULTILINE)]
+    cells = [
+        (int(at) * 1000, int(n)) for at, n in re.findall(r"^HSD\| +avg\| +(\d+) -.*\| +(\d+)$", text, re.MULTILINE)
+    ]
+    cells += [
+        (int(float(at) * 1000) - 500, int(n) - 1) for at, n in re.findall(r"^(\d+\.5) (\d+)$", text, re.MULTILINE)
+    ]
     if not cells:
         return [(None, low, high, mean, None)]
     return [(sum(n for _, n in cells), low, high, mean, cells[-1][1] if high >= cells[-1][0] + 1000 else 0)]
@@ -159,10 +190,21 @@ def rtla_top(text: str) -> list[Told]:
     unit, last = 1 if "(ns)" in text else 1000, re.split(r"(?:Latency|Noise) +\n", drawn)[-1]
     rows = [row.replace("|", " ").split() for row in re.findall(r"^ *\d+ #(\d.*)$", last, re.MULTILINE)]
     if "duration:" in last:
-        return [(None if int(row[5]) else 0, None, float(row[5]) * unit if int(row[5]) else None, None, None)
-                for row in rows]
-    return [(None if at > 1 else int(row[0]), float(row[at + 1]) * unit, float(row[at + 3]) * unit,
-             float(row[at + 2]) * unit, None) for row in rows for at in range(1, len(row), 4)]
+        return [
+            (None if int(row[5]) else 0, None, float(row[5]) * unit if int(row[5]) else None, None, None)
+            for row in rows
+        ]
+    return [
+        (
+            None if at > 1 else int(row[0]),
+            float(row[at + 1]) * unit,
+            float(row[at + 3]) * unit,
+            float(row[at + 2]) * unit,
+            None,
+        )
+        for row in rows
+        for at in range(1, len(row), 4)
+    ]
 
 
 def rt_app(text: str) -> list[Told]:
@@ -183,8 +225,10 @@ def handovers(text: str) -> list[Told]:
     *_, last = text.split("#0: ")
     cycles = re.findall(r"Cycles (\d+)", last)
     values = re.findall(r"Min +(\d+), Cur +\d+, Avg +(\d+), Max +(\d+)", last)
-    return [(int(n), int(low) * 1e3, int(high) * 1e3, int(mean) * 1e3, None)
-            for n, (low, mean, high) in zip(cycles, values, strict=True)]
+    return [
+        (int(n), int(low) * 1e3, int(high) * 1e3, int(mean) * 1e3, None)
+        for n, (low, mean, high) in zip(cycles, values, strict=True)
+    ]
 
 
 def rt_dataset(text: str) -> list[Told]:
@@ -201,16 +245,19 @@ def rt_dataset(text: str) -> list[Told]:
 def rteval(text: str) -> list[Told]:
     told: list[Told] = []
     for core in re.findall(r"<core .*?</core>", text, re.DOTALL):
-        samples, low, high, mean = (float(re.findall(rf"<{name}[^>]*>([^<]+)<", core)[0])
-                                    for name in ("samples", "minimum", "maximum", "mean"))
+        samples, low, high, mean = (
+            float(re.findall(rf"<{name}[^>]*>([^<]+)<", core)[0]) for name in ("samples", "minimum", "maximum", "mean")
+        )
         told.append((int(samples), low * 1e3, high * 1e3, mean * 1e3, 0))
     return told
 
 
 def latmus(text: str) -> list[Told]:
     if "# libevl" in text:
-        low, mean, high, count = (float(re.findall(rf"^# {name}: (.*)$", text, re.MULTILINE)[0]) for name in (
-            "min latency", "avg latency", "max latency", "sample count"))
+        low, mean, high, count = (
+            float(re.findall(rf"^# {name}: (.*)$", text, re.MULTILINE)[0])
+            for name in ("min latency", "avg latency", "max latency", "sample count")
+        )
         over = re.findall(r"^\d+\+ (\d+)$", text, re.MULTILINE)
         return [(int(count), low * 1e3, high * 1e3, mean * 1e3, int(over[0]) if over else 0)]
     words = re.findall(r"^RTS\|(.*)$", text, re.MULTILINE)[0].split("|")
@@ -225,20 +272,32 @@ def perf_sched(text: str) -> list[Told]:
 def hgrm(text: str) -> list[Told]:
     """In µs, as the tests say."""
     first = re.findall(r"^ +([\d.]+) 0\.0+ ", text, re.MULTILINE)[0]
-    mean, most, count = (re.findall(pattern, text)[0] for pattern in (
-        r"Mean += +([\d.]+)", r"Max += +([\d.]+)", r"Total count += +(\d+)"))
+    mean, most, count = (
+        re.findall(pattern, text)[0]
+        for pattern in (r"Mean += +([\d.]+)", r"Max += +([\d.]+)", r"Total count += +(\d+)")
+    )
     return [(int(count), float(first) * 1e3, float(most) * 1e3, float(mean) * 1e3, 0)]
 
 
 READINGS: list[tuple[str, Callable[[str], list[Told]]]] = [
-    (r'"RT Dataset"', rt_dataset), (r"<rteval ", rteval), (r"^RTT.* CPU\d|^# libevl", latmus),
+    (r'"RT Dataset"', rt_dataset),
+    (r"<rteval ", rteval),
+    (r"^RTT.* CPU\d|^# libevl", latmus),
     (r"Runtime ms", perf_sched),
-    (r"1/\(1-Percentile\)", hgrm), (r"^\S*#\d+: ID", handovers), (r"^T: .*\) (?:P: *\d+|I:\d+) C:", like_cyclictest),
-    (r'"thread"|"cpu": \{', json_threads), (r"^# Histogram", cyclictest_histogram),
-    (r"^\S*T: 0 \(", cyclictest_threads), (r"^oslat V", oslat), (r"^# RTLA", rtla), (r"^#idx +perf", rt_app),
+    (r"1/\(1-Percentile\)", hgrm),
+    (r"^\S*#\d+: ID", handovers),
+    (r"^T: .*\) (?:P: *\d+|I:\d+) C:", like_cyclictest),
+    (r'"thread"|"cpu": \{', json_threads),
+    (r"^# Histogram", cyclictest_histogram),
+    (r"^\S*T: 0 \(", cyclictest_threads),
+    (r"^oslat V", oslat),
+    (r"^# RTLA", rtla),
+    (r"^#idx +perf", rt_app),
     (r" Timer Latency  |(?:System|related) Noise  ", rtla_top),
-    (r"^hwlatdetect:", hwlatdetect), (r"^RT[ST]\||^# .* us period", xenomai),
-    (r"stress-ng: info", stress_ng), (r"^#Minimum latency", osadl),
+    (r"^hwlatdetect:", hwlatdetect),
+    (r"^RT[ST]\||^# .* us period", xenomai),
+    (r"stress-ng: info", stress_ng),
+    (r"^#Minimum latency", osadl),
 ]
 """What tells a file, and who reads it then."""
 

@@ -59,7 +59,8 @@ def _recorded(store: Store) -> Totals:
         recording = store.load(run.id)
         for series in (one for one in recording.series if one.role is Role.VERDICT):
             found[str(run.board), int(series.cpu or 0)] += sum(
-                int(interval.histograms[series.id].count.sum()) for interval in recording.intervals)
+                int(interval.histograms[series.id].count.sum()) for interval in recording.intervals
+            )
     return found
 
 
@@ -117,9 +118,12 @@ def main() -> int:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fastenough-farm-kills-")))
             server = stack.enter_context(running_server() if name == "postgresql" else nullcontext())
             totals = killed(folder, server.url if server else "", POINTS, seed)
-        print(f"{name}: farm killed at {POINTS} random moments (seed {seed}) in {time.monotonic() - begun_s:.0f} s; on "
-              f"{len(totals)} CPUs of boards {sum(totals.values()):,} values recorded, and as many in the history of "
-              "each; no place stuck, a person's untouched", flush=True)
+        print(
+            f"{name}: farm killed at {POINTS} random moments (seed {seed}) in {time.monotonic() - begun_s:.0f} s; on "
+            f"{len(totals)} CPUs of boards {sum(totals.values()):,} values recorded, and as many in the history of "
+            "each; no place stuck, a person's untouched",
+            flush=True,
+        )
     return 0
 
 

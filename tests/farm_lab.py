@@ -44,15 +44,25 @@ class Field:
     """
 
     def __init__(  # noqa: PLR0917 - what a farm's file says
-            self, folder: Path, names: Sequence[str], pace: Pace, times: Mapping[str, str], more: str = "",
-            database: str = "") -> None:
+        self,
+        folder: Path,
+        names: Sequence[str],
+        pace: Pace,
+        times: Mapping[str, str],
+        more: str = "",
+        database: str = "",
+    ) -> None:
         self.folder, self.names = folder, tuple(names)
         self.lab = Lab(folder, names, pace)
         self.file = folder / "farm.toml"
         said = "".join(f'{key} = "{value}"\n' for key, value in times.items())
-        self.file.write_text(f'coordinator = "{self.lab.coordinator}"\nstore = "store"\nstate = "state"\n'
-                             'reconcile = "3s"\n' + f'database = "{database}"\n' * bool(database) + "".join(
-                                 _BOARD.format(name=name, ring=self.lab.rings[name]) + said for name in names) + more)
+        self.file.write_text(
+            f'coordinator = "{self.lab.coordinator}"\nstore = "store"\nstate = "state"\n'
+            'reconcile = "3s"\n'
+            + f'database = "{database}"\n' * bool(database)
+            + "".join(_BOARD.format(name=name, ring=self.lab.rings[name]) + said for name in names)
+            + more
+        )
         self.farm: subprocess.Popen[bytes] | None = None
         self.lab.start()
 
@@ -64,8 +74,13 @@ class Field:
     def start(self, **more: str) -> None:
         """``more``: of its environment."""
         with (self.folder / "farm.log").open("ab") as log:
-            self.farm = subprocess.Popen([sys.executable, "-m", "fastenough", "farm", "run", self.file], stdout=log,
-                                         stderr=log, env=environment(**more), cwd=self.folder)
+            self.farm = subprocess.Popen(
+                [sys.executable, "-m", "fastenough", "farm", "run", self.file],
+                stdout=log,
+                stderr=log,
+                env=environment(**more),
+                cwd=self.folder,
+            )
 
     def kill(self) -> None:
         """As a power cut does."""
@@ -117,9 +132,14 @@ class Field:
 
     def client(self, person: str, *words: str) -> str:
         """What a person at another desk types."""
-        done = subprocess.run([sys.executable, "-m", "labgrid.remote.client", "-x", self.lab.coordinator, *words],
-                              env={**os.environ, "LG_USERNAME": person}, capture_output=True, text=True, check=False,
-                              timeout=120)
+        done = subprocess.run(
+            [sys.executable, "-m", "labgrid.remote.client", "-x", self.lab.coordinator, *words],
+            env={**os.environ, "LG_USERNAME": person},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -74,8 +74,11 @@ def bursts(entries: list[dict[str, Any]]) -> dict[str, int]:
 def at_limit(entries: list[dict[str, Any]]) -> list[int]:
     """Values above the limit given before the run, their runs, and the longest of these."""
     limits = [entry["limit"] for entry in entries if "limit" in entry]
-    return [sum(limit["exceeded"] for limit in limits), sum(limit["runs"] for limit in limits),
-            max((limit["longest"] for limit in limits), default=0)]
+    return [
+        sum(limit["exceeded"] for limit in limits),
+        sum(limit["runs"] for limit in limits),
+        max((limit["longest"] for limit in limits), default=0),
+    ]
 
 
 if __name__ == "__main__":

@@ -45,8 +45,14 @@ class Build:
 
     def start(self, script: Sequence[str], mcu: str = "atmega328p") -> subprocess.Popen[str]:
         """The simulation, given a script; its answer is what it prints."""
-        process = subprocess.Popen([str(self.exact), mcu, str(self.firmware(mcu))], stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+        process = subprocess.Popen(
+            [str(self.exact), mcu, str(self.firmware(mcu))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
         assert process.stdin
         process.stdin.write("\n".join([BOOT, *script, "cost"]) + "\n")
         process.stdin.close()
@@ -115,8 +121,9 @@ def grown(takes: Sequence[list[str]]) -> list[dict[tuple[int, int, str], int]]:
     found = []
     for take in takes:
         now = rows(take)
-        found.append({place: count - before.get(place, 0) for place, count in now.items()
-                      if count != before.get(place, 0)})
+        found.append(
+            {place: count - before.get(place, 0) for place, count in now.items() if count != before.get(place, 0)}
+        )
         before = {place: count % 2**16 for place, count in now.items()}
     return found
 
@@ -192,8 +199,20 @@ class Paced:
 def paced(build: Build, directory: Path, before: Sequence[str] = ()) -> Iterator[Paced]:
     """``before`` is put in front of its command, as to start it as another user."""
     pins, link = directory / "pins", directory / "gauge"
-    process = subprocess.Popen([*before, str(build.paced), "--pins", str(pins), "--link", str(link), "atmega328p",
-                                str(build.firmware("atmega328p"))], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [
+            *before,
+            str(build.paced),
+            "--pins",
+            str(pins),
+            "--link",
+            str(link),
+            "atmega328p",
+            str(build.firmware("atmega328p")),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert process.stdout and process.stdout.readline().startswith("ready ")
         yield Paced(process, str(link), pins)

@@ -17,13 +17,23 @@ Rows = dict[str, list[tuple[Any, ...]]]
 def all_rows(history: History) -> Rows:
     """By table; cursors and archived files are left out: they say what was read, and nothing that was measured."""
     with history.reading() as connection:
-        names = {table.name: {row.id: row.name for row in connection.execute(select(table))}
-                 for table in _NUMBERED.values()}
-        return {name: sorted(_rows(connection, name, names), key=repr) for name in METADATA.tables
-                if name not in ("cursor", "archive")}
+        names = {
+            table.name: {row.id: row.name for row in connection.execute(select(table))} for table in _NUMBERED.values()
+        }
+        return {
+            name: sorted(_rows(connection, name, names), key=repr)
+            for name in METADATA.tables
+            if name not in ("cursor", "archive")
+        }
 
 
 def _rows(connection: Connection, name: str, names: dict[str, dict[int, str]]) -> list[tuple[Any, ...]]:
     found = connection.execute(select(METADATA.tables[name])).mappings()
-    return [tuple(names[_NUMBERED[column].name].get(value, value) if column in _NUMBERED else value
-                  for column, value in row.items() if column != "id") for row in found]
+    return [
+        tuple(
+            names[_NUMBERED[column].name].get(value, value) if column in _NUMBERED else value
+            for column, value in row.items()
+            if column != "id"
+        )
+        for row in found
+    ]

@@ -26,8 +26,11 @@ BASE_NS = 30_000
 CONFIRMED_AT_MOST = 3
 """Candidates, one after the other; of a round of the hunt there are no more either."""
 
-_PARAMETERS = (Parameter("size", tuple(map(str, range(LEVELS)))), Parameter("instances", ("1", "2", "4")),
-               Parameter("phase", ("always", "slow", "fast")))
+_PARAMETERS = (
+    Parameter("size", tuple(map(str, range(LEVELS)))),
+    Parameter("instances", ("1", "2", "4")),
+    Parameter("phase", ("always", "slow", "fast")),
+)
 
 
 @dataclass(frozen=True)
@@ -68,16 +71,17 @@ class Machine:
         names = [f"stressor-{number:02}" for number in range(self.kind.stressors)]
         self.space = Space({name: Stressor(name, _PARAMETERS) for name in names}, 1, self.kind.most)
         self._numbers = random_ = np.random.default_rng(self.seed)
-        self._alone_ns = {name: BASE_NS * 8**random_.random() * self.kind.main_effects for name in names}
+        self._alone_ns = {name: BASE_NS * 8 ** random_.random() * self.kind.main_effects for name in names}
         self._triggers = [self._drawn_trigger(names) for _ in range(self.kind.triggers)]
         drawn = random.Random(self.seed)
         self.fixed = {f"fixed-{place}": self.space.drawn(size, drawn) for place, size in enumerate((1, 1, 1, 4, 4))}
 
     def _drawn_trigger(self, names: Sequence[str]) -> dict[str, range]:
         begins = self._numbers.integers(0, LEVELS - self.kind.width + 1, self.kind.members)
-        return {str(name): range(begin, begin + self.kind.width)
-                for name, begin in zip(self._numbers.choice(names, self.kind.members, replace=False), begins,
-                                          strict=True)}
+        return {
+            str(name): range(begin, begin + self.kind.width)
+            for name, begin in zip(self._numbers.choice(names, self.kind.members, replace=False), begins, strict=True)
+        }
 
     def provokes(self, recipe: Recipe) -> bool:
         """Whether the latency of a trigger is there under it."""
@@ -86,7 +90,7 @@ class Machine:
 
     def alone_ns(self, recipe: Recipe) -> float:
         """What its stressors do by themselves."""
-        return float(sum(each**4 for each in (BASE_NS, *(self._alone_ns[part.stressor] for part in recipe)))**0.25)
+        return float(sum(each**4 for each in (BASE_NS, *(self._alone_ns[part.stressor] for part in recipe))) ** 0.25)
 
     def trial(self, subject: tuple[Recipe, ...] | str) -> list[int]:
         """The greatest values of the blocks of one trial."""
@@ -95,7 +99,7 @@ class Machine:
         length = BLOCKS // len(turns)
         run = math.exp(self._numbers.normal(0.0, 0.1))
         values = np.concatenate([run * self._blocks(recipe, length) for recipe in turns])
-        others = 3e5 * 17**self._numbers.random(values.size)
+        others = 3e5 * 17 ** self._numbers.random(values.size)
         struck = self._numbers.random(values.size) < (0.4 if disturbed else 0.01)
         return [int(value) for value in np.where(struck, np.maximum(values, others), values)]
 
@@ -166,8 +170,9 @@ class RandomSearch:
         while trials.left > CONFIRMED_AT_MOST * 2 * TURNS_CONFIRMED:
             turns = self._draw(self._machine.space, self._random)
             maxima = np.log2((yield from trials.make(turns, Phase.GROUPS)))
-            drawn += [(float(part.mean()), recipe) for part, recipe in zip(np.split(maxima, len(turns)), turns,
-                                                                          strict=True)]
+            drawn += [
+                (float(part.mean()), recipe) for part, recipe in zip(np.split(maxima, len(turns)), turns, strict=True)
+            ]
         for _, recipe in sorted(drawn, reverse=True)[:CONFIRMED_AT_MOST]:
             try:
                 if (yield from confirm(trials, recipe, worst)) is not None:

@@ -44,7 +44,14 @@ def _of_element(element: ElementTree.Element) -> Iterator[str]:
 
 
 def _miscounted(suite: ElementTree.Element) -> Iterator[str]:
-    there = {"tests": len(suite.findall(".//testcase")), "failures": len(suite.findall(".//failure")),
-             "errors": len(suite.findall(".//error")), "skipped": len(suite.findall(".//skipped"))}
-    yield from (f"{name} is {suite.get(name)}, and there are {count}" for name, count in there.items()
-                if suite.get(name, "0") != str(count))
+    there = {
+        "tests": len(suite.findall(".//testcase")),
+        "failures": len(suite.findall(".//failure")),
+        "errors": len(suite.findall(".//error")),
+        "skipped": len(suite.findall(".//skipped")),
+    }
+    yield from (
+        f"{name} is {suite.get(name)}, and there are {count}"
+        for name, count in there.items()
+        if suite.get(name, "0") != str(count)
+    )

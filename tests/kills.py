@@ -52,13 +52,15 @@ class Killed:
 
 def _make(path: Path, probe: str, runs: int, said: int = -1) -> Campaign:
     """Go on with the campaign; of each step of its progress the phase's first letter is written to ``said``."""
+
     def tell(progress: Progress) -> None:
         if said >= 0:
             os.write(said, progress.phase[:1].encode())
 
     plan = parse_plan(_PLAN.format(runs=runs, duration_s=_DURATION_S).encode(), "this test")
-    return run_campaign(plan, Store(path), tell, resume=True, journal=path / "journal",
-                        opened=lambda name: LocalBoard(probe=probe))
+    return run_campaign(
+        plan, Store(path), tell, resume=True, journal=path / "journal", opened=lambda name: LocalBoard(probe=probe)
+    )
 
 
 @contextmanager
@@ -135,8 +137,10 @@ def main() -> int:
         seed = int(time.time())
         begun_s = time.monotonic()
         seen = killed(Path(place), str(probe), POINTS, seed)
-    print(f"bench killed at {seen.points} random points (seed {seed}) in {time.monotonic() - begun_s:.0f} s: "
-          f"{seen.cut} runs cut and marked, {seen.kept} complete by then and kept, all done in the end")
+    print(
+        f"bench killed at {seen.points} random points (seed {seed}) in {time.monotonic() - begun_s:.0f} s: "
+        f"{seen.cut} runs cut and marked, {seen.kept} complete by then and kept, all done in the end"
+    )
     return 0
 
 

@@ -159,15 +159,21 @@ def free_port() -> int:
 
 
 def client(lab: str, *words: str) -> str:
-    done = subprocess.run([sys.executable, "-m", "labgrid.remote.client", "-x", lab, *words], capture_output=True,
-                          text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-m", "labgrid.remote.client", "-x", lab, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def _resources(address: str) -> bytes:
-    return subprocess.run([sys.executable, "-m", "labgrid.remote.client", "-x", address, "resources"], check=False,
-                          capture_output=True).stdout
+    return subprocess.run(
+        [sys.executable, "-m", "labgrid.remote.client", "-x", address, "resources"], check=False, capture_output=True
+    ).stdout
 
 
 @contextmanager
@@ -176,11 +182,16 @@ def running_lab(place: Path) -> Iterator[Lab]:
     address = f"127.0.0.1:{free_port()}"
     with _power_switch() as switch, console_wire("raw") as wire, (place / "log").open("wb") as log:
         (place / "export.yaml").write_text(_EXPORT.format(switch=switch.port, console=wire.port))
-        coordinator = subprocess.Popen([TOOLS / "labgrid-coordinator", "-l", address], cwd=place, stdout=log,
-                                       stderr=log)
+        coordinator = subprocess.Popen(
+            [TOOLS / "labgrid-coordinator", "-l", address], cwd=place, stdout=log, stderr=log
+        )
         assert eventually(lambda: b"listening on" in (place / "log").read_bytes(), 60), (place / "log").read_text()
-        exporter = subprocess.Popen([TOOLS / "labgrid-exporter", "-c", address, "-n", "rack", "--hostname",
-                                     "127.0.0.1", place / "export.yaml"], cwd=place, stdout=log, stderr=log)
+        exporter = subprocess.Popen(
+            [TOOLS / "labgrid-exporter", "-c", address, "-n", "rack", "--hostname", "127.0.0.1", place / "export.yaml"],
+            cwd=place,
+            stdout=log,
+            stderr=log,
+        )
         try:
             assert eventually(lambda: b"rack" in _resources(address), 60), (place / "log").read_text()
             for name in ("board", "bare"):
@@ -200,6 +211,7 @@ def holder(lab: Lab, place: str = "board") -> str:
 @contextmanager
 def lent(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The board is somebody else's meanwhile, and still theirs at the end."""
+
     def theirs(what: str) -> None:
         with monkeypatch.context() as patch:
             patch.setenv("LG_USERNAME", "somebody")
@@ -213,8 +225,12 @@ def lent(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         theirs("release")
 
 
-def refused(kind: type[Exception] | tuple[type[Exception], ...], said: str, name: str = "labgrid:board",
-            configuration: str = AS_BOOTED) -> str:
+def refused(
+    kind: type[Exception] | tuple[type[Exception], ...],
+    said: str,
+    name: str = "labgrid:board",
+    configuration: str = AS_BOOTED,
+) -> str:
     """Its one line."""
     with pytest.raises(kind, match=said) as refusal, open_board(name).boot(configuration):
         pass

@@ -41,11 +41,19 @@ def _begins(random: np.random.Generator, total: int, chance: float) -> NDArray[n
 def _lead(late: Callable[[int], Late], lead: int, width: int) -> Late:
     """Without what lies before the measurement: a burst that began before it reaches into it."""
     extra = -(-lead // width)
-    return late(extra)[:, extra * width:]
+    return late(extra)[:, extra * width :]
 
 
-def bursts(random: np.random.Generator, repetitions: int, intervals: int, width: int, rate: float, *, length: int,
-           stride: int = 1) -> Late:
+def bursts(
+    random: np.random.Generator,
+    repetitions: int,
+    intervals: int,
+    width: int,
+    rate: float,
+    *,
+    length: int,
+    stride: int = 1,
+) -> Late:
     """Bursts of one length, which begin independently and may overlap."""
     chance = -np.log1p(-rate) / length  # of what overlaps, the union is late at the rate wanted
 
@@ -56,8 +64,9 @@ def bursts(random: np.random.Generator, repetitions: int, intervals: int, width:
     return _lead(late, length * stride, width)
 
 
-def clusters(random: np.random.Generator, repetitions: int, intervals: int, width: int, rate: float, *,
-             length: int) -> Late:
+def clusters(
+    random: np.random.Generator, repetitions: int, intervals: int, width: int, rate: float, *, length: int
+) -> Late:
     """Single late activations in clusters, three intervals apart."""
     return bursts(random, repetitions, intervals, width, rate, length=length, stride=3 * width)
 
@@ -65,7 +74,7 @@ def clusters(random: np.random.Generator, repetitions: int, intervals: int, widt
 def heavy_tail(random: np.random.Generator, repetitions: int, intervals: int, width: int, rate: float) -> Late:
     """Bursts of lengths with a heavy tail: Pareto with exponent 2.5, 1 to 500."""
     lengths = np.arange(1, 501)
-    chances = lengths ** -2.5 / np.sum(lengths ** -2.5)
+    chances = lengths**-2.5 / np.sum(lengths**-2.5)
     mean = float(np.sum(lengths * chances))
 
     def late(extra: int) -> Late:
@@ -76,23 +85,33 @@ def heavy_tail(random: np.random.Generator, repetitions: int, intervals: int, wi
     return _lead(late, 500, width)
 
 
-def singles_and_stalls(random: np.random.Generator, repetitions: int, intervals: int, width: int, rate: float, *,
-                       length: int = 60, share: float = 0.5) -> Late:
+def singles_and_stalls(
+    random: np.random.Generator,
+    repetitions: int,
+    intervals: int,
+    width: int,
+    rate: float,
+    *,
+    length: int = 60,
+    share: float = 0.5,
+) -> Late:
     """Single late activations, and stalls of one length so rare that a measurement may see none of them."""
     singles = independent(random, repetitions, intervals, width, rate * (1 - share))
     return singles | bursts(random, repetitions, intervals, width, rate * share, length=length)
 
 
-def moving_maxima(random: np.random.Generator, repetitions: int, intervals: int, width: int, rate: float, *,
-                  window: int = 5) -> Late:
+def moving_maxima(
+    random: np.random.Generator, repetitions: int, intervals: int, width: int, rate: float, *, window: int = 5
+) -> Late:
     """Each latency is the greatest of the last few delays, and these have a tail so heavy that they have no mean."""
     delays = 1.0 / (1.0 - random.random((repetitions, intervals * width + window - 1), dtype=np.float32))
-    latency = np.max([delays[:, lag:lag + intervals * width] for lag in range(window)], axis=0)
+    latency = np.max([delays[:, lag : lag + intervals * width] for lag in range(window)], axis=0)
     return np.asarray(latency > 1.0 / (1.0 - (1.0 - rate) ** (1.0 / window)))
 
 
-def autocorrelated(random: np.random.Generator, repetitions: int, intervals: int, width: int, rate: float, *,
-                   memory: int = 50) -> Late:
+def autocorrelated(
+    random: np.random.Generator, repetitions: int, intervals: int, width: int, rate: float, *, memory: int = 50
+) -> Late:
     """Latency is a first-order autoregression that forgets within ``memory`` activations."""
     keeps = np.exp(-1.0 / memory)
     noise = random.standard_normal((repetitions, intervals * width), dtype=np.float32)
@@ -111,8 +130,16 @@ def _by_time(random: np.random.Generator, rates: NDArray[np.float64], width: int
     return _spread(begins, length, 1, shape)
 
 
-def regimes(random: np.random.Generator, repetitions: int, intervals: int, width: int, rate: float, *, visits: int,
-            length: int = 5) -> Late:
+def regimes(
+    random: np.random.Generator,
+    repetitions: int,
+    intervals: int,
+    width: int,
+    rate: float,
+    *,
+    visits: int,
+    length: int = 5,
+) -> Late:
     """A calm and a busy regime, ten times as bad, each visited about so often; which one it begins in is chance."""
     changes = random.random((repetitions, intervals)) < 2.0 * visits / intervals
     busy = (np.cumsum(changes, axis=1) + random.integers(0, 2, (repetitions, 1))) % 2
@@ -164,8 +191,9 @@ def gaussian_memory(random: np.random.Generator, intervals: int, width: int, *, 
     return np.asarray(special.ndtr(values)).reshape(intervals, width)
 
 
-def stalls(random: np.random.Generator, intervals: int, width: int, *, length: int,
-           share: float) -> NDArray[np.float64]:
+def stalls(
+    random: np.random.Generator, intervals: int, width: int, *, length: int, share: float
+) -> NDArray[np.float64]:
     """A body, and stalls of one length that raise all values in them above it."""
     rest = random.random((intervals, width)) * (1 - share)
     stalled = bursts(random, 1, intervals, width, share, length=length).reshape(intervals, width)

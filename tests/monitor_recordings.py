@@ -18,12 +18,24 @@ from fastenough.recording.building import end_series, interval_series, line_byte
 PARTS = ("expiry-to-interrupt", "interrupt-to-runnable", "runnable-to-running", "running-to-return")
 SUMS = ("expiry-to-running", "expiry-to-return")
 NOISES = ("noise-interrupt", "noise-softirq", "noise-thread")
-TYPICAL_NS = {"expiry-to-interrupt": 1800, "interrupt-to-runnable": 900, "runnable-to-running": 2600,
-              "running-to-return": 700}
+TYPICAL_NS = {
+    "expiry-to-interrupt": 1800,
+    "interrupt-to-runnable": 900,
+    "runnable-to-running": 2600,
+    "running-to-return": 700,
+}
 CULPRIT: dict[str, Any] = {
-    "task": "robot", "task_pid": 4711, "task_policy": "fifo", "task_priority": 80, "waited_for": "kworker/0:1",
-    "waited_for_pid": 17, "waited_for_policy": "other", "waited_for_priority": 0, "last_vector": 236,
-    "frequency_khz": 2_400_000}
+    "task": "robot",
+    "task_pid": 4711,
+    "task_policy": "fifo",
+    "task_priority": 80,
+    "waited_for": "kworker/0:1",
+    "waited_for_pid": 17,
+    "waited_for_policy": "other",
+    "waited_for_priority": 0,
+    "last_vector": 236,
+    "frequency_khz": 2_400_000,
+}
 K = 10
 MONITORS_COUNTERS = {"monitor_unmatched": 0, "monitor_dropped": 0, "monitor_suppressed": 0}
 
@@ -48,36 +60,69 @@ class Watched:
 
 
 def _series(plan: Watched) -> list[dict[str, Any]]:
-    common = {"unit": "ns", "clock": "monotonic", "k": K, "role": "diagnostic", "two_sided": False, "corrected": False,
-              "relative": False}
+    common = {
+        "unit": "ns",
+        "clock": "monotonic",
+        "k": K,
+        "role": "diagnostic",
+        "two_sided": False,
+        "corrected": False,
+        "relative": False,
+    }
     names = [(cpu, name) for cpu in range(plan.cpus) for name in (*PARTS, *SUMS, *NOISES)]
-    return [{"id": number, "name": name, "cpu": cpu, "from": name.partition("-to-")[0],
-             "to": name.partition("-to-")[2] or "the end of the disturbance", "labels": {"station": name}} | common
-            for number, (cpu, name) in enumerate(names)]
+    return [
+        {
+            "id": number,
+            "name": name,
+            "cpu": cpu,
+            "from": name.partition("-to-")[0],
+            "to": name.partition("-to-")[2] or "the end of the disturbance",
+            "labels": {"station": name},
+        }
+        | common
+        for number, (cpu, name) in enumerate(names)
+    ]
 
 
 def _head(plan: Watched) -> dict[str, Any]:
-    return {"type": "head", "format": "fastenough-recording", "version": 2,
-            "tool": {"name": "fastenough-monitor", "version": "0"}, "run_id": plan.run_id, "probe": "monitor",
-            "implementation": "linux-user", "parameters": {"policy": "real-time", "report_ns": plan.interval_ns},
-            "series": _series(plan), "settings": [], "cost": {"wakeup_ns": 700}, "interval_ns": plan.interval_ns,
-            "begin": instant(plan.begin_ns), "marks": [], "profile": PROFILE, "profile_sha256": "0" * 64,
-            "board": "testboard", "load": {"name": plan.load, "commands": []}, "configuration": {
-                "name": "stock", "kernel_release": None, "kernel_config_sha256": None, "command_line": None},
-            } | plan.head
+    return {
+        "type": "head",
+        "format": "fastenough-recording",
+        "version": 2,
+        "tool": {"name": "fastenough-monitor", "version": "0"},
+        "run_id": plan.run_id,
+        "probe": "monitor",
+        "implementation": "linux-user",
+        "parameters": {"policy": "real-time", "report_ns": plan.interval_ns},
+        "series": _series(plan),
+        "settings": [],
+        "cost": {"wakeup_ns": 700},
+        "interval_ns": plan.interval_ns,
+        "begin": instant(plan.begin_ns),
+        "marks": [],
+        "profile": PROFILE,
+        "profile_sha256": "0" * 64,
+        "board": "testboard",
+        "load": {"name": plan.load, "commands": []},
+        "configuration": {"name": "stock", "kernel_release": None, "kernel_config_sha256": None, "command_line": None},
+    } | plan.head
 
 
 def _values(plan: Watched, random: np.random.Generator, cpu: int) -> dict[str, NDArray[np.int64]]:
     """One interval of one CPU by series; the last CPU's last wake-up is the long one."""
-    values = {name: random.lognormal(np.log(typical), 0.3, plan.per_interval).astype(np.int64)
-              for name, typical in TYPICAL_NS.items()}
+    values = {
+        name: random.lognormal(np.log(typical), 0.3, plan.per_interval).astype(np.int64)
+        for name, typical in TYPICAL_NS.items()
+    }
     if cpu == plan.cpus - 1 and plan.per_interval:
         for name, longer_ns in plan.long.items():
             values[name][-1] += int(longer_ns * random.uniform(0.8, 1.2))
     values["expiry-to-running"] = sum((values[name] for name in PARTS[:3]), np.zeros(plan.per_interval, np.int64))
     values["expiry-to-return"] = values["expiry-to-running"] + values[PARTS[3]]
-    return values | {name: random.lognormal(np.log(2000 * (place + 1)), 0.5, 10 * (4 - place)).astype(np.int64)
-                     for place, name in enumerate(NOISES)}
+    return values | {
+        name: random.lognormal(np.log(2000 * (place + 1)), 0.5, 10 * (4 - place)).astype(np.int64)
+        for place, name in enumerate(NOISES)
+    }
 
 
 def lines(plan: Watched, stopped: Callable[[], bool] = lambda: False) -> Iterator[dict[str, Any]]:
@@ -98,24 +143,46 @@ def lines(plan: Watched, stopped: Callable[[], bool] = lambda: False) -> Iterato
             yield from _events(plan, head, by_cpu[-1], end, "max" if total_ns > worst_ns else "threshold")
             worst_ns = max(worst_ns, total_ns)
         done = seq + 1
-        yield {"type": "interval", "seq": seq, "begin": begin, "end": end, "counters": MONITORS_COUNTERS,
-               "series": [interval_series(number, each[-1]) for number, each in held.items()]}
+        yield {
+            "type": "interval",
+            "seq": seq,
+            "begin": begin,
+            "end": end,
+            "counters": MONITORS_COUNTERS,
+            "series": [interval_series(number, each[-1]) for number, each in held.items()],
+        }
     ends = [end_series(number, series_end(Histogram.merged(each, K))) for number, each in held.items()]
-    yield {"type": "end", "outcome": plan.outcome, "reasons": [], "series": ends, "events_dropped": 0,
-           "at": instant(plan.begin_ns + done * plan.interval_ns), "settings": [],
-           "counters": COUNTERS | MONITORS_COUNTERS,
-           "load": {"name": plan.load, "ran": True, "reasons": []}}
+    yield {
+        "type": "end",
+        "outcome": plan.outcome,
+        "reasons": [],
+        "series": ends,
+        "events_dropped": 0,
+        "at": instant(plan.begin_ns + done * plan.interval_ns),
+        "settings": [],
+        "counters": COUNTERS | MONITORS_COUNTERS,
+        "load": {"name": plan.load, "ran": True, "reasons": []},
+    }
 
 
-def _events(plan: Watched, head: Mapping[str, Any], values: Mapping[str, NDArray[np.int64]],
-            at: Mapping[str, int], kind: str) -> Iterator[dict[str, Any]]:
+def _events(
+    plan: Watched, head: Mapping[str, Any], values: Mapping[str, NDArray[np.int64]], at: Mapping[str, int], kind: str
+) -> Iterator[dict[str, Any]]:
     """Two of the series tell of the long wake-up, as each does whose maximum it is."""
     stations = {f"{name.replace('-', '_')}_ns": int(values[name][-1]) for name in (*PARTS, *SUMS)}
     for name in ("runnable-to-running", "expiry-to-return"):
-        (number,) = (series["id"] for series in head["series"]
-                     if (series["name"], series["cpu"]) == (name, plan.cpus - 1))
-        yield {"type": "event", "kind": kind, "at": at, "series": number, "cpu": plan.cpus - 1,
-               "value": int(values[name][-1]), "culprit": dict(plan.culprit) | stations}
+        (number,) = (
+            series["id"] for series in head["series"] if (series["name"], series["cpu"]) == (name, plan.cpus - 1)
+        )
+        yield {
+            "type": "event",
+            "kind": kind,
+            "at": at,
+            "series": number,
+            "cpu": plan.cpus - 1,
+            "value": int(values[name][-1]),
+            "culprit": dict(plan.culprit) | stations,
+        }
 
 
 def write(path: Path, plan: Watched) -> Path:

@@ -111,8 +111,16 @@ def build_sleeper(directory: Path) -> Path:
 
 
 @contextlib.contextmanager
-def sleeper(program: Path, name: str, *, policy: int = FIFO, priority: int = 80, cpu: int = 0,
-            period_ns: int = 1_000_000, acts: int = 1000) -> Iterator[Sleeper]:
+def sleeper(
+    program: Path,
+    name: str,
+    *,
+    policy: int = FIFO,
+    priority: int = 80,
+    cpu: int = 0,
+    period_ns: int = 1_000_000,
+    acts: int = 1000,
+) -> Iterator[Sleeper]:
     """A periodic task that waits to be let go."""
     if policy == FIFO:
         require_root("real-time priorities")

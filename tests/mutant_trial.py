@@ -30,9 +30,13 @@ from fastenough.store import Store
 
 ASKED = (Requirement(200_000, return_time_ns=3 * 10**9), Requirement(50_000, 0.05, longest_burst=5))
 """The second is exceeded now and then by all that is made here."""
-PROBES = (["timer", "-D", "300ms", "-i", "1ms", "--limit", "20us"],
-          ["timer", "-D", "200ms", "-i", "1ms", "--method", "clock_nanosleep-rel", "--clock", "realtime"],
-          ["spin", "-D", "200ms"], ["mutex", "-D", "200ms"], ["shm", "-D", "200ms"])
+PROBES = (
+    ["timer", "-D", "300ms", "-i", "1ms", "--limit", "20us"],
+    ["timer", "-D", "200ms", "-i", "1ms", "--method", "clock_nanosleep-rel", "--clock", "realtime"],
+    ["spin", "-D", "200ms"],
+    ["mutex", "-D", "200ms"],
+    ["shm", "-D", "200ms"],
+)
 
 
 def _values(seed: int, cpus: int = 1, intervals: int = 12) -> list[list[Any]]:
@@ -40,8 +44,13 @@ def _values(seed: int, cpus: int = 1, intervals: int = 12) -> list[list[Any]]:
     random_ = np.random.default_rng(seed)
     few = np.array([3_000, 4_100, 5_203, 7_000, 12_000, 31_000])
     rare = [random_.random(2_500) < 0.002 for _ in range(cpus * intervals)]
-    return [[np.where(rare[cpu * intervals + at], 60_000, few[random_.integers(0, few.size, 2_500)])
-             for at in range(intervals)] for cpu in range(cpus)]
+    return [
+        [
+            np.where(rare[cpu * intervals + at], 60_000, few[random_.integers(0, few.size, 2_500)])
+            for at in range(intervals)
+        ]
+        for cpu in range(cpus)
+    ]
 
 
 TICKS = {"unit": "ticks", "tick_ps": 500_000, "corrected": False}
@@ -50,8 +59,12 @@ PASSING: dict[str, dict[str, Any]] = {
     "idle": {"load": "none", "cpus": 2},
     "loaded": {"load": "full", "events": [{"kind": "max", "series": 0, "cpu": 0, "value": 60_000}]},
     "jitter": {"views": ("jitter",), "series": {"corrected": False}},
-    "by a gauge": {"views": ("response",), "series": TICKS, "scale": 500,
-                   "head": {"probe": "response", "instrument": {"id": "gauge", "tick_ps": 500_000}}},
+    "by a gauge": {
+        "views": ("response",),
+        "series": TICKS,
+        "scale": 500,
+        "head": {"probe": "response", "instrument": {"id": "gauge", "tick_ps": 500_000}},
+    },
     "stated": {"head": {"requirement": {"limit_ns": 200_000, "miss_rate": 0, "confidence": 0.95}}},
 }
 
@@ -71,8 +84,10 @@ def first_version(content: bytes) -> bytes:
         series["name"] = series["name"].replace("_corrected", "_owed")
         for key in ("role", "two_sided", "corrected", "relative"):
             del series[key]
-    head["settings"] = [{{"requested": "asked", "in_effect": "granted"}.get(key, key): value
-                         for key, value in setting.items()} for setting in head["settings"]]
+    head["settings"] = [
+        {{"requested": "asked", "in_effect": "granted"}.get(key, key): value for key, value in setting.items()}
+        for setting in head["settings"]
+    ]
     del end["settings"]
     end["settings_changed"] = []
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
@@ -86,16 +101,21 @@ def kinds(folder: Path, probe: str | None = None) -> dict[str, bytes]:
         found[path.stem] = path.read_bytes()
     for number, arguments in enumerate(PROBES if probe else ()):
         path = folder / f"fresh-{number}.jsonl"
-        subprocess.run([str(probe), *arguments, "--report", "50ms", "--record", str(path), "--quiet",
-                        "--allow-difference"], check=True, stdout=subprocess.DEVNULL, timeout=60)
+        subprocess.run(
+            [str(probe), *arguments, "--report", "50ms", "--record", str(path), "--quiet", "--allow-difference"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            timeout=60,
+        )
         found[" ".join(arguments)] = path.read_bytes()
     return found
 
 
 def _said(assessment: Assessment) -> None:
     """It can be printed and written."""
-    json.dumps([assessment.headline, *assessment.reasons, *assessment.settle, *assessment.cautions],
-               ensure_ascii=False).encode()
+    json.dumps(
+        [assessment.headline, *assessment.reasons, *assessment.settle, *assessment.cautions], ensure_ascii=False
+    ).encode()
 
 
 def _contradicted(content: bytes, assessment: Assessment) -> list[str]:
@@ -145,7 +165,7 @@ class Trials:
         """Mutant ``number``: half of them of what would pass, so that there is a PASS to contradict."""
         dice = random.Random(f"{self.seed} {number}")
         names = list(self.whole)
-        passing = names[:len(PASSING) + 1]
+        passing = names[: len(PASSING) + 1]
         return mutant(self.whole[dice.choice(passing if dice.random() < 0.5 else names)], dice)
 
     def run(self, numbers: range) -> None:
@@ -201,9 +221,13 @@ def _changed_table(path: Path, dice: random.Random) -> None:
     elif table.num_rows:
         which = dice.randrange(table.num_columns)
         order = [dice.randrange(table.num_rows) for _ in range(table.num_rows)]
-        table = dice.choice([
-            table.set_column(which, table.schema.field(which), table.column(which).take(order)),
-            table.drop_columns([table.column_names[which]]), table.slice(1)])
+        table = dice.choice(
+            [
+                table.set_column(which, table.schema.field(which), table.column(which).take(order)),
+                table.drop_columns([table.column_names[which]]),
+                table.slice(1),
+            ]
+        )
     path.unlink()
     pq.write_table(table, path, compression="zstd")
 
@@ -216,7 +240,7 @@ def reseal_columns(store: Store, run: str, dice: random.Random) -> None:
         content = chosen.read_bytes()
         at = dice.randrange(len(content))
         chosen.unlink()
-        chosen.write_bytes(content[:at] + dice.choice(RAW) + content[at + dice.randrange(9):])
+        chosen.write_bytes(content[:at] + dice.choice(RAW) + content[at + dice.randrange(9) :])
     else:
         _changed_table(chosen, dice)
     manifest = folder / MANIFEST_FILE

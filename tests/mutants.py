@@ -18,12 +18,59 @@ Line = dict[str, Any]
 Lines = list[Line]
 
 BAD_VALUES: list[Any] = [
-    None, True, False, "", "x", "\ud800", "[/x]", "\x1b[2J", "../../x", "=1+1", -1, 0, 1, 2**31, 2**53 + 1, 2**63,
-    -(2**63), 10**400, 0.5, 1.0, 1e300, float("nan"), float("inf"), [], {}, [[]], {"a": {"b": []}}, [1, 2],
-    "9" * 5000, [None], "$\\frac{", "none", "verdict", "other", "fifo",
+    None,
+    True,
+    False,
+    "",
+    "x",
+    "\ud800",
+    "[/x]",
+    "\x1b[2J",
+    "../../x",
+    "=1+1",
+    -1,
+    0,
+    1,
+    2**31,
+    2**53 + 1,
+    2**63,
+    -(2**63),
+    10**400,
+    0.5,
+    1.0,
+    1e300,
+    float("nan"),
+    float("inf"),
+    [],
+    {},
+    [[]],
+    {"a": {"b": []}},
+    [1, 2],
+    "9" * 5000,
+    [None],
+    "$\\frac{",
+    "none",
+    "verdict",
+    "other",
+    "fifo",
 ]
-RAW = [b"\xff\xfe", b"\x00", b"[" * 5000, b"NaN", b"1e999", b"1.0", b'"\\ud800"', b"9" * 5000, b"\n", b"{}", b"-",
-       b'\\u0000', b"", b"0", b","]
+RAW = [
+    b"\xff\xfe",
+    b"\x00",
+    b"[" * 5000,
+    b"NaN",
+    b"1e999",
+    b"1.0",
+    b'"\\ud800"',
+    b"9" * 5000,
+    b"\n",
+    b"{}",
+    b"-",
+    b"\\u0000",
+    b"",
+    b"0",
+    b",",
+]
 
 
 def places(value: Any) -> list[tuple[Any, Any]]:
@@ -63,9 +110,14 @@ def balanced(lines: Lines) -> None:
     for said in end["series"] if end.get("type") == "end" else []:
         parts = [entry for interval in _intervals(lines) for entry in interval["series"] if entry["id"] == said["id"]]
         stored, lost = sum(part["count"] for part in parts), sum(part["lost"] for part in parts)
-        said |= {"stored": stored, "lost": lost, "taken": stored + lost, "sum": sum(part["sum"] for part in parts),
-                 "missed": sum(part["missed"] for part in parts),
-                 "sum_sq": str(sum(int(part["sum_sq"]) for part in parts))}
+        said |= {
+            "stored": stored,
+            "lost": lost,
+            "taken": stored + lost,
+            "sum": sum(part["sum"] for part in parts),
+            "missed": sum(part["missed"] for part in parts),
+            "sum_sq": str(sum(int(part["sum_sq"]) for part in parts)),
+        }
         for key, pick in (("min", min), ("max", max)):
             said.pop(key, None)
             if stored:
@@ -101,7 +153,7 @@ def _order_of_lines(lines: Lines, dice: random.Random) -> None:
         case 2:
             lines.insert(one, copy.deepcopy(lines[other]))
         case _:
-            del lines[one + 1:]
+            del lines[one + 1 :]
 
 
 # --- changes after which all sums agree
@@ -139,15 +191,19 @@ def _interval_gone(lines: Lines, dice: random.Random) -> None:
     for entry in chosen["series"]:
         _without_order(lines, entry["id"])
     lines[:] = [line for line in lines if line is not chosen]
-    shift = {} if dice.random() < 0.5 else {
-        clock: chosen["end"][clock] - chosen["begin"][clock] for clock in ("mono_ns", "wall_ns")}
+    shift = (
+        {}
+        if dice.random() < 0.5
+        else {clock: chosen["end"][clock] - chosen["begin"][clock] for clock in ("mono_ns", "wall_ns")}
+    )
     end = dict(lines[0]["begin"])
     for number, interval in enumerate(_intervals(lines)):
         later = interval["seq"] > chosen["seq"]
         interval["seq"] = number
         for bound in ("begin", "end"):
-            interval[bound] = {clock: ns - (shift.get(clock, 0) if later else 0)
-                               for clock, ns in interval[bound].items()}
+            interval[bound] = {
+                clock: ns - (shift.get(clock, 0) if later else 0) for clock, ns in interval[bound].items()
+            }
         if not shift:
             interval["begin"] = dict(end)
         end = interval["end"]
@@ -186,12 +242,37 @@ def _lost_or_missed(lines: Lines, dice: random.Random) -> None:
 
 def _said_of_a_series(lines: Lines, dice: random.Random) -> None:
     series = dice.choice(lines[0]["series"])
-    key, value = dice.choice([
-        ("role", "verdict"), ("role", "diagnostic"), ("role", "throughput"), ("two_sided", True), ("two_sided", False),
-        ("corrected", True), ("corrected", False), ("relative", True), ("relative", False), ("k", 9), ("k", 11),
-        ("unit", "ticks"), ("unit", "ns"), ("tick_ps", 1), ("tick_ps", 10**6), ("cpu", 0), ("cpu", 7), ("id", 0),
-        ("period_ns", 10**5), ("period_ns", 10**7), ("name", "wakeup"), ("name", "wakeup_corrected"),
-        ("refused", "no"), ("bytes", 4096), ("rise_k", 0), ("clock", "CLOCK_REALTIME"), ("labels", {"a": 1})])
+    key, value = dice.choice(
+        [
+            ("role", "verdict"),
+            ("role", "diagnostic"),
+            ("role", "throughput"),
+            ("two_sided", True),
+            ("two_sided", False),
+            ("corrected", True),
+            ("corrected", False),
+            ("relative", True),
+            ("relative", False),
+            ("k", 9),
+            ("k", 11),
+            ("unit", "ticks"),
+            ("unit", "ns"),
+            ("tick_ps", 1),
+            ("tick_ps", 10**6),
+            ("cpu", 0),
+            ("cpu", 7),
+            ("id", 0),
+            ("period_ns", 10**5),
+            ("period_ns", 10**7),
+            ("name", "wakeup"),
+            ("name", "wakeup_corrected"),
+            ("refused", "no"),
+            ("bytes", 4096),
+            ("rise_k", 0),
+            ("clock", "CLOCK_REALTIME"),
+            ("labels", {"a": 1}),
+        ]
+    )
     series[key] = value
     if dice.random() < 0.2:
         series.pop(key)
@@ -204,8 +285,9 @@ def _series_twice(lines: Lines, dice: random.Random) -> None:
     lines[0]["series"].append(copy.deepcopy(series) | {"id": new} | dice.choice([{}, {"cpu": 5}]))
     for line in lines[1:]:
         if line["type"] != "event":
-            line["series"] += [copy.deepcopy(entry) | {"id": new} for entry in line["series"]
-                               if entry["id"] == series["id"]]
+            line["series"] += [
+                copy.deepcopy(entry) | {"id": new} for entry in line["series"] if entry["id"] == series["id"]
+            ]
 
 
 def _settings(lines: Lines, dice: random.Random) -> None:
@@ -224,8 +306,18 @@ def _settings(lines: Lines, dice: random.Random) -> None:
 
 def _counters(lines: Lines, dice: random.Random) -> None:
     told = [line["counters"] for line in lines if "counters" in line]
-    name = dice.choice(["throttled", "steal_ns", "cgroup_throttled", "smi", "migrations", "clock_step_ns",
-                        "thermal_throttled", "frequency_limited"])
+    name = dice.choice(
+        [
+            "throttled",
+            "steal_ns",
+            "cgroup_throttled",
+            "smi",
+            "migrations",
+            "clock_step_ns",
+            "thermal_throttled",
+            "frequency_limited",
+        ]
+    )
     value = dice.choice([None, 0, 1, -1, 5_000_000])
     for counters in [dice.choice(told)] if dice.random() < 0.5 else told:
         if dice.random() < 0.2:
@@ -242,7 +334,7 @@ def _load(lines: Lines, dice: random.Random) -> None:
         case 1:
             lines[0]["load"] = dice.choice([{"name": "none"}, {"name": "io"}, {"name": "none", "commands": [["dd"]]}])
         case 2:
-            for interval in _intervals(lines)[dice.randrange(12):]:
+            for interval in _intervals(lines)[dice.randrange(12) :]:
                 interval["load"] = {"cpu_ns": 0, "context_switches": 0, "processes": dice.choice([0, 4, None])}
         case _:
             for interval in dice.sample(_intervals(lines), 1):
@@ -256,11 +348,20 @@ def _run(lines: Lines, dice: random.Random) -> None:
         case 1:
             lines[-1]["outcome"] = dice.choice(["completed", "failed", "aborted", "not-applicable"])
         case 2:
-            lines[0]["profile"] = dice.choice([None, {}, {"emulated": True}, {"hypervisor": "kvm"},
-                                               {"steal_so_far_ns": 5}, {"cpu_isolation": {"online": "0-63"}}])
+            lines[0]["profile"] = dice.choice(
+                [
+                    None,
+                    {},
+                    {"emulated": True},
+                    {"hypervisor": "kvm"},
+                    {"steal_so_far_ns": 5},
+                    {"cpu_isolation": {"online": "0-63"}},
+                ]
+            )
         case 3:
             lines[0]["parameters"][dice.choice(["duration_ns", "policy", "method", "interval_ns"])] = dice.choice(
-                [10**8, "other", "nanosleep", 1])
+                [10**8, "other", "nanosleep", 1]
+            )
         case 4:
             lines[0]["instrument"] = dice.choice([None, {}, {"id": "x"}])
         case _:
@@ -269,15 +370,29 @@ def _run(lines: Lines, dice: random.Random) -> None:
 
 def _event(lines: Lines, dice: random.Random) -> None:
     at = dice.randrange(1, len(lines))
-    lines.insert(at, {"type": "event", "kind": dice.choice(["max", "threshold", "throttled", "clock-step", "note"]),
-                      "at": {"mono_ns": 5, "wall_ns": 5}, "series": dice.choice([0, 1, 99]),
-                      "value": dice.choice([5, 10**6, 10**9])})
+    lines.insert(
+        at,
+        {
+            "type": "event",
+            "kind": dice.choice(["max", "threshold", "throttled", "clock-step", "note"]),
+            "at": {"mono_ns": 5, "wall_ns": 5},
+            "series": dice.choice([0, 1, 99]),
+            "value": dice.choice([5, 10**6, 10**9]),
+        },
+    )
 
 
 def _requirement(lines: Lines, dice: random.Random) -> None:
-    lines[0]["requirement"] = dice.choice([
-        {"limit_ns": 1, "miss_rate": 0, "confidence": 0.95}, {"limit_ns": 10**9, "miss_rate": 0.5, "confidence": 0.5},
-        {"limit_ns": 10**9, "miss_rate": 1.5, "confidence": 0.95}, {"limit_ns": 0}, {}, None])
+    lines[0]["requirement"] = dice.choice(
+        [
+            {"limit_ns": 1, "miss_rate": 0, "confidence": 0.95},
+            {"limit_ns": 10**9, "miss_rate": 0.5, "confidence": 0.5},
+            {"limit_ns": 10**9, "miss_rate": 1.5, "confidence": 0.95},
+            {"limit_ns": 0},
+            {},
+            None,
+        ]
+    )
 
 
 def _rises(lines: Lines, dice: random.Random) -> None:
@@ -285,7 +400,8 @@ def _rises(lines: Lines, dice: random.Random) -> None:
     match dice.randrange(3):
         case 0:
             entry.setdefault("limit", {"ns": 50_000, "exceeded": 0, "runs": 0, "sum_sq_runs": "0", "longest": 0})[
-                dice.choice(["ns", "exceeded", "runs", "longest"])] = dice.choice([0, 1, 7, 10**9])
+                dice.choice(["ns", "exceeded", "runs", "longest"])
+            ] = dice.choice([0, 1, 7, 10**9])
         case 1:
             entry.setdefault("rises", []).append([dice.randrange(1, 200), dice.choice([-1, 1])])
         case _:
@@ -295,8 +411,14 @@ def _rises(lines: Lines, dice: random.Random) -> None:
 def _latency_hidden(lines: Lines, dice: random.Random) -> None:
     """A series full of late values that is declared as something else than a latency."""
     series = dice.choice(lines[0]["series"])
-    series |= dice.choice([{"refused": "no"}, {"role": "throughput", "bytes": 10}, {"role": "diagnostic"},
-                           {"role": "diagnostic", "name": "other"}])
+    series |= dice.choice(
+        [
+            {"refused": "no"},
+            {"role": "throughput", "bytes": 10},
+            {"role": "diagnostic"},
+            {"role": "diagnostic", "name": "other"},
+        ]
+    )
     late = 10_000_000
     shift = late.bit_length() - 1 - series["k"]
     index = (shift << series["k"]) + (late >> shift)
@@ -334,16 +456,39 @@ def _load_of_nothing(lines: Lines, dice: random.Random) -> None:
 
 
 CHANGES: list[Callable[[Lines, random.Random], None]] = [
-    _any_value, _any_value, _any_value, _order_of_lines, _values_added, _values_added, _interval_gone,
-    _interval_emptied, _time_stretched, _lost_or_missed, _said_of_a_series, _said_of_a_series, _series_twice, _settings,
-    _settings, _counters, _counters, _load, _load, _run, _event, _requirement, _rises,
-    _latency_hidden, _entry_missing, _suspended, _load_of_nothing,
+    _any_value,
+    _any_value,
+    _any_value,
+    _order_of_lines,
+    _values_added,
+    _values_added,
+    _interval_gone,
+    _interval_emptied,
+    _time_stretched,
+    _lost_or_missed,
+    _said_of_a_series,
+    _said_of_a_series,
+    _series_twice,
+    _settings,
+    _settings,
+    _counters,
+    _counters,
+    _load,
+    _load,
+    _run,
+    _event,
+    _requirement,
+    _rises,
+    _latency_hidden,
+    _entry_missing,
+    _suspended,
+    _load_of_nothing,
 ]
 
 
 def _bytes_changed(content: bytes, dice: random.Random) -> bytes:
     at = dice.randrange(len(content))
-    return content[:at] + dice.choice(RAW) + content[at + dice.randrange(9):]
+    return content[:at] + dice.choice(RAW) + content[at + dice.randrange(9) :]
 
 
 def mutant(whole: bytes, dice: random.Random) -> bytes:

@@ -41,9 +41,14 @@ def network(number: int) -> Iterator[Network]:
     """One that is joined; skips where there can be none.  Networks of the same number exclude each other."""
     require_root("network namespaces")
     name, net = f"fe{secrets.token_hex(3)}", f"10.203.{number}"
-    commands = [f"ip netns add {name}", f"ip link add {name}h type veth peer name {name}b netns {name}",
-                f"ip addr add {net}.1/30 dev {name}h", f"ip link set {name}h up",
-                f"ip -n {name} addr add {net}.2/30 dev {name}b", f"ip -n {name} link set {name}b up"]
+    commands = [
+        f"ip netns add {name}",
+        f"ip link add {name}h type veth peer name {name}b netns {name}",
+        f"ip addr add {net}.1/30 dev {name}h",
+        f"ip link set {name}h up",
+        f"ip -n {name} addr add {net}.2/30 dev {name}b",
+        f"ip -n {name} link set {name}b up",
+    ]
     try:
         for command in commands:
             made = subprocess.run(command.split(), capture_output=True, text=True, check=False)

@@ -21,8 +21,10 @@ from privileges import require_root
 
 ROOT = Path(__file__).resolve().parents[1]
 _TRIAL = "import numpy, scipy"
-_TRUSTED = (f"{_TRIAL}, sys; from fastenough.files import require_trusted; from fastenough.link import guard; "
-            "[require_trusted(path) for path in (sys.executable, guard.__file__)]")
+_TRUSTED = (
+    f"{_TRIAL}, sys; from fastenough.files import require_trusted; from fastenough.link import guard; "
+    "[require_trusted(path) for path in (sys.executable, guard.__file__)]"
+)
 """What sudo starts for a user may be changed by root and that user only."""
 TOOLS = ("useradd", "userdel", "setpriv", "prlimit", "sudo")
 
@@ -44,27 +46,48 @@ class User:
 
     def prefix(self) -> list[str]:
         """Put before a command: it runs as this user, without real-time priority."""
-        return ["prlimit", "--rtprio=0:0", "--memlock=65536:65536", "setpriv", f"--reuid={self.name}",
-                f"--regid={self.name}", "--init-groups"]
+        return [
+            "prlimit",
+            "--rtprio=0:0",
+            "--memlock=65536:65536",
+            "setpriv",
+            f"--reuid={self.name}",
+            f"--regid={self.name}",
+            "--init-groups",
+        ]
 
     def argv(self, *arguments: str) -> list[str]:
         return [*self.prefix(), self.python, "-m", "fastenough", *arguments]
 
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(self.argv(*arguments), cwd=self.home, env=self.environment(), capture_output=True,
-                              text=True, timeout=120, check=False)
+        return subprocess.run(
+            self.argv(*arguments),
+            cwd=self.home,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(self.argv(*arguments), cwd=self.home, env=self.environment(), stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            self.argv(*arguments),
+            cwd=self.home,
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
 
 def _python(name: str, home: Path, trial: str) -> str:
     """One that this user may run, and sudo for this user: the virtual environment may stand on one in root's home."""
     for python in filter(os.path.exists, (sys.executable, "/usr/bin/python3")):
         user = User(name, home, python)
-        tried = subprocess.run([*user.prefix(), python, "-c", trial], cwd=home, env=user.environment(),
-                               capture_output=True, check=False)
+        tried = subprocess.run(
+            [*user.prefix(), python, "-c", trial], cwd=home, env=user.environment(), capture_output=True, check=False
+        )
         if tried.returncode == 0:
             return python
     pytest.skip("no Python here that an ordinary user may run, with the checkout readable, and root's own for sudo")

@@ -46,8 +46,9 @@ MACHINES: Mapping[str, Machine] = {
     "another job busy for 1 of 2 runs": Machine(COVERED["independent"][0], run_us=0.1, period_runs=2),
     "another job busy for 2 of 4 runs": Machine(COVERED["independent"][0], run_us=0.1, period_runs=4),
     "another job busy for 3 of 6 runs": Machine(COVERED["independent"][0], run_us=0.1, period_runs=6),
-    "another job busy for 2 of 4 runs, which differ by 2 µs": Machine(COVERED["independent"][0], run_us=2.0,
-                                                                     period_runs=4),
+    "another job busy for 2 of 4 runs, which differ by 2 µs": Machine(
+        COVERED["independent"][0], run_us=2.0, period_runs=4
+    ),
 }
 
 
@@ -56,8 +57,9 @@ def order_of(random: np.random.Generator, rounds: int) -> tuple[str, ...]:
     return drawn_order(str(random.integers(1 << 32)), rounds)
 
 
-def quantiles_of(machine: Machine, random: np.random.Generator, order: tuple[str, ...], *, intervals: int,
-                 shift_us: float = 0.0) -> NDArray[np.float64]:
+def quantiles_of(
+    machine: Machine, random: np.random.Generator, order: tuple[str, ...], *, intervals: int, shift_us: float = 0.0
+) -> NDArray[np.float64]:
     """In µs, of each run of the order; those of B are slower by the shift."""
     found = np.empty((len(order), len(QUANTILES)))
     phase = int(random.integers(max(1, machine.period_runs)))
@@ -71,8 +73,9 @@ def quantiles_of(machine: Machine, random: np.random.Generator, order: tuple[str
     return found
 
 
-def sides(runs: NDArray[np.float64],
-          order: tuple[str, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64], BoolArray]:
+def sides(
+    runs: NDArray[np.float64], order: tuple[str, ...]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], BoolArray]:
     """Of each pair the run without, the run with the change, and whether the latter was first."""
     is_b = np.array(order) == "B"
     return runs[~is_b], runs[is_b], is_b[0::2]
@@ -89,8 +92,16 @@ class Held:
     periods: float
 
 
-def trials(machine: Machine, random: np.random.Generator, repetitions: int, *, rounds: int, intervals: int,
-           shift_us: float, order: tuple[str, ...] = ()) -> Held:
+def trials(
+    machine: Machine,
+    random: np.random.Generator,
+    repetitions: int,
+    *,
+    rounds: int,
+    intervals: int,
+    shift_us: float,
+    order: tuple[str, ...] = (),
+) -> Held:
     """The program's interval of a paired effect, against the shift that was put in; ``order``: in place of drawn
     ones."""
     covered, width = np.zeros(len(QUANTILES)), np.zeros(len(QUANTILES))

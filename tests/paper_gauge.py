@@ -58,8 +58,13 @@ class Faults:
 class PaperGauge(threading.Thread):
     """Measures ``draw(rng)`` so many times a second once it is started; ``truth`` has each value by series."""
 
-    def __init__(self, draw: Callable[[random.Random], int], rate: float = 500, faults: Faults | None = None,
-                 true_tick_ps: float = TICK_PS) -> None:
+    def __init__(
+        self,
+        draw: Callable[[random.Random], int],
+        rate: float = 500,
+        faults: Faults | None = None,
+        true_tick_ps: float = TICK_PS,
+    ) -> None:
         super().__init__(daemon=True)
         self.ours, self._theirs = pty.openpty()
         tty.setraw(self._theirs)
@@ -107,7 +112,7 @@ class PaperGauge(threading.Thread):
     def _put(self, data: bytes) -> None:
         while data and not self._ending.is_set():
             if select.select([], [self.ours], [], 0.05)[1]:
-                data = data[os.write(self.ours, data[:1024]):]
+                data = data[os.write(self.ours, data[:1024]) :]
 
     def run(self) -> None:
         while not self._ending.is_set():
@@ -152,8 +157,10 @@ class PaperGauge(threading.Thread):
 
     def _reply(self, name: str, given: dict[str, str], text: str) -> list[str] | None:
         if name == "id":
-            return [f"gauge=fastenough firmware=1.0 mcu=atmega328p protocol=3 tick_ps={TICK_PS} k={K} bits={BITS} "
-                    "stack_free=30 simulated=0"]
+            return [
+                f"gauge=fastenough firmware=1.0 mcu=atmega328p protocol=3 tick_ps={TICK_PS} k={K} bits={BITS} "
+                "stack_free=30 simulated=0"
+            ]
         if name == "time":
             return [f"ticks={self.ticks()}"]
         if name in ("response", "periodic"):
@@ -175,8 +182,10 @@ class PaperGauge(threading.Thread):
     def _stats(self) -> list[str]:
         by_series = "lost" if self.mode == "periodic" else "timeouts"
         state = "running" if self._running else "idle"
-        return [f"state={state} mode={self.mode} ticks={self.ticks()} stream_dropped=0",
-                *(f"of_series={series} stored={self._stored[series]} {by_series}=0" for series in self._series())]
+        return [
+            f"state={state} mode={self.mode} ticks={self.ticks()} stream_dropped=0",
+            *(f"of_series={series} stored={self._stored[series]} {by_series}=0" for series in self._series()),
+        ]
 
     def _series(self) -> tuple[int, ...]:
         return (0, 1) if self.mode == "response" else (0,)
@@ -195,11 +204,16 @@ class PaperGauge(threading.Thread):
                 place = series, bucket(value, K)
                 self._rows[place] = self._rows.get(place, 0) + 1
         self._new = {0: [], 1: []}
-        return [f"take={number}", *(f"b {series} {at} {count}" for (series, at), count in self._rows.items() if count),
-                *map(self._statistics, self._series())]
+        return [
+            f"take={number}",
+            *(f"b {series} {at} {count}" for (series, at), count in self._rows.items() if count),
+            *map(self._statistics, self._series()),
+        ]
 
     def _statistics(self, series: int) -> str:
         values = self._shown[series]
         least, most = (min(values), max(values)) if values else (0, 0)
-        return (f"series={series} count={len(values)} min={least} max={most} sum={sum(values)} "
-                f"sum_sq={sum(value * value for value in values)}")
+        return (
+            f"series={series} count={len(values)} min={least} max={most} sum={sum(values)} "
+            f"sum_sq={sum(value * value for value in values)}"
+        )

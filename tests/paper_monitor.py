@@ -22,8 +22,10 @@ def install(folder: Path, *, refusing: tuple[int, str] | None = None, dying: boo
     """The program in a folder; ``refusing``: status and words with which it ends at once; ``dying``: before its end."""
     path = folder / "fastenough-monitor"
     said = "" if refusing is None else f"echo 'fastenough-monitor: {refusing[1]}' >&2; exit {refusing[0]}\n"
-    path.write_text(f"#!/bin/sh\n{said}PYTHONPATH={':'.join(filter(None, sys.path))} exec {sys.executable} "
-                    f"{Path(__file__).resolve()} {'dying' if dying else 'living'} \"$@\"\n")
+    path.write_text(
+        f"#!/bin/sh\n{said}PYTHONPATH={':'.join(filter(None, sys.path))} exec {sys.executable} "
+        f'{Path(__file__).resolve()} {"dying" if dying else "living"} "$@"\n'
+    )
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return path
 
@@ -35,8 +37,13 @@ def main(dying: bool, words: list[str]) -> None:
     said = dict(word.removeprefix("--").partition("=")[::2] for word in words)
     assert said["record"] == "-" and ("until-interrupt" in said) != ("duration" in said), words
     intervals = int(said["duration"].removesuffix("ms")) // 100 if "duration" in said else _LONG
-    plan = Watched(intervals=intervals, interval_ns=10**8, per_interval=20, outcome="completed",
-                   head={"parameters": {"said": " ".join(words)}, "begin": {"mono_ns": 0, "wall_ns": WALL_NS}})
+    plan = Watched(
+        intervals=intervals,
+        interval_ns=10**8,
+        per_interval=20,
+        outcome="completed",
+        head={"parameters": {"said": " ".join(words)}, "begin": {"mono_ns": 0, "wall_ns": WALL_NS}},
+    )
     for line in lines(plan, lambda: bool(asked)):
         if line["type"] == "end" and dying:
             sys.exit(3)

@@ -71,8 +71,9 @@ def of_series(series: Line, intervals: list[Line], end: Line, asked: tuple[float
     entries = [entry for interval in intervals for entry in interval["series"] if entry["id"] == series["id"]]
     n = sum(entry["count"] for entry in entries)
     missed = 0 if series["corrected"] else sum(entry["missed"] for entry in entries)
-    over = missed + sum(count for entry in entries for index, count in entry["buckets"]
-                        if beyond(index, series, limit_ns))
+    over = missed + sum(
+        count for entry in entries for index, count in entry["buckets"] if beyond(index, series, limit_ns)
+    )
     if over > miss_rate * (n + missed):
         yield f"series {series['id']}: {over} of {n + missed} are beyond the limit"
     if miss_rate and n < math.log(0.05) / math.log1p(-miss_rate):
@@ -81,8 +82,11 @@ def of_series(series: Line, intervals: list[Line], end: Line, asked: tuple[float
     if len(said) != 1 or said[0]["stored"] != n or said[0]["taken"] != n + said[0]["lost"]:
         yield f"series {series['id']}: the end says something else than the intervals"
     span_ns = intervals[-1]["end"]["mono_ns"] - intervals[0]["begin"]["mono_ns"]
-    full_ns = sum(interval["end"]["mono_ns"] - interval["begin"]["mono_ns"] for interval in intervals
-                  if any(entry["id"] == series["id"] and entry["count"] for entry in interval["series"]))
+    full_ns = sum(
+        interval["end"]["mono_ns"] - interval["begin"]["mono_ns"]
+        for interval in intervals
+        if any(entry["id"] == series["id"] and entry["count"] for entry in interval["series"])
+    )
     if span_ns < LEAST_NS or full_ns < 0.85 * span_ns:
         yield f"series {series['id']}: measured for {full_ns} of {span_ns} ns"
     if series["corrected"] and series.get("period_ns"):
@@ -94,8 +98,13 @@ def of_series(series: Line, intervals: list[Line], end: Line, asked: tuple[float
 def of_acts(series: Line, others: list[Line], intervals: list[Line]) -> Iterator[str]:
     """A corrected series holds each act of the plain one, in the same bucket."""
     for plain in others:
-        if plain["corrected"] or plain.get("cpu") != series.get("cpu") or plain["k"] != series["k"] or plain.get(
-                "labels", {}) != series.get("labels", {}) or series["name"].rpartition("_")[0] != plain["name"]:
+        if (
+            plain["corrected"]
+            or plain.get("cpu") != series.get("cpu")
+            or plain["k"] != series["k"]
+            or plain.get("labels", {}) != series.get("labels", {})
+            or series["name"].rpartition("_")[0] != plain["name"]
+        ):
             continue
         left: Counter[int] = Counter()
         for entry in (entry for interval in intervals for entry in interval["series"]):
@@ -112,8 +121,10 @@ def of_load_read_back(load: Line, intervals: list[Line]) -> Iterator[str]:
         least, most = (interval["counters"].get(f"{which}_idle_ns") for which in ("least", "most"))
         if least is None or most is None:
             yield "how idle it was is not known"
-        elif ns >= 10**9 and (least + 2 * 10**7 < (1 - load.get("busy_at_most", 1)) * ns - 1
-                              or most - 2 * 10**7 > (1 - load.get("busy_at_least", 0)) * ns + 1):
+        elif ns >= 10**9 and (
+            least + 2 * 10**7 < (1 - load.get("busy_at_most", 1)) * ns - 1
+            or most - 2 * 10**7 > (1 - load.get("busy_at_least", 0)) * ns + 1
+        ):
             yield "it was not as busy as stated"
 
 
@@ -142,8 +153,12 @@ def of_declarations(head: Line, intervals: list[Line]) -> Iterator[str]:
     """No series but the plain one of a corrected one is for anything else than a verdict, on a CPU without one."""
     series = list(roles(head))
     corrected = {one["name"] for one in series if one["corrected"]}
-    judged = {one.get("cpu") for one in series if "refused" not in one
-              and (one["role"] == "verdict" or {f"{one['name']}_corrected", f"{one['name']}_owed"} & corrected)}
+    judged = {
+        one.get("cpu")
+        for one in series
+        if "refused" not in one
+        and (one["role"] == "verdict" or {f"{one['name']}_corrected", f"{one['name']}_owed"} & corrected)
+    }
     filled = {entry["id"] for interval in intervals for entry in interval["series"] if entry["count"]}
     for one in series:
         if one["id"] in filled and one.get("cpu") not in judged and None not in judged:
@@ -161,8 +176,9 @@ def of_settings(head: Line, end: Line) -> Iterator[str]:
         if requested is not None and requested != in_effect:
             yield f"{setting['name']} is not as requested"
     if "instrument" not in head and not any(
-            setting["name"] == "policy" and setting.get("requested", setting.get("asked")) is not None
-            for setting in head["settings"]):
+        setting["name"] == "policy" and setting.get("requested", setting.get("asked")) is not None
+        for setting in head["settings"]
+    ):
         yield "no policy was requested"
     for setting in end.get("settings", ()):
         known = before.get(repr([setting.get(key) for key in ("name", "thread", "cpu")]))
@@ -179,19 +195,24 @@ def of_machine(head: Line, events: list[Line], intervals: list[Line], end: Line,
         yield "it was emulated"
     told = [end["counters"], *(interval["counters"] for interval in intervals)]
     if any(counters.get("throttled") or counters.get("cgroup_throttled") for counters in told) or any(
-            event["kind"] == "throttled" for event in events):
+        event["kind"] == "throttled" for event in events
+    ):
         yield "it was throttled"
     if any(counters.get("suspended_ns") for counters in told):
         yield "it was suspended"
     if any(counters.get("thermal_throttled") or counters.get("frequency_limited") for counters in told):
         yield "it was slowed down"
-    if "instrument" not in head and (profile.get("frequency") or {}).get("cpus") and all(
-            end["counters"].get(name) is None for name in ("thermal_throttled", "frequency_limited")):
+    if (
+        "instrument" not in head
+        and (profile.get("frequency") or {}).get("cpus")
+        and all(end["counters"].get(name) is None for name in ("thermal_throttled", "frequency_limited"))
+    ):
         yield "whether it was slowed down is not known"
     if "instrument" not in head and end["counters"].get("throttled") is None:
         yield "whether it was throttled is not known"
     if any((counters.get("suspended_ns") or 0) < 0 for counters in told) or (
-            "instrument" not in head and end["counters"].get("suspended_ns") is None):
+        "instrument" not in head and end["counters"].get("suspended_ns") is None
+    ):
         yield "whether it was suspended is not known"
     steal = end["counters"].get("steal_ns")
     if ("virtual-machine" in head["marks"] or profile.get("hypervisor")) and steal is None:
@@ -210,8 +231,13 @@ def contradictions(content: bytes, limit_ns: float, miss_rate: float = 0.0) -> l
     events = [line for line in rest if line["type"] == "event"]
     if not intervals:
         return ["it holds no interval"]
-    found = [*of_intervals(intervals), *of_declarations(head, intervals), *of_load(head, intervals, end),
-             *of_settings(head, end), *of_machine(head, events, intervals, end, miss_rate == 0)]
+    found = [
+        *of_intervals(intervals),
+        *of_declarations(head, intervals),
+        *of_load(head, intervals, end),
+        *of_settings(head, end),
+        *of_machine(head, events, intervals, end, miss_rate == 0),
+    ]
     judged = [series for series in roles(head) if series["role"] == "verdict"]
     if not judged:
         found.append("no series is for a verdict")

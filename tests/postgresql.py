@@ -33,8 +33,12 @@ class Server:
         return f"postgresql+psycopg://fe@/postgres?host={self.directory}"
 
     def control(self, *what: str) -> None:
-        subprocess.run([*self.user, server_tool("pg_ctl"), "-D", str(self.directory / "data"), "-w", *what], check=True,
-                       cwd=self.directory, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [*self.user, server_tool("pg_ctl"), "-D", str(self.directory / "data"), "-w", *what],
+            check=True,
+            cwd=self.directory,
+            stdout=subprocess.DEVNULL,
+        )
 
     def send(self, number: signal.Signals) -> None:
         """To all of it: the first process, whose command line names the folder, and those it has forked."""
@@ -73,8 +77,12 @@ def running_server() -> Iterator[Server]:
     if user:
         shutil.chown(directory, "postgres")
     server = Server(directory, tuple(user))
-    subprocess.run([*user, initialise, "-A", "trust", "-U", "fe", "-N", "-D", str(directory / "data")], check=True,
-                   capture_output=True, cwd=directory)
+    subprocess.run(
+        [*user, initialise, "-A", "trust", "-U", "fe", "-N", "-D", str(directory / "data")],
+        check=True,
+        capture_output=True,
+        cwd=directory,
+    )
     server.start()
     try:
         yield server

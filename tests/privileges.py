@@ -39,8 +39,9 @@ def own_mounts(*, as_user: bool = False) -> list[str]:
     if not as_user:
         require_root("file systems of its own")
     prefix = ["unshare", "--mount", *(["--map-root-user"] if os.geteuid() != 0 else [])]
-    tried = subprocess.run([*prefix, "mount", "-t", "tmpfs", "none", "/tmp"], capture_output=True, text=True,
-                           check=False)
+    tried = subprocess.run(
+        [*prefix, "mount", "-t", "tmpfs", "none", "/tmp"], capture_output=True, text=True, check=False
+    )
     if tried.returncode:
         pytest.skip(f"no file systems of its own: {tried.stderr.strip()}")
     return prefix
@@ -69,8 +70,12 @@ def list_of(cache: Path) -> Path:
 def sudo_prefix() -> list[str]:
     """Words before a command that run it as root with this environment; empty where sudo is missing or asks."""
     try:
-        allowed = subprocess.run(["sudo", "-n", "--", "true"], stdin=subprocess.DEVNULL, capture_output=True,
-                                 check=False).returncode == 0
+        allowed = (
+            subprocess.run(
+                ["sudo", "-n", "--", "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False
+            ).returncode
+            == 0
+        )
     except FileNotFoundError:
         allowed = False
     passed = [f"{name}={value}" for name, value in os.environ.items() if not name.startswith(_OF_THE_USER)]

@@ -78,13 +78,16 @@ def recorded(path: Path, intervals: int = 1) -> bool:
 
 def start_bench(script: str, *arguments: str) -> subprocess.Popen[str]:
     """A bench in a process of its own, running a piece of Python; it prints what the test waits for."""
-    return subprocess.Popen([sys.executable, "-c", script, *arguments], cwd=ROOT, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def rights(pid: int) -> list[tuple[int, int, int]]:
     """Of each thread: the capabilities that it may use, those it has in effect, and whether it can get no others."""
     fields = ("CapPrm", "CapEff", "NoNewPrivs")
-    said = [dict(line.split(":", 1) for line in (task / "status").read_text().splitlines())
-            for task in Path(f"/proc/{pid}/task").iterdir()]
+    said = [
+        dict(line.split(":", 1) for line in (task / "status").read_text().splitlines())
+        for task in Path(f"/proc/{pid}/task").iterdir()
+    ]
     return [(int(one[fields[0]], 16), int(one[fields[1]], 16), int(one[fields[2]])) for one in said]

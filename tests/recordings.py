@@ -51,8 +51,19 @@ PROFILE: dict[str, Any] = {
     "uptime_s": 1234.5,
     "absent": {"device_tree": "the board has no device tree"},
 }
-COUNTERS = {"steal_ns": 0, "suspended_ns": 0, "smi": 0, "clock_step_ns": 0, "major_faults": 0, "minor_faults": 0,
-            "voluntary_switches": 1, "involuntary_switches": 0, "migrations": 0, "throttled": 0, "thermal_throttled": 0}
+COUNTERS = {
+    "steal_ns": 0,
+    "suspended_ns": 0,
+    "smi": 0,
+    "clock_step_ns": 0,
+    "major_faults": 0,
+    "minor_faults": 0,
+    "voluntary_switches": 1,
+    "involuntary_switches": 0,
+    "migrations": 0,
+    "throttled": 0,
+    "thermal_throttled": 0,
+}
 
 WAKEUPS = {"wakeup", "wakeup_corrected"}
 """What the timer probe records."""
@@ -120,8 +131,15 @@ def instant(offset_ns: int) -> dict[str, int]:
     return {"mono_ns": offset_ns, "wall_ns": WALL_NS + offset_ns}
 
 
-def latencies(seed: int, *, cpus: int = 2, intervals: int = 30, per_interval: int = 2000, scale_us: float = 4.0,
-              tail_us: float = 40.0) -> list[list[NDArray[np.int64]]]:
+def latencies(
+    seed: int,
+    *,
+    cpus: int = 2,
+    intervals: int = 30,
+    per_interval: int = 2000,
+    scale_us: float = 4.0,
+    tail_us: float = 40.0,
+) -> list[list[NDArray[np.int64]]]:
     """Wake-up latencies as machines have them: a log-normal body and a rare, heavy tail, in steps of GRAIN_NS."""
     random = np.random.default_rng(seed)
     result = []
@@ -156,32 +174,64 @@ def begin_of(plan: Plan) -> int:
 
 
 def _series(plan: Plan, k: int) -> list[dict[str, Any]]:
-    common = {"from": "the instant the timer was due", "to": "the thread reads its clock after waking",
-              "unit": "ns", "clock": "CLOCK_MONOTONIC", "k": k, "period_ns": plan.period_ns, "relative": False}
+    common = {
+        "from": "the instant the timer was due",
+        "to": "the thread reads its clock after waking",
+        "unit": "ns",
+        "clock": "CLOCK_MONOTONIC",
+        "k": k,
+        "period_ns": plan.period_ns,
+        "relative": False,
+    }
     found: list[dict[str, Any]] = [
-        {"id": cpu * len(plan.views) + view, "name": name, "cpu": cpu, "corrected": name.endswith("_corrected"),
-         "role": "diagnostic" if f"{name}_corrected" in plan.views else "verdict", "two_sided": "jitter" in name,
-         } | common | ({} if plan.rise_k is None else {"rise_k": plan.rise_k}) | plan.series
-        for cpu in range(len(plan.values)) for view, name in enumerate(plan.views)
+        {
+            "id": cpu * len(plan.views) + view,
+            "name": name,
+            "cpu": cpu,
+            "corrected": name.endswith("_corrected"),
+            "role": "diagnostic" if f"{name}_corrected" in plan.views else "verdict",
+            "two_sided": "jitter" in name,
+        }
+        | common
+        | ({} if plan.rise_k is None else {"rise_k": plan.rise_k})
+        | plan.series
+        for cpu in range(len(plan.values))
+        for view, name in enumerate(plan.views)
     ]
     if found:
         found[0] |= plan.first_series
-    return [{key: value for key, value in series.items() if key != "period_ns" or value is not None}
-            for series in found]
+    return [
+        {key: value for key, value in series.items() if key != "period_ns" or value is not None} for series in found
+    ]
 
 
 def _head(plan: Plan) -> dict[str, Any]:
     load = {} if plan.load is None else {"load": {"name": plan.load, "commands": []}}
     settings = plan.settings or SETTINGS
-    head: dict[str, Any] = {
-        "type": "head", "format": "fastenough-recording", "version": 2, "tool": {"name": "test", "version": "0"},
-        "run_id": plan.run_id, "probe": "timer" if set(plan.views) <= WAKEUPS else "made-up",
-        "implementation": "linux-user",
-        "parameters": {"mode": "clock_nanosleep", "interval_ns": plan.period_ns},
-        "series": _series(plan, K), "settings": list(settings), "cost": {"clock_read_ns": 25},
-        "interval_ns": 10**9, "begin": instant(begin_of(plan)), "marks": list(plan.marks), "profile": PROFILE,
-        "profile_sha256": "0" * 64, "board": "testboard", "configuration": "stock",
-    } | load | plan.head
+    head: dict[str, Any] = (
+        {
+            "type": "head",
+            "format": "fastenough-recording",
+            "version": 2,
+            "tool": {"name": "test", "version": "0"},
+            "run_id": plan.run_id,
+            "probe": "timer" if set(plan.views) <= WAKEUPS else "made-up",
+            "implementation": "linux-user",
+            "parameters": {"mode": "clock_nanosleep", "interval_ns": plan.period_ns},
+            "series": _series(plan, K),
+            "settings": list(settings),
+            "cost": {"clock_read_ns": 25},
+            "interval_ns": 10**9,
+            "begin": instant(begin_of(plan)),
+            "marks": list(plan.marks),
+            "profile": PROFILE,
+            "profile_sha256": "0" * 64,
+            "board": "testboard",
+            "configuration": "stock",
+        }
+        | load
+        | plan.head
+    )
     return head | {"configuration": _configuration(head["configuration"])}
 
 
@@ -192,8 +242,10 @@ def _use(plan: Plan, seq: int) -> dict[str, Any]:
 
 def _after(plan: Plan) -> list[dict[str, Any]]:
     """All settings as they were before."""
-    return [{name: value for name, value in setting.items() if name not in ("requested", "reason")}
-            for setting in plan.settings or SETTINGS]
+    return [
+        {name: value for name, value in setting.items() if name not in ("requested", "reason")}
+        for setting in plan.settings or SETTINGS
+    ]
 
 
 def _proof(plan: Plan) -> dict[str, Any]:
@@ -202,8 +254,15 @@ def _proof(plan: Plan) -> dict[str, Any]:
     if plan.load in (None, "none"):
         return {}
     used = [plan.load_use[seq % len(plan.load_use)] or {} for seq in range(len(plan.values[0]) if plan.values else 0)]
-    return {"load": {"name": plan.load, "ran": True, "cpu_time_s": sum(use.get("cpu_ns") or 0 for use in used) / 1e9,
-                     "processes": 4, "reasons": []}}
+    return {
+        "load": {
+            "name": plan.load,
+            "ran": True,
+            "cpu_time_s": sum(use.get("cpu_ns") or 0 for use in used) / 1e9,
+            "processes": 4,
+            "reasons": [],
+        }
+    }
 
 
 class _Ordered:
@@ -211,9 +270,14 @@ class _Ordered:
 
     def __init__(self, plan: Plan, ids: Iterable[int]) -> None:
         self._k = plan.rise_k
-        self._orders = {} if plan.rise_k is None else {
-            identity: Order(plan.rise_k, plan.limit_ns, "jitter" in plan.views[identity % len(plan.views)])
-            for identity in ids}
+        self._orders = (
+            {}
+            if plan.rise_k is None
+            else {
+                identity: Order(plan.rise_k, plan.limit_ns, "jitter" in plan.views[identity % len(plan.views)])
+                for identity in ids
+            }
+        )
         self._parts: dict[int, list[tuple[Rises, LimitCount]]] = {identity: [] for identity in self._orders}
 
     def interval(self, identity: int, values: NDArray[np.int64]) -> dict[str, Any]:
@@ -256,23 +320,54 @@ def write(path: Path, plan: Plan) -> Path:
                 values = _values(plan, identity, seq)
                 held.append(Histogram.from_values(values, K))
                 first = seq == 0
-                entries.append(interval_series(identity, held[-1], plan.lost * first, plan.missed * first,
-                                               **ordered.interval(identity, values)))
+                entries.append(
+                    interval_series(
+                        identity, held[-1], plan.lost * first, plan.missed * first, **ordered.interval(identity, values)
+                    )
+                )
             length = plan.interval_ns or len(plan.values[0][seq]) * plan.period_ns
             counters = {name: value if seq == 0 or value is None else 0 for name, value in plan.counters.items()}
-            writer.line({"type": "interval", "seq": seq, "begin": instant(now), "end": instant(now + length),
-                         "series": entries, "counters": counters} | _use(plan, seq))
+            writer.line(
+                {
+                    "type": "interval",
+                    "seq": seq,
+                    "begin": instant(now),
+                    "end": instant(now + length),
+                    "series": entries,
+                    "counters": counters,
+                }
+                | _use(plan, seq)
+            )
             now += length
         for event in plan.events:
             writer.line({"type": "event", "at": instant(now)} | event)
         if plan.outcome is not None:
-            ends = [end_series(identity, series_end(Histogram.merged(held, K), plan.lost if intervals else 0,
-                                                    plan.missed if intervals else 0,
-                                                    **ordered.total(identity)))
-                    for identity, held in totals.items()]
-            writer.line({"type": "end", "outcome": plan.outcome, "reasons": list(plan.reasons), "at": instant(now),
-                         "series": ends, "counters": plan.counters, "events_dropped": 0, "settings": _after(plan)}
-                        | _proof(plan) | plan.end)
+            ends = [
+                end_series(
+                    identity,
+                    series_end(
+                        Histogram.merged(held, K),
+                        plan.lost if intervals else 0,
+                        plan.missed if intervals else 0,
+                        **ordered.total(identity),
+                    ),
+                )
+                for identity, held in totals.items()
+            ]
+            writer.line(
+                {
+                    "type": "end",
+                    "outcome": plan.outcome,
+                    "reasons": list(plan.reasons),
+                    "at": instant(now),
+                    "series": ends,
+                    "counters": plan.counters,
+                    "events_dropped": 0,
+                    "settings": _after(plan),
+                }
+                | _proof(plan)
+                | plan.end
+            )
     return path
 
 

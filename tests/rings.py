@@ -9,16 +9,31 @@ from pathlib import Path
 
 from fastenough.recording import Recording, read_recording
 
-FAST = ("--interval=1ms", "--report=20ms", "--ring-cycle=200ms", "--interval-k=4", "--policy=other",
-        "--allow-difference", "--affinity=0", "--default-system", "--quiet", "--until-interrupt")
+FAST = (
+    "--interval=1ms",
+    "--report=20ms",
+    "--ring-cycle=200ms",
+    "--interval-k=4",
+    "--policy=other",
+    "--allow-difference",
+    "--affinity=0",
+    "--default-system",
+    "--quiet",
+    "--until-interrupt",
+)
 """An ordinary thread, an interval every 20 ms, and ten of them in a recording."""
 
 
-def start(probe: str, ring: Path, *options: str, act: str = "timer",
-          before: Sequence[str] = ()) -> subprocess.Popen[str]:
+def start(
+    probe: str, ring: Path, *options: str, act: str = "timer", before: Sequence[str] = ()
+) -> subprocess.Popen[str]:
     """A service's stand-in, which writes into a ring until it is ended; ``before`` is put in front of it."""
-    return subprocess.Popen([*before, probe, act, *FAST, f"--ring={ring}", *options], stdout=subprocess.DEVNULL,
-                            stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [*before, probe, act, *FAST, f"--ring={ring}", *options],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def files(ring: Path) -> list[Path]:

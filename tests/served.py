@@ -29,8 +29,13 @@ def served(app: Starlette, header_s: float = HEADER_S) -> Iterator[Goal]:
             serving.join()
 
 
-def asked(goal: Goal, method: str, path: str, body: bytes | Iterator[bytes] | None = None,
-          headers: Mapping[str, str] | None = None) -> tuple[int, bytes, Mapping[str, str]]:
+def asked(
+    goal: Goal,
+    method: str,
+    path: str,
+    body: bytes | Iterator[bytes] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> tuple[int, bytes, Mapping[str, str]]:
     """One request: status, body and headers of the answer."""
     connection = http.client.HTTPConnection(goal.host, goal.port, timeout=60)
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-_SHIM = '''
+_SHIM = """
 import datetime, time
 true_time, true_time_ns, true_datetime = time.time, time.time_ns, datetime.datetime
 
@@ -26,7 +26,7 @@ class Set(true_datetime):
 time.time = lambda: true_time() + ahead_s()
 time.time_ns = lambda: true_time_ns() + ahead_s() * 10**9
 datetime.datetime = Set
-'''
+"""
 
 
 class SetClock:

@@ -18,7 +18,7 @@ def percent(share: float, digits: int = 1) -> str:
 
 def block_of(document: str) -> str:
     """What stands between the marks."""
-    return document[document.index(BEGIN) + len(BEGIN) + 1:document.index(END)]
+    return document[document.index(BEGIN) + len(BEGIN) + 1 : document.index(END)]
 
 
 def with_block(document: str, text: str) -> str:
@@ -28,8 +28,9 @@ def with_block(document: str, text: str) -> str:
     return f"{before}{BEGIN}\n{text}{END}{after}"
 
 
-def main(what: str | None, page: Path, simulate: Callable[[int], tuple[str, bool]],
-         repetitions: int = REPETITIONS) -> int:
+def main(
+    what: str | None, page: Path, simulate: Callable[[int], tuple[str, bool]], repetitions: int = REPETITIONS
+) -> int:
     """``simulate`` gives the text, of so many repetitions, and whether it is within what is stated; status 1: not."""
     parser = argparse.ArgumentParser(description=what)
     parser.add_argument("--repetitions", type=int, default=repetitions)

@@ -71,8 +71,9 @@ def _free_port() -> int:
 
 
 @contextmanager
-def ssh_server(*, user: str = "root", address: str = "127.0.0.1", prefix: Sequence[str] = (),
-               path: str = _PATH, port: int = 0) -> Iterator[Server]:
+def ssh_server(
+    *, user: str = "root", address: str = "127.0.0.1", prefix: Sequence[str] = (), path: str = _PATH, port: int = 0
+) -> Iterator[Server]:
     """A server that lets one user in by one key; ``prefix`` is put before it, as for a namespace or another user.
 
     It listens at a free port unless ``port`` names one.  The user's home there is empty: what the login scripts of the
@@ -96,8 +97,9 @@ def ssh_server(*, user: str = "root", address: str = "127.0.0.1", prefix: Sequen
         shutil.chown(place / "home", user)
     Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     with (place / "log").open("wb") as log:
-        server = subprocess.Popen([*prefix, _SERVER, "-D", "-e", "-f", str(place / "sshd")], stdout=log, stderr=log,
-                                  start_new_session=True)
+        server = subprocess.Popen(
+            [*prefix, _SERVER, "-D", "-e", "-f", str(place / "sshd")], stdout=log, stderr=log, start_new_session=True
+        )
     try:
         deadline = time.monotonic() + 20
         while server.poll() is None and b"Server listening" not in (place / "log").read_bytes():

@@ -32,15 +32,23 @@ def screen(said: str) -> list[str]:
 class Terminal:
     """``fastenough`` with a terminal for all its streams; use as a context, at whose end it has been killed."""
 
-    def __init__(self, *arguments: str, cwd: Path, columns: int = 80, lines: int = 24,
-                 before: Sequence[str] = (), **more: str) -> None:
+    def __init__(
+        self, *arguments: str, cwd: Path, columns: int = 80, lines: int = 24, before: Sequence[str] = (), **more: str
+    ) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         env = environment(**{"TERM": "xterm", **more})
         for name in ("COLUMNS", "LINES"):
             env.pop(name, None)
-        self.process = subprocess.Popen([*before, sys.executable, "-m", "fastenough", *arguments], cwd=cwd, env=env,
-                                        stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
+        self.process = subprocess.Popen(
+            [*before, sys.executable, "-m", "fastenough", *arguments],
+            cwd=cwd,
+            env=env,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+        )
         os.close(slave)
         self._bytes = b""
         self._encoding = more.get("PYTHONIOENCODING", "utf-8")
@@ -48,8 +56,9 @@ class Terminal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
@@ -87,7 +96,7 @@ class Terminal:
     def picture(self, words: str) -> str:
         """What was said up to a second picture with these words, which each has once: the first of them is whole."""
         said = self.until(lambda said: said.count(words) > 1)
-        return said[:said.rindex(words)]
+        return said[: said.rindex(words)]
 
     def end(self, timeout_s: float = 60) -> tuple[int, str]:
         """Its exit status, and all that it said."""

@@ -48,8 +48,9 @@ def test_the_quantile_and_the_rate_each_have_their_own_finding() -> None:
 @needs_huge_pages
 def test_runs_take_turns_and_the_setting_is_put_back(tmp_path: Path, probe_binary: Path) -> None:
     before, wanted = HUGE_PAGES.read_text(), other()
-    done = command_line(*words("--rounds", "3", "--duration", "1s", "--json", "--", "timer", "interval=1ms"),
-                        cwd=tmp_path)
+    done = command_line(
+        *words("--rounds", "3", "--duration", "1s", "--json", "--", "timer", "interval=1ms"), cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     assert HUGE_PAGES.read_text() == before
     said = json.loads(done.stdout)
@@ -75,23 +76,27 @@ def test_runs_take_turns_and_the_setting_is_put_back(tmp_path: Path, probe_binar
 def test_what_this_machine_cannot_change_is_not_applicable(tmp_path: Path, probe_binary: Path) -> None:
     done = command_line("ab", "--set", "governor=performance", "--", "timer", cwd=tmp_path)
     assert done.returncode == 5
-    assert done.stderr.strip() == ("fastenough: not applicable: the kernel scales no frequencies here (no cpufreq "
-                                   "driver)")
+    assert done.stderr.strip() == (
+        "fastenough: not applicable: the kernel scales no frequencies here (no cpufreq driver)"
+    )
     assert not list(tmp_path.glob("fastenough-data/runs/*"))
 
 
 @needs_root("it changes settings")
 @needs_huge_pages
-@pytest.mark.parametrize(("arguments", "said"), [
-    (("--set", "governor"), "write NAME=VALUE"),
-    (("--set", "no-such=1"), "no setting is called 'no-such'"),
-    (("--set", "transparent-huge-pages=some"), "cannot be"),
-    (("--set", "transparent-huge-pages=never", "--set", "transparent-huge-pages=always"), "given twice"),
-    (("--set", "transparent-huge-pages={now}"), "is in effect already"),
-    (("--set", "transparent-huge-pages=never", "--load", "none,cpu"), "name one"),
-    (("--set", "transparent-huge-pages=never", "--rounds", "2"), "--rounds"),
-    ((), "--set"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--set", "governor"), "write NAME=VALUE"),
+        (("--set", "no-such=1"), "no setting is called 'no-such'"),
+        (("--set", "transparent-huge-pages=some"), "cannot be"),
+        (("--set", "transparent-huge-pages=never", "--set", "transparent-huge-pages=always"), "given twice"),
+        (("--set", "transparent-huge-pages={now}"), "is in effect already"),
+        (("--set", "transparent-huge-pages=never", "--load", "none,cpu"), "name one"),
+        (("--set", "transparent-huge-pages=never", "--rounds", "2"), "--rounds"),
+        ((), "--set"),
+    ],
+)
 def test_wrong_usage_is_one_line(tmp_path: Path, probe_binary: Path, arguments: tuple[str, ...], said: str) -> None:
     now = HUGE_PAGES.read_text().partition("[")[2].partition("]")[0]
     done = command_line("ab", *(word.format(now=now) for word in arguments), "--", "timer", cwd=tmp_path)
@@ -104,11 +109,21 @@ def test_wrong_usage_is_one_line(tmp_path: Path, probe_binary: Path, arguments: 
 def test_the_setting_is_put_back_however_it_ends(tmp_path: Path, probe_binary: Path, number: signal.Signals) -> None:
     """In the midst of a run that has it; after SIGKILL by whoever measures next, or by doctor."""
     before, wanted = HUGE_PAGES.read_text(), other()
-    process = subprocess.Popen([sys.executable, "-m", "fastenough", *words("--duration", "5s", "--", "timer")],
-                               cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fastenough", *words("--duration", "5s", "--", "timer")],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     runs = tmp_path / "fastenough-data" / "runs"
-    assert eventually(lambda: process.poll() is not None or (
-        f"[{wanted}]" in HUGE_PAGES.read_text() and any(runs.glob("*/recording.jsonl"))), 90)
+    assert eventually(
+        lambda: (
+            process.poll() is not None
+            or (f"[{wanted}]" in HUGE_PAGES.read_text() and any(runs.glob("*/recording.jsonl")))
+        ),
+        90,
+    )
     assert process.poll() is None, "it ended before the setting was made"
     process.send_signal(number)
     out, errors = process.communicate(timeout=60)
@@ -128,8 +143,13 @@ def test_a_trial_that_was_killed_goes_on(tmp_path: Path, probe_binary: Path) -> 
     command = words("--rounds", "3", "--duration", "300ms", "--json", "--", "timer", "interval=1ms")
     again = [command[0], "--resume", *command[1:]]
     assert "leave out --resume" in command_line(*again, cwd=tmp_path).stderr
-    process = subprocess.Popen([sys.executable, "-m", "fastenough", *command], cwd=tmp_path, env=environment(),
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fastenough", *command],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     store = Store(tmp_path / "fastenough-data")
     runs = store.path / "runs"
     assert eventually(lambda: process.poll() is not None or len(list(runs.glob("*/run.json"))) >= 6, 90)
@@ -151,6 +171,7 @@ def test_a_trial_that_was_killed_goes_on(tmp_path: Path, probe_binary: Path) -> 
     assert said["runs"][:whole] == kept and [made[run].position for run in said["runs"]] == list(range(12))
     assert {run.campaign for run in made.values()} == {said["campaign"]} and 12 < len(made) < 15
     assert said["runs"] == sorted(said["runs"]), "no run of a pair is older than those of the pair before"
-    assert [line.partition("]")[0] for line in done.stderr.splitlines() if line.startswith("[")] == \
-        [f"[{run}/12" for run in range(whole + 1, 13)]
+    assert [line.partition("]")[0] for line in done.stderr.splitlines() if line.startswith("[")] == [
+        f"[{run}/12" for run in range(whole + 1, 13)
+    ]
     assert json.loads(command_line(*again, cwd=tmp_path).stdout) == said, "what is whole is told again"

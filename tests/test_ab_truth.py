@@ -42,7 +42,7 @@ def pairs_of(folder: Path, rounds: int, shift_ns: int, drift_ns: int = 0, **brok
     found = []
     for number in range(2 * rounds):
         runs = []
-        arms = (ORDER * rounds)[2 * number:2 * number + 2]
+        arms = (ORDER * rounds)[2 * number : 2 * number + 2]
         for place, arm in enumerate(arms):
             position = 2 * number + place
             more = (shift_ns if arm == "B" else 0) + drift_ns * position
@@ -88,7 +88,7 @@ def test_a_drift_is_no_effect(tmp_path: Path) -> None:
 def test_orders_are_drawn_and_can_be_drawn_again() -> None:
     orders = {seed: drawn_order(seed, 3) for seed in map(str, range(200))}
     for seed, order in orders.items():
-        pairs = ["".join(order[place:place + 2]) for place in range(0, 12, 2)]
+        pairs = ["".join(order[place : place + 2]) for place in range(0, 12, 2)]
         assert set(pairs) == {"AB", "BA"} and min(map(pairs.count, ("AB", "BA"))) >= LEAST_OF_ORDER
         assert drawn_order(seed, 3) == order
     assert len(set(orders.values())) == 50, "all that there are"
@@ -135,8 +135,10 @@ def test_a_place_that_the_change_cannot_reach_breaks_nothing(tmp_path: Path) -> 
 def test_the_buckets_of_a_value_leave_room(tmp_path: Path) -> None:
     """All pairs alike: the spread is none, and the interval is as wide as the buckets."""
     values = [[np.linspace(1_000_000, 1_010_000, 1000).astype(np.int64)] * 3]
-    pairs = [Pair(*(recording(tmp_path, Plan(values, run_id=f"r-{number}-{place}")) for place in range(2)), number > 2)
-             for number in range(6)]
+    pairs = [
+        Pair(*(recording(tmp_path, Plan(values, run_id=f"r-{number}-{place}")) for place in range(2)), number > 2)
+        for number in range(6)
+    ]
     median = effects_of(pairs).effects[0]
     assert median.lower_ns < 0 < median.upper_ns and not median.shown
 
@@ -150,8 +152,9 @@ def test_no_latency_or_several_are_not_one_effect(tmp_path: Path) -> None:
     assert judged_name(recording(tmp_path, Plan(latencies(1, intervals=1)))) == "wakeup_corrected"
 
 
-@pytest.mark.parametrize("name", ["independent values", "stalls of 20 values, 1 % of all",
-                                  "stalls of 20, runs differ, drift"])
+@pytest.mark.parametrize(
+    "name", ["independent values", "stalls of 20 values, 1 % of all", "stalls of 20, runs differ, drift"]
+)
 def test_the_interval_of_an_effect_holds_the_truth(name: str) -> None:
     found = trials(MACHINES[name], np.random.default_rng(11), REPETITIONS, rounds=4, intervals=3, shift_us=1.0)
     assert min(found.covered) >= LEAST

@@ -41,8 +41,10 @@ def end_of(advice: Advice) -> str:
 
 # --- the paper's own figures
 
-@pytest.mark.parametrize(("probe", "stock", "rt", "xenomai", "module"), [("response", 307, 157, 59, 16),
-                                                                        ("periodic", 69, 47, 34, 17)])
+
+@pytest.mark.parametrize(
+    ("probe", "stock", "rt", "xenomai", "module"), [("response", 307, 157, 59, 16), ("periodic", 69, 47, 34, 17)]
+)
 def test_95_percent_ends_where_the_tables_say(probe: str, stock: int, rt: int, xenomai: int, module: int) -> None:
     """The 95 % marks of tables 4 and 6; twice the limit is the edge of marginal."""
     marks = {"user-stock": stock, "user-rt": rt, "xenomai-user": xenomai, "kernel-stock": module}
@@ -67,10 +69,16 @@ def test_100_percent_turns_to_xenomai_at_once(probe: str, user: int, module: int
         assert (end_of(found), found.steps[0].approach.id) == (expected, "xenomai-user")
 
 
-@pytest.mark.parametrize(("khz", "miss_rate", "expected"), [
-    (31.0, 0.05, "kernel-stock"), (8.4, 0.05, "xenomai-user"), (13.5, 0.0, "xenomai-kernel"),
-    (5.5, 0.0, "xenomai-user"), (1.0, 0.05, "user-stock"),
-])
+@pytest.mark.parametrize(
+    ("khz", "miss_rate", "expected"),
+    [
+        (31.0, 0.05, "kernel-stock"),
+        (8.4, 0.05, "xenomai-user"),
+        (13.5, 0.0, "xenomai-kernel"),
+        (5.5, 0.0, "xenomai-user"),
+        (1.0, 0.05, "user-stock"),
+    ],
+)
 def test_the_frequencies_of_its_abstract_lead_to_what_it_names(khz: float, miss_rate: float, expected: str) -> None:
     """A latency of at most half the period; the last is its serial device, for which stock Linux does at 95 %."""
     assert end_of(by_paper(1e3 / (2 * khz), miss_rate)) == expected
@@ -129,29 +137,63 @@ def test_every_answer_in_every_box_leads_on_or_ends(chart: dict[str, Any]) -> No
 
 # --- one's own recordings
 
-STOCK = {"kernel": {"release": "6.1.0-30-amd64", "version": "#1 SMP PREEMPT_DYNAMIC", "preemption": "preempt"},
-         "kernel_config": {"sha256": "b2" * 32, "of_interest": {}}}
-KERNELS: dict[str, dict[str, Any]] = {"stock": STOCK, "rt": {}, "xenomai": STOCK | {
-    "kernel_config": {"sha256": "c3" * 32, "of_interest": {"CONFIG_XENOMAI": "y"}}}}
+STOCK = {
+    "kernel": {"release": "6.1.0-30-amd64", "version": "#1 SMP PREEMPT_DYNAMIC", "preemption": "preempt"},
+    "kernel_config": {"sha256": "b2" * 32, "of_interest": {}},
+}
+KERNELS: dict[str, dict[str, Any]] = {
+    "stock": STOCK,
+    "rt": {},
+    "xenomai": STOCK | {"kernel_config": {"sha256": "c3" * 32, "of_interest": {"CONFIG_XENOMAI": "y"}}},
+}
 SECONDS, EACH = 40, 1000
 
 
-def run(folder: Path, kernel: str, implementation: str, late_us: float, share: float, *, load: str = "cpu",
-        seed: int = 0, **more: Any) -> Recording:
+def run(
+    folder: Path,
+    kernel: str,
+    implementation: str,
+    late_us: float,
+    share: float,
+    *,
+    load: str = "cpu",
+    seed: int = 0,
+    **more: Any,
+) -> Recording:
     """40,000 wake-ups of 10 µs, a share of which, spread evenly, takes ``late_us``."""
     return recording(folder, plan(kernel, implementation, late_us, share, load=load, seed=seed, **more))
 
 
-def plan(kernel: str, implementation: str, late_us: float, share: float, *, load: str = "cpu", seed: int = 0,
-         head: dict[str, Any] | None = None, **more: Any) -> Plan:
+def plan(
+    kernel: str,
+    implementation: str,
+    late_us: float,
+    share: float,
+    *,
+    load: str = "cpu",
+    seed: int = 0,
+    head: dict[str, Any] | None = None,
+    **more: Any,
+) -> Plan:
     random = np.random.default_rng(seed + len(kernel) + 10 * len(implementation))
     values = np.where(random.random((SECONDS, EACH)) < share, late_us * 1000, 10_000).astype(np.int64)
     values += random.integers(0, 3, values.shape)
-    return Plan([list(values)], run_id=f"{kernel}-{implementation}-{load}-{seed}", views=("wakeup_corrected",),
-                load=load, rise_k=3, limit_ns=100_000, head={
-                    "implementation": implementation, "configuration": f"{kernel} 6.1", "board": "beagle",
-                    "profile": PROFILE | {"cpu_isolation": {}, "cpu": {"count": 1}} | KERNELS[kernel]} | (head or {}),
-                **more)
+    return Plan(
+        [list(values)],
+        run_id=f"{kernel}-{implementation}-{load}-{seed}",
+        views=("wakeup_corrected",),
+        load=load,
+        rise_k=3,
+        limit_ns=100_000,
+        head={
+            "implementation": implementation,
+            "configuration": f"{kernel} 6.1",
+            "board": "beagle",
+            "profile": PROFILE | {"cpu_isolation": {}, "cpu": {"count": 1}} | KERNELS[kernel],
+        }
+        | (head or {}),
+        **more,
+    )
 
 
 def advised(store: Store, recordings: Sequence[Recording], requirement: Requirement, **more: Any) -> Advice:
@@ -172,7 +214,9 @@ def test_bounds_decide_each_branch(tmp_path: Path, store: Store) -> None:
     runs = [run(tmp_path, "stock", "linux-user", 150, 0.1), run(tmp_path, "rt", "linux-user", 50, 0.1)]
     found = advised(store, runs, TOLERANT_100US)
     assert [(step.approach.id, step.standing.answer) for step in found.steps] == [
-        ("user-stock", Answer.MARGINAL), ("user-rt", Answer.GOOD)]
+        ("user-stock", Answer.MARGINAL),
+        ("user-rt", Answer.GOOD),
+    ]
     assert found.ending is Ending.DELIVER and "PREEMPT_RT" in found.cost
     awful = advised(store, [run(tmp_path, "stock", "linux-user", 500, 0.1, seed=1), runs[1]], TOLERANT_100US)
     assert [step.approach.id for step in awful.steps] == ["user-stock", "xenomai-user"]
@@ -196,9 +240,11 @@ def test_an_idle_machine_is_not_good_enough(tmp_path: Path, store: Store) -> Non
 
 
 def test_a_setup_is_good_under_every_load_that_another_was_measured_under(tmp_path: Path, store: Store) -> None:
-    runs = [run(tmp_path, "stock", "linux-user", 500, 0.1),
-            run(tmp_path, "stock", "linux-user", 500, 0.1, load="io", seed=7),
-            run(tmp_path, "xenomai", "xenomai-user", 20, 0.1)]
+    runs = [
+        run(tmp_path, "stock", "linux-user", 500, 0.1),
+        run(tmp_path, "stock", "linux-user", 500, 0.1, load="io", seed=7),
+        run(tmp_path, "xenomai", "xenomai-user", 20, 0.1),
+    ]
     found = advised(store, runs, TOLERANT_100US)
     assert (found.ending, found.steps[-1].approach.id) == (Ending.UNDECIDED, "xenomai-user")
     assert any("load io was to be measured" in line for line in found.steps[-1].standing.reasons)
@@ -208,8 +254,15 @@ def test_a_setup_is_good_under_every_load_that_another_was_measured_under(tmp_pa
 
 def test_the_best_of_several_setups_counts_and_shares_the_error(tmp_path: Path, store: Store) -> None:
     def setup(priority: int, late_us: float) -> Recording:
-        return run(tmp_path, "xenomai", "xenomai-user", late_us, 0.1, seed=priority,
-                   head={"parameters": {"interval_ns": 1_000_000, "priority": priority}})
+        return run(
+            tmp_path,
+            "xenomai",
+            "xenomai-user",
+            late_us,
+            0.1,
+            seed=priority,
+            head={"parameters": {"interval_ns": 1_000_000, "priority": priority}},
+        )
 
     found = advised(store, [setup(1, 500), setup(99, 50)], TOLERANT_100US)
     assert found.standings["xenomai-user"].answer is Answer.GOOD
@@ -219,11 +272,16 @@ def test_the_best_of_several_setups_counts_and_shares_the_error(tmp_path: Path, 
 
 def test_never_is_judged_by_the_maximum_and_its_return_time(tmp_path: Path, store: Store) -> None:
     rare = 3 / (SECONDS * EACH)
-    runs = [run(tmp_path, "stock", "linux-user", 50, 0.1), run(tmp_path, "xenomai", "xenomai-user", 500, rare),
-            run(tmp_path, "xenomai", "xenomai-kernel", 50, 0.1)]
+    runs = [
+        run(tmp_path, "stock", "linux-user", 50, 0.1),
+        run(tmp_path, "xenomai", "xenomai-user", 500, rare),
+        run(tmp_path, "xenomai", "xenomai-kernel", 50, 0.1),
+    ]
     found = advised(store, runs, NEVER)
     assert [(step.approach.id, step.standing.answer) for step in found.steps] == [
-        ("xenomai-user", Answer.AWFUL), ("xenomai-kernel", Answer.GOOD)]
+        ("xenomai-user", Answer.AWFUL),
+        ("xenomai-kernel", Answer.GOOD),
+    ]
     only_linux = advised(store, runs[:1], NEVER)
     assert only_linux.ending is Ending.MEASURE
     assert any("user space on stock Linux" in caution for caution in only_linux.cautions)
@@ -243,16 +301,27 @@ def test_emulated_runs_decide_nothing(tmp_path: Path, store: Store) -> None:
 
 
 def test_what_did_not_apply_is_no_data_and_says_why(tmp_path: Path, store: Store) -> None:
-    runs = [run(tmp_path, "stock", "linux-user", 500, 0.1),
-            recording(tmp_path, replace(plan("stock", "xenomai-user", 20, 0.1), values=(), outcome="not-applicable",
-                                        reasons=("no /proc/xenomai here",)))]
+    runs = [
+        run(tmp_path, "stock", "linux-user", 500, 0.1),
+        recording(
+            tmp_path,
+            replace(
+                plan("stock", "xenomai-user", 20, 0.1),
+                values=(),
+                outcome="not-applicable",
+                reasons=("no /proc/xenomai here",),
+            ),
+        ),
+    ]
     found = advised(store, runs, TOLERANT_100US)
     assert found.ending is Ending.MEASURE and "not applicable here: no /proc/xenomai here" in found.next
 
 
 def test_advice_is_about_one_board(tmp_path: Path, store: Store) -> None:
-    runs = [run(tmp_path, "stock", "linux-user", 20, 0.1),
-            run(tmp_path, "stock", "linux-user", 500, 0.1, seed=1, head={"board": "uno"})]
+    runs = [
+        run(tmp_path, "stock", "linux-user", 20, 0.1),
+        run(tmp_path, "stock", "linux-user", 500, 0.1, seed=1, head={"board": "uno"}),
+    ]
     with pytest.raises(BadInput, match=r"several boards.*beagle, uno"):
         advised(store, runs, TOLERANT_100US)
     assert advised(store, runs, TOLERANT_100US, board="beagle").ending is Ending.DELIVER
@@ -260,15 +329,30 @@ def test_advice_is_about_one_board(tmp_path: Path, store: Store) -> None:
         advised(store, runs, TOLERANT_100US, board="due")
 
 
-@pytest.mark.parametrize(("kernel", "implementation", "expected"), [
-    ("stock", "linux-user", "stock"), ("rt", "linux-user", "rt"), ("xenomai", "linux-user", "xenomai"),
-    ("stock", "xenomai-user", "xenomai"), ("stock", "evl-kernel", "xenomai")])
+@pytest.mark.parametrize(
+    ("kernel", "implementation", "expected"),
+    [
+        ("stock", "linux-user", "stock"),
+        ("rt", "linux-user", "rt"),
+        ("xenomai", "linux-user", "xenomai"),
+        ("stock", "xenomai-user", "xenomai"),
+        ("stock", "evl-kernel", "xenomai"),
+    ],
+)
 def test_kernels_are_told_by_the_profile(tmp_path: Path, kernel: str, implementation: str, expected: str) -> None:
     assert kernel_of(run(tmp_path, kernel, implementation, 20, 0.1).head) == expected
 
 
-@pytest.mark.parametrize(("name", "expected"), [("stock 6.1", "stock"), ("rt 6.1", "rt"), ("preempt-rt", "rt"),
-                                                ("xenomai-3.2", "xenomai"), ("smart", "an unknown kernel")])
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("stock 6.1", "stock"),
+        ("rt 6.1", "rt"),
+        ("preempt-rt", "rt"),
+        ("xenomai-3.2", "xenomai"),
+        ("smart", "an unknown kernel"),
+    ],
+)
 def test_without_a_profile_by_the_configuration_or_not_at_all(tmp_path: Path, name: str, expected: str) -> None:
     one = run(tmp_path, "stock", "linux-user", 20, 0.1, head={"configuration": name, "profile": {}})
     assert kernel_of(one.head) == expected
@@ -307,6 +391,7 @@ def _no_runs() -> Any:
 
 # --- the command
 
+
 def fill(home: Path, plans: Sequence[Plan]) -> None:
     store = Store(home / "fastenough-data")
     for number, one in enumerate(plans):
@@ -340,12 +425,16 @@ def test_without_a_probe_named_advice_is_about_the_newest_run(tmp_path: Path) ->
     assert "of mutex on" in named["basis"]
 
 
-@pytest.mark.parametrize(("arguments", "said"), [
-    ([], "give --limit"), (["--limit", "100us"], "no store there"),
-    (["--limit", "1ms", "--reference", "beagleboard"], "add --probe response"),
-    (["--limit", "1ms", "--reference", "beagleboard", "--probe", "timer"], "has no figures of timer"),
-    (["--limit", "1ms", "--reference", "p2041", "run-1"], "leave out runs"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "give --limit"),
+        (["--limit", "100us"], "no store there"),
+        (["--limit", "1ms", "--reference", "beagleboard"], "add --probe response"),
+        (["--limit", "1ms", "--reference", "beagleboard", "--probe", "timer"], "has no figures of timer"),
+        (["--limit", "1ms", "--reference", "p2041", "run-1"], "leave out runs"),
+    ],
+)
 def test_bad_input_is_one_line(tmp_path: Path, arguments: list[str], said: str) -> None:
     done = command_line("advise", *arguments, cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)

@@ -48,8 +48,9 @@ def _scratch() -> Path:
 
 def _answer(*frames: bytes) -> tuple[int, bytes]:
     """How the agent ends that hears these bytes, and what it said."""
-    done = subprocess.run([find_probe(), "agent", "stdio"], input=b"".join(frames), capture_output=True, check=False,
-                          timeout=60)
+    done = subprocess.run(
+        [find_probe(), "agent", "stdio"], input=b"".join(frames), capture_output=True, check=False, timeout=60
+    )
     return done.returncode, done.stdout
 
 
@@ -248,25 +249,29 @@ def test_a_link_says_how_long_a_command_may_be_silent() -> None:
         assert link.run(["sleep", "0.5"], 30.0).status == 0
 
 
-@pytest.mark.parametrize(("frame", "why"), [
-    (_frame(1, 77), "no kind that a bench sends"),
-    (_frame(1, Kind.EXITED, b"0000"), "no kind that a bench sends"),
-    (FRAME.pack(1, Kind.INPUT, FRAME_MOST + 1), "too long"),
-    (_frame(0, Kind.START, _start("true")), "without a number"),
-    (_frame(1, Kind.START, b""), "without its final zero"),
-    (_frame(1, Kind.START, NUMBER.pack(0) + b"\0true"), "without its final zero"),
-    (_frame(1, Kind.START, _start()), "without words"),
-    (_frame(1, Kind.START, _start("")), "without words"),
-    (_frame(1, Kind.START, _start(*["a"] * 1025)), "too many words"),
-    (_frame(1, Kind.START, _start("true", scratch="/etc")), "another name"),
-    (_frame(1, Kind.START, _start("true", scratch="/tmp/../fastenough-0123456789ab")), "another name"),
-    (_frame(1, Kind.START, _start("true", scratch="tmp/fastenough-0123456789ab")), "another name"),
-    (_frame(1, Kind.START, _start("sleep", "60")) * 2, "started already"),
-    (_frame(1, Kind.START, _start("sleep", "60")) + _frame(1, Kind.INPUT, b"x"), "that has started"),
-    (_frame(1, Kind.SIGNAL, NUMBER.pack(65)), "a signal that there is not"),
-    (_frame(1, Kind.SIGNAL, b"\1"), "a signal that there is not"),
-    (_frame(0, Kind.RESET, b"short"), "another length"),
-], ids=range(17))
+@pytest.mark.parametrize(
+    ("frame", "why"),
+    [
+        (_frame(1, 77), "no kind that a bench sends"),
+        (_frame(1, Kind.EXITED, b"0000"), "no kind that a bench sends"),
+        (FRAME.pack(1, Kind.INPUT, FRAME_MOST + 1), "too long"),
+        (_frame(0, Kind.START, _start("true")), "without a number"),
+        (_frame(1, Kind.START, b""), "without its final zero"),
+        (_frame(1, Kind.START, NUMBER.pack(0) + b"\0true"), "without its final zero"),
+        (_frame(1, Kind.START, _start()), "without words"),
+        (_frame(1, Kind.START, _start("")), "without words"),
+        (_frame(1, Kind.START, _start(*["a"] * 1025)), "too many words"),
+        (_frame(1, Kind.START, _start("true", scratch="/etc")), "another name"),
+        (_frame(1, Kind.START, _start("true", scratch="/tmp/../fastenough-0123456789ab")), "another name"),
+        (_frame(1, Kind.START, _start("true", scratch="tmp/fastenough-0123456789ab")), "another name"),
+        (_frame(1, Kind.START, _start("sleep", "60")) * 2, "started already"),
+        (_frame(1, Kind.START, _start("sleep", "60")) + _frame(1, Kind.INPUT, b"x"), "that has started"),
+        (_frame(1, Kind.SIGNAL, NUMBER.pack(65)), "a signal that there is not"),
+        (_frame(1, Kind.SIGNAL, b"\1"), "a signal that there is not"),
+        (_frame(0, Kind.RESET, b"short"), "another length"),
+    ],
+    ids=range(17),
+)
 def test_bad_frames_are_refused_with_the_reason(frame: bytes, why: str) -> None:
     status, said = _answer(frame)
     assert status == 0
@@ -277,8 +282,8 @@ def test_bad_frames_are_refused_with_the_reason(frame: bytes, why: str) -> None:
 def _refusal(said: bytes) -> bytes:
     """The text of the last frame."""
     while said:
-        length = FRAME.unpack(said[:FRAME.size])[2]
-        text, said = said[FRAME.size:FRAME.size + length], said[FRAME.size + length:]
+        length = FRAME.unpack(said[: FRAME.size])[2]
+        text, said = said[FRAME.size : FRAME.size + length], said[FRAME.size + length :]
     return text
 
 
@@ -315,14 +320,17 @@ def _mutated(dice: random.Random) -> bytes:
     """Frames that are right, then some bytes of them that are not."""
     whole = [_frame(0, Kind.RESET, struct.pack("<I", 500) + bytes(16)), _frame(0, Kind.PING, b"ping")]
     for number in range(1, dice.randint(2, 5)):
-        whole += [_frame(number, Kind.INPUT, dice.randbytes(dice.randint(0, 300))),
-                  _frame(number, Kind.START, _start("cat", limit_ms=dice.choice([0, 5]))),
-                  _frame(number, Kind.SIGNAL, NUMBER.pack(dice.randint(1, 15))), _frame(number, Kind.KILL)]
+        whole += [
+            _frame(number, Kind.INPUT, dice.randbytes(dice.randint(0, 300))),
+            _frame(number, Kind.START, _start("cat", limit_ms=dice.choice([0, 5]))),
+            _frame(number, Kind.SIGNAL, NUMBER.pack(dice.randint(1, 15))),
+            _frame(number, Kind.KILL),
+        ]
     dice.shuffle(whole)
     text = bytearray(b"".join(whole))
     for _ in range(dice.randint(0, 4)):
         text[dice.randrange(len(text))] = dice.choice([0, 1, 127, 255, dice.randrange(256)])
-    return bytes(text[:dice.randint(1, len(text))])
+    return bytes(text[: dice.randint(1, len(text))])
 
 
 def test_mutated_frames_neither_break_it_nor_leave_anything(build_directory: Path, tmp_path: Path) -> None:
@@ -330,8 +338,15 @@ def test_mutated_frames_neither_break_it_nor_leave_anything(build_directory: Pat
     dice = random.Random(20261122)
     for _ in range(150):
         text = _mutated(dice)
-        done = subprocess.run([watched, "stdio"], input=text, capture_output=True, check=False, timeout=60, cwd="/",
-                              env={**os.environ, "TMARK": str(tmp_path)})
+        done = subprocess.run(
+            [watched, "stdio"],
+            input=text,
+            capture_output=True,
+            check=False,
+            timeout=60,
+            cwd="/",
+            env={**os.environ, "TMARK": str(tmp_path)},
+        )
         assert (done.returncode, done.stderr) == (0, b""), text.hex()
     assert living_with(str(tmp_path)) == []
 
@@ -356,7 +371,7 @@ def test_output_that_nobody_reads_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
 _DEAF = f"""
 import os, sys, time
 nonce = os.read(0, 4096)[{FRAME.size + NUMBER.size}:][:{NONCE_SIZE}]
-sys.stdout.buffer.write({_frame(0, Kind.RESET)[:FRAME.size - NUMBER.size]!r}
+sys.stdout.buffer.write({_frame(0, Kind.RESET)[: FRAME.size - NUMBER.size]!r}
                         + {NUMBER.pack(NONCE_SIZE + GREETING.size)!r} + nonce + {GREETING.pack(VERSION, 1, 0)!r})
 while True:
     sys.stdout.buffer.write({_frame(0, Kind.PING)!r})

@@ -58,6 +58,7 @@ def test_one_more_of_the_longest_is_taken_as_seen() -> None:
 @pytest.mark.parametrize(("events", "allowed"), [(5.0, 0.009), (12.0, 0.016)])
 def test_as_many_samples_as_advised_decide_nine_times_in_ten(events: float, allowed: float) -> None:
     """Counted on rates drawn as the data leave them open; what decides if all goes on as it did decides less often."""
+
     def passes(n: float, seen: float) -> bool:
         return bool(clusters.poisson_upper(seen, 0.95) <= allowed * n)
 

@@ -160,8 +160,9 @@ def test_a_gate_of_nights_errs_each_night_no_more_often_than_stated() -> None:
     machine, size = STEADY["bursts of 20"]
     allowed = 6.5 * size / 120_000
     counts = made(machine, np.random.default_rng(8), 20 * bench.NIGHTS, 120, allowed)
-    nights, month = (by_night(counts, bench.NIGHTS, Requirement(1, allowed, sure, int(size)))
-                     for sure in (1 - STATED, bench.A_MONTH))
+    nights, month = (
+        by_night(counts, bench.NIGHTS, Requirement(1, allowed, sure, int(size))) for sure in (1 - STATED, bench.A_MONTH)
+    )
     assert nights.passed <= float(stats.binom.ppf(0.9999, 20 * bench.NIGHTS, STATED)) / (20 * bench.NIGHTS)
     assert nights.any_passed > 0.3, "a month of such nights errs more often, and the page says so"
     assert max(month.any_passed, month.any_failed) <= float(stats.binom.ppf(0.9999, 20, STATED)) / 20
@@ -202,8 +203,10 @@ def test_rates_of_equal_machines_differ_no_more_often_than_stated(length: int | 
 
 
 def test_a_rate_ten_times_as_high_is_found() -> None:
-    rates_of = [made(partial(bursts, length=500), np.random.default_rng(seed), 1, 900, rate).counts[0]
-                for seed, rate in ((1, 0.01), (2, 0.1))]
+    rates_of = [
+        made(partial(bursts, length=500), np.random.default_rng(seed), 1, 900, rate).counts[0]
+        for seed, rate in ((1, 0.01), (2, 0.1))
+    ]
     n = 900_000
     one, two = independent_rates((int(rates_of[0].sum()), n), (int(rates_of[1].sum()), n), *rates_of)
     assert bounds.rate_difference(one, two, 1 - STATED)[0] > 0

@@ -126,8 +126,9 @@ def test_runs_of_several_recordings_add_up_and_cpus_do_not(tmp_path: Path) -> No
 
 def test_the_worst_source_of_all_runs_counts(tmp_path: Path) -> None:
     rows = [[1000, 90_000] * 5 for _ in range(10)]
-    known, risen, plain = (_recorded(tmp_path, rows, run_id=name, rise_k=k) for name, k in (
-        ("a", 3), ("b", 3), ("c", None)))
+    known, risen, plain = (
+        _recorded(tmp_path, rows, run_id=name, rise_k=k) for name, k in (("a", 3), ("b", 3), ("c", None))
+    )
     risen = _without_limit(risen)
     sources = [disturbances(_joined(some), LIMIT).source for some in ([known], [known, risen])]
     assert sources == [Source.LIMIT, Source.RISES]

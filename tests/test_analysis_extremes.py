@@ -47,7 +47,10 @@ def test_the_likelihood_finds_the_tail_that_scipy_drew(shape: float) -> None:
     values = maxima(gev(shape, 4000, 1))
     by_gev = Likelihood(values).fitted()
     assert (by_gev.shape, by_gev.location_ns, by_gev.scale_ns) == (
-        pytest.approx(shape, abs=0.05), pytest.approx(LOCATION_NS, rel=0.02), pytest.approx(SCALE_NS, rel=0.05))
+        pytest.approx(shape, abs=0.05),
+        pytest.approx(LOCATION_NS, rel=0.02),
+        pytest.approx(SCALE_NS, rel=0.05),
+    )
     fitted = stats.genextreme.fit(values.values_ns, -shape, loc=LOCATION_NS, scale=SCALE_NS)
     assert by_gev.shape == pytest.approx(-fitted[0], abs=0.005)
     by_gpd = Likelihood(values, threshold_ns(values.values_ns, 800)).fitted()
@@ -90,22 +93,36 @@ def test_a_short_last_interval_counts(tmp_path: Path) -> None:
     assert (found.values_ns.size, found.values_ns.max()) == (29, 900_000.0)
 
 
-@pytest.mark.parametrize(("long_s", "stretch_s", "number"), [
-    (10, 10, 30 + 60), (1.5, 3, 100 + 30), (1.4, 2.8, 100 + 30)])
-def test_runs_of_other_intervals_are_gathered_to_equal_stretches(tmp_path: Path, long_s: float, stretch_s: float,
-                                                                 number: int) -> None:
+@pytest.mark.parametrize(
+    ("long_s", "stretch_s", "number"), [(10, 10, 30 + 60), (1.5, 3, 100 + 30), (1.4, 2.8, 100 + 30)]
+)
+def test_runs_of_other_intervals_are_gathered_to_equal_stretches(
+    tmp_path: Path, long_s: float, stretch_s: float, number: int
+) -> None:
     """Maxima of 1 s beside those of 10 s would show a change of the tail where there is none."""
     runs = []
     for place, (interval_s, intervals) in enumerate(((1.0, 300), (long_s, 60))):
         random = np.random.default_rng(place)
-        values = [[np.floor(random.gumbel(20_000, 2_000, round(20 * interval_s))).astype(np.int64)
-                   for _ in range(intervals)]]
-        runs.append(recording(tmp_path, Plan(values, run_id=f"run-{place}", interval_ns=round(interval_s * 1e9),
-                                             period_ns=50_000_000, begin_ns=place * 10**12)))
+        values = [
+            [np.floor(random.gumbel(20_000, 2_000, round(20 * interval_s))).astype(np.int64) for _ in range(intervals)]
+        ]
+        runs.append(
+            recording(
+                tmp_path,
+                Plan(
+                    values,
+                    run_id=f"run-{place}",
+                    interval_ns=round(interval_s * 1e9),
+                    period_ns=50_000_000,
+                    begin_ns=place * 10**12,
+                ),
+            )
+        )
     found = maxima_of([(run, run.named("wakeup_corrected")[0]) for run in runs])
     assert found.values_ns.size == number and found.stretch_ns == pytest.approx(stretch_s * 1e9)
-    assert found.values_ns.max() == max(int(run.totals[series.id].maximum or 0) for run in runs
-                                        for series in run.named("wakeup_corrected"))
+    assert found.values_ns.max() == max(
+        int(run.totals[series.id].maximum or 0) for run in runs for series in run.named("wakeup_corrected")
+    )
     assert not change_points(found)
 
 
@@ -132,8 +149,11 @@ def test_sound_data_are_seldom_refused_and_what_is_given_covers_the_truth() -> N
         values = maxima(gev(0.0, 600, 1000 + seed))
         for found in (by_blocks(values), by_threshold(values)):
             given[found.method[:3]] += bool(found.levels)
-            covered += any(level.low_ns <= true_level_ns(0.0, HOUR_NS) <= level.high_ns
-                           for level in found.levels if level.mission_ns == HOUR_NS)
+            covered += any(
+                level.low_ns <= true_level_ns(0.0, HOUR_NS) <= level.high_ns
+                for level in found.levels
+                if level.mission_ns == HOUR_NS
+            )
     least = stats.binom.ppf(0.001, trials, 1 - (3 * 0.05 + 3 * 0.01))
     assert min(given.values()) >= least
     assert covered >= stats.binom.ppf(0.001, sum(given.values()), 0.92)
@@ -200,8 +220,11 @@ def test_tests_of_the_model_refuse_sound_data_as_often_as_stated(family: object)
     trials = 150
     found = []
     for seed in range(trials):
-        values = gev(0.1, 100, seed) if family is GEV else np.asarray(
-            stats.genpareto.rvs(0.1, 0, SCALE_NS, 100, random_state=np.random.default_rng(seed)))
+        values = (
+            gev(0.1, 100, seed)
+            if family is GEV
+            else np.asarray(stats.genpareto.rvs(0.1, 0, SCALE_NS, 100, random_state=np.random.default_rng(seed)))
+        )
         found.append(checked_model(np.round(values), 1.0, GEV if family is GEV else GPD))
     most = stats.binom.ppf(0.999, trials, 0.05)
     for name in ("fit", "stability", "back_test"):
@@ -230,14 +253,18 @@ def test_what_lasts_for_a_moment_is_no_change() -> None:
 def test_two_changes_are_two() -> None:
     values = np.concatenate([gev(0.0, 60, 1), gev(0.0, 60, 2) + 30_000, gev(0.0, 60, 3)])
     assert [round(one.after_ns / 1e9) for one in change_points(maxima(values))] == [
-        pytest.approx(60, abs=3), pytest.approx(120, abs=3)]
+        pytest.approx(60, abs=3),
+        pytest.approx(120, abs=3),
+    ]
 
 
 def _long_run(folder: Path, **changed: object) -> Recording:
     """Two CPUs, 120 intervals of 20 values, the greatest of each of which is drawn from a GEV."""
     drawn = [gev(0.0, 120, cpu) for cpu in range(2)]
-    values = [[np.append(np.full(19, 20_000 + place % 7), int(one)).astype(np.int64)
-               for place, one in enumerate(cpu)] for cpu in drawn]
+    values = [
+        [np.append(np.full(19, 20_000 + place % 7), int(one)).astype(np.int64) for place, one in enumerate(cpu)]
+        for cpu in drawn
+    ]
     plan = Plan(values, interval_ns=10**9, period_ns=50_000_000)
     return recording(folder, replace(plan, **changed))  # type: ignore[arg-type]
 
@@ -252,15 +279,19 @@ def test_maxima_come_out_of_a_recording(tmp_path: Path) -> None:
     assert (found.stretch_ns, found.step_ns) == (1e9, 1.0)
 
 
-@pytest.mark.parametrize(("changed", "reason"), [
-    ({"counters": COUNTERS | {"steal_ns": 5_000_000}}, "its hypervisor took 5 ms"),
-    ({"marks": ("virtual-machine",)}, "virtual machine"),
-    ({"marks": ("emulated",)}, "emulated"),
-    ({"lost": 3}, "samples were lost"),
-    ({"missed": 3, "views": ("wakeup",)}, "periods were missed"),
-])
-def test_a_machine_of_which_nothing_can_be_learned_is_refused(tmp_path: Path, changed: dict[str, object],
-                                                             reason: str) -> None:
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"counters": COUNTERS | {"steal_ns": 5_000_000}}, "its hypervisor took 5 ms"),
+        ({"marks": ("virtual-machine",)}, "virtual machine"),
+        ({"marks": ("emulated",)}, "emulated"),
+        ({"lost": 3}, "samples were lost"),
+        ({"missed": 3, "views": ("wakeup",)}, "periods were missed"),
+    ],
+)
+def test_a_machine_of_which_nothing_can_be_learned_is_refused(
+    tmp_path: Path, changed: dict[str, object], reason: str
+) -> None:
     assert all(one.levels for one in estimates(_parts(_long_run(tmp_path)))[:1])
     run = _long_run(tmp_path, **changed)
     found = estimates([(run, run.named(run.series[-1].name)[0])])
@@ -276,8 +307,9 @@ def test_the_report_tells_estimates_and_that_they_are_no_part_of_the_verdict(tmp
     assert table.kind == "table" and table.name == "extremes"  # type: ignore[union-attr]
     assert "one an hour above [µs]" in [column.title for column in table.columns]  # type: ignore[union-attr]
     lines = [line for part in made.leaves() if part.kind == "text" for line in part.lines]  # type: ignore[union-attr]
-    assert ["fewer than 50 maxima, from 120 intervals: it takes 250 intervals, which are 4.17 min" in line
-            for line in lines] == [True]
+    assert [
+        "fewer than 50 maxima, from 120 intervals: it takes 250 intervals, which are 4.17 min" in line for line in lines
+    ] == [True]
 
 
 def test_a_short_run_is_told_why_there_is_no_estimate(tmp_path: Path) -> None:

@@ -22,9 +22,18 @@ from fastenough.report.context import make_context
 
 ROOT = Path(__file__).resolve().parents[1]
 VALUES = latencies(7, cpus=1, intervals=2)
-GAUGE = {"name": "fastenough gauge 1.2 on atmega328p", "port": "/dev/ttyACM0", "firmware": "1.2", "mcu": "atmega328p",
-         "tick_ps": 62_500, "serial": "A1", "calibration": {"tick_ps": 62_499.1}, "self_test": {"passed": True}}
+GAUGE = {
+    "name": "fastenough gauge 1.2 on atmega328p",
+    "port": "/dev/ttyACM0",
+    "firmware": "1.2",
+    "mcu": "atmega328p",
+    "tick_ps": 62_500,
+    "serial": "A1",
+    "calibration": {"tick_ps": 62_499.1},
+    "self_test": {"passed": True},
+}
 TICKS: dict[str, Any] = {"unit": "ticks", "tick_ps": 62_500, "clock": "gauge"}
+
 
 def _profile(**change: Any) -> Callable[[Head], Head]:
     return lambda head: replace(head, profile={**(head.profile or {}), **change})
@@ -81,10 +90,19 @@ OTHER: dict[str, Callable[[Head], Head]] = {
 """For each key of a run a head that differs in it."""
 
 OTHER_SERIES: dict[str, Any] = {
-    "bytes": {"bytes": 10}, "two-sided": {"two_sided": True}, "role": {"role": Role.DIAGNOSTIC},
-    "corrected": {"corrected": True}, "relative": {"relative": True}, "series": {"name": "gap"}, "unit": {"unit": "us"},
-    "tick": {"tick_ps": 1000}, "resolution k": {"k": 8}, "clock": {"clock": "realtime"},
-    "from": {"from_event": "elsewhere"}, "to": {"to_event": "elsewhere"}, "period": {"period_ns": 5},
+    "bytes": {"bytes": 10},
+    "two-sided": {"two_sided": True},
+    "role": {"role": Role.DIAGNOSTIC},
+    "corrected": {"corrected": True},
+    "relative": {"relative": True},
+    "series": {"name": "gap"},
+    "unit": {"unit": "us"},
+    "tick": {"tick_ps": 1000},
+    "resolution k": {"k": 8},
+    "clock": {"clock": "realtime"},
+    "from": {"from_event": "elsewhere"},
+    "to": {"to_event": "elsewhere"},
+    "period": {"period_ns": 5},
     "labels": {"labels": {"placement": "same"}},
 }
 """For each key of a series what makes one differ in it."""
@@ -141,13 +159,19 @@ def test_series_that_differ_are_not_merged(tmp_path: Path, key: Any) -> None:
     assert len(grouped([one, other])) == 2
 
 
-@pytest.mark.parametrize("change", [
-    _profile(hostname="another name"), _profile(boot_id="another boot", uptime_s=9.0, load_average="8 8 8"),
-    _profile(memory=PROFILE["memory"] | {"free_bytes": 5}), _profile(real_time_tasks=[{"pid": 77}]),
-    _profile(kernel=PROFILE["kernel"] | {"tainted": 4096}),
-    _parameter(duration_ns=5, loops=3, floor_ns=21, seed=4, limit_ns=9),
-    _head(begin=Instant(5 * 10**14, 1_800_000_000_000_000_000)), _head(cost_ns={"clock_read_ns": 31}),
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        _profile(hostname="another name"),
+        _profile(boot_id="another boot", uptime_s=9.0, load_average="8 8 8"),
+        _profile(memory=PROFILE["memory"] | {"free_bytes": 5}),
+        _profile(real_time_tasks=[{"pid": 77}]),
+        _profile(kernel=PROFILE["kernel"] | {"tainted": 4096}),
+        _parameter(duration_ns=5, loops=3, floor_ns=21, seed=4, limit_ns=9),
+        _head(begin=Instant(5 * 10**14, 1_800_000_000_000_000_000)),
+        _head(cost_ns={"clock_read_ns": 31}),
+    ],
+)
 def test_what_changes_from_day_to_day_does_not_matter(tmp_path: Path, change: Callable[[Head], Head]) -> None:
     one = _run(tmp_path)
     other = _changed(one, change)
@@ -169,21 +193,40 @@ def test_runs_taken_on_two_days_with_one_gauge_are_merged_with_the_longer_tick(t
 
 def test_user_space_and_kernel_can_be_compared_and_not_merged(tmp_path: Path) -> None:
     user = _run(tmp_path, head={"parameters": {"interval_ns": 1_000_000, "method": "clock_nanosleep-abs"}})
-    kernel = _run(tmp_path, "run-2", series={"from": "the timer's expiry", "to": "the task runs"}, head={
-        "implementation": "linux-kernel", "parameters": {"interval_ns": 1_000_000, "method": "hrtimer"}})
+    kernel = _run(
+        tmp_path,
+        "run-2",
+        series={"from": "the timer's expiry", "to": "the task runs"},
+        head={"implementation": "linux-kernel", "parameters": {"interval_ns": 1_000_000, "method": "hrtimer"}},
+    )
     (found,) = compare(user, kernel)
     assert any(text.startswith("different implementation") for text in found.differs)
     assert any("different to" in text for text in found.differs), "that they lie between other events is said"
     with pytest.raises(MixedRuns, match="different implementation"):
-        merge_samples([(user, user.series[0]), (kernel, replace(kernel.series[0], from_event=user.series[0].from_event,
-                                                                to_event=user.series[0].to_event))])
+        merge_samples(
+            [
+                (user, user.series[0]),
+                (
+                    kernel,
+                    replace(kernel.series[0], from_event=user.series[0].from_event, to_event=user.series[0].to_event),
+                ),
+            ]
+        )
 
 
 def test_self_measured_and_by_gauge_can_be_compared_and_not_merged(tmp_path: Path) -> None:
-    own = _run(tmp_path, marks=("self-measured",), series={"name": "response"}, head={"probe": "response",
-               "parameters": {"in": 3, "out": 4, "chip": "gpio-mockup"}})
-    gauge = _run(tmp_path, "run-2", series=TICKS | {"name": "latency-falling"}, head={
-        "probe": "response", "parameters": {"min_ns": 10**6, "max_ns": 10**7}, "instrument": GAUGE})
+    own = _run(
+        tmp_path,
+        marks=("self-measured",),
+        series={"name": "response"},
+        head={"probe": "response", "parameters": {"in": 3, "out": 4, "chip": "gpio-mockup"}},
+    )
+    gauge = _run(
+        tmp_path,
+        "run-2",
+        series=TICKS | {"name": "latency-falling"},
+        head={"probe": "response", "parameters": {"min_ns": 10**6, "max_ns": 10**7}, "instrument": GAUGE},
+    )
     (found,) = compare(own, gauge)
     assert found.series == "response and latency-falling" and found.n == (4000, 4000)
     assert any(text.startswith("different instrument") for text in found.differs)
@@ -205,22 +248,31 @@ def test_an_absent_profile_equals_nothing_not_even_another(tmp_path: Path) -> No
 
 def test_a_fact_that_was_not_collected_equals_nothing(tmp_path: Path) -> None:
     one = _run(tmp_path)
-    older = [_changed(one, _head(profile={name: fact for name, fact in PROFILE.items() if name != "clocksource"}), run)
-             for run in ("a", "b")]
+    older = [
+        _changed(one, _head(profile={name: fact for name, fact in PROFILE.items() if name != "clocksource"}), run)
+        for run in ("a", "b")
+    ]
     assert len(grouped([one, *older])) == 3
-    unread = [_changed(one, _profile(idle=None, absent={"idle": "the kernel manages no idle states here"}), run)
-              for run in ("a", "b")]
+    unread = [
+        _changed(one, _profile(idle=None, absent={"idle": "the kernel manages no idle states here"}), run)
+        for run in ("a", "b")
+    ]
     assert len(grouped(unread)) == 1, "both lack it, for one reason that was found out"
     assert len(grouped([one, *unread])) == 2
-    not_parsed = [_changed(one, _profile(idle=None, absent={"idle": "not understood: ValueError()"}), run)
-                  for run in ("a", "b")]
+    not_parsed = [
+        _changed(one, _profile(idle=None, absent={"idle": "not understood: ValueError()"}), run) for run in ("a", "b")
+    ]
     assert len(grouped(not_parsed)) == 2
 
 
 def test_groups_of_a_report_are_told_apart_by_what_differs(tmp_path: Path) -> None:
     one = _run(tmp_path)
-    runs = [one, _changed(one, OTHER["clock source"]), _changed(one, _head(profile=None), "run-3"),
-            _changed(one, _head(profile=None), "run-4")]
+    runs = [
+        one,
+        _changed(one, OTHER["clock source"]),
+        _changed(one, _head(profile=None), "run-3"),
+        _changed(one, _head(profile=None), "run-4"),
+    ]
     titles = [group.title for group in make_context(runs, judge(runs)).groups]
     assert len(set(titles)) == 4
     assert "clock source tsc" in titles[0] and "clock source hpet" in titles[1]
@@ -231,10 +283,14 @@ def test_a_name_holds_no_setting_that_follows_from_a_parameter_in_it_and_no_mark
     def of_thread(policy: str) -> tuple[dict[str, Any], ...]:
         return ({"name": "policy", "thread": "periodic (7)", "requested": policy, "in_effect": policy},)
 
-    runs = [_run(tmp_path, name, settings=of_thread(policy), marks=marks, head={"parameters": {"task": task}})
-            for name, task, policy, marks in (
-                ("a", "ordinary", "other", ("self-measured", "virtual-machine")),
-                ("b", "real-time", "fifo", ("virtual-machine",)), ("c", "real-time", "rr", ("virtual-machine",)))]
+    runs = [
+        _run(tmp_path, name, settings=of_thread(policy), marks=marks, head={"parameters": {"task": task}})
+        for name, task, policy, marks in (
+            ("a", "ordinary", "other", ("self-measured", "virtual-machine")),
+            ("b", "real-time", "fifo", ("virtual-machine",)),
+            ("c", "real-time", "rr", ("virtual-machine",)),
+        )
+    ]
     titles = [group.title.removeprefix("load none · ") for group in make_context(runs, judge(runs)).groups]
     assert titles == ["task ordinary · self-measured", "task real-time · policy fifo", "task real-time · policy rr"]
 
@@ -243,15 +299,19 @@ def test_what_is_the_same_of_every_cpu_is_named_once_and_as_words(tmp_path: Path
     def governor(name: str) -> dict[str, Any]:
         return {"cpus": {f"cpu{cpu}": {"scaling_governor": name, "scaling_max_freq": "3000"} for cpu in range(4)}}
 
-    runs = [_run(tmp_path, name, head={"profile": PROFILE | {"frequency": governor(name)}})
-            for name in ("performance", "powersave")]
+    runs = [
+        _run(tmp_path, name, head={"profile": PROFILE | {"frequency": governor(name)}})
+        for name in ("performance", "powersave")
+    ]
     titles = [group.title for group in make_context(runs, judge(runs)).groups]
     assert titles == ["load none · scaling_governor performance", "load none · scaling_governor powersave"]
 
 
 def test_times_of_an_act_are_told_in_a_unit_that_people_read(tmp_path: Path) -> None:
-    runs = [_run(tmp_path, name, head={"parameters": {"interval_ns": interval_ns}})
-            for name, interval_ns in (("a", 100_000_000), ("b", 200_000))]
+    runs = [
+        _run(tmp_path, name, head={"parameters": {"interval_ns": interval_ns}})
+        for name, interval_ns in (("a", 100_000_000), ("b", 200_000))
+    ]
     titles = [group.title for group in make_context(runs, judge(runs)).groups]
     assert [title.partition("interval ")[2] for title in titles] == ["100 ms", "200 µs"]
 
@@ -262,13 +322,14 @@ def test_every_key_stands_in_the_method_with_its_reason() -> None:
         assert f"| {key.name} | {key.forbids} | {key.why} |" in page, f"docs/method.md lacks the key {key.name}"
     for name, why in DOES_NOT_MATTER.items():
         assert f"| {name} | {why} |" in page, f"docs/method.md does not say why {name} does not matter"
-    assert page.count("| merging |") + page.count("| merging and comparing |") + page.count("| nothing |") == \
-        len(RUN_KEYS) + len(SERIES_KEYS), "docs/method.md names a key that is no more"
+    assert page.count("| merging |") + page.count("| merging and comparing |") + page.count("| nothing |") == len(
+        RUN_KEYS
+    ) + len(SERIES_KEYS), "docs/method.md names a key that is no more"
 
 
-
-def test_another_key_is_one_line_and_reaches_merging_comparing_and_titles(tmp_path: Path,
-                                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_key_is_one_line_and_reaches_merging_comparing_and_titles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one = _run(tmp_path)
     other = _changed(one, _profile(numa={"node0": "0"}))
     assert grouped([one, other]) == [[one, other]]
@@ -283,9 +344,15 @@ def test_another_key_is_one_line_and_reaches_merging_comparing_and_titles(tmp_pa
     assert titles == ["load none · memory nodes none", "load none · node0 0"]
 
 
-@pytest.mark.parametrize("profile", [
-    {"absent": "all of it", "idle": 1}, {"absent": {"idle": 7}}, {"tunables": "x"},
-    {"memory": {"huge_pages": {}}, "frequency": {"deep": [[[]]]}}])
+@pytest.mark.parametrize(
+    "profile",
+    [
+        {"absent": "all of it", "idle": 1},
+        {"absent": {"idle": 7}},
+        {"tunables": "x"},
+        {"memory": {"huge_pages": {}}, "frequency": {"deep": [[[]]]}},
+    ],
+)
 def test_a_profile_that_holds_anything_is_compared_all_the_same(tmp_path: Path, profile: dict[str, Any]) -> None:
     runs = [_run(tmp_path), *(_run(tmp_path, name, head={"profile": PROFILE | profile}) for name in ("a", "b"))]
     assert grouped(runs) == [[runs[0]], runs[1:]]

@@ -57,8 +57,10 @@ def test_an_interval_needs_blocks_of_time_and_disturbances_and_is_wider_for_burs
     bursts = [np.sort(row) if number % 6 == 0 else np.minimum(row, 1900) for number, row in enumerate(spread)]
     for row in bursts[::6]:
         row[-600:] += 900
-    found = [measure(_all(recording(tmp_path, Plan([rows], run_id=name)))) for name, rows in (
-        ("spread", spread), ("bursts", bursts), ("short", spread[:20]))]
+    found = [
+        measure(_all(recording(tmp_path, Plan([rows], run_id=name))))
+        for name, rows in (("spread", spread), ("bursts", bursts), ("short", spread[:20]))
+    ]
     even, uneven, short = (measures.quantile(0.95) for measures in found)
     assert even.lower_ns is not None and even.upper_ns is not None and even.reason is None
     assert even.lower_ns < 1950 < even.upper_ns and even.upper_ns - even.lower_ns < 12
@@ -107,19 +109,22 @@ def test_instrument_ticks_are_turned_into_time(tmp_path: Path) -> None:
     assert _all(one).exceeded(2000) == (1, 1)
 
 
-@pytest.mark.parametrize(("change", "word"), [
-    ({"load": "cpu"}, "different load: 'none' against 'cpu'"),
-    ({"marks": ("virtual-machine",)}, "different marks"),
-    ({"period_ns": 500_000}, "different act: interval_ns: 1000000 against 500000"),
-    ({"series": {"clock": "CLOCK_REALTIME"}}, "different clock"),
-    ({"series": {"unit": "ticks", "tick_ps": 1000}}, "different unit"),
-    ({"head": {"board": "other"}}, "different board: 'testboard' against 'other'"),
-    ({"head": {"probe": "response"}}, "different probe"),
-    ({"head": {"implementation": "linux-kernel"}}, "different implementation"),
-    ({"head": {"configuration": "rt"}}, "different configuration"),
-    ({"head": {"profile": PROFILE | {"kernel": {"release": "6.12"}}}}, "different kernel: preemption"),
-    ({"settings": ({"name": "priority", "requested": 50, "in_effect": 50},)}, "different settings"),
-])
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"load": "cpu"}, "different load: 'none' against 'cpu'"),
+        ({"marks": ("virtual-machine",)}, "different marks"),
+        ({"period_ns": 500_000}, "different act: interval_ns: 1000000 against 500000"),
+        ({"series": {"clock": "CLOCK_REALTIME"}}, "different clock"),
+        ({"series": {"unit": "ticks", "tick_ps": 1000}}, "different unit"),
+        ({"head": {"board": "other"}}, "different board: 'testboard' against 'other'"),
+        ({"head": {"probe": "response"}}, "different probe"),
+        ({"head": {"implementation": "linux-kernel"}}, "different implementation"),
+        ({"head": {"configuration": "rt"}}, "different configuration"),
+        ({"head": {"profile": PROFILE | {"kernel": {"release": "6.12"}}}}, "different kernel: preemption"),
+        ({"settings": ({"name": "priority", "requested": 50, "in_effect": 50},)}, "different settings"),
+    ],
+)
 def test_what_differs_may_not_be_added_and_is_named(tmp_path: Path, change: dict[str, object], word: str) -> None:
     values = latencies(2, cpus=1, intervals=2)
     one = recording(tmp_path, Plan(values))
@@ -133,8 +138,10 @@ def test_what_differs_may_not_be_added_and_is_named(tmp_path: Path, change: dict
 def test_a_load_that_ran_other_commands_is_another_load(tmp_path: Path) -> None:
     def load(run: str, workers: str, folder: str, seconds: str) -> Recording:
         command = ["stress-ng", "--cpu", workers, "--temp-path", f"/var/tmp/fastenough-{folder}", "--timeout", seconds]
-        return recording(tmp_path, Plan(latencies(2, cpus=1, intervals=1), run_id=run,
-                                        head={"load": {"name": "cpu", "commands": [command]}}))
+        return recording(
+            tmp_path,
+            Plan(latencies(2, cpus=1, intervals=1), run_id=run, head={"load": {"name": "cpu", "commands": [command]}}),
+        )
 
     same = [load("a", "2", "0a1b", "10s"), load("b", "2", "9f", "60s")]
     assert len(grouped(same)) == 1
@@ -143,8 +150,9 @@ def test_a_load_that_ran_other_commands_is_another_load(tmp_path: Path) -> None:
 
 def test_a_different_resolution_may_not_be_added(tmp_path: Path) -> None:
     one = recording(tmp_path, Plan(latencies(2, cpus=1, intervals=1)))
-    empty = recording(tmp_path, Plan([], run_id="run-2", head={"series": [
-        series_line(replace(one.series[0], k=8))]}, outcome=None))
+    empty = recording(
+        tmp_path, Plan([], run_id="run-2", head={"series": [series_line(replace(one.series[0], k=8))]}, outcome=None)
+    )
     with pytest.raises(MixedRuns, match="different resolution k: 10 against 8"):
         merge_samples([(one, one.series[0]), (empty, empty.series[0])])
 
@@ -179,20 +187,28 @@ def test_comparison_intervals_hold_their_confidence(tmp_path: Path) -> None:
     random = np.random.default_rng(23)
     held, trials = 0, 120
     for trial in range(trials):
-        runs = [recording(tmp_path, Plan([[random.integers(0, 1900, 50) for _ in range(40)]], run_id=f"run-{trial}-{i}",
-                                         views=("wakeup",))) for i in (0, 1)]
+        runs = [
+            recording(
+                tmp_path,
+                Plan([[random.integers(0, 1900, 50) for _ in range(40)]], run_id=f"run-{trial}-{i}", views=("wakeup",)),
+            )
+            for i in (0, 1)
+        ]
         tail = compare(*runs)[0].quantiles[1]
         assert tail.lower_ns is not None and tail.upper_ns is not None
         held += tail.lower_ns <= 0 <= tail.upper_ns
     assert held >= 0.88 * trials
 
 
-@pytest.mark.parametrize(("change", "word"), [
-    ({"head": {"probe": "spin"}}, "different probe"),
-    ({"period_ns": 200_000}, "different act"),
-    ({"marks": ("emulated",)}, "different emulation"),
-    ({"series": {"two_sided": True}}, "different two-sided"),
-])
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"head": {"probe": "spin"}}, "different probe"),
+        ({"period_ns": 200_000}, "different act"),
+        ({"marks": ("emulated",)}, "different emulation"),
+        ({"series": {"two_sided": True}}, "different two-sided"),
+    ],
+)
 def test_what_may_not_be_compared_is_refused(tmp_path: Path, change: dict[str, object], word: str) -> None:
     values = latencies(2, cpus=1, intervals=2)
     one = recording(tmp_path, Plan(values))
@@ -214,17 +230,25 @@ def test_every_key_that_forbids_is_named_with_its_reason(tmp_path: Path) -> None
 
 def test_what_shapes_a_latency_is_told_first(tmp_path: Path) -> None:
     values = latencies(2, cpus=1, intervals=2)
-    profile = PROFILE | {"modules": ["loop", "nfs"], "cmdline": "root=/dev/sda1 quiet splash isolcpus=2 nohz=on",
-                         "kernel_config": {"sha256": "b2" * 32, "of_interest": {"CONFIG_HZ": "1000"}}}
+    profile = PROFILE | {
+        "modules": ["loop", "nfs"],
+        "cmdline": "root=/dev/sda1 quiet splash isolcpus=2 nohz=on",
+        "kernel_config": {"sha256": "b2" * 32, "of_interest": {"CONFIG_HZ": "1000"}},
+    }
     before = PROFILE | {"cmdline": "root=/dev/sda1 quiet splash isolcpus=1"}
     del profile["clocksource"]
-    runs = [recording(tmp_path, Plan(values, run_id=name, head={"profile": of} | tool)) for name, of, tool in (
-        ("run-1", before, {}), ("run-2", profile, {"tool": {"name": "test", "version": "1"}}))]
+    runs = [
+        recording(tmp_path, Plan(values, run_id=name, head={"profile": of} | tool))
+        for name, of, tool in (("run-1", before, {}), ("run-2", profile, {"tool": {"name": "test", "version": "1"}}))
+    ]
     differs = compare(*runs)[0].differs
     assert [text.split(":")[0] for text in differs] == [
-        "different kernel configuration", "different command line",
-        "whether these agree is not known of run run-2 (its profile does not have clocksource)", "different tool",
-        "different modules"]
+        "different kernel configuration",
+        "different command line",
+        "whether these agree is not known of run run-2 (its profile does not have clocksource)",
+        "different tool",
+        "different modules",
+    ]
     assert "CONFIG_HZ: nothing against '1000'" in differs[0]
     assert differs[1] == "different command line: 'isolcpus=1' against 'isolcpus=2 nohz=on'", "only what differs"
 
@@ -234,13 +258,21 @@ def test_three_runs_beside_a_base_err_no_more_often_than_one(tmp_path: Path) -> 
     random = np.random.default_rng(29)
     wrong, unadjusted, trials = 0, 0, 24
     for trial in range(trials):
-        runs = [recording(tmp_path, Plan([[random.integers(0, 1900, 50) for _ in range(40)]], run_id=f"r-{trial}-{i}",
-                                         views=("wakeup",))) for i in range(4)]
+        runs = [
+            recording(
+                tmp_path,
+                Plan([[random.integers(0, 1900, 50) for _ in range(40)]], run_id=f"r-{trial}-{i}", views=("wakeup",)),
+            )
+            for i in range(4)
+        ]
         found = [each for comparison in compare(*runs) for each in comparison.quantiles if each.chance is not None]
         wrong += any(each.shown for each in found)
         unadjusted += any(each.chance < 0.05 for each in found if each.chance is not None)
-        assert all(each.ends is not None and (each.ends[0] <= 0 <= each.ends[1]) == (each.chance > 0.05) for each in
-                   found if each.chance is not None and abs(each.chance - 0.05) > 0.005), "both say the same"
+        assert all(
+            each.ends is not None and (each.ends[0] <= 0 <= each.ends[1]) == (each.chance > 0.05)
+            for each in found
+            if each.chance is not None and abs(each.chance - 0.05) > 0.005
+        ), "both say the same"
     assert wrong <= 4 and wrong < unadjusted
 
 
@@ -249,8 +281,13 @@ def test_latencies_that_lie_within_one_bucket_of_intervals_are_no_surer(tmp_path
     random = np.random.default_rng(31)
     held, trials = 0, 30
     for trial in range(trials):
-        runs = [recording(tmp_path, Plan([[random.integers(5130, 5370, 8) for _ in range(40)]],
-                                         run_id=f"n-{trial}-{i}", views=("wakeup",))) for i in range(2)]
+        runs = [
+            recording(
+                tmp_path,
+                Plan([[random.integers(5130, 5370, 8) for _ in range(40)]], run_id=f"n-{trial}-{i}", views=("wakeup",)),
+            )
+            for i in range(2)
+        ]
         median = compare(*runs)[0].quantiles[0]
         assert median.ends is not None and median.ends[0] < median.ends[1]
         held += median.ends[0] <= 0 <= median.ends[1]
@@ -274,8 +311,10 @@ def test_runs_without_samples_cannot_be_compared(tmp_path: Path) -> None:
 def test_twenty_thousand_million_samples_are_measured_at_once() -> None:
     random = np.random.default_rng(29)
     base = Histogram.from_values((random.lognormal(1.5, 0.6, 200_000) * 1000).astype(np.int64), 10)
-    parts = [Histogram(10, base.index, base.count * 500, base.minimum, base.maximum, base.sum * 500, base.sum_sq * 500)
-             for _ in range(200)]
+    parts = [
+        Histogram(10, base.index, base.count * 500, base.minimum, base.maximum, base.sum * 500, base.sum_sq * 500)
+        for _ in range(200)
+    ]
     begin = time.process_time()
     measures = measure(_merged(Histogram.merged(parts, 10)))
     assert measures.n == 20 * 10**9

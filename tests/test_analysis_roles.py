@@ -31,10 +31,16 @@ def _with_another(tmp_path: Path, name: str, role: Role, values: Any = LATE, **c
     run = recording(tmp_path, Plan(VALUES, views=("wakeup",), head={"probe": "made-up"}))
     more = recording(tmp_path, Plan(values, views=(name,), run_id="more"))
     shift = 100
-    intervals = [replace(one, **{name: getattr(one, name) | {key + shift: value for key, value in
-                                                             getattr(other, name).items()}
-                                 for name in ("histograms", "lost", "missed")})
-                 for one, other in zip(run.intervals, more.intervals, strict=True)]
+    intervals = [
+        replace(
+            one,
+            **{
+                name: getattr(one, name) | {key + shift: value for key, value in getattr(other, name).items()}
+                for name in ("histograms", "lost", "missed")
+            },
+        )
+        for one, other in zip(run.intervals, more.intervals, strict=True)
+    ]
     for series in more.series:
         run.aggregate.totals[series.id + shift] = more.totals[series.id]
         run.aggregate.covered_ns[series.id + shift] = more.covered_ns(series.id)
@@ -43,10 +49,13 @@ def _with_another(tmp_path: Path, name: str, role: Role, values: Any = LATE, **c
 
 
 @pytest.mark.parametrize("name", ["irq-to-runnable", "wakeup-in-kernel", "wakeup_latency", "response", "jitter"])
-@pytest.mark.parametrize(("role", "expected"), [
-    (Role.DIAGNOSTIC, Verdict.PASS), (Role.VERDICT, Verdict.FAIL), (Role.THROUGHPUT, Verdict.PASS)])
-def test_a_series_is_judged_for_its_role_and_not_for_its_name(tmp_path: Path, name: str, role: Role,
-                                                              expected: Verdict) -> None:
+@pytest.mark.parametrize(
+    ("role", "expected"),
+    [(Role.DIAGNOSTIC, Verdict.PASS), (Role.VERDICT, Verdict.FAIL), (Role.THROUGHPUT, Verdict.PASS)],
+)
+def test_a_series_is_judged_for_its_role_and_not_for_its_name(
+    tmp_path: Path, name: str, role: Role, expected: Verdict
+) -> None:
     run = _with_another(tmp_path, name, role)
     assert judge([run], LIMIT).verdict is expected
     kinds = make_context([run], judge([run], LIMIT)).groups[0].kinds
@@ -75,8 +84,11 @@ def test_the_corrected_series_is_judged_where_a_cpu_has_both(tmp_path: Path) -> 
 @pytest.mark.parametrize("role", [Role.VERDICT, Role.DIAGNOSTIC])
 def test_a_cpu_that_has_only_a_plain_series_is_judged_by_it(tmp_path: Path, role: Role) -> None:
     run = recording(tmp_path, Plan([VALUES[0], LATE[1]]))
-    kept = tuple(series if series.corrected else replace(series, role=role) for series in run.series
-                 if not (series.corrected and series.cpu == 1))
+    kept = tuple(
+        series if series.corrected else replace(series, role=role)
+        for series in run.series
+        if not (series.corrected and series.cpu == 1)
+    )
     bare = _with_series(run, kept)
     assert _names(bare) == [("wakeup_corrected", 0), ("wakeup", 1)]
     assert judge([bare], LIMIT).verdict is Verdict.FAIL
@@ -84,6 +96,7 @@ def test_a_cpu_that_has_only_a_plain_series_is_judged_by_it(tmp_path: Path, role
 
 def test_plain_series_of_another_act_stay_what_they_are(tmp_path: Path) -> None:
     run = recording(tmp_path, Plan(VALUES, views=("wakeup", "wakeup_corrected", "irq")))
-    told = _with_series(run, tuple(replace(series, role=Role.DIAGNOSTIC) if series.name == "irq" else series
-                                   for series in run.series))
+    told = _with_series(
+        run, tuple(replace(series, role=Role.DIAGNOSTIC) if series.name == "irq" else series for series in run.series)
+    )
     assert {name for name, _ in _names(told)} == {"wakeup_corrected"}

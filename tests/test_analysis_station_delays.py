@@ -86,7 +86,7 @@ def test_only_wake_ups_known_at_each_station_are_joined() -> None:
     given[STATIONS[2]] = Samples(lacking.due_ns[10:], lacking.latency_ns[10:], 0)
     seen = wakeups(given)
     assert seen.due_ns.tolist() == DUE_NS[10:].tolist()
-    assert (seen.sum_ns == sum(given[name].latency_ns[-len(seen.due_ns):] for name in STATIONS)).all()
+    assert (seen.sum_ns == sum(given[name].latency_ns[-len(seen.due_ns) :] for name in STATIONS)).all()
 
 
 def test_what_the_task_saw_beyond_its_stations_is_told_and_what_is_absent_counted() -> None:

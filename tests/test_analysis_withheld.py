@@ -15,8 +15,9 @@ from fastenough.model import Requirement, Verdict
 
 LOOSE = Requirement(limit_ns=1_000_000)
 POLICY = {"name": "policy", "requested": "fifo", "in_effect": "fifo"}
-PINNED = tuple({"name": "affinity", "thread": "timer", "cpu": cpu, "requested": str(cpu), "in_effect": str(cpu)}
-               for cpu in (0, 1))
+PINNED = tuple(
+    {"name": "affinity", "thread": "timer", "cpu": cpu, "requested": str(cpu), "in_effect": str(cpu)} for cpu in (0, 1)
+)
 
 
 def _profile(online: object) -> dict[str, Any]:
@@ -67,8 +68,9 @@ def test_pinned_threads_that_moved_are_broken(tmp_path: Path, settings: tuple[di
 
 
 def test_a_counter_below_zero_is_unknown(tmp_path: Path) -> None:
-    plan = Plan(latencies(1), counters=COUNTERS | {"steal_ns": -9_440_000_000}, head=_profile("0-1"),
-                marks=("virtual-machine",))
+    plan = Plan(
+        latencies(1), counters=COUNTERS | {"steal_ns": -9_440_000_000}, head=_profile("0-1"), marks=("virtual-machine",)
+    )
     run = recording(tmp_path, plan)
     assert counter_total(run, "steal_ns") is None
     found = judge([run], LOOSE)

@@ -25,56 +25,131 @@ def found(profile: dict[str, Any]) -> dict[str, Finding]:
     return {finding.name: finding for finding in audit(profile)}
 
 
-@pytest.mark.parametrize(("machine", "standings"), [
-    ("imx", {"preemption": FINE, "threaded-interrupts": FINE, "isolated-cpus": FINE, "rcu-callbacks": FINE,
-             "tick-frequency": FINE, "governor": COSTS, "idle-states": COSTS, "virtual-machine": FINE,
-             "tickless-cpus": COSTS, "microcode": FINE, "firmware-interrupts": UNKNOWN, "swap": UNKNOWN,
-             "serial-console": COSTS, "heat": COSTS, "file-systems": COSTS, "latency-request": UNKNOWN,
-             "cache-allocation": UNKNOWN, "machine-checks": FINE, "time-coordination": FINE, "services": FINE,
-             "user-limits": UNKNOWN, "real-time-tasks": FINE, "energy-preference": FINE, "mitigations": UNKNOWN,
-             "clock-source": FINE}),
-    ("laptop", {"preemption": COSTS, "energy-preference": COSTS, "siblings": COSTS, "clock-source": COSTS,
-                "firmware-interrupts": HIDES, "swap": COSTS, "huge-pages": COSTS, "watchdogs": COSTS,
-                "rcu-callbacks": COSTS, "threaded-interrupts": COSTS, "microcode": UNKNOWN, "steal": UNKNOWN,
-                "serial-console": FINE, "heat": COSTS, "file-systems": COSTS, "latency-request": HIDES, "boost": COSTS,
-                "services": COSTS, "interrupt-balancer": COSTS, "user-limits": HIDES, "cache-allocation": FINE,
-                "time-coordination": UNKNOWN, "container": FINE, "numa-balancing": FINE, "idle-tick": COSTS,
-                "powerpc-errata": FINE}),
-    ("server", {"debug-options": COSTS, "threaded-interrupts": FINE, "idle-states": FINE, "idle-tick": FINE,
-                "numa-balancing": COSTS, "numa-nodes": COSTS, "page-merging": COSTS, "real-time-tasks": COSTS,
-                "rt-throttling": FINE, "work-queues": COSTS, "tracing": COSTS, "tick-frequency": COSTS,
-                "cache-allocation": COSTS, "machine-checks": COSTS, "user-limits": FINE, "file-systems": FINE,
-                "latency-request": FINE, "heat": UNKNOWN, "serial-console": UNKNOWN, "interrupt-balancer": FINE,
-                "firmware-interrupts": HIDES, "steal": FINE, "skewed-ticks": FINE,
-                "clock-source": FINE}),
-])
+@pytest.mark.parametrize(
+    ("machine", "standings"),
+    [
+        (
+            "imx",
+            {
+                "preemption": FINE,
+                "threaded-interrupts": FINE,
+                "isolated-cpus": FINE,
+                "rcu-callbacks": FINE,
+                "tick-frequency": FINE,
+                "governor": COSTS,
+                "idle-states": COSTS,
+                "virtual-machine": FINE,
+                "tickless-cpus": COSTS,
+                "microcode": FINE,
+                "firmware-interrupts": UNKNOWN,
+                "swap": UNKNOWN,
+                "serial-console": COSTS,
+                "heat": COSTS,
+                "file-systems": COSTS,
+                "latency-request": UNKNOWN,
+                "cache-allocation": UNKNOWN,
+                "machine-checks": FINE,
+                "time-coordination": FINE,
+                "services": FINE,
+                "user-limits": UNKNOWN,
+                "real-time-tasks": FINE,
+                "energy-preference": FINE,
+                "mitigations": UNKNOWN,
+                "clock-source": FINE,
+            },
+        ),
+        (
+            "laptop",
+            {
+                "preemption": COSTS,
+                "energy-preference": COSTS,
+                "siblings": COSTS,
+                "clock-source": COSTS,
+                "firmware-interrupts": HIDES,
+                "swap": COSTS,
+                "huge-pages": COSTS,
+                "watchdogs": COSTS,
+                "rcu-callbacks": COSTS,
+                "threaded-interrupts": COSTS,
+                "microcode": UNKNOWN,
+                "steal": UNKNOWN,
+                "serial-console": FINE,
+                "heat": COSTS,
+                "file-systems": COSTS,
+                "latency-request": HIDES,
+                "boost": COSTS,
+                "services": COSTS,
+                "interrupt-balancer": COSTS,
+                "user-limits": HIDES,
+                "cache-allocation": FINE,
+                "time-coordination": UNKNOWN,
+                "container": FINE,
+                "numa-balancing": FINE,
+                "idle-tick": COSTS,
+                "powerpc-errata": FINE,
+            },
+        ),
+        (
+            "server",
+            {
+                "debug-options": COSTS,
+                "threaded-interrupts": FINE,
+                "idle-states": FINE,
+                "idle-tick": FINE,
+                "numa-balancing": COSTS,
+                "numa-nodes": COSTS,
+                "page-merging": COSTS,
+                "real-time-tasks": COSTS,
+                "rt-throttling": FINE,
+                "work-queues": COSTS,
+                "tracing": COSTS,
+                "tick-frequency": COSTS,
+                "cache-allocation": COSTS,
+                "machine-checks": COSTS,
+                "user-limits": FINE,
+                "file-systems": FINE,
+                "latency-request": FINE,
+                "heat": UNKNOWN,
+                "serial-console": UNKNOWN,
+                "interrupt-balancer": FINE,
+                "firmware-interrupts": HIDES,
+                "steal": FINE,
+                "skewed-ticks": FINE,
+                "clock-source": FINE,
+            },
+        ),
+    ],
+)
 def test_a_known_machine(machine: str, standings: dict[str, Standing]) -> None:
     findings = found(MACHINES[machine])
     assert {name: findings[name].standing for name in standings} == standings
 
 
-@pytest.mark.parametrize(("machine", "name", "said", "changes"), [
-    ("laptop", "preemption", "voluntary", ["preempt=full", "linux-image-rt-amd64", "CONFIG_PREEMPT_RT=y"]),
-    ("laptop", "clock-source", "hpet, though tsc is there", ["current_clocksource"]),
-    ("laptop", "energy-preference", "balance_power", ["performance", "intel_pstate=disable"]),
-    ("laptop", "idle-states", "890 µs to leave (C10)", ["cpu_dma_latency", "max_cstate"]),
-    ("laptop", "siblings", "2 cores", ["smt/control", "nosmt"]),
-    ("laptop", "rcu-callbacks", "own", ["rcu_nocbs=3"]),
-    ("imx", "tickless-cpus", "can have none", ["CONFIG_NO_HZ_FULL=y"]),
-    ("imx", "isolated-cpus", "CPU 3", []),
-    ("server", "debug-options", "PROVE_LOCKING, DEBUG_PREEMPT", ["CONFIG_PROVE_LOCKING=n"]),
-    ("imx", "heat", "cpu-thermal 79 of 85 degrees", ["cooling"]),
-    ("imx", "serial-console", "ttymxc1, for messages up to level 6", ["kernel.printk=4", "loglevel=4"]),
-    ("imx", "file-systems", "behind a network: /", ["local"]),
-    ("laptop", "heat", "42 times", ["cooling"]),
-    ("laptop", "file-systems", "each reading writes a time: /home", ["noatime"]),
-    ("laptop", "services", "cron", ["systemctl"]),
-    ("laptop", "latency-request", "0 µs", ["fuser"]),
-    ("server", "machine-checks", "every 300 s", ["mce=ignore_ce"]),
-    ("server", "cache-allocation", "possible (cat_l3, mba)", ["resctrl"]),
-    ("server", "work-queues", "also 7", ["echo 7f | tee /sys/devices/virtual/workqueue/cpumask"]),
-    ("server", "real-time-tasks", "corosync (fifo 80)", ["lower"]),
-])
+@pytest.mark.parametrize(
+    ("machine", "name", "said", "changes"),
+    [
+        ("laptop", "preemption", "voluntary", ["preempt=full", "linux-image-rt-amd64", "CONFIG_PREEMPT_RT=y"]),
+        ("laptop", "clock-source", "hpet, though tsc is there", ["current_clocksource"]),
+        ("laptop", "energy-preference", "balance_power", ["performance", "intel_pstate=disable"]),
+        ("laptop", "idle-states", "890 µs to leave (C10)", ["cpu_dma_latency", "max_cstate"]),
+        ("laptop", "siblings", "2 cores", ["smt/control", "nosmt"]),
+        ("laptop", "rcu-callbacks", "own", ["rcu_nocbs=3"]),
+        ("imx", "tickless-cpus", "can have none", ["CONFIG_NO_HZ_FULL=y"]),
+        ("imx", "isolated-cpus", "CPU 3", []),
+        ("server", "debug-options", "PROVE_LOCKING, DEBUG_PREEMPT", ["CONFIG_PROVE_LOCKING=n"]),
+        ("imx", "heat", "cpu-thermal 79 of 85 degrees", ["cooling"]),
+        ("imx", "serial-console", "ttymxc1, for messages up to level 6", ["kernel.printk=4", "loglevel=4"]),
+        ("imx", "file-systems", "behind a network: /", ["local"]),
+        ("laptop", "heat", "42 times", ["cooling"]),
+        ("laptop", "file-systems", "each reading writes a time: /home", ["noatime"]),
+        ("laptop", "services", "cron", ["systemctl"]),
+        ("laptop", "latency-request", "0 µs", ["fuser"]),
+        ("server", "machine-checks", "every 300 s", ["mce=ignore_ce"]),
+        ("server", "cache-allocation", "possible (cat_l3, mba)", ["resctrl"]),
+        ("server", "work-queues", "also 7", ["echo 7f | tee /sys/devices/virtual/workqueue/cpumask"]),
+        ("server", "real-time-tasks", "corosync (fifo 80)", ["lower"]),
+    ],
+)
 def test_what_is_and_what_changes_it(machine: str, name: str, said: str, changes: list[str]) -> None:
     finding = found(MACHINES[machine])[name]
     assert said in finding.text
@@ -94,22 +169,26 @@ def test_what_the_boot_line_says_is_known_without_the_kernels_options() -> None:
     assert (bare["high-resolution-timers"].standing, bare["idle-tick"].standing) == (UNKNOWN, UNKNOWN)
 
 
-@pytest.mark.parametrize(("options", "arguments", "standing", "said"), [
-    ("", "quiet", FINE, "none of it"),
-    ("KFENCE=y SAMPLE_INTERVAL=0", "quiet", FINE, "none of it"),
-    ("KFENCE=y SAMPLE_INTERVAL=0", "kfence.sample_interval=100", COSTS, "every 100 ms"),
-    ("KFENCE=y SAMPLE_INTERVAL=100 STATIC_KEYS=y", "quiet", COSTS, "interrupts every CPU"),
-    ("KFENCE=y SAMPLE_INTERVAL=100 STATIC_KEYS=y", "kfence.sample_interval=0", FINE, "none of it"),
-    ("INIT_ON_ALLOC_DEFAULT_ON=y", "quiet", COSTS, "cleared as it is given"),
-    ("INIT_ON_ALLOC_DEFAULT_ON=y", "init_on_alloc=0 init_on_free=1", COSTS, "given back"),
-    ("PAGE_POISONING=y", "page_poison=off", FINE, "none of it"),
-    ("PAGE_POISONING=y", "page_poison=1", COSTS, "filled"),
-])
+@pytest.mark.parametrize(
+    ("options", "arguments", "standing", "said"),
+    [
+        ("", "quiet", FINE, "none of it"),
+        ("KFENCE=y SAMPLE_INTERVAL=0", "quiet", FINE, "none of it"),
+        ("KFENCE=y SAMPLE_INTERVAL=0", "kfence.sample_interval=100", COSTS, "every 100 ms"),
+        ("KFENCE=y SAMPLE_INTERVAL=100 STATIC_KEYS=y", "quiet", COSTS, "interrupts every CPU"),
+        ("KFENCE=y SAMPLE_INTERVAL=100 STATIC_KEYS=y", "kfence.sample_interval=0", FINE, "none of it"),
+        ("INIT_ON_ALLOC_DEFAULT_ON=y", "quiet", COSTS, "cleared as it is given"),
+        ("INIT_ON_ALLOC_DEFAULT_ON=y", "init_on_alloc=0 init_on_free=1", COSTS, "given back"),
+        ("PAGE_POISONING=y", "page_poison=off", FINE, "none of it"),
+        ("PAGE_POISONING=y", "page_poison=1", COSTS, "filled"),
+    ],
+)
 def test_memory_that_is_sampled_or_cleared(options: str, arguments: str, standing: Standing, said: str) -> None:
     """The boot line goes before what is built in; only what interrupts all CPUs weighs more than little."""
     config = "".join(f"CONFIG_{'KFENCE_' * name.startswith('S')}{name}\n" for name in options.split())
-    finding = found(made("imx", **{"/boot/config-6.12.1": f"CONFIG_INIT_ENV_ARG_LIMIT=32\n{config}",
-                                   "/proc/cmdline": arguments}))["memory-hardening"]
+    finding = found(
+        made("imx", **{"/boot/config-6.12.1": f"CONFIG_INIT_ENV_ARG_LIMIT=32\n{config}", "/proc/cmdline": arguments})
+    )["memory-hardening"]
     assert finding.standing is standing and said in finding.text
     assert (finding.severity is Severity.MEDIUM) == ("interrupts" in finding.text)
 
@@ -120,69 +199,170 @@ _CAP = "/sys/class/powercap/intel-rapl:0/"
 _COALESCING = "Coalesce parameters for {}:\nAdaptive RX: {}  TX: off\nrx-usecs:\t{}\nrx-frames:\tn/a\n"
 
 
-@pytest.mark.parametrize(("name", "harmful", "harmless"), [
-    ("frequency-cap", {_CPU0 + "scaling_max_freq": "800000", _CPU0 + "cpuinfo_max_freq": "3600000"},
-     {_CPU0 + "scaling_max_freq": "3600000", _CPU0 + "cpuinfo_max_freq": "3600000"}),
-    ("frequency-cap", {_CPU0 + "scaling_max_freq": "3600000", _CPU0 + "cpuinfo_max_freq": "3600000",
-                       "/sys/devices/system/cpu/intel_pstate/max_perf_pct": "40"}, None),
-    ("power-cap", {_CAP + "name": "package-0", _CAP + "constraint_0_power_limit_uw": "9000000",
-                   _CAP + "constraint_0_max_power_uw": "15000000"},
-     {_CAP + "name": "package-0", _CAP + "enabled": "0", _CAP + "constraint_0_power_limit_uw": "9000000",
-      _CAP + "constraint_0_max_power_uw": "15000000"}),
-    ("platform-profile", {"/sys/firmware/acpi/platform_profile": "low-power"},
-     {"/sys/firmware/acpi/platform_profile": "performance"}),
-    ("idle-injection", {"/sys/class/thermal/cooling_device4/type": "intel_powerclamp",
-                        "/sys/class/thermal/cooling_device4/cur_state": "25"},
-     {"/sys/class/thermal/cooling_device4/type": "intel_powerclamp",
-      "/sys/class/thermal/cooling_device4/cur_state": "0"}),
-    ("link-power", {"/sys/module/pcie_aspm/parameters/policy": "default performance [powersave] powersupersave"},
-     {"/sys/module/pcie_aspm/parameters/policy": "default [performance] powersave powersupersave"}),
-    ("link-power", {"/sys/module/pcie_aspm/parameters/policy": "[default] performance", "/proc/cmdline": "quiet"},
-     {"/sys/module/pcie_aspm/parameters/policy": "[default] performance", "/proc/cmdline": "pcie_aspm=off"}),
-    ("isolation-agreement", {"/proc/cmdline": "isolcpus=managed_irq,domain,2-3 nohz_full=3 rcu_nocbs=2-3"},
-     {"/proc/cmdline": "isolcpus=managed_irq,domain,2-3 nohz_full=2,3 rcu_nocbs=2-3"}),
-    ("isolation-agreement", {"/proc/cmdline": "isolcpus=2-N nohz_full=1-N"},
-     {"/proc/cmdline": "isolcpus=2-N nohz_full=2-3 rcu_nocbs=2,3"}),
-    ("fair-server", {_DEBUG + f"fair_server/cpu{cpu}/runtime": "50000000" for cpu in range(4)},
-     {_DEBUG + f"fair_server/cpu{cpu}/runtime": "0" for cpu in range(4)}),
-    ("migration-batch", {_DEBUG + "nr_migrate": "32"}, {_DEBUG + "nr_migrate": "8"}),
-    ("soft-interrupt-threads", {"/proc/15/task/15/stat": STAT.format(15, "ksoftirqd/0", 60, 1)},
-     {"/proc/15/task/15/stat": STAT.format(15, "ksoftirqd/0", 0, 0)}),
-    ("soft-interrupt-threads", {"/proc/16/task/16/stat": STAT.format(16, "rcuc/1", 50, 1)},
-     {"/proc/16/task/16/stat": STAT.format(16, "rcuc/1", 1, 1)}),
-    ("preemption-argument", {"/proc/cmdline": "preempt=full", "/boot/config-6.12.1": "CONFIG_INIT_ENV_ARG_LIMIT=32\n"},
-     {"/proc/cmdline": "preempt=full"}),
-    ("preemption-argument", {"/proc/cmdline": "preempt=full quiet preempt=none"}, {"/proc/cmdline": "quiet"}),
-    ("preemption", {"/proc/cmdline": "preempt=full quiet preempt=none"}, None),
-    ("preemption", {"/proc/cmdline": "preempt=full", "/proc/sys/kernel/version": "#1 SMP",
-                    "/boot/config-6.12.1": "CONFIG_INIT_ENV_ARG_LIMIT=32\nCONFIG_PREEMPT_NONE=y\n"}, None),
-    ("rcu-wakeups", {"/proc/cmdline": "rcu_nocbs=3"}, {"/proc/cmdline": "rcu_nocbs=3 rcu_nocb_poll"}),
-    ("rcu-expedited", {"/sys/kernel/rcu_normal": "0", "/sys/kernel/rcu_expedited": "0"},
-     {"/sys/kernel/rcu_normal": "1"}),
-    ("boot-debugging", {"/proc/cmdline": "quiet slab_debug=FZPU"}, {"/proc/cmdline": "quiet slub_debug=off"}),
-    ("boot-debugging", {"/proc/cmdline": "quiet tp_printk"}, {"/proc/cmdline": "quiet slab_debug=-"}),
-    ("boot-debugging", {"/proc/cmdline": "initcall_debug ignore_loglevel"}, None),
-    ("trace-events", {"/sys/kernel/tracing/set_event": "sched:sched_switch\n"}, None),
-    ("trace-events", {"/sys/kernel/tracing/kprobe_events": "p:kprobes/mine do_sys_open\n"}, None),
-    ("trace-events", {"/sys/kernel/tracing/set_event": "",
-                      "/sys/kernel/tracing/instances/rasdaemon/set_event": "ras:mc_event\n"}, None),
-    ("accounting", {"/proc/sys/kernel/sched_schedstats": "1", "/proc/version": "Linux"},
-     {"/proc/sys/kernel/sched_schedstats": "0", "/proc/version": "Linux"}),
-    ("accounting", {"/proc/pressure/cpu": "some avg10=0.00", "/proc/version": "Linux"}, None),
-    ("accounting", {"/proc/cmdline": "audit=1", "/proc/version": "Linux"}, None),
-    ("memory-errors", {"/sys/devices/system/edac/mc/mc0/mc_name": "skx_edac",
-                       "/sys/module/edac_core/parameters/edac_mc_poll_msec": "1000"},
-     {"/sys/module/edac_core/parameters/edac_mc_poll_msec": "1000"}),
-    ("clock-watchdog", {"/sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc"},
-     {"/sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc", "/proc/cmdline": "tsc=reliable"}),
-    ("work-queues", {"/sys/devices/virtual/workqueue/cpumask": "7", "/sys/bus/workqueue/devices/writeback/cpumask": "7",
-                     "/sys/devices/virtual/workqueue/nvme-wq/cpumask": "f"},
-     {"/sys/devices/virtual/workqueue/cpumask": "7", "/sys/bus/workqueue/devices/writeback/cpumask": "7",
-      "/sys/devices/virtual/workqueue/nvme-wq/cpumask": "7"}),
-    ("swap", {"/proc/swaps": "", "/proc/meminfo": "SwapTotal: 2097152 kB\n"}, {"/proc/meminfo": "SwapTotal: 0 kB\n"}),
-])
-def test_a_planted_misconfiguration_is_found(name: str, harmful: dict[str, str],
-                                             harmless: dict[str, str] | None) -> None:
+@pytest.mark.parametrize(
+    ("name", "harmful", "harmless"),
+    [
+        (
+            "frequency-cap",
+            {_CPU0 + "scaling_max_freq": "800000", _CPU0 + "cpuinfo_max_freq": "3600000"},
+            {_CPU0 + "scaling_max_freq": "3600000", _CPU0 + "cpuinfo_max_freq": "3600000"},
+        ),
+        (
+            "frequency-cap",
+            {
+                _CPU0 + "scaling_max_freq": "3600000",
+                _CPU0 + "cpuinfo_max_freq": "3600000",
+                "/sys/devices/system/cpu/intel_pstate/max_perf_pct": "40",
+            },
+            None,
+        ),
+        (
+            "power-cap",
+            {
+                _CAP + "name": "package-0",
+                _CAP + "constraint_0_power_limit_uw": "9000000",
+                _CAP + "constraint_0_max_power_uw": "15000000",
+            },
+            {
+                _CAP + "name": "package-0",
+                _CAP + "enabled": "0",
+                _CAP + "constraint_0_power_limit_uw": "9000000",
+                _CAP + "constraint_0_max_power_uw": "15000000",
+            },
+        ),
+        (
+            "platform-profile",
+            {"/sys/firmware/acpi/platform_profile": "low-power"},
+            {"/sys/firmware/acpi/platform_profile": "performance"},
+        ),
+        (
+            "idle-injection",
+            {
+                "/sys/class/thermal/cooling_device4/type": "intel_powerclamp",
+                "/sys/class/thermal/cooling_device4/cur_state": "25",
+            },
+            {
+                "/sys/class/thermal/cooling_device4/type": "intel_powerclamp",
+                "/sys/class/thermal/cooling_device4/cur_state": "0",
+            },
+        ),
+        (
+            "link-power",
+            {"/sys/module/pcie_aspm/parameters/policy": "default performance [powersave] powersupersave"},
+            {"/sys/module/pcie_aspm/parameters/policy": "default [performance] powersave powersupersave"},
+        ),
+        (
+            "link-power",
+            {"/sys/module/pcie_aspm/parameters/policy": "[default] performance", "/proc/cmdline": "quiet"},
+            {"/sys/module/pcie_aspm/parameters/policy": "[default] performance", "/proc/cmdline": "pcie_aspm=off"},
+        ),
+        (
+            "isolation-agreement",
+            {"/proc/cmdline": "isolcpus=managed_irq,domain,2-3 nohz_full=3 rcu_nocbs=2-3"},
+            {"/proc/cmdline": "isolcpus=managed_irq,domain,2-3 nohz_full=2,3 rcu_nocbs=2-3"},
+        ),
+        (
+            "isolation-agreement",
+            {"/proc/cmdline": "isolcpus=2-N nohz_full=1-N"},
+            {"/proc/cmdline": "isolcpus=2-N nohz_full=2-3 rcu_nocbs=2,3"},
+        ),
+        (
+            "fair-server",
+            {_DEBUG + f"fair_server/cpu{cpu}/runtime": "50000000" for cpu in range(4)},
+            {_DEBUG + f"fair_server/cpu{cpu}/runtime": "0" for cpu in range(4)},
+        ),
+        ("migration-batch", {_DEBUG + "nr_migrate": "32"}, {_DEBUG + "nr_migrate": "8"}),
+        (
+            "soft-interrupt-threads",
+            {"/proc/15/task/15/stat": STAT.format(15, "ksoftirqd/0", 60, 1)},
+            {"/proc/15/task/15/stat": STAT.format(15, "ksoftirqd/0", 0, 0)},
+        ),
+        (
+            "soft-interrupt-threads",
+            {"/proc/16/task/16/stat": STAT.format(16, "rcuc/1", 50, 1)},
+            {"/proc/16/task/16/stat": STAT.format(16, "rcuc/1", 1, 1)},
+        ),
+        (
+            "preemption-argument",
+            {"/proc/cmdline": "preempt=full", "/boot/config-6.12.1": "CONFIG_INIT_ENV_ARG_LIMIT=32\n"},
+            {"/proc/cmdline": "preempt=full"},
+        ),
+        ("preemption-argument", {"/proc/cmdline": "preempt=full quiet preempt=none"}, {"/proc/cmdline": "quiet"}),
+        ("preemption", {"/proc/cmdline": "preempt=full quiet preempt=none"}, None),
+        (
+            "preemption",
+            {
+                "/proc/cmdline": "preempt=full",
+                "/proc/sys/kernel/version": "#1 SMP",
+                "/boot/config-6.12.1": "CONFIG_INIT_ENV_ARG_LIMIT=32\nCONFIG_PREEMPT_NONE=y\n",
+            },
+            None,
+        ),
+        ("rcu-wakeups", {"/proc/cmdline": "rcu_nocbs=3"}, {"/proc/cmdline": "rcu_nocbs=3 rcu_nocb_poll"}),
+        (
+            "rcu-expedited",
+            {"/sys/kernel/rcu_normal": "0", "/sys/kernel/rcu_expedited": "0"},
+            {"/sys/kernel/rcu_normal": "1"},
+        ),
+        ("boot-debugging", {"/proc/cmdline": "quiet slab_debug=FZPU"}, {"/proc/cmdline": "quiet slub_debug=off"}),
+        ("boot-debugging", {"/proc/cmdline": "quiet tp_printk"}, {"/proc/cmdline": "quiet slab_debug=-"}),
+        ("boot-debugging", {"/proc/cmdline": "initcall_debug ignore_loglevel"}, None),
+        ("trace-events", {"/sys/kernel/tracing/set_event": "sched:sched_switch\n"}, None),
+        ("trace-events", {"/sys/kernel/tracing/kprobe_events": "p:kprobes/mine do_sys_open\n"}, None),
+        (
+            "trace-events",
+            {
+                "/sys/kernel/tracing/set_event": "",
+                "/sys/kernel/tracing/instances/rasdaemon/set_event": "ras:mc_event\n",
+            },
+            None,
+        ),
+        (
+            "accounting",
+            {"/proc/sys/kernel/sched_schedstats": "1", "/proc/version": "Linux"},
+            {"/proc/sys/kernel/sched_schedstats": "0", "/proc/version": "Linux"},
+        ),
+        ("accounting", {"/proc/pressure/cpu": "some avg10=0.00", "/proc/version": "Linux"}, None),
+        ("accounting", {"/proc/cmdline": "audit=1", "/proc/version": "Linux"}, None),
+        (
+            "memory-errors",
+            {
+                "/sys/devices/system/edac/mc/mc0/mc_name": "skx_edac",
+                "/sys/module/edac_core/parameters/edac_mc_poll_msec": "1000",
+            },
+            {"/sys/module/edac_core/parameters/edac_mc_poll_msec": "1000"},
+        ),
+        (
+            "clock-watchdog",
+            {"/sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc"},
+            {
+                "/sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc",
+                "/proc/cmdline": "tsc=reliable",
+            },
+        ),
+        (
+            "work-queues",
+            {
+                "/sys/devices/virtual/workqueue/cpumask": "7",
+                "/sys/bus/workqueue/devices/writeback/cpumask": "7",
+                "/sys/devices/virtual/workqueue/nvme-wq/cpumask": "f",
+            },
+            {
+                "/sys/devices/virtual/workqueue/cpumask": "7",
+                "/sys/bus/workqueue/devices/writeback/cpumask": "7",
+                "/sys/devices/virtual/workqueue/nvme-wq/cpumask": "7",
+            },
+        ),
+        (
+            "swap",
+            {"/proc/swaps": "", "/proc/meminfo": "SwapTotal: 2097152 kB\n"},
+            {"/proc/meminfo": "SwapTotal: 0 kB\n"},
+        ),
+    ],
+)
+def test_a_planted_misconfiguration_is_found(
+    name: str, harmful: dict[str, str], harmless: dict[str, str] | None
+) -> None:
     finding = found(made("laptop", **harmful))[name]
     assert finding.standing is COSTS
     assert finding.changes
@@ -191,18 +371,32 @@ def test_a_planted_misconfiguration_is_found(name: str, harmful: dict[str, str],
 
 
 def test_a_power_limit_beside_no_greatest_power_is_unknown() -> None:
-    assert found(made("laptop", **{_CAP + "name": "package-0", _CAP + "enabled": "1",
-                                   _CAP + "constraint_0_power_limit_uw": "9000000"}))["power-cap"].standing is UNKNOWN
+    assert (
+        found(
+            made(
+                "laptop",
+                **{_CAP + "name": "package-0", _CAP + "enabled": "1", _CAP + "constraint_0_power_limit_uw": "9000000"},
+            )
+        )["power-cap"].standing
+        is UNKNOWN
+    )
 
 
-@pytest.mark.parametrize(("release", "flags", "nodes", "standing"), [
-    ("6.12.1", "constant_tsc nonstop_tsc tsc_adjust", 1, FINE), ("6.12.1", "constant_tsc nonstop_tsc", 1, COSTS),
-    ("5.10.1", "constant_tsc nonstop_tsc tsc_adjust", 1, COSTS),
-    ("6.12.1", "constant_tsc nonstop_tsc tsc_adjust", 8, COSTS),
-])
+@pytest.mark.parametrize(
+    ("release", "flags", "nodes", "standing"),
+    [
+        ("6.12.1", "constant_tsc nonstop_tsc tsc_adjust", 1, FINE),
+        ("6.12.1", "constant_tsc nonstop_tsc", 1, COSTS),
+        ("5.10.1", "constant_tsc nonstop_tsc tsc_adjust", 1, COSTS),
+        ("6.12.1", "constant_tsc nonstop_tsc tsc_adjust", 8, COSTS),
+    ],
+)
 def test_the_kernel_watches_the_tsc_of_older_machines(release: str, flags: str, nodes: int, standing: Standing) -> None:
-    files = {"/proc/sys/kernel/osrelease": release, "/proc/cpuinfo": f"processor\t: 0\nflags\t\t: {flags}\n",
-             "/sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc"}
+    files = {
+        "/proc/sys/kernel/osrelease": release,
+        "/proc/cpuinfo": f"processor\t: 0\nflags\t\t: {flags}\n",
+        "/sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc",
+    }
     files |= {f"/sys/devices/system/node/node{node}/cpulist": "0" for node in range(nodes)}
     assert found(made("laptop", **files))["clock-watchdog"].standing is standing
 
@@ -278,8 +472,10 @@ def test_where_tasks_may_be_hidden_none_of_them_is_fine(machine: str) -> None:
 def test_damaged_facts_break_nothing(machine: str) -> None:
     dice = random.Random(machine)
     for _ in range(30):
-        damaged = {name: dice.choice([value, value, None, 7, "x", [], {}, [7], {"x": 7}])
-                   for name, value in MACHINES[machine].items()}
+        damaged = {
+            name: dice.choice([value, value, None, 7, "x", [], {}, [7], {"x": 7}])
+            for name, value in MACHINES[machine].items()
+        }
         assert len(audit(damaged)) == len(CHECKS)
     understood = [finding for finding in audit(MACHINES[machine]) if "not understood" in finding.text]
     assert not understood
@@ -306,8 +502,13 @@ def test_every_finding_is_complete() -> None:
 
 def test_each_setting_named_is_one_that_there_is_and_takes_the_value() -> None:
     """On the machines that have its place; the value is one that the setting allows."""
-    named = {change.setting for profile in MACHINES.values() for finding in audit(profile)
-             for change in finding.changes if change.setting is not None}
+    named = {
+        change.setting
+        for profile in MACHINES.values()
+        for finding in audit(profile)
+        for change in finding.changes
+        if change.setting is not None
+    }
     assert len(named) >= 10
     links = [FakeLink(make()) for make in MADE.values()]
     for name, value in named:
@@ -340,11 +541,16 @@ def test_what_weighs_most_comes_first() -> None:
 
 def test_a_kernel_that_was_tuned_has_less() -> None:
     """What the change names, made: the finding is gone."""
-    tuned = made("laptop", **{
-        "/proc/cmdline": "threadirqs preempt=full nohz=off rcu_nocbs=3 mitigations=off",
-        "/sys/kernel/mm/transparent_hugepage/enabled": "always madvise [never]",
-        "/sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc",
-        "/proc/sys/kernel/nmi_watchdog": "0", "/proc/sys/kernel/soft_watchdog": "0"})
+    tuned = made(
+        "laptop",
+        **{
+            "/proc/cmdline": "threadirqs preempt=full nohz=off rcu_nocbs=3 mitigations=off",
+            "/sys/kernel/mm/transparent_hugepage/enabled": "always madvise [never]",
+            "/sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc",
+            "/proc/sys/kernel/nmi_watchdog": "0",
+            "/proc/sys/kernel/soft_watchdog": "0",
+        },
+    )
     now = found(tuned)
     for name in ("threaded-interrupts", "idle-tick", "rcu-callbacks", "huge-pages", "clock-source", "watchdogs"):
         assert now[name].standing is FINE, name

@@ -21,8 +21,9 @@ SEVERITIES = ["high", "medium", "low"]
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
 @pytest.mark.parametrize("machine", ["imx", "laptop", "server", "x86-64-firecracker", "nothing-at-all"])
-def test_what_weighs_most_is_told_first(machine: str, columns: int, capsys: pytest.CaptureFixture[str],
-                                        monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_weighs_most_is_told_first(
+    machine: str, columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     found = audit_of("local", MACHINES[machine])
     print_audit(found, everything=False, verbose=True)

@@ -31,10 +31,14 @@ def test_every_line_is_in_the_form_of_its_tool(machine: str) -> None:
     assert all(line.isascii() or "µ" in line for text in texts.values() for line in text.splitlines())
     assert all(re.fullmatch(r"\w+(\.\w+)+ = -?\d+", line) for line in active(texts.get("90-fastenough.conf", "")))
     assert all(re.fullmatch(r"CONFIG_\w+=\w+", line) for line in active(texts.get("fastenough.cfg", "")))
-    assert all(re.fullmatch(r'GRUB_CMDLINE_LINUX_DEFAULT="\$GRUB_CMDLINE_LINUX_DEFAULT [^"$`]+"', line)
-               for line in active(texts.get("fastenough-grub.cfg", "")))
-    assert all(re.fullmatch(r"w /(sys|proc)/\S+ - - - - \w+", line)
-               for line in active(texts.get("fastenough-tmpfiles.conf", "")))
+    assert all(
+        re.fullmatch(r'GRUB_CMDLINE_LINUX_DEFAULT="\$GRUB_CMDLINE_LINUX_DEFAULT [^"$`]+"', line)
+        for line in active(texts.get("fastenough-grub.cfg", ""))
+    )
+    assert all(
+        re.fullmatch(r"w /(sys|proc)/\S+ - - - - \w+", line)
+        for line in active(texts.get("fastenough-tmpfiles.conf", ""))
+    )
     for name in ("tuned.conf", "fastenough-service.conf"):
         if name in texts:
             configparser.ConfigParser(strict=False, interpolation=None).read_string(texts[name])
@@ -44,8 +48,12 @@ def test_all_that_was_found_is_written() -> None:
     """Of the laptop: each change that is no mere advice is in the file of its form."""
     findings = audit(MACHINES["laptop"])
     texts = emit(findings, {})
-    places = {Form.SYSCTL: "90-fastenough.conf", Form.BOOT: "fastenough-grub.cfg", Form.CONFIG: "fastenough.cfg",
-              Form.FILE: "fastenough-tmpfiles.conf"}
+    places = {
+        Form.SYSCTL: "90-fastenough.conf",
+        Form.BOOT: "fastenough-grub.cfg",
+        Form.CONFIG: "fastenough.cfg",
+        Form.FILE: "fastenough-tmpfiles.conf",
+    }
     written = [finding for finding in findings if finding.standing in (Standing.COSTS, Standing.HIDES)]
     for change in (change for finding in written for change in finding.changes if change.form in places):
         text = texts[places[change.form]]
@@ -59,19 +67,57 @@ def test_all_that_was_found_is_written() -> None:
 _CPU_LIST = {"type": "string", "pattern": r"^(all|[0-9]+(-([0-9]+|n))?(,[0-9]+(-([0-9]+|n))?)*)$"}
 _LABEL = r"^(?:[a-z0-9]+-?)*[a-z](?:-?[a-z0-9])*$"
 RT_CONF = {
-    "type": "object", "additionalProperties": False,
+    "type": "object",
+    "additionalProperties": False,
     "properties": {
-        "kernel-cmdline": {"type": "object", "additionalProperties": False, "required": ["parameters"], "properties": {
-            "parameters": {"type": "array", "items": {"type": "string", "pattern": r"^[a-zA-Z][\w.\-]*(=\S+)?$"}}}},
-        "irq-tuning": {"type": "object", "additionalProperties": False, "patternProperties": {_LABEL: {
-            "type": "object", "additionalProperties": False, "required": ["cpus", "filter"], "properties": {
-                "cpus": _CPU_LIST, "filter": {"type": "object", "additionalProperties": False, "properties": {
-                    name: {"type": "string"} for name in ("actions", "chip_name", "name", "type")}}}}}},
-        "cpu-governance": {"type": "object", "additionalProperties": False, "patternProperties": {_LABEL: {
-            "type": "object", "additionalProperties": False, "required": ["cpus"], "properties": {
-                "cpus": _CPU_LIST, "scaling-governor": {"enum": ["balanced", "powersave", "performance"]},
-                "min-freq": {"type": "string"}, "max-freq": {"type": "string"}}}}},
-    }}
+        "kernel-cmdline": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["parameters"],
+            "properties": {
+                "parameters": {"type": "array", "items": {"type": "string", "pattern": r"^[a-zA-Z][\w.\-]*(=\S+)?$"}}
+            },
+        },
+        "irq-tuning": {
+            "type": "object",
+            "additionalProperties": False,
+            "patternProperties": {
+                _LABEL: {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["cpus", "filter"],
+                    "properties": {
+                        "cpus": _CPU_LIST,
+                        "filter": {
+                            "type": "object",
+                            "additionalProperties": False,
+                            "properties": {
+                                name: {"type": "string"} for name in ("actions", "chip_name", "name", "type")
+                            },
+                        },
+                    },
+                }
+            },
+        },
+        "cpu-governance": {
+            "type": "object",
+            "additionalProperties": False,
+            "patternProperties": {
+                _LABEL: {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["cpus"],
+                    "properties": {
+                        "cpus": _CPU_LIST,
+                        "scaling-governor": {"enum": ["balanced", "powersave", "performance"]},
+                        "min-freq": {"type": "string"},
+                        "max-freq": {"type": "string"},
+                    },
+                }
+            },
+        },
+    },
+}
 """The form that rt-conf reads since mid-2025, after its documentation."""
 
 
@@ -119,8 +165,10 @@ def test_what_was_measured_stands_above_it_and_decides() -> None:
 
 
 def test_security_and_safety_are_not_given_away_unasked() -> None:
-    profile = MACHINES["laptop"] | {"vulnerabilities": {"spectre_v2": "Mitigation: IBRS"},
-                                    "tunables": {"sched_rt_runtime_us": 950000, "sched_rt_period_us": 1000000}}
+    profile = MACHINES["laptop"] | {
+        "vulnerabilities": {"spectre_v2": "Mitigation: IBRS"},
+        "tunables": {"sched_rt_runtime_us": 950000, "sched_rt_period_us": 1000000},
+    }
     texts = emit(audit(profile), {})
     assert "mitigations=off" in texts["fastenough-grub.cfg"]
     assert not [line for line in active(texts["fastenough-grub.cfg"]) if "mitigations" in line]

@@ -56,8 +56,13 @@ pytestmark = [
 @contextmanager
 def delaying() -> Iterator[None]:
     """On each CPU, while the setting has the value that it has now."""
-    found = [subprocess.Popen([sys.executable, "-c", HOG, str(cpu), str(STATISTICS), STATISTICS.read_text(),
-                               str(SIZE_US)], stdout=subprocess.PIPE) for cpu in os.sched_getaffinity(0)]
+    found = [
+        subprocess.Popen(
+            [sys.executable, "-c", HOG, str(cpu), str(STATISTICS), STATISTICS.read_text(), str(SIZE_US)],
+            stdout=subprocess.PIPE,
+        )
+        for cpu in os.sched_getaffinity(0)
+    ]
     try:
         assert all(process.stdout is not None and process.stdout.readline() for process in found)
         yield
@@ -98,36 +103,40 @@ def test_an_injected_delay_is_found_and_everything_is_put_back(tmp_path: Path, p
     assert done.returncode == 0, done.stderr
     assert STATISTICS.read_text() == before
     measured = json.loads(done.stdout)["measured"]
-    tried, = measured["alone"]
+    (tried,) = measured["alone"]
     effect, tail = tried["effect"], tried["tail"]
     assert tried["change"] == measured["best"] == {"stat-interval": "120"} and (effect["shown"] or tail["shown"])
     assert effect["quantile"] == 0.99 and effect["lower_ns"] / 1000 <= -0.7 * SIZE_US
     assert SHARE / 4 < tail["without"] < 1.5 * SHARE and tail["with_it"] < tail["without"] / 2
     assert measured["together"] == [] and "stat-interval=120" in measured["conclusions"][0]
-    again, = measured["again"]
+    (again,) = measured["again"]
     runs = Store(tmp_path / "fastenough-data").runs()
     assert [sum(run.campaign == each["campaign"] for run in runs) for each in (tried, again)] == [12, 12]
     written = (tmp_path / "files" / "90-fastenough.conf").read_text()
     line = written.splitlines().index("vm.stat_interval = 120")
-    said = " ".join(written.splitlines()[line - 5:line]).replace("# ", "")
+    said = " ".join(written.splitlines()[line - 5 : line]).replace("# ", "")
     assert "Effect: under load none: 99 % smaller" in said or "Effect: under load none: values beyond" in said
 
 
 def test_only_the_cpus_that_are_named_are_measured(tmp_path: Path, probe_binary: Path) -> None:
     asked = Asked("local", ("none",), 3, 200_000_000, "1ms", (), True, False, cpus="0")
     store = Store(tmp_path / "store")
-    made, = run_campaign(asked.plan, store).runs
+    (made,) = run_campaign(asked.plan, store).runs
     assert {series.cpu for series in store.load(made).series} == {0}
 
 
 def test_what_is_booted_is_tried_as_a_setting_is(tmp_path: Path, probe_binary: Path) -> None:
     store = Store(tmp_path / "store")
-    plan = Plan("audit", (Entry("timer", ("none",), 1.0, {"interval": ("500us",)}),), boards=("local",),
-                configurations=("slow",))
+    plan = Plan(
+        "audit",
+        (Entry("timer", ("none",), 1.0, {"interval": ("500us",)}),),
+        boards=("local",),
+        configurations=("slow",),
+    )
 
     trial = Trial(plan, {}, 3, booted="quick")
     made = make_trial(trial, store, lambda progress, side: None, opened=lambda name: TwoKernels())
-    tried, = judged_together([try_out(made.pairs(store.load), {"boot": "quick"}, "none", made.campaign)])
+    (tried,) = judged_together([try_out(made.pairs(store.load), {"boot": "quick"}, "none", made.campaign)])
     assert tried.helps and tried.name == "boot=quick"
     unsaid = replace(tried, effect=None, tail=None, reasons=("too few rounds",))
     measured = Measured((tried, unsaid))
@@ -145,11 +154,20 @@ def test_what_is_booted_is_tried_as_a_setting_is(tmp_path: Path, probe_binary: P
 
 def test_after_kill_9_the_next_one_puts_it_back(tmp_path: Path, probe_binary: Path) -> None:
     before = STATISTICS.read_text()
-    process = subprocess.Popen([sys.executable, "-m", "fastenough", *words("--duration", "5s")], cwd=tmp_path,
-                               env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fastenough", *words("--duration", "5s")],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
     runs = tmp_path / "fastenough-data" / "runs"
-    assert eventually(lambda: process.poll() is not None or (
-        STATISTICS.read_text() != before and any(runs.glob("*/recording.jsonl"))), 90)
+    assert eventually(
+        lambda: (
+            process.poll() is not None or (STATISTICS.read_text() != before and any(runs.glob("*/recording.jsonl")))
+        ),
+        90,
+    )
     assert process.poll() is None, "it ended before the setting was made"
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)
@@ -160,13 +178,17 @@ def test_after_kill_9_the_next_one_puts_it_back(tmp_path: Path, probe_binary: Pa
     assert "stat-interval" in again.stderr.splitlines()[1], "it is a finding again, so that --resume goes on"
 
 
-@pytest.mark.parametrize(("arguments", "said"), [
-    (("--only", "stat-interval"), "add --measure"),
-    (("--measure", "--only", "governor"), "no finding here is changed by it"),
-    (("--measure", "--rounds", "2"), "--rounds"), (("--measure", "--cpus", "all"), "no list of CPUs"),
-    (("--cpus", "0"), "add --measure"),
-    (("--measure", "--boot", "rt"), "two configurations"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--only", "stat-interval"), "add --measure"),
+        (("--measure", "--only", "governor"), "no finding here is changed by it"),
+        (("--measure", "--rounds", "2"), "--rounds"),
+        (("--measure", "--cpus", "all"), "no list of CPUs"),
+        (("--cpus", "0"), "add --measure"),
+        (("--measure", "--boot", "rt"), "two configurations"),
+    ],
+)
 def test_wrong_usage_is_one_line(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
     if "governor" in arguments and Path("/sys/devices/system/cpu/cpu0/cpufreq").exists():
         pytest.skip("this machine has governors")

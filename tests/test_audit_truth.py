@@ -47,7 +47,7 @@ def test_where_nothing_has_an_effect_none_is_shown() -> None:
 
 @pytest.mark.parametrize("shift_ns", [-3000, 0, 3000])
 def test_recordings_say_what_was_put_into_them(tmp_path: Path, shift_ns: int) -> None:
-    tried, = judged_together([try_out(pairs_of(tmp_path, 4, shift_ns), ON, "none")])
+    (tried,) = judged_together([try_out(pairs_of(tmp_path, 4, shift_ns), ON, "none")])
     assert tried.effect is not None and tried.tail is not None and tried.effect.quantile == 0.999
     assert tried.effect.lower_ns <= shift_ns <= tried.effect.upper_ns
     assert (tried.helps, tried.harms) == (shift_ns < 0, shift_ns > 0)
@@ -56,7 +56,7 @@ def test_recordings_say_what_was_put_into_them(tmp_path: Path, shift_ns: int) ->
 
 
 def test_too_few_sound_pairs_say_nothing(tmp_path: Path) -> None:
-    tried, = judged_together([try_out(pairs_of(tmp_path, 3, -3000, lost=5), ON, "none")])
+    (tried,) = judged_together([try_out(pairs_of(tmp_path, 3, -3000, lost=5), ON, "none")])
     assert tried.effect is None and not tried.helps and tried.reasons[0].startswith("pair 3: ")
 
 
@@ -80,16 +80,20 @@ def _folder(folder: Path, name: str) -> Path:
 
 def _in_order(pairs: Sequence[Pair]) -> list[Recording]:
     """The runs as they were made."""
-    return [run for pair in pairs for run in ((pair.with_it, pair.without) if pair.with_it_first else
-                                              (pair.without, pair.with_it))]
+    return [
+        run
+        for pair in pairs
+        for run in ((pair.with_it, pair.without) if pair.with_it_first else (pair.without, pair.with_it))
+    ]
 
 
 def test_each_is_tried_alone_and_then_the_best_at_once(tmp_path: Path) -> None:
     """By a maker of runs that has them ready: what is asked for, in which order, and what is refused."""
     shifts: Mapping[tuple[str, ...], int] = {("a",): -3000, ("b",): 0, ("c",): -6000, ("c", "a"): -9000}
     asked: list[tuple[tuple[str, ...], str]] = []
-    ready = {names: _in_order(pairs_of(_folder(tmp_path, "-".join(names)), 3, shift))
-             for names, shift in shifts.items()}
+    ready = {
+        names: _in_order(pairs_of(_folder(tmp_path, "-".join(names)), 3, shift)) for names, shift in shifts.items()
+    }
     held = {f"{'-'.join(names)}/{place}": run for names, runs in ready.items() for place, run in enumerate(runs)}
 
     def make(trial: Trial) -> Made:
@@ -104,11 +108,29 @@ def test_each_is_tried_alone_and_then_the_best_at_once(tmp_path: Path) -> None:
             return held[run_id]
 
     plan = Plan("audit", (Entry("timer", ("none",), 1.0, {}),))
-    found = measure(plan, dict.fromkeys(("a", "refused", "b", "c"), "on"), ["none", "full"], 3,
-                    store=Held(tmp_path / "store"), make=make)
-    assert asked == [(("a",), "none"), (("a",), "full"), (("refused",), "none"), (("b",), "none"), (("b",), "full"),
-                     (("c",), "none"), (("c",), "full"), (("a",), "none"), (("a",), "full"), (("c",), "none"),
-                     (("c",), "full"), (("c", "a"), "none"), (("c", "a"), "full")]
+    found = measure(
+        plan,
+        dict.fromkeys(("a", "refused", "b", "c"), "on"),
+        ["none", "full"],
+        3,
+        store=Held(tmp_path / "store"),
+        make=make,
+    )
+    assert asked == [
+        (("a",), "none"),
+        (("a",), "full"),
+        (("refused",), "none"),
+        (("b",), "none"),
+        (("b",), "full"),
+        (("c",), "none"),
+        (("c",), "full"),
+        (("a",), "none"),
+        (("a",), "full"),
+        (("c",), "none"),
+        (("c",), "full"),
+        (("c", "a"), "none"),
+        (("c", "a"), "full"),
+    ]
     assert found.refused == (("refused=on", "this machine has none"),)
     assert found.best == {"c": "on", "a": "on"} and [each.helps for each in found.together] == [True, True]
     assert [each.name for each in found.alone if each.helps] == ["a=on", "a=on", "c=on", "c=on"]
@@ -118,8 +140,7 @@ def test_each_is_tried_alone_and_then_the_best_at_once(tmp_path: Path) -> None:
 def test_what_is_not_shown_again_is_not_recommended(tmp_path: Path) -> None:
     """A change that helped by chance: its second trial shows nothing."""
     made = {False: pairs_of(_folder(tmp_path, "first"), 3, -3000), True: pairs_of(_folder(tmp_path, "again"), 3, 0)}
-    held = {f"{again}/{place}": run for again, pairs in made.items()
-            for place, run in enumerate(_in_order(pairs))}
+    held = {f"{again}/{place}": run for again, pairs in made.items() for place, run in enumerate(_in_order(pairs))}
 
     class Held(Store):
         def load(self, run_id: str) -> Recording:
@@ -128,6 +149,12 @@ def test_what_is_not_shown_again_is_not_recommended(tmp_path: Path) -> None:
     def make(trial: Trial) -> Made:
         return Made("campaign", tuple(f"{trial.again}/{place}" for place in range(12)), ORDER * 2)
 
-    found = measure(Plan("audit", (Entry("timer", ("none",), 1.0, {}),)), {"a": "on"}, ["none"], 3,
-                    store=Held(tmp_path / "store"), make=make)
+    found = measure(
+        Plan("audit", (Entry("timer", ("none",), 1.0, {}),)),
+        {"a": "on"},
+        ["none"],
+        3,
+        store=Held(tmp_path / "store"),
+        make=make,
+    )
     assert found.alone[0].helps and not found.again[0].helps and found.best == {}

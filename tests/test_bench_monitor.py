@@ -46,7 +46,9 @@ def test_what_does_not_run_here_is_left_out(tmp_path: Path, capsys: pytest.Captu
     assert not Contender("lacking", ("no-such-tracer",)).applies(tmp_path)
     assert not Contender("refusing", ("sh", "-c", "echo may not >&2; exit 1")).applies(tmp_path)
     assert [line.split(": ", 1)[1] for line in capsys.readouterr().out.splitlines()] == [
-        "not-applicable: no-such-tracer is not installed", "not-applicable: may not"]
+        "not-applicable: no-such-tracer is not installed",
+        "not-applicable: may not",
+    ]
 
 
 @needs_root("BPF")

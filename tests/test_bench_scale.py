@@ -12,8 +12,17 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_a_small_scale_is_measured() -> None:
-    done = subprocess.run([sys.executable, "tests/bench_scale.py", "--runs", "2", "--listed", "20", "--seconds", "60",
-                           "--times", "1"], cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, text=True,
-                          capture_output=True, timeout=250, check=False)
+    done = subprocess.run(
+        [sys.executable, "tests/bench_scale.py", "--runs", "2", "--listed", "20", "--seconds", "60", "--times", "1"],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        text=True,
+        capture_output=True,
+        timeout=250,
+        check=False,
+    )
     assert [line.split(":")[0][:10] for line in done.stdout.splitlines() if "s of CPU" in line] == [
-        "200 runs o", "fastenough", "fastenough"], done.stdout + done.stderr
+        "200 runs o",
+        "fastenough",
+        "fastenough",
+    ], done.stdout + done.stderr

@@ -23,7 +23,7 @@ from fastenough.link.fake import FakeLink
 from fastenough.link.ssh import CONFIG_SETTING
 from fastenough.model import FastenoughError
 
-REBOOT = "#!/bin/sh\n[ \"${{0##*/}}\" = reboot ] && cat /proc/sys/kernel/random/uuid >{place}/boot_id\n"
+REBOOT = '#!/bin/sh\n[ "${{0##*/}}" = reboot ] && cat /proc/sys/kernel/random/uuid >{place}/boot_id\n'
 CHOSEN = ("sh", "-c", "echo $0 >>{place}/chosen")
 
 
@@ -37,8 +37,10 @@ def _board(place: Path, monkeypatch: pytest.MonkeyPatch, reboot: str = REBOOT) -
     (place / "boot_id").write_text("first\n")
     (place / "reboot").write_text(reboot.format(place=place))
     (place / "reboot").chmod(0o755)
-    mounts = (f"mount --bind {place}/boot_id /proc/sys/kernel/random/boot_id && "
-              f"mount --bind {place}/reboot {systemctl} && exec \"$@\"")
+    mounts = (
+        f"mount --bind {place}/boot_id /proc/sys/kernel/random/boot_id && "
+        f'mount --bind {place}/reboot {systemctl} && exec "$@"'
+    )
     with ssh_server(prefix=[*own_mounts(), "sh", "-c", mounts, "sh"]) as server:
         monkeypatch.setenv(CONFIG_SETTING, str(server.config))
         yield
@@ -51,8 +53,12 @@ def _nobody(board: str, configuration: str, why: str) -> None:
 def _changed(place: Path, changes: Mapping[str, str], boot_s: float = 60.0) -> ChangedBoard:
     """``changes``: configuration to the pattern of its kernel."""
     words = [word.format(place=place) for word in CHOSEN]
-    return ChangedBoard(open_board(NAME), {name: Change((*words, name), kernel) for name, kernel in changes.items()},
-                        _nobody, boot_s=boot_s)
+    return ChangedBoard(
+        open_board(NAME),
+        {name: Change((*words, name), kernel) for name, kernel in changes.items()},
+        _nobody,
+        boot_s=boot_s,
+    )
 
 
 def test_it_is_rebooted_into_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +85,8 @@ def test_what_came_up_must_be_what_was_meant(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_board_that_does_not_go_down_is_not_waited_for_for_ever(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with _board(tmp_path, monkeypatch, "#!/bin/sh\n"):
         board = _changed(tmp_path, {"stock": "*"}, boot_s=1.0)
         with pytest.raises(BoardGone, match=re.escape("within 1 s: it has not gone down")), board.boot("stock"):

@@ -59,8 +59,11 @@ def _unpacked() -> Path:
 def _libraries(program: Path, tree: Path) -> dict[str, Path]:
     """Place in the guest to file: the program, its interpreter, and every library of the tree."""
     found = {path.name: path for path in tree.rglob("*.so*") if path.is_file()}
-    return {"/bin/dropbear": program} | {f"/lib/{name}": path.resolve() for name, path in found.items()
-                                         if path.stat().st_size < 4 << 20 and "gconv" not in path.parts}
+    return {"/bin/dropbear": program} | {
+        f"/lib/{name}": path.resolve()
+        for name, path in found.items()
+        if path.stat().st_size < 4 << 20 and "gconv" not in path.parts
+    }
 
 
 def _insert(board: VirtualBoard, kernel: Kernel) -> None:
@@ -83,9 +86,17 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VirtualBoard]:
     wiring = Qemu._wiring
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CONFIG_SETTING, str(place / "config"))
-        patch.setattr(Qemu, "_wiring", lambda self, machine: [
-            *wiring(self, machine), "-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22",
-            "-device", "virtio-net-device,netdev=net"])
+        patch.setattr(
+            Qemu,
+            "_wiring",
+            lambda self, machine: [
+                *wiring(self, machine),
+                "-netdev",
+                f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22",
+                "-device",
+                "virtio-net-device,netdev=net",
+            ],
+        )
         with VirtualBoard("stock", snapshot=False) as board:
             _insert(board, board.kernel)
             tree = _unpacked()
@@ -135,8 +146,10 @@ def test_what_a_lost_link_left_changed_is_put_back_by_the_next(guest: VirtualBoa
 
 def test_doctor_asks_each_machine_what_is_its_own(guest: VirtualBoard) -> None:
     """The guest has pins, which the bench may lack, and no QEMU; the bench, which has booted the guest, has one."""
-    findings = {finding["matter"]: finding for finding
-                in json.loads(command_line("doctor", "--board", "ssh://guest", "--json").stdout)}
+    findings = {
+        finding["matter"]: finding
+        for finding in json.loads(command_line("doctor", "--board", "ssh://guest", "--json").stdout)
+    }
     assert findings["GPIO"]["state"] == findings["virtual bench"]["state"] == "fine"
     assert "on this machine" in findings["disk"]["text"]
     assert "root" not in (findings["idle states"]["fix"] or "")

@@ -19,6 +19,7 @@ from fastenough.model import BadInput, NotApplicable
 
 pytestmark = pytest.mark.usefixtures("at_lab")
 
+
 def test_a_place_is_held_switched_reached_and_let_go(server: Server, lab: Lab) -> None:
     lab.switch.said.clear()
     with open_board("labgrid:board").boot(POWER_CYCLED) as booted:
@@ -61,8 +62,9 @@ def test_a_switch_that_never_answers_is_given_up(lab: Lab, monkeypatch: pytest.M
     assert "None" in holder(lab)
 
 
-@pytest.mark.parametrize(("name", "said"), [
-    ("labgrid:nowhere", "knows no such place"), ("labgrid:bare", "has no NetworkService")])
+@pytest.mark.parametrize(
+    ("name", "said"), [("labgrid:nowhere", "knows no such place"), ("labgrid:bare", "has no NetworkService")]
+)
 def test_a_place_that_cannot_be_reached_says_why(name: str, said: str) -> None:
     refused(NotApplicable, said, name)
 

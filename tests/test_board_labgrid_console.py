@@ -42,11 +42,27 @@ def _said(booted: Booted, what: str) -> bool:
     return eventually(lambda: what in " ".join(booted.last_words()), 20)
 
 
-def test_a_run_on_a_board_that_dies_says_what_its_console_said_last(server: Server, lab: Lab,
-                                                                     tmp_path: Path) -> None:
-    bench = subprocess.Popen([sys.executable, "-m", "fastenough", "run", "timer", "interval=5ms", "--duration", "60s",
-                              "--board", "labgrid:board", "--store", str(tmp_path)], cwd=ROOT, text=True,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+def test_a_run_on_a_board_that_dies_says_what_its_console_said_last(server: Server, lab: Lab, tmp_path: Path) -> None:
+    bench = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "fastenough",
+            "run",
+            "timer",
+            "interval=5ms",
+            "--duration",
+            "60s",
+            "--board",
+            "labgrid:board",
+            "--store",
+            str(tmp_path),
+        ],
+        cwd=ROOT,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
     try:
         lab.wire.say(b"booting\r\n")
         assert eventually(lambda: any("--record" in _command_line(pid) for pid in server.processes()), 60)
@@ -113,10 +129,10 @@ def test_a_console_that_comes_back_is_read_again(server: Server, lab: Lab) -> No
         assert _said(booted, "before | after")
 
 
-def test_a_board_that_does_not_come_up_says_what_its_console_said(server: Server, lab: Lab,
-                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastenough.board.labgrid.parse_address",
-                        lambda _: Address("127.0.0.1", None, free_port()))
+def test_a_board_that_does_not_come_up_says_what_its_console_said(
+    server: Server, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fastenough.board.labgrid.parse_address", lambda _: Address("127.0.0.1", None, free_port()))
     board = LabgridBoard("board", boot_s=6.0)
     threading.Thread(target=lab.wire.say, args=(b"no boot device\x07\n",), daemon=True).start()
     said = r"cannot be reached.*; its console said last: no boot device"
@@ -131,6 +147,7 @@ def test_both_protocols_of_ser2net_are_read(protocol: str) -> None:
     with console_wire(protocol) as wire:
         console = Console({"host": "127.0.0.1", "port": wire.port, "protocol": protocol})
         try:
+
             def told() -> bool:
                 wire.say(b"one\ntwo\xff\n")
                 return "one | two\ufffd" in " ".join(console.last_words())

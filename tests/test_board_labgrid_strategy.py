@@ -61,11 +61,15 @@ Environment = Callable[..., Path]
 @pytest.fixture
 def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environment:
     """Makes an environment for the place, and labgrid use it."""
+
     def made(strategy: str, console: str = _SHELL) -> Path:
         (tmp_path / "loader").write_text(_LOADER)
         path = tmp_path / "env.yaml"
-        path.write_text(_ENVIRONMENT.format(place=tmp_path, strategy=strategy, strategies=_STRATEGIES,
-                                            console=console.format(place=tmp_path)))
+        path.write_text(
+            _ENVIRONMENT.format(
+                place=tmp_path, strategy=strategy, strategies=_STRATEGIES, console=console.format(place=tmp_path)
+            )
+        )
         monkeypatch.setenv(ENVIRONMENT_SETTING, str(path))
         return path
 
@@ -79,8 +83,14 @@ def _switched(environment: Path) -> list[str]:
 
 
 def _bench(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "fastenough", "run", *words], cwd=ROOT, capture_output=True, text=True,
-                          check=False, timeout=200)
+    return subprocess.run(
+        [sys.executable, "-m", "fastenough", "run", *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
 
 
 def _one_line(said: str) -> str:
@@ -90,8 +100,9 @@ def _one_line(said: str) -> str:
 
 
 @pytest.mark.parametrize(("kind", "states"), [("BootStrategy", _STATES), ("BootGraph", ("off", "rt"))])
-def test_configurations_are_the_states_and_asking_switches_nothing(environment: Environment, kind: str,
-                                                                   states: tuple[str, ...]) -> None:
+def test_configurations_are_the_states_and_asking_switches_nothing(
+    environment: Environment, kind: str, states: tuple[str, ...]
+) -> None:
     path = environment(kind)
     assert open_board("labgrid:board").configurations() == (AS_BOOTED, *states)
     assert _switched(path) == []
@@ -185,8 +196,22 @@ def test_a_strategy_that_hangs_is_given_up(lab: Lab, environment: Environment, m
 def test_a_transition_ends_with_a_killed_bench(lab: Lab, environment: Environment, tmp_path: Path) -> None:
     """The place stays acquired, as by any client of labgrid's that is killed, for its user to release or use again."""
     path = environment("BootStrategy")
-    bench = subprocess.Popen([sys.executable, "-m", "fastenough", "run", "timer", "--board", "labgrid:board",
-                              "--configuration", "burnt", "--store", str(tmp_path / "store")], cwd=ROOT)
+    bench = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "fastenough",
+            "run",
+            "timer",
+            "--board",
+            "labgrid:board",
+            "--configuration",
+            "burnt",
+            "--store",
+            str(tmp_path / "store"),
+        ],
+        cwd=ROOT,
+    )
     loader = str(path.with_name("loader"))
     try:
         assert eventually(lambda: bool(with_words("labgrid_act.py", "burnt")) and bool(with_words(loader)), 60)
@@ -197,8 +222,9 @@ def test_a_transition_ends_with_a_killed_bench(lab: Lab, environment: Environmen
     client(lab.coordinator, "-p", "board", "release")
 
 
-def test_a_board_of_somebody_else_is_not_switched(lab: Lab, environment: Environment,
-                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_board_of_somebody_else_is_not_switched(
+    lab: Lab, environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = environment("BootStrategy")
     with lent(lab, monkeypatch):
         refused(NotApplicable, "it is lent to .*/somebody", configuration="rt")
@@ -210,23 +236,32 @@ def test_a_state_that_there_is_not_is_refused(environment: Environment, tmp_path
     ended = _bench("timer", "--board", "labgrid:board", "--configuration", "xenomai", "--store", str(tmp_path))
     assert ended.returncode == 2, ended.stderr
     assert _one_line(ended.stderr).endswith(
-        f"board labgrid:board has no configuration 'xenomai'; use one of as-booted, {', '.join(_STATES)}")
+        f"board labgrid:board has no configuration 'xenomai'; use one of as-booted, {', '.join(_STATES)}"
+    )
     (tmp_path / "plan.toml").write_text(_PLAN.replace('"rt"', '"unknown"'))
     with pytest.raises(BadInput, match=r"plan\.toml:3: configurations: .* no configuration 'unknown'"):
         read_plan(tmp_path / "plan.toml")
     assert _switched(path) == []
 
 
-@pytest.mark.parametrize(("broken", "said"), [
-    ({"targets:": "targets: : ["}, "Error in configuration file"),
-    ({"BootStrategy": "LostStrategy"}, "no driver is called LostStrategy; name the file that has it in imports"),
-    ({"BootStrategy: {}": "BootStrategy: {}\n      BootGraph: {}"}, "the target rack-3 has 2 strategies; leave one"),
-    ({"BootStrategy": "MuteStrategy"}, "MuteStrategy does not say its states"),
-    ({str(_STRATEGIES): "lost.py"}, "FileNotFoundError.*lost.py"),
-    ({"rack-3": "rack-3: !template $LG_LOST\n  rack-4"}, "unknown variable 'LG_LOST'"),
-], ids=["yaml", "driver", "two", "mute", "import", "template"])
-def test_an_environment_that_cannot_be_used_is_bad_input(environment: Environment, broken: dict[str, str],
-                                                         said: str) -> None:
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ({"targets:": "targets: : ["}, "Error in configuration file"),
+        ({"BootStrategy": "LostStrategy"}, "no driver is called LostStrategy; name the file that has it in imports"),
+        (
+            {"BootStrategy: {}": "BootStrategy: {}\n      BootGraph: {}"},
+            "the target rack-3 has 2 strategies; leave one",
+        ),
+        ({"BootStrategy": "MuteStrategy"}, "MuteStrategy does not say its states"),
+        ({str(_STRATEGIES): "lost.py"}, "FileNotFoundError.*lost.py"),
+        ({"rack-3": "rack-3: !template $LG_LOST\n  rack-4"}, "unknown variable 'LG_LOST'"),
+    ],
+    ids=["yaml", "driver", "two", "mute", "import", "template"],
+)
+def test_an_environment_that_cannot_be_used_is_bad_input(
+    environment: Environment, broken: dict[str, str], said: str
+) -> None:
     path = environment("BootStrategy")
     text = path.read_text()
     for old, new in broken.items():
@@ -244,8 +279,9 @@ def test_an_environment_that_is_not_there_is_bad_input(tmp_path: Path, monkeypat
     assert "lost.yaml' could not be found" in _one_line(ended.stderr)
 
 
-def test_the_coordinator_of_the_environment_is_the_one_asked(lab: Lab, environment: Environment,
-                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_coordinator_of_the_environment_is_the_one_asked(
+    lab: Lab, environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = environment("BootStrategy")
     path.write_text(f"options: {{coordinator_address: '{lab.coordinator}'}}\n{path.read_text()}")
     monkeypatch.setenv(COORDINATOR_SETTING, f"127.0.0.1:{free_port()}")

@@ -29,8 +29,12 @@ _CHANGING = {"absent", *(fact.name for fact in FACTS if fact.volatile)}
 
 
 def _bench(*words: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-m", "fastenough", "run", *words, "--board", NAME], text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, "-m", "fastenough", "run", *words, "--board", NAME],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 def test_the_facts_of_a_board_are_those_it_has(server: Server) -> None:
@@ -114,4 +118,3 @@ def _command_line(pid: int) -> bytes:
 
 def _parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-

@@ -36,15 +36,20 @@ def test_each_test_runs_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     assert "failed" not in said
 
 
-@pytest.mark.parametrize(("failing", "fails", "status"), [
-    ("overview", {1, 2, 3}, 1), ("other", {1, 2}, 1), ("overview", {1, 3}, 1), ("files", {1}, 0), ("other", {1}, 0)])
-def test_what_failed_has_to_pass_alone_twice_and_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str],
-                                                         failing: str, fails: set[int], status: int) -> None:
+@pytest.mark.parametrize(
+    ("failing", "fails", "status"),
+    [("overview", {1, 2, 3}, 1), ("other", {1, 2}, 1), ("overview", {1, 3}, 1), ("files", {1}, 0), ("other", {1}, 0)],
+)
+def test_what_failed_has_to_pass_alone_twice_and_is_told(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], failing: str, fails: set[int], status: int
+) -> None:
     text = PASSES_LATER.format(name=failing, fails=fails)
     assert main(suite(tmp_path, **{failing: text})) == status
     last = capfd.readouterr().out.splitlines()[-2:]
-    assert last == ["failed:" if status else "failed once, passed alone 2 times:",
-                    f"  tests/test_{failing}.py::test_of_{failing}"]
+    assert last == [
+        "failed:" if status else "failed once, passed alone 2 times:",
+        f"  tests/test_{failing}.py::test_of_{failing}",
+    ]
 
 
 def test_many_that_failed_get_no_second_chance(tmp_path: Path) -> None:
@@ -94,8 +99,9 @@ def with_sudo(root: Path, program: str, monkeypatch: pytest.MonkeyPatch) -> Path
     return root
 
 
-def test_what_needs_root_runs_through_sudo(tmp_path: Path, capfd: pytest.CaptureFixture[str],
-                                           monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_needs_root_runs_through_sudo(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In a lot beside the others it passes, in the one that runs alone it fails."""
     texts = {"overview": FOR_ROOT.format(passes=True), "other": FOR_ROOT.format(passes=False)}
     assert main(with_sudo(suite(tmp_path, **texts), SUDO, monkeypatch)) == 1
@@ -105,8 +111,9 @@ def test_what_needs_root_runs_through_sudo(tmp_path: Path, capfd: pytest.Capture
     assert said.splitlines()[-2:] == ["failed:", "  tests/test_other.py::test_that_needs_root"]
 
 
-def test_what_needs_root_is_skipped_in_one_line_where_sudo_asks(tmp_path: Path, capfd: pytest.CaptureFixture[str],
-                                                                monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_needs_root_is_skipped_in_one_line_where_sudo_asks(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = with_sudo(suite(tmp_path, other=FOR_ROOT.format(passes=True)), "#!/bin/sh\nexit 1\n", monkeypatch)
     assert main(root) == 0
     last = capfd.readouterr().out.splitlines()[-1]

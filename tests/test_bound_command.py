@@ -57,10 +57,14 @@ def test_standard_input_is_a_trace_too(trace: Path) -> None:
     assert done.returncode == 0 and "CPU 0" in done.stdout
 
 
-@pytest.mark.parametrize(("content", "said"), [
-    (b"", "no event preempt_disable"), (b"\0\xff" * 200_000, "no event preempt_disable"),
-    (b"CPU:1 [LOST 5 EVENTS]\n", "has lost events"),
-])
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "no event preempt_disable"),
+        (b"\0\xff" * 200_000, "no event preempt_disable"),
+        (b"CPU:1 [LOST 5 EVENTS]\n", "has lost events"),
+    ],
+)
 def test_what_is_no_trace_is_one_line(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "other").write_bytes(content)
     done = command_line("bound", str(tmp_path / "other"))
@@ -87,8 +91,9 @@ def trace_dat(tmp_path: Path) -> Iterator[Callable[[bool], Path]]:
             _switch_tasks(2000)
         (instance / "tracing_on").write_text("0")
         path = tmp_path / "trace.dat"
-        subprocess.run(["trace-cmd", "extract", "-B", name, "-o", str(path)], cwd=tmp_path, check=True,
-                       capture_output=True)
+        subprocess.run(
+            ["trace-cmd", "extract", "-B", name, "-o", str(path)], cwd=tmp_path, check=True, capture_output=True
+        )
         return path
 
     yield record

@@ -16,8 +16,13 @@ from fastenough.analysis.composed_bound import Blocking, Composed, Interrupt, co
 from fastenough.model import BadInput
 
 CASES = Path(__file__).parent / "bound_cases"
-WAYS = ("none", "the longest, once", "the longest of each kind, once", "each kind as often as its closest two",
-        "the fullest window seen")
+WAYS = (
+    "none",
+    "the longest, once",
+    "the longest of each kind, once",
+    "each kind as often as its closest two",
+    "the fullest window seen",
+)
 
 
 def _by(name: str, found: Sequence[Composed]) -> int | None:
@@ -91,8 +96,11 @@ class Kernel:
         self.say("irq_disable", "caller=__schedule")
         urgent, self.asked = self.asked, False
         chosen = 9 if urgent else 8
-        self.say("sched_switch", f"prev_comm=task prev_pid={self.pid} prev_prio=120 prev_state=R ==> "
-                 f"next_comm=other next_pid={chosen} next_prio={9 if urgent else 120}")
+        self.say(
+            "sched_switch",
+            f"prev_comm=task prev_pid={self.pid} prev_prio=120 prev_state=R ==> "
+            f"next_comm=other next_pid={chosen} next_prio={9 if urgent else 120}",
+        )
         self.pid = chosen
         self.work(self.tail)
         self.wake()
@@ -170,10 +178,17 @@ def test_no_placement_is_later_and_one_is_as_late(kernel: Made, taken: tuple[int
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_no_phase_of_a_periodic_interrupt_is_later(kernel: Made) -> None:
     poid, paie, before, tail, _ = kernel
-    runs = [Kernel(*kernel, wakes_at, [(at, 1) for at in range(phase, 40, 5)]).run()
-            for phase in range(5) for wakes_at in range(4, 16)]
-    begun = [Interrupt("timer", one.at_ns // 1000 + 1000 * place, 1) for place, run in enumerate(runs)
-             for told in traced_cpus(run.lines) for one in told.interrupts]
+    runs = [
+        Kernel(*kernel, wakes_at, [(at, 1) for at in range(phase, 40, 5)]).run()
+        for phase in range(5)
+        for wakes_at in range(4, 16)
+    ]
+    begun = [
+        Interrupt("timer", one.at_ns // 1000 + 1000 * place, 1)
+        for place, run in enumerate(runs)
+        for told in traced_cpus(run.lines)
+        for one in told.interrupts
+    ]
     found = composed(Blocking(poid, paie, before + tail, tail), begun)
     sporadic, fullest = _by("each kind as often as its closest two", found), _by("the fullest window seen", found)
     latest = max(run.latency for run in runs if run.latency is not None)
@@ -188,10 +203,14 @@ def test_traces_tell_the_terms(kernel: Made) -> None:
     poid, paie, before, tail, _ = kernel
     longest, latest = Blocking(), 0
     for run in _placements(kernel, (2,), 14):
-        told, = traced_cpus(run.lines)
+        (told,) = traced_cpus(run.lines)
         seen = told.blocking
-        longest = Blocking(max(longest.poid_ns, seen.poid_ns), max(longest.paie_ns, seen.paie_ns),
-                           max(longest.psd_ns, seen.psd_ns), max(longest.dst_ns, seen.dst_ns))
+        longest = Blocking(
+            max(longest.poid_ns, seen.poid_ns),
+            max(longest.paie_ns, seen.paie_ns),
+            max(longest.psd_ns, seen.psd_ns),
+            max(longest.dst_ns, seen.dst_ns),
+        )
         assert [(one.kind, one.took_ns) for one in told.interrupts] in ([("irq_handler 0", 2000)], [])
         latest = max(latest, told.observed_ns or 0)
     assert longest == Blocking(poid * 1000, paie * 1000, (before + tail) * 1000, tail * 1000)
@@ -201,20 +220,27 @@ def test_traces_tell_the_terms(kernel: Made) -> None:
 def test_a_trace_of_a_real_kernel_is_read_as_by_hand() -> None:
     """Linux 6.12, PREEMPT_RT, arm64: a task is woken twice from idle.  Off: 40.182567 to .182601, less 17 of the timer;
     asked: .182601 to .182606; to schedule: .181185 to .181237, unaware from .181187 on; seen: .181146 to .181191."""
-    told, = traced_cpus((CASES / "woken_from_idle.txt").read_text().splitlines())
+    (told,) = traced_cpus((CASES / "woken_from_idle.txt").read_text().splitlines())
     assert told.blocking == Blocking(18_000, 6_000, 53_000, 51_000), "each longer by the clock's 1 us"
     assert (told.observed_ns, told.wakeups, told.switches) == (45_000, 2, 3)
-    assert [(one.kind, one.took_ns) for one in told.interrupts] == [("irq_handler 11", 177_000),
-                                                                   ("irq_handler 11", 18_000)]
+    assert [(one.kind, one.took_ns) for one in told.interrupts] == [
+        ("irq_handler 11", 177_000),
+        ("irq_handler 11", 18_000),
+    ]
     bounds = composed(told.blocking, told.interrupts)
     assert (_by("none", bounds), _by("the longest, once", bounds)) == (110_000, 287_000)
 
 
 # --- the ways to count interrupts, by hand
 
+
 def test_ways_to_count_interrupts() -> None:
-    interrupts = [Interrupt("timer", 0, 10), Interrupt("timer", 100, 20), Interrupt("disk", 30, 5),
-                  Interrupt("timer", 300, 10)]
+    interrupts = [
+        Interrupt("timer", 0, 10),
+        Interrupt("timer", 100, 20),
+        Interrupt("disk", 30, 5),
+        Interrupt("timer", 300, 10),
+    ]
     found = composed(Blocking(poid_ns=50, paie_ns=10, psd_ns=20, dst_ns=40), interrupts)
     # windows of 110 and of 125: from 0 the timer twice with its longest, 20, and the disk, 45 together
     assert [one.latency_ns for one in found] == [80, 100, 105, 125, 125]
@@ -244,18 +270,32 @@ def test_interrupts_that_take_all_have_no_bound() -> None:
 HEAD = "# tracer: nop\n#\n"
 
 
-@pytest.mark.parametrize(("change", "said"), [
-    (lambda text: HEAD + text.replace("irq_disable", "other"), "no event irq_disable"),
-    (lambda text: "", "no event preempt_disable"),
-    *((lambda text, loss=loss: f"{text}\n{loss}", "has lost events") for loss in (
-        "CPU:0 [LOST 34 EVENTS]", "CPU:3 [LOST EVENTS]", "CPU:7 [204600 EVENTS DROPPED]", "CPU:7 [EVENTS DROPPED]",
-        "instance: CPU:1 [424 EVENTS DROPPED]", "overrun: 2533", "commit overrun: 1", "dropped events: 7",
-        "# entries-in-buffer/entries-written: 126/2659   #P:2", "  120 events lost")),
-    (lambda text: re.sub(r"\[000\] \S+", "[000]", text), "no column of flags"),
-    (lambda text: text.replace("next_pid=9", "next=9"), "says no next task"),
-    (lambda text: text.replace("[000]", "[99999]"), "no machine has so many"),
-    (lambda text: f"{text}\n{text}", "the times of CPU 0 go back by"),
-])
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda text: HEAD + text.replace("irq_disable", "other"), "no event irq_disable"),
+        (lambda text: "", "no event preempt_disable"),
+        *(
+            (lambda text, loss=loss: f"{text}\n{loss}", "has lost events")
+            for loss in (
+                "CPU:0 [LOST 34 EVENTS]",
+                "CPU:3 [LOST EVENTS]",
+                "CPU:7 [204600 EVENTS DROPPED]",
+                "CPU:7 [EVENTS DROPPED]",
+                "instance: CPU:1 [424 EVENTS DROPPED]",
+                "overrun: 2533",
+                "commit overrun: 1",
+                "dropped events: 7",
+                "# entries-in-buffer/entries-written: 126/2659   #P:2",
+                "  120 events lost",
+            )
+        ),
+        (lambda text: re.sub(r"\[000\] \S+", "[000]", text), "no column of flags"),
+        (lambda text: text.replace("next_pid=9", "next=9"), "says no next task"),
+        (lambda text: text.replace("[000]", "[99999]"), "no machine has so many"),
+        (lambda text: f"{text}\n{text}", "the times of CPU 0 go back by"),
+    ],
+)
 def test_what_is_no_trace_is_refused(change: object, said: str) -> None:
     text = "\n".join(Kernel(4, 1, 2, 2, False, 5).run().lines)
     assert callable(change)
@@ -263,8 +303,9 @@ def test_what_is_no_trace_is_refused(change: object, said: str) -> None:
         traced_cpus(change(text).splitlines())
 
 
-@pytest.mark.parametrize("harmless", [
-    "overrun: 0", "dropped events: 0", "# entries-in-buffer/entries-written: 2659/2659   #P:2", "cpus=2"])
+@pytest.mark.parametrize(
+    "harmless", ["overrun: 0", "dropped events: 0", "# entries-in-buffer/entries-written: 2659/2659   #P:2", "cpus=2"]
+)
 def test_what_lost_nothing_is_read(harmless: str) -> None:
     lines = Kernel(4, 1, 2, 2, False, 5).run().lines
     assert traced_cpus([harmless, *lines]) == traced_cpus(lines)
@@ -278,7 +319,7 @@ def test_the_latency_format_of_trace_cmd_tells_the_same() -> None:
 
 def test_a_clock_in_microseconds_makes_terms_longer() -> None:
     lines = Kernel(4, 1, 2, 2, False, 5).run().lines
-    exact, = traced_cpus(lines)
-    coarse, = traced_cpus([line.replace("000: ", ": ", 1) for line in lines])
+    (exact,) = traced_cpus(lines)
+    (coarse,) = traced_cpus([line.replace("000: ", ": ", 1) for line in lines])
     assert coarse.resolution_ns == 1000
     assert coarse.blocking.poid_ns == exact.blocking.poid_ns + 1000

@@ -28,8 +28,10 @@ def _has_events(kernel: Kernel) -> bool:
 def test_no_wake_up_is_later_than_the_bound_of_its_own_trace() -> None:
     name = next((name for name in own_names() if _has_events(find_kernel(name))), "")
     if not name:
-        pytest.skip("no kernel of one's own has preemptirq events: build one with CONFIG_PREEMPT_TRACER=y "
-                    "CONFIG_IRQSOFF_TRACER=y, then: fastenough bench up --kernel NAME --image FILE")
+        pytest.skip(
+            "no kernel of one's own has preemptirq events: build one with CONFIG_PREEMPT_TRACER=y "
+            "CONFIG_IRQSOFF_TRACER=y, then: fastenough bench up --kernel NAME --image FILE"
+        )
     with VirtualBoard(name, boot_timeout_s=BOOT_S, snapshot=False) as board:
         install(board.link)
         task = board.link.start([PROBE, "timer", "--interval", "5ms", "--priority", "90", "-D", "60s", "-q"])

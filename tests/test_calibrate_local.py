@@ -66,7 +66,8 @@ def test_a_delay_of_another_cpu_is_not_found(probe_binary: str) -> None:
 
 @needs_root("real-time priorities")
 def test_tasks_of_a_core_are_delayed_by_the_cores_own_program(
-        probe_binary: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    probe_binary: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program, acts, plan = tmp_path / "fastenough-probe-made-up", tmp_path / "acts", Plan((2_000_000,), 3)
     program.write_text(f'#!/bin/sh\necho "$1" >> {acts}\nexec {probe_binary} "$@"\n')
     program.chmod(0o755)
@@ -79,15 +80,28 @@ def test_tasks_of_a_core_are_delayed_by_the_cores_own_program(
     assert sorted(acts.read_text().split()) == ["hog", "timer"]
 
 
-@pytest.mark.parametrize(("implementation", "status"), [
-    ("xenomai-user", 5), ("evl-user", 5), ("linux-kernel", 2), ("evl-kernel", 2), ("unknown", 2)])
+@pytest.mark.parametrize(
+    ("implementation", "status"),
+    [("xenomai-user", 5), ("evl-user", 5), ("linux-kernel", 2), ("evl-kernel", 2), ("unknown", 2)],
+)
 def test_a_board_without_the_core_is_not_applicable(implementation: str, status: int) -> None:
     assert command_line("calibrate", "--implementation", implementation).returncode == status
 
 
 def test_the_hog_counts_what_it_was_too_late_for(probe_binary: str) -> None:
-    argv = [probe_binary, "hog", "--policy=other", "--allow-difference", "--sizes=1ms", "--each=20", "--interval=10ms",
-            "--lead=0", "--record=-", "--threshold=1ns", "--affinity=0"]
+    argv = [
+        probe_binary,
+        "hog",
+        "--policy=other",
+        "--allow-difference",
+        "--sizes=1ms",
+        "--each=20",
+        "--interval=10ms",
+        "--lead=0",
+        "--record=-",
+        "--threshold=1ns",
+        "--affinity=0",
+    ]
     with Probing(LocalLink(), argv, 30.0) as hogging:
         hogging.wait(20.0)
     recording = hogging.recording()
@@ -96,11 +110,14 @@ def test_the_hog_counts_what_it_was_too_late_for(probe_binary: str) -> None:
     assert too_late(recording)[1_000_000] > 0
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (("--sizes=1s",), "up to 500ms"),
-    (("--sizes=1ms,2x",), "'2x'"),
-    (("--sizes=10ms", "--interval=10ms"), "--interval longer"),
-])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--sizes=1s",), "up to 500ms"),
+        (("--sizes=1ms,2x",), "'2x'"),
+        (("--sizes=10ms", "--interval=10ms"), "--interval longer"),
+    ],
+)
 def test_the_hog_says_what_is_wrong(probe_binary: str, words: tuple[str, ...], said: str) -> None:
     done = subprocess.run([probe_binary, "hog", *words], text=True, capture_output=True, check=False)
     assert done.returncode == 2
@@ -139,9 +156,18 @@ def test_the_command_prints_a_table_and_the_reason_for_what_it_cannot_try(probe_
     assert "--gauge" in as_json["calibrations"][1]["reason"]
 
 
-@pytest.mark.parametrize("words", [("--sizes=5ms,1ms",), ("--sizes=soon",), ("--board=moon",), ("--each=0",),
-                                   ("--pin=17",), ("--gauge=/dev/null",),
-                                   ("--configuration=rt", "--board=virtual:stock")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--sizes=5ms,1ms",),
+        ("--sizes=soon",),
+        ("--board=moon",),
+        ("--each=0",),
+        ("--pin=17",),
+        ("--gauge=/dev/null",),
+        ("--configuration=rt", "--board=virtual:stock"),
+    ],
+)
 def test_bad_input_is_one_line_and_status_2(words: tuple[str, ...]) -> None:
     done = command_line("calibrate", *words)
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
@@ -156,8 +182,20 @@ def test_a_task_without_a_head_says_why(probe_binary: str) -> None:
 
 def test_matching_is_by_due_time(probe_binary: str) -> None:
     """A recording without the delayed act finds nothing, whatever else it holds."""
-    with Probing(LocalLink(), [probe_binary, "timer", "--affinity=0", "--duration=300ms", "--threshold=1ns",
-                               "--report=50ms", "--record=-", "--allow-difference"], 20.0) as timer:
+    with Probing(
+        LocalLink(),
+        [
+            probe_binary,
+            "timer",
+            "--affinity=0",
+            "--duration=300ms",
+            "--threshold=1ns",
+            "--report=50ms",
+            "--record=-",
+            "--allow-difference",
+        ],
+        20.0,
+    ) as timer:
         timer.wait(10.0)
     recording = timer.recording()
     long_ago = Injection(1_000_000, 1_000_000, recording.head.begin.mono_ns - 10**9)

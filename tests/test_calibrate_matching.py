@@ -18,8 +18,7 @@ PERIOD_NS = 10 * MS
 SERIES_K = 10
 
 
-def recording(events: tuple[Event, ...] = (), intervals: tuple[Interval, ...] = (),
-              dropped: int = 0) -> Recording:
+def recording(events: tuple[Event, ...] = (), intervals: tuple[Interval, ...] = (), dropped: int = 0) -> Recording:
     series = Series(0, "wakeup", "ns", "mono", "due time", "act began", SERIES_K, Role.VERDICT)
     head = replace(made_head("timer", "linux-user", {}, Added()), series=(series,), begin=Instant(BEGIN_NS, 0))
     end = replace(made_end(Outcome.COMPLETED), events_dropped=dropped)
@@ -66,8 +65,15 @@ def interval(number: int, *values_ms: float) -> Interval:
 
 def test_a_value_counts_only_in_the_interval_in_which_the_injection_ended() -> None:
     injected = [injection(20, 1), injection(20, 41), injection(20, 81)]
-    witness = recording(intervals=(interval(0, 0.1, 20.6), *(interval(n, 0.1) for n in range(1, 6)),
-                                   interval(6, 25.0), interval(7, 0.2), interval(8, 0.2, 30.4)))
+    witness = recording(
+        intervals=(
+            interval(0, 0.1, 20.6),
+            *(interval(n, 0.1) for n in range(1, 6)),
+            interval(6, 25.0),
+            interval(7, 0.2),
+            interval(8, 0.2, 30.4),
+        )
+    )
     (row,) = found_by_interval(injected, {}, witness, 0)
     assert (row.injected, row.found, len(row.reasons)) == (3, 2, 1)
     assert f"injected at {injected[1].due_mono_ns} ns" in row.reasons[0]

@@ -29,11 +29,13 @@ two_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="interrup
 
 
 @pytest.fixture(scope="module")
-def calibrated(monitor_binary: Path, inject_binary: Path,
-               tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict[str, Any], Path]:
+def calibrated(
+    monitor_binary: Path, inject_binary: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[int, dict[str, Any], Path]:
     figure = tmp_path_factory.mktemp("figure") / "found.svg"
-    done = command_line("calibrate", "--monitor", f"--each={EACH}", "--sizes=300us,1ms", "--figure", str(figure),
-                        "--json")
+    done = command_line(
+        "calibrate", "--monitor", f"--each={EACH}", "--sizes=300us,1ms", "--figure", str(figure), "--json"
+    )
     return done.returncode, json.loads(done.stdout), figure
 
 
@@ -98,21 +100,35 @@ def test_bad_input_is_one_line_and_status_2(words: tuple[str, ...]) -> None:
 
 
 def row(*, injected: int = 10, unseen: int = 0, found: int = 10, station_ns: int = 305_000) -> Placed:
-    return Placed(STATIONS[0], 300_000, injected, 10 - injected, unseen, found, 0, 300_000 if injected else None, 3_000,
-                  station_ns)
+    return Placed(
+        STATIONS[0],
+        300_000,
+        injected,
+        10 - injected,
+        unseen,
+        found,
+        0,
+        300_000 if injected else None,
+        3_000,
+        station_ns,
+    )
 
 
 def test_what_is_missed_is_told_from_what_is_not_shown() -> None:
     assert StationTrial(STATIONS[0], 0, (row(),)).passed
     assert StationTrial(STATIONS[0], 0, (row(found=9),)).missed
-    for lacking, said in ((row(found=9, unseen=1), "has not 1"), (row(injected=0, found=0), "300 µs could be injected"),
-                          (row(station_ns=320_000), "size found of 300 µs")):
+    for lacking, said in (
+        (row(found=9, unseen=1), "has not 1"),
+        (row(injected=0, found=0), "300 µs could be injected"),
+        (row(station_ns=320_000), "size found of 300 µs"),
+    ):
         trial = StationTrial(STATIONS[0], 0, (lacking,))
         assert not trial.passed and not trial.missed
         assert said in str(trial.shortfall)
     counted = (("monitor_suppressed", 2), ("monitor_no_return", 1))
     assert "reason: 2 suppressed, 1 no return" in str(
-        StationTrial(STATIONS[0], 0, (row(found=9, unseen=1),), counted=counted).shortfall)
+        StationTrial(STATIONS[0], 0, (row(found=9, unseen=1),), counted=counted).shortfall
+    )
     assert not StationTrial(STATIONS[0], 0).passed
     impossible = StationTrial(STATIONS[0], 0, reason="no module here")
     assert (impossible.passed, impossible.missed, impossible.shortfall) == (False, False, None)

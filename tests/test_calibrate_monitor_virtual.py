@@ -21,8 +21,9 @@ pytestmark = [pytest.mark.matrix, pytest.mark.timeout(_LONGEST_S + 60.0)]
 def test_each_station_is_found_in_a_guest(kernel: str) -> None:
     """Emulation is late by more than the sizes may be off: the counts are judged, and the order of the sizes."""
     require("clang")
-    done = command_line("calibrate", "--monitor", f"--board=virtual:{kernel}", f"--each={EACH}", "--json",
-                        timeout_s=_LONGEST_S)
+    done = command_line(
+        "calibrate", "--monitor", f"--board=virtual:{kernel}", f"--each={EACH}", "--json", timeout_s=_LONGEST_S
+    )
     assert done.returncode in (0, 3), done.stderr
     found = json.loads(done.stdout)
     assert [trial["station"] for trial in found["stations"]] == list(STATIONS)

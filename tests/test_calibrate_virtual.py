@@ -30,9 +30,22 @@ def gauge_can_be_simulated() -> None:
 
 def _calibrated() -> tuple[int, list[dict[str, Any]]]:
     """Status and calibrations of one run of the command; what was not found is told with its reason."""
-    done = subprocess.run([sys.executable, "-m", "fastenough", "calibrate", "--board=virtual:rt", f"--each={EACH}",
-                           f"--sizes={','.join(f'{size}ms' for size in SIZES_MS)}", "--json"],
-                          cwd=ROOT, text=True, capture_output=True, check=False)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "fastenough",
+            "calibrate",
+            "--board=virtual:rt",
+            f"--each={EACH}",
+            f"--sizes={','.join(f'{size}ms' for size in SIZES_MS)}",
+            "--json",
+        ],
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        check=False,
+    )
     calibrations = json.loads(done.stdout)["calibrations"]
     for row in (row for calibration in calibrations for row in calibration["rows"]):
         assert row["injected"] <= EACH <= row["injected"] + row["too_late"], "what came too late is tried again"
@@ -63,15 +76,19 @@ def test_the_module_builds_for_every_kernel(name: str) -> None:
     assert build_module(fetch(name), INJECT).name == "fastenough_inject.ko"
 
 
-@pytest.mark.parametrize(("parameters", "said"), [
-    ({"sizes_ns": "900000000"}, "choose up to"),
-    ({"sizes_ns": "60000000"}, "at least twice as long"),
-    ({"each": 5}, "at least one size"),
-    ({"sizes_ns": "1000000", "each": 100000}, "at most"),
-    ({"sizes_ns": "1000000", "cpu": 77}, "not online"),
-])
-def test_the_module_refuses_what_would_hurt(refusing: VirtualBoard, parameters: dict[str, str | int],
-                                            said: str) -> None:
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"sizes_ns": "900000000"}, "choose up to"),
+        ({"sizes_ns": "60000000"}, "at least twice as long"),
+        ({"each": 5}, "at least one size"),
+        ({"sizes_ns": "1000000", "each": 100000}, "at most"),
+        ({"sizes_ns": "1000000", "cpu": 77}, "not online"),
+    ],
+)
+def test_the_module_refuses_what_would_hurt(
+    refusing: VirtualBoard, parameters: dict[str, str | int], said: str
+) -> None:
     with pytest.raises(FastenoughError, match=said):
         insert(refusing, build_module(refusing.kernel, INJECT), parameters)
 
@@ -83,8 +100,11 @@ def refusing():  # type: ignore[no-untyped-def]
 
 
 def test_taken_out_in_mid_injection_nothing_is_left(refusing: VirtualBoard) -> None:
-    insert(refusing, build_module(refusing.kernel, INJECT),
-                    {"sizes_ns": "40000000", "each": 1000, "interval_ns": 100000000})
+    insert(
+        refusing,
+        build_module(refusing.kernel, INJECT),
+        {"sizes_ns": "40000000", "each": 1000, "interval_ns": 100000000},
+    )
     unload_module(refusing, "fastenough_inject")
     assert not refusing.link.exists("/dev/fastenough_inject")
     assert not [line for line in refusing.link.run(["dmesg"]).text.splitlines() if "BUG" in line or "Oops" in line]

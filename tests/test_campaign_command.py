@@ -64,8 +64,13 @@ def test_a_plan_is_told_and_nothing_is_measured(tmp_path: Path, probe_binary: st
     folder = _plan(tmp_path, PLAN.replace("[[run]]", f"{more}[[run]]"), duration="10m")
     said = command_line("campaign", "plan", "plan.toml", "--board", "virtual", cwd=folder)
     assert said.returncode == 0, said.stderr
-    for words in ("three: Three runs", "Does it go on?", "board virtual: stock, rt", "none, cpu",
-                  "12 runs: measured 2 h 00 min"):
+    for words in (
+        "three: Three runs",
+        "Does it go on?",
+        "board virtual: stock, rt",
+        "none, cpu",
+        "12 runs: measured 2 h 00 min",
+    ):
         assert words in said.stdout
     told = json.loads(command_line("campaign", "plan", "plan.toml", "--board", "virtual", "--json", cwd=folder).stdout)
     assert len(told["runs"]) == 12 and told["measured_s"] == 7200.0 < told["expected_s"]
@@ -73,8 +78,10 @@ def test_a_plan_is_told_and_nothing_is_measured(tmp_path: Path, probe_binary: st
 
 
 def test_a_plan_that_comes_with_fastenough_is_known_by_its_name(tmp_path: Path, probe_binary: str) -> None:
-    named, whole = (command_line("campaign", "plan", plan, "--json", cwd=tmp_path)
-                    for plan in ("quick", str(ROOT / "campaigns" / "quick.toml")))
+    named, whole = (
+        command_line("campaign", "plan", plan, "--json", cwd=tmp_path)
+        for plan in ("quick", str(ROOT / "campaigns" / "quick.toml"))
+    )
     assert named.returncode == 0, named.stderr
     assert named.stdout == whole.stdout and json.loads(named.stdout)["name"] == "quick"
     unknown = command_line("campaign", "plan", "quik", cwd=tmp_path)
@@ -85,8 +92,13 @@ def test_a_plan_that_comes_with_fastenough_is_known_by_its_name(tmp_path: Path, 
 
 def test_a_killed_campaign_is_looked_at_and_gone_on_with(tmp_path: Path, probe_binary: str) -> None:
     folder = _plan(tmp_path, duration="2s")
-    bench = subprocess.Popen([sys.executable, "-m", "fastenough", "campaign", "run", "plan.toml"], cwd=folder,
-                             env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    bench = subprocess.Popen(
+        [sys.executable, "-m", "fastenough", "campaign", "run", "plan.toml"],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
     assert bench.stderr is not None
     assert b"[1/3]" in bench.stderr.readline()
     runs = folder / "fastenough-data" / "runs"
@@ -121,8 +133,11 @@ def test_what_another_bench_measures_is_left_to_it(tmp_path: Path, probe_binary:
 def test_resume_says_what_there_is_not(tmp_path: Path, probe_binary: str) -> None:
     folder = _plan(tmp_path)
     (folder / "fastenough-data" / "runs").mkdir(parents=True)
-    for words, complaint in (((), "name that file"), (("plan.toml",), "no campaign of this plan was begun"),
-                             (("plan.toml", "--booted", "rt"), "the plan has no such configuration")):
+    for words, complaint in (
+        ((), "name that file"),
+        (("plan.toml",), "no campaign of this plan was begun"),
+        (("plan.toml", "--booted", "rt"), "the plan has no such configuration"),
+    ):
         said = command_line("campaign", "resume", *words, cwd=folder)
         assert said.returncode == 2 and complaint in said.stderr and said.stderr.count("\n") == 1
     for words, complaint in (((), "no campaign in there"), (("x",), "no campaign in")):
@@ -133,19 +148,37 @@ def test_resume_says_what_there_is_not(tmp_path: Path, probe_binary: str) -> Non
 def _stored(store: Store, *runs: tuple[int, str, str | None, str | None]) -> None:
     """Summaries as a campaign of five would have left them: position, state, outcome, reason."""
     for number, (position, state, outcome, reason) in enumerate(runs):
-        summary = RunSummary(f"run-{number}", state, outcome, reason, campaign="five-1", position=position, positions=5,
-                             planned=("a", "b", "c", "d", "e"))
+        summary = RunSummary(
+            f"run-{number}",
+            state,
+            outcome,
+            reason,
+            campaign="five-1",
+            position=position,
+            positions=5,
+            planned=("a", "b", "c", "d", "e"),
+        )
         store._index.put([(summary, "")])
 
 
 def test_every_state_is_told_with_its_reason(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    _stored(store, (0, "cut-off", None, None), (0, "cut-off", None, None), (0, "ended", Outcome.COMPLETED, None),
-            (1, "ended", Outcome.NOT_APPLICABLE, "no such tool"), (2, "ended", Outcome.FAILED, "the load died"),
-            (3, "cut-off", None, None))
+    _stored(
+        store,
+        (0, "cut-off", None, None),
+        (0, "cut-off", None, None),
+        (0, "ended", Outcome.COMPLETED, None),
+        (1, "ended", Outcome.NOT_APPLICABLE, "no such tool"),
+        (2, "ended", Outcome.FAILED, "the load died"),
+        (3, "cut-off", None, None),
+    )
     assert [(run.position, run.title, run.state, run.run, run.cut) for run in standings(store, "five-1")] == [
-        (1, "a", "done", "run-2", 2), (2, "b", "not applicable", "run-3", 0), (3, "c", "failed", "run-4", 0),
-        (4, "d", "cut", "run-5", 0), (5, "e", "open", None, 0)]
+        (1, "a", "done", "run-2", 2),
+        (2, "b", "not applicable", "run-3", 0),
+        (3, "c", "failed", "run-4", 0),
+        (4, "d", "cut", "run-5", 0),
+        (5, "e", "open", None, 0),
+    ]
     reasons = [run.reason for run in standings(store, "five-1")]
     assert reasons[1:3] == ["no such tool", "the load died"] and "killed" in reasons[3] and not reasons[4]
 
@@ -166,8 +199,9 @@ def test_what_is_changed_by_hand_needs_a_terminal(tmp_path: Path, probe_binary: 
     meant = command_line("campaign", "resume", "plan.toml", "--booted", "rt", cwd=folder)
     assert meant.returncode == 0, meant.stderr
     assert _states(folder) == ["done", "done"]
-    [one, other] = [Store(folder / "fastenough-data").load(run["run"]).head.configuration
-                    for run in _status(folder)["runs"]]
+    [one, other] = [
+        Store(folder / "fastenough-data").load(run["run"]).head.configuration for run in _status(folder)["runs"]
+    ]
     assert isinstance(one, Configuration) and isinstance(other, Configuration)
     assert (one.name, other.name) == ("stock", "rt") and one.kernel_release == other.kernel_release
 

@@ -87,8 +87,9 @@ def plan(instrument: Paced, tmp_path: Path) -> Path:
 
 
 def _run(plan: Path, store: Store, probe: str, **options: Any) -> Campaign:
-    return run_campaign(read_plan(plan), store, journal=store.path / "journal",
-                        opened=lambda name: LocalBoard(probe=probe), **options)
+    return run_campaign(
+        read_plan(plan), store, journal=store.path / "journal", opened=lambda name: LocalBoard(probe=probe), **options
+    )
 
 
 def _kinds(recordings: list[Recording]) -> list[tuple[bool, str]]:
@@ -138,8 +139,9 @@ _run(Path(sys.argv[1]), Store(Path(sys.argv[2])), sys.argv[3],
 """
 
 
-def test_killed_in_mid_run_what_was_finished_is_kept_and_the_rest_is_marked(plan: Path, tmp_path: Path,
-                                                                            probe_binary: str) -> None:
+def test_killed_in_mid_run_what_was_finished_is_kept_and_the_rest_is_marked(
+    plan: Path, tmp_path: Path, probe_binary: str
+) -> None:
     bench = start_bench(_BENCH, str(plan), str(tmp_path / "store"), probe_binary)
     assert bench.stdout is not None
     while bench.stdout.readline() != "measuring 2\n":

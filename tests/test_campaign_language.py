@@ -18,10 +18,14 @@ from fastenough.model import BadInput, Requirement
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "plans.md").read_text()
 SECTIONS = {title: body for title, body in re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)}
-KEYS = [("The file", key) for key in PLAN_KEYS] + [("`[[run]]`", key) for key in RUN_KEYS] + [
-    ("`requirement`", key) for key in REQUIREMENT_KEYS] + [
-    ("`[[configuration]]`", key) for key in CONFIGURATION_KEYS] + [
-    ("`[pins]`", key) for key in PIN_KEYS] + [("`[[load]]`", key) for key in LOAD_KEYS]
+KEYS = (
+    [("The file", key) for key in PLAN_KEYS]
+    + [("`[[run]]`", key) for key in RUN_KEYS]
+    + [("`requirement`", key) for key in REQUIREMENT_KEYS]
+    + [("`[[configuration]]`", key) for key in CONFIGURATION_KEYS]
+    + [("`[pins]`", key) for key in PIN_KEYS]
+    + [("`[[load]]`", key) for key in LOAD_KEYS]
+)
 
 
 def _plan(folder: Path, text: str) -> Path:
@@ -59,7 +63,11 @@ def test_a_guests_kernel_may_have_arguments_behind_it(tmp_path: Path) -> None:
 
 
 def test_boards_configurations_and_implementations_are_combined(tmp_path: Path) -> None:
-    specs = expand(read_plan(_plan(tmp_path, '''
+    specs = expand(
+        read_plan(
+            _plan(
+                tmp_path,
+                """
 name = "x"
 boards = ["virtual", "virtual:rt"]
 configurations = ["rt"]
@@ -74,11 +82,17 @@ parameters = {method = "kernel-thread"}
 implementations = ["linux-kernel"]
 loads = ["none"]
 repeat = 1
-''')))
+""",
+            )
+        )
+    )
     assert [(spec.board, spec.probe, spec.implementation, spec.load) for spec in specs[:5]] == [
-        ("virtual", "timer", "linux-user", "none"), ("virtual", "timer", "linux-user", "cpu"),
-        ("virtual", "timer", "linux-user", "none"), ("virtual", "timer", "linux-user", "cpu"),
-        ("virtual", "timer", "linux-kernel", "none")]
+        ("virtual", "timer", "linux-user", "none"),
+        ("virtual", "timer", "linux-user", "cpu"),
+        ("virtual", "timer", "linux-user", "none"),
+        ("virtual", "timer", "linux-user", "cpu"),
+        ("virtual", "timer", "linux-kernel", "none"),
+    ]
     assert [spec.board for spec in specs] == ["virtual"] * 5 + ["virtual:rt"] * 5
     assert {spec.warm_up_s for spec in specs} == {5.0}
 
@@ -88,31 +102,59 @@ RUN = '[[run]]\nprobe = "timer"\n'
 SIMULATED = 'instrument = "simulated"\nboard = "virtual"\n'
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    (HEAD + SIMULATED + '[response]\nmin = "3us"\n', r"plan.toml:4: \[response\] is written as a \[\[run\]\] now"),
-    (HEAD + 'instrument = "simulated"\n' + RUN, "plan.toml:2: the simulated gauge needs a board"),
-    (HEAD + SIMULATED + RUN, "plan.toml:2: the simulated gauge needs a board that the plan boots"),
-    (HEAD + SIMULATED + 'configurations = ["stock"]\n' + RUN, "plan.toml:5: run 1: probe timer cannot be measured by"),
-    (HEAD + 'board = "moon"\n' + RUN, "plan.toml:2: board: no board is called 'moon'"),
-    (HEAD + 'board = "local"\nboards = ["local"]\n' + RUN, "plan.toml:2: board and boards cannot both"),
-    (HEAD + '[[configuration]]\nname = "b"\n' + RUN, "plan.toml:3: configuration 1: name 'b' is none of"),
-    (HEAD + '[[configuration]]\nname = "as-booted"\nselect = "a"\n' + RUN, "plan.toml:4: configuration 1: select = "),
-    (HEAD + f'title = "{"x" * 121}"\n' + RUN, "plan.toml:2: title has 121 characters; say it in 120"),
-    (HEAD + 'board = "virtual"\nconfigurations = ["a"]\n' + RUN, "plan.toml:3: configurations: board virtual has no"),
-    (HEAD + 'board = "virtual"\nconfigurations = ["as-booted a=b"]\n' + RUN, "plan.toml:3: configurations: board v"),
-    (HEAD + RUN + 'implementations = ["moon-user"]\n', "plan.toml:4: run 1: implementations: 'moon-user' is not known"),
-    (HEAD + 'self-test = "a"\n' + RUN, "plan.toml:2: self-test belongs to a gauge"),
-    (HEAD + "[pins]\nchip = 'a'\nin = 1\nout = 1\n" + RUN, "plan.toml:4: .pins.: in and out must be two lines"),
-    (HEAD + "[pins]\nchip = 'a'\nin = -1\nout = 1\n" + RUN, "plan.toml:4: .pins.: in must be at least 0"),
-    (HEAD + RUN + "\n" + RUN + "\n\nrepat = 2\n", "plan.toml:9: run 2: unknown key 'repat'; use probe"),
-    (HEAD + RUN + '[run.parameters]\ninterval = [\n"1ms",\n{}]\n', "plan.toml:5: run 1: parameters: interval must be"),
-    (HEAD + RUN + "requirement = 5\n", "plan.toml:4: run 1: requirement = 5 cannot be used"),
-    (HEAD + RUN + "requirement = {}\n", "plan.toml:4: requirement: limit is missing; add limit = \"100us\""),
-    (HEAD + RUN + 'requirement = {limit = "100"}\n', "plan.toml:4: run 1: requirement: '100' is no duration"),
-    (HEAD + RUN + 'requirement = {limit = "1ms", miss-rate = 1}\n', "plan.toml:4: run 1: requirement: the miss rate"),
-    (HEAD + RUN + 'requirement = {limit = "1ms", confidence = "much"}\n', "plan.toml:4: requirement: confidence: 'mu"),
-    (HEAD + RUN + 'requirement = {limit = "1ms", rate = 1}\n', "plan.toml:4: requirement: unknown key 'rate'"),
-], ids=range(23))
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (HEAD + SIMULATED + '[response]\nmin = "3us"\n', r"plan.toml:4: \[response\] is written as a \[\[run\]\] now"),
+        (HEAD + 'instrument = "simulated"\n' + RUN, "plan.toml:2: the simulated gauge needs a board"),
+        (HEAD + SIMULATED + RUN, "plan.toml:2: the simulated gauge needs a board that the plan boots"),
+        (
+            HEAD + SIMULATED + 'configurations = ["stock"]\n' + RUN,
+            "plan.toml:5: run 1: probe timer cannot be measured by",
+        ),
+        (HEAD + 'board = "moon"\n' + RUN, "plan.toml:2: board: no board is called 'moon'"),
+        (HEAD + 'board = "local"\nboards = ["local"]\n' + RUN, "plan.toml:2: board and boards cannot both"),
+        (HEAD + '[[configuration]]\nname = "b"\n' + RUN, "plan.toml:3: configuration 1: name 'b' is none of"),
+        (
+            HEAD + '[[configuration]]\nname = "as-booted"\nselect = "a"\n' + RUN,
+            "plan.toml:4: configuration 1: select = ",
+        ),
+        (HEAD + f'title = "{"x" * 121}"\n' + RUN, "plan.toml:2: title has 121 characters; say it in 120"),
+        (
+            HEAD + 'board = "virtual"\nconfigurations = ["a"]\n' + RUN,
+            "plan.toml:3: configurations: board virtual has no",
+        ),
+        (
+            HEAD + 'board = "virtual"\nconfigurations = ["as-booted a=b"]\n' + RUN,
+            "plan.toml:3: configurations: board v",
+        ),
+        (
+            HEAD + RUN + 'implementations = ["moon-user"]\n',
+            "plan.toml:4: run 1: implementations: 'moon-user' is not known",
+        ),
+        (HEAD + 'self-test = "a"\n' + RUN, "plan.toml:2: self-test belongs to a gauge"),
+        (HEAD + "[pins]\nchip = 'a'\nin = 1\nout = 1\n" + RUN, "plan.toml:4: .pins.: in and out must be two lines"),
+        (HEAD + "[pins]\nchip = 'a'\nin = -1\nout = 1\n" + RUN, "plan.toml:4: .pins.: in must be at least 0"),
+        (HEAD + RUN + "\n" + RUN + "\n\nrepat = 2\n", "plan.toml:9: run 2: unknown key 'repat'; use probe"),
+        (
+            HEAD + RUN + '[run.parameters]\ninterval = [\n"1ms",\n{}]\n',
+            "plan.toml:5: run 1: parameters: interval must be",
+        ),
+        (HEAD + RUN + "requirement = 5\n", "plan.toml:4: run 1: requirement = 5 cannot be used"),
+        (HEAD + RUN + "requirement = {}\n", 'plan.toml:4: requirement: limit is missing; add limit = "100us"'),
+        (HEAD + RUN + 'requirement = {limit = "100"}\n', "plan.toml:4: run 1: requirement: '100' is no duration"),
+        (
+            HEAD + RUN + 'requirement = {limit = "1ms", miss-rate = 1}\n',
+            "plan.toml:4: run 1: requirement: the miss rate",
+        ),
+        (
+            HEAD + RUN + 'requirement = {limit = "1ms", confidence = "much"}\n',
+            "plan.toml:4: requirement: confidence: 'mu",
+        ),
+        (HEAD + RUN + 'requirement = {limit = "1ms", rate = 1}\n', "plan.toml:4: requirement: unknown key 'rate'"),
+    ],
+    ids=range(23),
+)
 def test_what_cannot_be_is_told_with_its_line(tmp_path: Path, text: str, said: str) -> None:
     path = _plan(tmp_path, text)
     with pytest.raises(BadInput, match=said) as caught:
@@ -120,14 +162,17 @@ def test_what_cannot_be_is_told_with_its_line(tmp_path: Path, text: str, said: s
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (("--loads", "none"), b"--loads cannot stand beside --plan"),
-    (("--duration", "1s"), b"--duration cannot stand beside --plan"),
-    (("--implementation", "linux-user"), b"--implementation cannot stand beside --plan"),
-    (("--configuration", "rt"), b"--configuration cannot stand beside --plan"),
-    (("--board", "virtual"), b"the plan names its own board (local)"),
-    (("timer", "interval=1ms"), b"name either a probe or a plan"),
-])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--loads", "none"), b"--loads cannot stand beside --plan"),
+        (("--duration", "1s"), b"--duration cannot stand beside --plan"),
+        (("--implementation", "linux-user"), b"--implementation cannot stand beside --plan"),
+        (("--configuration", "rt"), b"--configuration cannot stand beside --plan"),
+        (("--board", "virtual"), b"the plan names its own board (local)"),
+        (("timer", "interval=1ms"), b"name either a probe or a plan"),
+    ],
+)
 def test_what_the_plan_says_cannot_be_said_beside_it(tmp_path: Path, words: tuple[str, ...], said: bytes) -> None:
     _plan(tmp_path, HEAD + 'board = "local"\n' + RUN)
     ended = fastenough("run", "--plan", "plan.toml", *words, cwd=tmp_path)
@@ -136,13 +181,17 @@ def test_what_the_plan_says_cannot_be_said_beside_it(tmp_path: Path, words: tupl
     assert not (tmp_path / "fastenough-data").exists()
 
 
-@pytest.mark.parametrize(("more", "said"), [
-    ('parameters = {interval = "1ms", priority = 98, burst = 3}', b"plan.toml:4: run 1: probe timer has no"),
-    ('implementations = ["linux-kernel"]\nparameters = {method = "ppoll"}', b":5: run 1: method=ppoll is none"),
-    ('implementations = ["linux-kernel"]\nparameters = {burst = 3}', b":5: run 1: linux-kernel has no parameter"),
-])
-def test_what_an_implementation_cannot_do_is_told_before_anything(tmp_path: Path, probe_binary: str, more: str,
-                                                                  said: bytes) -> None:
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ('parameters = {interval = "1ms", priority = 98, burst = 3}', b"plan.toml:4: run 1: probe timer has no"),
+        ('implementations = ["linux-kernel"]\nparameters = {method = "ppoll"}', b":5: run 1: method=ppoll is none"),
+        ('implementations = ["linux-kernel"]\nparameters = {burst = 3}', b":5: run 1: linux-kernel has no parameter"),
+    ],
+)
+def test_what_an_implementation_cannot_do_is_told_before_anything(
+    tmp_path: Path, probe_binary: str, more: str, said: bytes
+) -> None:
     _plan(tmp_path, HEAD + RUN + more + "\n")
     ended = fastenough("run", "--plan", "plan.toml", cwd=tmp_path)
     assert ended.returncode == 2 and said in ended.stderr, ended.stderr

@@ -29,8 +29,10 @@ BOOT_S, OVERHEAD_S = 20.0, 2.5
 
 
 def _runs(*configurations: str) -> list[RunSpec]:
-    return [RunSpec(position, "timer", {}, "none", 10.0, configuration=configuration)
-            for position, configuration in enumerate(configurations)]
+    return [
+        RunSpec(position, "timer", {}, "none", 10.0, configuration=configuration)
+        for position, configuration in enumerate(configurations)
+    ]
 
 
 def test_boots_are_part_of_the_time_left_and_are_learned() -> None:
@@ -75,8 +77,13 @@ class _Booting(LocalBoard):
 def test_a_campaign_tells_how_much_is_left_of_its_boots_and_runs(tmp_path: Path, probe_binary: str) -> None:
     seen: list[Progress] = []
     entry = Entry("timer", ("none",), 1.0, {"interval": ("1ms",), "allow-difference": (True,)})
-    run_campaign(Plan("boots", (entry,), configurations=("one", "never", "two")), Store(tmp_path / "store"),
-                 seen.append, journal=tmp_path / "journal", opened=lambda name: _Booting(probe=probe_binary))
+    run_campaign(
+        Plan("boots", (entry,), configurations=("one", "never", "two")),
+        Store(tmp_path / "store"),
+        seen.append,
+        journal=tmp_path / "journal",
+        opened=lambda name: _Booting(probe=probe_binary),
+    )
     assert [progress.run for progress in seen if progress.phase == "booting"] == [1, 2, 3]
     assert seen[0].phase == "booting" and seen[0].later_s == 2 * BOOT_S + 3 * (1 + OVERHEAD_S)
     assert all(progress.later_s <= progress.remaining_s for progress in seen)
@@ -95,8 +102,13 @@ def test_a_report_says_how_much_of_it_is_made(tmp_path: Path) -> None:
 def test_what_is_done_after_the_runs_is_told_step_by_step(tmp_path: Path) -> None:
     steps: list[tuple[str, Callable[[], float]]] = []
     one = recording(tmp_path, Recorded(latencies(1, intervals=3)))
-    judge_and_report([one], Question(None, 0.95), Store(tmp_path / "store"), tmp_path / "report",
-                     on_step=lambda what, share: steps.append((what, share)))
+    judge_and_report(
+        [one],
+        Question(None, 0.95),
+        Store(tmp_path / "store"),
+        tmp_path / "report",
+        on_step=lambda what, share: steps.append((what, share)),
+    )
     assert [(what, round(share(), 1)) for what, share in steps] == [("judging", 0), ("making the report", 1)]
 
 

@@ -46,8 +46,9 @@ def store(tmp_path: Path) -> Store:
 
 
 def _run(store: Store, plan: Plan, probe: str, **options: Any) -> Campaign:
-    return run_campaign(plan, store, journal=store.path / "journal", opened=lambda name: LocalBoard(probe=probe),
-                        **options)
+    return run_campaign(
+        plan, store, journal=store.path / "journal", opened=lambda name: LocalBoard(probe=probe), **options
+    )
 
 
 def _adds_up(recording: Recording) -> None:
@@ -58,19 +59,37 @@ def _adds_up(recording: Recording) -> None:
         assert recording.totals[number].total == said.stored
 
 
-@pytest.mark.parametrize(("address", "boot_id", "name"), [
-    ("local", "other", "vm"), ("ssh://board", OWN_BOOT, "vm"), ("ssh://root@board:22", OWN_BOOT, "vm"),
-    ("ssh://board", "other", "ssh://board"), ("ssh://root@board:2222", "other", "ssh://board:2222"),
-    ("ssh://board", None, "ssh://board"), ("labgrid:board", OWN_BOOT, "labgrid:board")])
+@pytest.mark.parametrize(
+    ("address", "boot_id", "name"),
+    [
+        ("local", "other", "vm"),
+        ("ssh://board", OWN_BOOT, "vm"),
+        ("ssh://root@board:22", OWN_BOOT, "vm"),
+        ("ssh://board", "other", "ssh://board"),
+        ("ssh://root@board:2222", "other", "ssh://board:2222"),
+        ("ssh://board", None, "ssh://board"),
+        ("labgrid:board", OWN_BOOT, "labgrid:board"),
+    ],
+)
 def test_a_machine_has_one_name_however_it_is_reached(address: str, boot_id: str | None, name: str) -> None:
     assert name_in_runs(address, {"hostname": "vm", "boot_id": boot_id}) == name
 
 
-@pytest.mark.parametrize(("configuration", "preemption", "taken"), [
-    ("rt", "preempt-rt", True), ("6.12-rt1", "voluntary", False), ("rt skew_tick=1", "preempt", False),
-    ("stock", "preempt-rt", False), ("stock", "none", True), ("sort", "none", True), ("rt", None, True)])
-def test_a_configuration_is_held_against_the_running_kernel(configuration: str, preemption: str | None, taken: bool,
-                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("configuration", "preemption", "taken"),
+    [
+        ("rt", "preempt-rt", True),
+        ("6.12-rt1", "voluntary", False),
+        ("rt skew_tick=1", "preempt", False),
+        ("stock", "preempt-rt", False),
+        ("stock", "none", True),
+        ("sort", "none", True),
+        ("rt", None, True),
+    ],
+)
+def test_a_configuration_is_held_against_the_running_kernel(
+    configuration: str, preemption: str | None, taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kernel = {"release": "6.1", "version": "", "preemption": preemption}
     monkeypatch.setattr("fastenough.board.base.collect", lambda link, names: {"kernel": kernel})
     if taken:
@@ -120,7 +139,8 @@ def test_a_load_that_did_not_run_fails_the_run(store: Store, probe_binary: str) 
 
 
 def test_a_missing_tool_is_not_applicable_and_the_rest_goes_on(
-        store: Store, probe_binary: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store: Store, probe_binary: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()
     for tool in ("sh", "sleep", "chrt"):
@@ -172,7 +192,10 @@ def test_what_the_probe_refuses_of_a_later_run_costs_that_run_alone(store: Store
     plan = Plan("test", (Entry("timer", ("none",), 0.2, PARAMETERS | {"interval": ("1ms", "0us", "2ms")}),))
     campaign = _run(store, plan, probe_binary)
     assert [store.load(run).outcome for run in campaign.runs] == [
-        Outcome.COMPLETED, Outcome.NOT_APPLICABLE, Outcome.COMPLETED]
+        Outcome.COMPLETED,
+        Outcome.NOT_APPLICABLE,
+        Outcome.COMPLETED,
+    ]
     assert "interval" in store.load(campaign.runs[1]).reasons[0]
 
 
@@ -181,11 +204,14 @@ def test_a_probe_that_is_not_there(store: Store) -> None:
         _run(store, _plan("none"), "/nowhere/fastenough-probe")
 
 
-@pytest.mark.parametrize(("body", "outcome", "reason"), [
-    ("echo 'no GPIO here' >&2; exit 5", Outcome.NOT_APPLICABLE, "no GPIO here"),
-    ("echo 'lost my way' >&2; exit 4", Outcome.FAILED, "status 4: lost my way"),
-    ("kill -SEGV $$", Outcome.FAILED, "status 139"),
-])
+@pytest.mark.parametrize(
+    ("body", "outcome", "reason"),
+    [
+        ("echo 'no GPIO here' >&2; exit 5", Outcome.NOT_APPLICABLE, "no GPIO here"),
+        ("echo 'lost my way' >&2; exit 4", Outcome.FAILED, "status 4: lost my way"),
+        ("kill -SEGV $$", Outcome.FAILED, "status 139"),
+    ],
+)
 def test_a_probe_that_says_nothing(store: Store, tmp_path: Path, body: str, outcome: Outcome, reason: str) -> None:
     probe = tmp_path / "probe"
     probe.write_text(f"#!/bin/sh\n{body}\n")
@@ -306,8 +332,14 @@ print("good")
 
 def test_full_disk_ends_the_campaign_and_keeps_what_there_was(tmp_path: Path, probe_binary: str) -> None:
     script = f'mount -t tmpfs -o size=2m,mode=700 none {tmp_path} && exec "$0" -c "$1" {tmp_path} {probe_binary}'
-    completed = subprocess.run([*own_mounts(as_user=True), "sh", "-c", script, sys.executable, _FULL_DISK],
-                               cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
+    completed = subprocess.run(
+        [*own_mounts(as_user=True), "sh", "-c", script, sys.executable, _FULL_DISK],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
     assert completed.stdout.startswith("good"), completed.stderr
 
 

@@ -50,8 +50,11 @@ def test_brown_and_martin() -> None:
     for name, duration_s, load in (("brown-martin", 60.0, "none"), ("brown-martin-board", 2 * HOUR_S, "brown-martin")):
         plan, specs = read_plan(CAMPAIGNS / f"{name}.toml"), _specs(name)
         assert {(spec.probe, spec.implementation, spec.configuration) for spec in specs} == {
-            (probe, by, kernel) for probe in ("response", "periodic") for by in ("linux-user", "linux-kernel")
-            for kernel in ("stock", "rt")}
+            (probe, by, kernel)
+            for probe in ("response", "periodic")
+            for by in ("linux-user", "linux-kernel")
+            for kernel in ("stock", "rt")
+        }
         assert len(specs) == 8
         assert {(spec.duration_s, spec.load) for spec in specs} == {(duration_s, load)}
         assert {spec.parameters["max"] for spec in specs if spec.probe == "response"} == {"7071us"}
@@ -73,8 +76,13 @@ def test_at91() -> None:
     """Four POSIX methods, the kernel's task and handler; -P99 -T36000, 36 million samples, doload.sh."""
     specs = _specs("at91")
     assert [(spec.parameters["method"], spec.implementation) for spec in specs] == [
-        ("posix-timer", "linux-user"), ("setitimer", "linux-user"), ("nanosleep", "linux-user"),
-        ("clock_nanosleep-abs", "linux-user"), ("kernel-thread", "linux-kernel"), ("timer-handler", "linux-kernel")]
+        ("posix-timer", "linux-user"),
+        ("setitimer", "linux-user"),
+        ("nanosleep", "linux-user"),
+        ("clock_nanosleep-abs", "linux-user"),
+        ("kernel-thread", "linux-kernel"),
+        ("timer-handler", "linux-kernel"),
+    ]
     assert {spec.duration_s for spec in specs} == {36_000.0}
     assert {_wakeups(spec) for spec in specs} == {36_000_000}
     assert {spec.load for spec in specs} == {"at91"}
@@ -86,8 +94,19 @@ def test_rtlinux() -> None:
     """Ten tests: jitter, FIFO, shared memory, condition variable, and the seven of table 4 but for the panic."""
     specs = _specs("rtlinux")
     probes = list(dict.fromkeys(spec.probe for spec in specs))
-    assert probes == ["timer", "jitter", "fifo", "shm", "condvar", "switch", "mutex", "spinlock", "mutex-contended",
-                      "semaphore", "inversion"]
+    assert probes == [
+        "timer",
+        "jitter",
+        "fifo",
+        "shm",
+        "condvar",
+        "switch",
+        "mutex",
+        "spinlock",
+        "mutex-contended",
+        "semaphore",
+        "inversion",
+    ]
     jitter = [spec for spec in specs if spec.probe in ("timer", "jitter")]
     assert _values(jitter, "interval") == {"1ms"}, "1 kHz"
     assert {spec.load for spec in jitter} == {"none", "rtlinux-io", "rtlinux-memory"}
@@ -116,8 +135,11 @@ def test_soak() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_probe_refuses_nothing_of_it(name: str, probe_binary: str) -> None:
     """What a plan asks of the probe here can be done, on however many CPUs; each act once, for 20 ms."""
-    acts = {(spec.probe, tuple(f"--{key}={value}" for key, value in spec.parameters.items()))
-            for spec in _specs(name) if spec.implementation == "linux-user" and spec.probe in ("timer", "jitter")}
+    acts = {
+        (spec.probe, tuple(f"--{key}={value}" for key, value in spec.parameters.items()))
+        for spec in _specs(name)
+        if spec.implementation == "linux-user" and spec.probe in ("timer", "jitter")
+    }
     for probe, options in acts:
         command = [probe_binary, probe, *options, "--duration=20ms", "--allow-difference", "--quiet"]
         ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)

@@ -42,10 +42,26 @@ x = 1
 x = 2
 '''
 EXPECTED = {
-    ("name",): 2, ("a", "b"): 3, ("day",): 4, ("long",): 5, ("literal",): 9, ("list",): 11, ("list", 1): 12,
-    ("list", 1, "r s"): 12, ("list", 2): 14, ("settings",): 15, ("settings", "quoted key"): 16, ("run", 0): 17,
-    ("run", 0, "probe"): 18, ("run", 0, "parameters", "p"): 19, ("run", 0, "other", "z"): 21, ("run", 1): 22,
-    ("run", 1, "probe"): 23, ("run", 1, "sub", 0, "x"): 25, ("run", 1, "sub", 1): 26, ("run", 1, "sub", 1, "x"): 27,
+    ("name",): 2,
+    ("a", "b"): 3,
+    ("day",): 4,
+    ("long",): 5,
+    ("literal",): 9,
+    ("list",): 11,
+    ("list", 1): 12,
+    ("list", 1, "r s"): 12,
+    ("list", 2): 14,
+    ("settings",): 15,
+    ("settings", "quoted key"): 16,
+    ("run", 0): 17,
+    ("run", 0, "probe"): 18,
+    ("run", 0, "parameters", "p"): 19,
+    ("run", 0, "other", "z"): 21,
+    ("run", 1): 22,
+    ("run", 1, "probe"): 23,
+    ("run", 1, "sub", 0, "x"): 25,
+    ("run", 1, "sub", 1): 26,
+    ("run", 1, "sub", 1, "x"): 27,
 }
 
 

@@ -52,8 +52,14 @@ def plan(sudoer: User, gauge_build: Build) -> Iterator[str]:
 
 def _bench(user: User, *words: str) -> subprocess.Popen[str]:
     script = _BENCH.format(tests=str(Path(__file__).parent))
-    return subprocess.Popen([*user.prefix(), user.python, "-c", script, "run", *words], cwd=user.home, text=True,
-                            env=user.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        [*user.prefix(), user.python, "-c", script, "run", *words],
+        cwd=user.home,
+        text=True,
+        env=user.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 def _recordings(user: User) -> list[Recording]:
@@ -69,7 +75,8 @@ def test_an_experiment_of_a_user_with_sudo(sudoer: User, plan: str) -> None:
     _, said = bench.communicate(timeout=200)
     assert bench.returncode == 0, said
     assert said.splitlines()[0] == (
-        "not root: the probe and the settings run through sudo; the loads and all files are yours")
+        "not root: the probe and the settings run through sudo; the loads and all files are yours"
+    )
     recordings = _recordings(sudoer)
     assert [recording.outcome for recording in recordings] == [Outcome.COMPLETED] * 8
     outside = [recording for recording in recordings if recording.head.instrument]
@@ -85,8 +92,12 @@ def test_an_experiment_of_a_user_with_sudo(sudoer: User, plan: str) -> None:
 def test_an_experiment_that_is_ended_leaves_nothing_of_roots(sudoer: User, plan: str, number: signal.Signals) -> None:
     bench = _bench(sudoer, "--plan", plan)
     try:
-        assert eventually(lambda: any('"interval"' in path.read_text() for path in sudoer.home.glob(
-            "fastenough-data/runs/*/recording.jsonl")), 60)
+        assert eventually(
+            lambda: any(
+                '"interval"' in path.read_text() for path in sudoer.home.glob("fastenough-data/runs/*/recording.jsonl")
+            ),
+            60,
+        )
         tree = descendants(bench.pid)
         assert len(tree) >= 3, "sudo, the guard and the probe"
     finally:

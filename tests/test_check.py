@@ -50,11 +50,21 @@ class Bench:
         return command_line("check", *self.runs, "--baseline", "base.jsonl", *named, *more, cwd=self.folder)
 
 
-@pytest.mark.parametrize(("shift_ns", "allowed", "status", "verdict"), [
-    (3000, "1us", 1, "FAIL"), (3000, "10us", 0, "PASS"), (0, "1us", 0, "PASS"), (3000, "3us", 3, "INCONCLUSIVE"),
-    (3000, "10%", 1, "FAIL"), (3000, "200%", 2, "must lie between"), (3000, "90%", 0, "PASS")])
-def test_growth_is_judged_by_its_interval(tmp_path: Path, shift_ns: int, allowed: str, status: int,
-                                          verdict: str) -> None:
+@pytest.mark.parametrize(
+    ("shift_ns", "allowed", "status", "verdict"),
+    [
+        (3000, "1us", 1, "FAIL"),
+        (3000, "10us", 0, "PASS"),
+        (0, "1us", 0, "PASS"),
+        (3000, "3us", 3, "INCONCLUSIVE"),
+        (3000, "10%", 1, "FAIL"),
+        (3000, "200%", 2, "must lie between"),
+        (3000, "90%", 0, "PASS"),
+    ],
+)
+def test_growth_is_judged_by_its_interval(
+    tmp_path: Path, shift_ns: int, allowed: str, status: int, verdict: str
+) -> None:
     done = Bench(tmp_path, shift_ns).check(GROWTH.format(allowed))
     assert done.returncode == status, done.stdout + done.stderr
     assert verdict in done.stdout + done.stderr
@@ -106,26 +116,42 @@ def test_the_environment_is_warned_of_by_its_keys(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert lines[1].startswith("warning: the environment of timer, load none, on testboard differs")
     assert [line.split(":")[0].strip() for line in lines[2:5]] == [
-        "different configuration", "different clock source", "different modules"]
+        "different configuration",
+        "different clock source",
+        "different modules",
+    ]
     assert done.returncode == 0, "a warning is no verdict"
     same = Bench(tmp_path / "same-dir" if (tmp_path / "same-dir").mkdir() is None else tmp_path)
     assert "warning" not in same.check(GROWTH.format("1us")).stdout
 
 
-@pytest.mark.parametrize(("broken", "status", "said"), [
-    ({"lost": 7}, 4, "lost"), ({"outcome": "failed", "reasons": ("it fell over",)}, 4, "it fell over"),
-    ({"marks": ("virtual-machine",), "counters": {"steal_ns": None}}, 3, "cannot be read is not 0"),
-    ({"load": "cpu", "load_proof": {"name": "cpu", "ran": False, "cpu_time_s": 0.0, "processes": 0, "reasons": ["no"]}},
-     1, "the baseline holds no run like it")])
-def test_what_cannot_be_trusted_or_compared_never_passes(tmp_path: Path, broken: dict[str, object], status: int,
-                                                         said: str) -> None:
+@pytest.mark.parametrize(
+    ("broken", "status", "said"),
+    [
+        ({"lost": 7}, 4, "lost"),
+        ({"outcome": "failed", "reasons": ("it fell over",)}, 4, "it fell over"),
+        ({"marks": ("virtual-machine",), "counters": {"steal_ns": None}}, 3, "cannot be read is not 0"),
+        (
+            {
+                "load": "cpu",
+                "load_proof": {"name": "cpu", "ran": False, "cpu_time_s": 0.0, "processes": 0, "reasons": ["no"]},
+            },
+            1,
+            "the baseline holds no run like it",
+        ),
+    ],
+)
+def test_what_cannot_be_trusted_or_compared_never_passes(
+    tmp_path: Path, broken: dict[str, object], status: int, said: str
+) -> None:
     done = Bench(tmp_path, **broken).check(GROWTH.format("100us"))
     assert done.returncode == status, done.stdout + done.stderr
     assert said in done.stdout and "PASS" not in done.stdout
 
 
 OTHERS = {
-    "board": {"board": "another"}, "kernel": {"profile": PROFILE | {"kernel": PROFILE["kernel"] | {"release": "9.9"}}},
+    "board": {"board": "another"},
+    "kernel": {"profile": PROFILE | {"kernel": PROFILE["kernel"] | {"release": "9.9"}}},
     "configuration": {"configuration": "rt"},
     "processor": {"profile": PROFILE | {"cpu": PROFILE["cpu"] | {"count": 64}}},
     "command line": {"profile": PROFILE | {"cmdline": "quiet mitigations=off"}},
@@ -172,8 +198,12 @@ def test_a_board_that_is_no_longer_measured_is_a_failure_unless_boards_may_diffe
 def bursty(seed: int, slower: float, intervals: int = 40) -> Values:
     """A machine whose latency is another in each interval, by a factor of two and more."""
     random = np.random.default_rng(seed)
-    return [[(slower * level * random.lognormal(np.log(20_000), 0.2, 500)).astype(np.int64)
-             for level in random.lognormal(0.0, 0.5, intervals)]]
+    return [
+        [
+            (slower * level * random.lognormal(np.log(20_000), 0.2, 500)).astype(np.int64)
+            for level in random.lognormal(0.0, 0.5, intervals)
+        ]
+    ]
 
 
 def night(store: Store, scratch: Path, number: int, slower: float, **more: object) -> str:
@@ -192,10 +222,10 @@ def test_nights_since_the_last_change_are_taken_together(tmp_path: Path, slower:
     for number in (2, 3):
         night(store, tmp_path / "scratch", number, 9.0, head=OTHERS["kernel"])
     ids = [night(store, tmp_path / "scratch", number, slower) for number in range(4, 20)]
-    alone, = check([store.load(ids[0])], [base], limits, store).held
+    (alone,) = check([store.load(ids[0])], [base], limits, store).held
     assert alone.verdict is (Verdict.INCONCLUSIVE if slower > 1 else Verdict.PASS) and alone.run_ids == (ids[0],)
     last = store.load(ids[-1])
-    together, = check([last], [base], limits, store).held
+    (together,) = check([last], [base], limits, store).held
     assert together.verdict is verdict
     assert [one.run_id for one in earlier_nights(store, [last], [base])] == ids[-2::-1]
     assert (1 < len(together.run_ids) < 16) == (slower > 1), "no more nights than are needed"
@@ -208,7 +238,7 @@ def test_the_greatest_confidence_can_be_asked_of_many_nights(tmp_path: Path) -> 
     (tmp_path / "limits.toml").write_text('[[limit]]\nquantile = "50%"\nslower-by = "14%"\nconfidence = "99.99%"\n')
     ids = [night(store, tmp_path / "scratch", number, 3.0) for number in range(1, 5)]
     limits = read_limits(tmp_path / "limits.toml")
-    held, = check([store.load(ids[-1])], [base], limits, store).held
+    (held,) = check([store.load(ids[-1])], [base], limits, store).held
     assert held.verdict is Verdict.FAIL and held.limit == limits.limits[0]
 
 
@@ -228,15 +258,19 @@ def test_a_baseline_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> N
         read_baseline(store, ["2026"])
 
 
-@pytest.mark.parametrize(("limits", "status", "said"), [
-    ('[[limit]]\nboard = "other"\nlimit = "1ms"\n', 3, "no limit of the file is for a board that was measured"),
-    ('[[limit]]\nboard = "testboard"\nload = "cpu"\nlimit = "1ms"\n', 3, "no run is of this"),
-    ('[[limit]]\nprobe = "spin"\nlimit = "1ms"\n' + ABSOLUTE.format("1ms", 0), 3, "no run is of this"),
-    ('[[limit]]\nboard = "other"\nlimit = "1us"\n' + ABSOLUTE.format("1ms", 0), 0, "1 of 1 limit is kept"),
-    (None, 0, "nothing is gated without a limit"),
-])
-def test_a_limit_that_is_for_nothing_is_not_kept_by_that(tmp_path: Path, limits: str | None, status: int,
-                                                         said: str) -> None:
+@pytest.mark.parametrize(
+    ("limits", "status", "said"),
+    [
+        ('[[limit]]\nboard = "other"\nlimit = "1ms"\n', 3, "no limit of the file is for a board that was measured"),
+        ('[[limit]]\nboard = "testboard"\nload = "cpu"\nlimit = "1ms"\n', 3, "no run is of this"),
+        ('[[limit]]\nprobe = "spin"\nlimit = "1ms"\n' + ABSOLUTE.format("1ms", 0), 3, "no run is of this"),
+        ('[[limit]]\nboard = "other"\nlimit = "1us"\n' + ABSOLUTE.format("1ms", 0), 0, "1 of 1 limit is kept"),
+        (None, 0, "nothing is gated without a limit"),
+    ],
+)
+def test_a_limit_that_is_for_nothing_is_not_kept_by_that(
+    tmp_path: Path, limits: str | None, status: int, said: str
+) -> None:
     done = Bench(tmp_path).check(limits)
     assert (done.returncode, said in done.stdout) == (status, True), done.stdout + done.stderr
 
@@ -244,8 +278,7 @@ def test_a_limit_that_is_for_nothing_is_not_kept_by_that(tmp_path: Path, limits:
 def test_files_for_a_ci(tmp_path: Path) -> None:
     bench = Bench(tmp_path, 3000, head={"configuration": "<b>|evil"})
     limits = "".join(map(GROWTH.format, ("1us", "50us", "3us")))
-    bench.check(f'[allow]\ndiffers = ["configuration"]\n{limits}', "--junit", "check.xml",
-                "--markdown", "check.md")
+    bench.check(f'[allow]\ndiffers = ["configuration"]\n{limits}', "--junit", "check.xml", "--markdown", "check.md")
     assert faults((tmp_path / "check.xml").read_bytes()) == []
     suite = ElementTree.parse(tmp_path / "check.xml").getroot()[0]
     assert [suite.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["3", "1", "1", "0"]
@@ -281,23 +314,34 @@ def test_the_newest_campaign_is_checked_without_its_baseline(tmp_path: Path) -> 
     assert named.returncode == 2 and "is the baseline itself" in named.stderr
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ('[[limit]]\nmaximum = "100us"\n', "limits.toml:2: limit 1: maximum cannot be used: a maximum is one value of one"),
-    ('[[limit]]\nlimit = "1ms"\nmax = "100us"\n', "limits.toml:3: limit 1: max cannot be used"),
-    ('[[limit]]\nquantile = "100%"\nslower-by = "5us"\n', "quantile = 100 % is the maximum: a maximum is one value"),
-    ('[[limit]]\nquantile = 1.0\nslower-by = "5us"\n', "is the maximum"),
-    ('[[limit]]\nslower-by = "5us"\n', "slower-by needs a quantile"),
-    ('[[limit]]\nquantile = "99%"\n', "write either slower-by"),
-    ('[[limit]]\nquantile = "99%"\nslower-by = "5us"\nlimit = "1ms"\n', "write either slower-by"),
-    ('[[limit]]\nquantile = "99%"\nlimit = "1ms"\n', "quantile belongs to slower-by"),
-    ('[[limit]]\nquantile = "99%"\nslower-by = "fast"\n', "slower-by: 'fast' is no duration"),
-    ('[[limit]]\nquantile = "99%"\nslower-by = "5us"\nmiss-rate = 0.1\n', "unknown key 'miss-rate'"),
-    ('[[limit]]\nlimit = "1ms"\nconfidence = 1\n', "confidence must lie between"),
-    ('[[limit]]\nlimit = "1ms"\nbord = "x"\n', "unknown key 'bord'"),
-    ('[allow]\ndiffers = ["colour"]\n[[limit]]\nlimit = "1ms"\n', "[allow]: differs: 'colour' is not known"),
-    ('[allow]\nloads = ["cpu"]\n[[limit]]\nlimit = "1ms"\n', "limits.toml:2: [allow]: unknown key 'loads'"),
-    ("", "limit is missing"), ("limit = []", "it holds no limit"), ("x = [", "not TOML"),
-])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            '[[limit]]\nmaximum = "100us"\n',
+            "limits.toml:2: limit 1: maximum cannot be used: a maximum is one value of one",
+        ),
+        ('[[limit]]\nlimit = "1ms"\nmax = "100us"\n', "limits.toml:3: limit 1: max cannot be used"),
+        (
+            '[[limit]]\nquantile = "100%"\nslower-by = "5us"\n',
+            "quantile = 100 % is the maximum: a maximum is one value",
+        ),
+        ('[[limit]]\nquantile = 1.0\nslower-by = "5us"\n', "is the maximum"),
+        ('[[limit]]\nslower-by = "5us"\n', "slower-by needs a quantile"),
+        ('[[limit]]\nquantile = "99%"\n', "write either slower-by"),
+        ('[[limit]]\nquantile = "99%"\nslower-by = "5us"\nlimit = "1ms"\n', "write either slower-by"),
+        ('[[limit]]\nquantile = "99%"\nlimit = "1ms"\n', "quantile belongs to slower-by"),
+        ('[[limit]]\nquantile = "99%"\nslower-by = "fast"\n', "slower-by: 'fast' is no duration"),
+        ('[[limit]]\nquantile = "99%"\nslower-by = "5us"\nmiss-rate = 0.1\n', "unknown key 'miss-rate'"),
+        ('[[limit]]\nlimit = "1ms"\nconfidence = 1\n', "confidence must lie between"),
+        ('[[limit]]\nlimit = "1ms"\nbord = "x"\n', "unknown key 'bord'"),
+        ('[allow]\ndiffers = ["colour"]\n[[limit]]\nlimit = "1ms"\n', "[allow]: differs: 'colour' is not known"),
+        ('[allow]\nloads = ["cpu"]\n[[limit]]\nlimit = "1ms"\n', "limits.toml:2: [allow]: unknown key 'loads'"),
+        ("", "limit is missing"),
+        ("limit = []", "it holds no limit"),
+        ("x = [", "not TOML"),
+    ],
+)
 def test_a_file_that_cannot_be_used_is_refused_with_the_reason(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "limits.toml").write_text(text)
     with pytest.raises(BadInput) as refused:

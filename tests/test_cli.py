@@ -31,8 +31,9 @@ def argv(*arguments: str) -> list[str]:
 @pytest.fixture
 def fastenough(tmp_path: Path) -> Fastenough:
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(argv(*arguments), cwd=tmp_path, env=ENVIRONMENT, text=True, capture_output=True,
-                              timeout=120, check=False)
+        return subprocess.run(
+            argv(*arguments), cwd=tmp_path, env=ENVIRONMENT, text=True, capture_output=True, timeout=120, check=False
+        )
 
     return call
 
@@ -41,8 +42,13 @@ def fastenough(tmp_path: Path) -> Fastenough:
 def measured(tmp_path_factory: pytest.TempPathFactory, probe_binary: Path) -> Path:
     """A directory with a store of two runs, made by ``fastenough run``."""
     home = tmp_path_factory.mktemp("measured")
-    subprocess.run(argv("run", "timer", "interval=1ms", "--loads", "none,cpu", "--duration", "2s"), cwd=home,
-                   env=ENVIRONMENT, check=True, timeout=120)
+    subprocess.run(
+        argv("run", "timer", "interval=1ms", "--loads", "none,cpu", "--duration", "2s"),
+        cwd=home,
+        env=ENVIRONMENT,
+        check=True,
+        timeout=120,
+    )
     return home
 
 
@@ -89,7 +95,10 @@ WRONG = [
 
 @pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
 def test_wrong_usage_is_one_clear_line_and_status_2(
-    fastenough: Fastenough, tmp_path: Path, arguments: tuple[str, ...], probe_binary: Path,
+    fastenough: Fastenough,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    probe_binary: Path,
 ) -> None:
     ended = fastenough(*arguments)
     complaint = [line for line in ended.stderr.splitlines() if line.startswith("fastenough: ")]
@@ -116,8 +125,9 @@ def test_the_launcher_of_a_checkout_names_itself_in_hints(tmp_path: Path, on_pat
     (tmp_path / "json.py").write_text("raise SystemExit(99)\n")
     path = f"{ROOT / 'bin'}:{os.environ['PATH']}" if on_path else os.environ["PATH"]
     for words, hint in ((("list", "--store", "empty"), "assess"), (("show",), "list")):
-        ended = subprocess.run([called, *words], cwd=tmp_path, env={"PATH": path}, text=True, capture_output=True,
-                               timeout=60, check=False)
+        ended = subprocess.run(
+            [called, *words], cwd=tmp_path, env={"PATH": path}, text=True, capture_output=True, timeout=60, check=False
+        )
         assert ended.returncode in (0, 2)
         assert f"{called} {hint}" in (ended.stdout + ended.stderr).replace("'", "").split("with: ")[-1]
 
@@ -147,8 +157,7 @@ def test_list_and_show(measured: Path, fastenough: Fastenough) -> None:
     assert all(run in listed.stdout for run in runs)
     shown = fastenough("show", "last", "--store", str(measured / "fastenough-data"))
     assert "wakeup_corrected" in shown.stdout
-    document = json.loads(
-        fastenough("show", runs[0], "--json", "--store", str(measured / "fastenough-data")).stdout)
+    document = json.loads(fastenough("show", runs[0], "--json", "--store", str(measured / "fastenough-data")).stdout)
     assert document["end"]["outcome"] == "completed"
     assert document["head"]["load"]["name"] == "none"
     corrected = [entry["measures"] for entry in document["measures"] if entry["series"]["name"] == "wakeup_corrected"]
@@ -181,7 +190,9 @@ def test_report_on_runs_measured_before(measured: Path, fastenough: Fastenough, 
 
 
 def test_assess_leaves_a_report_and_the_verdicts_status(
-    fastenough: Fastenough, tmp_path: Path, probe_binary: Path,
+    fastenough: Fastenough,
+    tmp_path: Path,
+    probe_binary: Path,
 ) -> None:
     ended = fastenough("assess", "--limit", "1h", "--loads", "none,cpu", "--duration", "4s", "--json")
     document = json.loads(ended.stdout)
@@ -192,7 +203,9 @@ def test_assess_leaves_a_report_and_the_verdicts_status(
 
 
 def test_a_report_is_enough_where_no_verdict_is_asked_for(
-    fastenough: Fastenough, tmp_path: Path, probe_binary: Path,
+    fastenough: Fastenough,
+    tmp_path: Path,
+    probe_binary: Path,
 ) -> None:
     words = ("assess", "--any-verdict", "--limit", "1h", "--loads", "none", "--duration", "1s")
     assert fastenough(*words).returncode == 0
@@ -212,11 +225,18 @@ def test_a_board_that_cannot_be_reached_is_one_error(fastenough: Fastenough, tmp
 
 def test_interrupted_assessment_keeps_its_data(tmp_path: Path, probe_binary: Path) -> None:
     """The runs are longer than the test may take: it is the first that is interrupted, however slow the machine is."""
-    running = subprocess.Popen(argv("assess", "--loads", "none,cpu", "--duration", "60m"), cwd=tmp_path,
-                               env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        argv("assess", "--loads", "none,cpu", "--duration", "60m"),
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     recordings = tmp_path / "fastenough-data" / "runs"
     assert eventually(
-        lambda: running.poll() is not None or any(map(recorded, recordings.glob("*/recording.jsonl"))), 200)
+        lambda: running.poll() is not None or any(map(recorded, recordings.glob("*/recording.jsonl"))), 200
+    )
     running.send_signal(signal.SIGINT)
     _, errors = running.communicate(timeout=80)
     assert "Traceback" not in errors
@@ -234,8 +254,15 @@ def test_doctor_says_the_fix(fastenough: Fastenough, probe_binary: Path) -> None
 def test_doctor_without_privilege_misses_real_time(tmp_path: Path, probe_binary: Path) -> None:
     """Without CAP_SYS_NICE nothing can be measured under real-time priority, and doctor says so with the fix."""
     require_root("it gives a capability away")
-    ended = subprocess.run(["setpriv", "--inh-caps=-sys_nice", "--bounding-set=-sys_nice", *argv("doctor", "--json")],
-                           cwd=tmp_path, env=ENVIRONMENT, text=True, capture_output=True, timeout=60, check=False)
+    ended = subprocess.run(
+        ["setpriv", "--inh-caps=-sys_nice", "--bounding-set=-sys_nice", *argv("doctor", "--json")],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
     assert ended.returncode == 5, ended.stderr
     priority = next(f for f in json.loads(ended.stdout) if f["matter"] == "real-time priority")
     assert priority["state"] == "missing"

@@ -21,18 +21,28 @@ from fastenough.store import Store
 def quantile(lower_ns: float | None, upper_ns: float | None, share: float = 0.99) -> QuantileDifference:
     middle = None if lower_ns is None or upper_ns is None else (lower_ns + upper_ns) / 2
     zero_is_out = lower_ns is not None and upper_ns is not None and not lower_ns <= 0 <= upper_ns
-    return QuantileDifference(share, 1000.0, 2000.0, middle, lower_ns, upper_ns,
-                              None if middle is None else 0.001 if zero_is_out else 0.5, zero_is_out)
+    return QuantileDifference(
+        share,
+        1000.0,
+        2000.0,
+        middle,
+        lower_ns,
+        upper_ns,
+        None if middle is None else 0.001 if zero_is_out else 0.5,
+        zero_is_out,
+    )
 
 
 def comparison(*quantiles: QuantileDifference, series: str = "wakeup_corrected") -> Comparison:
     return Comparison("a", "b", series, (1000, 1000), (), quantiles, (1.0, 2.0), (), 0.95)
 
 
-@pytest.mark.parametrize(("bounds", "said"), [((1, 2), GREATER), ((-2, -1), SMALLER), ((-1, 1), OPEN), ((0, 1), OPEN),
-                                              ((None, None), NONE)])
-def test_a_difference_is_one_where_its_interval_excludes_zero(bounds: tuple[float | None, float | None],
-                                                              said: str) -> None:
+@pytest.mark.parametrize(
+    ("bounds", "said"), [((1, 2), GREATER), ((-2, -1), SMALLER), ((-1, 1), OPEN), ((0, 1), OPEN), ((None, None), NONE)]
+)
+def test_a_difference_is_one_where_its_interval_excludes_zero(
+    bounds: tuple[float | None, float | None], said: str
+) -> None:
     assert finding(quantile(*bounds)) == said
     if said in (GREATER, SMALLER):
         assert finding(replace(quantile(*bounds), shown=False)) == said + BY_ITSELF, "not among so many"
@@ -41,22 +51,26 @@ def test_a_difference_is_one_where_its_interval_excludes_zero(bounds: tuple[floa
 def test_the_conclusion_is_that_of_the_judged_series() -> None:
     plain, judged = comparison(quantile(-2, -1), series="wakeup"), comparison(quantile(1000, 3000))
     assert conclusion([plain, judged], {"wakeup_corrected"}) == (
-        "wakeup_corrected: the second run is greater at 99 % (at 99 % by 2.00 µs, 95 % interval 1.00 to 3.00 µs)")
-    assert "no difference of the second run is shown" in conclusion([replace(judged, quantiles=(quantile(-1, 1),))],
-                                                                     {"wakeup_corrected"})
+        "wakeup_corrected: the second run is greater at 99 % (at 99 % by 2.00 µs, 95 % interval 1.00 to 3.00 µs)"
+    )
+    assert "no difference of the second run is shown" in conclusion(
+        [replace(judged, quantiles=(quantile(-1, 1),))], {"wakeup_corrected"}
+    )
     by_itself = replace(judged, quantiles=(replace(quantile(1, 2), shown=False),))
     assert "no difference of the second run is shown" in conclusion([by_itself], {"wakeup_corrected"})
     assert "too few samples" in conclusion([replace(judged, quantiles=(quantile(None, None),))], set())
     short = [replace(judged, second_id=run, quantiles=(quantile(None, None),)) for run in ("b", "c")]
     assert conclusion(short, set()) == (
-        "of none of the runs anything can be said: there are too few samples for any interval")
+        "of none of the runs anything can be said: there are too few samples for any interval"
+    )
     uneven = replace(judged, quantiles=(quantile(1234, 1236),))
     assert "by 1.24 µs, 95 % interval 1.23 to 1.24" in conclusion([uneven], set()), "as the table says it"
     mixed = comparison(quantile(1, 2, 0.5), quantile(-2, -1, 0.999))
     assert "greater at 50 % and smaller at 99.9 %" in conclusion([mixed], set())
     assert "greater at some quantile in 1 and smaller in 1" in conclusion([plain, judged], set())
     assert conclusion([replace(plain, quantiles=(quantile(-1, 1),))] * 2, set()) == (
-        "no difference of the second run is shown in any of 2 series")
+        "no difference of the second run is shown in any of 2 series"
+    )
     third = replace(judged, second_id="c", quantiles=(quantile(-3000, -1000),))
     assert conclusion([judged, third], {"wakeup_corrected"}).count("\n") == 0
     assert "; wakeup_corrected: the third run is smaller at 99 %" in conclusion([judged, third], {"wakeup_corrected"})
@@ -87,8 +101,10 @@ def test_three_runs_stand_beside_a_base(tmp_path: Path, columns: int) -> None:
     store = Store(tmp_path / "fastenough-data")
     values = [latencies(seed) for seed in (1, 2, 3, 4)]
     shifts = (0, 3000, -2000, 0)
-    runs = [keep(store, tmp_path / "scratch", values=[[row + shift for row in rows] for rows in one])
-            for one, shift in zip(values, shifts, strict=True)]
+    runs = [
+        keep(store, tmp_path / "scratch", values=[[row + shift for row in rows] for rows in one])
+        for one, shift in zip(values, shifts, strict=True)
+    ]
     with Terminal("compare", *runs, cwd=tmp_path, columns=columns) as terminal:
         status, said = terminal.end()
     shown = screen(said)

@@ -36,11 +36,16 @@ def completed(tmp_path: Path, probe_binary: str) -> Completed:
 
     def ask(*words: str) -> list[str]:
         quoted = " ".join(map(shlex.quote, ("fastenough", *words)))
-        said = subprocess.run(["bash", "--norc", "-c", _IN_BASH.format(words=quoted, at=len(words))], text=True,
-                              capture_output=True, check=True,
-                              env=environment(PATH=f"{tmp_path}:{Path(probe_binary).parent}:/usr/bin:/bin"))
+        said = subprocess.run(
+            ["bash", "--norc", "-c", _IN_BASH.format(words=quoted, at=len(words))],
+            text=True,
+            capture_output=True,
+            check=True,
+            env=environment(PATH=f"{tmp_path}:{Path(probe_binary).parent}:/usr/bin:/bin"),
+        )
         assert said.stderr == ""
         return said.stdout.split()
+
     return ask
 
 
@@ -64,8 +69,11 @@ def test_the_script_asks_for_the_shell_that_reads_it(shell: str) -> None:
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells_are_told_what_each_command_is_for(shell: str, tmp_path: Path) -> None:
-    more = {"_FASTENOUGH_COMPLETE": f"{shell}_complete", "COMP_WORDS": "fastenough ref",
-            "COMP_CWORD": "1" if shell == "zsh" else "ref"}
+    more = {
+        "_FASTENOUGH_COMPLETE": f"{shell}_complete",
+        "COMP_WORDS": "fastenough ref",
+        "COMP_CWORD": "1" if shell == "zsh" else "ref",
+    }
     said = command_line(cwd=tmp_path, more=more)
     assert said.returncode == 0, said.stderr
     between = {"zsh": "\n", "fish": "\t"}[shell]
@@ -73,11 +81,17 @@ def test_other_shells_are_told_what_each_command_is_for(shell: str, tmp_path: Pa
 
 
 def test_no_command_is_loaded_to_complete_their_names() -> None:
-    ask = ("import atexit, sys\natexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
-           "from fastenough.cli import main\nmain([])")
-    done = subprocess.run([sys.executable, "-c", ask], text=True, capture_output=True, check=True,
-                          env=environment(_FASTENOUGH_COMPLETE="bash_complete", COMP_WORDS="fastenough ",
-                                          COMP_CWORD="1"))
+    ask = (
+        "import atexit, sys\natexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
+        "from fastenough.cli import main\nmain([])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", ask],
+        text=True,
+        capture_output=True,
+        check=True,
+        env=environment(_FASTENOUGH_COMPLETE="bash_complete", COMP_WORDS="fastenough ", COMP_CWORD="1"),
+    )
     assert not {module for module, _ in COMMANDS.values()} - {"fastenough.cli.completion"} & set(done.stderr.split())
 
 

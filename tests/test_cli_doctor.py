@@ -19,8 +19,10 @@ from fastenough.link import FakeLink
 
 RED = "\x1b[1;31m"
 WITHOUT = ("--inh-caps=-sys_nice", "--bounding-set=-sys_nice")
-LIMITS = "Max locked memory         {memlock}              {memlock}              bytes\n" \
-         "Max realtime priority     {rtprio}                   {rtprio}\n"
+LIMITS = (
+    "Max locked memory         {memlock}              {memlock}              bytes\n"
+    "Max realtime priority     {rtprio}                   {rtprio}\n"
+)
 
 
 def patient(profile: dict[str, Any] | None = None, **commands: str) -> Patient:
@@ -28,17 +30,21 @@ def patient(profile: dict[str, Any] | None = None, **commands: str) -> Patient:
     return Patient(FakeLink({}, said), PROFILE | (profile or {}))
 
 
-@pytest.mark.parametrize(("model", "options", "state", "said"), [
-    ("preempt-rt", {}, State.FINE, "preempt-rt"),
-    ("preempt", {"CONFIG_PREEMPT_DYNAMIC": "y"}, State.LIMITED, "nobody bounds"),
-    ("voluntary", {"CONFIG_PREEMPT_DYNAMIC": "y"}, State.LIMITED, "preempt=full"),
-    ("voluntary", {}, State.LIMITED, "PREEMPT_RT"),
-    ("none", {}, State.LIMITED, "many milliseconds"),
-    ("stock", {}, State.LIMITED, "not known"),
-])
+@pytest.mark.parametrize(
+    ("model", "options", "state", "said"),
+    [
+        ("preempt-rt", {}, State.FINE, "preempt-rt"),
+        ("preempt", {"CONFIG_PREEMPT_DYNAMIC": "y"}, State.LIMITED, "nobody bounds"),
+        ("voluntary", {"CONFIG_PREEMPT_DYNAMIC": "y"}, State.LIMITED, "preempt=full"),
+        ("voluntary", {}, State.LIMITED, "PREEMPT_RT"),
+        ("none", {}, State.LIMITED, "many milliseconds"),
+        ("stock", {}, State.LIMITED, "not known"),
+    ],
+)
 def test_the_preemption_model(model: str, options: dict[str, str], state: State, said: str) -> None:
-    found = kernel(patient({"kernel": {"release": "6.1", "preemption": model},
-                            "kernel_config": {"of_interest": options}}))
+    found = kernel(
+        patient({"kernel": {"release": "6.1", "preemption": model}, "kernel_config": {"of_interest": options}})
+    )
     assert found.state is state
     assert said in f"{found.text} {found.fix}"
     assert ("preempt=full" in str(found.fix)) == (model == "voluntary" and bool(options))
@@ -53,32 +59,49 @@ def _policy(name: str, least: int = 1, most: int = 2) -> dict[str, Any]:
     return {"scaling_governor": name, "scaling_min_freq": least, "scaling_max_freq": most}
 
 
-@pytest.mark.parametrize(("cpus", "state", "said"), [
-    ({"cpu0": _policy("performance")}, State.FINE, "performance"),
-    ({"cpu0": _policy("powersave", 2, 2)}, State.FINE, "no CPU is slowed down"),
-    ({"cpu0": _policy("powersave"), "cpu1": _policy("performance"), "cpu10": _policy("schedutil")}, State.LIMITED,
-     "CPUs 0, 10 may be slowed down while idle (governor powersave, schedutil)"),
-    ({}, State.FINE, "scales no frequencies"),
-])
+@pytest.mark.parametrize(
+    ("cpus", "state", "said"),
+    [
+        ({"cpu0": _policy("performance")}, State.FINE, "performance"),
+        ({"cpu0": _policy("powersave", 2, 2)}, State.FINE, "no CPU is slowed down"),
+        (
+            {"cpu0": _policy("powersave"), "cpu1": _policy("performance"), "cpu10": _policy("schedutil")},
+            State.LIMITED,
+            "CPUs 0, 10 may be slowed down while idle (governor powersave, schedutil)",
+        ),
+        ({}, State.FINE, "scales no frequencies"),
+    ],
+)
 def test_the_governor(cpus: dict[str, Any], state: State, said: str) -> None:
     found = governor(patient({"frequency": {"cpus": cpus}}))
     assert found.state is state and said in found.text
 
 
-@pytest.mark.parametrize(("isolated", "count", "state", "said"), [
-    ("2-3", 4, State.FINE, "CPUs 2-3: ordinary tasks"), ("", 4, State.LIMITED, "isolcpus=3 nohz_full=3"),
-    ("", 1, State.FINE, "one CPU only"), (None, 2, State.LIMITED, "isolcpus=1"),
-])
+@pytest.mark.parametrize(
+    ("isolated", "count", "state", "said"),
+    [
+        ("2-3", 4, State.FINE, "CPUs 2-3: ordinary tasks"),
+        ("", 4, State.LIMITED, "isolcpus=3 nohz_full=3"),
+        ("", 1, State.FINE, "one CPU only"),
+        (None, 2, State.LIMITED, "isolcpus=1"),
+    ],
+)
 def test_isolated_cpus(isolated: str | None, count: int, state: State, said: str) -> None:
     known = {"cpu_isolation": {"isolated": isolated, "nohz_full": "(null)"}, "cpu": {"count": count}}
     found = isolation(patient(known))
     assert found.state is state and said in f"{found.text} {found.fix}"
 
 
-@pytest.mark.parametrize(("rtprio", "memlock", "state"), [
-    ("0", "8388608", State.LIMITED), ("98", "8388608", State.LIMITED), ("50", "unlimited", State.LIMITED),
-    ("98", "unlimited", State.FINE), ("unlimited", "unlimited", State.FINE),
-])
+@pytest.mark.parametrize(
+    ("rtprio", "memlock", "state"),
+    [
+        ("0", "8388608", State.LIMITED),
+        ("98", "8388608", State.LIMITED),
+        ("50", "unlimited", State.LIMITED),
+        ("98", "unlimited", State.FINE),
+        ("unlimited", "unlimited", State.FINE),
+    ],
+)
 def test_limits_of_an_ordinary_user(rtprio: str, memlock: str, state: State) -> None:
     limits = {"id -u": "1000\n", "cat /proc/self/limits": LIMITS.format(memlock=memlock, rtprio=rtprio)}
     found = rights(Patient(FakeLink({}, limits), PROFILE))
@@ -93,10 +116,13 @@ def test_a_setuid_probe_is_named() -> None:
     assert "setuid" in found.text and "chmod u-s /usr/bin/fastenough-probe" in str(found.fix)
 
 
-@pytest.mark.parametrize(("commands", "state", "said"), [
-    ({"modinfo -n fastenough": "/lib/modules/6.1/updates/dkms/fastenough.ko\n"}, State.FINE, "dkms/fastenough.ko"),
-    ({}, State.MISSING, "fastenough-dkms"),
-])
+@pytest.mark.parametrize(
+    ("commands", "state", "said"),
+    [
+        ({"modinfo -n fastenough": "/lib/modules/6.1/updates/dkms/fastenough.ko\n"}, State.FINE, "dkms/fastenough.ko"),
+        ({}, State.MISSING, "fastenough-dkms"),
+    ],
+)
 def test_the_module_and_what_it_alone_can_see(commands: dict[str, str], state: State, said: str) -> None:
     """Gaps while interrupts are off: named beside the module, and where SMIs cannot be counted."""
     found = module(Patient(FakeLink({}, commands), PROFILE))

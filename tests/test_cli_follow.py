@@ -35,8 +35,9 @@ class Recorded:
     def begin(self, *, intervals: int = 8, cpus: int = 2, **more: object) -> RunWriter:
         self.writer = Store(self.home / "fastenough-data").begin({})
         head = {"parameters": {"interval_ns": 1_000_000, "duration_ns": intervals * 2_000_000_000}}
-        plan = Plan(latencies(1, intervals=intervals, cpus=cpus), run_id=self.writer.id, load="cpu",
-                    head=head | dict(more))
+        plan = Plan(
+            latencies(1, intervals=intervals, cpus=cpus), run_id=self.writer.id, load="cpu", head=head | dict(more)
+        )
         self.lines = write(self.home / "scratch", plan).read_bytes().splitlines(keepends=True)
         return self.writer
 
@@ -63,8 +64,12 @@ class Follower:
 
     def __init__(self, cwd: Path, *arguments: str, before: tuple[str, ...] = ()) -> None:
         self.process = subprocess.Popen(
-            [*before, sys.executable, "-u", "-m", "fastenough", "show", "--follow", *arguments], cwd=cwd,
-            env=environment(), stdout=(cwd / "said").open("wb"), stderr=(cwd / "complaints").open("wb"))
+            [*before, sys.executable, "-u", "-m", "fastenough", "show", "--follow", *arguments],
+            cwd=cwd,
+            env=environment(),
+            stdout=(cwd / "said").open("wb"),
+            stderr=(cwd / "complaints").open("wb"),
+        )
         self._cwd = cwd
 
     @property
@@ -237,10 +242,17 @@ def test_a_run_that_is_discarded_is_gone(recorded: Recorded, followers: list[Fol
     assert "its file was removed" in followers[0].said
 
 
-@pytest.mark.parametrize(("arguments", "said"), [
-    (("nosuchrun",), "no run in "), (("./nosuchfile",), "no file there"), (("./garbage",), "not a line of a recording"),
-    (("last", "--store", "nowhere"), "no store"), (("last", "--json"), "leave out --json"), (("./broken",), "series 7"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nosuchrun",), "no run in "),
+        (("./nosuchfile",), "no file there"),
+        (("./garbage",), "not a line of a recording"),
+        (("last", "--store", "nowhere"), "no store"),
+        (("last", "--json"), "leave out --json"),
+        (("./broken",), "series 7"),
+    ],
+)
 def test_what_cannot_be_followed_is_one_clear_line(recorded: Recorded, arguments: tuple[str, ...], said: str) -> None:
     recorded.begin()
     (recorded.home / "garbage").write_text("{}\n")
@@ -271,10 +283,18 @@ def test_an_ordinary_user_looks_at_a_run_of_root(recorded: Recorded, mode: int) 
                 assert "you may not read this; run this as root" in ended.stderr
 
 
-@pytest.mark.parametrize(("columns", "more"), [
-    (80, {}), (200, {}), (40, {}), (80, {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"}),
-    (80, {"PYTHONIOENCODING": "latin-1"}), (80, {"NO_COLOR": "1"}),
-], ids=str)
+@pytest.mark.parametrize(
+    ("columns", "more"),
+    [
+        (80, {}),
+        (200, {}),
+        (40, {}),
+        (80, {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"}),
+        (80, {"PYTHONIOENCODING": "latin-1"}),
+        (80, {"NO_COLOR": "1"}),
+    ],
+    ids=str,
+)
 def test_the_picture_fits_the_terminal(recorded: Recorded, columns: int, more: dict[str, str]) -> None:
     """No line is cut or folded into figures, whatever the terminal can show."""
     recorded.begin(cpus=3)

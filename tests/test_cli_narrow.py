@@ -40,8 +40,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("arguments", [("list",), ("show", "last"), ("compare", "last", "last")], ids=" ".join)
 def test_no_figure_stands_on_two_lines(home: Path, arguments: tuple[str, ...]) -> None:
     """But for the wall-clock time that a run begins with, which its id says too."""
-    wide, *narrow = (_CLOCK.sub("", fastenough(*arguments, cwd=home, more={"COLUMNS": columns}).stdout.decode())
-                     for columns in ("300", "80", "40"))
+    wide, *narrow = (
+        _CLOCK.sub("", fastenough(*arguments, cwd=home, more={"COLUMNS": columns}).stdout.decode())
+        for columns in ("300", "80", "40")
+    )
     figure = re.compile(r"\b\d[\d,]*(?:\.\d+)?(?![\w.:-])")
     assert len(figure.findall(wide)) >= 2
     for printed in narrow:
@@ -56,13 +58,23 @@ def test_a_table_stays_one_where_its_figures_have_room(home: Path) -> None:
 
 def test_nothing_sticks_out_of_the_report_on_a_telephone(tmp_path: Path) -> None:
     require("chromium")
-    odd = recording(tmp_path, Plan(latencies(1), head={"board": LONG, "configuration": LONG,
-                                                       "profile": PROFILE | {"hostname": LONG}}))
+    odd = recording(
+        tmp_path,
+        Plan(latencies(1), head={"board": LONG, "configuration": LONG, "profile": PROFILE | {"hostname": LONG}}),
+    )
     write_report([odd], judge([odd]), tmp_path / "report")
     (tmp_path / "frame.html").write_text(_FRAME)
-    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
-               "--allow-file-access-from-files", "--virtual-time-budget=5000", "--dump-dom",
-               f"file://{tmp_path}/frame.html"]
+    command = [
+        "chromium",
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={tmp_path / 'profile'}",
+        "--allow-file-access-from-files",
+        "--virtual-time-budget=5000",
+        "--dump-dom",
+        f"file://{tmp_path}/frame.html",
+    ]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=90).stdout
     title = re.search("<title>(.*?)</title>", shown)
     assert title is not None, shown

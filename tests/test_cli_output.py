@@ -42,11 +42,20 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("hostile")
     store = Store(home / "fastenough-data")
     _keep(store, home / "scratch")
-    _keep(store, home / "scratch", reasons=(HOSTILE,), outcome="failed", load="none",
-          settings=({"name": f"x{HOSTILE}", "requested": "a", "in_effect": HOSTILE, "reason": HOSTILE},),
-          series={"from": HOSTILE, "to": HOSTILE, "labels": {"way": HOSTILE}},
-          head={"board": HOSTILE, "configuration": HOSTILE,
-                "profile": PROFILE | {"hostname": HOSTILE, "hypervisor": HOSTILE}})
+    _keep(
+        store,
+        home / "scratch",
+        reasons=(HOSTILE,),
+        outcome="failed",
+        load="none",
+        settings=({"name": f"x{HOSTILE}", "requested": "a", "in_effect": HOSTILE, "reason": HOSTILE},),
+        series={"from": HOSTILE, "to": HOSTILE, "labels": {"way": HOSTILE}},
+        head={
+            "board": HOSTILE,
+            "configuration": HOSTILE,
+            "profile": PROFILE | {"hostname": HOSTILE, "hypervisor": HOSTILE},
+        },
+    )
     return home
 
 
@@ -70,11 +79,21 @@ def test_compare_two_runs_of_a_hostile_store(hostile: Path) -> None:
     assert not DRIVES.search(ended.stdout + ended.stderr)
 
 
-@pytest.mark.parametrize("arguments", [
-    ("run", HOSTILE), ("run", "timer", f"{HOSTILE}=1"), ("run", "timer", f"interval={HOSTILE}"),
-    ("show", HOSTILE), ("list", "--store", HOSTILE), ("run", "--plan", HOSTILE), (HOSTILE,),
-    ("assess", "--board", HOSTILE), ("assess", "--interval", HOSTILE),
-], ids=range(9))
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", HOSTILE),
+        ("run", "timer", f"{HOSTILE}=1"),
+        ("run", "timer", f"interval={HOSTILE}"),
+        ("show", HOSTILE),
+        ("list", "--store", HOSTILE),
+        ("run", "--plan", HOSTILE),
+        (HOSTILE,),
+        ("assess", "--board", HOSTILE),
+        ("assess", "--interval", HOSTILE),
+    ],
+    ids=range(9),
+)
 def test_complaints_are_clean_and_one_line(hostile: Path, probe_binary: str, arguments: tuple[str, ...]) -> None:
     ended = fastenough(*arguments, cwd=hostile)
     assert ended.returncode == 2, ended.stderr
@@ -91,12 +110,18 @@ def test_a_plan_with_control_characters(tmp_path: Path, probe_binary: str) -> No
     assert not DRIVES.search(ended.stdout + ended.stderr)
 
 
-@pytest.mark.parametrize(("arguments", "more"), [
-    *((arguments, ASCII) for arguments in (*COMMANDS, ("doctor",), ("show", "naïve µs →"), ("--help",))),
-    (("show", "last"), LATIN), (("show", "last"), C), (("show", "naïve µs →"), C),
-])
-def test_every_encoding_will_do(hostile: Path, probe_binary: str, arguments: tuple[str, ...],
-                                more: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "more"),
+    [
+        *((arguments, ASCII) for arguments in (*COMMANDS, ("doctor",), ("show", "naïve µs →"), ("--help",))),
+        (("show", "last"), LATIN),
+        (("show", "last"), C),
+        (("show", "naïve µs →"), C),
+    ],
+)
+def test_every_encoding_will_do(
+    hostile: Path, probe_binary: str, arguments: tuple[str, ...], more: dict[str, str]
+) -> None:
     ended = fastenough(*arguments, cwd=hostile, more=more)
     assert ended.returncode not in (1, 120), ended.stderr
     assert b"Traceback" not in ended.stderr
@@ -108,8 +133,14 @@ def test_every_encoding_will_do(hostile: Path, probe_binary: str, arguments: tup
 def _on_terminal(cwd: Path, *arguments: str) -> tuple[int, bytes]:
     """The command with a terminal for its output; its status and what the terminal got."""
     master, slave = pty.openpty()
-    process = subprocess.Popen([sys.executable, "-m", "fastenough", *arguments], cwd=cwd, stdin=slave,
-                               env=environment(TERM="xterm", COLUMNS="200"), stdout=slave, stderr=slave)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fastenough", *arguments],
+        cwd=cwd,
+        stdin=slave,
+        env=environment(TERM="xterm", COLUMNS="200"),
+        stdout=slave,
+        stderr=slave,
+    )
     os.close(slave)
     said = b""
     while True:
@@ -143,12 +174,14 @@ def test_a_live_bar_is_still_drawn(tmp_path: Path, probe_binary: str) -> None:
 def test_output_that_cannot_be_written_is_no_verdict(hostile: Path) -> None:
     command = [sys.executable, "-m", "fastenough", "list"]
     with Path("/dev/full").open("wb") as full:
-        ended = subprocess.run(command, cwd=hostile, env=environment(), stdout=full, stderr=subprocess.PIPE,
-                               check=False)
+        ended = subprocess.run(
+            command, cwd=hostile, env=environment(), stdout=full, stderr=subprocess.PIPE, check=False
+        )
     assert ended.returncode == 4
     assert ended.stderr == b"fastenough: No space left on device\n"
-    closed = subprocess.run(["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *command], cwd=hostile, env=environment(),
-                            check=False)
+    closed = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *command], cwd=hostile, env=environment(), check=False
+    )
     assert closed.returncode == 0
 
 
@@ -161,8 +194,14 @@ fastenough.cli.main(["list"])
 
 
 def test_a_defect_is_no_verdict(tmp_path: Path) -> None:
-    ended = subprocess.run([sys.executable, "-c", _DEFECTIVE], cwd=tmp_path, env=environment(TMPDIR=str(tmp_path)),
-                           capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", _DEFECTIVE],
+        cwd=tmp_path,
+        env=environment(TMPDIR=str(tmp_path)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert ended.returncode == 4
     assert ended.stderr.count("\n") == 1
     assert "this is a defect of fastenough (ZeroDivisionError: no \\x1b good); please report it with" in ended.stderr
@@ -178,9 +217,12 @@ def test_clean_leaves_ordinary_text_alone() -> None:
 
 def test_no_command_goes_round_the_one_way_to_the_terminal() -> None:
     """Consoles and raw streams are made in output.py only."""
-    wrong = [f"{path.name}: {word}" for path in sorted((ROOT / "fastenough" / "cli").glob("*.py"))
-             for word in ("Console(", "sys.stdout.buffer", "sys.__stdout__", "os.write(1", "rich.print")
-             if word in path.read_text() and path.name != "output.py"]
+    wrong = [
+        f"{path.name}: {word}"
+        for path in sorted((ROOT / "fastenough" / "cli").glob("*.py"))
+        for word in ("Console(", "sys.stdout.buffer", "sys.__stdout__", "os.write(1", "rich.print")
+        if word in path.read_text() and path.name != "output.py"
+    ]
     assert not wrong
 
 
@@ -194,8 +236,10 @@ def test_a_home_that_cannot_be_written_is_no_news(hostile: Path) -> None:
 
 def test_a_load_of_ones_own_gets_no_package_it_does_not_come_in(tmp_path: Path, probe_binary: str) -> None:
     plan = tmp_path / "plan.toml"
-    plan.write_text('name = "x"\nloads = ["mine"]\nduration = "1s"\n[[load]]\nname = "mine"\n'
-                    'commands = [["/nonexistent/cmd"]]\n[[run]]\nprobe = "timer"\n')
+    plan.write_text(
+        'name = "x"\nloads = ["mine"]\nduration = "1s"\n[[load]]\nname = "mine"\n'
+        'commands = [["/nonexistent/cmd"]]\n[[run]]\nprobe = "timer"\n'
+    )
     ended = fastenough("run", "--plan", str(plan), cwd=tmp_path)
     assert ended.returncode == 5
     assert b"load mine needs /nonexistent/cmd, which is not there: install it" in ended.stderr

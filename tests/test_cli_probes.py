@@ -39,22 +39,27 @@ def test_help_of_run_names_probes_parameters_and_loads(tmp_path: Path, probe_bin
     assert {"name": "timer"}.items() <= every["probes"][0].items()
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (("interval=200",), "interval=200 has no unit; write interval=200us"),
-    (("interval",), "interval: a value is missing; write interval=200us"),
-    (("interval=5h",), "interval: 5h is out of range"),
-    (("record=here",), "record is no parameter of a run"),
-    (("run-id=mine",), "run-id is no parameter of a run"),
-    (("samples=all",), "samples is no parameter of a run"),
-    (("duration=1s",), "say it with --duration"),
-    (("priority=4", "priority=5"), "priority is given twice"),
-    (("method=other",), "method=other is not known; choose one of clock_nanosleep-abs"),
-    (("intervall=3us",), "probe timer has no parameter 'intervall'; see fastenough list-probes timer"),
-    (("runtime=5ms",), "runtime and deadline are for policy=deadline"),
-    (("relative=3",), "relative takes no value"),
-], ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
-def test_what_cannot_be_is_refused_in_the_words_typed(tmp_path: Path, probe_binary: str, words: tuple[str, ...],
-                                                      said: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("interval=200",), "interval=200 has no unit; write interval=200us"),
+        (("interval",), "interval: a value is missing; write interval=200us"),
+        (("interval=5h",), "interval: 5h is out of range"),
+        (("record=here",), "record is no parameter of a run"),
+        (("run-id=mine",), "run-id is no parameter of a run"),
+        (("samples=all",), "samples is no parameter of a run"),
+        (("duration=1s",), "say it with --duration"),
+        (("priority=4", "priority=5"), "priority is given twice"),
+        (("method=other",), "method=other is not known; choose one of clock_nanosleep-abs"),
+        (("intervall=3us",), "probe timer has no parameter 'intervall'; see fastenough list-probes timer"),
+        (("runtime=5ms",), "runtime and deadline are for policy=deadline"),
+        (("relative=3",), "relative takes no value"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_cannot_be_is_refused_in_the_words_typed(
+    tmp_path: Path, probe_binary: str, words: tuple[str, ...], said: str
+) -> None:
     granted = [] if os.geteuid() == 0 else ["--as-granted"]
     ended = fastenough("run", "timer", *words, "--duration=1s", *granted, cwd=tmp_path)
     assert ended.returncode == 2
@@ -87,7 +92,8 @@ def test_zero_needs_no_unit(tmp_path: Path, probe_binary: str) -> None:
 
 def test_the_probes_words_become_parameters() -> None:
     assert in_parameters("as in --affinity 0; leave --clock out, or --latency off") == (
-        "as in affinity=0; leave clock out, or latency=off")
+        "as in affinity=0; leave clock out, or latency=off"
+    )
 
 
 def test_reasons_are_printed_as_runs_end(tmp_path: Path, probe_binary: str) -> None:

@@ -13,14 +13,30 @@ import pytest
 from cli_calls import environment
 
 
-@pytest.mark.parametrize("arguments", [("list-probes",), ("list-probes", "timer"), ("run", "--help"), ("--help",),
-                                       ("list-probes", "--json"), ("nonsense",)], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("list-probes",),
+        ("list-probes", "timer"),
+        ("run", "--help"),
+        ("--help",),
+        ("list-probes", "--json"),
+        ("nonsense",),
+    ],
+    ids=" ".join,
+)
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_reader_that_has_gone_is_no_fail(tmp_path: Path, arguments: tuple[str, ...], unbuffered: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    ended = subprocess.run([sys.executable, "-m", "fastenough", *arguments], cwd=tmp_path, stdout=writing,
-                           env=environment(PYTHONUNBUFFERED=unbuffered), stderr=subprocess.PIPE, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-m", "fastenough", *arguments],
+        cwd=tmp_path,
+        stdout=writing,
+        env=environment(PYTHONUNBUFFERED=unbuffered),
+        stderr=subprocess.PIPE,
+        check=False,
+    )
     os.close(writing)
     assert ended.returncode == (2 if arguments == ("nonsense",) else 128 + signal.SIGPIPE), ended.stderr
     assert b"Traceback" not in ended.stderr

@@ -13,9 +13,15 @@ WITHOUT = ["setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"]
 pytestmark = needs_root("it gives a capability away")
 
 
-@pytest.mark.parametrize("arguments", [
-    ("assess", "--loads", "none", "--duration", "1s"), ("run", "timer", "--duration", "1s"), ("calibrate",),
-], ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("assess", "--loads", "none", "--duration", "1s"),
+        ("run", "timer", "--duration", "1s"),
+        ("calibrate",),
+    ],
+    ids=lambda words: words[0],
+)
 def test_root_without_the_capability_is_told_so(tmp_path: Path, probe_binary: str, arguments: tuple[str, ...]) -> None:
     ended = fastenough(*arguments, cwd=tmp_path, before=WITHOUT)
     said = ended.stderr.decode()

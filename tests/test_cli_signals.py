@@ -20,8 +20,13 @@ ASSESS = ("assess", "--loads", "none,cpu", "--duration", "2s")
 
 
 def _start(cwd: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "fastenough", *arguments], cwd=cwd, env=environment(),
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, "-m", "fastenough", *arguments],
+        cwd=cwd,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 def _loading(pid: int) -> bool:
@@ -78,8 +83,14 @@ interrupted("loading")
 def test_a_signal_within_text_that_is_executed(tmp_path: Path, moment: str) -> None:
     """As in the making of a dataclass, of which libraries make many while they are loaded: Python remembers it."""
     (tmp_path / "interrupted.py").write_text(_COMMAND)
-    done = subprocess.run([sys.executable, "-m", "interrupted", "interrupted", moment], cwd=tmp_path,
-                          env=environment(), capture_output=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-m", "interrupted", "interrupted", moment],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
     assert (done.returncode, done.stdout, done.stderr.strip()) == (128 + signal.SIGTERM, b"", b"")
 
 
@@ -109,8 +120,13 @@ def _has_guard(pid: int) -> bool:
 
 
 def test_nohup_holds(tmp_path: Path, probe_binary: str) -> None:
-    process = subprocess.Popen(["nohup", sys.executable, "-m", "fastenough", "run", "timer", "--duration", "2s"],
-                               cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        ["nohup", sys.executable, "-m", "fastenough", "run", "timer", "--duration", "2s"],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     runs = tmp_path / "fastenough-data" / "runs"
     assert eventually(lambda: any(runs.glob("*/recording.jsonl")), 60)
     process.send_signal(signal.SIGHUP)

@@ -67,8 +67,16 @@ def test_who_may_nothing_is_told_what_to_grant(user: User, arguments: tuple[str,
 def test_what_to_grant_stands_on_lines_of_its_own_on_a_terminal(user: User) -> None:
     asked = [user.python, "-m", "fastenough", "assess", "--loads", "none"]
     on_a_terminal = [user.python, "-c", "import pty, sys; pty.spawn(sys.argv[1:])", *asked]
-    ended = subprocess.run([*user.prefix(), *on_a_terminal], cwd=user.home, env=user.environment() | {"TERM": "xterm"},
-                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
+    ended = subprocess.run(
+        [*user.prefix(), *on_a_terminal],
+        cwd=user.home,
+        env=user.environment() | {"TERM": "xterm"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     [grant] = [line for line in screen(ended.stdout) if "rtprio 99" in line]
     assert grant.startswith("printf ") and grant.endswith("# and log in again")
 
@@ -76,18 +84,20 @@ def test_what_to_grant_stands_on_lines_of_its_own_on_a_terminal(user: User) -> N
 def test_the_grants_can_be_pasted(user: User, tmp_path: Path) -> None:
     """The commands run as they are printed, with a sudo that only runs its command and files below a folder here."""
     said = user.call(*RUN).stderr.splitlines()[:-1]
-    script = "sudo() { case $1 in tee) cat >\"$D/$(basename $2)\";; *) :;; esac; }\n" + "\n".join(said)
+    script = 'sudo() { case $1 in tee) cat >"$D/$(basename $2)";; *) :;; esac; }\n' + "\n".join(said)
     subprocess.run(["sh", "-ec", script], env={**os.environ, "D": str(tmp_path)}, check=True)
     limits = (tmp_path / "fastenough.conf").read_text().splitlines()
     assert limits == [f"{user.name} - rtprio 99", f"{user.name} - memlock unlimited", f"{user.name} - nice -20"]
     if Path("/dev/cpu_dma_latency").exists():
         assert (tmp_path / "70-fastenough.rules").read_text() == (
-            f'KERNEL=="cpu_dma_latency", OWNER="{user.name}", MODE="0600"\n')
+            f'KERNEL=="cpu_dma_latency", OWNER="{user.name}", MODE="0600"\n'
+        )
 
 
 def test_as_granted_is_measured_and_never_passes(user: User) -> None:
-    ended = user.call("assess", "--as-granted", "--loads", "none", "--duration", "2s", "--limit", "1h",
-                      "--miss-rate", "50%")
+    ended = user.call(
+        "assess", "--as-granted", "--loads", "none", "--duration", "2s", "--limit", "1h", "--miss-rate", "50%"
+    )
     assert ended.returncode == 3, ended.stderr
     assert "INCONCLUSIVE" in ended.stdout
     assert "nothing about real-time threads" in ended.stdout
@@ -108,7 +118,8 @@ def test_sudo_measures_and_all_files_are_the_users(sudoer: User) -> None:
     assert ended.returncode == 0, ended.stderr
     assert "no limit stated" in ended.stdout
     assert ended.stderr.splitlines()[0] == (
-        "not root: the probe and the settings run through sudo; the loads and all files are yours")
+        "not root: the probe and the settings run through sudo; the loads and all files are yours"
+    )
     granted = {setting.name: setting.in_effect for setting in _latest(sudoer).head.settings}
     assert granted["policy"] == "fifo"
     assert granted["priority"] == 98
@@ -132,8 +143,13 @@ def _says(pid: int, words: bytes) -> bool:
 def _measuring(sudoer: User, *arguments: str) -> tuple[subprocess.Popen[str], list[int]]:
     before = len(list(sudoer.home.glob("fastenough-data/runs/*")))
     process = sudoer.start("run", *arguments)
-    assert eventually(lambda: len(list(sudoer.home.glob("fastenough-data/runs/*"))) > before and any(map(
-        recorded, sudoer.home.glob("fastenough-data/runs/*/recording.jsonl"))), 60)
+    assert eventually(
+        lambda: (
+            len(list(sudoer.home.glob("fastenough-data/runs/*"))) > before
+            and any(map(recorded, sudoer.home.glob("fastenough-data/runs/*/recording.jsonl")))
+        ),
+        60,
+    )
     tree = _probing(process)
     assert len(tree) == 3, "sudo, the guard and the probe"
     return process, tree
@@ -187,8 +203,9 @@ def test_settings_of_a_killed_bench_are_named_and_put_back(sudoer: User) -> None
     before = HUGE_PAGES.read_text()
     requested = "never" if "[never]" not in before else "madvise"
     plan = sudoer.home / "plan.toml"
-    plan.write_text(f'name = "x"\nduration = "60s"\n[settings]\ntransparent-huge-pages = "{requested}"\n'
-                    '[[run]]\nprobe = "timer"\n')
+    plan.write_text(
+        f'name = "x"\nduration = "60s"\n[settings]\ntransparent-huge-pages = "{requested}"\n[[run]]\nprobe = "timer"\n'
+    )
     for restoring in (("doctor", "--restore"), RUN):
         process, tree = _measuring(sudoer, "--plan", str(plan))
         assert f"[{requested}]" in HUGE_PAGES.read_text()
@@ -203,7 +220,8 @@ def test_settings_of_a_killed_bench_are_named_and_put_back(sudoer: User) -> None
         ended = sudoer.call(*restoring)
         assert ended.returncode == 0, ended.stderr
         assert f"put back what a fastenough that was killed had left changed: {HUGE_PAGES}" in (
-            ended.stdout + ended.stderr)
+            ended.stdout + ended.stderr
+        )
         assert HUGE_PAGES.read_text() == before
 
 
@@ -242,8 +260,13 @@ def test_what_doctor_suggests_can_be_typed(user: User) -> None:
     ended = user.call("doctor", "--json")
     assert ended.returncode == 5, "an ordinary user gets no real-time priority"
     findings = json.loads(ended.stdout)
-    suggested = [line for finding in findings for text in (finding["text"], finding["fix"] or "")
-                 for line in re.findall(r"fastenough ([a-z][^()\n]*)", text) if not line.startswith("that was killed")]
+    suggested = [
+        line
+        for finding in findings
+        for text in (finding["text"], finding["fix"] or "")
+        for line in re.findall(r"fastenough ([a-z][^()\n]*)", text)
+        if not line.startswith("that was killed")
+    ]
     assert len(suggested) >= 3
     for line in suggested:
         _leaf(line.split())
@@ -264,14 +287,22 @@ def test_without_sudo_nothing_is_said_of_what_root_may_run(user: User, sudoer: U
     """A Python of a third person's: who may not use sudo is told what to grant, who may, why it is not used."""
     for who, told in ((user, "rtprio 99"), (sudoer, "can be changed by other users, so root does not run")):
         python = who.home / "theirs"
-        python.write_text(f"#!/bin/sh\n[ \"$1\" = -I ] && exec {who.python} \"$@\"\n"
-                          f"exec {who.python} -c \"import sys; sys.executable='$0'; import runpy; "
-                          "runpy.run_module('fastenough', run_name='__main__')\" \"$@\"\n")
+        python.write_text(
+            f'#!/bin/sh\n[ "$1" = -I ] && exec {who.python} "$@"\n'
+            f"exec {who.python} -c \"import sys; sys.executable='$0'; import runpy; "
+            "runpy.run_module('fastenough', run_name='__main__')\" \"$@\"\n"
+        )
         python.chmod(0o755)
         os.chown(python, NOBODY, NOBODY)
         theirs = replace(who, python=str(python))
-        asked = subprocess.run([*theirs.prefix(), theirs.python, "doctor"], cwd=who.home, env=theirs.environment(),
-                               capture_output=True, text=True, check=False)
+        asked = subprocess.run(
+            [*theirs.prefix(), theirs.python, "doctor"],
+            cwd=who.home,
+            env=theirs.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert asked.returncode == 5, asked.stderr
         said = " ".join(asked.stdout.split())
         assert told in said

@@ -39,8 +39,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("variants")
     store = Store(home / "fastenough-data")
     for position in range(2):
-        keep(store, home / "scratch", origin={"campaign": "c", "plan_sha256": "p", "position": position, "positions": 2,
-                                              "planned": PLANNED})
+        keep(
+            store,
+            home / "scratch",
+            origin={"campaign": "c", "plan_sha256": "p", "position": position, "positions": 2, "planned": PLANNED},
+        )
     keep(store, home / "scratch", head={"probe": "other"})
     return home
 
@@ -60,9 +63,18 @@ def test_a_list_names_the_parameter_that_differs(home: Path, columns: int) -> No
 def test_many_campaigns_are_asked_for_at_once(home: Path, tmp_path: Path) -> None:
     store = Store(tmp_path / "fastenough-data")
     for number in range(22):
-        keep(store, tmp_path / "scratch", values=latencies(1, intervals=1), origin={
-            "campaign": f"c{number}", "plan_sha256": "p", "position": 0, "positions": 1,
-            "planned": (PLANNED[number % 2],)})
+        keep(
+            store,
+            tmp_path / "scratch",
+            values=latencies(1, intervals=1),
+            origin={
+                "campaign": f"c{number}",
+                "plan_sha256": "p",
+                "position": 0,
+                "positions": 1,
+                "planned": (PLANNED[number % 2],),
+            },
+        )
     listed = fastenough("list", cwd=tmp_path).stdout.decode()
     assert listed.count("interval=200us") == listed.count("interval=1ms") == 11
 

@@ -25,11 +25,25 @@ from fastenough.store.conclusions import CONCLUSIONS, chapter_of, conclude, conc
 
 def _said(section: Section) -> Sequence[object]:
     """All that a reader sees, and what the files of its tables hold."""
-    return [section.id, section.title, section.lead, *(
-        (part.name, part.caption, part.over, part.note, [(one.title, one.numeric) for one in part.columns],
-         [[(cell.shown, cell.below) for cell in part.cells(row)] for row in part.rows],
-         json.loads(json.dumps(part.csv_rows(), default=str))) if isinstance(part, Table) else part
-        for part in section.leaves())]
+    return [
+        section.id,
+        section.title,
+        section.lead,
+        *(
+            (
+                part.name,
+                part.caption,
+                part.over,
+                part.note,
+                [(one.title, one.numeric) for one in part.columns],
+                [[(cell.shown, cell.below) for cell in part.cells(row)] for row in part.rows],
+                json.loads(json.dumps(part.csv_rows(), default=str)),
+            )
+            if isinstance(part, Table)
+            else part
+            for part in section.leaves()
+        ),
+    ]
 
 
 def _hunt() -> Section:
@@ -57,9 +71,19 @@ def test_a_report_says_what_was_concluded_from_its_runs_and_of_each_the_newest(t
     assert kept_on(store, [mine[0], other]) == kept_on(store, []) == ()
 
 
-@pytest.mark.parametrize("wrong", [
-    b"", b"{}\n", b"{}\n{}\n", b"[]\n[]\n", b"\xff\n{}\n", b"{}\n{}\n{}\n", b"[" * 10**6,
-    b'{"format": "fastenough-conclusion", "version": 2}\n{}\n'])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        b"",
+        b"{}\n",
+        b"{}\n{}\n",
+        b"[]\n[]\n",
+        b"\xff\n{}\n",
+        b"{}\n{}\n{}\n",
+        b"[" * 10**6,
+        b'{"format": "fastenough-conclusion", "version": 2}\n{}\n',
+    ],
+)
 def test_a_file_that_is_none_is_passed_over(tmp_path: Path, wrong: bytes) -> None:
     store = Store(tmp_path)
     made = conclude(store, "b", ("r",), as_kept(told("b")))
@@ -70,10 +94,19 @@ def test_a_file_that_is_none_is_passed_over(tmp_path: Path, wrong: bytes) -> Non
     assert chapter_of(store, f"../{CONCLUSIONS}/{made.id}") is None
 
 
-@pytest.mark.parametrize(("place", "value"), [
-    (("id",), "../x"), (("parts",), 1), (("parts", 0, "name"), "../../evil"), (("parts", 0, "rows", 0), []),
-    (("parts", 0, "rows", 0, 0), [1]), (("parts", 0, "kind"), "picture"), (("parts", 0, "columns"), []),
-    (("parts", 1, "parts", 0), {"kind": "folded", "title": "", "parts": [], "printed": True})])
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("id",), "../x"),
+        (("parts",), 1),
+        (("parts", 0, "name"), "../../evil"),
+        (("parts", 0, "rows", 0), []),
+        (("parts", 0, "rows", 0, 0), [1]),
+        (("parts", 0, "kind"), "picture"),
+        (("parts", 0, "columns"), []),
+        (("parts", 1, "parts", 0), {"kind": "folded", "title": "", "parts": [], "printed": True}),
+    ],
+)
 def test_a_chapter_that_is_none_is_refused(place: tuple[str | int, ...], value: object) -> None:
     said = json.loads(json.dumps(as_kept(told("b"))))
     at = said

@@ -114,6 +114,19 @@ def test_the_probe_shown_in_adding_compiles(tmp_path: Path) -> None:
     source = tmp_path / "yield.c"
     source.write_text(shown[1])
     probe = ROOT / "target" / "probe"
-    subprocess.run(["cc", "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
-                    f"-I{probe / 'frame'}", f"-I{probe / 'platform' / 'linux'}", f"-I{ROOT / 'format'}", str(source)],
-                   check=True)
+    subprocess.run(
+        [
+            "cc",
+            "-std=gnu11",
+            "-D_GNU_SOURCE",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-fsyntax-only",
+            f"-I{probe / 'frame'}",
+            f"-I{probe / 'platform' / 'linux'}",
+            f"-I{ROOT / 'format'}",
+            str(source),
+        ],
+        check=True,
+    )

@@ -24,26 +24,30 @@ NEEDS = (
     (r"ssh://|labgrid:|--board beagle|https?://|--install", "another machine"),
     (r"\bvirtual\b|^bench |^farm (try|bisect)", "guests: test_virtual_*.py and test_farm_*.py boot them"),
     (r"^gauge |--plan FILE|campaign run (FILE|campaigns/brown-martin)", "an instrument: test_gauge_*.py simulate it"),
-    (r"^farm (run|alert|status|rebuild$)|^web",
-     "a farm that runs until it is ended: test_farm_*.py and test_web_command.py"),
-    (r"^hunt|^audit --measure|^calibrate|^campaign (run quick|resume)|^ab .*interval=|^assess --task",
-     "many minutes: the command's own tests shorten it"),
-    (r"^monitor|--monitor|--implementation linux-kernel|run timerlat", "BPF or a module: test_monitor_*.py, "
-                                                                      "test_module_*.py"),
+    (
+        r"^farm (run|alert|status|rebuild$)|^web",
+        "a farm that runs until it is ended: test_farm_*.py and test_web_command.py",
+    ),
+    (
+        r"^hunt|^audit --measure|^calibrate|^campaign (run quick|resume)|^ab .*interval=|^assess --task",
+        "many minutes: the command's own tests shorten it",
+    ),
+    (
+        r"^monitor|--monitor|--implementation linux-kernel|run timerlat",
+        "BPF or a module: test_monitor_*.py, test_module_*.py",
+    ),
     (r"trace\.dat|SAMPLES", "a file of the kernel's or the probe's: test_bound_*.py, test_samples_parquet.py"),
     (r"^completion fish >|^gauge flash", "a place outside the folder"),
 )
 """What a documented command needs that is not here, by a pattern of its words."""
-ADDED = {"run": "--duration 200ms", "ab": "--rounds 3", "ab --rounds 3": "--duration 200ms",
-         "assess": "--duration 6s"}
+ADDED = {"run": "--duration 200ms", "ab": "--rounds 3", "ab --rounds 3": "--duration 200ms", "assess": "--duration 6s"}
 """Times of commands that name none; an assessment shares its time among six loads, a second for each at least."""
 SHORTER = ((r"--duration \S+", "--duration 200ms"), (r"--rounds \d+", "--rounds 3"), (r"--budget \S+", "--budget 5s"))
 _BEFORE = {"farm token revoke rack-5": "farm token add rack-5 --board r5s7"}
 """What a page has its reader do first."""
 VERDICTS = (ExitStatus.DONE, ExitStatus.FAIL, ExitStatus.INCONCLUSIVE, ExitStatus.NOT_APPLICABLE)
 """Statuses of a command that was understood and has done its work; a machine that lacks a feature says so."""
-_LOAD = ('name = "own"\nsource = "this test"\ncommands = [["sh", "-c", "while :; do :; done"]]\n'
-         "cpu-share = 0.001\n")
+_LOAD = 'name = "own"\nsource = "this test"\ncommands = [["sh", "-c", "while :; do :; done"]]\ncpu-share = 0.001\n'
 _LIMITS = '[[limit]]\nprobe = "timer"\nlimit = "1h"\nmiss-rate = "0.5"\nlongest-burst = 1\n'
 _FARM = 'store = "fastenough-data"\nstate = "farm"\n[[board]]\nname = "r1s1"\nlink = "ssh://root@r1s1"\n'
 
@@ -55,8 +59,11 @@ def needed(words: str) -> str:
 
 def commands(*, here: bool) -> list[str]:
     """The documented commands, each once: those to be run here, or the others."""
-    whole = {words for _, words in documented_commands()
-             if not is_incomplete(words) and (words not in COMMANDS or words in WHOLE)}
+    whole = {
+        words
+        for _, words in documented_commands()
+        if not is_incomplete(words) and (words not in COMMANDS or words in WHOLE)
+    }
     return sorted(words for words in whole if bool(needed(words)) != here)
 
 
@@ -81,8 +88,10 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def written(words: str, folder: Path) -> list[str]:
     """The words of a command with shorter times, and with files and runs of this folder."""
     store = Store(folder / "fastenough-data")
-    runs = {load: sorted(run.id for run in store.runs() if run.probe == "timer" and run.load == load)
-            for load in ("none", "cpu")}
+    runs = {
+        load: sorted(run.id for run in store.runs() if run.probe == "timer" and run.load == load)
+        for load in ("none", "cpu")
+    }
     (folder / "baseline").mkdir()
     for load, (*_, before, _) in runs.items():
         shutil.copy(store.path / "runs" / before / "recording.jsonl.zst", folder / "baseline" / f"{load}.jsonl.zst")
@@ -92,8 +101,16 @@ def written(words: str, folder: Path) -> list[str]:
         if words.startswith(f"{command} ") and shorter.split()[0] not in words:
             words = words.replace(command, f"{command} {shorter}", 1)
     base, one, two, three = runs["none"]
-    names = {"BASE": base, "OTHER": one, "ONE": one, "TWO": two, "THREE": three,
-             "RUN": "last", "PROBE": "timer", "NAME": "beagleboard"}
+    names = {
+        "BASE": base,
+        "OTHER": one,
+        "ONE": one,
+        "TWO": two,
+        "THREE": three,
+        "RUN": "last",
+        "PROBE": "timer",
+        "NAME": "beagleboard",
+    }
     arguments = [names.get(word, word) for word in shlex.split(words.partition(">")[0])]
     places = [place for place, word in enumerate(arguments) if re.match(r"20\d{6}T", word)]
     for place, run in zip(places, runs["none"], strict=False):

@@ -104,7 +104,18 @@ def test_a_fraction_of_a_nanosecond_is_never_rounded_down(own: Recording) -> Non
 def test_a_count_beyond_every_byte_is_encoded() -> None:
     counts = [1, 63, 64, 8191, 8192, 2**31, 2**53, 2**62]
     assert varints(payload([0, 1, 5, 6, 7, 100, 101, 3000], counts)) == [
-        1, 63, -3, 64, 8191, 8192, -92, 2**31, 2**53, -2898, 2**62]
+        1,
+        63,
+        -3,
+        64,
+        8191,
+        8192,
+        -92,
+        2**31,
+        2**53,
+        -2898,
+        2**62,
+    ]
 
 
 def test_the_log_holds_each_series_exactly(own: Recording) -> None:
@@ -115,8 +126,9 @@ def test_the_log_holds_each_series_exactly(own: Recording) -> None:
     for (tag, _, length, greatest_ms, encoded), series in zip(entries, own.series, strict=True):
         total = own.totals[series.id]
         counts, _ = decoded(base64.b64decode(encoded))
-        assert counts == dict(zip((least_of_bucket(int(high)) for high in total.highest()), total.count.tolist(),
-                                  strict=True))
+        assert counts == dict(
+            zip((least_of_bucket(int(high)) for high in total.highest()), total.count.tolist(), strict=True)
+        )
         assert tag == f"Tag=own/{series.name}/id={series.id}/cpu={series.cpu}/period_ns=1000000"
         assert float(length) == own.duration_ns / 1e9
         assert float(greatest_ms) == (total.maximum or 0) / 1e6
@@ -139,17 +151,34 @@ def test_negative_values_are_refused_by_what_cannot_hold_them(tmp_path: Path) ->
 
 def test_csv_and_parquet_and_json_hold_every_bucket(own: Recording, tmp_path: Path) -> None:
     foreign = imported(tmp_path, "stress-ng-0.15.txt")
-    expected = [(held.recording.run_id, held.series.name, held.series.cpu, *bucket)
-                for held in held_in([own, foreign]) for bucket in held.buckets_ns()]
+    expected = [
+        (held.recording.run_id, held.series.name, held.series.cpu, *bucket)
+        for held in held_in([own, foreign])
+        for bucket in held.buckets_ns()
+    ]
     rows = list(csv.DictReader(io.StringIO(export([own, foreign], "csv").decode())))
-    assert [(row["run"], row["series"], int(row["cpu"]) if row["cpu"] else None, float(row["least_ns"]),
-             float(row["greatest_ns"]), int(row["count"])) for row in rows] == expected
+    assert [
+        (
+            row["run"],
+            row["series"],
+            int(row["cpu"]) if row["cpu"] else None,
+            float(row["least_ns"]),
+            float(row["greatest_ns"]),
+            int(row["count"]),
+        )
+        for row in rows
+    ] == expected
     table = pq.read_table(io.BytesIO(export([own, foreign], "parquet"))).to_pylist()
-    assert [(row["run"], row["series"], row["cpu"], row["least_ns"], row["greatest_ns"], row["count"])
-            for row in table] == expected
+    assert [
+        (row["run"], row["series"], row["cpu"], row["least_ns"], row["greatest_ns"], row["count"]) for row in table
+    ] == expected
     runs = json.loads(export([own, foreign], "json"))["runs"]
-    assert [(run["id"], series["name"], series["cpu"], *bucket.values()) for run in runs for series in run["series"]
-            for bucket in series["buckets"]] == expected
+    assert [
+        (run["id"], series["name"], series["cpu"], *bucket.values())
+        for run in runs
+        for series in run["series"]
+        for bucket in series["buckets"]
+    ] == expected
     assert [series["lost"] for series in runs[0]["series"]] == [own.lost(series.id) for series in own.series]
 
 
@@ -162,11 +191,27 @@ def test_no_cell_is_a_formula(tmp_path: Path) -> None:
 def transfers(tmp_path: Path, run_id: str, interval_ns: int) -> Recording:
     """Two series of transfers that differ in their number of bytes only."""
     one = recording(tmp_path, Plan([[np.array([7000])]], run_id=run_id, load=None, views=("transfer", "other")))
-    sizes = [replace(series, name="transfer", bytes=size, labels={"block": "8192"}, corrected=False,
-                     role=Role.THROUGHPUT, from_event="first write", to_event="last read", period_ns=None)
-             for series, size in zip(one.series, (10**6, 10**7), strict=True)]
-    head = replace(one.head, series=tuple(sizes), parameters={"interval_ns": interval_ns}, board="b",
-                   configuration=Configuration("rt"))
+    sizes = [
+        replace(
+            series,
+            name="transfer",
+            bytes=size,
+            labels={"block": "8192"},
+            corrected=False,
+            role=Role.THROUGHPUT,
+            from_event="first write",
+            to_event="last read",
+            period_ns=None,
+        )
+        for series, size in zip(one.series, (10**6, 10**7), strict=True)
+    ]
+    head = replace(
+        one.head,
+        series=tuple(sizes),
+        parameters={"interval_ns": interval_ns},
+        board="b",
+        configuration=Configuration("rt"),
+    )
     return replace(one, head=head)
 
 
@@ -179,24 +224,46 @@ def test_series_that_differ_in_size_and_runs_that_differ_in_parameters_are_disti
     assert [(row["run"], row["bytes"], json.loads(row["parameters"])["interval_ns"]) for row in table] == expected
     assert {(row["board"], row["configuration"], row["load"]) for row in table} == {("b", "rt", None)}
     log = export(runs, "hdrhistogram").decode().splitlines()
-    stated = {run["run"]: json.loads(run["parameters"])["interval_ns"] for run in (
-        json.loads(line.removeprefix("#[Run: ").removesuffix("]")) for line in log if line.startswith("#[Run: "))}
+    stated = {
+        run["run"]: json.loads(run["parameters"])["interval_ns"]
+        for run in (
+            json.loads(line.removeprefix("#[Run: ").removesuffix("]")) for line in log if line.startswith("#[Run: ")
+        )
+    }
     tags = [re.match(r"Tag=(\w+)/.*/bytes=(\d+)/", line) for line in log if line.startswith("Tag=")]
     assert [(tag[1], int(tag[2]), stated[tag[1]]) for tag in tags if tag] == expected
     metrics = export(runs, "openmetrics").decode()
-    assert re.findall(r'_max_seconds\{run="(\w+)",.*?bytes="(\d+)"', metrics) == [(run, str(size)) for run, size, _ in
-                                                                               expected]
-    assert [(run["id"], series["bytes"], run["head"]["parameters"]["interval_ns"]) for run in json.loads(
-        export(runs, "json"))["runs"] for series in run["series"]] == expected
+    assert re.findall(r'_max_seconds\{run="(\w+)",.*?bytes="(\d+)"', metrics) == [
+        (run, str(size)) for run, size, _ in expected
+    ]
+    assert [
+        (run["id"], series["bytes"], run["head"]["parameters"]["interval_ns"])
+        for run in json.loads(export(runs, "json"))["runs"]
+        for series in run["series"]
+    ] == expected
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Series) if field.name not in (
-    "unit", "k", "two_sided", "relative", "tick_ps", "rise_k", "refused", "said")])
+@pytest.mark.parametrize(
+    "name",
+    [
+        field.name
+        for field in fields(Series)
+        if field.name not in ("unit", "k", "two_sided", "relative", "tick_ps", "rise_k", "refused", "said")
+    ],
+)
 def test_every_field_of_the_identity_of_a_series_is_exported(own: Recording, name: str) -> None:
     """What is left out says how values are stored, not which values they are."""
     one = replace(own.series[0], labels={"a": 1})
-    changed = replace(one, **{name: {  # type: ignore[arg-type]
-        "labels": {"a": 2}, "role": Role.THROUGHPUT, "corrected": True}.get(name, 77)})
+    changed = replace(
+        one,
+        **{
+            name: {  # type: ignore[arg-type]
+                "labels": {"a": 2},
+                "role": Role.THROUGHPUT,
+                "corrected": True,
+            }.get(name, 77)
+        },
+    )
     assert Held(own, one, own.totals[0]).identity != Held(own, changed, own.totals[0]).identity
 
 
@@ -235,7 +302,7 @@ def case_of(recordings: list[Recording]) -> ElementTree.Element:
 
 def test_a_suite_says_where_when_and_how_long(tmp_path: Path) -> None:
     runs = [recording(tmp_path, Plan(quiet(name), run_id=name)) for name in ("one", "two")]
-    suite, = ElementTree.fromstring(export(runs, "junit"))
+    (suite,) = ElementTree.fromstring(export(runs, "junit"))
     assert float(suite.get("time") or 0) == pytest.approx(sum(run.duration_ns for run in runs) / 1e9, abs=1e-3)
     begun = datetime.fromisoformat(suite.get("timestamp") or "").replace(tzinfo=UTC)
     assert abs(begun.timestamp() - runs[0].head.begin.wall_ns / 1e9) < 1
@@ -243,34 +310,54 @@ def test_a_suite_says_where_when_and_how_long(tmp_path: Path) -> None:
 
 
 def test_a_suite_of_an_import_without_a_time_does_not_say_1970(tmp_path: Path) -> None:
-    plan = Plan(quiet("one"), run_id="one", marks=("imported",), begin_ns=0,
-                head={"begin": {"mono_ns": 0, "wall_ns": 0}})
-    suite, = ElementTree.fromstring(export([recording(tmp_path, plan)], "junit"))
+    plan = Plan(
+        quiet("one"), run_id="one", marks=("imported",), begin_ns=0, head={"begin": {"mono_ns": 0, "wall_ns": 0}}
+    )
+    (suite,) = ElementTree.fromstring(export([recording(tmp_path, plan)], "junit"))
     begun = datetime.fromisoformat(suite.get("timestamp") or "").replace(tzinfo=UTC)
     assert abs((datetime.now(UTC) - begun).total_seconds()) < 3600
 
 
-@pytest.mark.parametrize(("old", "new"), [
-    (b' tests="1"', b""), (b' tests="1"', b' tests="2"'), (b"testcase", b"case"), (b' name="load', b' label="load'),
-    (b'time="', b'time="about '), (b"<system-out>", b"<failure /><error /><system-out>"),
-    (b"testsuites", b"suites"), (b" timestamp=", b" stamp="), (b' hostname="', b' host="')])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b' tests="1"', b""),
+        (b' tests="1"', b' tests="2"'),
+        (b"testcase", b"case"),
+        (b' name="load', b' label="load'),
+        (b'time="', b'time="about '),
+        (b"<system-out>", b"<failure /><error /><system-out>"),
+        (b"testsuites", b"suites"),
+        (b" timestamp=", b" stamp="),
+        (b' hostname="', b' host="'),
+    ],
+)
 def test_what_a_ci_server_would_not_take_is_found(tmp_path: Path, old: bytes, new: bytes) -> None:
     content = export([recording(tmp_path, Plan(quiet("run-1")))], "junit")
     assert old in content and faults(content) == []
     assert faults(content.replace(old, new))
 
 
-@pytest.mark.parametrize(("limit_ns", "change", "expected"), [
-    (1_000_000, {}, None), (4_000, {}, "failure"), (1_000_000, {"lost": 1}, "error"), (None, {}, "skipped"),
-    (1_000_000, {"marks": ("imported",)}, "error"), (1_000_000, {"outcome": None}, "error"),
-])
-def test_only_a_pass_is_a_test_that_passed(tmp_path: Path, limit_ns: int | None, change: dict[str, object],
-                                           expected: str | None) -> None:
+@pytest.mark.parametrize(
+    ("limit_ns", "change", "expected"),
+    [
+        (1_000_000, {}, None),
+        (4_000, {}, "failure"),
+        (1_000_000, {"lost": 1}, "error"),
+        (None, {}, "skipped"),
+        (1_000_000, {"marks": ("imported",)}, "error"),
+        (1_000_000, {"outcome": None}, "error"),
+    ],
+)
+def test_only_a_pass_is_a_test_that_passed(
+    tmp_path: Path, limit_ns: int | None, change: dict[str, object], expected: str | None
+) -> None:
     required = {} if limit_ns is None else {"requirement": {"limit_ns": limit_ns, "miss_rate": 0, "confidence": 0.95}}
     plan = replace(Plan(quiet("run-1"), head=required), **change)  # type: ignore[arg-type]
     case = case_of([recording(tmp_path, plan)])
     assert [kind for kind in ("failure", "error", "skipped") if case.find(kind) is not None] == (
-        [] if expected is None else [expected])
+        [] if expected is None else [expected]
+    )
 
 
 def test_nothing_to_judge_is_an_error() -> None:

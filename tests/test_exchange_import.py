@@ -32,15 +32,35 @@ from fastenough.store import Store
 CASES = sorted((ROOT / "tests" / "exchange_cases").iterdir())
 MORE = os.environ.get("FASTENOUGH_PEER_SAMPLES")
 """A folder of further files, of all of which the same is asked."""
-FURTHER = sorted(path for path in Path(MORE).rglob("*") if path.is_file() and path.stat().st_size > 300
-                 and path.suffix != ".md" and path.name != "hwlatdetect.txt") if MORE else []
+FURTHER = (
+    sorted(
+        path
+        for path in Path(MORE).rglob("*")
+        if path.is_file() and path.stat().st_size > 300 and path.suffix != ".md" and path.name != "hwlatdetect.txt"
+    )
+    if MORE
+    else []
+)
 ALL = CASES + FURTHER
 NO_END = ("quiet", "live", "ct24-q", "deadline", "break", "spike", "raw", "csv", "rt-app", "top")
 """Files of which nothing says where they end: cut between two lines, they are whole ones with fewer threads."""
 US = 1000
 """The unit of the values of those files that state none."""
-CHECKED = ("all", "2.4-histogram", "2.4.json", "0.3.json", "rtla-us", "rtla-ns", "osnoise.txt", "osadl", "xenomai-3",
-           "stress", "rteval", "percentiles", "latmus-gnuplot")
+CHECKED = (
+    "all",
+    "2.4-histogram",
+    "2.4.json",
+    "0.3.json",
+    "rtla-us",
+    "rtla-ns",
+    "osnoise.txt",
+    "osadl",
+    "xenomai-3",
+    "stress",
+    "rteval",
+    "percentiles",
+    "latmus-gnuplot",
+)
 """Files that say a count twice."""
 
 
@@ -53,8 +73,10 @@ def of_bytes(content: bytes, name: str = "file") -> Found:
 
 
 def told_by(found: Found) -> list[Told]:
-    return [(one.count, one.in_ns(one.minimum), one.in_ns(one.maximum), one.in_ns(one.mean), one.overflow)
-            for one in found.series]
+    return [
+        (one.count, one.in_ns(one.minimum), one.in_ns(one.maximum), one.in_ns(one.mean), one.overflow)
+        for one in found.series
+    ]
 
 
 def recorded(path: Path, folder: Path) -> Recording:
@@ -65,20 +87,53 @@ def recorded(path: Path, folder: Path) -> Recording:
 
 
 def close(one: Told, other: Told) -> bool:
-    return one[0] == other[0] and one[4] == other[4] and all(
-        (a is None) == (b is None) and (a is None or b is None or abs(a - b) <= 1e-6 * max(abs(a), 1))
-        for a, b in zip(one[1:4], other[1:4], strict=True))
+    return (
+        one[0] == other[0]
+        and one[4] == other[4]
+        and all(
+            (a is None) == (b is None) and (a is None or b is None or abs(a - b) <= 1e-6 * max(abs(a), 1))
+            for a, b in zip(one[1:4], other[1:4], strict=True)
+        )
+    )
 
 
 def test_all_importers_have_a_case() -> None:
     names = " ".join(path.name for path in CASES)
-    for tool in ("cyclictest-2.4.json", "cyclictest-2.10", "rtla-us", "rtla-ns", "osnoise", "jitterdebugger-0.3.raw",
-                 "oslat", "hwlatdetect", "xenomai-gnuplot", "stress-ng", "osadl", "pmqtest", "rt-app",
-                 "rtla-top-6.1", "rtla-top-live", "rtla-osnoise-top", "rtla-stopped", "rt-dataset",
-                 "oslat-2.8-ns.txt", "oslat-2.8-ns.json", "oslat-2.8.json", "cyclicdeadline-2.8.json",
-                 "signaltest-2.4.json", "signaltest-2.4-quiet", "cyclicdeadline-2.4-quiet", "pmqtest-2.4.txt",
-                 "sigwaittest-2.4-live", "rteval-cyclictest", "rteval-timerlat", "latmus.txt", "latmus-gnuplot",
-                 "perf-sched", "percentiles.hgrm"):
+    for tool in (
+        "cyclictest-2.4.json",
+        "cyclictest-2.10",
+        "rtla-us",
+        "rtla-ns",
+        "osnoise",
+        "jitterdebugger-0.3.raw",
+        "oslat",
+        "hwlatdetect",
+        "xenomai-gnuplot",
+        "stress-ng",
+        "osadl",
+        "pmqtest",
+        "rt-app",
+        "rtla-top-6.1",
+        "rtla-top-live",
+        "rtla-osnoise-top",
+        "rtla-stopped",
+        "rt-dataset",
+        "oslat-2.8-ns.txt",
+        "oslat-2.8-ns.json",
+        "oslat-2.8.json",
+        "cyclicdeadline-2.8.json",
+        "signaltest-2.4.json",
+        "signaltest-2.4-quiet",
+        "cyclicdeadline-2.4-quiet",
+        "pmqtest-2.4.txt",
+        "sigwaittest-2.4-live",
+        "rteval-cyclictest",
+        "rteval-timerlat",
+        "latmus.txt",
+        "latmus-gnuplot",
+        "perf-sched",
+        "percentiles.hgrm",
+    ):
         assert tool in names
 
 
@@ -116,17 +171,19 @@ def _cuts(path: Path) -> Iterator[bytes]:
     chosen = {*range(0, len(lines), max(1, len(lines) // 20)), *range(max(0, len(lines) - 25), len(lines))}
     for number in sorted(chosen):
         yield b"".join(lines[:number])
-        yield b"".join(lines[:number]) + lines[number][:len(lines[number]) // 2]
+        yield b"".join(lines[:number]) + lines[number][: len(lines[number]) // 2]
 
 
 def no_more_than(less: list[Told], whole: list[Told]) -> bool:
     """Whether the same is said, or nothing in its place."""
-    return len(less) == len(whole) and all(a is None or a == b for one, other in zip(less, whole, strict=True)
-                                           for a, b in zip(one, other, strict=True))
+    return len(less) == len(whole) and all(
+        a is None or a == b for one, other in zip(less, whole, strict=True) for a, b in zip(one, other, strict=True)
+    )
 
 
-@pytest.mark.parametrize("path", [path for path in ALL if not any(part in path.name for part in NO_END)],
-                         ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [path for path in ALL if not any(part in path.name for part in NO_END)], ids=lambda path: path.name
+)
 def test_a_file_cut_anywhere_is_refused_or_says_the_same(path: Path) -> None:
     whole = told_by(found_in(read_source(path)))
     refused = 0
@@ -139,8 +196,9 @@ def test_a_file_cut_anywhere_is_refused_or_says_the_same(path: Path) -> None:
     assert refused
 
 
-@pytest.mark.parametrize("path", [path for path in ALL if any(part in path.name for part in NO_END)],
-                         ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [path for path in ALL if any(part in path.name for part in NO_END)], ids=lambda path: path.name
+)
 def test_a_file_without_an_end_is_never_more_than_it_holds(path: Path) -> None:
     whole = told_by(found_in(read_source(path)))
     content = path.read_bytes()
@@ -155,7 +213,7 @@ def test_a_file_without_an_end_is_never_more_than_it_holds(path: Path) -> None:
         elif "live" in path.name or "rt-app" in path.name:  # each picture that is whole may have been the last one
             assert len(less) == len(whole) and all((a[0] or 0) <= (b[0] or 0) for a, b in zip(less, whole, strict=True))
         else:
-            assert less == whole[:len(less)]
+            assert less == whole[: len(less)]
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
@@ -165,9 +223,9 @@ def test_a_changed_byte_is_refused_or_believed_without_a_fault(path: Path) -> No
     draw = random.Random(path.name)
     for _ in range(60):
         at = draw.randrange(len(content))
-        value = draw.choice([*b"0123456789 \n\t-x|:{\"", 0, 0x80, draw.randrange(256)])
+        value = draw.choice([*b'0123456789 \n\t-x|:{"', 0, 0x80, draw.randrange(256)])
         try:
-            found = of_bytes(content[:at] + bytes([value]) + content[at + 1:])
+            found = of_bytes(content[:at] + bytes([value]) + content[at + 1 :])
         except BadInput as error:
             assert "\n" not in str(error)
             continue
@@ -180,7 +238,7 @@ def test_a_file_that_lacks_a_line_is_refused_in_one_or_believed_without_a_fault(
     lines = path.read_bytes().splitlines(keepends=True)
     for number in {*range(min(30, len(lines))), *range(max(0, len(lines) - 30), len(lines))}:
         try:
-            of_bytes(b"".join(lines[:number] + lines[number + 1:]))
+            of_bytes(b"".join(lines[:number] + lines[number + 1 :]))
         except BadInput as error:
             assert "\n" not in str(error)
 
@@ -190,7 +248,7 @@ def test_a_number_too_long_to_be_one_is_refused_wherever_it_stands(path: Path) -
     content = path.read_bytes()
     for number in list(re.finditer(rb"\d+", content))[:60]:
         with pytest.raises(BadInput, match="not imported"):
-            of_bytes(content[:number.start()] + b"7" * 5000 + content[number.end():])
+            of_bytes(content[: number.start()] + b"7" * 5000 + content[number.end() :])
 
 
 @pytest.mark.parametrize("edge", [b"1e+999999", b"1e+99999999999", b"1e+9999999999999999999999", b"1e+99"])
@@ -201,24 +259,38 @@ def test_an_edge_beyond_all_numbers_is_refused(edge: bytes) -> None:
             of_bytes(b"\n".join([*lines[:row], edge + b" 1", *lines[row:][1:]]))
 
 
-@pytest.mark.parametrize(("content", "words"), [
-    (b"", "empty"), (b"\n \n", "empty"), (b"Terminated\n", "ended (Terminated)"), (b"\0\1\2" * 40, "binary"),
-    (b"hello\n", "no tool that is known"), (os.urandom(5000), "binary"), (b"\xff\xfex\0", "binary"),
-    (b"Traceback (most recent call last):\n  File\nDetectorNotAvailable: no\n", "DetectorNotAvailable"),
-    (b'{"cpu": ' * 5000, "JSON"), (b'{"cpu": {"0": {"histogram": {"1": 1, "1": 2}, "count": 3}}}', "twice"),
-    (b'{"cpu": {"0": {"histogram": {"1": 1e400}, "count": 3}}}', ""),
-    (b'{"cpu": {"0": {"histogram": {"1": 99999999999999999999999}, "count": 3}}}', "62 bits"),
-    (b"# Histogram\n000001 " + b"9" * 30 + b"\n# Min Latencies: 00001\n", "no whole number"),
-    (b'{"cpu": {"0": {"histogram": {"1": 9007199254740993}, "count": 9007199254740993, '
-     b'"min": 1, "max": 1, "avg": 1}}}',
-     "more values than any machine"),
-    (b'{"cpu": {"0": {"histogram": {"400000000000000": 1}, "count": 1, "min": 400000000000000, '
-     b'"max": 400000000000000, '
-     b'"avg": 4e14}}}', "longer than 10 years"),
-    (b"T: 0 (    1) P: 0 I:1000 C:    200 Min:      5 Act:    6 Avg:    6 Max:       4\n", "above its maximum"),
-    (b"T: 0 (    1) P: 0 I:1000 C:    200 Min:      5 Act:    6 Avg:   60 Max:       7\n", "mean 60"),
-    (b"T: 0 (    1) P: 0 I:1000 C:9000000000000000000 Min:      5 Act:    6 Avg:    6 Max:       7\n", "no whole"),
-])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "empty"),
+        (b"\n \n", "empty"),
+        (b"Terminated\n", "ended (Terminated)"),
+        (b"\0\1\2" * 40, "binary"),
+        (b"hello\n", "no tool that is known"),
+        (os.urandom(5000), "binary"),
+        (b"\xff\xfex\0", "binary"),
+        (b"Traceback (most recent call last):\n  File\nDetectorNotAvailable: no\n", "DetectorNotAvailable"),
+        (b'{"cpu": ' * 5000, "JSON"),
+        (b'{"cpu": {"0": {"histogram": {"1": 1, "1": 2}, "count": 3}}}', "twice"),
+        (b'{"cpu": {"0": {"histogram": {"1": 1e400}, "count": 3}}}', ""),
+        (b'{"cpu": {"0": {"histogram": {"1": 99999999999999999999999}, "count": 3}}}', "62 bits"),
+        (b"# Histogram\n000001 " + b"9" * 30 + b"\n# Min Latencies: 00001\n", "no whole number"),
+        (
+            b'{"cpu": {"0": {"histogram": {"1": 9007199254740993}, "count": 9007199254740993, '
+            b'"min": 1, "max": 1, "avg": 1}}}',
+            "more values than any machine",
+        ),
+        (
+            b'{"cpu": {"0": {"histogram": {"400000000000000": 1}, "count": 1, "min": 400000000000000, '
+            b'"max": 400000000000000, '
+            b'"avg": 4e14}}}',
+            "longer than 10 years",
+        ),
+        (b"T: 0 (    1) P: 0 I:1000 C:    200 Min:      5 Act:    6 Avg:    6 Max:       4\n", "above its maximum"),
+        (b"T: 0 (    1) P: 0 I:1000 C:    200 Min:      5 Act:    6 Avg:   60 Max:       7\n", "mean 60"),
+        (b"T: 0 (    1) P: 0 I:1000 C:9000000000000000000 Min:      5 Act:    6 Avg:    6 Max:       7\n", "no whole"),
+    ],
+)
 def test_what_is_none_is_refused_with_the_reason(content: bytes, words: str, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)
@@ -231,8 +303,12 @@ def test_what_is_no_file_or_too_long_is_refused(tmp_path: Path) -> None:
     long = tmp_path / "long"
     with long.open("wb") as stream:
         stream.truncate((256 << 20) + 1)
-    for path, words in ((tmp_path, "directory"), (tmp_path / "none", "No such file"), (Path(os.devnull), "regular"),
-                        (long, "longer than 256 MiB")):
+    for path, words in (
+        (tmp_path, "directory"),
+        (tmp_path / "none", "No such file"),
+        (Path(os.devnull), "regular"),
+        (long, "longer than 256 MiB"),
+    ):
         with pytest.raises(BadInput, match=words):
             read_source(path)
 
@@ -242,13 +318,15 @@ def test_samples_of_a_year_are_not_a_line_for_each_second(tmp_path: Path) -> Non
     path.write_text("0;5.000000000;7\n1;5.000000000;8\n0;31000005.000000000;9\n")
     recording = recorded(path, tmp_path)
     assert len(recording.intervals) <= 600 and [recording.totals[series.id].total for series in recording.series] == [
-        2, 1]
+        2,
+        1,
+    ]
 
 
 def test_a_killed_live_display_is_refused() -> None:
     live = (ROOT / "tests" / "exchange_cases" / "cyclictest-2.4-live.txt").read_bytes()
     at = live.rindex(b"\x1b[")
-    for content in (live[:at] + b"\x1b[4A", live[:live.rindex(b"T: 1")]):
+    for content in (live[:at] + b"\x1b[4A", live[: live.rindex(b"T: 1")]):
         with pytest.raises(BadInput, match=r"killed|cut"):
             of_bytes(content)
 
@@ -264,7 +342,7 @@ def test_what_hwlatdetect_saw_before_ctrl_c_is_taken_and_its_length_is_unknown(t
     assert recording.reasons == ("hwlatdetect was interrupted before its 120 s were over",)
     assert recording.stopped.mono_ns == recording.head.begin.mono_ns
     with pytest.raises(BadInput, match="its end is not there"):
-        of_bytes(stopped[:stopped.index(b"test finished")])
+        of_bytes(stopped[: stopped.index(b"test finished")])
 
 
 def test_a_loop_of_rt_app_that_never_slept_is_missed_and_no_latency_of_0(tmp_path: Path) -> None:
@@ -275,12 +353,18 @@ def test_a_loop_of_rt_app_that_never_slept_is_missed_and_no_latency_of_0(tmp_pat
     assert [series.role for series in recording.series] == [Role.VERDICT, Role.DIAGNOSTIC]
 
 
-@pytest.mark.parametrize(("old", "new", "words"), [
-    ("ALL #24644 ", "ALL #24645 ", "does not fit their lines"), ("31\n  1 #", "30\n  1 #", "does not fit"),
-    ("        12 |", "        1 |", "columns|beyond|not fit"), ("  1 #12322", "  0 #12322", "stands where it cannot"),
-    ("(us)", "(ms)", "in which unit"), ("COUNT", "COUNTS", "head is not whole"),
-    ("0 00:00:12   |", "0 00:12   |", "head is not whole"),
-])
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("ALL #24644 ", "ALL #24645 ", "does not fit their lines"),
+        ("31\n  1 #", "30\n  1 #", "does not fit"),
+        ("        12 |", "        1 |", "columns|beyond|not fit"),
+        ("  1 #12322", "  0 #12322", "stands where it cannot"),
+        ("(us)", "(ms)", "in which unit"),
+        ("COUNT", "COUNTS", "head is not whole"),
+        ("0 00:00:12   |", "0 00:12   |", "head is not whole"),
+    ],
+)
 def test_a_picture_of_rtla_that_contradicts_itself_is_refused(old: str, new: str, words: str) -> None:
     whole = (ROOT / "tests" / "exchange_cases" / "rtla-top.txt").read_text()
     assert old in whole and of_bytes(whole.encode())
@@ -300,8 +384,13 @@ def test_of_rtlas_pictures_the_last_one_counts_and_must_have_all_cpus() -> None:
 
 
 def imported(tmp_path: Path, *names: str) -> dict[str, object]:
-    done = command_line("import", *(str(ROOT / "tests" / "exchange_cases" / name) for name in names), "--json",
-                        "--store", str(tmp_path / "store"))
+    done = command_line(
+        "import",
+        *(str(ROOT / "tests" / "exchange_cases" / name) for name in names),
+        "--json",
+        "--store",
+        str(tmp_path / "store"),
+    )
     assert done.returncode == 0, done.stderr
     document: dict[str, object] = json.loads(done.stdout)
     return document
@@ -314,8 +403,17 @@ def test_the_command_prints_what_the_specification_says_and_stores_runs(tmp_path
     assert [run["tool"] for run in runs] == ["cyclictest", "xenomai-latency", "rtla"]
     assert all(list(run) == ["id", "tool", "version", "series"] for run in runs)
     assert runs[0]["version"] == "2.40" and runs[1]["version"] is None
-    assert runs[0]["series"] == [{"name": "wakeup cpu 0 thread 0", "unit": "ns", "count": 60, "min": 6000, "max": 11000,
-                                  "mean": 7480.0, "overflow": 0}]
+    assert runs[0]["series"] == [
+        {
+            "name": "wakeup cpu 0 thread 0",
+            "unit": "ns",
+            "count": 60,
+            "min": 6000,
+            "max": 11000,
+            "mean": 7480.0,
+            "overflow": 0,
+        }
+    ]
     assert runs[1]["series"][0]["count"] is None and runs[1]["series"][0]["min"] == -1120
     stored = Store(tmp_path / "store")
     assert [run.id for run in stored.runs()] == [run["id"] for run in runs]
@@ -325,10 +423,17 @@ def test_the_command_prints_what_the_specification_says_and_stores_runs(tmp_path
         assert recording.head.tool.name == run["tool"] and len(recording.series) == len(run["series"])
 
 
-@pytest.mark.parametrize(("wide", "words"), [
-    ([[42, 29]], None), ([[42, 43]], "a wide bucket is not"), ([[41, 30]], "a wide bucket is not"),
-    ([[42, 5]], "a wide bucket is not"), ([[42, 30], [42, 31]], "do not ascend"), ([[42.5, 30]], "not a line"),
-])
+@pytest.mark.parametrize(
+    ("wide", "words"),
+    [
+        ([[42, 29]], None),
+        ([[42, 43]], "a wide bucket is not"),
+        ([[41, 30]], "a wide bucket is not"),
+        ([[42, 5]], "a wide bucket is not"),
+        ([[42, 30], [42, 31]], "do not ascend"),
+        ([[42.5, 30]], "not a line"),
+    ],
+)
 def test_wide_buckets_are_believed_only_where_they_can_be(wide: object, words: str | None, tmp_path: Path) -> None:
     recorded(ROOT / "tests" / "exchange_cases" / "cyclictest-2.4-all.txt", tmp_path)
     head, interval, end = map(json.loads, (tmp_path / "recording.jsonl").read_text().splitlines())
@@ -371,8 +476,10 @@ def test_nothing_is_said_of_the_order_of_values_that_no_source_tells(tmp_path: P
     text = "# Histogram\n" + "".join(f"{us:06d} {n:06d}\n" for us, n in enumerate(counts))
     mean = int((np.arange(40) * counts).sum() / counts.sum())
     path = tmp_path / "file"
-    path.write_text(f"{text}# Total: {counts.sum():09d}\n# Min Latencies: {np.flatnonzero(counts)[0]:05d}\n"
-                    f"# Avg Latencies: {mean:05d}\n# Max Latencies: 00090\n# Histogram Overflows: 00006\n")
+    path.write_text(
+        f"{text}# Total: {counts.sum():09d}\n# Min Latencies: {np.flatnonzero(counts)[0]:05d}\n"
+        f"# Avg Latencies: {mean:05d}\n# Max Latencies: 00090\n# Histogram Overflows: 00006\n"
+    )
     run = recorded(path, tmp_path)
     context = make_context([run], judge([run]))
     worst = context.entries[0].kind.worst_cpu
@@ -403,14 +510,17 @@ def test_quantiles_among_values_that_were_only_counted_are_at_least(tmp_path: Pa
     assert judge([recording], Requirement(43_000)).verdict is Verdict.INCONCLUSIVE
 
 
-@pytest.mark.parametrize(("name", "old", "new", "tool"), [
-    ("signaltest-2.4.json", "signaltest -l", "/usr/local/bin/sgt -l", "signaltest"),
-    ("cyclicdeadline-2.8.json", "cyclicdeadline -t", "./dl -t", "cyclicdeadline"),
-    ("cyclictest-2.4.json", '"cmdline:": "', '"cmdline:": "/opt/', "cyclictest"),
-    ("signaltest-2.4.json", "signaltest -l", "cyclictest -l", None),
-    ("pmqtest-2.4.json", "pmqtest -", "oslat -", None),
-    ("signaltest-2.4.json", '"file_version": 1', '"file_version": 2', None),
-])
+@pytest.mark.parametrize(
+    ("name", "old", "new", "tool"),
+    [
+        ("signaltest-2.4.json", "signaltest -l", "/usr/local/bin/sgt -l", "signaltest"),
+        ("cyclicdeadline-2.8.json", "cyclicdeadline -t", "./dl -t", "cyclicdeadline"),
+        ("cyclictest-2.4.json", '"cmdline:": "', '"cmdline:": "/opt/', "cyclictest"),
+        ("signaltest-2.4.json", "signaltest -l", "cyclictest -l", None),
+        ("pmqtest-2.4.json", "pmqtest -", "oslat -", None),
+        ("signaltest-2.4.json", '"file_version": 1', '"file_version": 2', None),
+    ],
+)
 def test_a_test_of_rt_tests_is_known_by_its_fields(name: str, old: str, new: str, tool: str | None) -> None:
     content = text_of(name).replace(old, new, 1).encode()
     assert content != text_of(name).encode()
@@ -425,23 +535,34 @@ def test_a_percentile_distribution_needs_its_unit(tmp_path: Path) -> None:
     path = ROOT / "tests" / "exchange_cases" / "percentiles.hgrm"
     with pytest.raises(BadInput, match="--unit"):
         found_in(source_at(path))
-    assert [found_in(source_at(path, unit)).series[0].in_ns(found_in(source_at(path, unit)).series[0].maximum)
-            for unit in (1, US)] == [1234, 1234 * US]
+    assert [
+        found_in(source_at(path, unit)).series[0].in_ns(found_in(source_at(path, unit)).series[0].maximum)
+        for unit in (1, US)
+    ] == [1234, 1234 * US]
     there = ("--store", str(tmp_path / "store"))
     done = command_line("import", str(path), "--unit", "us", "--json", *there)
     assert done.returncode == 0 and json.loads(done.stdout)["runs"][0]["series"][0]["max"] == 1234 * US
 
 
-@pytest.mark.parametrize(("value", "sub_buckets", "mean", "accepted"), [
-    (1000447, 2048, 1000191.5, True), (1000447, 2048, 998000.0, False), (1015807, 256, 1011711.5, True),
-    (1000447, 2048, 1002000.0, False)])
-def test_a_mean_within_the_bucket_of_its_values_is_taken(value: int, sub_buckets: int, mean: float,
-                                                         accepted: bool) -> None:
+@pytest.mark.parametrize(
+    ("value", "sub_buckets", "mean", "accepted"),
+    [
+        (1000447, 2048, 1000191.5, True),
+        (1000447, 2048, 998000.0, False),
+        (1015807, 256, 1011711.5, True),
+        (1000447, 2048, 1002000.0, False),
+    ],
+)
+def test_a_mean_within_the_bucket_of_its_values_is_taken(
+    value: int, sub_buckets: int, mean: float, accepted: bool
+) -> None:
     """HdrHistogram prints the upper edge of a bucket, and adds up the middles."""
-    text = (f"{'Value':>12} {'Percentile':>14} {'TotalCount':>10} {'1/(1-Percentile)':>14}\n\n"
-            f"{value:12.3f} 0.000000000000 {100:10d} {1:14.2f}\n{value:12.3f} 1.000000000000 {100:10d}\n"
-            f"#[Mean    = {mean:12.3f}, StdDeviation   = {0:12.3f}]\n#[Max     = {value:12.3f}, "
-            f"Total count    = {100:12d}]\n#[Buckets = {11:12d}, SubBuckets     = {sub_buckets:12d}]\n").encode()
+    text = (
+        f"{'Value':>12} {'Percentile':>14} {'TotalCount':>10} {'1/(1-Percentile)':>14}\n\n"
+        f"{value:12.3f} 0.000000000000 {100:10d} {1:14.2f}\n{value:12.3f} 1.000000000000 {100:10d}\n"
+        f"#[Mean    = {mean:12.3f}, StdDeviation   = {0:12.3f}]\n#[Max     = {value:12.3f}, "
+        f"Total count    = {100:12d}]\n#[Buckets = {11:12d}, SubBuckets     = {sub_buckets:12d}]\n"
+    ).encode()
     if accepted:
         assert found_in(Source("file", text, 1)).series[0].maximum == value
         return
@@ -462,12 +583,19 @@ def test_hwlatdetect_with_the_time_since_the_last_gap() -> None:
     """As rt-tests prints it after 2.10."""
     old = text_of("hwlatdetect-2.4.txt")
     places = iter(("nan", "10.125724", "10.215292"))
-    new = re.sub(r"(ts: [\d.]+), (inner:\d+, outer:\d+)",
-                 lambda found: f"{found[1]}, delta:{next(places)}, {found[2]}, cpu:0, count:1", old)
+    new = re.sub(
+        r"(ts: [\d.]+), (inner:\d+, outer:\d+)",
+        lambda found: f"{found[1]}, delta:{next(places)}, {found[2]}, cpu:0, count:1",
+        old,
+    )
     assert new != old
     [before], [after] = of_bytes(old.encode()).series, of_bytes(new.encode()).series
     assert (after.count, after.minimum, after.maximum, after.buckets) == (
-        before.count, before.minimum, before.maximum, before.buckets) and after.cpu == 0
+        before.count,
+        before.minimum,
+        before.maximum,
+        before.buckets,
+    ) and after.cpu == 0
 
 
 def test_rteval_without_numbers_and_with_entities_is_refused() -> None:
@@ -501,10 +629,15 @@ def text_of(name: str) -> str:
     return (ROOT / "tests" / "exchange_cases" / name).read_text()
 
 
-@pytest.mark.parametrize(("one", "other"), [("cyclictest-2.4.json", "cyclictest-2.4-quiet.txt"),
-                                            ("oslat-2.4.txt", "cyclictest-2.4-quiet.txt"),
-                                            ("cyclictest-2.4-quiet.txt", "xenomai-3.txt"),
-                                            ("jitterdebugger-0.3.json", "oslat-2.4.txt")])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("cyclictest-2.4.json", "cyclictest-2.4-quiet.txt"),
+        ("oslat-2.4.txt", "cyclictest-2.4-quiet.txt"),
+        ("cyclictest-2.4-quiet.txt", "xenomai-3.txt"),
+        ("jitterdebugger-0.3.json", "oslat-2.4.txt"),
+    ],
+)
 def test_what_two_tools_wrote_into_one_file_is_refused(one: str, other: str) -> None:
     with pytest.raises(BadInput, match=r"several tools wrote it|its JSON is cut"):
         of_bytes((text_of(one) + text_of(other)).encode())
@@ -520,7 +653,7 @@ def test_a_row_that_oslat_would_have_printed_is_missed() -> None:
     rows = text_of("oslat-2.4.txt").splitlines(keepends=True)
     place = next(place for place, row in enumerate(rows) if "005 (us)" in row)
     with pytest.raises(BadInput, match="a bucket is missing"):
-        of_bytes("".join(rows[:place] + rows[place + 1:]).encode())
+        of_bytes("".join(rows[:place] + rows[place + 1 :]).encode())
 
 
 @pytest.mark.parametrize("name", ["jitterdebugger-0.3.csv", "jitterdebugger-0.3.raw"])

@@ -28,7 +28,7 @@ def never_understates(series: FoundSeries, values_ns: Sequence[int]) -> bool:
     held = histogram_of(series)
     ranks = np.arange(1, held.total + 1)
     told = held.highest()[np.searchsorted(np.cumsum(held.count), ranks)] * series.unit_ns
-    return bool(np.all(told >= np.sort(values_ns)[:held.total]))
+    return bool(np.all(told >= np.sort(values_ns)[: held.total]))
 
 
 def xenomai(values_ns: Sequence[int], cell_ns: int, cells: int = 300) -> str:
@@ -37,13 +37,16 @@ def xenomai(values_ns: Sequence[int], cell_ns: int, cells: int = 300) -> str:
     for value_ns in values_ns:
         counts[min(abs(value_ns) // cell_ns, cells - 1)] += 1
     rows = "".join(f"HSD|    avg| {cell:3d} -{cell + 1:3d} | {n:8d}\n" for cell, n in enumerate(counts) if n)
-    summary = "|".join(f"{ns / 1000:11.3f}" for ns in (
-        min(values_ns), sum(values_ns) // len(values_ns), max(values_ns)))
-    return ("== Sampling period: 1000 us\n== Test mode: periodic user-mode task\n"
-            "RTT|  00:00:01  (periodic user-mode task, 1000 us period, priority 99)\n"
-            f"---|--param|----range-|--samples\n{rows}HSH|--param|--samples-|--average--|---stddev--\n"
-            f"HSS|    avg| {len(values_ns):9d}|      1.000|      1.000\n"
-            f"RTS|{summary}|       0|     0|    00:00:02/00:00:02\n")
+    summary = "|".join(
+        f"{ns / 1000:11.3f}" for ns in (min(values_ns), sum(values_ns) // len(values_ns), max(values_ns))
+    )
+    return (
+        "== Sampling period: 1000 us\n== Test mode: periodic user-mode task\n"
+        "RTT|  00:00:01  (periodic user-mode task, 1000 us period, priority 99)\n"
+        f"---|--param|----range-|--samples\n{rows}HSH|--param|--samples-|--average--|---stddev--\n"
+        f"HSS|    avg| {len(values_ns):9d}|      1.000|      1.000\n"
+        f"RTS|{summary}|       0|     0|    00:00:02/00:00:02\n"
+    )
 
 
 @pytest.mark.parametrize("cell_ns", [100, 500, 1000, 2000, 5000, 10_000])
@@ -59,12 +62,15 @@ def gnuplot(values_ns: Sequence[int], cell_ns: int, cells: int) -> str:
     """The file of ``latency -g FILE -B cell_ns -H cells``, whose edges have the six digits of %g."""
     counts = np.bincount([min(value_ns // cell_ns, cells - 1) for value_ns in values_ns])
     first, last = int(np.flatnonzero(counts)[0]), len(counts)
-    summary = "|".join(f"{ns / 1000:11.3f}" for ns in (
-        min(values_ns), sum(values_ns) // len(values_ns), max(values_ns)))
+    summary = "|".join(
+        f"{ns / 1000:11.3f}" for ns in (min(values_ns), sum(values_ns) // len(values_ns), max(values_ns))
+    )
     rows = [(first, 1), *((cell + 0.5, counts[cell] + 1) for cell in range(first, last)), (last, 1)]
-    return ("# 00:00:04 (periodic user-mode task, 500 us period, priority 99)\n"
-            f"# ----lat min|----lat avg|----lat max|-overrun|---msw|\n# {summary}|       0|     0|\n"
-            + "".join(f"{at * cell_ns / 1000:g} {n}\n" for at, n in rows))
+    return (
+        "# 00:00:04 (periodic user-mode task, 500 us period, priority 99)\n"
+        f"# ----lat min|----lat avg|----lat max|-overrun|---msw|\n# {summary}|       0|     0|\n"
+        + "".join(f"{at * cell_ns / 1000:g} {n}\n" for at, n in rows)
+    )
 
 
 @pytest.mark.parametrize(("cell_ns", "cells"), [(1000, 300), (50, 30_000), (33, 100_000), (500, 5000)])
@@ -88,8 +94,10 @@ def oslat(cores: Sequence[Sequence[int]], buckets: int = 32, *, omit: bool = Fal
     """``oslat --bucket-size buckets``, of gaps that it has rounded up to whole us; ``omit``: ``-z``."""
     counts = [np.bincount(np.minimum(gaps, buckets), minlength=buckets + 1)[1:].tolist() for gaps in cores]
     overflow_us = sum(gap - buckets for gap in cores[0] if gap > buckets)  # the first core's, for every core
-    mean = [(sum(edge * n for edge, n in enumerate(each, start=1)) + overflow_us) / len(gaps)
-            for each, gaps in zip(counts, cores, strict=True)]
+    mean = [
+        (sum(edge * n for edge, n in enumerate(each, start=1)) + overflow_us) / len(gaps)
+        for each, gaps in zip(counts, cores, strict=True)
+    ]
     rows, left_out = [], False
     for edge in range(1, buckets + 1):
         of_edge = [each[edge - 1] for each in counts]
@@ -98,15 +106,23 @@ def oslat(cores: Sequence[Sequence[int]], buckets: int = 32, *, omit: bool = Fal
             continue
         rows += ["    ..."] * left_out
         left_out = False
-        rows.append(f"{f'{edge:03d} (us)':>12}:\t {' '.join(map(str, of_edge))}"
-                    + " (including overflows)" * (edge == buckets))
-    said = [("Minimum", [min(gaps) for gaps in cores]), ("Average", [f"{each:.3f}" for each in mean]),
-            ("Maximum", [max(gaps) for gaps in cores]), ("Max-Min", [max(gaps) - min(gaps) for gaps in cores])]
+        rows.append(
+            f"{f'{edge:03d} (us)':>12}:\t {' '.join(map(str, of_edge))}" + " (including overflows)" * (edge == buckets)
+        )
+    said = [
+        ("Minimum", [min(gaps) for gaps in cores]),
+        ("Average", [f"{each:.3f}" for each in mean]),
+        ("Maximum", [max(gaps) for gaps in cores]),
+        ("Max-Min", [max(gaps) - min(gaps) for gaps in cores]),
+    ]
     rows += [f"{name:>12}:\t {' '.join(map(str, values))} (us)" for name, values in said]
     core = " ".join(str(number) for number in range(len(cores)))
-    return ("oslat V 2.40\nTotal runtime: \t\t1 seconds\n\nTest starts...\nTest completed.\n\n"
-            f"{'Core':>12}:\t {core}\n{frequency + ' Freq':>12}:\t {' '.join(['2100'] * len(cores))} (Mhz)\n"
-            + "\n".join(rows) + f"\n    Duration:\t {' '.join(['1.002'] * len(cores))} (sec)\n\n")
+    return (
+        "oslat V 2.40\nTotal runtime: \t\t1 seconds\n\nTest starts...\nTest completed.\n\n"
+        f"{'Core':>12}:\t {core}\n{frequency + ' Freq':>12}:\t {' '.join(['2100'] * len(cores))} (Mhz)\n"
+        + "\n".join(rows)
+        + f"\n    Duration:\t {' '.join(['1.002'] * len(cores))} (sec)\n\n"
+    )
 
 
 _QUIET, _FEW, _MANY = [1] * 9990 + [3] * 10, [1] * 9990 + [500] * 10, [1] * 10_000 + [50_446] * 20
@@ -129,8 +145,11 @@ def test_all_forms_of_oslats_text_are_read(omit: bool, frequency: str) -> None:
 
 
 def test_a_maximum_of_oslat_beyond_buckets_whose_last_is_empty_is_refused() -> None:
-    changed = oslat((_QUIET, _QUIET)).replace("Maximum:\t 3 3", "Maximum:\t 900 3").replace("Max-Min:\t 2 2",
-                                                                                         "Max-Min:\t 899 2")
+    changed = (
+        oslat((_QUIET, _QUIET))
+        .replace("Maximum:\t 3 3", "Maximum:\t 900 3")
+        .replace("Max-Min:\t 2 2", "Max-Min:\t 899 2")
+    )
     with pytest.raises(BadInput, match="the last is empty"):
         of_text(changed)
 
@@ -157,8 +176,9 @@ def test_gaps_of_hwlatdetect_are_told_with_the_times_between_them() -> None:
 def spikes(said: int, *at_us: int) -> str:
     """``cyclictest --spike=100``: it lists no more than ``--spike-nodes``, and counts all."""
     listed = "".join(f"T: 0 Spike:     123: TS: {us:12d}\n" for us in at_us)
-    return ("T: 0 (26467) P: 5 I:500 C:    100 Min:      5 Act:    7 Avg:    9 Max:     130\n"
-            f"\n{listed}spikes = {said}\n\n")
+    return (
+        f"T: 0 (26467) P: 5 I:500 C:    100 Min:      5 Act:    7 Avg:    9 Max:     130\n\n{listed}spikes = {said}\n\n"
+    )
 
 
 def test_spikes_are_told_with_the_times_between_them_though_not_all_are_listed() -> None:
@@ -177,23 +197,33 @@ def test_a_row_that_a_kernels_histogram_could_never_reach_is_refused_at_once() -
 
 def rtla(cpus: Sequence[Sequence[int]], entries: int, width: int, *, summary: bool) -> str:
     """``rtla timerlat hist -E entries -b width``, without ``summary`` with ``--no-summary``; values in us."""
-    counts = [np.bincount([min(value // width, entries) for value in values], minlength=entries + 1).tolist()
-              for values in cpus]
+    counts = [
+        np.bincount([min(value // width, entries) for value in values], minlength=entries + 1).tolist()
+        for values in cpus
+    ]
     rows = [(str(place * width), [each[place] for each in counts]) for place in range(entries)]
     rows = [row for row in rows if any(row[1])] + [("over:", [each[entries] for each in counts])]
     if summary:
-        rows += [("count:", [len(values) for values in cpus]), ("min:", [min(values) for values in cpus]),
-                 ("avg:", [sum(values) // len(values) for values in cpus]), ("max:", [max(values) for values in cpus])]
+        rows += [
+            ("count:", [len(values) for values in cpus]),
+            ("min:", [min(values) for values in cpus]),
+            ("avg:", [sum(values) // len(values) for values in cpus]),
+            ("max:", [max(values) for values in cpus]),
+        ]
     names = "".join(f"   Thr-{cpu:03d}" for cpu in range(len(cpus)))
-    return ("# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:10\n"
-            f"Index{names}\n" + "".join(f"{name:8}{''.join(f'{n:>10}' for n in each)}\n" for name, each in rows))
+    return (
+        "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:10\n"
+        f"Index{names}\n" + "".join(f"{name:8}{''.join(f'{n:>10}' for n in each)}\n" for name, each in rows)
+    )
 
 
 def test_a_histogram_of_one_thread_of_which_nothing_is_left_is_read_with_its_column_of_all() -> None:
     """``cyclictest -t1 -H20``, of which rt-tests 2.10 leaves out empty rows."""
-    series = of_text("# Histogram\n# Min Latencies: 00038\n# Avg Latencies: 00043\n# Max Latencies: 00049 00049\n"
-                     "# Histogram Overflows: 00002 00002\n# Histogram Overflow at cycle number:\n"
-                     "# Thread 0: 00000 00001\n\n").series
+    series = of_text(
+        "# Histogram\n# Min Latencies: 00038\n# Avg Latencies: 00043\n# Max Latencies: 00049 00049\n"
+        "# Histogram Overflows: 00002 00002\n# Histogram Overflow at cycle number:\n"
+        "# Thread 0: 00000 00001\n\n"
+    ).series
     assert [(one.count, one.minimum, one.maximum, one.overflow) for one in series] == [(2, 38, 49, 2)]
 
 
@@ -201,18 +231,25 @@ def test_a_histogram_of_one_thread_of_which_nothing_is_left_is_read_with_its_col
 def test_buckets_of_rtla_of_any_width_are_never_understated(seed: int) -> None:
     draw = random.Random(seed)
     for _ in range(20):
-        cpus = [[int(draw.lognormvariate(draw.uniform(0, 5), draw.random())) for _ in range(draw.choice((1, 3, 90)))]
-                for _ in range(draw.choice((1, 3)))]
+        cpus = [
+            [int(draw.lognormvariate(draw.uniform(0, 5), draw.random())) for _ in range(draw.choice((1, 3, 90)))]
+            for _ in range(draw.choice((1, 3)))
+        ]
         entries, width = draw.choice((4, 64, 256)), draw.choice((1, 2, 5, 1000))
         found = of_text(rtla(cpus, entries, width, summary=True)).series
         assert [series.overflow for series in found] == [
-            sum(value >= entries * width for value in values) for values in cpus]
-        assert all(never_understates(series, [value * 1000 for value in values])
-                   for series, values in zip(found, cpus, strict=True))
+            sum(value >= entries * width for value in values) for values in cpus
+        ]
+        assert all(
+            never_understates(series, [value * 1000 for value in values])
+            for series, values in zip(found, cpus, strict=True)
+        )
         try:
             found = of_text(rtla(cpus, entries, width, summary=False)).series
         except BadInput as error:
             assert "run rtla without --no-summary" in str(error)
             continue
-        assert all(never_understates(series, [value * 1000 for value in values])
-                   for series, values in zip(found, cpus, strict=True))
+        assert all(
+            never_understates(series, [value * 1000 for value in values])
+            for series, values in zip(found, cpus, strict=True)
+        )

@@ -82,15 +82,19 @@ def failed_with(recording: Recording) -> list[str]:
     return [str(reason) for reason in recording.end.reasons]
 
 
-@pytest.mark.parametrize(("implementation", "configurations"), [
-    ("linux-kernel", ["stock", "rt"]), ("linux-user", ["stock"])])
-def test_a_panic_fails_the_run_with_the_kernels_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                                           implementation: str, configurations: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("implementation", "configurations"), [("linux-kernel", ["stock", "rt"]), ("linux-user", ["stock"])]
+)
+def test_a_panic_fails_the_run_with_the_kernels_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, implementation: str, configurations: list[str]
+) -> None:
     require_simulated_gauge()
     store = Store(tmp_path / "store")
     campaign = run_campaign(
-        plan(tmp_path, configurations=json.dumps(configurations), implementations=f'["{implementation}"]'), store,
-        Dying(monkeypatch, panic))
+        plan(tmp_path, configurations=json.dumps(configurations), implementations=f'["{implementation}"]'),
+        store,
+        Dying(monkeypatch, panic),
+    )
     outside, own, rest = died(store)
     assert {run.state for run in store.runs()} == {"ended"}
     for recording in (outside, own):
@@ -101,8 +105,9 @@ def test_a_panic_fails_the_run_with_the_kernels_last_words(tmp_path: Path, monke
     assert outside.end is not None
     assert (outside.end.counters["edges_answered"] is None) == (implementation == "linux-kernel")
     assert judge([outside], Requirement(10**9)).verdict is not Verdict.PASS
-    outcomes = {(recording.head.configuration.name, recording.outcome) for recording in rest
-                if recording.head.configuration}
+    outcomes = {
+        (recording.head.configuration.name, recording.outcome) for recording in rest if recording.head.configuration
+    }
     assert outcomes == {("stock", Outcome.FAILED), *((name, Outcome.COMPLETED) for name in configurations[1:])}
     assert not campaign.stopped
 
@@ -110,8 +115,11 @@ def test_a_panic_fails_the_run_with_the_kernels_last_words(tmp_path: Path, monke
 def test_a_killed_qemu_fails_the_run_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_simulated_gauge()
     store = Store(tmp_path / "store")
-    run_campaign(plan(tmp_path, configurations='["stock"]', implementations='["linux-kernel"]'), store,
-                   Dying(monkeypatch, killed))
+    run_campaign(
+        plan(tmp_path, configurations='["stock"]', implementations='["linux-kernel"]'),
+        store,
+        Dying(monkeypatch, killed),
+    )
     outside, own, _ = died(store)
     for recording in (outside, own):
         assert failed_with(recording)[1] == "QEMU was ended by signal 9"

@@ -39,13 +39,25 @@ def cell(folder: Path, probe: str, implementation: str, configuration: str, coun
     shape = random.normal(0, 1, SAMPLES) if probe == "periodic" else random.lognormal(0, 0.3, SAMPLES)
     series: dict[str, Any] = {"period_ns": 7_071_000} if probe == "periodic" else {"labels": {"edge": "falling"}}
     name = "period_jitter" if probe == "periodic" else "response"
-    return recording(folder, Plan(
-        [[(shape * scale_us * 1000).astype(np.int64)]], run_id=f"{probe}-{implementation}-{configuration}",
-        begin_ns=zlib.crc32(f"{probe} {implementation} {configuration}".encode()) * 10**9,
-        interval_ns=SAMPLES * series.get("period_ns", 1_000_000), views=(name,), series=series, counters=counters,
-        marks=("emulated",),
-        head={"probe": probe, "implementation": implementation, "instrument": INSTRUMENT,
-              "configuration": f"{configuration} 6.1.0-56-arm64"}))
+    return recording(
+        folder,
+        Plan(
+            [[(shape * scale_us * 1000).astype(np.int64)]],
+            run_id=f"{probe}-{implementation}-{configuration}",
+            begin_ns=zlib.crc32(f"{probe} {implementation} {configuration}".encode()) * 10**9,
+            interval_ns=SAMPLES * series.get("period_ns", 1_000_000),
+            views=(name,),
+            series=series,
+            counters=counters,
+            marks=("emulated",),
+            head={
+                "probe": probe,
+                "implementation": implementation,
+                "instrument": INSTRUMENT,
+                "configuration": f"{configuration} 6.1.0-56-arm64",
+            },
+        ),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -95,15 +107,22 @@ def test_each_kernel_has_its_own_way_and_linux_elsewhere_is_in_the_cross_table(t
     section = experiment.response(make_context(runs, judge(runs, None)))
     assert section is not None
     tables = {leaf.name: [tuple(row[:2]) for row in leaf.rows] for leaf in section.leaves() if isinstance(leaf, Table)}
-    assert tables["response-percentiles"] == [("stock", "linux-user"), ("rt", "linux-user"),
-                                              ("xenomai", "xenomai-kernel")]
-    assert tables["response-across-kernels"] == [("stock", "linux-user"), ("rt", "linux-user"),
-                                                 ("xenomai", "linux-user")]
+    assert tables["response-percentiles"] == [
+        ("stock", "linux-user"),
+        ("rt", "linux-user"),
+        ("xenomai", "xenomai-kernel"),
+    ]
+    assert tables["response-across-kernels"] == [
+        ("stock", "linux-user"),
+        ("rt", "linux-user"),
+        ("xenomai", "linux-user"),
+    ]
 
 
 def test_frequencies_follow_from_percentiles(out: Path) -> None:
-    for percentile, frequency in zip(rows(out / "tables/response-percentiles.csv"),
-                                     rows(out / "tables/response-frequencies.csv"), strict=True):
+    for percentile, frequency in zip(
+        rows(out / "tables/response-percentiles.csv"), rows(out / "tables/response-frequencies.csv"), strict=True
+    ):
         latency_ns = float(percentile["p95_ns"])
         assert float(frequency["frequency_95_hz"]) == pytest.approx(1e9 / (2 * latency_ns))
 
@@ -129,25 +148,56 @@ def test_emulated_runs_get_no_verdict(runs: list[Recording]) -> None:
 
 
 def test_the_board_alone_fills_no_cell(tmp_path: Path) -> None:
-    alone = recording(tmp_path, Plan([[np.full(100, 1000)]], run_id="alone", views=("response_kernel",),
-                                     marks=("self-measured",), head={"probe": "response"}))
+    alone = recording(
+        tmp_path,
+        Plan(
+            [[np.full(100, 1000)]],
+            run_id="alone",
+            views=("response_kernel",),
+            marks=("self-measured",),
+            head={"probe": "response"},
+        ),
+    )
     assert experiment.response(make_context([alone], judge([alone], None))) is None
     assert agreement(alone) is None
 
 
-@pytest.mark.parametrize(("counters", "complete", "lost", "said"), [
-    (AGREED, True, 0, "agree"),
-    (AGREED | {"edges_returned": SAMPLES - 3, "edges_timed_out": 3}, False, 0, "3 timed out"),
-    (AGREED | {"edges_seen": SAMPLES - 1, "edges_answered": SAMPLES - 1, "edges_returned": SAMPLES - 1}, False, 1,
-     "1 lost without being counted"),
-    ({"edges_answered": 50, "edges_returned": 50}, True, 0, "agree"),
-    ({"edges_answered": 500, "edges_returned": 493, "edges_timed_out": 336}, False, 7, "7 lost without being counted"),
-    ({"edges_answered": 500, "edges_returned": 493, "edges_timed_out": 336, "edges_dropped": 7}, False, 0, "7 dropped"),
-    ({"edges_answered": 500, "edges_returned": 493, "edges_timed_out": 336, "edges_shed": 7}, False, 0, "7 dropped"),
-    ({"edges_sent": 50, "edges_answered": None, "edges_returned": 50}, False, None, "not-applicable"),
-])
-def test_counts_agree_or_say_what_is_missing(tmp_path: Path, counters: dict[str, Any], complete: bool, lost: int | None,
-                                             said: str) -> None:
+@pytest.mark.parametrize(
+    ("counters", "complete", "lost", "said"),
+    [
+        (AGREED, True, 0, "agree"),
+        (AGREED | {"edges_returned": SAMPLES - 3, "edges_timed_out": 3}, False, 0, "3 timed out"),
+        (
+            AGREED | {"edges_seen": SAMPLES - 1, "edges_answered": SAMPLES - 1, "edges_returned": SAMPLES - 1},
+            False,
+            1,
+            "1 lost without being counted",
+        ),
+        ({"edges_answered": 50, "edges_returned": 50}, True, 0, "agree"),
+        (
+            {"edges_answered": 500, "edges_returned": 493, "edges_timed_out": 336},
+            False,
+            7,
+            "7 lost without being counted",
+        ),
+        (
+            {"edges_answered": 500, "edges_returned": 493, "edges_timed_out": 336, "edges_dropped": 7},
+            False,
+            0,
+            "7 dropped",
+        ),
+        (
+            {"edges_answered": 500, "edges_returned": 493, "edges_timed_out": 336, "edges_shed": 7},
+            False,
+            0,
+            "7 dropped",
+        ),
+        ({"edges_sent": 50, "edges_answered": None, "edges_returned": 50}, False, None, "not-applicable"),
+    ],
+)
+def test_counts_agree_or_say_what_is_missing(
+    tmp_path: Path, counters: dict[str, Any], complete: bool, lost: int | None, said: str
+) -> None:
     run = cell(tmp_path, "response", "linux-user", "rt", counters)
     counts = agreement(run)
     assert counts is not None
@@ -162,9 +212,18 @@ def test_counts_agree_or_say_what_is_missing(tmp_path: Path, counters: dict[str,
 
 def _of_two_edges(folder: Path, falling_ns: int, rising_ns: int) -> Recording:
     """As a gauge records a response: a series for each direction of the edge."""
-    both = [write(folder / name, Plan([[np.full(SAMPLES, ns)]], views=("latency-falling", "latency-rising"),
-                                      counters=AGREED, head={"probe": "response", "instrument": INSTRUMENT}))
-            for name, ns in (("falling", falling_ns), ("rising", rising_ns))]
+    both = [
+        write(
+            folder / name,
+            Plan(
+                [[np.full(SAMPLES, ns)]],
+                views=("latency-falling", "latency-rising"),
+                counters=AGREED,
+                head={"probe": "response", "instrument": INSTRUMENT},
+            ),
+        )
+        for name, ns in (("falling", falling_ns), ("rising", rising_ns))
+    ]
     lines = []
     for one, other in zip(*(path.read_text().splitlines() for path in both), strict=True):
         line = json.loads(one)

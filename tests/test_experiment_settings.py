@@ -47,8 +47,14 @@ def priorities(link: Link) -> dict[str, int]:
 
 def direction(link: Link) -> str:
     """Of the output, read without our own code."""
-    answer = link.run(["sh", "-c", f"cd /sys/class/gpio; base=$(cat gpiochip*/base); n=$((base + {OUTPUT_LINE})); "
-                       "echo $n >export; cat gpio$n/direction; echo $n >unexport"]).text
+    answer = link.run(
+        [
+            "sh",
+            "-c",
+            f"cd /sys/class/gpio; base=$(cat gpiochip*/base); n=$((base + {OUTPUT_LINE})); "
+            "echo $n >export; cat gpio$n/direction; echo $n >unexport",
+        ]
+    ).text
     return answer.strip()
 
 
@@ -61,8 +67,11 @@ def test_priorities_are_as_in_the_paper_and_go_back(link: Link, tmp_path: Path) 
                 for entry in settings.apply(name, requested):
                     assert entry.in_effect == entry.requested
             changed = priorities(link)
-            others = {name: priority for name, priority in changed.items()
-                      if not name.startswith(("irq/", "ktimers", "migration", "fasten", "response"))}
+            others = {
+                name: priority
+                for name, priority in changed.items()
+                if not name.startswith(("irq/", "ktimers", "migration", "fasten", "response"))
+            }
             assert max(others.values()) <= 5
             assert {priority for name, priority in changed.items() if "fasten" in name and "irq" in name} == {99}
             assert {priority for name, priority in changed.items() if name.startswith("ktimers")} == {99}
@@ -111,12 +120,15 @@ def test_a_module_of_another_kernel_is_refused(board: VirtualBoard, tmp_path: Pa
         assert "it was built for kernel" in entry.reason
 
 
-@pytest.mark.parametrize(("name", "requested", "said"), [
-    ("pin", f"{CHIP}/99=out", "has no line 99"),
-    ("pin", "out", "CHIP/LINE=in"),
-    ("kernel-module", "/tmp/nowhere.ko", "is not on the board"),
-    ("kernel-module", "fastenough", "the path of a .ko file"),
-])
+@pytest.mark.parametrize(
+    ("name", "requested", "said"),
+    [
+        ("pin", f"{CHIP}/99=out", "has no line 99"),
+        ("pin", "out", "CHIP/LINE=in"),
+        ("kernel-module", "/tmp/nowhere.ko", "is not on the board"),
+        ("kernel-module", "fastenough", "the path of a .ko file"),
+    ],
+)
 def test_values_that_cannot_be_are_bad_input(link: Link, tmp_path: Path, name: str, requested: str, said: str) -> None:
     with Settings(link, tmp_path / "journal") as settings, pytest.raises(BadInput, match=said):
         settings.apply(name, requested)

@@ -126,8 +126,9 @@ def test_settings_are_the_papers_as_read_back(experiment: tuple[Campaign, list[R
             assert timer.reason and "not applicable" in timer.reason
 
 
-def test_the_report_has_no_empty_cell_and_no_verdict(experiment: tuple[Campaign, list[Recording]],
-                                                     tmp_path: Path) -> None:
+def test_the_report_has_no_empty_cell_and_no_verdict(
+    experiment: tuple[Campaign, list[Recording]], tmp_path: Path
+) -> None:
     recordings = measured_outside(experiment[1])
     assessment = judge(recordings, None)
     own_priority = os.geteuid() == 0  # without it the plan's control-priority is not in effect
@@ -193,8 +194,9 @@ def test_a_guest_that_does_not_come_up(tmp_path: Path, monkeypatch: pytest.Monke
         assert recording.end is not None and "does not come up" in recording.end.reasons[0]
 
 
-def test_a_module_that_does_not_match_fails_its_cells_and_no_other(tmp_path: Path,
-                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_that_does_not_match_fails_its_cells_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def of_another_kernel(kernel: Kernel, folder: Path) -> Path:
         return build_module(fetch("rt" if kernel.name == "stock" else "stock"))
 
@@ -212,13 +214,16 @@ def test_a_module_that_does_not_match_fails_its_cells_and_no_other(tmp_path: Pat
 
 
 def test_interrupted_it_ends_in_good_order(tmp_path: Path) -> None:
-    script = ("import sys; from pathlib import Path; from fastenough.store import Store; "
-              "from fastenough.campaign import read_plan, run_campaign; "
-              "done = run_campaign(read_plan(Path(sys.argv[1])), Store(Path(sys.argv[2])), "
-              "lambda progress: print(progress.phase, flush=True)); print('stopped', done.stopped, flush=True)")
+    script = (
+        "import sys; from pathlib import Path; from fastenough.store import Store; "
+        "from fastenough.campaign import read_plan, run_campaign; "
+        "done = run_campaign(read_plan(Path(sys.argv[1])), Store(Path(sys.argv[2])), "
+        "lambda progress: print(progress.phase, flush=True)); print('stopped', done.stopped, flush=True)"
+    )
     path = plan(tmp_path, duration='"60s"', configurations='["stock"]')
-    process = subprocess.Popen([sys.executable, "-c", script, str(path), str(tmp_path / "store")], cwd=ROOT,
-                               stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, str(path), str(tmp_path / "store")], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
     watchdog = threading.Timer(250.0, process.kill)
     watchdog.start()
     assert process.stdout is not None
@@ -247,18 +252,21 @@ def test_the_shipped_plan_is_the_papers() -> None:
     assert shipped.settings == {"control-priority": 10, "rt-ceiling": 5, "irq-threads": 99, "timer-threads": 99}
 
 
-@pytest.mark.parametrize(("changes", "said"), [
-    ({"board": '"local"'}, "go together"),
-    ({"instrument": '"/dev/ttyACM0"'}, "go together"),
-    ({"configurations": '["stock", "moon"]'}, "configurations"),
-    ({"implementations": '["linux-user", "linux-user"]'}, "each once"),
-    ({"loads": '["nothing-known"]'}, "loads"),
-    ({"duration": '"soon"'}, "no duration"),
-    ({"rt-ceiling": "[1]"}, "rt-ceiling"),
-    ({"period": '"7071ns"'}, "even number"),
-    ({"min": '"8ms"'}, "max must not be below min"),
-    ({"name": '"x"\nmost = 1'}, "unknown key 'most'"),
-])
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"board": '"local"'}, "go together"),
+        ({"instrument": '"/dev/ttyACM0"'}, "go together"),
+        ({"configurations": '["stock", "moon"]'}, "configurations"),
+        ({"implementations": '["linux-user", "linux-user"]'}, "each once"),
+        ({"loads": '["nothing-known"]'}, "loads"),
+        ({"duration": '"soon"'}, "no duration"),
+        ({"rt-ceiling": "[1]"}, "rt-ceiling"),
+        ({"period": '"7071ns"'}, "even number"),
+        ({"min": '"8ms"'}, "max must not be below min"),
+        ({"name": '"x"\nmost = 1'}, "unknown key 'most'"),
+    ],
+)
 def test_a_plan_that_cannot_be_is_one_line(tmp_path: Path, changes: dict[str, str], said: str) -> None:
     with pytest.raises(BadInput, match=said) as error:
         read_plan(plan(tmp_path, **changes))

@@ -24,7 +24,8 @@ VERSION_1 = {
         "22 1 8:1 / / rw - ext4 /dev/sda rw\n"
         "31 22 0:28 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
         "32 22 0:29 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset\n"
-        "33 22 0:30 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n"),
+        "33 22 0:30 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n"
+    ),
     "/sys/fs/cgroup/cpuset/docker/0a1b/cpuset.cpus": "1\n",
     "/sys/fs/cgroup/cpu,cpuacct/cpu.rt_runtime_us": "950000\n",
     "/sys/fs/cgroup/cpu,cpuacct/cpu.rt_period_us": "1000000\n",
@@ -40,8 +41,10 @@ VERSION_1 = {
 VERSION_2 = {
     "/proc/self/status": STATUS.format("0-3,6"),
     "/proc/self/cgroup": "0::/\n",
-    "/proc/self/mountinfo": ("600 580 0:49 / / rw - overlay overlay rw\n"
-                             "611 606 0:28 / /sys/fs/cgroup ro,nosuid - cgroup2 cgroup rw,nsdelegate\n"),
+    "/proc/self/mountinfo": (
+        "600 580 0:49 / / rw - overlay overlay rw\n"
+        "611 606 0:28 / /sys/fs/cgroup ro,nosuid - cgroup2 cgroup rw,nsdelegate\n"
+    ),
     "/sys/fs/cgroup/cpu.max": "150000 100000\n",
     "/sys/fs/cgroup/cpu.stat": "usage_usec 5\nuser_usec 1\nnr_periods 40\nnr_throttled 31\nthrottled_usec 1200\n",
     "/sys/fs/cgroup/cpuset.cpus.effective": "0-3,6\n",
@@ -62,8 +65,12 @@ def test_version_1_with_limits_on_several_levels() -> None:
     assert profile["cpu_quota"] == {"granted_us": 20_000, "period_us": 100_000}
     assert profile["real_time_budget"] == {"granted_us": 5_000, "period_us": 1_000_000}
     assert profile["control_group"] == {
-        "version": 1, "folder": "/sys/fs/cgroup/cpu,cpuacct/docker/0a1b", "nr_periods": 300, "nr_throttled": 297,
-        "throttled_ns": 5_000_007}
+        "version": 1,
+        "folder": "/sys/fs/cgroup/cpu,cpuacct/docker/0a1b",
+        "nr_periods": 300,
+        "nr_throttled": 297,
+        "throttled_ns": 5_000_007,
+    }
 
 
 def test_version_2_in_a_container() -> None:
@@ -72,8 +79,13 @@ def test_version_2_in_a_container() -> None:
     assert profile["cpu_quota"] == {"granted_us": 150_000, "period_us": 100_000}
     assert profile["real_time_budget"] is None
     assert "real_time_budget" not in profile["absent"]
-    assert profile["control_group"] == {"version": 2, "folder": "/sys/fs/cgroup", "nr_periods": 40,
-                                        "nr_throttled": 31, "throttled_ns": 1_200_000}
+    assert profile["control_group"] == {
+        "version": 2,
+        "folder": "/sys/fs/cgroup",
+        "nr_periods": 40,
+        "nr_throttled": 31,
+        "throttled_ns": 1_200_000,
+    }
 
 
 def test_version_2_without_limits() -> None:
@@ -93,12 +105,19 @@ def test_the_name_of_a_container_is_no_other_board_but_its_limits_are() -> None:
     assert profile_sha256(collect(FakeLink(renamed(VERSION_1, "list:\t1", "list:\t0-1")))) != before
 
 
-@pytest.mark.parametrize("damaged", [
-    {"/proc/self/cgroup": "0\n"}, {"/proc/self/cgroup": ""}, {"/proc/self/mountinfo": "1 - cgroup2 x\n"},
-    {"/proc/self/mountinfo": "1 2 3 / /fs rw - cgroup\n"}, {"/proc/self/cgroup": "0::/../../x\n"},
-    {"/sys/fs/cgroup/cpu.max": "many 0\n"}, {"/proc/self/status": "x"},
-    {"/proc/self/cgroup": "0::/$(touch x)\n0::/*\n"},
-])
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"/proc/self/cgroup": "0\n"},
+        {"/proc/self/cgroup": ""},
+        {"/proc/self/mountinfo": "1 - cgroup2 x\n"},
+        {"/proc/self/mountinfo": "1 2 3 / /fs rw - cgroup\n"},
+        {"/proc/self/cgroup": "0::/../../x\n"},
+        {"/sys/fs/cgroup/cpu.max": "many 0\n"},
+        {"/proc/self/status": "x"},
+        {"/proc/self/cgroup": "0::/$(touch x)\n0::/*\n"},
+    ],
+)
 def test_damage_breaks_nothing(damaged: dict[str, str]) -> None:
     profile = collect(FakeLink(VERSION_2 | damaged))
     names = ("cpus_allowed", "cpuset", "cpu_quota", "real_time_budget", "control_group")

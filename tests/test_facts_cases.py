@@ -69,7 +69,7 @@ def _damaged(dice: random.Random, text: str) -> str:
     """Whole, cut, blank, turned into something else, or with bytes exchanged."""
     match dice.randrange(6):
         case 0:
-            return text[:dice.randint(0, len(text))]
+            return text[: dice.randint(0, len(text))]
         case 1:
             return ""
         case 2:
@@ -105,8 +105,15 @@ def test_many_at_once_is_the_same_as_one_by_one() -> None:
     class Far(LocalLink):
         near = False
 
-    patterns = ["/etc/os-release", "/proc/sys/kernel/osrelease", "/sys/devices/system/cpu/online", "/no/such/file",
-                "/sys/devices/system/cpu/vulnerabilities/*", "/proc/cpuinfo", "/proc/config.gz"]
+    patterns = [
+        "/etc/os-release",
+        "/proc/sys/kernel/osrelease",
+        "/sys/devices/system/cpu/online",
+        "/no/such/file",
+        "/sys/devices/system/cpu/vulnerabilities/*",
+        "/proc/cpuinfo",
+        "/proc/config.gz",
+    ]
     near, far = read_matching(LocalLink(), patterns), read_matching(Far(), patterns)
     assert set(near) == set(far)
     for path in set(near) - {"/proc/cpuinfo"}:
@@ -115,30 +122,50 @@ def test_many_at_once_is_the_same_as_one_by_one() -> None:
     assert gather(Far()).files["/proc/cmdline"].strip() == Path("/proc/cmdline").read_text().strip()
 
 
-@pytest.mark.parametrize(("version", "realtime", "chosen", "options", "expected"), [
-    ("#1 SMP PREEMPT_RT Debian", None, "", {}, "preempt-rt"),
-    ("#1 SMP PREEMPT RT 3.0", None, "", {}, "preempt-rt"),
-    ("#1 SMP PREEMPT", "1", "", {}, "preempt-rt"),
-    ("#1 SMP PREEMPT_DYNAMIC", None, "none voluntary (full)", {}, "preempt"),
-    ("#1 SMP PREEMPT_DYNAMIC", None, "none voluntary (lazy)", {}, "lazy"),
-    ("#1 SMP PREEMPT_DYNAMIC", None, "quiet preempt=voluntary", {}, "voluntary"),
-    ("#1 SMP PREEMPT_DYNAMIC", None, "quiet", {"CONFIG_PREEMPT_NONE": "y"}, "none"),
-    ("#1 SMP PREEMPT_DYNAMIC", None, "quiet", {}, "stock"),
-    ("#1 SMP PREEMPT", None, "", {}, "preempt"),
-    ("#1 SMP", None, "", {}, "stock"),
-])
+@pytest.mark.parametrize(
+    ("version", "realtime", "chosen", "options", "expected"),
+    [
+        ("#1 SMP PREEMPT_RT Debian", None, "", {}, "preempt-rt"),
+        ("#1 SMP PREEMPT RT 3.0", None, "", {}, "preempt-rt"),
+        ("#1 SMP PREEMPT", "1", "", {}, "preempt-rt"),
+        ("#1 SMP PREEMPT_DYNAMIC", None, "none voluntary (full)", {}, "preempt"),
+        ("#1 SMP PREEMPT_DYNAMIC", None, "none voluntary (lazy)", {}, "lazy"),
+        ("#1 SMP PREEMPT_DYNAMIC", None, "quiet preempt=voluntary", {}, "voluntary"),
+        ("#1 SMP PREEMPT_DYNAMIC", None, "quiet", {"CONFIG_PREEMPT_NONE": "y"}, "none"),
+        ("#1 SMP PREEMPT_DYNAMIC", None, "quiet", {}, "stock"),
+        ("#1 SMP PREEMPT", None, "", {}, "preempt"),
+        ("#1 SMP", None, "", {}, "stock"),
+    ],
+)
 def test_preemption(version: str, realtime: str | None, chosen: str, options: dict[str, str], expected: str) -> None:
     assert parse_preemption(version, realtime, chosen, options) == expected
 
 
-@pytest.mark.parametrize(("files", "outputs", "expected"), [
-    ({"/proc/xenomai/version": "3.2.7\n"}, {}, {"core": "cobalt", "version": "3.2.7", "abi": None, "library": None}),
-    ({"/sys/devices/virtual/evl/control/abi": "26\n"}, {"pkg-config --modversion evl": "0.28\n"},
-     {"core": "evl", "version": None, "abi": 26, "library": {"name": "libevl", "version": "0.28", "for": "evl"}}),
-    ({}, {"xeno-config --version": "3.2.7\n", "xeno-config --core": "mercury\n"},
-     {"core": None, "version": None, "abi": None,
-      "library": {"name": "xenomai", "version": "3.2.7", "for": "mercury"}}),
-])
+@pytest.mark.parametrize(
+    ("files", "outputs", "expected"),
+    [
+        (
+            {"/proc/xenomai/version": "3.2.7\n"},
+            {},
+            {"core": "cobalt", "version": "3.2.7", "abi": None, "library": None},
+        ),
+        (
+            {"/sys/devices/virtual/evl/control/abi": "26\n"},
+            {"pkg-config --modversion evl": "0.28\n"},
+            {"core": "evl", "version": None, "abi": 26, "library": {"name": "libevl", "version": "0.28", "for": "evl"}},
+        ),
+        (
+            {},
+            {"xeno-config --version": "3.2.7\n", "xeno-config --core": "mercury\n"},
+            {
+                "core": None,
+                "version": None,
+                "abi": None,
+                "library": {"name": "xenomai", "version": "3.2.7", "for": "mercury"},
+            },
+        ),
+    ],
+)
 def test_real_time_cores(files: dict[str, str], outputs: dict[str, str], expected: dict[str, object]) -> None:
     """A library without its core is not a core."""
     assert collect(FakeLink(files, outputs), {"real_time_core"})["real_time_core"] == expected

@@ -105,8 +105,12 @@ def test_each_thing_is_told_once(farm: tuple[FarmData, History], listener: Liste
     receivers = [Receiver(listener.url, True, "https://farm.example"), Receiver(f"{listener.url}/hook?key=1", False)]
     for after_s in (60, 120, 180):
         assert Alerting(history, receivers).look(END_S + after_s) == []
-    expected = {(data.changed, "fail"), (data.silent, "silent"), (data.injected.board, "maximum"),
-                (data.boards[0], "tail")}
+    expected = {
+        (data.changed, "fail"),
+        (data.silent, "silent"),
+        (data.injected.board, "maximum"),
+        (data.boards[0], "tail"),
+    }
     assert expected <= set(kinds(history))
     assert max(kinds(history).values()) == 1
     paths = Counter(path for path, _ in listener.got)
@@ -114,8 +118,9 @@ def test_each_thing_is_told_once(farm: tuple[FarmData, History], listener: Liste
     assert set(paths.values()) == {sum(kinds(history).values())}
 
 
-def test_a_new_maximum_comes_with_its_culprit_and_the_last_good_run(farm: tuple[FarmData, History],
-                                                                    listener: Listener) -> None:
+def test_a_new_maximum_comes_with_its_culprit_and_the_last_good_run(
+    farm: tuple[FarmData, History], listener: Listener
+) -> None:
     data, history = farm
     assert Alerting(history, [Receiver(listener.url, False)]).look(END_S + 60) == []
     told = next(message for message in listener.told() if message["kind"] == "maximum")
@@ -128,8 +133,7 @@ def test_a_new_maximum_comes_with_its_culprit_and_the_last_good_run(farm: tuple[
     assert told["culprit"] != "not known"
 
 
-def test_what_lasts_is_told_when_it_begins_and_when_it_ends(farm: tuple[FarmData, History],
-                                                            listener: Listener) -> None:
+def test_what_lasts_is_told_when_it_begins_and_when_it_ends(farm: tuple[FarmData, History], listener: Listener) -> None:
     data, history = farm
     receiver = Receiver(listener.url, True)
     declare(history, data.changed, verdict="FAIL", verdict_reason="too late")
@@ -137,8 +141,11 @@ def test_what_lasts_is_told_when_it_begins_and_when_it_ends(farm: tuple[FarmData
     declare(history, data.changed, verdict="PASS", verdict_reason="")
     for after_s in (120, 180):
         Alerting(history, [receiver]).look(END_S + after_s)
-    told = [alert for alert in listener.told() if alert["labels"]["alertname"] == "FastenoughFail"
-            and alert["labels"]["board"] == data.changed]
+    told = [
+        alert
+        for alert in listener.told()
+        if alert["labels"]["alertname"] == "FastenoughFail" and alert["labels"]["board"] == data.changed
+    ]
     assert len(told) == 2
     begun, ended = told
     assert begun["labels"] == ended["labels"]
@@ -175,23 +182,42 @@ def test_what_is_not_accepted_is_sent_again(farm: tuple[FarmData, History], list
 
 
 def test_nothing_is_lost_or_told_in_other_words_when_the_sender_is_killed(
-        farm: tuple[FarmData, History], listener: Listener, tmp_path: Path) -> None:
+    farm: tuple[FarmData, History], listener: Listener, tmp_path: Path
+) -> None:
     """Killed again and again: each alert is accepted, twice only where the kill came before that was written down."""
     _, history = farm
     prepare(history)
     with history.writing() as connection:
-        connection.execute(insert(ALERT), [
-            {"board": f"b{number}", "kind": "maximum", "key": "k", "at_s": END_S, "noted_s": END_S, "lasts": False,
-             "summary": f"number {number}", "more": "{}"} for number in range(300)])
-    script = ("import sys\nfrom fastenough.farm.alerts import Alerting, Receiver\nfrom fastenough.history import "
-              f"History\nalerting = Alerting(History.at(sys.argv[1]), [Receiver(sys.argv[2], False)])\n"
-              f"print('ready', flush=True)\nalerting.look({END_S + 60})\n")
+        connection.execute(
+            insert(ALERT),
+            [
+                {
+                    "board": f"b{number}",
+                    "kind": "maximum",
+                    "key": "k",
+                    "at_s": END_S,
+                    "noted_s": END_S,
+                    "lasts": False,
+                    "summary": f"number {number}",
+                    "more": "{}",
+                }
+                for number in range(300)
+            ],
+        )
+    script = (
+        "import sys\nfrom fastenough.farm.alerts import Alerting, Receiver\nfrom fastenough.history import "
+        f"History\nalerting = Alerting(History.at(sys.argv[1]), [Receiver(sys.argv[2], False)])\n"
+        f"print('ready', flush=True)\nalerting.look({END_S + 60})\n"
+    )
     (tmp_path / "alerting.py").write_text(script)
     chance, kills = random.Random(5), 0
     while len({message["id"] for message in listener.told()}) < 300:
         seen = len(listener.got)
-        with subprocess.Popen([sys.executable, tmp_path / "alerting.py", str(history.engine.url), listener.url],
-                              env=environment(), stdout=subprocess.PIPE) as sender:
+        with subprocess.Popen(
+            [sys.executable, tmp_path / "alerting.py", str(history.engine.url), listener.url],
+            env=environment(),
+            stdout=subprocess.PIPE,
+        ) as sender:
             assert sender.stdout is not None
             assert sender.stdout.readline() == b"ready\n"
             while len(listener.got) < seen + 90 and sender.poll() is None:
@@ -210,21 +236,25 @@ def test_nothing_is_lost_or_told_in_other_words_when_the_sender_is_killed(
     assert all(messages == [messages[0]] * len(messages) for messages in twice)
 
 
-@pytest.mark.parametrize("url", ["", "127.0.0.1:9093", "file:///etc/passwd", "https://:1", "http://a b", "http://h:99999",
-                                 "http://h\r\nX: y"])
+@pytest.mark.parametrize(
+    "url",
+    ["", "127.0.0.1:9093", "file:///etc/passwd", "https://:1", "http://a b", "http://h:99999", "http://h\r\nX: y"],
+)
 def test_an_address_that_is_none_is_refused_without_being_shown(url: str) -> None:
     with pytest.raises(BadInput) as refused:
         Receiver(url, False)
     assert not url or url not in str(refused.value)
 
 
-def test_the_command_tells_a_webhook_out_of_a_file(measured: tuple[FarmData, Path], listener: Listener,
-                                                   tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_tells_a_webhook_out_of_a_file(
+    measured: tuple[FarmData, Path], listener: Listener, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     data, path = measured
     (tmp_path / "history.sqlite").write_bytes(path.read_bytes())
     (tmp_path / "farm.toml").write_text(
         f'name = "rack"\nstore = "{data.store.path}"\ndatabase = "sqlite:///{tmp_path}/history.sqlite"\n\n'
-        '[[board]]\nname = "r1s1"\nlink = "local"\n')
+        '[[board]]\nname = "r1s1"\nlink = "local"\n'
+    )
     hook = tmp_path / "hook"
     arguments = [str(tmp_path / "farm.toml"), "--once"]
     hook.write_text(f"{listener.url}/secret\n")

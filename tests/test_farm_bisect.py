@@ -46,9 +46,15 @@ class Simulated:
         late = self.random.random(n) < rate
         values[late] = 60_000 if rate > ALLOWED else 9_000_000
         kernel = PROFILE["kernel"] | {"release": configuration}
-        plan = Plan([np.array_split(values.astype(np.int64), 10)], f"run-{len(self.asked)}", "cpu", rise_k=3,
-                    limit_ns=LIMIT_NS, head={"configuration": configuration, "profile": {**PROFILE, "kernel": kernel}},
-                    period_ns=PERIOD_NS)
+        plan = Plan(
+            [np.array_split(values.astype(np.int64), 10)],
+            f"run-{len(self.asked)}",
+            "cpu",
+            rise_k=3,
+            limit_ns=LIMIT_NS,
+            head={"configuration": configuration, "profile": {**PROFILE, "kernel": kernel}},
+            period_ns=PERIOD_NS,
+        )
         return [recording(self.folder, plan)]
 
 
@@ -88,8 +94,10 @@ def test_what_is_not_decided_is_measured_longer(tmp_path: Path) -> None:
     for step in longer:
         asked = [duration_ns for name, duration_ns in board.asked if name == step.configuration]
         assert sum(asked) == step.measured_ns <= QUESTION.most_ns
-        assert all(later >= sum(asked[:place + 1]) or sum(asked[:place + 2]) == QUESTION.most_ns
-                   for place, later in enumerate(asked[1:]))
+        assert all(
+            later >= sum(asked[: place + 1]) or sum(asked[: place + 2]) == QUESTION.most_ns
+            for place, later in enumerate(asked[1:])
+        )
 
 
 def test_where_none_between_can_be_decided_it_says_so(tmp_path: Path) -> None:
@@ -116,8 +124,19 @@ def test_one_that_does_not_boot_is_stepped_round(tmp_path: Path) -> None:
     def measure(configuration: str, duration_ns: int) -> Sequence[Recording]:
         if configuration != NAMES[4]:
             return board(configuration, duration_ns)
-        return [recording(tmp_path, Plan([], "dead", "cpu", outcome="failed", reasons=("it did not come up",),
-                                         head={"configuration": configuration}))]
+        return [
+            recording(
+                tmp_path,
+                Plan(
+                    [],
+                    "dead",
+                    "cpu",
+                    outcome="failed",
+                    reasons=("it did not come up",),
+                    head={"configuration": configuration},
+                ),
+            )
+        ]
 
     found = bisect(NAMES, measure, QUESTION)
     assert (found.last_good, found.first_bad) == (NAMES[5], NAMES[6])
@@ -140,9 +159,14 @@ class Emulated:
         values = self.median_ns[configuration] * self.random.lognormal(0, 0.2, n)
         values[self.random.random(n) < 0.01] = 50_000_000
         kernel = PROFILE["kernel"] | {"release": configuration}
-        plan = Plan([np.array_split(values.astype(np.int64), 40)], f"run-{len(self.asked)}", self.load,
-                    marks=("emulated",), period_ns=PERIOD_NS,
-                    head={"configuration": configuration, "profile": {**PROFILE, "kernel": kernel}})
+        plan = Plan(
+            [np.array_split(values.astype(np.int64), 40)],
+            f"run-{len(self.asked)}",
+            self.load,
+            marks=("emulated",),
+            period_ns=PERIOD_NS,
+            head={"configuration": configuration, "profile": {**PROFILE, "kernel": kernel}},
+        )
         return [recording(self.folder, plan)]
 
 
@@ -195,8 +219,9 @@ def test_good_beside_the_first_one_needs_evidence_and_what_is_broken_is_neither(
     assert SLOWER.look(other("b", BESIDE.most_ns), first, 0.99, 0).found is Found.UNDECIDED
 
 
-@pytest.mark.parametrize(("first_bad", "said"), [(0, f"{NAMES[0]} is bad, and not good"),
-                                                 (9, f"{NAMES[-1]} is good, and not bad")])
+@pytest.mark.parametrize(
+    ("first_bad", "said"), [(0, f"{NAMES[0]} is bad, and not good"), (9, f"{NAMES[-1]} is good, and not bad")]
+)
 def test_ends_are_measured_before_they_are_believed(tmp_path: Path, first_bad: int, said: str) -> None:
     found: Bisection = bisect(NAMES, Simulated(tmp_path, rates(first_bad)), QUESTION)
     assert found.conclusion.startswith(said)

@@ -69,9 +69,19 @@ def test_a_whole_farm_is_read(tmp_path: Path) -> None:
     farm = read(tmp_path, WHOLE)
     first, bare = farm.boards
     assert (farm.name, farm.coordinator, farm.store, farm.state, farm.reconcile_s) == (
-        "lab", "[::1]:20408", tmp_path / "data", tmp_path / "kept", 30.0)
+        "lab",
+        "[::1]:20408",
+        tmp_path / "data",
+        tmp_path / "kept",
+        30.0,
+    )
     assert (first.place, first.public, first.requirement, first.times.pull_s, first.times.patience_s) == (
-        "rack1-slot1", True, Requirement(100_000), 60.0, 10800.0)
+        "rack1-slot1",
+        True,
+        Requirement(100_000),
+        60.0,
+        10800.0,
+    )
     assert first.plans[0].file == shipped()["quick"] and first.plans[0].dates.days == {5, 6}
     assert (bare.public, bare.requirement, bare.rack, bare.ring) == (False, None, "", "")
 
@@ -83,8 +93,11 @@ def test_all_of_a_requirement_is_read(tmp_path: Path) -> None:
 
 def test_the_load_of_a_ring_is_read(tmp_path: Path) -> None:
     ring = BOARD + 'ring = "/r"\n[board.load]\n'
-    for text, least, most in (('name = "none"', None, 0.1), ('name = "none"\nbusy-at-most = "25%"', None, 0.25),
-                              ('name = "press"\nbusy-at-least = 0.5', 0.5, None)):
+    for text, least, most in (
+        ('name = "none"', None, 0.1),
+        ('name = "none"\nbusy-at-most = "25%"', None, 0.25),
+        ('name = "press"\nbusy-at-least = 0.5', 0.5, None),
+    ):
         load = read(tmp_path, ring + text).boards[0].load
         assert load is not None and (load.busy_at_least, load.busy_at_most) == (least, most)
 
@@ -96,36 +109,44 @@ def test_a_board_of_which_nothing_else_is_said_is_measured_by_the_cycle_of_twelv
     assert farm.database == f"sqlite:///{tmp_path}/fastenough-data/history.sqlite"
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ('[[board]]\nname = "x; rm -rf /"\nplace = "p"', "farm.toml:2: board 1: name = 'x; rm -rf /' cannot be used"),
-    ('[[board]]\nname = "../x"\nplace = "p"', "name = '../x' cannot be used"),
-    ('[[board]]\nname = "a"\nplace = "$(reboot)"', "place = '$(reboot)' cannot be used"),
-    ('[[board]]\nname = "a\\u001b[2J"\nplace = "p"', "cannot be used"),
-    ('[[board]]\nname = "-a"\nplace = "p"', "name = '-a' cannot be used"),
-    ('[[board]]\nname = "a"', "neither place nor link"),
-    ('[[board]]\nname = "a"\nlink = "ssh://-oProxyCommand=x"', "link: "),
-    ('[[board]]\nname = "a"\nlink = "telnet:x"', "no board is called"),
-    (BOARD + 'ring = "../../etc"', "is no absolute path"),
-    (BOARD + 'ring = "/a/../etc"', "is no absolute path"),
-    (BOARD + 'ring = "/a\\u0007"', "is no absolute path"),
-    (BOARD + 'limit = "fast"', "limit: 'fast' is no duration"),
-    (BOARD + 'limit = "1ms"\n[board.requirement]\nlimit = "1ms"', "farm.toml:4: board 1: limit and requirement both"),
-    (BOARD + '[board.requirement]\nlimit = "1ms"\nmiss-rate = "200%"', "miss-rate"),
-    (BOARD + '[board.load]\nname = "none"', "load is of what a ring records"),
-    (BOARD + 'ring = "/r"\n[board.load]\nbusy-at-most = 0.1', "farm.toml:5: load: name is missing"),
-    (BOARD + 'ring = "/r"\n[board.load]\nname = "press"', "load: busy-at-least is missing or says nothing"),
-    (BOARD + 'ring = "/r"\n[board.load]\nname = "none"\nbusy-at-most = 1', "load: busy-at-most is missing or says"),
-    (BOARD + 'ring = "/r"\n[board.load]\nname = "press"\nbusy-at-most = 0.5', "load: unknown key 'busy-at-most'"),
-    (BOARD + "public = 1", "public = 1 cannot be used"),
-    (BOARD + "pulls = 3", "unknown key 'pulls'"),
-    (BOARD + '[[board.plan]]\nfile = "none.toml"', "none.toml: cannot be read"),
-    (BOARD + '[[board.plan]]\nfile = "quick"\nevery = "7h"', "farm.toml:4: plan 1: every must divide a day"),
-    (BOARD + BOARD, "two boards have the name 'one'"),
-    (BOARD + BOARD.replace("one", "two"), "two boards have the place 'p'"),
-    ('coordinator = "x y"\n' + BOARD, "coordinator = 'x y' is no address"),
-    ("board = []", "there is no board"), ("", "board is missing"), ("[[board", "not TOML"),
-    ('password = "x"\n' + BOARD, "unknown key 'password'"),
-])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[[board]]\nname = "x; rm -rf /"\nplace = "p"', "farm.toml:2: board 1: name = 'x; rm -rf /' cannot be used"),
+        ('[[board]]\nname = "../x"\nplace = "p"', "name = '../x' cannot be used"),
+        ('[[board]]\nname = "a"\nplace = "$(reboot)"', "place = '$(reboot)' cannot be used"),
+        ('[[board]]\nname = "a\\u001b[2J"\nplace = "p"', "cannot be used"),
+        ('[[board]]\nname = "-a"\nplace = "p"', "name = '-a' cannot be used"),
+        ('[[board]]\nname = "a"', "neither place nor link"),
+        ('[[board]]\nname = "a"\nlink = "ssh://-oProxyCommand=x"', "link: "),
+        ('[[board]]\nname = "a"\nlink = "telnet:x"', "no board is called"),
+        (BOARD + 'ring = "../../etc"', "is no absolute path"),
+        (BOARD + 'ring = "/a/../etc"', "is no absolute path"),
+        (BOARD + 'ring = "/a\\u0007"', "is no absolute path"),
+        (BOARD + 'limit = "fast"', "limit: 'fast' is no duration"),
+        (
+            BOARD + 'limit = "1ms"\n[board.requirement]\nlimit = "1ms"',
+            "farm.toml:4: board 1: limit and requirement both",
+        ),
+        (BOARD + '[board.requirement]\nlimit = "1ms"\nmiss-rate = "200%"', "miss-rate"),
+        (BOARD + '[board.load]\nname = "none"', "load is of what a ring records"),
+        (BOARD + 'ring = "/r"\n[board.load]\nbusy-at-most = 0.1', "farm.toml:5: load: name is missing"),
+        (BOARD + 'ring = "/r"\n[board.load]\nname = "press"', "load: busy-at-least is missing or says nothing"),
+        (BOARD + 'ring = "/r"\n[board.load]\nname = "none"\nbusy-at-most = 1', "load: busy-at-most is missing or says"),
+        (BOARD + 'ring = "/r"\n[board.load]\nname = "press"\nbusy-at-most = 0.5', "load: unknown key 'busy-at-most'"),
+        (BOARD + "public = 1", "public = 1 cannot be used"),
+        (BOARD + "pulls = 3", "unknown key 'pulls'"),
+        (BOARD + '[[board.plan]]\nfile = "none.toml"', "none.toml: cannot be read"),
+        (BOARD + '[[board.plan]]\nfile = "quick"\nevery = "7h"', "farm.toml:4: plan 1: every must divide a day"),
+        (BOARD + BOARD, "two boards have the name 'one'"),
+        (BOARD + BOARD.replace("one", "two"), "two boards have the place 'p'"),
+        ('coordinator = "x y"\n' + BOARD, "coordinator = 'x y' is no address"),
+        ("board = []", "there is no board"),
+        ("", "board is missing"),
+        ("[[board", "not TOML"),
+        ('password = "x"\n' + BOARD, "unknown key 'password'"),
+    ],
+)
 def test_what_cannot_be_is_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(BadInput) as refusal:
         read(tmp_path, text)

@@ -40,8 +40,17 @@ def later(line: bytes, hours: int) -> bytes:
 
 def keep(store: Store, position: int | None = None, hours: int = 0, **changes: Any) -> str:
     """A run that passes at 1 ms, made so many hours later; with a position, of a campaign of two."""
-    origin = None if position is None else {"campaign": "cycle-1", "plan_sha256": "p", "position": position,
-                                            "positions": 2, "planned": ("timer", "timer, load cpu")}
+    origin = (
+        None
+        if position is None
+        else {
+            "campaign": "cycle-1",
+            "plan_sha256": "p",
+            "position": position,
+            "positions": 2,
+            "planned": ("timer", "timer, load cpu"),
+        }
+    )
     writer = store.begin(origin)
     plan = made.Plan(**{"values": made.quiet(writer.id), "run_id": writer.id, "begin_ns": 0} | changes)
     for line in made.write(store.path / "made.jsonl", plan).read_bytes().splitlines(keepends=True):
@@ -141,9 +150,19 @@ def test_the_history_has_the_verdict_and_the_requirement(store: Store) -> None:
     keep(store)
     required = Requirement(10**6, 1e-3, longest_burst=5)
     board = BoardEntry(BOARD, public=True, requirement=required)
-    order = {"store": str(store.path), "database": f"sqlite:///{store.path}/history.sqlite", "stored": [],
-             "under_way": [], "all": True, "close": [], "boards": [], "judge": {}, "refused": {},
-             "id": "farm", "names": [BOARD]}
+    order = {
+        "store": str(store.path),
+        "database": f"sqlite:///{store.path}/history.sqlite",
+        "stored": [],
+        "under_way": [],
+        "all": True,
+        "close": [],
+        "boards": [],
+        "judge": {},
+        "refused": {},
+        "id": "farm",
+        "names": [BOARD],
+    }
 
     def told(board: BoardEntry) -> Any:
         judge = {BOARD: {"required": board.requirement and asdict(board.requirement), "formerly": []}}

@@ -141,10 +141,13 @@ def test_a_place_of_which_the_coordinator_forgot_whose_it_was_is_not_touched_unt
     assert play.tell(Tick()) == [Start(Act.BOOT)]
 
 
-@pytest.mark.parametrize(("created_s", "changed_s", "then"), [
-    (5.0, 90.0, Phase.OFF), (5.0, 70.0, Phase.LENT), (5.0, 40.0, Phase.LENT), (99.0, 99.0, Phase.LENT)])
-def test_a_place_that_nobody_has_and_nobody_gave_back_stays_lent(created_s: float, changed_s: float,
-                                                                 then: Phase) -> None:
+@pytest.mark.parametrize(
+    ("created_s", "changed_s", "then"),
+    [(5.0, 90.0, Phase.OFF), (5.0, 70.0, Phase.LENT), (5.0, 40.0, Phase.LENT), (99.0, 99.0, Phase.LENT)],
+)
+def test_a_place_that_nobody_has_and_nobody_gave_back_stays_lent(
+    created_s: float, changed_s: float, then: Phase
+) -> None:
     """Giving back changes it; a coordinator started again reads what it had kept, or makes it anew.  No other board has
     to be up for that to be seen, and the farm may have been started again as well."""
     play = Play(RING)
@@ -228,8 +231,10 @@ def test_a_clock_that_is_set_neither_boots_a_board_nor_keeps_it_from_being_pulle
     assert clock.read() == (1300.0 + by_s, 0.0), "it was set once"
 
 
-@pytest.mark.parametrize(("phase", "then"), [
-    (Phase.BOOTING, Phase.OFF), (Phase.MEASURING, Phase.READY), (Phase.LENT, Phase.LENT), (Phase.DEAD, Phase.DEAD)])
+@pytest.mark.parametrize(
+    ("phase", "then"),
+    [(Phase.BOOTING, Phase.OFF), (Phase.MEASURING, Phase.READY), (Phase.LENT, Phase.LENT), (Phase.DEAD, Phase.DEAD)],
+)
 def test_a_farm_that_was_killed_knows_what_it_had(phase: Phase, then: Phase) -> None:
     state = BoardState(phase=phase, busy=frozenset({Act.BOOT, Act.PULL}), failures=3, link="ssh://x", newest="7")
     after = restored(state, 5000.0)
@@ -283,9 +288,15 @@ def test_the_calendar_says_which_cycle_has_begun() -> None:
     assert due([half, weekend], NOON_S + 13 * HOUR_S) == Due(weekend.file, NOON_S + 12 * HOUR_S)
 
 
-@pytest.mark.parametrize(("every_s", "days", "at", "said"), [
-    (7 * HOUR_S, (), "00:00", "divide a day"), (HOUR_S, ("monday",), "00:00", "'monday' is not known"),
-    (HOUR_S, (), "24:00", "no time of day"), (0.5, (), "00:00", "divide a day")])
+@pytest.mark.parametrize(
+    ("every_s", "days", "at", "said"),
+    [
+        (7 * HOUR_S, (), "00:00", "divide a day"),
+        (HOUR_S, ("monday",), "00:00", "'monday' is not known"),
+        (HOUR_S, (), "24:00", "no time of day"),
+        (0.5, (), "00:00", "divide a day"),
+    ],
+)
 def test_dates_that_cannot_be_are_refused(every_s: float, days: tuple[str, ...], at: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         parse_dates(every_s, days, at)

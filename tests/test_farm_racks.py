@@ -68,8 +68,11 @@ def goes_on(field: Field) -> None:
 
 
 def test_two_racks_share_a_database_and_one_that_is_killed_or_made_anew_costs_the_other_nothing(tmp_path: Path) -> None:
-    with running_server() as server, racks(tmp_path, server.url) as (left, right), closing(
-            History.at(server.url)) as history:
+    with (
+        running_server() as server,
+        racks(tmp_path, server.url) as (left, right),
+        closing(History.at(server.url)) as history,
+    ):
         for field in (left, right):
             field.start()
         assert eventually(lambda: all_shown(history), 90), (left.states(), right.states())

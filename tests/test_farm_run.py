@@ -124,7 +124,8 @@ def test_a_farm_killed_in_mid_boot_leaves_nothing_and_goes_on_where_it_was(field
         field.become("measuring", *ALL)
         assert [field.switched(name) for name in WELL] == before
         assert eventually(lambda: "tail" in {one.kind for one in changes(history, PUBLIC, "one", 0, 2**40)}, 60), (
-            "no farm alert is at work: the farm looks for itself")
+            "no farm alert is at work: the farm looks for itself"
+        )
 
 
 def test_it_ends_in_order_lets_go_of_all_places_and_nothing_was_lost(field: Field) -> None:

@@ -77,7 +77,8 @@ class Bench:
             exported[name] = group | {
                 "NetworkPowerPort": power,
                 "NetworkSerialPort": group["NetworkSerialPort"] | {"host": "127.0.0.1", "port": self.ports[2 + number]},
-                "NetworkService": group["NetworkService"] | {"address": self.addresses[name]}}
+                "NetworkService": group["NetworkService"] | {"address": self.addresses[name]},
+            }
         (self.folder / "rack1.yaml").write_text(yaml.safe_dump(exported))
         self.farm.write_text(self._farm_file())
 
@@ -89,13 +90,23 @@ class Bench:
         """The page's, with this machine's places; without its plan, whose cycle lasts 12 h, and its PostgreSQL."""
         text = re.sub(r"\n\[\[board\.plan\]\].*", "", block("toml"), flags=re.DOTALL)
         places = {"coordinator": f"127.0.0.1:{self.ports[0]}", "store": "store", "state": "state"}
-        text = re.sub(r"^(coordinator|store|state) = .*$", lambda key: f'{key[1]} = "{places[key[1]]}"', text,
-                      flags=re.M)
+        text = re.sub(
+            r"^(coordinator|store|state) = .*$", lambda key: f'{key[1]} = "{places[key[1]]}"', text, flags=re.M
+        )
         text = re.sub(r"^database = .*\n", 'reconcile = "3s"\n', text, flags=re.M)
         head, table = text.split("[[board]]")
         times = "".join(f'{key} = "{value}"\n' for key, value in TIMES.items())
-        return head + "".join("[[board]]" + re.sub(r"^ring = .*$", f'ring = "{self.ring(name)}"', table.replace(
-            BOARDS[0], name).rstrip() + "\n", flags=re.M) + times for name in BOARDS)
+        return head + "".join(
+            "[[board]]"
+            + re.sub(
+                r"^ring = .*$",
+                f'ring = "{self.ring(name)}"',
+                table.replace(BOARDS[0], name).rstrip() + "\n",
+                flags=re.M,
+            )
+            + times
+            for name in BOARDS
+        )
 
     def ring(self, name: str) -> Path:
         return self.folder / "rings" / name
@@ -133,8 +144,9 @@ class Running:
 
     def start(self, name: str, words: list[str], **more: str) -> subprocess.Popen[bytes]:
         log = self._stack.enter_context((self._folder / f"{name}.log").open("ab"))
-        process = subprocess.Popen(words, cwd=self._folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                                   env=environment(**more))
+        process = subprocess.Popen(
+            words, cwd=self._folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment(**more)
+        )
         self._stack.callback(process.wait)
         self._stack.callback(process.kill)
         return process
@@ -148,16 +160,19 @@ class Running:
 
 def client_config(servers: Mapping[str, Server]) -> str:
     """As the farm's user has it: the key for each board."""
-    return "".join(server.config.read_text().replace("Host board", f"Host {address}")
-                   for address, server in servers.items())
+    return "".join(
+        server.config.read_text().replace("Host board", f"Host {address}") for address, server in servers.items()
+    )
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[tuple[Bench, Running, dict[str, str]]]:
     with ExitStack() as stack:
         nets = {name: stack.enter_context(network(80 + number)) for number, name in enumerate(BOARDS)}
-        servers = {net.address: stack.enter_context(ssh_server(address=net.address, prefix=net.prefix, port=22))
-                   for net in nets.values()}
+        servers = {
+            net.address: stack.enter_context(ssh_server(address=net.address, prefix=net.prefix, port=22))
+            for net in nets.values()
+        }
         (tmp_path / "ssh_config").write_text(client_config(servers))
         made = Bench(tmp_path, {name: net.address for name, net in nets.items()}, free_ports(2 + len(BOARDS)))
         yield made, Running(tmp_path, stack), {CONFIG_SETTING: str(tmp_path / "ssh_config")}
@@ -214,4 +229,6 @@ def check_changes(made: Bench) -> None:
         assert command_line("farm", "rebuild", str(made.farm)).returncode == 0
     boards: list[dict[str, Any]] = tomllib.loads(made.farm.read_text())["board"]
     assert [(one["name"], one["public"], one.get("retired")) for one in boards] == [
-        ("press-1", False, None), ("r1s2", True, True)]
+        ("press-1", False, None),
+        ("r1s2", True, True),
+    ]

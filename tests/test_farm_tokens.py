@@ -38,11 +38,20 @@ def test_only_the_hash_is_kept_and_nobody_else_may_read_it(tmp_path: Path) -> No
         tokens.listed()
 
 
-@pytest.mark.parametrize("change", [
-    lambda token: "", lambda token: token + "A", lambda token: token[:-1], lambda token: token.lower(),
-    lambda token: token[:-1] + ("A" if token[-1] != "A" else "B"), lambda token: "fe1..", lambda token: token + "\n",
-    lambda token: "fe1." + "0" * 16 + token[20:], lambda token: "fe1." + "0" * 16 + "." + "A" * 43,
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda token: "",
+        lambda token: token + "A",
+        lambda token: token[:-1],
+        lambda token: token.lower(),
+        lambda token: token[:-1] + ("A" if token[-1] != "A" else "B"),
+        lambda token: "fe1..",
+        lambda token: token + "\n",
+        lambda token: "fe1." + "0" * 16 + token[20:],
+        lambda token: "fe1." + "0" * 16 + "." + "A" * 43,
+    ],
+)
 def test_no_other_text_is_a_token(tmp_path: Path, change: object) -> None:
     tokens = Tokens(tmp_path / "tokens.json")
     token = tokens.add("rack-1", ["r1s1"])
@@ -51,8 +60,10 @@ def test_no_other_text_is_a_token(tmp_path: Path, change: object) -> None:
     assert tokens.known(token) is not None
 
 
-@pytest.mark.parametrize(("name", "boards"), [("", ["b"]), ("a b", ["b"]), ("../x", ["b"]), ("ok", []), ("ok", [""]),
-                                              ("ok", ["b\x1b[2J"]), ("x" * 65, ["b"])])
+@pytest.mark.parametrize(
+    ("name", "boards"),
+    [("", ["b"]), ("a b", ["b"]), ("../x", ["b"]), ("ok", []), ("ok", [""]), ("ok", ["b\x1b[2J"]), ("x" * 65, ["b"])],
+)
 def test_names_are_plain(tmp_path: Path, name: str, boards: list[str]) -> None:
     with pytest.raises(BadInput):
         Tokens(tmp_path / "tokens.json").add(name, boards)
@@ -67,9 +78,18 @@ def test_a_name_is_given_once_and_unknown_ones_cannot_be_revoked(tmp_path: Path)
         tokens.revoke("rack-9")
 
 
-@pytest.mark.parametrize("content", ["", "{}", "[]", '{"tokens": [{}]}', '{"tokens": 3}', "\x00",
-                                     json.dumps({"tokens": [{"id": 1, "name": "a", "boards": ["b"], "per_hour": 1,
-                                                             "created_s": 1, "sha256": "c"}]})])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{}",
+        "[]",
+        '{"tokens": [{}]}',
+        '{"tokens": 3}',
+        "\x00",
+        json.dumps({"tokens": [{"id": 1, "name": "a", "boards": ["b"], "per_hour": 1, "created_s": 1, "sha256": "c"}]}),
+    ],
+)
 def test_a_file_that_is_none_is_refused_in_one_line(tmp_path: Path, content: str) -> None:
     path = tmp_path / "tokens.json"
     path.write_text(content)

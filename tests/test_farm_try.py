@@ -31,8 +31,13 @@ _PAGES = "the website: "
 @contextmanager
 def tried(guests: int = 0) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "fastenough", "farm", "try", "--boards=2", f"--guests={guests}"], stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, env=environment(), cwd=ROOT)
+        [sys.executable, "-m", "fastenough", "farm", "try", "--boards=2", f"--guests={guests}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment(),
+        cwd=ROOT,
+    )
     try:
         yield process
     finally:

@@ -45,8 +45,9 @@ class Place:
     goal: Goal
     clock: list[float]
 
-    def post(self, run: str, body: bytes | Iterator[bytes], token: str | None = None,
-             **headers: str) -> tuple[int, str]:
+    def post(
+        self, run: str, body: bytes | Iterator[bytes], token: str | None = None, **headers: str
+    ) -> tuple[int, str]:
         said = {"Authorization": f"Bearer {self.token if token is None else token}", **headers}
         status, answer, _ = asked(self.goal, "POST", f"/upload/{run}", body, said)
         return status, answer.decode()
@@ -117,12 +118,17 @@ def test_a_token_has_so_many_uploads_an_hour(place: Place, tmp_path: Path) -> No
     assert place.post("run-1", body, token)[0] == 200
 
 
-@pytest.mark.parametrize(("body", "said"), [
-    (b"", "no recording"), (b"\x00" * 1000, "no recording"), (b"{}\n", "not a line of a recording"),
-    (b"\x28\xb5\x2f\xfd" + b"\xff" * 100, "compression is damaged"),
-    (zstandard.compress(b"\x00" * (100 << 20)), "expands to more"),
-    (zstandard.compress(b"[" * (17 << 20)), "a line is longer"),
-])
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"", "no recording"),
+        (b"\x00" * 1000, "no recording"),
+        (b"{}\n", "not a line of a recording"),
+        (b"\x28\xb5\x2f\xfd" + b"\xff" * 100, "compression is damaged"),
+        (zstandard.compress(b"\x00" * (100 << 20)), "expands to more"),
+        (zstandard.compress(b"[" * (17 << 20)), "a line is longer"),
+    ],
+)
 def test_what_is_no_recording_is_refused_and_leaves_nothing(place: Place, body: bytes, said: str) -> None:
     status, answer = place.post("run-1", body)
     assert status == 422
@@ -131,8 +137,9 @@ def test_what_is_no_recording_is_refused_and_leaves_nothing(place: Place, body: 
     assert place.runs() == place.left() == []
 
 
-def test_a_recording_is_unpacked_no_further_than_is_allowed(place: Place, tmp_path: Path,
-                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recording_is_unpacked_no_further_than_is_allowed(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     body = recording(tmp_path)
     monkeypatch.setattr(uploads, "MOST_CONTENT_BYTES", len(body) - 1)
     assert place.post("run-1", zstandard.compress(body))[0] == 422
@@ -165,7 +172,7 @@ def test_a_recording_of_another_name_or_a_name_that_is_none_is_refused(place: Pl
     assert sorted(path.name for path in place.store.parent.iterdir()) == ["run-1.jsonl", "store", "tokens.json"]
 
 
-@pytest.mark.parametrize("begin_ns", [-2**63, -1, 2**63 - 10**12])
+@pytest.mark.parametrize("begin_ns", [-(2**63), -1, 2**63 - 10**12])
 def test_what_is_taken_can_be_read_whatever_its_clock_says(place: Place, tmp_path: Path, begin_ns: int) -> None:
     lines = [json.loads(line) for line in recording(tmp_path).splitlines()]
     for instants in ([line[name] for name in ("begin", "end", "at") if name in line] for line in lines):
@@ -205,8 +212,19 @@ def test_what_comes_too_slowly_is_given_up(place: Place, tmp_path: Path, monkeyp
     assert place.runs() == []
 
 
-@pytest.mark.parametrize("url", ["http://example.org", "ftp://127.0.0.1", "example.org", "https://u:p@example.org",
-                                 "https://h/?token=x", "http://127.0.0.1.example.org", "https://h:99999", ""])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://example.org",
+        "ftp://127.0.0.1",
+        "example.org",
+        "https://u:p@example.org",
+        "https://h/?token=x",
+        "http://127.0.0.1.example.org",
+        "https://h:99999",
+        "",
+    ],
+)
 def test_no_token_goes_where_it_could_be_read(url: str) -> None:
     with pytest.raises(BadInput, match="--to"):
         parse_goal(url)
@@ -218,7 +236,8 @@ def test_a_farm_may_lie_below_a_path(tmp_path: Path) -> None:
 
 
 def test_a_token_of_one_board_cannot_take_the_id_of_a_recording_that_grows_on_another(
-        place: Place, tmp_path: Path) -> None:
+    place: Place, tmp_path: Path
+) -> None:
     """The upload is refused, the pull goes on, and nothing of what was pulled is lost."""
     ring, whole = tmp_path / "ring", put(tmp_path / "ring", 1, intervals=6)
     run, lines = whole.stem[11:], whole.read_bytes().splitlines(keepends=True)
@@ -234,8 +253,9 @@ def test_a_token_of_one_board_cannot_take_the_id_of_a_recording_that_grows_on_an
     assert place.left() == ["last.json"]
 
 
-def test_a_slow_check_for_one_token_delays_no_other(place: Place, tmp_path: Path,
-                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_check_for_one_token_delays_no_other(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other, slow, checked = place.tokens.add("rack-2", ["another"]), threading.Event(), uploads.keep
 
     def held_up(part: BinaryIO, run: str, boards: tuple[str, ...], store: Path) -> bool:

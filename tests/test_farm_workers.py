@@ -39,8 +39,9 @@ def end(order: Mapping[str, Any]) -> Mapping[str, Any]:
 
 async def all_of(workers: Workers, count: int, limit_s: float = 60.0, for_s: float = 0.0) -> list[Answer]:
     try:
-        return await asyncio.gather(*(workers.act(f"act {number}", own_pid, {"for_s": for_s}, limit_s)
-                                      for number in range(count)))
+        return await asyncio.gather(
+            *(workers.act(f"act {number}", own_pid, {"for_s": for_s}, limit_s) for number in range(count))
+        )
     finally:
         await workers.end()
 
@@ -54,8 +55,9 @@ def test_few_processes_do_many_acts() -> None:
 def test_pulls_that_are_due_at_once_are_spread_over_their_period(tmp_path: Path) -> None:
     """As after a start, when every board is due."""
     names = [f"b{number}" for number in range(10)]
-    (tmp_path / "farm.toml").write_text("".join(
-        f'[[board]]\nname = "{name}"\nlink = "local"\nring = "/{name}"\npull = "100s"\n' for name in names))
+    (tmp_path / "farm.toml").write_text(
+        "".join(f'[[board]]\nname = "{name}"\nlink = "local"\nring = "/{name}"\npull = "100s"\n' for name in names)
+    )
     farm = read_farm(tmp_path / "farm.toml")
     with closing(Kept(farm.state)) as kept:
         for name in names:
@@ -89,8 +91,15 @@ def test_a_pull_lists_no_stored_runs_once_the_store_is_open(tmp_path: Path, monk
     ring = tmp_path / "ring"
     recording = put(ring, 1, begin_ns=0, intervals=6)
     lines = recording.read_bytes().splitlines(keepends=True)
-    order = {"link": "local", "board": "board", "ring": str(ring), "store": str(tmp_path / "store"), "newest": "",
-             "simulated": True, "load": None}
+    order = {
+        "link": "local",
+        "board": "board",
+        "ring": str(ring),
+        "store": str(tmp_path / "store"),
+        "newest": "",
+        "simulated": True,
+        "load": None,
+    }
     listed: list[Path] = []
     subfolders = Folder.subfolders
 

@@ -166,8 +166,12 @@ def test_a_list_of_further_users_is_no_protection(reachable: Path) -> None:
     for mask, place in ((4, None), (6, program)):
         rights = [("owner", 6, -1), ("user", 6, NOBODY), ("group", 4, -1), ("mask", mask, -1), ("others", 4, -1)]
         try:
-            os.setxattr(program, "system.posix_acl_access", struct.pack("<I", 2) + b"".join(
-                entry.pack(names[who], may, number & 0xFFFFFFFF) for who, may, number in rights))
+            os.setxattr(
+                program,
+                "system.posix_acl_access",
+                struct.pack("<I", 2)
+                + b"".join(entry.pack(names[who], may, number & 0xFFFFFFFF) for who, may, number in rights),
+            )
         except OSError as error:
             pytest.skip(f"this file system has no such lists: {error.strerror}")
         assert changeable_by_others(program) == place

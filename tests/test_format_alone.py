@@ -30,8 +30,13 @@ def _by_the_package(recording: Recording) -> dict[str, Any]:
     result = {}
     for series in recording.series:
         total = recording.totals[series.id]
-        said: dict[str, Any] = {"count": total.total, "lost": recording.lost(series.id),
-                                "missed": recording.missed(series.id), "sum": total.sum, "sum_sq": total.sum_sq}
+        said: dict[str, Any] = {
+            "count": total.total,
+            "lost": recording.lost(series.id),
+            "missed": recording.missed(series.id),
+            "sum": total.sum,
+            "sum_sq": total.sum_sq,
+        }
         if total.total:
             said |= {"min": total.minimum, "max": total.maximum}
             said |= {str(share): total.value_at_rank(math.ceil(share * total.total)) for share in QUANTILES}
@@ -43,21 +48,32 @@ def _by_the_package(recording: Recording) -> dict[str, Any]:
 
 def _order(recording: Recording, number: int) -> dict[str, Any]:
     rises, limit = recording.rises(number), recording.limit(number)
-    bursts = {} if rises is None else {
-        str(edge): int(runs) for edge, runs in zip(rises.edge.tolist(), rises.runs(), strict=True)}
+    bursts = (
+        {}
+        if rises is None
+        else {str(edge): int(runs) for edge, runs in zip(rises.edge.tolist(), rises.runs(), strict=True)}
+    )
     return {"bursts": bursts, "limit": [0, 0, 0] if limit is None else [limit.exceeded, limit.runs, limit.longest]}
 
 
-@pytest.mark.parametrize("arguments", [
-    ["timer", "-D", "500ms", "-i", "500us", "--limit", "20us"],
-    ["timer", "-D", "500ms", "-i", "500us", "--method", "clock_nanosleep-rel", "--clock", "realtime"],
-    ["spin", "-D", "300ms"],
-    ["timer", "-D", "300ms", "-i", "200ms"],  # intervals in which nothing was stored
-], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["timer", "-D", "500ms", "-i", "500us", "--limit", "20us"],
+        ["timer", "-D", "500ms", "-i", "500us", "--method", "clock_nanosleep-rel", "--clock", "realtime"],
+        ["spin", "-D", "300ms"],
+        ["timer", "-D", "300ms", "-i", "200ms"],  # intervals in which nothing was stored
+    ],
+    ids=" ".join,
+)
 def test_a_reader_made_from_the_page_agrees(probe_binary: str, tmp_path: Path, arguments: list[str]) -> None:
     path = tmp_path / "r"
-    subprocess.run([probe_binary, *arguments, "--report", "50ms", "--record", str(path), "--quiet",
-                    "--allow-difference"], check=True, stdout=subprocess.DEVNULL, timeout=60)
+    subprocess.run(
+        [probe_binary, *arguments, "--report", "50ms", "--record", str(path), "--quiet", "--allow-difference"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        timeout=60,
+    )
     recording = read_recording(path)
     assert any(total.total for total in recording.totals.values())
     assert _alone(path) == _by_the_package(recording)
@@ -71,7 +87,7 @@ def test_it_agrees_on_recordings_that_were_kept(path: Path) -> None:
 def test_it_agrees_on_a_recording_that_was_cut(tmp_path: Path) -> None:
     path = tmp_path / "cut"
     whole = (ROOT / "format" / "golden" / "timer-2.jsonl").read_bytes()
-    path.write_bytes(whole[:-(len(whole) // 10)])
+    path.write_bytes(whole[: -(len(whole) // 10)])
     recording = read_recording(path)
     assert recording.cut_off and _alone(path) == _by_the_package(recording)
 
@@ -80,7 +96,8 @@ def test_it_agrees_on_a_recording_that_was_cut(tmp_path: Path) -> None:
 def test_it_agrees_on_every_kind_of_bucket(k: int) -> None:
     some = [0, 1, (2 << k) - 1, 2 << k, (2 << k) + 1, 5 << k, 40 << k, ((64 - k) << k) - 1]
     assert [highest(sign * index, k) for index in some for sign in (1, -1)] == [
-        int(bucket_highest([sign * index], k)[0]) for index in some for sign in (1, -1)]
+        int(bucket_highest([sign * index], k)[0]) for index in some for sign in (1, -1)
+    ]
 
 
 def test_the_example_on_the_page_holds() -> None:

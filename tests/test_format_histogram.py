@@ -42,8 +42,19 @@ def test_vectors_of_statistics() -> None:
 def hist_check(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("hist") / "hist-check"
     subprocess.run(
-        ["cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover",
-         f"-I{ROOT / 'format'}", str(ROOT / "format" / "tests" / "hist_check.c"), "-o", str(program)],
+        [
+            "cc",
+            "-std=gnu11",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-fsanitize=address,undefined",
+            "-fno-sanitize-recover",
+            f"-I{ROOT / 'format'}",
+            str(ROOT / "format" / "tests" / "hist_check.c"),
+            "-o",
+            str(program),
+        ],
         check=True,
     )
     return program
@@ -82,7 +93,11 @@ def test_merging_equals_storing_all(parts: list[list[int]]) -> None:
     assert merged.index.tolist() == whole.index.tolist()
     assert merged.count.tolist() == whole.count.tolist()
     assert (merged.minimum, merged.maximum, merged.sum, merged.sum_sq) == (
-        whole.minimum, whole.maximum, whole.sum, whole.sum_sq)
+        whole.minimum,
+        whole.maximum,
+        whole.sum,
+        whole.sum_sq,
+    )
 
 
 def test_merging_refuses_two_resolutions() -> None:

@@ -30,23 +30,44 @@ def sample_lines() -> list[Line]:
     parts = [Histogram.from_values([1, 5, -3, 100_000], 10), Histogram.from_values([2_500_000, 5], 10)]
     total = Histogram.merged(parts, 10)
     head = {
-        "type": "head", "format": "fastenough-recording", "version": 1,
-        "tool": {"name": "test", "version": "0"}, "run_id": "r", "probe": "timer",
-        "implementation": "linux-user", "parameters": {},
+        "type": "head",
+        "format": "fastenough-recording",
+        "version": 1,
+        "tool": {"name": "test", "version": "0"},
+        "run_id": "r",
+        "probe": "timer",
+        "implementation": "linux-user",
+        "parameters": {},
         "series": [
             {"id": 0, "name": "wakeup", "unit": "ns", "clock": "CLOCK_MONOTONIC", "from": "a", "to": "b", "k": 10}
         ],
         "settings": [{"name": "policy", "cpu": 0, "asked": "fifo", "granted": "fifo"}],
-        "cost": {}, "interval_ns": 10**9, "begin": instant(1), "marks": [],
+        "cost": {},
+        "interval_ns": 10**9,
+        "begin": instant(1),
+        "marks": [],
     }
     intervals = [
-        {"type": "interval", "seq": seq, "begin": instant(seq + 1), "end": instant(seq + 2), "counters": {},
-         "series": [interval_series(0, part, lost=1, missed=2)]}
+        {
+            "type": "interval",
+            "seq": seq,
+            "begin": instant(seq + 1),
+            "end": instant(seq + 2),
+            "counters": {},
+            "series": [interval_series(0, part, lost=1, missed=2)],
+        }
         for seq, part in enumerate(parts)
     ]
     event = {"type": "event", "kind": "max", "at": instant(2), "series": 0, "value": 2_500_000}
-    end = {"type": "end", "outcome": "completed", "reasons": [], "at": instant(3), "counters": {}, "events_dropped": 0,
-           "series": [end_series(0, series_end(total, lost=2, missed=4))]}
+    end = {
+        "type": "end",
+        "outcome": "completed",
+        "reasons": [],
+        "at": instant(3),
+        "counters": {},
+        "events_dropped": 0,
+        "series": [end_series(0, series_end(total, lost=2, missed=4))],
+    }
     return [head, intervals[0], event, intervals[1], end]
 
 
@@ -92,7 +113,8 @@ def test_cut_at_every_byte_is_read_to_the_last_whole_line(tmp_path: Path) -> Non
         assert recording.end is None
         assert recording.cut_off
         assert len(recording.intervals) == whole[:length].count(b'"type":"interval"') - (
-            whole[:length].rpartition(b"\n")[2].count(b'"type":"interval"'))
+            whole[:length].rpartition(b"\n")[2].count(b'"type":"interval"')
+        )
 
 
 def test_compressed_and_cut_compressed(tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ from fastenough.analysis import MixedRuns, merge_samples
 from fastenough.recording import Histogram, Recording, histogram
 from fastenough.recording.aggregate import MOST_COUNT
 
-SPARSE = st.lists(st.dictionaries(st.integers(-(64 << 10), 64 << 10), st.integers(1, 2**40), min_size=1), min_size=1,
-                  max_size=6)
+SPARSE = st.lists(
+    st.dictionaries(st.integers(-(64 << 10), 64 << 10), st.integers(1, 2**40), min_size=1), min_size=1, max_size=6
+)
 
 
 @pytest.mark.parametrize("most_dense", [histogram._MOST_DENSE, 0], ids=["dense", "far apart"])
@@ -26,8 +27,10 @@ SPARSE = st.lists(st.dictionaries(st.integers(-(64 << 10), 64 << 10), st.integer
 def test_sparse_counts_add_up_bucket_by_bucket(parts: list[dict[int, int]], most_dense: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(histogram, "_MOST_DENSE", most_dense)
-        index, count = histogram.add_sparse([np.array(list(part), dtype=np.int64) for part in parts],
-                                            [np.array(list(part.values()), dtype=np.int64) for part in parts])
+        index, count = histogram.add_sparse(
+            [np.array(list(part), dtype=np.int64) for part in parts],
+            [np.array(list(part.values()), dtype=np.int64) for part in parts],
+        )
     expected: Counter[int] = Counter()
     for part in parts:
         expected.update(part)
@@ -36,6 +39,7 @@ def test_sparse_counts_add_up_bucket_by_bucket(parts: list[dict[int, int]], most
 
 def test_more_values_than_can_be_counted_are_not_merged(tmp_path: Path) -> None:
     """Sums beyond 64 bits would wrap round to few."""
+
     def huge(run: str) -> Recording:
         one = recording(tmp_path, Plan(latencies(1, cpus=1, intervals=1), run_id=run, views=("wakeup",)))
         one.totals[0] = Histogram(10, np.array([5]), np.array([MOST_COUNT]), 5, 5, 5 * MOST_COUNT, 25 * MOST_COUNT)

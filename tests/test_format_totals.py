@@ -79,25 +79,29 @@ def _move(entry: Line) -> None:
     entry["buckets"] = [pair for pair in entry["buckets"] if pair[1]]
 
 
-@pytest.mark.parametrize(("change", "said"), [
-    (_move, "its buckets are not those of the intervals"),
-    (lambda entry: entry["buckets"].pop(3), "buckets sum to"),
-    (lambda entry: entry["buckets"].reverse(), "do not ascend"),
-    (lambda entry: entry.pop("k"), "its buckets have no resolution"),
-    (lambda entry: entry.update(k=4), "are no finer than those of the intervals"),
-    (lambda entry: entry.update(k=12), "lies outside its bucket"),
-    (lambda entry: entry["buckets"].append([2**62, 1]), "out of range"),
-    (lambda entry: entry.pop("buckets"), "buckets sum to 0"),
-])
-def test_buckets_that_contradict_the_intervals_are_refused(coarse: Path, change: Callable[[Line], None],
-                                                           said: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_move, "its buckets are not those of the intervals"),
+        (lambda entry: entry["buckets"].pop(3), "buckets sum to"),
+        (lambda entry: entry["buckets"].reverse(), "do not ascend"),
+        (lambda entry: entry.pop("k"), "its buckets have no resolution"),
+        (lambda entry: entry.update(k=4), "are no finer than those of the intervals"),
+        (lambda entry: entry.update(k=12), "lies outside its bucket"),
+        (lambda entry: entry["buckets"].append([2**62, 1]), "out of range"),
+        (lambda entry: entry.pop("buckets"), "buckets sum to 0"),
+    ],
+)
+def test_buckets_that_contradict_the_intervals_are_refused(
+    coarse: Path, change: Callable[[Line], None], said: str
+) -> None:
     with pytest.raises(BadInput, match=said):
         changed(coarse, change)
 
 
 def test_a_finer_histogram_folds_exactly_into_a_coarser_one() -> None:
     dice = np.random.default_rng(9)
-    values = np.concatenate([dice.integers(-10**9, 10**9, 2000), dice.integers(-70, 70, 500), [0, 2**62, -2**62]])
+    values = np.concatenate([dice.integers(-(10**9), 10**9, 2000), dice.integers(-70, 70, 500), [0, 2**62, -(2**62)]])
     for fine in (4, 10, 12):
         for k in range(1, 13):
             folded = Histogram.from_values(values, fine).folded(k)

@@ -77,8 +77,9 @@ def test_the_second_version_says_what_its_series_are_for(name: str) -> None:
     path = GOLDEN / f"{name}.jsonl"
     recording = read_recording(path)
     assert recording.head.version == json.loads(path.read_text().splitlines()[0])["version"] == 2
-    assert {one.id: (one.name, one.role, one.corrected, one.relative)
-            for one in recording.series} == SECOND_VERSION[name]
+    assert {one.id: (one.name, one.role, one.corrected, one.relative) for one in recording.series} == SECOND_VERSION[
+        name
+    ]
     assert all(one.rise_k == 3 and recording.rises(one.id) is not None for one in recording.series)
     assert recording.end is not None and recording.end.settings
 
@@ -107,7 +108,10 @@ def test_what_changed_in_mid_run_is_found_by_comparison() -> None:
     recording = read_recording(GOLDEN / "timer-changed-2.jsonl")
     assert recording.end is not None
     assert [(change.name, change.before, change.after) for change in recording.end.changes] == [
-        ("policy", "fifo", "other"), ("priority", 98, 0), ("timer_slack_ns", 0, 50_000)]
+        ("policy", "fifo", "other"),
+        ("priority", 98, 0),
+        ("timer_slack_ns", 0, 50_000),
+    ]
 
 
 def test_what_changed_in_the_first_version_is_told_in_the_words_of_the_second() -> None:
@@ -143,11 +147,16 @@ def test_what_is_read_can_be_written_in_the_second_version(tmp_path: Path, name:
 
 def _ordered(folder: Path, **more: Any) -> list[Line]:
     """Lines of a recording of version 2 that has everything."""
-    plan = Plan(latencies(5, cpus=1, intervals=3, per_interval=200), rise_k=3, limit_ns=6_000, load="cpu",
-                load_use=({"cpu_ns": 10_000_000, "context_switches": 3, "processes": 2, "window_ns": 7}, None), **more)
+    plan = Plan(
+        latencies(5, cpus=1, intervals=3, per_interval=200),
+        rise_k=3,
+        limit_ns=6_000,
+        load="cpu",
+        load_use=({"cpu_ns": 10_000_000, "context_switches": 3, "processes": 2, "window_ns": 7}, None),
+        **more,
+    )
     lines: list[Line] = [json.loads(line) for line in made.write(folder / "r", plan).read_text().splitlines()]
-    lines[-1]["settings"] = [{"name": entry["name"], "in_effect": entry["in_effect"]}
-                             for entry in lines[0]["settings"]]
+    lines[-1]["settings"] = [{"name": entry["name"], "in_effect": entry["in_effect"]} for entry in lines[0]["settings"]]
     return lines
 
 
@@ -169,10 +178,15 @@ def test_a_recording_says_in_which_order_its_values_came(tmp_path: Path) -> None
 
 
 @settings(max_examples=150, deadline=None)
-@given(parts=st.lists(st.lists(st.integers(-5000, 200_000), max_size=30), min_size=1, max_size=4),
-       two_sided=st.booleans(), k=st.integers(0, 5), limit=st.integers(1, 100_000))
-def test_rises_tell_how_many_runs_began_at_every_edge(parts: list[list[int]], two_sided: bool, k: int,
-                                                      limit: int) -> None:
+@given(
+    parts=st.lists(st.lists(st.integers(-5000, 200_000), max_size=30), min_size=1, max_size=4),
+    two_sided=st.booleans(),
+    k=st.integers(0, 5),
+    limit=st.integers(1, 100_000),
+)
+def test_rises_tell_how_many_runs_began_at_every_edge(
+    parts: list[list[int]], two_sided: bool, k: int, limit: int
+) -> None:
     """As counted from the values themselves; and no true rise is taken for a false one."""
     order = Order(k, limit, two_sided)
     found = []
@@ -185,8 +199,9 @@ def test_rises_tell_how_many_runs_began_at_every_edge(parts: list[list[int]], tw
         found.append(rises)
     merged = Rises.merged(found, k)
     buckets = [coarse(value, k, two_sided) for part in parts for value in part]
-    assert buckets == [int(bucket_index([abs(value) if two_sided else max(value, 0)], k)[0])
-                       for part in parts for value in part]
+    assert buckets == [
+        int(bucket_index([abs(value) if two_sided else max(value, 0)], k)[0]) for part in parts for value in part
+    ]
     for edge, runs in zip(merged.edge, merged.runs(), strict=True):
         above = [bucket >= edge for bucket in buckets]
         assert runs == sum(now and not before for before, now in zip([False, *above], above, strict=False))
@@ -198,6 +213,7 @@ SERIES = parsed_head("x", head_line(read_recording(GOLDEN / "switch.jsonl").head
 def _rise(at: int, by: int) -> Callable[[list[Line]], None]:
     def change(lines: list[Line]) -> None:
         lines[1]["series"][1]["rises"][at][1] += by
+
     return change
 
 
@@ -297,8 +313,12 @@ def test_what_reads_otherwise_after_the_run_was_changed(tmp_path: Path) -> None:
 
 def test_what_cannot_be_read_again_is_not_known_to_have_changed() -> None:
     before = [Setting("a", 1, 1, cpu=0), Setting("a", 2, 2, cpu=1), Setting("b", None, "x", thread="t")]
-    after = [Setting("a", None, 1, cpu=0), Setting("a", None, None, cpu=1), Setting("b", None, "y", thread="t"),
-             *(Setting(name, None, 0, cpu=0) for name in COUNTED_DURING_THE_RUN)]
+    after = [
+        Setting("a", None, 1, cpu=0),
+        Setting("a", None, None, cpu=1),
+        Setting("b", None, "y", thread="t"),
+        *(Setting(name, None, 0, cpu=0) for name in COUNTED_DURING_THE_RUN),
+    ]
     assert list(changes(before, after)) == [Change("b", "x", "y", None, "t")]
 
 

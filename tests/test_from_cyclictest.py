@@ -18,11 +18,29 @@ OF_THE_BENCH = {"--break"}
 
 
 GIVEN = {
-    "--affinity": "!0", "--breaktrace": "60", "--clock": "1", "--deepest-idle-state": "1", "--distance": "500",
-    "--duration": "1m", "--histfile": "new", "--histofall": "60", "--histogram": "400", "--housekeeping": "0",
-    "--interval": "200", "--latency": "off", "--loops": "1000", "--mainaffinity": "0", "--method": "setitimer",
-    "--offset": "10us", "--policy": "rr", "--priority": "95", "--record": "-", "--samples": "new", "--threads": "2",
-    "--threshold": "40us", "--trace-switch": "new",
+    "--affinity": "!0",
+    "--breaktrace": "60",
+    "--clock": "1",
+    "--deepest-idle-state": "1",
+    "--distance": "500",
+    "--duration": "1m",
+    "--histfile": "new",
+    "--histofall": "60",
+    "--histogram": "400",
+    "--housekeeping": "0",
+    "--interval": "200",
+    "--latency": "off",
+    "--loops": "1000",
+    "--mainaffinity": "0",
+    "--method": "setitimer",
+    "--offset": "10us",
+    "--policy": "rr",
+    "--priority": "95",
+    "--record": "-",
+    "--samples": "new",
+    "--threads": "2",
+    "--threshold": "40us",
+    "--trace-switch": "new",
 }
 """A value for each that takes one, as cyclictest's users write it where it has the option too."""
 
@@ -57,8 +75,12 @@ def values(probe: str) -> dict[str, str]:
     """One for each option of ``timer`` that takes one, by its short name too; those that may stand alone have none."""
     said = subprocess.run([probe, "timer", "--help"], text=True, capture_output=True, check=True).stdout
     rows = re.findall(r"^ +(?:(-\w), )?(--[\w-]+) (\.\.|\[\.\.\])", said, re.MULTILINE)
-    return {name: GIVEN.get(long, "") for short, long, takes in rows for name in (short, long)
-            if takes == ".." or long in GIVEN}
+    return {
+        name: GIVEN.get(long, "")
+        for short, long, takes in rows
+        for name in (short, long)
+        if takes == ".." or long in GIVEN
+    }
 
 
 def test_what_stands_for_it_here_is_taken_with_a_value(probe_binary: str, tmp_path: Path) -> None:
@@ -70,8 +92,13 @@ def test_what_stands_for_it_here_is_taken_with_a_value(probe_binary: str, tmp_pa
         value = known.get(name)
         assert value != "", f"{name} has no value in this test"
         joined = [name] if value is None else [f"{name}={value}"] if name.startswith("--") else [name + value]
-        said = subprocess.run([probe_binary, "timer", *joined, "--nobody-knows"], text=True, capture_output=True,
-                              check=False, cwd=tmp_path)
+        said = subprocess.run(
+            [probe_binary, "timer", *joined, "--nobody-knows"],
+            text=True,
+            capture_output=True,
+            check=False,
+            cwd=tmp_path,
+        )
         assert (said.returncode, "unknown option --nobody-knows" in said.stderr) == (2, True), (joined, said.stderr)
     assert not list(tmp_path.iterdir())
 

@@ -34,8 +34,15 @@ from fastenough.recording import Histogram, read_recording
 
 HERTZ = 16_000_000
 PASSED = {"passed": True, "minimum": {"0": 3, "1": 3}, "maximum": {"0": 3, "1": 4}}
-CLOCK = {"tick_ps": 62_480.5, "uncertainty_ppm": 2.5, "seconds": 300.0, "reference": "CLOCK_MONOTONIC of the bench",
-         "reference_ppm": 5.0, "readings": 400, "serial": "A1"}
+CLOCK = {
+    "tick_ps": 62_480.5,
+    "uncertainty_ppm": 2.5,
+    "seconds": 300.0,
+    "reference": "CLOCK_MONOTONIC of the bench",
+    "reference_ppm": 5.0,
+    "readings": 400,
+    "serial": "A1",
+}
 
 
 def readings(off_ppm: float, seconds: float = 300.0, count: int = 400, wander_ppm: float = 0.0) -> list[Reading]:
@@ -46,8 +53,13 @@ def readings(off_ppm: float, seconds: float = 300.0, count: int = 400, wander_pp
         at_ns = number * seconds * 1e9 / (count - 1)
         slow = off_ppm + wander_ppm * number / (count - 1)
         before_ms, after_ms = (0.5 + drawn.expovariate(0.3) for _ in range(2))
-        taken.append(Reading(round(at_ns / 1e9 * HERTZ / (1 + slow / 1e6)) + 777, round(at_ns - before_ms * 1e6),
-                             round(at_ns + after_ms * 1e6)))
+        taken.append(
+            Reading(
+                round(at_ns / 1e9 * HERTZ / (1 + slow / 1e6)) + 777,
+                round(at_ns - before_ms * 1e6),
+                round(at_ns + after_ms * 1e6),
+            )
+        )
     return taken
 
 
@@ -99,9 +111,15 @@ def test_a_pulse_per_second_gives_the_tick() -> None:
     assert calibration.reference_ppm == 0.0
 
 
-@pytest.mark.parametrize(("deviations", "said"), [
-    ([], "fewer than three"), ([5], "fewer than three"), ([0, 8_000_000], "once a second"),
-    ([-HERTZ // 10] * 9, "once a second")])
+@pytest.mark.parametrize(
+    ("deviations", "said"),
+    [
+        ([], "fewer than three"),
+        ([5], "fewer than three"),
+        ([0, 8_000_000], "once a second"),
+        ([-HERTZ // 10] * 9, "once a second"),
+    ],
+)
 def test_other_pulses_are_refused(deviations: list[int], said: str) -> None:
     with pytest.raises(FastenoughError, match=said):
         from_pps(Histogram.from_values(deviations, 4), HERTZ)
@@ -116,13 +134,21 @@ def test_the_simulated_gauge_keeps_the_time_it_is_paced_by(instrument: Paced, tm
     clock = kept(tmp_path, measured)
     Follower(instrument.pins)
     record = tmp_path / "run.jsonl"
-    ran = gauge_command("run", "response", instrument.port, "--record", str(record), "-D", "500ms", "--calibration",
-                     str(clock))
+    ran = gauge_command(
+        "run", "response", instrument.port, "--record", str(record), "-D", "500ms", "--calibration", str(clock)
+    )
     assert ran.returncode == 0, ran.stderr
     head = read_recording(record).head.instrument["calibration"]
     assert head == {name: value for name, value in measured.items() if name != "serial"}
-    wrong = gauge_command("run", "response", instrument.port, "--record", str(tmp_path / "no"), "--calibration",
-                       str(kept(tmp_path, measured | {"tick_ps": 31_250, "uncertainty_ppm": 1.0})))
+    wrong = gauge_command(
+        "run",
+        "response",
+        instrument.port,
+        "--record",
+        str(tmp_path / "no"),
+        "--calibration",
+        str(kept(tmp_path, measured | {"tick_ps": 31_250, "uncertainty_ppm": 1.0})),
+    )
     assert wrong.returncode == 2
     assert "calibrate it again" in wrong.stderr
     assert not (tmp_path / "no").exists()
@@ -174,8 +200,19 @@ def test_a_kept_calibration_is_used_while_a_fresh_one_does_not_contradict_it(tmp
         chosen(calibration, far)
 
 
-@pytest.mark.parametrize("content", [{}, [], None, "x", {**CLOCK, "tick_ps": 0}, {**CLOCK, "tick_ps": None},
-                                     {**CLOCK, "uncertainty_ppm": float("nan")}, {**CLOCK, "reference_ppm": -1e9}])
+@pytest.mark.parametrize(
+    "content",
+    [
+        {},
+        [],
+        None,
+        "x",
+        {**CLOCK, "tick_ps": 0},
+        {**CLOCK, "tick_ps": None},
+        {**CLOCK, "uncertainty_ppm": float("nan")},
+        {**CLOCK, "reference_ppm": -1e9},
+    ],
+)
 def test_what_is_no_calibration_is_refused(tmp_path: Path, content: object) -> None:
     with pytest.raises(BadInput, match="no calibration; make one"):
         read_calibration(kept(tmp_path, content))
@@ -233,13 +270,22 @@ def _identity(mcu: str, tick_ps: int, simulated: bool = False) -> Identity:
     return Identity("1", mcu, 3, tick_ps, 4, 24, simulated)
 
 
-@pytest.mark.parametrize(("mcu", "tick_ps", "off_ppm", "uncertain_ppm", "used"), [
-    ("atmega328p", 62_500, 771_200, 100, None), ("atmega328p", 62_500, -13_000, 100, None),
-    ("atmega328p", 62_500, 10_000, 100, 1.01), ("atmega328p", 62_500, -5_000, 100, 0.995),
-    ("atmega328p", 62_500, 50, 100, 1.0), ("atmega328p", 62_500, 13_000, 12_000, None),
-    ("rp2040", 8_000, 5_000, 100, None), ("rp2040", 8_000, 150, 10, 1.00015)])
-def test_a_tick_that_no_such_clock_has_is_refused(mcu: str, tick_ps: int, off_ppm: float, uncertain_ppm: float,
-                                                  used: float | None) -> None:
+@pytest.mark.parametrize(
+    ("mcu", "tick_ps", "off_ppm", "uncertain_ppm", "used"),
+    [
+        ("atmega328p", 62_500, 771_200, 100, None),
+        ("atmega328p", 62_500, -13_000, 100, None),
+        ("atmega328p", 62_500, 10_000, 100, 1.01),
+        ("atmega328p", 62_500, -5_000, 100, 0.995),
+        ("atmega328p", 62_500, 50, 100, 1.0),
+        ("atmega328p", 62_500, 13_000, 12_000, None),
+        ("rp2040", 8_000, 5_000, 100, None),
+        ("rp2040", 8_000, 150, 10, 1.00015),
+    ],
+)
+def test_a_tick_that_no_such_clock_has_is_refused(
+    mcu: str, tick_ps: int, off_ppm: float, uncertain_ppm: float, used: float | None
+) -> None:
     """A host that is held up between its readings makes 110.7 ns of 62.5 seem sure."""
     measured = Calibration(tick_ps * (1 + off_ppm / 1e6), uncertain_ppm, 2.0)
     if used is None:

@@ -53,15 +53,34 @@ def on_machine(tmp_path: Path, machine: str, main: Path) -> Path:
     """A program of the core on a machine that this header states."""
     (tmp_path / "hardware.h").write_text(machine)
     program = tmp_path / main.stem
-    subprocess.run(["cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", '-DGAUGE_VERSION="0"', f"-I{tmp_path}",
-                    f"-I{GAUGE / 'core'}", f"-I{GAUGE / 'tests'}", f"-I{ROOT / 'format'}", "-o", program, main,
-                    GAUGE / "tests" / "host_machine.c", *sorted((GAUGE / "core").glob("*.c"))], check=True)
+    subprocess.run(
+        [
+            "cc",
+            "-std=gnu11",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-O1",
+            '-DGAUGE_VERSION="0"',
+            f"-I{tmp_path}",
+            f"-I{GAUGE / 'core'}",
+            f"-I{GAUGE / 'tests'}",
+            f"-I{ROOT / 'format'}",
+            "-o",
+            program,
+            main,
+            GAUGE / "tests" / "host_machine.c",
+            *sorted((GAUGE / "core").glob("*.c")),
+        ],
+        check=True,
+    )
     return program
 
 
 def test_the_core_runs_on_another_machine(tmp_path: Path) -> None:
-    checked = subprocess.run([on_machine(tmp_path, MACHINE, GAUGE / "tests" / "core_check.c")], capture_output=True,
-                             text=True, check=False)
+    checked = subprocess.run(
+        [on_machine(tmp_path, MACHINE, GAUGE / "tests" / "core_check.c")], capture_output=True, text=True, check=False
+    )
     assert checked.returncode == 0, checked.stderr
     ask = tmp_path / "ask.c"
     ask.write_text(ASK)
@@ -73,8 +92,11 @@ def test_the_core_runs_on_another_machine(tmp_path: Path) -> None:
 
 
 def test_a_machine_that_the_core_cannot_run_on_does_not_build(tmp_path: Path) -> None:
-    for wrong in (("MACHINE_BITS 30", "MACHINE_BITS 31"), ("MACHINE_QUEUE 64", "MACHINE_QUEUE 12"),
-                  ("MACHINE_WAIT_MIN 375", "MACHINE_WAIT_MIN 900000")):
+    for wrong in (
+        ("MACHINE_BITS 30", "MACHINE_BITS 31"),
+        ("MACHINE_QUEUE 64", "MACHINE_QUEUE 12"),
+        ("MACHINE_WAIT_MIN 375", "MACHINE_WAIT_MIN 900000"),
+    ):
         with pytest.raises(subprocess.CalledProcessError):
             on_machine(tmp_path, MACHINE.replace(*wrong), GAUGE / "tests" / "core_check.c")
 
@@ -82,12 +104,16 @@ def test_a_machine_that_the_core_cannot_run_on_does_not_build(tmp_path: Path) ->
 def test_the_core_names_no_machine() -> None:
     sources = sorted((GAUGE / "core").glob("*.[ch]"))
     assert len(sources) > 15
-    named = [f"{path.name}: {found.group()}" for path in sources
-             for found in WORDS_OF_MACHINES.finditer(path.read_text())]
+    named = [
+        f"{path.name}: {found.group()}" for path in sources for found in WORDS_OF_MACHINES.finditer(path.read_text())
+    ]
     assert not named
-    conditions = [path.name for path in sources
-                  for line in without_comments_and_strings(path.read_text()).splitlines()
-                  if re.match(r"\s*#\s*(if|ifdef|elif)\b", line)]
+    conditions = [
+        path.name
+        for path in sources
+        for line in without_comments_and_strings(path.read_text()).splitlines()
+        if re.match(r"\s*#\s*(if|ifdef|elif)\b", line)
+    ]
     assert not conditions, "which machine this is, only its hardware.h says"
 
 
@@ -98,8 +124,10 @@ def _with_common(header: Path) -> str:
 
 
 def test_each_machine_states_the_same_names() -> None:
-    headers = [*(GAUGE / port / "hardware.h" for port in ("avr", "rp2040")),
-               *sorted((GAUGE / "tests").glob("*/hardware.h"))]
+    headers = [
+        *(GAUGE / port / "hardware.h" for port in ("avr", "rp2040")),
+        *sorted((GAUGE / "tests").glob("*/hardware.h")),
+    ]
     names = {path: set(re.findall(r"#define (MACHINE_\w+)", _with_common(path))) for path in headers}
     expected = set(re.findall(r"#define (MACHINE_\w+)", MACHINE))
     assert len(headers) >= 4

@@ -68,12 +68,33 @@ def chattering(said: bytes) -> Iterator[str]:
         os.close(theirs)
 
 
-@pytest.mark.parametrize("said", [
-    b"\xff\x80\x13", b"\n", b"x" * 1000, b"\0", b"\0\1\0", reply("b 0 1 1")[:20], with_crc("b 0 1 1") + b"\n",
-    b"9" * 5000 + b"\n", reply(IDENTITY.replace("k=4", f"k={'9' * 6000}")),
-    reply(IDENTITY.replace("=1 ", "=\x1b[2J ")),
-], ids=["noise", "line ends", "no line end", "zeros", "frames", "torn", "rows", "a long line", "a huge number",
-        "control"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"\xff\x80\x13",
+        b"\n",
+        b"x" * 1000,
+        b"\0",
+        b"\0\1\0",
+        reply("b 0 1 1")[:20],
+        with_crc("b 0 1 1") + b"\n",
+        b"9" * 5000 + b"\n",
+        reply(IDENTITY.replace("k=4", f"k={'9' * 6000}")),
+        reply(IDENTITY.replace("=1 ", "=\x1b[2J ")),
+    ],
+    ids=[
+        "noise",
+        "line ends",
+        "no line end",
+        "zeros",
+        "frames",
+        "torn",
+        "rows",
+        "a long line",
+        "a huge number",
+        "control",
+    ],
+)
 def test_a_port_that_chatters_is_no_gauge(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fastenough.gauge.session._BOOT_S", 1.0)
     with chattering(said) as port, pytest.raises(BadInput, match=r"not intelligibly|nothing answers"):
@@ -158,10 +179,19 @@ def test_numbers_have_64_bits(text: str) -> None:
         assert text.isascii() and -(2**63) <= value < 2**64
 
 
-@pytest.mark.parametrize("change", [("tick_ps=62500", "tick_ps=0"), ("k=4", "k=-1"), ("k=4", "k=24"),
-                                    ("bits=24", "bits=64"),
-                                    ("mcu=atmega328p", "mcu="), ("firmware=1", f"firmware={'1' * 50}"),
-                                    ("gauge=fastenough", "gauge=other"), ("protocol=3", "protocol=٣")])
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("tick_ps=62500", "tick_ps=0"),
+        ("k=4", "k=-1"),
+        ("k=4", "k=24"),
+        ("bits=24", "bits=64"),
+        ("mcu=atmega328p", "mcu="),
+        ("firmware=1", f"firmware={'1' * 50}"),
+        ("gauge=fastenough", "gauge=other"),
+        ("protocol=3", "protocol=٣"),
+    ],
+)
 def test_an_identity_that_cannot_be(change: tuple[str, str]) -> None:
     assert parse_identity([IDENTITY])
     with pytest.raises(Damaged):

@@ -48,8 +48,13 @@ def one_line(done: subprocess.CompletedProcess[str], status: int) -> str:
 def test_a_run_accounts_for_every_edge(instrument: Paced, tmp_path: Path) -> None:
     board = Follower(instrument.pins)
     with Gauge(instrument.port) as gauge, (tmp_path / "run").open("wb") as stream:
-        run = GaugeRun(gauge, Response(1_000_000, 2_000_000, 500_000_000), RunHead("run", "linux-user", ["emulated"]),
-                       stream, 200_000_000)
+        run = GaugeRun(
+            gauge,
+            Response(1_000_000, 2_000_000, 500_000_000),
+            RunHead("run", "linux-user", ["emulated"]),
+            stream,
+            200_000_000,
+        )
         run.begin()
         for _ in range(5):
             board.hear(25)
@@ -78,8 +83,25 @@ def test_the_command_writes_a_recording(instrument: Paced, tmp_path: Path) -> No
     record = tmp_path / "gauge.jsonl"
     kept = tmp_path / "selftest.json"
     kept.write_text('{"passed": true, "minimum": {"0": 3, "1": 3}, "maximum": {"0": 3, "1": 4}}')
-    done = gauge_command("run", "response", instrument.port, "--record", str(record), "-D", "2s", "--interval", "500ms",
-                      "--min", "500us", "--max", "2ms", "--self-test", str(kept), "--emulated", "--json")
+    done = gauge_command(
+        "run",
+        "response",
+        instrument.port,
+        "--record",
+        str(record),
+        "-D",
+        "2s",
+        "--interval",
+        "500ms",
+        "--min",
+        "500us",
+        "--max",
+        "2ms",
+        "--self-test",
+        str(kept),
+        "--emulated",
+        "--json",
+    )
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     recording = read_recording(record)
@@ -96,7 +118,8 @@ def test_the_command_writes_a_recording(instrument: Paced, tmp_path: Path) -> No
     assert len(lengths_ns) >= 2, "one a time-out, however long this machine took to read it, and the rest"
     assert all(length_ns >= 500_000_000 for length_ns in lengths_ns[:-2])
     assert one_line(gauge_command("run", "response", instrument.port, "--record", str(record)), 2).endswith(
-        "exists; name another file\n")
+        "exists; name another file\n"
+    )
 
 
 def test_periods_of_a_board(instrument: Paced, tmp_path: Path) -> None:
@@ -114,8 +137,9 @@ def test_periods_of_a_board(instrument: Paced, tmp_path: Path) -> None:
     toggling = threading.Thread(target=toggle)
     toggling.start()
     record = tmp_path / "gauge.jsonl"
-    done = gauge_command("run", "periodic", instrument.port, "--record", str(record), "-D", "2s", "--period", "5ms",
-                      "--emulated")
+    done = gauge_command(
+        "run", "periodic", instrument.port, "--record", str(record), "-D", "2s", "--period", "5ms", "--emulated"
+    )
     ending.set()
     toggling.join()
     assert done.returncode == 0, done.stderr
@@ -147,7 +171,8 @@ def test_streamed_samples_are_those_of_the_histogram(instrument: Paced) -> None:
     samples = [sample for frame in frames for sample in latencies(frame)]
     assert counters.common["stream_dropped"] == 0
     assert [frame.sequence for frame in frames] == [
-        sum(len(before.samples) for before in frames[:at]) for at in range(len(frames))]
+        sum(len(before.samples) for before in frames[:at]) for at in range(len(frames))
+    ]
     for series, histogram in histograms.items():
         values = [ticks for which, ticks in samples if which == series]
         assert (len(values), sum(values), max(values)) == (histogram.total, histogram.sum, histogram.maximum)
@@ -157,8 +182,26 @@ def test_unplugged_in_mid_run_keeps_the_data(instrument: Paced, tmp_path: Path) 
     Follower(instrument.pins)
     record = tmp_path / "gauge.jsonl"
     running = subprocess.Popen(
-        [sys.executable, "-m", "fastenough", "gauge", "run", "response", instrument.port, "--record", str(record),
-         "-D", "60s", "--interval", "300ms"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        [
+            sys.executable,
+            "-m",
+            "fastenough",
+            "gauge",
+            "run",
+            "response",
+            instrument.port,
+            "--record",
+            str(record),
+            "-D",
+            "60s",
+            "--interval",
+            "300ms",
+        ],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert eventually(lambda: recorded(record, 2), 120)
     instrument.process.kill()
     out, errors = running.communicate(timeout=60)
@@ -170,8 +213,9 @@ def test_unplugged_in_mid_run_keeps_the_data(instrument: Paced, tmp_path: Path) 
     assert "samples" in out
 
 
-def test_what_is_damaged_on_its_way_is_asked_for_again(instrument: Paced, tmp_path: Path,
-                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_damaged_on_its_way_is_asked_for_again(
+    instrument: Paced, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A row, a statistic, an end mark, a command: nothing is lost, and the run is completed."""
     monkeypatch.setattr(Line, "silence_s", 2.0)
     board = Follower(instrument.pins)
@@ -188,8 +232,14 @@ def test_what_is_damaged_on_its_way_is_asked_for_again(instrument: Paced, tmp_pa
     with Relay(instrument.port, damaged) as port, Gauge(port) as gauge, (tmp_path / "run").open("wb") as stream:
         run = GaugeRun(gauge, Response(1_000_000, 2_000_000, 500_000_000), RunHead("run", "linux-user"), stream, 10**9)
         run.begin()
-        for good, bad in ((b"\nb 0", b"\nb 1"), (b"series=1", b"serier=1"), (b"ok lines", b"ok pines"),
-                          (b"take", b"tale"), (b"stats", b"stuts"), (b"\nb 1", b"b 1")):
+        for good, bad in (
+            (b"\nb 0", b"\nb 1"),
+            (b"series=1", b"serier=1"),
+            (b"ok lines", b"ok pines"),
+            (b"take", b"tale"),
+            (b"stats", b"stuts"),
+            (b"\nb 1", b"b 1"),
+        ):
             board.hear(25)
             damage.append((good, bad))
             run.poll()
@@ -208,8 +258,25 @@ def test_interrupted_run_ends_its_recording(instrument: Paced, tmp_path: Path) -
     Follower(instrument.pins)
     record = tmp_path / "gauge.jsonl"
     running = subprocess.Popen(
-        [sys.executable, "-m", "fastenough", "gauge", "run", "response", instrument.port, "--record", str(record),
-         "-D", "60s", "--interval", "300ms"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        [
+            sys.executable,
+            "-m",
+            "fastenough",
+            "gauge",
+            "run",
+            "response",
+            instrument.port,
+            "--record",
+            str(record),
+            "-D",
+            "60s",
+            "--interval",
+            "300ms",
+        ],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     assert eventually(lambda: recorded(record, 2), 120)
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=60)
@@ -237,7 +304,8 @@ def _other_version(data: bytes) -> bytes:
 def test_firmware_of_another_version() -> None:
     other = Impostor(_other_version)
     assert "firmware 9.9 speaks protocol 7, this program 3; run: fastenough gauge flash" in one_line(
-        gauge_command("id", other.port), 2)
+        gauge_command("id", other.port), 2
+    )
 
 
 def test_a_port_in_use(instrument: Paced) -> None:
@@ -260,13 +328,17 @@ def test_what_the_gauge_refuses(instrument: Paced) -> None:
 def test_options_that_do_not_fit(instrument: Paced, tmp_path: Path) -> None:
     record = str(tmp_path / "r")
     assert "periodic wants --period" in one_line(
-        gauge_command("run", "periodic", instrument.port, "--record", record), 2)
+        gauge_command("run", "periodic", instrument.port, "--record", record), 2
+    )
     assert "too long for this gauge" in one_line(
-        gauge_command("run", "response", instrument.port, "--record", record, "--timeout", "3s"), 2)
+        gauge_command("run", "response", instrument.port, "--record", record, "--timeout", "3s"), 2
+    )
     assert "no self-test; make one" in one_line(
-        gauge_command("run", "response", instrument.port, "--record", record, "--self-test", "/dev/null"), 2)
+        gauge_command("run", "response", instrument.port, "--record", record, "--self-test", "/dev/null"), 2
+    )
     assert "is no directory" in one_line(
-        gauge_command("run", "response", instrument.port, "--record", "/nowhere/at/all"), 2)
+        gauge_command("run", "response", instrument.port, "--record", "/nowhere/at/all"), 2
+    )
     assert not Path(record).exists()
 
 
@@ -282,7 +354,7 @@ def test_a_damaged_line_is_told_from_a_whole_one() -> None:
     for at in range(len(whole)):
         for change in (1, 16, 128):
             with pytest.raises(Damaged):
-                checked_text(whole[:at] + bytes([whole[at] ^ change]) + whole[at + 1:])
+                checked_text(whole[:at] + bytes([whole[at] ^ change]) + whole[at + 1 :])
 
 
 @given(st.binary(max_size=60))
@@ -297,10 +369,34 @@ def test_no_bytes_upset_the_parsers_of_lines_and_frames(data: bytes) -> None:
 
 
 UNO = Identity("0", "atmega328p", 3, 62_500, 4, 24, False)
-_WORDS = st.lists(st.sampled_from(["b", "0", "1", "-3", "series=0", "count=2", "min=1", "max=x", "sum=2", "sum_sq=4",
-                                   "ok", "lines=1", "error", "state=idle", "mode=none", "ticks=9", "take=1",
-                                   "of_series=0", "stored=7", "=", "gauge=x"]),
-                  max_size=7).map(" ".join)
+_WORDS = st.lists(
+    st.sampled_from(
+        [
+            "b",
+            "0",
+            "1",
+            "-3",
+            "series=0",
+            "count=2",
+            "min=1",
+            "max=x",
+            "sum=2",
+            "sum_sq=4",
+            "ok",
+            "lines=1",
+            "error",
+            "state=idle",
+            "mode=none",
+            "ticks=9",
+            "take=1",
+            "of_series=0",
+            "stored=7",
+            "=",
+            "gauge=x",
+        ]
+    ),
+    max_size=7,
+).map(" ".join)
 
 
 @given(st.lists(_WORDS, max_size=6))

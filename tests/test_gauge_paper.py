@@ -33,8 +33,13 @@ def made(paper: PaperGauge) -> Iterator[PaperGauge]:
         paper.close()
 
 
-def measured(paper: PaperGauge, path: Path, request: Response | Periodic = RESPONSE,
-             between: Callable[[int], None] = lambda poll: None, clock: Calibration | None = None) -> Recording:
+def measured(
+    paper: PaperGauge,
+    path: Path,
+    request: Response | Periodic = RESPONSE,
+    between: Callable[[int], None] = lambda poll: None,
+    clock: Calibration | None = None,
+) -> Recording:
     """Three intervals; ``between`` is called before each is read."""
     with Gauge(paper.port) as gauge, path.open("wb") as stream:
         run = GaugeRun(gauge, request, RunHead("run", "linux-user", calibration=clock), stream, 10**8)
@@ -116,6 +121,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_reply_that_was_cut_is_asked_for_again(tmp_path: Path, command: str, torn: str) -> None:
     """Wherever it was cut; nothing is lost, and nothing counted twice."""
     with made(PaperGauge(latency)) as paper:
+
         def begin(poll: int) -> None:
             paper.faults = once(command, TORN[torn]) if poll == 1 else paper.faults
 
@@ -130,6 +136,7 @@ def test_a_reply_that_was_cut_is_asked_for_again(tmp_path: Path, command: str, t
 def test_what_arrived_before_the_gauge_fell_silent_is_kept(tmp_path: Path) -> None:
     """Counters that do not come must not throw away the histogram that has come."""
     with made(PaperGauge(latency)) as paper:
+
         def begin(poll: int) -> None:
             if poll == 2:
                 paper.faults = Faults(out=lambda reply: b"" if paper.commands[-1] == "stats" else reply)
@@ -143,6 +150,7 @@ def test_what_arrived_before_the_gauge_fell_silent_is_kept(tmp_path: Path) -> No
 def test_a_gauge_that_stops_by_itself_fails_the_run(tmp_path: Path) -> None:
     """Else a run of an hour whose gauge measured for a minute would be complete."""
     with made(PaperGauge(latency)) as paper:
+
         def stop(poll: int) -> None:
             if poll == 1:
                 paper.halt()

@@ -70,7 +70,8 @@ def test_ports_are_listed_with_their_serial_numbers(machine: Machine) -> None:
     machine.plug("ttyUSB0", None, "1-2")
     assert ports(machine.sysfs, machine.devices) == [
         Port(str(machine.devices / "ttyACM0"), "55736303831351F0B1A2", "Arduino_Uno"),
-        Port(str(machine.devices / "ttyUSB0"), None, "Arduino_Uno")]
+        Port(str(machine.devices / "ttyUSB0"), None, "Arduino_Uno"),
+    ]
 
 
 def test_a_gauge_is_found_by_its_number_under_its_new_name(machine: Machine) -> None:

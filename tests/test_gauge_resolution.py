@@ -101,11 +101,20 @@ class Edges(NamedTuple):
 def streamed(build: Build, folder: Path, edges: Edges) -> tuple[Fine, Histogram, int, int]:
     """PERIODIC for a second of exactly simulated time, of an Uno that streams: fine, coarse, stored and lost."""
     raw = folder / "raw"
-    replies = build.play([
-        "say stream on", f"raw {raw}", f"say periodic period={edges.expected} timeout=16000000",
-        f"square {edges.period} {edges.jitter} {edges.period // 2} {round(HERTZ / edges.period)}", f"run {HERTZ}",
-        "run 200000", "say stop",
-        "run 200000", "say take n=1", "say stats"])
+    replies = build.play(
+        [
+            "say stream on",
+            f"raw {raw}",
+            f"say periodic period={edges.expected} timeout=16000000",
+            f"square {edges.period} {edges.jitter} {edges.period // 2} {round(HERTZ / edges.period)}",
+            f"run {HERTZ}",
+            "run 200000",
+            "say stop",
+            "run 200000",
+            "say take n=1",
+            "say stats",
+        ]
+    )
     splitter = Splitter()
     splitter.text(raw.read_bytes())
     fine = Fine("periodic", K)
@@ -131,8 +140,9 @@ def test_every_sample_is_kept_or_counted_as_lost(gauge_build: Build, tmp_path: P
 
 
 @pytest.mark.parametrize(("period", "carried"), [(CARRIED, True), (UNSENT, False)])
-def test_what_the_line_does_not_carry_is_told_to_a_microsecond_too(gauge_build: Build, tmp_path: Path, period: int,
-                                                                   carried: bool) -> None:
+def test_what_the_line_does_not_carry_is_told_to_a_microsecond_too(
+    gauge_build: Build, tmp_path: Path, period: int, carried: bool
+) -> None:
     """A constant deviation of 75 or 200 µs, where the gauge's own buckets are 4 or 8 µs wide."""
     fine, coarse, stored, _ = streamed(gauge_build, tmp_path, Edges(period, 0, 800))
     histogram = fine.histogram(0, coarse)
@@ -153,8 +163,9 @@ def test_deviations_that_vary_are_those_that_came(gauge_build: Build, tmp_path: 
 
 
 @given(st.lists(st.integers(-(2**20), 2**24 - 1), min_size=1, max_size=60), st.data())
-def test_whatever_is_lost_on_the_way_the_counts_and_statistics_are_the_gauge_s(values: list[int],
-                                                                              data: st.DataObject) -> None:
+def test_whatever_is_lost_on_the_way_the_counts_and_statistics_are_the_gauge_s(
+    values: list[int], data: st.DataObject
+) -> None:
     """Raw samples are dropped at random: each that came is where it belongs, each that did not in its coarse bucket."""
     came = [value for value in values if data.draw(st.booleans())]
     coarse = Histogram.from_values(values, K)
@@ -162,7 +173,12 @@ def test_whatever_is_lost_on_the_way_the_counts_and_statistics_are_the_gauge_s(v
     fine.add(Frame(number, (value & 0xFFFFFFFF,)) for number, value in enumerate(came))
     histogram = fine.histogram(0, coarse)
     assert (histogram.total, histogram.minimum, histogram.maximum, histogram.sum, histogram.sum_sq) == (
-        coarse.total, coarse.minimum, coarse.maximum, coarse.sum, coarse.sum_sq)
+        coarse.total,
+        coarse.minimum,
+        coarse.maximum,
+        coarse.sum,
+        coarse.sum_sq,
+    )
     assert (fine.coarse, fine.left) == (len(values) - len(came), 0)
     again = Histogram.from_values(np.repeat(histogram.highest(), histogram.count), K)
     assert (again.index.tolist(), again.count.tolist()) == (coarse.index.tolist(), coarse.count.tolist())

@@ -25,9 +25,26 @@ from fastenough.recording import read_recording
 def start(instrument: Paced, record: Path, intervals: int) -> subprocess.Popen[str]:
     """A run that has recorded so many intervals."""
     running = subprocess.Popen(
-        [sys.executable, "-m", "fastenough", "gauge", "run", "response", instrument.port, "--record", str(record), "-D",
-         "60s", "--interval", "200ms"],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        [
+            sys.executable,
+            "-m",
+            "fastenough",
+            "gauge",
+            "run",
+            "response",
+            instrument.port,
+            "--record",
+            str(record),
+            "-D",
+            "60s",
+            "--interval",
+            "200ms",
+        ],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert eventually(lambda: running.poll() is not None or recorded(record, intervals), 120)
     assert running.poll() is None, running.communicate()
     return running
@@ -66,12 +83,15 @@ def test_a_reset_just_before_the_end_is_no_completed_run(instrument: Paced, tmp_
 BEFORE = Counters(False, "response", 10**9, {"sent": 100, "bytes_dropped": 65_535}, {0: {"stored": 2**32 - 1}})
 
 
-@pytest.mark.parametrize(("now", "why"), [
-    (replace(BEFORE, mode="none"), "it measured response, and now none"),
-    (replace(BEFORE, ticks=5), "its time went back"),
-    (replace(BEFORE, common={"sent": 99, "bytes_dropped": 65_535}), "its counter sent went back"),
-    (replace(BEFORE, by_series={0: {"stored": 7 * 2**28}}), ""),
-])
+@pytest.mark.parametrize(
+    ("now", "why"),
+    [
+        (replace(BEFORE, mode="none"), "it measured response, and now none"),
+        (replace(BEFORE, ticks=5), "its time went back"),
+        (replace(BEFORE, common={"sent": 99, "bytes_dropped": 65_535}), "its counter sent went back"),
+        (replace(BEFORE, by_series={0: {"stored": 7 * 2**28}}), ""),
+    ],
+)
 def test_what_goes_back(now: Counters, why: str) -> None:
     if why:
         with pytest.raises(Restarted, match=why):

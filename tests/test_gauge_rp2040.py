@@ -18,8 +18,14 @@ SHORTEST = 375
 
 
 def response(cycles: int, board: str, waits: tuple[int, int], run: int) -> list[str]:
-    return [board, f"say response min={waits[0]} max={waits[1]} timeout=10000000 count={cycles} seed=77", f"run {run}",
-            "say stats", "say take", f"truth {K}"]
+    return [
+        board,
+        f"say response min={waits[0]} max={waits[1]} timeout=10000000 count={cycles} seed=77",
+        f"run {run}",
+        "say stats",
+        "say take",
+        f"truth {K}",
+    ]
 
 
 SCENES = {
@@ -42,8 +48,9 @@ def test_every_latency_is_in_its_bucket(gauge_build: Build, name: str) -> None:
 
 
 def test_it_says_who_it_is(gauge_build: Build) -> None:
-    identity, tested, untested = play(gauge_build, ["say id", "follow 1 1", "say selftest", "still",
-                                                    "say selftest"]).blocks[:3]
+    identity, tested, untested = play(
+        gauge_build, ["say id", "follow 1 1", "say selftest", "still", "say selftest"]
+    ).blocks[:3]
     assert "mcu=rp2040" in identity[0]
     assert [pairs(identity[0])[key] for key in ("tick_ps", "k", "simulated")] == ["8000", str(K), "1"]
     assert int(pairs(identity[0])["stack_free"]) > 1000
@@ -54,12 +61,16 @@ def test_it_says_who_it_is(gauge_build: Build) -> None:
 
 def _stimuli_after_answers(trace: Path) -> list[int]:
     events = [line.split() for line in trace.read_text().splitlines()]
-    return [int(after[2]) - int(before[2]) for before, after in itertools.pairwise(events)
-            if (before[0], after[0]) == ("in", "out")]
+    return [
+        int(after[2]) - int(before[2])
+        for before, after in itertools.pairwise(events)
+        if (before[0], after[0]) == ("in", "out")
+    ]
 
 
-def _waits(build: Build, trace: Path, board: str, waits: str, *meanwhile: str,
-           image: str = IMAGES[0]) -> tuple[list[int], dict[str, int]]:
+def _waits(
+    build: Build, trace: Path, board: str, waits: str, *meanwhile: str, image: str = IMAGES[0]
+) -> tuple[list[int], dict[str, int]]:
     """Of 1000 cycles, and what was counted; ``meanwhile`` is said twice."""
     script = [f"trace {trace}", board, f"say response {waits} count=1000"]
     for _ in range(2):
@@ -70,11 +81,13 @@ def _waits(build: Build, trace: Path, board: str, waits: str, *meanwhile: str,
 
 
 @pytest.mark.parametrize(("image", "board"), [(IMAGES[0], "follow 300 400"), (IMAGES[1], "follow 1000 2500")])
-def test_waits_of_3_us_are_kept_to_the_cycle_where_none_is_counted_late(gauge_build: Build, tmp_path: Path, image: str,
-                                                                        board: str) -> None:
+def test_waits_of_3_us_are_kept_to_the_cycle_where_none_is_counted_late(
+    gauge_build: Build, tmp_path: Path, image: str, board: str
+) -> None:
     """Also while its histogram is read out.  The first stimulus follows no answer, and may be late."""
-    waits, count = _waits(gauge_build, tmp_path / "edges", board, f"min={SHORTEST} max={SHORTEST}", "say take",
-                          image=image)
+    waits, count = _waits(
+        gauge_build, tmp_path / "edges", board, f"min={SHORTEST} max={SHORTEST}", "say take", image=image
+    )
     assert len(waits) == count["sent"] - 1 == 1999
     longer = sum(wait > SHORTEST + 1 for wait in waits)
     assert min(waits) >= SHORTEST, "longer by a cycle where an odd tick was drawn for"
@@ -85,8 +98,16 @@ def test_waits_of_3_us_are_kept_to_the_cycle_where_none_is_counted_late(gauge_bu
 def test_no_wait_falls_into_a_blind_spot(gauge_build: Build, tmp_path: Path) -> None:
     """Waits about where it changes who hands them over are kept to the cycle."""
     trace = tmp_path / "edges"
-    stats = play(gauge_build, [f"trace {trace}", "follow 500 900",
-                               "say response min=4194300 max=4194308 count=3 seed=5", "run 26000000", "say stats"])[1]
+    stats = play(
+        gauge_build,
+        [
+            f"trace {trace}",
+            "follow 500 900",
+            "say response min=4194300 max=4194308 count=3 seed=5",
+            "run 26000000",
+            "say stats",
+        ],
+    )[1]
     assert stats[0].startswith("state=idle")
     assert counters(stats)["late"] == 0
     waits = _stimuli_after_answers(trace)
@@ -111,10 +132,21 @@ def test_waits_are_kept_or_counted(gauge_build: Build, tmp_path: Path) -> None:
 def test_one_lost_edge_costs_one_sample(gauge_build: Build, tmp_path: Path, before: int) -> None:
     """The next good sample comes within one time-out after the one that ran out."""
     trace = tmp_path / "edges"
-    stats, taken = play(gauge_build, [
-        f"trace {trace}", "follow 1000 1000", f"type response min=2000 max=2000 timeout={TIMEOUT}",
-        f"run {before * 3000}", "deaf 1", f"run {4 * TIMEOUT}",
-        "say stop", f"run {2 * TIMEOUT}", "say stats", "say take"]).blocks[1:3]
+    stats, taken = play(
+        gauge_build,
+        [
+            f"trace {trace}",
+            "follow 1000 1000",
+            f"type response min=2000 max=2000 timeout={TIMEOUT}",
+            f"run {before * 3000}",
+            "deaf 1",
+            f"run {4 * TIMEOUT}",
+            "say stop",
+            f"run {2 * TIMEOUT}",
+            "say stats",
+            "say take",
+        ],
+    ).blocks[1:3]
     count = counters(stats)
     assert count["timeouts0"] + count["timeouts1"] == 1
     assert count["sent"] == count["stored0"] + count["stored1"] + 1
@@ -127,9 +159,19 @@ def test_one_lost_edge_costs_one_sample(gauge_build: Build, tmp_path: Path, befo
 def test_periods_are_exact(gauge_build: Build, period: int, jitter: int) -> None:
     falls = 500 if period < 100_000 else 20
     expected = period + jitter // 2
-    stats, taken, truth = play(gauge_build, [
-        f"expect {expected}", f"say periodic period={expected}", f"square {period} {jitter} {period // 4} {falls}",
-        f"run {(period + jitter) * (falls + 2)}", "say stop", "say stats", "say take", f"truth {K}"]).blocks[2:5]
+    stats, taken, truth = play(
+        gauge_build,
+        [
+            f"expect {expected}",
+            f"say periodic period={expected}",
+            f"square {period} {jitter} {period // 4} {falls}",
+            f"run {(period + jitter) * (falls + 2)}",
+            "say stop",
+            "say stats",
+            "say take",
+            f"truth {K}",
+        ],
+    ).blocks[2:5]
     assert counters(stats)["edges"] == falls
     assert wrong_bins(taken, truth) == 0
     assert statistics(taken) == statistics(truth)
@@ -140,9 +182,19 @@ def test_periods_are_exact(gauge_build: Build, period: int, jitter: int) -> None
 def test_no_rate_of_edges_locks_it_up(gauge_build: Build, period: int) -> None:
     """What is stored of too many edges is right, and commands are answered; RESPONSE goes on after them."""
     falls = 600_000 // period
-    watched, stopped, stats, taken = play(gauge_build, [
-        f"say periodic period={max(period, 125)}", f"square {period} 0 {period // 2} {falls}", "run 300000",
-        "say stats", "say stop", "run 1000", "say stats", "say take"]).blocks[1:5]
+    watched, stopped, stats, taken = play(
+        gauge_build,
+        [
+            f"say periodic period={max(period, 125)}",
+            f"square {period} 0 {period // 2} {falls}",
+            "run 300000",
+            "say stats",
+            "say stop",
+            "run 1000",
+            "say stats",
+            "say take",
+        ],
+    ).blocks[1:5]
     assert watched[0].startswith("state=running")
     assert counters(stats)["gaps"] > 0
     assert stopped[-1].startswith("ok")
@@ -150,10 +202,22 @@ def test_no_rate_of_edges_locks_it_up(gauge_build: Build, period: int) -> None:
     assert stored or period < 100
     if period > 16:
         assert {int(values[what]) for values in stored for what in ("min", "max")} <= {period - max(period, 125)}
-    stormy, after = play(gauge_build, [
-        f"say response min=1000 max=2000 timeout={TIMEOUT} seed=4", f"square {period} 0 {period // 2} {falls}",
-        "run 300000", "say stats", "run 500000", "still", "follow 50 900", f"run {3 * TIMEOUT}", "say stop",
-        f"run {2 * TIMEOUT}", "say stats"]).blocks[1:4:2]
+    stormy, after = play(
+        gauge_build,
+        [
+            f"say response min=1000 max=2000 timeout={TIMEOUT} seed=4",
+            f"square {period} 0 {period // 2} {falls}",
+            "run 300000",
+            "say stats",
+            "run 500000",
+            "still",
+            "follow 50 900",
+            f"run {3 * TIMEOUT}",
+            "say stop",
+            f"run {2 * TIMEOUT}",
+            "say stats",
+        ],
+    ).blocks[1:4:2]
     count = counters(after)
     assert stormy[0].startswith("state=running")
     fates = ("stored", "timeouts", "cut", "unkept")
@@ -177,9 +241,19 @@ def test_takes_during_the_run_add_up(gauge_build: Build) -> None:
 
 def test_raw_samples_are_streamed_without_loss(gauge_build: Build, tmp_path: Path) -> None:
     raw = tmp_path / "raw"
-    stats, _, truth = play(gauge_build, [
-        f"raw {raw}", "say stream on", "count 1", "say response min=5000 max=25000 count=400", "run 16000000",
-        "say stats", "say take", f"truth {K}"]).blocks[2:5]
+    stats, _, truth = play(
+        gauge_build,
+        [
+            f"raw {raw}",
+            "say stream on",
+            "count 1",
+            "say response min=5000 max=25000 count=400",
+            "run 16000000",
+            "say stats",
+            "say take",
+            f"truth {K}",
+        ],
+    ).blocks[2:5]
     splitter = Splitter()
     splitter.text(raw.read_bytes())
     samples = [sample for frame in splitter.frames for sample in latencies(frame)]

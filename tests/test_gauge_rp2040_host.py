@@ -28,8 +28,9 @@ PERIOD_NS, PERIOD = 100_000, 12_500
 
 
 @contextmanager
-def served(build: Build, script: list[str], image: str = IMAGES[0],
-           cycles: int = WHOLE) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def served(
+    build: Build, script: list[str], image: str = IMAGES[0], cycles: int = WHOLE
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The port of a gauge, and the simulation, which tells the truth once that is closed, or after so many cycles."""
     ours, theirs = pty.openpty()
     tty.setraw(theirs)
@@ -45,8 +46,11 @@ def served(build: Build, script: list[str], image: str = IMAGES[0],
 @pytest.mark.parametrize(("image", "board"), [(IMAGES[0], "follow 300 9000"), (IMAGES[1], "follow 1000 1040")])
 def test_a_run_of_responses_tells_the_truth(gauge_build: Build, tmp_path: Path, image: str, board: str) -> None:
     """Over the pins few buckets are read: they are slow, and simulated time is slower still."""
-    with (served(gauge_build, [board], image) as (port, simulation), Gauge(port) as gauge,
-          (tmp_path / "run").open("wb") as stream):
+    with (
+        served(gauge_build, [board], image) as (port, simulation),
+        Gauge(port) as gauge,
+        (tmp_path / "run").open("wb") as stream,
+    ):
         assert (gauge.identity.mcu, gauge.identity.tick_ps, gauge.identity.k) == ("rp2040", 8000, K)
         run = GaugeRun(gauge, RESPONSE, HEAD, stream, 10**9)
         run.begin()
@@ -60,14 +64,18 @@ def test_a_run_of_responses_tells_the_truth(gauge_build: Build, tmp_path: Path, 
     assert run.counters and run.counters.common["sent"] > 100
     for series, total in recording.totals.items():
         assert {"count": total.total, "min": total.minimum, "max": total.maximum, "sum": total.sum} == {
-            name: int(truth[series][name]) for name in ("count", "min", "max", "sum")}
+            name: int(truth[series][name]) for name in ("count", "min", "max", "sum")
+        }
         assert recording.lost(series) == 0
 
 
 def test_a_run_of_periods_tells_the_truth(gauge_build: Build, tmp_path: Path) -> None:
     trace = tmp_path / "edges"
-    with (served(gauge_build, [f"trace {trace}", f"square {PERIOD - 300} 600 3000 {WHOLE}"]) as (port, simulation),
-          Gauge(port) as gauge, (tmp_path / "run").open("wb") as stream):
+    with (
+        served(gauge_build, [f"trace {trace}", f"square {PERIOD - 300} 600 3000 {WHOLE}"]) as (port, simulation),
+        Gauge(port) as gauge,
+        (tmp_path / "run").open("wb") as stream,
+    ):
         run = GaugeRun(gauge, Periodic(PERIOD_NS, 10_000_000), HEAD, stream, 10**9)
         run.begin()
         run.wait(1.0)
@@ -78,8 +86,10 @@ def test_a_run_of_periods_tells_the_truth(gauge_build: Build, tmp_path: Path) ->
     falls = [int(line.split()[2]) for line in trace.read_text().splitlines() if line.startswith("in 0 ")]
     deviations = [after - before - PERIOD for before, after in itertools.pairwise(falls)]
     assert total.total > 50
-    assert any((sum(part), min(part), max(part)) == (total.sum, total.minimum, total.maximum)
-               for part in (deviations[at:at + total.total] for at in range(len(deviations) - total.total + 1)))
+    assert any(
+        (sum(part), min(part), max(part)) == (total.sum, total.minimum, total.maximum)
+        for part in (deviations[at : at + total.total] for at in range(len(deviations) - total.total + 1))
+    )
 
 
 def test_its_self_test(gauge_build: Build) -> None:
@@ -88,8 +98,11 @@ def test_its_self_test(gauge_build: Build) -> None:
 
 
 def test_unplugged_in_mid_run_keeps_what_came_before(gauge_build: Build, tmp_path: Path) -> None:
-    with (served(gauge_build, ["follow 300 9000"], cycles=12_000_000) as (port, simulation), Gauge(port) as gauge,
-          (tmp_path / "run").open("wb") as stream):
+    with (
+        served(gauge_build, ["follow 300 9000"], cycles=12_000_000) as (port, simulation),
+        Gauge(port) as gauge,
+        (tmp_path / "run").open("wb") as stream,
+    ):
         run = GaugeRun(gauge, RESPONSE, HEAD, stream, 10**9)
         run.begin()
         with pytest.raises(GaugeLost, match="unplugged"):

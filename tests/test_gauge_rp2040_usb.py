@@ -23,8 +23,8 @@ UNION = 6
 def _descriptors(told: list[int]) -> list[list[int]]:
     found = []
     while told:
-        found.append(told[:told[0]])
-        told = told[told[0]:]
+        found.append(told[: told[0]])
+        told = told[told[0] :]
     return found
 
 
@@ -70,23 +70,52 @@ def test_a_run_over_usb_is_that_over_the_pins(gauge_build: Build, tmp_path: Path
 
 def test_every_sample_is_streamed_at_the_rate_of_the_measurement(gauge_build: Build, tmp_path: Path) -> None:
     raw = tmp_path / "raw"
-    stats = play(gauge_build, [f"raw {raw}", "say stream on", "count 1", "say response min=2000 max=2500 count=500",
-                               "run 4000000", "say stats"])[2]
+    stats = play(
+        gauge_build,
+        [
+            f"raw {raw}",
+            "say stream on",
+            "count 1",
+            "say response min=2000 max=2500 count=500",
+            "run 4000000",
+            "say stats",
+        ],
+    )[2]
     frames = Splitter()
     frames.text(raw.read_bytes())
     assert counters(stats)["stream_dropped"] == 0
     assert [sample for frame in frames.frames for sample in latencies(frame)] == [
-        (number % 2, number + 1) for number in range(1000)]
+        (number % 2, number + 1) for number in range(1000)
+    ]
 
 
-@pytest.mark.parametrize("interruption", [
-    ["reset"], ["close", "run 500000", "open"], ["type hist", "run 4000", "reset"],
-    ["hold 1", "type hist", "run 900000", "close", "run 300000", "hold 0", "open"]])
+@pytest.mark.parametrize(
+    "interruption",
+    [
+        ["reset"],
+        ["close", "run 500000", "open"],
+        ["type hist", "run 4000", "reset"],
+        ["hold 1", "type hist", "run 900000", "close", "run 300000", "hold 0", "open"],
+    ],
+)
 def test_a_host_that_goes_and_comes_leaves_the_measurement_alone(gauge_build: Build, interruption: list[str]) -> None:
     """Also with a reply under way, which is not there any more when the port is opened again."""
-    again, stopped, stats, taken, truth = play(gauge_build, [
-        "follow 300 2000", "say response min=375 max=3000 timeout=100000", "run 500000", *interruption, "run 2500000",
-        "say id", "say stop", "run 200000", "say stats", "say take", f"truth {K}"]).blocks[1:6]
+    again, stopped, stats, taken, truth = play(
+        gauge_build,
+        [
+            "follow 300 2000",
+            "say response min=375 max=3000 timeout=100000",
+            "run 500000",
+            *interruption,
+            "run 2500000",
+            "say id",
+            "say stop",
+            "run 200000",
+            "say stats",
+            "say take",
+            f"truth {K}",
+        ],
+    ).blocks[1:6]
     count = counters(stats)
     assert len(again) == 2 and again[0].startswith("gauge=fastenough "), "no rest of an older reply"
     assert stopped == ["ok lines=0"]
@@ -97,9 +126,22 @@ def test_a_host_that_goes_and_comes_leaves_the_measurement_alone(gauge_build: Bu
 
 
 def test_a_host_that_does_not_read_costs_raw_samples_only(gauge_build: Build) -> None:
-    stats, taken, truth = play(gauge_build, [
-        "say stream on", "follow 300 2000", "say response min=375 max=3000 timeout=100000", "hold 1", "run 2000000",
-        "hold 0", "say stop", "run 200000", "say stats", "say take", f"truth {K}"]).blocks[3:6]
+    stats, taken, truth = play(
+        gauge_build,
+        [
+            "say stream on",
+            "follow 300 2000",
+            "say response min=375 max=3000 timeout=100000",
+            "hold 1",
+            "run 2000000",
+            "hold 0",
+            "say stop",
+            "run 200000",
+            "say stats",
+            "say take",
+            f"truth {K}",
+        ],
+    ).blocks[3:6]
     count = counters(stats)
     assert count["stream_dropped"] > 100
     assert wrong_bins(taken, truth) == 0
@@ -110,6 +152,8 @@ def test_a_host_that_does_not_read_costs_raw_samples_only(gauge_build: Build) ->
 def test_no_command_is_lost_however_many_come(gauge_build: Build, tmp_path: Path) -> None:
     """More than its memory holds, while it measures: the host is told to wait."""
     raw = tmp_path / "raw"
-    play(gauge_build, ["follow 300 2000", "say response min=375 max=3000", f"raw {raw}", *(["type time"] * 80),
-                       "run 3000000"])
+    play(
+        gauge_build,
+        ["follow 300 2000", "say response min=375 max=3000", f"raw {raw}", *(["type time"] * 80), "run 3000000"],
+    )
     assert raw.read_bytes().count(b"ok lines=1\r\n") == 80

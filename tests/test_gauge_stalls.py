@@ -105,9 +105,12 @@ def test_answers_survive_stalls(instrument: Paced) -> None:
 
 def test_more_edges_than_can_wait_end_the_simulation(gauge_build: Build, tmp_path: Path) -> None:
     pins = tmp_path / "pins"
-    process = subprocess.Popen([str(gauge_build.paced), "--pins", str(pins), "atmega328p",
-                                str(gauge_build.firmware("atmega328p"))],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [str(gauge_build.paced), "--pins", str(pins), "atmega328p", str(gauge_build.firmware("atmega328p"))],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdout
     process.stdout.readline()
     wire = Wire(pins)

@@ -31,13 +31,34 @@ RESPONSE = ("--min", "500us", "--max", "2ms", "--interval", "300ms")
 def test_a_run_is_listed_shown_and_reported(instrument: Paced, tmp_path: Path) -> None:
     Follower(instrument.pins)
     store = str(tmp_path / "store")
-    done = command_line("gauge", "run", "response", instrument.port, "--store", store, "-D", "1s", *RESPONSE, "--load",
-                      "none", "--board", "the lab's", "--configuration", "6.1-rt", "--json")
+    done = command_line(
+        "gauge",
+        "run",
+        "response",
+        instrument.port,
+        "--store",
+        store,
+        "-D",
+        "1s",
+        *RESPONSE,
+        "--load",
+        "none",
+        "--board",
+        "the lab's",
+        "--configuration",
+        "6.1-rt",
+        "--json",
+    )
     assert done.returncode == 0, done.stderr
     run = json.loads(done.stdout)["run"]
     (listed,) = json.loads(command_line("list", "--store", store, "--json").stdout)
     assert (listed["id"], listed["board"], listed["probe"], listed["load"], listed["outcome"]) == (
-        run, "the lab's", "response", "none", "completed")
+        run,
+        "the lab's",
+        "response",
+        "none",
+        "completed",
+    )
     assert listed["samples"] == json.loads(done.stdout)["series"][0]["count"] > 0
     shown = json.loads(command_line("show", run, "--store", store, "--json").stdout)
     assert shown["head"]["instrument"]["mcu"] == "atmega328p"
@@ -59,8 +80,25 @@ def test_unplugged_in_mid_run_and_back_under_another_name(gauge_build: Build, tm
         before = Path(link).readlink()
         held = os.open(before, os.O_RDWR | os.O_NOCTTY)  # so that its number is free for nobody
         running = subprocess.Popen(
-            [sys.executable, "-m", "fastenough", "gauge", "run", "response", link, "--store", str(store.path), "-D",
-             "60s", *RESPONSE], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            [
+                sys.executable,
+                "-m",
+                "fastenough",
+                "gauge",
+                "run",
+                "response",
+                link,
+                "--store",
+                str(store.path),
+                "-D",
+                "60s",
+                *RESPONSE,
+            ],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         assert eventually(lambda: any(recorded(path, 2) for path in store.path.glob("runs/*/recording.jsonl")), 120)
         first.process.kill()
         out, errors = running.communicate(timeout=60)
@@ -118,12 +156,36 @@ def test_a_serial_number_that_is_not_there_is_one_line(tmp_path: Path) -> None:
 
 
 HEAD: dict[str, Any] = {
-    "type": "head", "format": "fastenough-recording", "version": 2, "tool": {"name": "t", "version": "1"}, "run_id": "",
-    "probe": "response", "implementation": "linux-user", "parameters": {}, "settings": [], "cost": {},
-    "interval_ns": 10**11, "begin": {"mono_ns": 0, "wall_ns": 10**18}, "marks": [],
-    "series": [{"id": 0, "name": "latency-falling", "unit": "ticks", "tick_ps": 62500, "clock": "gauge",
-                "from": "a", "to": "b", "k": 10, "role": "verdict", "two_sided": False, "corrected": False,
-                "relative": False}]}
+    "type": "head",
+    "format": "fastenough-recording",
+    "version": 2,
+    "tool": {"name": "t", "version": "1"},
+    "run_id": "",
+    "probe": "response",
+    "implementation": "linux-user",
+    "parameters": {},
+    "settings": [],
+    "cost": {},
+    "interval_ns": 10**11,
+    "begin": {"mono_ns": 0, "wall_ns": 10**18},
+    "marks": [],
+    "series": [
+        {
+            "id": 0,
+            "name": "latency-falling",
+            "unit": "ticks",
+            "tick_ps": 62500,
+            "clock": "gauge",
+            "from": "a",
+            "to": "b",
+            "k": 10,
+            "role": "verdict",
+            "two_sided": False,
+            "corrected": False,
+            "relative": False,
+        }
+    ],
+}
 
 
 def stored(store: Store, outside: Outside, serial: str | None = None, port: str = "/dev/ttyACM0") -> Recording:
@@ -131,11 +193,27 @@ def stored(store: Store, outside: Outside, serial: str | None = None, port: str 
     writer = RecordingWriter(run)  # type: ignore[arg-type]
     histogram = Histogram.from_values([1600] * 100_000, 10)
     writer.line(HEAD | {"instrument": {"name": "gauge", "port": port, "serial": serial}})
-    writer.line({"type": "interval", "seq": 0, "begin": {"mono_ns": 0, "wall_ns": 10**18},
-                 "end": {"mono_ns": 10**11, "wall_ns": 10**18 + 10**11}, "series": [interval_series(0, histogram)],
-                 "counters": {}})
-    writer.line({"type": "end", "outcome": "completed", "reasons": [], "at": {"mono_ns": 10**11, "wall_ns": 10**18},
-                 "series": [end_series(0, series_end(histogram))], "counters": {}, "events_dropped": 0})
+    writer.line(
+        {
+            "type": "interval",
+            "seq": 0,
+            "begin": {"mono_ns": 0, "wall_ns": 10**18},
+            "end": {"mono_ns": 10**11, "wall_ns": 10**18 + 10**11},
+            "series": [interval_series(0, histogram)],
+            "counters": {},
+        }
+    )
+    writer.line(
+        {
+            "type": "end",
+            "outcome": "completed",
+            "reasons": [],
+            "at": {"mono_ns": 10**11, "wall_ns": 10**18},
+            "series": [end_series(0, series_end(histogram))],
+            "counters": {},
+            "events_dropped": 0,
+        }
+    )
     run.seal()
     assert run.writer is not None
     return store.load(run.writer.id)

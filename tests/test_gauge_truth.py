@@ -16,8 +16,14 @@ WRAP = 65536
 def response(cycles: int, delays: str, waits: str, run: int) -> list[str]:
     """A script of RESPONSE that ends by itself well within ``run`` clock cycles."""
     minimum, maximum = waits.split()
-    return [f"follow {delays}", f"say response min={minimum} max={maximum} timeout=16000000 count={cycles} seed=77",
-            f"run {run}", "say stats", "say take", "truth 4"]
+    return [
+        f"follow {delays}",
+        f"say response min={minimum} max={maximum} timeout=16000000 count={cycles} seed=77",
+        f"run {run}",
+        "say stats",
+        "say take",
+        "truth 4",
+    ]
 
 
 SCENES = {
@@ -32,7 +38,7 @@ SCENES = {
 }
 """Together close to a million samples; two play at a time, and those of most samples in ``make bench`` only."""
 
-BY_TWOS = [list(SCENES)[at:at + 2] for at in range(0, len(SCENES), 2)]
+BY_TWOS = [list(SCENES)[at : at + 2] for at in range(0, len(SCENES), 2)]
 
 
 @pytest.mark.parametrize("names", [pytest.param(BY_TWOS[0], marks=pytest.mark.matrix), *BY_TWOS[1:]], ids=" and ".join)
@@ -69,10 +75,18 @@ def test_a_bucket_counts_past_its_sixteen_bits(gauge_build: Build) -> None:
 def test_periods_are_exact(gauge_build: Build, period: int, jitter: int) -> None:
     falls = 2000 if period < 100_000 else 300
     expected = period + jitter // 2
-    replies = gauge_build.play([f"expect {expected}", f"say periodic period={expected}",
-                                f"square {period} {jitter} {period // 4} {falls}",
-                                f"run {(period + jitter) * (falls + 2)}", "say stop", "say stats", "say take",
-                                "truth 4"])
+    replies = gauge_build.play(
+        [
+            f"expect {expected}",
+            f"say periodic period={expected}",
+            f"square {period} {jitter} {period // 4} {falls}",
+            f"run {(period + jitter) * (falls + 2)}",
+            "say stop",
+            "say stats",
+            "say take",
+            "truth 4",
+        ]
+    )
     stats, taken, truth = replies.blocks[2:5]
     assert counters(stats)["edges"] == falls
     assert wrong_bins(taken, truth) == 0
@@ -101,16 +115,27 @@ def test_takes_during_the_run_add_up(gauge_build: Build) -> None:
 def _waits(trace: Path) -> np.ndarray:
     """Cycles between an answer and the stimulus that follows it."""
     events = [line.split() for line in trace.read_text().splitlines()]
-    return np.array([int(after[2]) - int(before[2]) for before, after in itertools.pairwise(events)
-                     if (before[0], after[0]) == ("in", "out")])
+    return np.array(
+        [
+            int(after[2]) - int(before[2])
+            for before, after in itertools.pairwise(events)
+            if (before[0], after[0]) == ("in", "out")
+        ]
+    )
 
 
 def test_waits_are_even_between_their_bounds(gauge_build: Build, tmp_path: Path) -> None:
     minimum, maximum = 4000, 20_000
     trace = tmp_path / "edges"
-    stats = gauge_build.play([f"trace {trace}", "follow 10 500",
-                              f"say response min={minimum} max={maximum} count=10000 seed=4",
-                              "run 260000000", "say stats"])[1]
+    stats = gauge_build.play(
+        [
+            f"trace {trace}",
+            "follow 10 500",
+            f"say response min={minimum} max={maximum} count=10000 seed=4",
+            "run 260000000",
+            "say stats",
+        ]
+    )[1]
     waits = _waits(trace)
     assert counters(stats)["late"] == 0
     assert waits.size == 19_999
@@ -125,8 +150,15 @@ def test_waits_are_even_between_their_bounds(gauge_build: Build, tmp_path: Path)
 
 def test_waits_too_short_to_keep_are_counted(gauge_build: Build, tmp_path: Path) -> None:
     trace = tmp_path / "edges"
-    stats = gauge_build.play([f"trace {trace}", "follow 3000 3000", "say response min=0 max=4000 count=2000 seed=4",
-                              "run 40000000", "say stats"])[1]
+    stats = gauge_build.play(
+        [
+            f"trace {trace}",
+            "follow 3000 3000",
+            "say response min=0 max=4000 count=2000 seed=4",
+            "run 40000000",
+            "say stats",
+        ]
+    )[1]
     count = counters(stats)
     assert 0 < count["late"] < count["sent"]
     waits = _waits(trace)
@@ -135,15 +167,23 @@ def test_waits_too_short_to_keep_are_counted(gauge_build: Build, tmp_path: Path)
 
 
 @pytest.mark.parametrize("mcu", SETTINGS)
-def test_three_microseconds_after_an_answer_the_next_stimulus_goes_out(gauge_build: Build, tmp_path: Path,
-                                                                       mcu: str) -> None:
+def test_three_microseconds_after_an_answer_the_next_stimulus_goes_out(
+    gauge_build: Build, tmp_path: Path, mcu: str
+) -> None:
     """The shortest wait of the paper.  What else interrupts the gauge makes a few late: just those are counted, and
     the first, which follows no answer."""
     shortest = 48
     trace = tmp_path / "edges"
-    stats = gauge_build.play([f"trace {trace}", "follow 1600 4000",
-                              f"say response min={shortest} max={shortest} count=2000 timeout=16000", "run 30000000",
-                              "say stats"], mcu)[1]
+    stats = gauge_build.play(
+        [
+            f"trace {trace}",
+            "follow 1600 4000",
+            f"say response min={shortest} max={shortest} count=2000 timeout=16000",
+            "run 30000000",
+            "say stats",
+        ],
+        mcu,
+    )[1]
     waits = _waits(trace)
     assert waits.min() == shortest
     assert np.count_nonzero(waits > shortest) + 1 == counters(stats)["late"]
@@ -153,16 +193,30 @@ def test_three_microseconds_after_an_answer_the_next_stimulus_goes_out(gauge_bui
 
 def test_random_waits_from_three_microseconds_are_all_kept(gauge_build: Build, tmp_path: Path) -> None:
     trace = tmp_path / "edges"
-    stats = gauge_build.play([f"trace {trace}", "follow 800 4000", "say response min=48 max=8000 count=5000 seed=4",
-                              "run 80000000", "say stats"])[1]
+    stats = gauge_build.play(
+        [
+            f"trace {trace}",
+            "follow 800 4000",
+            "say response min=48 max=8000 count=5000 seed=4",
+            "run 80000000",
+            "say stats",
+        ]
+    )[1]
     waits = _waits(trace)
     assert waits.min() < 60
     assert counters(stats)["late"] <= 3
 
 
 def test_an_answer_after_the_time_out_is_lost_and_nothing_else(gauge_build: Build) -> None:
-    stats, taken = gauge_build.play(["follow 900 1200", "say response min=2000 max=3000 timeout=1000 count=2000 seed=7",
-                                     "run 60000000", "say stats", "say take"]).blocks[1:3]
+    stats, taken = gauge_build.play(
+        [
+            "follow 900 1200",
+            "say response min=2000 max=3000 timeout=1000 count=2000 seed=7",
+            "run 60000000",
+            "say stats",
+            "say take",
+        ]
+    ).blocks[1:3]
     count = counters(stats)
     lost = count["timeouts0"] + count["timeouts1"] + count["cut0"] + count["cut1"]
     assert sum(rows(taken).values()) + lost == count["sent"]

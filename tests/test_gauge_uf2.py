@@ -41,8 +41,16 @@ def test_the_image_is_what_the_rom_asks_for(gauge_build: Build, image: str) -> N
     program = b""
     for number, block in enumerate(BLOCK.iter_unpack(file)):
         *words, payload, end = block
-        assert words == [0x0A324655, 0x9E5D5157, 0x2000, 0x10000000 + 256 * number, 256, number, len(file) // 512,
-                         0xE48BFF56]
+        assert words == [
+            0x0A324655,
+            0x9E5D5157,
+            0x2000,
+            0x10000000 + 256 * number,
+            256,
+            number,
+            len(file) // 512,
+            0xE48BFF56,
+        ]
         assert (end, payload[256:]) == (0x0AB16F30, bytes(220))
         program += payload[:256]
     built = image_of(gauge_build, image).with_suffix(".bin").read_bytes()
@@ -86,7 +94,8 @@ def test_the_file_is_copied_to_the_drive(gauge_build: Build, tmp_path: Path, boa
 
 
 def test_a_board_that_does_not_take_it_is_told_of(
-        gauge_build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gauge_build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rp2040, "_RESTART_S", 0.3)
     with drive(tmp_path, 1 << 30) as there, pytest.raises(FastenoughError, match="has not restarted"):
         BOARDS["pico"].flash(str(there), image_of(gauge_build))

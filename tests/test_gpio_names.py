@@ -28,8 +28,14 @@ def board() -> Iterator[VirtualBoard]:
         yield each
 
 
-@pytest.fixture(params=[f"ln -s gpiochip0 {FIRST}", f"ln -s gpiochip0 {LAST}", f"ln -s gpiochip77 {FIRST}",
-                        f"cp -a /dev/gpiochip0 {FIRST}; ln -s gpiochip0 {LAST}"])
+@pytest.fixture(
+    params=[
+        f"ln -s gpiochip0 {FIRST}",
+        f"ln -s gpiochip0 {LAST}",
+        f"ln -s gpiochip77 {FIRST}",
+        f"cp -a /dev/gpiochip0 {FIRST}; ln -s gpiochip0 {LAST}",
+    ]
+)
 def two_names(board: VirtualBoard, request: pytest.FixtureRequest) -> Iterator[str]:
     assert board.link.run(["sh", "-c", request.param]).status == 0
     yield request.param
@@ -39,8 +45,9 @@ def two_names(board: VirtualBoard, request: pytest.FixtureRequest) -> Iterator[s
 def toggled(board: VirtualBoard, *chip: str) -> tuple[int, int, bytes]:
     """How the periodic task on that chip ended, and how often the line was seen to move."""
     before = board.pins.counts[OUTPUT_LINE]
-    done = board.link.run([PROBE, "periodic", *chip, f"--out={OUTPUT_LINE}", "--interval=5ms", "--loops=20"],
-                          timeout_s=30.0)
+    done = board.link.run(
+        [PROBE, "periodic", *chip, f"--out={OUTPUT_LINE}", "--interval=5ms", "--loops=20"], timeout_s=30.0
+    )
     return done.status, board.pins.counts[OUTPUT_LINE] - before, done.stderr
 
 

@@ -21,8 +21,15 @@ from fastenough.virtual.probe import PROBE, install
 
 EDGES = 300
 WAYS = ("cdev", "sysfs")
-RESPONSE = [PROBE, "response", f"--chip={CHIP}", f"--in={INPUT_LINE}", f"--out={OUTPUT_LINE}", "--record=-",
-            "--report=200ms"]
+RESPONSE = [
+    PROBE,
+    "response",
+    f"--chip={CHIP}",
+    f"--in={INPUT_LINE}",
+    f"--out={OUTPUT_LINE}",
+    "--record=-",
+    "--report=200ms",
+]
 PERIODIC = [PROBE, "periodic", f"--chip={CHIP}", f"--out={OUTPUT_LINE}", "--record=-", "--interval=10ms"]
 
 
@@ -41,9 +48,11 @@ def input_is_low(request: pytest.FixtureRequest) -> None:
 
 def directions(board: VirtualBoard) -> str:
     """Of input and output, and which lines sysfs still holds; read without our own code."""
-    script = ("cd /sys/class/gpio; base=$(cat gpiochip*/base); ls | grep -c 'gpio[0-9]'; "
-              f"for line in {INPUT_LINE} {OUTPUT_LINE}; do n=$((base + line)); "
-              "echo $n >export; cat gpio$n/direction; echo $n >unexport; done")
+    script = (
+        "cd /sys/class/gpio; base=$(cat gpiochip*/base); ls | grep -c 'gpio[0-9]'; "
+        f"for line in {INPUT_LINE} {OUTPUT_LINE}; do n=$((base + line)); "
+        "echo $n >export; cat gpio$n/direction; echo $n >unexport; done"
+    )
     return " ".join(board.link.run(["sh", "-c", script]).text.split())
 
 

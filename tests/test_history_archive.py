@@ -51,8 +51,10 @@ def recorded(tmp_path: Path, run_id: str, seed: int, **more: Any) -> bytes:
     values = latencies(seed, intervals=12 * HOURS, per_interval=60, tail_us=10.0)
     values[0][0][0] = 200_000
     values[0][7 * 12 + 3][0] = 1_000_000
-    told = [{"kind": "max", "series": 0, "cpu": 0, "value": value, "at": instant(at_s * 10**9)}
-            for value, at_s in ((200_000, 10), (1_000_000, 7 * HOUR_S + 910))]
+    told = [
+        {"kind": "max", "series": 0, "cpu": 0, "value": value, "at": instant(at_s * 10**9)}
+        for value, at_s in ((200_000, 10), (1_000_000, 7 * HOUR_S + 910))
+    ]
     plan = Plan(values, run_id=run_id, interval_ns=300 * 10**9, events=told)
     return write(tmp_path / f"{run_id}.jsonl", replace(plan, **more)).read_bytes()
 
@@ -70,11 +72,15 @@ def answers(history: History) -> list[Any]:
     spans = [(BEGIN_S - 86400, BEGIN_S + 2 * 86400), (BEGIN_S + HOUR_S, BEGIN_S + 5 * HOUR_S)]
     held = [distribution(history, OWNER, "testboard", SERIES, *span) for span in spans]
     seen = [heat(history, OWNER, "testboard", SERIES, *span) for span in spans]
-    return [*({cpu: (one.lower_ns.tolist(), one.count.tolist(), one.max_ns) for cpu, one in each.cpus.items()}
-              for each in held),
-            *((one.lower_ns.tolist(), one.count.tolist()) for one in seen),
-            maxima(history, OWNER, "testboard", SERIES, *spans[0]).worst_ns.tolist(),
-            [row.buckets.n for row in ridge(history, OWNER, "testboard", SERIES, 18).rows]]
+    return [
+        *(
+            {cpu: (one.lower_ns.tolist(), one.count.tolist(), one.max_ns) for cpu, one in each.cpus.items()}
+            for each in held
+        ),
+        *((one.lower_ns.tolist(), one.count.tolist()) for one in seen),
+        maxima(history, OWNER, "testboard", SERIES, *spans[0]).worst_ns.tolist(),
+        [row.buckets.n for row in ridge(history, OWNER, "testboard", SERIES, 18).rows],
+    ]
 
 
 def rows_left(history: History) -> list[int]:
@@ -145,7 +151,9 @@ def test_what_comes_after_its_month_was_closed_joins_it(history: History, tmp_pa
     assert answers(history) == before
     table = pyarrow.parquet.read_table(tmp_path / "archive" / name)
     assert {run: table["run"].to_pylist().count(run) for run in ("run-1", "run-2")} == {
-        "run-1": 2 * 12 * HOURS, "run-2": 2 * 12 * HOURS}
+        "run-1": 2 * 12 * HOURS,
+        "run-2": 2 * 12 * HOURS,
+    }
 
 
 def test_where_a_file_cannot_be_written_a_month_stays_as_it_was_until_it_can(history: History) -> None:
@@ -186,8 +194,12 @@ archive.close_months(History.at(sys.argv[1], Path(sys.argv[2])), int(sys.argv[4]
 def test_killed_while_it_closes_a_month(history: History, tmp_path: Path, moment: str) -> None:
     """In the middle of the file, and between the file and the rows."""
     before, rows = answers(history), all_rows(history)
-    killed = subprocess.run([sys.executable, "-c", _CLOSE, str(history.engine.url), str(tmp_path / "archive"), moment,
-                             str(NOW_S)], cwd=ROOT, capture_output=True, check=False)
+    killed = subprocess.run(
+        [sys.executable, "-c", _CLOSE, str(history.engine.url), str(tmp_path / "archive"), moment, str(NOW_S)],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
     assert killed.returncode == -9, killed.stderr
     assert answers(history) == before
     assert all_rows(history) == rows
@@ -196,8 +208,9 @@ def test_killed_while_it_closes_a_month(history: History, tmp_path: Path, moment
     assert pyarrow.parquet.read_table(tmp_path / "archive" / name).num_rows == len(rows["interval"])
 
 
-def test_a_month_of_another_farms_store_is_said_and_read_where_its_file_is_copied(history: History,
-                                                                                  tmp_path: Path) -> None:
+def test_a_month_of_another_farms_store_is_said_and_read_where_its_file_is_copied(
+    history: History, tmp_path: Path
+) -> None:
     """Two farms share a database; whoever has the other's store, or none, lacks the ends of ranges and is told."""
     before = answers(history)
     (name,) = close_months(history, NOW_S)
@@ -254,12 +267,25 @@ def test_a_farm_closes_months_of_its_store(tmp_path: Path) -> None:
     """What it takes into the history long after, it closes as well; who opens that history of the store reads both."""
     store = Store(tmp_path / "store")
     with store.spool("testboard", "ring", lambda: None) as spool:
-        long_ago = re.sub(rb'"wall_ns":(\d+)', lambda found: b'"wall_ns":%d' % (int(found[1]) - 10**17),
-                          recorded(tmp_path, "run-1", 1))
+        long_ago = re.sub(
+            rb'"wall_ns":(\d+)',
+            lambda found: b'"wall_ns":%d' % (int(found[1]) - 10**17),
+            recorded(tmp_path, "run-1", 1),
+        )
         store.adopt(spool, long_ago.splitlines(keepends=True), "run-1")
-    order = {"store": str(store.path), "database": f"sqlite:///{store.path}/history.sqlite", "boards": [], "stored": [],
-             "under_way": [], "judge": {}, "all": True, "close": [], "refused": {}, "id": "farm",
-             "names": ["testboard"]}
+    order = {
+        "store": str(store.path),
+        "database": f"sqlite:///{store.path}/history.sqlite",
+        "boards": [],
+        "stored": [],
+        "under_way": [],
+        "judge": {},
+        "all": True,
+        "close": [],
+        "refused": {},
+        "id": "farm",
+        "names": ["testboard"],
+    }
     said = {"name": "testboard", "rack": "", "public": True, "limit_ns": None, "state": "ok", "reason": ""}
     assert take_runs(order | {"boards": [said]}) == {"damaged": []}
     span = BEGIN_S - 10**8 - 86400, BEGIN_S - 10**8 + 86400
@@ -272,4 +298,5 @@ def test_a_farm_closes_months_of_its_store(tmp_path: Path) -> None:
     assert len(all_rows(opened)["interval"]) < rows
     again = distribution(opened, OWNER, "testboard", SERIES, *span)
     assert {cpu: one.count.tolist() for cpu, one in again.cpus.items()} == {
-        cpu: one.count.tolist() for cpu, one in whole.cpus.items()}
+        cpu: one.count.tolist() for cpu, one in whole.cpus.items()
+    }

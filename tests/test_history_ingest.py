@@ -146,7 +146,7 @@ def test_a_recording_whose_head_was_completed_meanwhile(history: History, tmp_pa
     """The bench adds to the head of what it fetched: all offsets move, and no interval comes twice."""
     plan = long_plan()
     before = recorded(tmp_path, plan)
-    half = before[:before.index(b'{"type":"interval","seq":12') + 40]
+    half = before[: before.index(b'{"type":"interval","seq":12') + 40]
     after = recorded(tmp_path, replace(plan, head={"planned_n": 7_200_000}))
     assert take_from(history, "run-1", io.BytesIO(half)) == 12
     assert take_from(history, "run-1", io.BytesIO(after)) == 12
@@ -161,7 +161,7 @@ def test_a_recording_that_was_written_anew(history: History, tmp_path: Path) -> 
     assert take_from(history, "run-1", io.BytesIO(before[:cut])) == 12
     assert take_from(history, "run-1", io.BytesIO(longer)) == 12
     shorter = fresh(tmp_path / "shorter.sqlite")
-    assert take_from(shorter, "run-1", io.BytesIO(longer[:longer.index(b'{"type":"interval","seq":12')])) == 12
+    assert take_from(shorter, "run-1", io.BytesIO(longer[: longer.index(b'{"type":"interval","seq":12')])) == 12
     assert take_from(shorter, "run-1", io.BytesIO(before)) == 12
     assert all_rows(shorter) == all_rows(history)
 
@@ -203,13 +203,16 @@ def test_several_short_intervals_become_one_of_five_minutes(history: History, tm
     assert totals(history, "testboard") == {0: 7200, 1: 7200}
     read = read_recording(tmp_path / "run-1.jsonl")
     assert {row[3]: row[-3:-1] for row in rows} == {
-        cpu: (total.sum, str(total.sum_sq)) for cpu, number in ((0, 1), (1, 3)) for total in [read.totals[number]]}
+        cpu: (total.sum, str(total.sum_sq)) for cpu, number in ((0, 1), (1, 3)) for total in [read.totals[number]]
+    }
 
 
 def test_a_corrected_series_has_the_events_of_the_other(history: History, tmp_path: Path) -> None:
     """The probe tells of each new maximum once, for the series that is not judged."""
-    told = [{"kind": "max", "series": 0, "cpu": 0, "value": value, "culprit": {"waited_for": "irq/27"}}
-            for value in (10_000, 30_000, 20_000)]
+    told = [
+        {"kind": "max", "series": 0, "cpu": 0, "value": value, "culprit": {"waited_for": "irq/27"}}
+        for value in (10_000, 30_000, 20_000)
+    ]
     take_from(history, "run-1", io.BytesIO(recorded(tmp_path, long_plan(events=told))))
     found = events(history, OWNER, "testboard", 0, LONG)
     assert [(one.series, one.value_ns, one.culprit) for one in found] == [(SERIES, 30_000, "waited for irq/27")]
@@ -249,8 +252,9 @@ while True:
 
 def kill_while_taking(url: str, store: Path, moments_s: list[float]) -> None:
     for moment_s in moments_s:
-        with subprocess.Popen([sys.executable, "-c", _FOLLOW, url, str(store)], cwd=ROOT,
-                              stdout=subprocess.PIPE) as process:
+        with subprocess.Popen(
+            [sys.executable, "-c", _FOLLOW, url, str(store)], cwd=ROOT, stdout=subprocess.PIPE
+        ) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
             time.sleep(moment_s)
@@ -309,8 +313,12 @@ def test_two_hours_ahead_are_taken(history: History, tmp_path: Path) -> None:
 def test_what_is_cut_off_damaged_or_ahead_is_noted_among_its_boards_recordings(tmp_path: Path) -> None:
     store, now_s = Store(tmp_path / "store"), WALL_NS // 10**9
     kept: dict[str, str] = {}
-    for kind, plan, ahead_s in (("cut off", {"outcome": None}, 0), ("damaged", {}, 0), ("clock", {}, 400 * 86400),
-                                ("sound", {}, 0)):
+    for kind, plan, ahead_s in (
+        ("cut off", {"outcome": None}, 0),
+        ("damaged", {}, 0),
+        ("clock", {}, 400 * 86400),
+        ("sound", {}, 0),
+    ):
         writer = store.begin()
         kept[kind] = writer.id
         lines = write(tmp_path / "made.jsonl", Plan(quiet(writer.id), run_id=writer.id, begin_ns=0, **plan))
@@ -328,7 +336,8 @@ def test_what_is_cut_off_damaged_or_ahead_is_noted_among_its_boards_recordings(t
     assert set(catch_up(history, store).faults) == {kept["damaged"], kept["clock"]}
     (one,) = standing(history, OWNER, now_s + 3600)
     assert {(each.kind, each.name) for each in refusals(history, OWNER, "testboard", 9)} == {
-        (kind, kept[kind]) for kind in ("cut off", "damaged", "clock")}
+        (kind, kept[kind]) for kind in ("cut off", "damaged", "clock")
+    }
     assert (one.refused, one.state) == (3, State.REFUSED)
     rebuild(history, store)
     assert standing(history, OWNER, now_s + 3600)[0].seen_s == one.seen_s

@@ -37,11 +37,15 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def _columns(engine: Engine) -> dict[str, Any]:
     looked = inspect(engine)
-    return {name: ([(column["name"], str(column["type"]), column["nullable"]) for column in looked.get_columns(name)],
-                   looked.get_pk_constraint(name)["constrained_columns"],
-                   sorted(tuple(index["column_names"]) for index in looked.get_indexes(name)),
-                   sorted(tuple(one["column_names"]) for one in looked.get_unique_constraints(name)))
-            for name in METADATA.tables}
+    return {
+        name: (
+            [(column["name"], str(column["type"]), column["nullable"]) for column in looked.get_columns(name)],
+            looked.get_pk_constraint(name)["constrained_columns"],
+            sorted(tuple(index["column_names"]) for index in looked.get_indexes(name)),
+            sorted(tuple(one["column_names"]) for one in looked.get_unique_constraints(name)),
+        )
+        for name in METADATA.tables
+    }
 
 
 def _copied(new: History, old: Engine) -> None:
@@ -99,8 +103,15 @@ def test_a_migration_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
         assert not inspect(connection).has_table("month")
 
 
-@pytest.mark.parametrize("url", ["nonsense", "mysql+nosuch://x", "postgresql+psycopg://fe:secret@/x?host=/nowhere",
-                                 "sqlite:////nowhere/at/all.sqlite"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "nonsense",
+        "mysql+nosuch://x",
+        "postgresql+psycopg://fe:secret@/x?host=/nowhere",
+        "sqlite:////nowhere/at/all.sqlite",
+    ],
+)
 def test_a_database_that_cannot_be_used_is_said_in_one_line(url: str) -> None:
     with pytest.raises((BadInput, FastenoughError)) as caught:
         History.at(url)

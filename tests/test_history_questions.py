@@ -74,7 +74,8 @@ QUESTIONS: dict[str, Question] = {
 
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
 def test_a_board_that_is_not_public_is_as_unknown_as_one_that_is_not(
-        farm: FarmData, history: History, question: Question) -> None:
+    farm: FarmData, history: History, question: Question
+) -> None:
     question(history, OWNER, farm.private)
     question(history, PUBLIC, farm.boards[0])
     for viewer, name in ((PUBLIC, farm.private), (PUBLIC, "no such board"), (OWNER, "no such board")):
@@ -89,8 +90,9 @@ def test_lists_of_boards_do_not_have_one_that_is_not_public(farm: FarmData, hist
         assert {one.board.name for one in standing(history, viewer, farm.end_s)} == names
         assert set(worst(history, viewer, farm.begin_s, farm.end_s).values_ns) == names
         changed = last_changes(history, viewer, CONFIGURATION, 0, farm.end_s)
-        assert changed == {name: found[0].at_s for name in names if (found := changes(
-            history, viewer, name, 0, farm.end_s))}
+        assert changed == {
+            name: found[0].at_s for name in names if (found := changes(history, viewer, name, 0, farm.end_s))
+        }
         assert changed
 
 
@@ -104,7 +106,7 @@ def test_one_injected_latency_is_the_same_number_everywhere(farm: FarmData, hist
     assert distribution(history, OWNER, name, SERIES, *span).cpus[where.cpu].max_ns == INJECTED_NS
     assert max(row.buckets.max_ns or 0 for row in ridge(history, OWNER, name, SERIES, 18).rows) == INJECTED_NS
     hourly, longer = (worst(history, OWNER, *span, hours * 3600).values_ns[name] for hours in (1, 7))
-    assert longer.tolist() == [hourly[at:at + 7].max() for at in range(0, hourly.size, 7)]
+    assert longer.tolist() == [hourly[at : at + 7].max() for at in range(0, hourly.size, 7)]
     assert int(hourly.max()) == INJECTED_NS
     stands = next(one for one in standing(history, OWNER, farm.end_s) if one.board.name == name)
     assert {stands.max_24h_ns, stands.max_30d_ns, stands.max_ever_ns, stands.daily_ns[-1]} == {INJECTED_NS}
@@ -159,9 +161,11 @@ def test_a_board_whose_clock_is_ahead_is_stale_and_says_so(farm: FarmData, histo
 
 def test_what_the_farm_says_of_a_board(farm: FarmData, history: History) -> None:
     name = farm.silent
-    for said, state in (({"state": "lent", "reason": "a person has it"}, State.LENT),
-                        ({"verdict": "FAIL", "verdict_reason": "above 100 µs"}, State.FAIL),
-                        ({"state": "ok", "verdict": "PASS", "reason": ""}, State.SILENT)):
+    for said, state in (
+        ({"state": "lent", "reason": "a person has it"}, State.LENT),
+        ({"verdict": "FAIL", "verdict_reason": "above 100 µs"}, State.FAIL),
+        ({"state": "ok", "verdict": "PASS", "reason": ""}, State.SILENT),
+    ):
         declare(history, name, **said)
         found = next(one for one in standing(history, OWNER, farm.end_s) if one.board.name == name)
         assert found.state is state
@@ -178,7 +182,8 @@ def test_a_new_maximum_is_one_for_24_hours(farm: FarmData, history: History) -> 
 
 @pytest.mark.parametrize("span_s, value", [(24 * 3600, "max_24h_ns"), (30 * 86400, "max_30d_ns")])
 def test_maxima_of_24_hours_and_30_days_are_exact_to_five_minutes(
-        farm: FarmData, history: History, span_s: int, value: str) -> None:
+    farm: FarmData, history: History, span_s: int, value: str
+) -> None:
     def of(now_s: int) -> int | None:
         found = next(one for one in standing(history, OWNER, now_s) if one.board.name == farm.injected.board)
         number: int | None = getattr(found, value)
@@ -222,28 +227,36 @@ def test_silence_follows_from_pulls_and_intervals_and_dead_boards_come_first(far
 def test_what_changed_stands_beside_the_last_run_before_it(farm: FarmData, history: History) -> None:
     found = changes(history, OWNER, farm.changed, farm.begin_s, farm.end_s)
     assert [(one.key, one.was, one.now) for one in found] == [
-        ("cmdline", "root=/dev/sda1 isolcpus=1", "root=/dev/sda1"), ("kernel.release", "6.12.0-rt2", "6.12.0-rt3")]
+        ("cmdline", "root=/dev/sda1 isolcpus=1", "root=/dev/sda1"),
+        ("kernel.release", "6.12.0-rt2", "6.12.0-rt3"),
+    ]
     mine = bands(history, OWNER, farm.changed, farm.begin_s, farm.end_s)
     place = next(number for number, band in enumerate(mine) if band.begin_s == farm.changed_s)
     assert {(one.at_s, one.last_run, one.run, one.latency) for one in found} == {
-        (farm.changed_s, mine[place - 1].run, mine[place].run, True)}
+        (farm.changed_s, mine[place - 1].run, mine[place].run, True)
+    }
     assert [band.load for band in mine] == ["none", "osadl"] * (len(mine) // 2)
     assert changes(history, OWNER, farm.boards[0], farm.begin_s, farm.end_s) == []
 
 
-@pytest.mark.parametrize("begin, end", [(0, 0), (STEP_S, 0), (STEP_S, 7 * STEP_S), (CYCLE_S - STEP_S, -STEP_S),
-                                        (-40 * 86400, 40 * 86400)])
+@pytest.mark.parametrize(
+    "begin, end", [(0, 0), (STEP_S, 0), (STEP_S, 7 * STEP_S), (CYCLE_S - STEP_S, -STEP_S), (-40 * 86400, 40 * 86400)]
+)
 def test_what_is_added_up_beforehand_is_what_the_rows_say(
-        farm: FarmData, history: History, begin: int, end: int) -> None:
+    farm: FarmData, history: History, begin: int, end: int
+) -> None:
     """Of any range, in whole cycles or not."""
     span = farm.begin_s + begin, (farm.end_s if end <= 0 else farm.begin_s + begin) + end
     held = distribution(history, OWNER, farm.boards[0], SERIES, *span)
     shown = maxima(history, OWNER, farm.boards[0], SERIES, *span)
     steps = sum(span[0] <= at_s < span[1] for at_s in range(farm.begin_s, farm.end_s, STEP_S))
     for cpu, buckets in held.cpus.items():
-        recorded = [interval.histograms[cpu] for run in farm.store.runs(board=farm.boards[0])
-                    for interval in farm.store.load(run.id).intervals
-                    if span[0] <= interval.begin_wall_ns // 10**9 < span[1]]
+        recorded = [
+            interval.histograms[cpu]
+            for run in farm.store.runs(board=farm.boards[0])
+            for interval in farm.store.load(run.id).intervals
+            if span[0] <= interval.begin_wall_ns // 10**9 < span[1]
+        ]
         assert len(recorded) == steps
         whole = Histogram.merged(recorded, 4)
         assert buckets.count.tolist() == whole.count.tolist()
@@ -263,7 +276,8 @@ def test_a_range_is_made_of_each_of_its_parts_once() -> None:
     assert {table.name for table, parts in _tables_of(begin_s, begin_s + STEP_S) if parts} == {INTERVAL.name}
     month_s = month_begin_s(1_790_000_000)
     assert {table.name for table, parts in _tables_of(month_s, month_begin_s(month_s + 40 * 86400)) if parts} == {
-        MONTH.name}
+        MONTH.name
+    }
 
 
 def test_a_year_is_answered_in_hours(farm: FarmData, history: History) -> None:

@@ -54,8 +54,10 @@ def test_cycles_that_measured_longer_are_no_change() -> None:
         assert tail_points(begins(), greatest), "without the exposures there would be a change"
         alike = equally_measured(hours * 3_600_000)
         assert alike.sum() == CYCLES // 2 and alike[-1]
-        assert not tail_points([at for at, yes in zip(begins(), alike, strict=True) if yes],
-                               [value for value, yes in zip(greatest, alike, strict=True) if yes])
+        assert not tail_points(
+            [at for at, yes in zip(begins(), alike, strict=True) if yes],
+            [value for value, yes in zip(greatest, alike, strict=True) if yes],
+        )
 
 
 def test_too_few_cycles_say_nothing() -> None:
@@ -76,14 +78,21 @@ def give_cycles(history: History, name: str, values: list[int]) -> None:
     with history.writing() as connection:
         board = connection.execute(select(BOARD.c.id).where(BOARD.c.name == name)).scalar_one()
         series = main_series(connection)[board]
-        row = connection.execute(select(CYCLE).where(
-            CYCLE.c.board == board, CYCLE.c.cpu == ALL_CPUS).limit(1)).mappings().one()
+        row = (
+            connection.execute(select(CYCLE).where(CYCLE.c.board == board, CYCLE.c.cpu == ALL_CPUS).limit(1))
+            .mappings()
+            .one()
+        )
         newest_s = connection.execute(select(NOW.c.newest_s).where(NOW.c.board == board)).scalar_one()
         connection.execute(delete(CYCLE).where(CYCLE.c.board == board, CYCLE.c.series == series))
         end_s = newest_s // CYCLE_S * CYCLE_S
-        connection.execute(insert(CYCLE), [
-            {**row, "begin_s": end_s - (len(values) - number) * CYCLE_S, "max_ns": value}
-            for number, value in enumerate(values)])
+        connection.execute(
+            insert(CYCLE),
+            [
+                {**row, "begin_s": end_s - (len(values) - number) * CYCLE_S, "max_ns": value}
+                for number, value in enumerate(values)
+            ],
+        )
 
 
 def test_a_change_is_noted_once_with_what_stands_beside_it(farm: tuple[FarmData, History]) -> None:

@@ -27,10 +27,36 @@ from fastenough.recording.lines import MOST_LINE_BYTES
 from fastenough.store.summary import parse_summary
 
 BAD_VALUES: list[Any] = [
-    None, True, "", "x", "\ud800", "[/x]", "\x1b[2J", "../../x", "=1+1", -1, 0, 1, 2**31, 2**53 + 1, 2**63, -(2**63),
-    10**400, 0.5, 1e300, [], {}, [[]], {"a": {"b": []}}, [1, 2], "9" * 6000, [None], "$\\frac{", " ",
+    None,
+    True,
+    "",
+    "x",
+    "\ud800",
+    "[/x]",
+    "\x1b[2J",
+    "../../x",
+    "=1+1",
+    -1,
+    0,
+    1,
+    2**31,
+    2**53 + 1,
+    2**63,
+    -(2**63),
+    10**400,
+    0.5,
+    1e300,
+    [],
+    {},
+    [[]],
+    {"a": {"b": []}},
+    [1, 2],
+    "9" * 6000,
+    [None],
+    "$\\frac{",
+    " ",
 ]
-RAW = [b"\xff\xfe", b"\x00", b"[" * 5000, b"NaN", b"1e999", b'"\\ud800"', b"9" * 6000, b"\n", b"{}", b"-", b'\\u0000']
+RAW = [b"\xff\xfe", b"\x00", b"[" * 5000, b"NaN", b"1e999", b'"\\ud800"', b"9" * 6000, b"\n", b"{}", b"-", b"\\u0000"]
 
 
 def _change_value(lines: list[bytes], dice: random.Random) -> None:
@@ -49,7 +75,7 @@ def _change_value(lines: list[bytes], dice: random.Random) -> None:
 def _change_bytes(lines: list[bytes], dice: random.Random) -> None:
     which = dice.randrange(len(lines))
     at = dice.randrange(len(lines[which]))
-    lines[which] = lines[which][:at] + dice.choice(RAW) + lines[which][at + dice.randrange(9):]
+    lines[which] = lines[which][:at] + dice.choice(RAW) + lines[which][at + dice.randrange(9) :]
 
 
 def _change_order(lines: list[bytes], dice: random.Random) -> None:
@@ -77,15 +103,29 @@ def mutated(whole: list[bytes], dice: random.Random) -> bytes:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
-    plan = made.Plan(made.latencies(1, intervals=2, per_interval=40), load="cpu", rise_k=3, events=[
-        {"kind": "max", "series": 1, "cpu": 0, "value": 5000, "culprit": {"task": "x"}, "text": "t"}])
+    plan = made.Plan(
+        made.latencies(1, intervals=2, per_interval=40),
+        load="cpu",
+        rise_k=3,
+        events=[{"kind": "max", "series": 1, "cpu": 0, "value": 5000, "culprit": {"task": "x"}, "text": "t"}],
+    )
     return made.write(tmp_path_factory.mktemp("whole") / "run.jsonl", plan).read_bytes().splitlines(keepends=True)
 
 
 def test_mutated_summaries_are_read_or_refused() -> None:
     dice = random.Random(20260102)
-    plain = {"format": "fastenough-run", "version": 1, "id": "r", "state": "ended", "outcome": "completed",
-             "samples": 5, "position": 0, "sha256": "0" * 64, "planned": ["timer, load none"], "reason": "x"}
+    plain = {
+        "format": "fastenough-run",
+        "version": 1,
+        "id": "r",
+        "state": "ended",
+        "outcome": "completed",
+        "samples": 5,
+        "position": 0,
+        "sha256": "0" * 64,
+        "planned": ["timer, load none"],
+        "reason": "x",
+    }
     read = 0
     for _ in range(500):
         try:
@@ -102,7 +142,7 @@ def test_mutated_summaries_are_read_or_refused() -> None:
 def _changed(whole: list[bytes], which: int, change: Callable[[dict[str, Any]], None]) -> bytes:
     line = json.loads(whole[which])
     change(line)
-    return b"".join([*whole[:which], json.dumps(line).encode() + b"\n", *whole[which + 1:]])
+    return b"".join([*whole[:which], json.dumps(line).encode() + b"\n", *whole[which + 1 :]])
 
 
 def _entry(line: dict[str, Any]) -> dict[str, Any]:
@@ -143,8 +183,10 @@ def test_texts_come_out_printable(tmp_path: Path, whole: list[bytes]) -> None:
 def test_deep_nesting_is_refused(tmp_path: Path, whole: list[bytes]) -> None:
     for depth in (40, 900, 200_000):
         path = tmp_path / "run.jsonl"
-        path.write_bytes(whole[0].replace(b'"profile":{', b'"profile":{"deep":' + b"[" * depth + b"]" * depth + b",")
-                         + b"".join(whole[1:]))
+        path.write_bytes(
+            whole[0].replace(b'"profile":{', b'"profile":{"deep":' + b"[" * depth + b"]" * depth + b",")
+            + b"".join(whole[1:])
+        )
         with pytest.raises(BadInput, match="nested"):
             read_recording(path)
 
@@ -181,16 +223,18 @@ def test_a_small_file_that_grows_takes_little_memory(kind: str, tmp_path: Path, 
             for _ in range(1000):
                 target.write(zstandard.compress(events))
     assert path.stat().st_size < 1 << 20
-    ended = subprocess.run([sys.executable, "-c", _BOUNDED, str(path)], cwd=ROOT, text=True, capture_output=True,
-                           timeout=300, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", _BOUNDED, str(path)], cwd=ROOT, text=True, capture_output=True, timeout=300, check=True
+    )
     grown_kib, _, said = ended.stdout.partition(" ")
     assert int(grown_kib) < 20 * MOST_LINE_BYTES >> 10, ended.stdout
     assert ("a line is longer" if kind == "one line" else "the events take more") in said
     assert "Traceback" not in ended.stderr
 
 
-def test_a_file_that_grows_too_far_is_refused(tmp_path: Path, whole: list[bytes],
-                                              monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_grows_too_far_is_refused(
+    tmp_path: Path, whole: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of lines that are all well: the bound is set low, so that the test need not read as much."""
     monkeypatch.setattr(bounded, "ALWAYS_BYTES", 1 << 20)
     path = tmp_path / "long.jsonl.zst"
@@ -218,9 +262,13 @@ def test_the_hash_covers_every_byte(tmp_path: Path, whole: list[bytes]) -> None:
     content = b"".join(whole)
     digest = hashlib.sha256(content).hexdigest()
     path = tmp_path / "run.jsonl.zst"
-    for stored, good in [(content, True), (zstandard.compress(content), True), (content + b"x", False),
-                         (zstandard.compress(content) + zstandard.compress(b"x"), False),
-                         (zstandard.compress(content)[:-9], False)]:
+    for stored, good in [
+        (content, True),
+        (zstandard.compress(content), True),
+        (content + b"x", False),
+        (zstandard.compress(content) + zstandard.compress(b"x"), False),
+        (zstandard.compress(content)[:-9], False),
+    ]:
         path.write_bytes(stored)
         with path.open("rb") as stream:
             if good:

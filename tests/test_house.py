@@ -43,18 +43,24 @@ def test_no_function_is_long() -> None:
     paths = list(sources(".py", ".c", ".h"))
     found = [(path, function) for path in paths for function in functions_of(path)]
     assert len(paths) > 250 and len(found) > 1500
-    long = [f"{name_of(path)}:{function.line} {function.name}: {function.lines} lines" for path, function in found
-            if function.lines > LONGEST_FUNCTION]
+    long = [
+        f"{name_of(path)}:{function.line} {function.name}: {function.lines} lines"
+        for path, function in found
+        if function.lines > LONGEST_FUNCTION
+    ]
     assert not long, "\n".join(long)
 
 
 def test_no_module_is_long() -> None:
-    long = {name_of(path): lines for path in sources(".py", ".c", ".h")
-            if (lines := path.read_text().count("\n")) > LONGEST_MODULE}
+    long = {
+        name_of(path): lines
+        for path in sources(".py", ".c", ".h")
+        if (lines := path.read_text().count("\n")) > LONGEST_MODULE
+    }
     assert not long
 
 
-SCANNED = r'''
+SCANNED = r"""
 /* int commented(void) { */
 #define MACRO(x) do { \
 	x; \
@@ -75,7 +81,7 @@ third(void)
 	if (A) { MACRO(B); }
 	return (int){ 3 };
 }
-'''
+"""
 
 
 def test_the_scanner_of_c_sees_what_a_function_is() -> None:
@@ -117,7 +123,7 @@ def circle(steps: dict[str, set[str]]) -> list[str]:
     while at not in way:
         way.append(at)
         at = min(left[at] & left.keys())
-    return way[way.index(at):]
+    return way[way.index(at) :]
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
@@ -143,7 +149,11 @@ def untyped_heads(text: str) -> list[int]:
 
 
 def test_only_the_room_of_recordings_knows_the_keys_of_a_head() -> None:
-    found = {name_of(path): lines for path in sources(".py") if "fastenough/recording/" not in path.as_posix()
-             if (lines := untyped_heads(path.read_text()))}
+    found = {
+        name_of(path): lines
+        for path in sources(".py")
+        if "fastenough/recording/" not in path.as_posix()
+        if (lines := untyped_heads(path.read_text()))
+    }
     assert not found
     assert untyped_heads('a.head["x"]\nb.end.get("y")\nc.head.name\nd["end"]') == [1, 2]

@@ -53,34 +53,47 @@ def test_a_recipe_is_a_load_file_that_plans_take(tmp_path: Path) -> None:
     assert (read.name, read.source, read.commands, read.tools) == (load.name, load.source, load.commands, load.tools)
     assert read.expects == load.expects and read.memory_bytes >= load.memory_bytes > 0
     assert "--vm-bytes" in load.commands[1] and load.commands[1][load.commands[1].index("--taskset") + 1] == "1"
-    assert described(SPACE, RECIPE) == "cpu (workers 2, phase on and off for 500 ms) + vm (place the last CPU, " \
-                                       "vm-bytes 16M)"
+    assert (
+        described(SPACE, RECIPE) == "cpu (workers 2, phase on and off for 500 ms) + vm (place the last CPU, "
+        "vm-bytes 16M)"
+    )
 
 
 def test_no_recipe_takes_more_memory_than_it_may() -> None:
     small = space_of(tuple(STRESSORS), 2, 1 << 30)
-    largest = [part(name, **{each.name.replace("-", "_"): len(each.values) - 1 for each in stressor.parameters})
-               for name, stressor in STRESSORS.items()]
+    largest = [
+        part(name, **{each.name.replace("-", "_"): len(each.values) - 1 for each in stressor.parameters})
+        for name, stressor in STRESSORS.items()
+    ]
     for space in (small, SPACE):
         assert sum(map(space.memory_of, space.fitting(largest))) <= space.memory_bytes
     assert small.memory_bytes == 256 << 20 and len(SPACE.stressors) > 40 and set(PHASES)
 
 
-@pytest.mark.parametrize(("wrong", "said"), [
-    ('stressors = ["reboot"]', "few.toml:1"), ("fixed = []", "fixed"), ("colour = 1", "colour"),
-])
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ('stressors = ["reboot"]', "few.toml:1"),
+        ("fixed = []", "fixed"),
+        ("colour = 1", "colour"),
+    ],
+)
 def test_a_load_space_that_cannot_be_is_one_line(tmp_path: Path, wrong: str, said: str) -> None:
     (tmp_path / "few.toml").write_text(wrong)
     done = command_line(*HUNT, cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1) and said in done.stderr
 
 
-@pytest.mark.parametrize(("more", "said"), [
-    pytest.param(("--budget", "1m"), "--budget", marks=needs_root("it would measure")),
-    (("--out", "worst.txt"), ".toml"), (("report=1s",), "report"),
-    (("--out", "nowhere/worst.toml"), "cannot be written there"),
-    pytest.param(("--resume",), "--resume", marks=needs_root("it would measure")),
-])
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        pytest.param(("--budget", "1m"), "--budget", marks=needs_root("it would measure")),
+        (("--out", "worst.txt"), ".toml"),
+        (("report=1s",), "report"),
+        (("--out", "nowhere/worst.toml"), "cannot be written there"),
+        pytest.param(("--resume",), "--resume", marks=needs_root("it would measure")),
+    ],
+)
 def test_what_cannot_be_hunted_is_one_line(tmp_path: Path, more: tuple[str, ...], said: str) -> None:
     (tmp_path / "few.toml").write_text(FEW)
     done = command_line(*HUNT, *more, cwd=tmp_path)
@@ -89,9 +102,26 @@ def test_what_cannot_be_hunted_is_one_line(tmp_path: Path, more: tuple[str, ...]
 
 def _priorities_asked_for(stressor: str, scratch: Path) -> list[str]:
     """The calls by which it asks for another policy than the ordinary ones."""
-    asked = subprocess.run(["strace", "-f", "-qq", "-e", "trace=sched_setscheduler,sched_setattr,sched_setparam",
-                            "stress-ng", f"--{stressor}", "1", "--timeout", "1s", "--temp-path", str(scratch)],
-                           capture_output=True, text=True, timeout=60, check=False).stderr.splitlines()
+    asked = subprocess.run(
+        [
+            "strace",
+            "-f",
+            "-qq",
+            "-e",
+            "trace=sched_setscheduler,sched_setattr,sched_setparam",
+            "stress-ng",
+            f"--{stressor}",
+            "1",
+            "--timeout",
+            "1s",
+            "--temp-path",
+            str(scratch),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    ).stderr.splitlines()
     return [line for line in asked if "sched_set" in line and "SCHED_OTHER, [0]" not in line]
 
 
@@ -156,8 +186,9 @@ def test_a_killed_hunt_goes_on_and_leaves_nothing(tmp_path: Path, probe_binary: 
 
     def hunt(*words: str, until: int, by: signal.Signals) -> int:
         with (tmp_path / "said").open("w") as said:
-            bench = subprocess.Popen([sys.executable, "-m", "fastenough", *HUNT, *words], cwd=tmp_path, env=more,
-                                     stdout=said, stderr=said)
+            bench = subprocess.Popen(
+                [sys.executable, "-m", "fastenough", *HUNT, *words], cwd=tmp_path, env=more, stdout=said, stderr=said
+            )
         assert eventually(lambda: ended() >= until or bench.poll() is not None, 120)
         os.kill(bench.pid, by)
         return bench.wait()
@@ -171,7 +202,7 @@ def test_a_killed_hunt_goes_on_and_leaves_nothing(tmp_path: Path, probe_binary: 
     runs = Store(store.path).runs()
     whole = sorted((run for run in runs if run.outcome == "completed"), key=lambda run: run.position or 0)
     assert len({run.campaign for run in runs}) == 1
-    assert [run.load for run in whole[:3]] == ["none", "cpu", "none"][:len(whole[:3])]
+    assert [run.load for run in whole[:3]] == ["none", "cpu", "none"][: len(whole[:3])]
     kept = [json.loads(store.kept(run.id, KEPT_FILE) or b"") for run in whole]
     spent = [each["spent_s"] for each in kept]
     assert spent == sorted(spent) and kept[0]["ground"] == kept[-1]["ground"]
@@ -185,8 +216,9 @@ def test_a_trial_is_told_with_the_stressors_in_it() -> None:
 
 
 @pytest.mark.parametrize("between_s", [0.0, 2.0])
-def test_a_hunt_keeps_to_its_budget_by_the_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                                  between_s: float) -> None:
+def test_a_hunt_keeps_to_its_budget_by_the_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, between_s: float
+) -> None:
     """What passes before the first trial and between trials counts, and the time of the monitor is kept back."""
     clock = SimpleNamespace(now_s=1000.0, monotonic=lambda: clock.now_s)
 
@@ -195,14 +227,20 @@ def test_a_hunt_keeps_to_its_budget_by_the_clock(tmp_path: Path, monkeypatch: py
         return result
 
     monkeypatch.setattr(hunting, "time", clock)
-    monkeypatch.setattr(hunting, "look_at",
-                        lambda board, only: pass_time(45.0, Ground(2, tuple(STRESSORS)[:12], 8 << 30)))
-    monkeypatch.setattr(hunting, "run_campaign",
-                        lambda *args, **more: pass_time(11.0, SimpleNamespace(stopped=False, runs=("run",))))
-    monkeypatch.setattr(hunting, "block_maxima",
-                        lambda recording, turns: pass_time(between_s, [100_000 + turn for turn in range(8 * turns)]))
-    monkeypatch.setattr(OneCampaign, "load",
-                        lambda self, run: SimpleNamespace(outcome=Outcome.COMPLETED, run_id=run, reasons=()))
+    monkeypatch.setattr(
+        hunting, "look_at", lambda board, only: pass_time(45.0, Ground(2, tuple(STRESSORS)[:12], 8 << 30))
+    )
+    monkeypatch.setattr(
+        hunting, "run_campaign", lambda *args, **more: pass_time(11.0, SimpleNamespace(stopped=False, runs=("run",)))
+    )
+    monkeypatch.setattr(
+        hunting,
+        "block_maxima",
+        lambda recording, turns: pass_time(between_s, [100_000 + turn for turn in range(8 * turns)]),
+    )
+    monkeypatch.setattr(
+        OneCampaign, "load", lambda self, run: SimpleNamespace(outcome=Outcome.COMPLETED, run_id=run, reasons=())
+    )
     plan = Plan("hunt", (Entry("timer", ("none",), 4.0, {"interval": ("1ms",)}),), boards=("local",))
     hunt = Hunt(plan, 600.0, fixed=("none", "cpu"))
     hunted = make_hunt(hunt, Store(tmp_path / "store"), lambda progress, ask: None, opened=lambda name: None)

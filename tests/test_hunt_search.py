@@ -50,8 +50,9 @@ def test_what_is_hidden_is_found_and_named_where_others_do_not_see_it() -> None:
     found = [hunted(machine, BUDGET) for machine in machines]
     assert sum(machine.provokes(each) for machine, each in zip(machines, found, strict=True)) >= FEW - 1
     assert sum(machine.provokes(each) and len(each) == 2 for machine, each in zip(machines, found, strict=True)) >= 4
-    by_chance = [searched_at_random(Machine(Kind(), seed), BUDGET, draw) for draw in (same_size, any_size)
-                 for seed in range(FEW)]
+    by_chance = [
+        searched_at_random(Machine(Kind(), seed), BUDGET, draw) for draw in (same_size, any_size) for seed in range(FEW)
+    ]
     assert sum(machine.provokes(each) for machine, each in zip(2 * machines, by_chance, strict=True)) <= FEW
     assert not any(machine.provokes(worst_of_fixed(machine, BUDGET)) for machine in machines)
 
@@ -64,8 +65,8 @@ def test_what_a_few_groups_have_over_is_not_explained_away() -> None:
     sets += [drawn.sample(names[1:], 8) for _ in range(38)]
     recipes = [tuple(Part(name, (level,)) for name in sorted(group)) for group in sets for level in range(TURNS)]
     looks = [Look(each, 10.0 + 4.0 * (place < 2 * TURNS) + drawn.gauss(0.0, 1.0)) for place, each in enumerate(recipes)]
-    over = evidence(looks, TURNS).over[:2 * TURNS]
-    assert over.mean() > 1.4 * evidence(looks, 1).over[:2 * TURNS].mean() > 0
+    over = evidence(looks, TURNS).over[: 2 * TURNS]
+    assert over.mean() > 1.4 * evidence(looks, 1).over[: 2 * TURNS].mean() > 0
 
 
 def test_where_nothing_is_worse_nothing_is_found() -> None:
@@ -107,8 +108,11 @@ def test_groups_let_every_two_meet_and_every_level_come_up() -> None:
     drawn = [groups.drawn() for _ in range(60)]
     met = Counter(pair for turns in drawn for pair in combinations((part.stressor for part in turns[0]), 2))
     at_random = random.Random(4)
-    evenly = Counter(pair for _ in range(60) for pair in combinations(
-        sorted(at_random.sample(sorted(machine.space.stressors), STRESSORS // 2)), 2))
+    evenly = Counter(
+        pair
+        for _ in range(60)
+        for pair in combinations(sorted(at_random.sample(sorted(machine.space.stressors), STRESSORS // 2)), 2)
+    )
     assert len(met) == 780
     assert min(met.values()) > min(evenly.values())
     for turns in drawn:

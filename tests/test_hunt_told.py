@@ -25,8 +25,17 @@ from fastenough.report.document import Section, Source, Table
 from fastenough.report.hunted import hunt_section
 from fastenough.store import Store
 
-HOG = ("chrt", "-f", "95", "taskset", "-c", "0", "sh", "-c",
-       "while :; do turn=0; while [ $turn -lt 50000 ]; do turn=$((turn + 1)); done; sleep 0.2; done")
+HOG = (
+    "chrt",
+    "-f",
+    "95",
+    "taskset",
+    "-c",
+    "0",
+    "sh",
+    "-c",
+    "while :; do turn=0; while [ $turn -lt 50000 ]; do turn=$((turn + 1)); done; sleep 0.2; done",
+)
 
 
 def _tables(section: Section) -> dict[str, Table]:
@@ -59,8 +68,10 @@ def test_where_nothing_was_found_no_recipe_is_told() -> None:
 def test_the_headline_names_the_maximum_of_all_trials(tmp_path: Path) -> None:
     _, made = searched()
     greatest_ns = max(max(trial.block_maxima_ns) for trial in made if trial.block_maxima_ns)
-    calm, worse = (judge([recording(tmp_path, Recorded([[np.array([5_000] * 999 + [at])] * 12]))])
-                   for at in (5_001, greatest_ns + 1))
+    calm, worse = (
+        judge([recording(tmp_path, Recorded([[np.array([5_000] * 999 + [at])] * 12]))])
+        for at in (5_001, greatest_ns + 1)
+    )
     assert words.latency(greatest_ns) in of_all_trials(calm, made).headline
     assert of_all_trials(worse, made) == worse and of_all_trials(calm, []) == calm
 

@@ -30,14 +30,18 @@ def _on(files: dict[str, str]) -> Booted:
     return Booted(FakeLink(files, {}), Configuration("evl"), "/bin/fastenough-probe")
 
 
-@pytest.mark.parametrize(("probe", "parameters", "said"), [
-    ("mutex", {}, "use one of timer, response, periodic"),
-    ("timer", {"method": ["timerfd"]}, "evl_sleep_until, evl_timer"),
-    ("response", {"way": ["cdev"]}, "choose one of auto, oob"),
-    ("timer", {"policy": ["rr"]}, "choose one of fifo, other"),
-])
-def test_what_it_can_never_do_is_refused_before_anything_is_booted(probe: str, parameters: dict[str, list[str]],
-                                                                   said: str) -> None:
+@pytest.mark.parametrize(
+    ("probe", "parameters", "said"),
+    [
+        ("mutex", {}, "use one of timer, response, periodic"),
+        ("timer", {"method": ["timerfd"]}, "evl_sleep_until, evl_timer"),
+        ("response", {"way": ["cdev"]}, "choose one of auto, oob"),
+        ("timer", {"policy": ["rr"]}, "choose one of fifo, other"),
+    ],
+)
+def test_what_it_can_never_do_is_refused_before_anything_is_booted(
+    probe: str, parameters: dict[str, list[str]], said: str
+) -> None:
     with pytest.raises(BadInput, match=said):
         EVL.check(probe, parameters, {})
 
@@ -62,26 +66,58 @@ def test_a_board_without_the_core_or_without_the_module_is_not_applicable() -> N
 
 def test_a_chip_that_the_core_has_no_lines_of_needs_the_module_for_them(tmp_path: Path) -> None:
     act = Act("response", {"chip": "9030000.pl061", "in": 0, "out": 1})
-    with Settings(FakeLink({}, {}), tmp_path / "journal") as settings, \
-            pytest.raises(NotApplicable, match="no kernel module fastenough_oob_gpio is known"), \
-            EVL.start(_on(CORE), act, settings):
+    with (
+        Settings(FakeLink({}, {}), tmp_path / "journal") as settings,
+        pytest.raises(NotApplicable, match="no kernel module fastenough_oob_gpio is known"),
+        EVL.start(_on(CORE), act, settings),
+    ):
         pass
 
 
 @pytest.mark.skipif(MACHINE_HAS_CORE, reason="this machine has the core")
 @pytest.mark.parametrize("name", ["evl-user", "evl-kernel"])
 def test_this_machine_says_why_not(name: str) -> None:
-    done = subprocess.run([sys.executable, "-m", "fastenough", "run", "timer", "interval=1ms", "--duration", "1s",
-                           "--implementation", name], cwd=ROOT, env=environment(), capture_output=True,
-                          text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "fastenough",
+            "run",
+            "timer",
+            "interval=1ms",
+            "--duration",
+            "1s",
+            "--implementation",
+            name,
+        ],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 5 and "no EVL core" in done.stderr, done.stderr
 
 
 def _configured(tmp_path: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    command = [require_tool("meson", "meson"), "setup", "-Dpython_package=false", "-Dmonitor=disabled",
-               "-Dprobe_platform=evl", str(tmp_path / "build"), str(ROOT)]
-    return subprocess.run(command, env=os.environ | {"PATH": tools_path()} | variables, capture_output=True, text=True,
-                          timeout=120, check=False)
+    command = [
+        require_tool("meson", "meson"),
+        "setup",
+        "-Dpython_package=false",
+        "-Dmonitor=disabled",
+        "-Dprobe_platform=evl",
+        str(tmp_path / "build"),
+        str(ROOT),
+    ]
+    return subprocess.run(
+        command,
+        env=os.environ | {"PATH": tools_path()} | variables,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 def test_it_is_not_built_without_the_library(tmp_path: Path) -> None:
@@ -89,8 +125,10 @@ def test_it_is_not_built_without_the_library(tmp_path: Path) -> None:
     assert done.returncode and "no libevl" in done.stdout, done.stdout
 
 
-@pytest.mark.skipif(subprocess.run(["pkg-config", "--exists", "evl"], check=False).returncode != 0,
-                    reason="libevl is not installed here")
+@pytest.mark.skipif(
+    subprocess.run(["pkg-config", "--exists", "evl"], check=False).returncode != 0,
+    reason="libevl is not installed here",
+)
 @pytest.mark.skipif(MACHINE_HAS_CORE, reason="this machine has the core")
 def test_the_real_library_finds_no_core_here(tmp_path: Path) -> None:
     assert _configured(tmp_path).returncode == 0
@@ -104,7 +142,13 @@ def test_a_cross_build_finds_the_library_by_a_second_cross_file(tmp_path: Path) 
     require("aarch64-linux-gnu-gcc", "pkg-config")
     (tmp_path / "evl.pc").write_text("Name: evl\nDescription: a stand-in\nVersion: 0.47\nLibs: -levl\n")
     (tmp_path / "evl.ini").write_text(f"[properties]\npkg_config_libdir = '{tmp_path}'\n")
-    configure(tmp_path / "build", "--cross-file", str(ROOT / "target/cross/arm64.ini"), "--cross-file",
-              str(tmp_path / "evl.ini"), "-Dprobe_platform=evl")
+    configure(
+        tmp_path / "build",
+        "--cross-file",
+        str(ROOT / "target/cross/arm64.ini"),
+        "--cross-file",
+        str(tmp_path / "evl.ini"),
+        "-Dprobe_platform=evl",
+    )
     targets = json.loads((tmp_path / "build/meson-info/intro-targets.json").read_text())
     assert "fastenough-probe-evl" in {target["name"] for target in targets}

@@ -72,8 +72,14 @@ def _fastenough(checkout: Path, probe: str, *words: str) -> tuple[int, list[dict
     place.parent.mkdir(parents=True, exist_ok=True)
     if not place.exists():
         shutil.copy(probe, place)
-    done = subprocess.run([sys.executable, "-m", "fastenough", "run", *words, "--json"], cwd=checkout,
-                          env=environment(PYTHONPATH=str(checkout)), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "fastenough", "run", *words, "--json"],
+        cwd=checkout,
+        env=environment(PYTHONPATH=str(checkout)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return done.returncode, json.loads(done.stdout)["runs"] if done.stdout else [], done.stderr
 
 
@@ -85,8 +91,17 @@ def test_it_is_usable_in_plans_and_on_the_command_line(checkout: Path, tmp_path:
     (tmp_path / "passport").touch()
     status, runs, said = _fastenough(checkout, probe_binary, "--plan", "plan.toml")
     assert (status, [run["implementation"] for run in runs]) == (0, ["linux-user", "far-user"]), said
-    status, runs, said = _fastenough(checkout, probe_binary, "timer", "interval=1ms", "allow-difference",
-                                     "--implementation", "far-user", "--duration", "1s")
+    status, runs, said = _fastenough(
+        checkout,
+        probe_binary,
+        "timer",
+        "interval=1ms",
+        "allow-difference",
+        "--implementation",
+        "far-user",
+        "--duration",
+        "1s",
+    )
     assert (status, [(run["implementation"], run["outcome"]) for run in runs]) == (0, [("far-user", "completed")]), said
     status, runs, said = _fastenough(checkout, probe_binary, "mutex", "--implementation", "far-user")
     assert (status, said.count("\n")) == (2, 1)

@@ -14,8 +14,16 @@ RESPONSE = Act("response", {"chip": "gpio", "in": 1, "out": 2, "affinity": 3, "r
 
 
 def test_the_probe_and_the_module_are_told_the_same() -> None:
-    assert linux_user.words(RESPONSE) == ["response", "--chip=gpio", "--in=1", "--out=2", "--affinity=3",
-                                          "--report=500ms", "--until-interrupt", "--record=-"]
+    assert linux_user.words(RESPONSE) == [
+        "response",
+        "--chip=gpio",
+        "--in=1",
+        "--out=2",
+        "--affinity=3",
+        "--report=500ms",
+        "--until-interrupt",
+        "--record=-",
+    ]
     assert linux_kernel.words("/m.ko", RESPONSE) == "/m.ko task=response chip=gpio in_line=1 out_line=2 cpu=3"
     thread = Act("timer", {"method": "kernel-thread", "interval": "1ms", "priority": 90}, 1.5)
     assert linux_kernel.words("/m.ko", thread) == "/m.ko task=timer-thread priority=90 period_ns=1000000"
@@ -26,7 +34,11 @@ def test_the_probe_and_the_module_are_told_the_same() -> None:
 
 def test_what_a_recording_says() -> None:
     assert vocabulary({"interval": "200us", "allow-difference": True, "in": 1, "method": "ppoll"}) == {
-        "interval_ns": 200_000, "allow_difference": True, "in": 1, "method": "ppoll"}
+        "interval_ns": 200_000,
+        "allow_difference": True,
+        "in": 1,
+        "method": "ppoll",
+    }
 
 
 def test_a_period_is_two_toggles() -> None:
@@ -36,10 +48,14 @@ def test_a_period_is_two_toggles() -> None:
     assert board_parameters("response", {"min": "1ms", "max": "2ms", "in": 3}, by_instrument=True) == {"in": 3}
 
 
-@pytest.mark.parametrize(("parameters", "said"), [
-    ({"period": "7071ns"}, "even number"), ({"period": "1s", "timeout": "1s"}, "longer than the period"),
-    ({"period": 5}, "period: '5' is no duration"),
-])
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"period": "7071ns"}, "even number"),
+        ({"period": "1s", "timeout": "1s"}, "longer than the period"),
+        ({"period": 5}, "period: '5' is no duration"),
+    ],
+)
 def test_periods_that_no_instrument_measures(parameters: dict[str, str | int], said: str) -> None:
     with pytest.raises(BadInput, match=said):
         instrument_request("periodic", parameters)
@@ -53,9 +69,19 @@ def test_spin_in_the_kernel_has_no_priority() -> None:
 
 
 @pytest.mark.parametrize("name", ["linux-kernel", "xenomai-kernel", "evl-kernel"])
-@pytest.mark.parametrize(("parameter", "values"), [
-    ("priority", (98, 100)), ("priority", (0,)), ("priority", ("high",)), ("interval", ("1ms", "1us")),
-    ("interval", ("2s",)), ("interval", ("200",)), ("affinity", ("x",)), ("affinity", (True,))])
+@pytest.mark.parametrize(
+    ("parameter", "values"),
+    [
+        ("priority", (98, 100)),
+        ("priority", (0,)),
+        ("priority", ("high",)),
+        ("interval", ("1ms", "1us")),
+        ("interval", ("2s",)),
+        ("interval", ("200",)),
+        ("affinity", ("x",)),
+        ("affinity", (True,)),
+    ],
+)
 def test_a_module_is_asked_for_nothing_that_it_refuses(name: str, parameter: str, values: tuple[Value, ...]) -> None:
     kernel = find_implementation(name)
     kernel.check("timer", {"priority": (1, 99), "interval": ("20us", "1s"), "affinity": (3,)}, {})

@@ -30,14 +30,18 @@ def _on(files: dict[str, str]) -> Booted:
     return Booted(FakeLink(files, {}), Configuration("cobalt"), "/bin/fastenough-probe")
 
 
-@pytest.mark.parametrize(("probe", "parameters", "said"), [
-    ("mutex", {}, "use one of timer, response, periodic"),
-    ("timer", {"method": ["futex"]}, "clock_nanosleep-abs, clock_nanosleep-rel, timerfd"),
-    ("response", {"way": ["sysfs"]}, "choose one of auto, rtdm"),
-    ("timer", {"policy": ["deadline"]}, "choose one of fifo, rr, other"),
-])
-def test_what_it_can_never_do_is_refused_before_anything_is_booted(probe: str, parameters: dict[str, list[str]],
-                                                                   said: str) -> None:
+@pytest.mark.parametrize(
+    ("probe", "parameters", "said"),
+    [
+        ("mutex", {}, "use one of timer, response, periodic"),
+        ("timer", {"method": ["futex"]}, "clock_nanosleep-abs, clock_nanosleep-rel, timerfd"),
+        ("response", {"way": ["sysfs"]}, "choose one of auto, rtdm"),
+        ("timer", {"policy": ["deadline"]}, "choose one of fifo, rr, other"),
+    ],
+)
+def test_what_it_can_never_do_is_refused_before_anything_is_booted(
+    probe: str, parameters: dict[str, list[str]], said: str
+) -> None:
     with pytest.raises(BadInput, match=said):
         XENOMAI.check(probe, parameters, {})
 
@@ -64,18 +68,25 @@ def test_a_board_without_the_core_or_without_the_module_is_not_applicable() -> N
 @pytest.mark.parametrize(("core_stopped", "refusal"), [("Y", NotApplicable), ("N", OSError)])
 def test_a_module_whose_core_is_stopped_is_not_applicable(core_stopped: str, refusal: type[Exception]) -> None:
     told = "/sys/module/fastenough_rtdm/parameters"
-    link = FakeLink({"/lib/fastenough_rtdm.ko": "\0parmtype=explain:bool\0", f"{told}/refused": "it will not\n",
-                     f"{told}/core_stopped": f"{core_stopped}\n"},
-                    {"insmod /lib/fastenough_rtdm.ko explain=1": "", "rmmod fastenough_rtdm": ""})
+    link = FakeLink(
+        {
+            "/lib/fastenough_rtdm.ko": "\0parmtype=explain:bool\0",
+            f"{told}/refused": "it will not\n",
+            f"{told}/core_stopped": f"{core_stopped}\n",
+        },
+        {"insmod /lib/fastenough_rtdm.ko explain=1": "", "rmmod fastenough_rtdm": ""},
+    )
     with pytest.raises(refusal, match="it will not"):
         insert_module(link, "/lib/fastenough_rtdm.ko")
 
 
 def test_a_chip_that_rtdm_has_no_lines_of_needs_the_module_for_them(tmp_path: Path) -> None:
     act = Act("response", {"chip": "9030000.pl061", "in": 0, "out": 1})
-    with Settings(FakeLink({}, {}), tmp_path / "journal") as settings, \
-            pytest.raises(NotApplicable, match="no kernel module fastenough_rtdm_gpio is known"), \
-            XENOMAI.start(_on(CORE), act, settings):
+    with (
+        Settings(FakeLink({}, {}), tmp_path / "journal") as settings,
+        pytest.raises(NotApplicable, match="no kernel module fastenough_rtdm_gpio is known"),
+        XENOMAI.start(_on(CORE), act, settings),
+    ):
         pass
 
 
@@ -89,22 +100,48 @@ def test_a_board_without_the_core_or_without_the_probe_is_not_applicable() -> No
 @pytest.mark.skipif(Path("/proc/xenomai").exists(), reason="this machine has the core")
 @pytest.mark.parametrize("name", ["xenomai-user", "xenomai-kernel"])
 def test_this_machine_says_why_not(name: str) -> None:
-    done = subprocess.run([sys.executable, "-m", "fastenough", "run", "timer", "interval=1ms", "--duration", "1s",
-                           "--implementation", name], cwd=ROOT, env=environment(), capture_output=True,
-                          text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "fastenough",
+            "run",
+            "timer",
+            "interval=1ms",
+            "--duration",
+            "1s",
+            "--implementation",
+            name,
+        ],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 5 and "no Cobalt core" in done.stderr, done.stderr
 
 
 def _configured(tmp_path: Path, path: str) -> subprocess.CompletedProcess[str]:
-    command = [require_tool("meson", "meson"), "setup", "-Dpython_package=false", "-Dmonitor=disabled",
-               "-Dprobe_platform=xenomai", str(tmp_path / "build"), str(ROOT)]
-    return subprocess.run(command, env=os.environ | {"PATH": path}, capture_output=True, text=True, timeout=120,
-                          check=False)
+    command = [
+        require_tool("meson", "meson"),
+        "setup",
+        "-Dpython_package=false",
+        "-Dmonitor=disabled",
+        "-Dprobe_platform=xenomai",
+        str(tmp_path / "build"),
+        str(ROOT),
+    ]
+    return subprocess.run(
+        command, env=os.environ | {"PATH": path}, capture_output=True, text=True, timeout=120, check=False
+    )
 
 
 def _without_xenomai() -> str:
-    return os.pathsep.join(folder for folder in tools_path().split(os.pathsep)
-                           if not (Path(folder) / "xeno-config").exists())
+    return os.pathsep.join(
+        folder for folder in tools_path().split(os.pathsep) if not (Path(folder) / "xeno-config").exists()
+    )
 
 
 def test_it_is_not_built_without_xenomai(tmp_path: Path) -> None:

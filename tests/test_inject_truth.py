@@ -44,8 +44,9 @@ class Trial:
 
     def latencies(self, series: int) -> np.ndarray:
         """By the task's own clock, of the injections that it was there for."""
-        return np.array([self._latency_at(due_ns) for due_ns in
-                         self.injected[series].due_ns[self.joined(series)].tolist()])
+        return np.array(
+            [self._latency_at(due_ns) for due_ns in self.injected[series].due_ns[self.joined(series)].tolist()]
+        )
 
     def _latency_at(self, due_ns: int) -> int:
         (position,) = np.flatnonzero(self.task.due_ns == due_ns)
@@ -54,15 +55,54 @@ class Trial:
 
 def _trial(probe: str, inject: Path, station: str, place: Path) -> Trial:
     cpus = sorted(os.sched_getaffinity(0))
-    task = subprocess.Popen([probe, "timer", "-a", str(cpus[0]), "-p", ORDER["priority of the task"], "-i", PERIOD,
-                             "--quiet", "--record=-", "--samples", str(place / "task")], stdout=subprocess.PIPE)
+    task = subprocess.Popen(
+        [
+            probe,
+            "timer",
+            "-a",
+            str(cpus[0]),
+            "-p",
+            ORDER["priority of the task"],
+            "-i",
+            PERIOD,
+            "--quiet",
+            "--record=-",
+            "--samples",
+            str(place / "task"),
+        ],
+        stdout=subprocess.PIPE,
+    )
     assert task.stdout is not None
     begin_ns = json.loads(task.stdout.readline())["begin"]["mono_ns"]
     try:
-        subprocess.run([inject, "inject", "--station", station, "-a", f"{cpus[0]},{cpus[-1]}", "-p",
-                        ORDER["priority of the injector"], "--sizes", ",".join(SIZES), "--each", str(EACH), "-i",
-                        INTERVAL, "--begin", str(begin_ns), "--quiet", "--record", str(place / "record"), "--samples",
-                        str(place / "injected")], check=True, timeout=60, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [
+                inject,
+                "inject",
+                "--station",
+                station,
+                "-a",
+                f"{cpus[0]},{cpus[-1]}",
+                "-p",
+                ORDER["priority of the injector"],
+                "--sizes",
+                ",".join(SIZES),
+                "--each",
+                str(EACH),
+                "-i",
+                INTERVAL,
+                "--begin",
+                str(begin_ns),
+                "--quiet",
+                "--record",
+                str(place / "record"),
+                "--samples",
+                str(place / "injected"),
+            ],
+            check=True,
+            timeout=60,
+            stdout=subprocess.DEVNULL,
+        )
     finally:
         task.send_signal(signal.SIGINT)
         task.communicate(timeout=60)
@@ -105,12 +145,15 @@ def test_a_delay_is_as_long_as_it_says(probe_binary: str, inject_binary: Path, s
         assert abs(median - quiet - parse_duration_ns(size)) < parse_duration_ns(size) / 5
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (("--sizes=200ms", "-i", "1s"), "up to 100ms"),
-    (("--sizes=10ms", "-i", "10ms"), "--interval longer"),
-    (("--station=nowhere",), "nowhere"),
-    (("--station=expiry-to-interrupt", "-a", "0"), "--affinity 0,1"),
-])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--sizes=200ms", "-i", "1s"), "up to 100ms"),
+        (("--sizes=10ms", "-i", "10ms"), "--interval longer"),
+        (("--station=nowhere",), "nowhere"),
+        (("--station=expiry-to-interrupt", "-a", "0"), "--affinity 0,1"),
+    ],
+)
 def test_the_injector_says_what_is_wrong(inject_binary: Path, words: tuple[str, ...], said: str) -> None:
     done = subprocess.run([inject_binary, "inject", *words], text=True, capture_output=True, check=False)
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
@@ -118,18 +161,47 @@ def test_the_injector_says_what_is_wrong(inject_binary: Path, words: tuple[str, 
 
 
 def test_without_rights_it_does_not_apply(inject_binary: Path) -> None:
-    done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=-all", inject_binary, "inject",
-                           "--policy=other", "--station=running-to-return", "-i", "10ms", "--quiet"],
-                          text=True, capture_output=True, check=False)
+    done = subprocess.run(
+        [
+            "setpriv",
+            "--reuid=65534",
+            "--clear-groups",
+            "--inh-caps=-all",
+            inject_binary,
+            "inject",
+            "--policy=other",
+            "--station=running-to-return",
+            "-i",
+            "10ms",
+            "--quiet",
+        ],
+        text=True,
+        capture_output=True,
+        check=False,
+    )
     assert done.returncode == 5, done.stderr
     assert "CAP_BPF" in done.stderr
 
 
 def test_a_station_that_is_delayed_by_nobody_is_counted_as_missed(inject_binary: Path, tmp_path: Path) -> None:
     """No task's timer is due there: not one injection takes place, so the run has failed."""
-    done = subprocess.run([inject_binary, "inject", "--station=running-to-return", "--sizes=1ms", "--each=5",
-                           "-i", "10ms", "--quiet", "--record", str(tmp_path / "r")], check=False, timeout=60,
-                          stdout=subprocess.DEVNULL)
+    done = subprocess.run(
+        [
+            inject_binary,
+            "inject",
+            "--station=running-to-return",
+            "--sizes=1ms",
+            "--each=5",
+            "-i",
+            "10ms",
+            "--quiet",
+            "--record",
+            str(tmp_path / "r"),
+        ],
+        check=False,
+        timeout=60,
+        stdout=subprocess.DEVNULL,
+    )
     assert done.returncode == ExitStatus.BROKEN
     recording = read_recording(tmp_path / "r")
     (series,) = recording.named("injected")

@@ -47,8 +47,9 @@ def test_the_profile_names_the_core(board: VirtualBoard) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_acts_and_missed_periods_make_up_what_is_charged(board: VirtualBoard, tmp_path: Path, method: str) -> None:
-    program = board.link.start([PROGRAM, "timer", "--duration=1s", f"--interval={PERIOD_NS}ns", f"--method={method}",
-                                "--record=-"])
+    program = board.link.start(
+        [PROGRAM, "timer", "--duration=1s", f"--interval={PERIOD_NS}ns", f"--method={method}", "--record=-"]
+    )
     recording = parsed(list(program.lines(PATIENCE_S)), tmp_path)
     assert recording.end is not None
     wakeup, corrected = list(recording.end.series.values())[:2]
@@ -94,8 +95,9 @@ def test_every_edge_is_seen_and_answered(board: VirtualBoard, tmp_path: Path) ->
 @pytest.mark.usefixtures("lines_of_rtdm")
 def test_every_toggle_comes_out(board: VirtualBoard, tmp_path: Path) -> None:
     before = board.pins.counts[OUTPUT_LINE]
-    program = board.link.start([PROGRAM, "periodic", f"--out={OUTPUT_LINE}", "--interval=5ms", "--duration=1s",
-                                "--record=-"])
+    program = board.link.start(
+        [PROGRAM, "periodic", f"--out={OUTPUT_LINE}", "--interval=5ms", "--duration=1s", "--record=-"]
+    )
     recording: Recording = parsed(list(program.lines(PATIENCE_S)), tmp_path)
     board.pins.settle()
     assert board.pins.counts[OUTPUT_LINE] - before == recording.totals[0].total > 0

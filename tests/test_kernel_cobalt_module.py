@@ -87,8 +87,11 @@ def test_the_task_runs_as_asked(board: VirtualBoard, tmp_path: Path) -> None:
     head = recorded(board, 0.2, tmp_path).head
     unload(board)
     settings = {entry.name: entry.in_effect for entry in head.settings}
-    assert {name: settings[name] for name in ("policy", "priority", "cpu")} == {"policy": "fifo", "priority": 77,
-                                                                               "cpu": 1}
+    assert {name: settings[name] for name in ("policy", "priority", "cpu")} == {
+        "policy": "fifo",
+        "priority": 77,
+        "cpu": 1,
+    }
 
 
 def test_it_comes_and_goes_under_load(board: VirtualBoard) -> None:
@@ -114,11 +117,14 @@ def test_a_period_below_the_gravity_of_the_core_is_refused(board: VirtualBoard, 
     assert_every_period_is_accounted_for(recording, HOGGED_PERIOD_NS)
 
 
-@pytest.mark.parametrize(("parameters", "said"), [
-    ({"task": "spin"}, "task=spin is unknown: choose response, periodic, timer-handler or timer-thread"),
-    ({**RESPONSE, "chip": "nonsense"}, "there is no GPIO chip labelled 'nonsense'"),
-    ({"task": "timer-thread", "priority": 100}, "priority=100 is out of range"),
-])
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"task": "spin"}, "task=spin is unknown: choose response, periodic, timer-handler or timer-thread"),
+        ({**RESPONSE, "chip": "nonsense"}, "there is no GPIO chip labelled 'nonsense'"),
+        ({"task": "timer-thread", "priority": 100}, "priority=100 is out of range"),
+    ],
+)
 def test_refusals_say_why(board: VirtualBoard, parameters: dict[str, str | int], said: str) -> None:
     with pytest.raises(FastenoughError) as refusal:
         load(board, parameters)

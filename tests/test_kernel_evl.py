@@ -42,8 +42,9 @@ def lines(board: VirtualBoard) -> Iterator[None]:
 
 
 def _timer(board: VirtualBoard, tmp_path: Path, method: str, *more: str) -> Recording:
-    program = board.link.start([PROGRAM, "timer", f"--interval={PERIOD_NS}ns", f"--method={method}", "--record=-",
-                                *more])
+    program = board.link.start(
+        [PROGRAM, "timer", f"--interval={PERIOD_NS}ns", f"--method={method}", "--record=-", *more]
+    )
     return parsed(list(program.lines(60.0)), tmp_path)
 
 
@@ -64,8 +65,9 @@ def test_acts_and_missed_periods_make_up_what_is_charged(board: VirtualBoard, tm
 @pytest.mark.parametrize("method", METHODS)
 def test_a_thread_that_linux_had_meanwhile_fails_the_run(board: VirtualBoard, tmp_path: Path, method: str) -> None:
     """A signal of Linux makes it a thread of Linux, which is no measurement of the core."""
-    program = board.link.start([PROGRAM, "timer", f"--interval={PERIOD_NS}ns", f"--method={method}", "--duration=3s",
-                                "--record=-"])
+    program = board.link.start(
+        [PROGRAM, "timer", f"--interval={PERIOD_NS}ns", f"--method={method}", "--duration=3s", "--record=-"]
+    )
     lines = program.lines(60.0)
     head = next(lines)
     stop = f"p=$(pidof {PROGRAM}); sleep 0.5; kill -STOP $p; sleep 0.2; kill -CONT $p"
@@ -78,8 +80,9 @@ def test_a_thread_that_linux_had_meanwhile_fails_the_run(board: VirtualBoard, tm
 @pytest.mark.usefixtures("lines")
 def test_every_toggle_comes_out(board: VirtualBoard, tmp_path: Path) -> None:
     before = board.pins.counts[OUTPUT_LINE]
-    program = board.link.start([PROGRAM, "periodic", f"--out={OUTPUT_LINE}", "--interval=5ms", "--loops=101",
-                                "--record=-"])
+    program = board.link.start(
+        [PROGRAM, "periodic", f"--out={OUTPUT_LINE}", "--interval=5ms", "--loops=101", "--record=-"]
+    )
     recording = parsed(list(program.lines(60.0)), tmp_path)
     board.pins.settle()
     assert board.pins.counts[OUTPUT_LINE] - before == recording.totals[0].total == 102
@@ -117,8 +120,9 @@ def test_every_edge_is_answered_out_of_band(board: VirtualBoard, tmp_path: Path)
     board.pins.drive(INPUT_LINE, 0)
     board.pins.take()
     before = board.pins.counts[OUTPUT_LINE]
-    program = board.link.start([PROGRAM, "response", f"--in={INPUT_LINE}", f"--out={OUTPUT_LINE}", "--until-interrupt",
-                                "--record=-"])
+    program = board.link.start(
+        [PROGRAM, "response", f"--in={INPUT_LINE}", f"--out={OUTPUT_LINE}", "--until-interrupt", "--record=-"]
+    )
     lines = program.lines(60.0)
     head = next(lines)
     for number in range(EDGES):

@@ -83,8 +83,11 @@ def test_the_task_runs_as_asked(board: VirtualBoard, tmp_path: Path) -> None:
     head = recorded(board, 0.2, tmp_path).head
     unload_module(board, MODULE)
     settings = {entry.name: entry.in_effect for entry in head.settings}
-    assert {name: settings[name] for name in ("policy", "priority", "cpu")} == {"policy": "fifo", "priority": 77,
-                                                                               "cpu": 1}
+    assert {name: settings[name] for name in ("policy", "priority", "cpu")} == {
+        "policy": "fifo",
+        "priority": 77,
+        "cpu": 1,
+    }
 
 
 def test_it_comes_and_goes_under_load(board: VirtualBoard) -> None:

@@ -10,11 +10,24 @@ from tools import ROOT
 
 FOLDER = ROOT / "target" / "kernel"
 SET, NOT_SET = re.compile(r"CONFIG_([A-Z0-9_]+)=y"), re.compile(r"# CONFIG_([A-Z0-9_]+) is not set")
-LOST_ON_ALLNOCONFIG = {"MODULES", "BINFMT_ELF", "PROC_FS", "SYSFS", "TTY", "HIGH_RES_TIMERS", "VIRTIO_CONSOLE",
-                       "GPIO_CDEV", "DEVTMPFS", "BLK_DEV_INITRD", "RD_GZIP"}
+LOST_ON_ALLNOCONFIG = {
+    "MODULES",
+    "BINFMT_ELF",
+    "PROC_FS",
+    "SYSFS",
+    "TTY",
+    "HIGH_RES_TIMERS",
+    "VIRTIO_CONSOLE",
+    "GPIO_CDEV",
+    "DEVTMPFS",
+    "BLK_DEV_INITRD",
+    "RD_GZIP",
+}
 BACK_ON_DEFCONFIG = {"MIGRATION", "COMPACTION", "CPU_FREQ"}
-MACHINES = {"guest-arm64": {"VIRTIO_MMIO", "SERIAL_AMBA_PL011_CONSOLE", "GPIO_PL061"},
-            "guest-x86-64": {"VIRTIO_PCI", "PCI_MSI", "SERIAL_8250_CONSOLE"}}
+MACHINES = {
+    "guest-arm64": {"VIRTIO_MMIO", "SERIAL_AMBA_PL011_CONSOLE", "GPIO_PL061"},
+    "guest-x86-64": {"VIRTIO_PCI", "PCI_MSI", "SERIAL_8250_CONSOLE"},
+}
 
 
 def _options(name: str) -> tuple[set[str], set[str]]:

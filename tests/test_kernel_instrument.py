@@ -49,8 +49,7 @@ class Measured:
 
     def of(self, kernel: str, probe: str, implementation: str) -> tuple[Recording, Recording]:
         """What the instrument and what the board measured."""
-        found = [run for run in self.on(kernel)
-                 if (run.head.probe, run.head.implementation) == (probe, implementation)]
+        found = [run for run in self.on(kernel) if (run.head.probe, run.head.implementation) == (probe, implementation)]
         outside, inside = sorted(found, key=lambda run: run.head.instrument is None)
         return outside, inside
 
@@ -71,18 +70,24 @@ def test_instrument_and_board_count_the_same(measured: Measured, kernel: str, pr
 
 
 @pytest.mark.parametrize(("kernel", "implementation"), CELLS)
-def test_the_board_sees_no_more_of_a_response_than_the_instrument(measured: Measured, kernel: str,
-                                                                  implementation: str) -> None:
+def test_the_board_sees_no_more_of_a_response_than_the_instrument(
+    measured: Measured, kernel: str, implementation: str
+) -> None:
     """Its part of the way lies within the whole; the instrument has a series for each direction of the edge.
 
     Of the median: the board reads its clock after the output has changed, and may be interrupted in between.
     """
     outside, inside = measured.of(kernel, "response", implementation)
     whole = [outside.totals[series.id] for series in outside.series]
-    part, (unit_ns, part_unit_ns) = inside.totals[inside.series[0].id], (outside.series[0].unit_ns,
-                                                                         inside.series[0].unit_ns)
-    assert 0 < part_unit_ns * part.value_at_rank(part.total // 2) <= max(
-        unit_ns * each.value_at_rank(each.total // 2) for each in whole)
+    part, (unit_ns, part_unit_ns) = (
+        inside.totals[inside.series[0].id],
+        (outside.series[0].unit_ns, inside.series[0].unit_ns),
+    )
+    assert (
+        0
+        < part_unit_ns * part.value_at_rank(part.total // 2)
+        <= max(unit_ns * each.value_at_rank(each.total // 2) for each in whole)
+    )
 
 
 @pytest.mark.parametrize("probe", ["response", "periodic"])
@@ -93,5 +98,6 @@ def test_the_papers_tables_have_both_tasks_of_every_core(measured: Measured, tmp
         with (tmp_path / "tables" / f"{probe}-{table}.csv").open(newline="") as stream:
             rows = list(csv.DictReader(stream))
         assert sorted((row["configuration"], row["implementation"]) for row in rows) == sorted(
-            (kernel, name) for kernel, own in OWN.items() for name in own)
+            (kernel, name) for kernel, own in OWN.items() for name in own
+        )
         assert all(value for row in rows for value in row.values()), rows

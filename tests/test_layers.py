@@ -9,10 +9,36 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-ORDER = ["units", "words", "registry",
-         "model", "files", "folder", "recording", "link", "gauge", "virtual", "facts", "settings", "loads",
-         "board", "implementations", "campaign", "store", "analysis", "hunt", "reference", "audit", "exchange",
-         "report", "history", "jobs", "web", "farm", "cli"]
+ORDER = [
+    "units",
+    "words",
+    "registry",
+    "model",
+    "files",
+    "folder",
+    "recording",
+    "link",
+    "gauge",
+    "virtual",
+    "facts",
+    "settings",
+    "loads",
+    "board",
+    "implementations",
+    "campaign",
+    "store",
+    "analysis",
+    "hunt",
+    "reference",
+    "audit",
+    "exchange",
+    "report",
+    "history",
+    "jobs",
+    "web",
+    "farm",
+    "cli",
+]
 """The way of the data; each may import only what stands before it (and itself)."""
 
 PURE = {"analysis", "audit", "hunt", "report"}
@@ -50,24 +76,36 @@ def test_imports_point_one_way() -> None:
     for layer, path in _sources():
         for name in _imports(path):
             parts = name.split(".")
-            if parts[0] == "fastenough" and len(parts) > 1 and parts[1] in ORDER and (
-                ORDER.index(parts[1]) > ORDER.index(layer)
+            if (
+                parts[0] == "fastenough"
+                and len(parts) > 1
+                and parts[1] in ORDER
+                and (ORDER.index(parts[1]) > ORDER.index(layer))
             ):
                 wrong.append(f"{path.relative_to(ROOT)} imports {name}")
     assert not wrong
 
 
 def test_what_only_thinks_touches_no_machine() -> None:
-    wrong = [f"{path.relative_to(ROOT)} imports {name}" for layer, path in _sources() if layer in PURE
-             for name in _imports(path) if name.split(".")[0] in TOUCHING]
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for layer, path in _sources()
+        if layer in PURE
+        for name in _imports(path)
+        if name.split(".")[0] in TOUCHING
+    ]
     assert not wrong
 
 
 def test_every_source_names_its_licence() -> None:
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True, capture_output=True,
-                            check=True).stdout.splitlines()
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True, capture_output=True, check=True
+    ).stdout.splitlines()
     sources = [ROOT / name for name in listed if name.endswith((".py", ".c", ".h", ".S", "meson.build"))]
     assert len(sources) > 20
-    bare = [str(path.relative_to(ROOT)) for path in sources
-            if path.is_file() and "SPDX-License-Identifier: GPL-" not in path.read_text()[:400]]
+    bare = [
+        str(path.relative_to(ROOT))
+        for path in sources
+        if path.is_file() and "SPDX-License-Identifier: GPL-" not in path.read_text()[:400]
+    ]
     assert not bare

@@ -64,8 +64,12 @@ class _Bench:
         before = () if namespace or os.geteuid() != 0 else _NO_NAMESPACE
         self.marker = f"7777.{secrets.randbelow(10**9):09d}"
         self.scratch = Path(LocalLink().scratch_name())
-        self.process = subprocess.Popen([*before, sys.executable, "-c", _BENCH, self.marker, str(self.scratch)],
-                                        cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [*before, sys.executable, "-c", _BENCH, self.marker, str(self.scratch)],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         benches.append(self)
         assert self.process.stdout is not None
         self.guard = int(self.process.stdout.readline())
@@ -175,16 +179,24 @@ def test_what_is_not_ours_stays(tmp_path: Path) -> None:
 def test_a_load_sees_its_own_processes() -> None:
     """In a namespace, /proc is that of the namespace, or tools would take foreign processes for theirs."""
     link = LocalLink()
-    process = link.start(["sh", "-c", "readlink /proc/self/exe; test $$ = $(readlink /proc/$$/cwd >/dev/null; "
-                          "cut -d ' ' -f 1 /proc/$$/stat) && echo same"], scratch=link.scratch_name())
+    process = link.start(
+        [
+            "sh",
+            "-c",
+            "readlink /proc/self/exe; test $$ = $(readlink /proc/$$/cwd >/dev/null; "
+            "cut -d ' ' -f 1 /proc/$$/stat) && echo same",
+        ],
+        scratch=link.scratch_name(),
+    )
     assert list(process.lines(20))[-1] == b"same\n"
     assert process.wait(20) == 0
 
 
 def test_signals_and_statuses_pass_through() -> None:
     link = LocalLink()
-    process = link.start(["sh", "-c", "trap 'exit 9' INT; echo up; while :; do sleep 0.05; done"],
-                         scratch=link.scratch_name())
+    process = link.start(
+        ["sh", "-c", "trap 'exit 9' INT; echo up; while :; do sleep 0.05; done"], scratch=link.scratch_name()
+    )
     lines = process.lines(20)
     assert next(lines) == b"up\n"
     process.signal(signal.SIGINT)

@@ -55,11 +55,29 @@ def _clean() -> Iterator[None]:
     assert eventually(lambda: _directories() <= before, 10), _directories() - before
 
 
-@pytest.mark.parametrize("name", [
-    "ssh://", "ssh://-oProxyCommand=touch", "ssh://a b", "ssh://a\nb", "ssh://user@-x", "ssh://-l@host", "ssh://host:0",
-    "ssh://host:65536", "ssh://host:22:22", "ssh://a@b@c", "ssh://host/path", "ssh://$(id)", "ssh://ho\x1b[31mst",
-    "ssh://" + "x" * 300, "ssh://user name@host", "ssh://[::1", "ssh://ho'st", "ssh://höst",
-])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ssh://",
+        "ssh://-oProxyCommand=touch",
+        "ssh://a b",
+        "ssh://a\nb",
+        "ssh://user@-x",
+        "ssh://-l@host",
+        "ssh://host:0",
+        "ssh://host:65536",
+        "ssh://host:22:22",
+        "ssh://a@b@c",
+        "ssh://host/path",
+        "ssh://$(id)",
+        "ssh://ho\x1b[31mst",
+        "ssh://" + "x" * 300,
+        "ssh://user name@host",
+        "ssh://[::1",
+        "ssh://ho'st",
+        "ssh://höst",
+    ],
+)
 def test_names_that_are_no_addresses_are_refused_in_one_line(name: str) -> None:
     with pytest.raises(BadInput, match="is no address of a board") as refusal:
         open_board(name)
@@ -91,8 +109,10 @@ def test_whatever_dies_the_board_is_left_clean_and_the_bench_is_told(server: Ser
     if how == "kill-bench":
         return _kill_bench(server)
     with _link(server) as link:
-        process = link.start(["sh", "-c", "(setsid sh -c '(sleep 600 &); sleep 600' &); echo there; exec sleep 600"],
-                             scratch=link.scratch_name())
+        process = link.start(
+            ["sh", "-c", "(setsid sh -c '(sleep 600 &); sleep 600' &); echo there; exec sleep 600"],
+            scratch=link.scratch_name(),
+        )
         assert next(process.lines(10)) == b"there\n"
         number = signal.SIGSTOP if how.startswith("stop") else signal.SIGKILL
         os.kill(_victim(how, server, link), number)
@@ -128,9 +148,11 @@ def _child(parent: int, name: bytes) -> int:
 
 
 def _kill_bench(server: Server) -> None:
-    script = ("import time; from fastenough.board.files import file_for; from fastenough.link.ssh import *; "
-              "link = open_ssh(parse_address('board'), file_for); "
-              "link.start(['sleep', '600'], scratch=link.scratch_name()); print('there', flush=True); time.sleep(600)")
+    script = (
+        "import time; from fastenough.board.files import file_for; from fastenough.link.ssh import *; "
+        "link = open_ssh(parse_address('board'), file_for); "
+        "link.start(['sleep', '600'], scratch=link.scratch_name()); print('there', flush=True); time.sleep(600)"
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CONFIG_SETTING, str(server.config))
         bench = start_bench(script)
@@ -155,19 +177,33 @@ def _tmpfs(options: str, *places: str) -> list[str]:
 @pytest.mark.parametrize("options", ["noexec", "size=64k", "ro"])
 def test_the_file_goes_where_it_can_be_started(options: str) -> None:
     """The first directory will not do, the second does; nothing stays in either."""
-    with ssh_server(prefix=_in_mounts(*_tmpfs(options, "/var/tmp"), *_tmpfs("size=20m", "/dev/shm"),
-                                      "mount --bind /var/tmp /tmp")) as other, _link(other) as link:
+    with (
+        ssh_server(
+            prefix=_in_mounts(
+                *_tmpfs(options, "/var/tmp"), *_tmpfs("size=20m", "/dev/shm"), "mount --bind /var/tmp /tmp"
+            )
+        ) as other,
+        _link(other) as link,
+    ):
         assert link.run([OWN_FILE, "--version"]).status == 0
         assert "/dev/shm/" in link.run(["readlink", f"/proc/{link.agent_pid}/exe"]).text
         assert link.run(["sh", "-c", "ls -A /tmp /dev/shm | grep fastenough-.............$"]).stdout == b""
 
 
 def test_a_board_without_any_place_for_the_file_says_so() -> None:
-    with ssh_server(prefix=_in_mounts(*_tmpfs("noexec", "/var/tmp", "/dev/shm", "/run"), "mkdir -m 755 -p /run/sshd",
-                                      "mount --bind /var/lib /var/lib", "mount -o remount,bind,noexec /var/lib",
-                                      "mount --bind /var/tmp /tmp")) as other:
-        with (pytest.raises(NotApplicable, match=r"no place from which our file can be started: /tmp: .*Permission"),
-              _link(other)):
+    with ssh_server(
+        prefix=_in_mounts(
+            *_tmpfs("noexec", "/var/tmp", "/dev/shm", "/run"),
+            "mkdir -m 755 -p /run/sshd",
+            "mount --bind /var/lib /var/lib",
+            "mount -o remount,bind,noexec /var/lib",
+            "mount --bind /var/tmp /tmp",
+        )
+    ) as other:
+        with (
+            pytest.raises(NotApplicable, match=r"no place from which our file can be started: /tmp: .*Permission"),
+            _link(other),
+        ):
             pass
         assert eventually(lambda: not other.processes(), 5)
 
@@ -207,19 +243,23 @@ def test_what_a_login_script_says_is_passed_over(tmp_path: Path) -> None:
     shell.write_text("echo Welcome; echo 'fastenough-key ready'; head -c 3000 /dev/urandom; echo\n")
     with ssh_server() as other:
         with (other.place / "sshd").open("a") as config:
-            config.write(f"ForceCommand . {shell}; eval \"$SSH_ORIGINAL_COMMAND\"\n")
+            config.write(f'ForceCommand . {shell}; eval "$SSH_ORIGINAL_COMMAND"\n')
         os.kill(other.pid, signal.SIGHUP)
         time.sleep(0.5)
         with _link(other) as link:
             assert link.run(["echo", "here"]).stdout == b"here\n"
 
 
-@pytest.mark.parametrize(("command", "said"), [
-    ("exec yes >&2", "it wrote more than 8 MB of messages"),
-    ("while :; do printf x; sleep 0.1; done", "it has not answered within"),
-])
-def test_a_hostile_server_is_given_up_while_it_is_opened(command: str, said: str,
-                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("exec yes >&2", "it wrote more than 8 MB of messages"),
+        ("while :; do printf x; sleep 0.1; done", "it has not answered within"),
+    ],
+)
+def test_a_hostile_server_is_given_up_while_it_is_opened(
+    command: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("fastenough.link.ssh_opening._TALK_S", 3.0)
     with ssh_server() as other:
         with (other.place / "sshd").open("a") as config:
@@ -245,17 +285,29 @@ def _other_host_key(place: Path) -> None:
 
 def _other_port(place: Path) -> None:
     text = (place / "config").read_text()
-    (place / "config").write_text("".join("  Port 1\n" if "Port" in line else line
-                                          for line in text.splitlines(keepends=True)))
+    (place / "config").write_text(
+        "".join("  Port 1\n" if "Port" in line else line for line in text.splitlines(keepends=True))
+    )
 
 
-@pytest.mark.parametrize(("break_it", "kind", "said"), [
-    (lambda place: (place / "known").write_text(""), BadInput, "its host key is not known; connect once by hand and "
-                                                               "compare it: ssh board"),
-    (lambda place: _new_key(place, "user"), BadInput, "it lets us in by no key that asks no question; give it yours"),
-    (_other_host_key, BadInput, "its host key has changed"),
-    (_other_port, BoardGone, "cannot be reached: .*Connection refused"),
-], ids=range(4))
+@pytest.mark.parametrize(
+    ("break_it", "kind", "said"),
+    [
+        (
+            lambda place: (place / "known").write_text(""),
+            BadInput,
+            "its host key is not known; connect once by hand and compare it: ssh board",
+        ),
+        (
+            lambda place: _new_key(place, "user"),
+            BadInput,
+            "it lets us in by no key that asks no question; give it yours",
+        ),
+        (_other_host_key, BadInput, "its host key has changed"),
+        (_other_port, BoardGone, "cannot be reached: .*Connection refused"),
+    ],
+    ids=range(4),
+)
 def test_what_a_person_must_do_is_said(break_it: Callable[[Path], object], kind: type[Exception], said: str) -> None:
     with ssh_server() as other:
         break_it(other.place)
@@ -309,8 +361,11 @@ def test_our_file_is_not_sent_to_a_board_that_has_it(tmp_path: Path) -> None:
     shutil.copy(find_probe(), installed)
     path = f"{tmp_path}:/usr/bin:/bin"
     with network(76) as net, ssh_server(address=net.address, prefix=net.prefix, path=path) as other:
-        for what, then in (("the same", lambda: installed.write_bytes(installed.read_bytes() + b"x")),
-                           ("another", installed.unlink), ("none", lambda: None)):
+        for what, then in (
+            ("the same", lambda: installed.write_bytes(installed.read_bytes() + b"x")),
+            ("another", installed.unlink),
+            ("none", lambda: None),
+        ):
             before = net.sent_bytes()
             with _link(other) as link:
                 assert link.run(["echo", what], 20).stdout.decode() == f"{what}\n"

@@ -40,14 +40,23 @@ Shares = Sequence[tuple[float, float]]
 
 
 def interval(shares: tuple[float, float] | None, begin_ns: int, length_ns: int) -> bytes:
-    counters = {name: None if shares is None else round(share * length_ns)
-                for name, share in zip(("least_idle_ns", "most_idle_ns"), shares or (0, 0), strict=True)}
-    return line_bytes({"type": "interval", "begin": {"mono_ns": begin_ns}, "end": {"mono_ns": begin_ns + length_ns},
-                       "counters": counters})
+    counters = {
+        name: None if shares is None else round(share * length_ns)
+        for name, share in zip(("least_idle_ns", "most_idle_ns"), shares or (0, 0), strict=True)
+    }
+    return line_bytes(
+        {
+            "type": "interval",
+            "begin": {"mono_ns": begin_ns},
+            "end": {"mono_ns": begin_ns + length_ns},
+            "counters": counters,
+        }
+    )
 
 
-def proof(stated: LoadStated, shares: Sequence[tuple[float, float] | None], length_ns: int = 300 * SECOND
-          ) -> dict[str, Any]:
+def proof(
+    stated: LoadStated, shares: Sequence[tuple[float, float] | None], length_ns: int = 300 * SECOND
+) -> dict[str, Any]:
     lines = [interval(each, number * length_ns, length_ns) for number, each in enumerate(shares)]
     *_, end = with_proof([*lines, line_bytes({"type": "end"})], stated)
     return dict(json.loads(end)["load"])
@@ -57,8 +66,9 @@ def test_an_idle_board_is_idle_on_each_cpu_in_each_interval() -> None:
     assert proof(IDLE, [(0.95, 0.99)] * 144)["ran"] is True
     hogged = proof(IDLE, [(0.95, 0.99)] * 100 + [(0.6, 0.99)] * 3 + [(0.95, 0.99)] * 41)
     assert hogged["ran"] is False
-    assert hogged["reasons"] == ["a CPU was busy for 40% of the 5 min before 8.42 h, and at most 10% was stated (3 of "
-                                 "144 stretches are so)"]
+    assert hogged["reasons"] == [
+        "a CPU was busy for 40% of the 5 min before 8.42 h, and at most 10% was stated (3 of 144 stretches are so)"
+    ]
 
 
 def test_a_board_under_load_is_busy_on_each_cpu_in_each_interval() -> None:
@@ -79,8 +89,10 @@ def test_what_was_not_counted_is_not_shown() -> None:
 def keep(store: Store, idle: float) -> list[str]:
     """As a pull stores it: 32 s that pass at 1 ms, of a board that is stated to be idle; what speaks against that."""
     writer = store.begin(None)
-    path = made.write(store.path / "made.jsonl", made.Plan(
-        values=made.quiet(writer.id), run_id=writer.id, head={"load": {"name": "none", "busy_at_most": 0.1}}))
+    path = made.write(
+        store.path / "made.jsonl",
+        made.Plan(values=made.quiet(writer.id), run_id=writer.id, head={"load": {"name": "none", "busy_at_most": 0.1}}),
+    )
     head, *rest = map(json.loads, path.read_bytes().splitlines())
     for line in rest:
         if line["type"] == "interval":
@@ -101,8 +113,10 @@ def test_what_is_proven_may_pass_and_what_is_not_may_only_fail(tmp_path: Path) -
     assert (said(10**6)["verdict"], said(1000)["verdict"]) == ("PASS", "FAIL")
     assert keep(Store(tmp_path), 0.5) == ["it was not as busy as stated"] * 2
     assert (said(10**6)["verdict"], said(1000)["verdict"]) == ("INCONCLUSIVE", "FAIL")
-    assert "that the board had the load none all the time is not shown: a CPU was busy for 50%" in (
-        said(10**6)["verdict_reason"])
+    assert (
+        "that the board had the load none all the time is not shown: a CPU was busy for 50%"
+        in (said(10**6)["verdict_reason"])
+    )
 
 
 def test_the_ring_of_a_real_probe_tells_how_busy_its_cpu_was(probe_binary: str, tmp_path: Path) -> None:
@@ -135,11 +149,18 @@ def bare_metal(lines: Sequence[bytes], stolen_ns: int) -> bytes:
     return b"".join(map(line_bytes, said))
 
 
-@pytest.mark.parametrize(("stolen_ns", "facts", "verdict"), [
-    (0, {"hypervisor": None}, "PASS"), (0, {"hypervisor": "kvm", "steal_so_far_ns": 10**9}, "INCONCLUSIVE"),
-    (10**8, {"hypervisor": "kvm"}, "INCONCLUSIVE"), (0, {"hypervisor": None, "emulated": True}, "INCONCLUSIVE")])
+@pytest.mark.parametrize(
+    ("stolen_ns", "facts", "verdict"),
+    [
+        (0, {"hypervisor": None}, "PASS"),
+        (0, {"hypervisor": "kvm", "steal_so_far_ns": 10**9}, "INCONCLUSIVE"),
+        (10**8, {"hypervisor": "kvm"}, "INCONCLUSIVE"),
+        (0, {"hypervisor": None, "emulated": True}, "INCONCLUSIVE"),
+    ],
+)
 def test_the_ring_of_a_bare_board_passes_and_one_from_which_time_is_taken_does_not(
-        real_ring: Sequence[bytes], tmp_path: Path, stolen_ns: int, facts: dict[str, Any], verdict: str) -> None:
+    real_ring: Sequence[bytes], tmp_path: Path, stolen_ns: int, facts: dict[str, Any], verdict: str
+) -> None:
     """All is as the real probe recorded it under a real load, but for who was beneath the machine."""
     ring, store = tmp_path / "ring", Store(tmp_path / "store")
     ring.mkdir(mode=0o700)
@@ -160,10 +181,24 @@ def real_ring(probe_binary: str, tmp_path_factory: pytest.TempPathFactory) -> Se
     require_root("real-time priorities")
     ring = tmp_path_factory.mktemp("ring")
     ring.chmod(0o700)
-    hogs = [subprocess.Popen(["nice", "-n", "19", "taskset", "-c", str(cpu), sys.executable, "-c", "while True: pass"])
-            for cpu in os.sched_getaffinity(0)]
-    service = subprocess.Popen([probe_binary, "timer", "--interval=1ms", "--report=3s", "--ring-cycle=12s",
-                                "--priority=98", "--interval-k=4", "--quiet", "--until-interrupt", f"--ring={ring}"])
+    hogs = [
+        subprocess.Popen(["nice", "-n", "19", "taskset", "-c", str(cpu), sys.executable, "-c", "while True: pass"])
+        for cpu in os.sched_getaffinity(0)
+    ]
+    service = subprocess.Popen(
+        [
+            probe_binary,
+            "timer",
+            "--interval=1ms",
+            "--report=3s",
+            "--ring-cycle=12s",
+            "--priority=98",
+            "--interval-k=4",
+            "--quiet",
+            "--until-interrupt",
+            f"--ring={ring}",
+        ]
+    )
     try:
         assert eventually(lambda: len(files(ring)) > 1, 60)
     finally:
@@ -176,8 +211,11 @@ def real_ring(probe_binary: str, tmp_path_factory: pytest.TempPathFactory) -> Se
 def test_the_service_that_boards_are_given_is_one_that_the_probe_takes(probe_binary: str, tmp_path: Path) -> None:
     unit = (ROOT / "packaging" / "farm" / "fastenough-probe.service").read_text().replace("\\\n", " ")
     (command,) = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
-    words = command.replace("/var/lib/fastenough/ring", str(tmp_path)).replace(
-        "--priority 98", "--policy other --allow-difference --default-system").split()
+    words = (
+        command.replace("/var/lib/fastenough/ring", str(tmp_path))
+        .replace("--priority 98", "--policy other --allow-difference --default-system")
+        .split()
+    )
     tmp_path.chmod(0o700)
     service = subprocess.Popen([probe_binary, *words[1:]])
     try:

@@ -53,9 +53,13 @@ def _needed(name: str) -> Load:
     return load
 
 
-@pytest.mark.parametrize(("script", "reason"), [
-    ("echo first >&2; echo may not mount >&2; exit 1", "load tried cannot run here: may not mount"),
-    ("exit 7", "load tried cannot run here: its trial ended with status 7")])
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("echo first >&2; echo may not mount >&2; exit 1", "load tried cannot run here: may not mount"),
+        ("exit 7", "load tried cannot run here: its trial ended with status 7"),
+    ],
+)
 def test_a_load_that_cannot_run_here_is_not_applicable(script: str, reason: str) -> None:
     load = Load("tried", "this test", ("sh",), (("sh", "-c", "sleep 1000.77"),), trial=("sh", "-c", script))
     with pytest.raises(NotApplicable) as refused, RunningLoad(LocalLink(), load, 1, 1):
@@ -68,8 +72,12 @@ def test_the_papers_load_does_not_apply_where_root_gets_no_file_systems_of_its_o
     """As in a container without CAP_SYS_ADMIN, or in a chroot whose root is no mount point."""
     require_root("it gives a capability away")
     load = find_load("brown-martin")
-    done = subprocess.run(["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", *load.trial],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", *load.trial],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode != 0 and done.stderr.startswith("unshare: ")
 
 
@@ -113,8 +121,13 @@ def test_a_load_that_ends_early_did_not_run() -> None:
 
 
 def test_a_load_that_dies_in_the_middle_did_not_run() -> None:
-    load = Load("dying", "here", ("sh",), (("sh", "-c", "timeout 1 sh -c 'while :; do :; done'; exit 0"),),
-                Expectation(cpu_share=0.01, processes=1))
+    load = Load(
+        "dying",
+        "here",
+        ("sh",),
+        (("sh", "-c", "timeout 1 sh -c 'while :; do :; done'; exit 0"),),
+        Expectation(cpu_share=0.01, processes=1),
+    )
     with RunningLoad(LocalLink(), load, 1, 3) as running:
         running.begin()
         _begun(running)
@@ -184,12 +197,16 @@ def test_missing_tool_names_its_fix() -> None:
         RunningLoad(LocalLink(), Load("mine", "here", ("no-such-tool",), (("true",),)), 2, 3)
 
 
-@pytest.mark.parametrize(("machine", "reason"), [
-    ("sparc64", "Debian has no programs for a board of the kind 'sparc64'"),
-    ("aarch64", "the package sources cannot be reached"),
-])
-def test_what_cannot_be_brought_is_not_applicable(machine: str, reason: str, monkeypatch: pytest.MonkeyPatch,
-                                                  tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("machine", "reason"),
+    [
+        ("sparc64", "Debian has no programs for a board of the kind 'sparc64'"),
+        ("aarch64", "the package sources cannot be reached"),
+    ],
+)
+def test_what_cannot_be_brought_is_not_applicable(
+    machine: str, reason: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The reason is told after what would fix it; here there is no way to the package sources."""
     require("apt-get", "readelf")
     monkeypatch.setenv("FASTENOUGH_CACHE", str(tmp_path))
@@ -198,8 +215,13 @@ def test_what_cannot_be_brought_is_not_applicable(machine: str, reason: str, mon
     with pytest.raises(NotApplicable) as refusal:
         bring(FakeLink({}, {"uname -m": machine}), LOADS["cpu"], 3)
     told = str(refusal.value)
-    assert told.startswith("load cpu needs stress-ng, which is not there: apt-get install stress-ng; it could not be "
-                           f"brought either: {reason}") and "\n" not in told
+    assert (
+        told.startswith(
+            "load cpu needs stress-ng, which is not there: apt-get install stress-ng; it could not be "
+            f"brought either: {reason}"
+        )
+        and "\n" not in told
+    )
 
 
 def test_a_command_that_fails_again_and_again_ends_the_load() -> None:
@@ -218,14 +240,18 @@ def test_statuses_that_are_fine_do_not_end_it() -> None:
         assert running.proof().ran
 
 
-@pytest.mark.parametrize(("goes_on", "ran"), [("dd if=/dev/zero of={scratch}/f bs=64k count=9 status=none", True),
-                                              (":", False)])
-def test_a_load_that_works_no_more_in_the_middle_did_not_run(goes_on: str, ran: bool,
-                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("goes_on", "ran"), [("dd if=/dev/zero of={scratch}/f bs=64k count=9 status=none", True), (":", False)]
+)
+def test_a_load_that_works_no_more_in_the_middle_did_not_run(
+    goes_on: str, ran: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What it wrote at first is enough for the whole run; it still computes, as one does that a full disk refuses."""
     monkeypatch.setattr(stretches, "STRETCH_S", 0.5)
-    script = ("dd if=/dev/zero of={scratch}/first bs=1M count=64 status=none; touch {scratch}/written; "
-              f"while :; do {goes_on}; done")
+    script = (
+        "dd if=/dev/zero of={scratch}/first bs=1M count=64 status=none; touch {scratch}/written; "
+        f"while :; do {goes_on}; done"
+    )
     load = Load("stuck", "here", ("dd",), (("sh", "-c", script),), Expectation(bytes_written_per_s=1000.0))
     with RunningLoad(LocalLink(), load, 1, 20) as running:
         running.begin()
@@ -239,8 +265,9 @@ def test_a_load_that_works_no_more_in_the_middle_did_not_run(goes_on: str, ran: 
         proof = running.proof()
     assert (proof.bytes_written or 0) > 64_000_000
     assert proof.ran == ran
-    assert ran or re.match(r"load stuck had 0 bytes written, at least \d+.* were expected, in the \d s before \d+ s$",
-                           proof.reasons[0])
+    assert ran or re.match(
+        r"load stuck had 0 bytes written, at least \d+.* were expected, in the \d s before \d+ s$", proof.reasons[0]
+    )
 
 
 def test_one_weak_stretch_is_no_fault_and_two_in_succession_are() -> None:
@@ -269,15 +296,25 @@ def test_a_command_that_cannot_start_leaves_nothing() -> None:
 def test_numbers_out_of_proc() -> None:
     stat = "12 (a) b) S 3 12 12 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 1 0 555 0 0"
     assert parse_stat(stat) == (3, 555, 100)
-    assert parse_numbers("rchar: 12\nName:\tx\nvoluntary_ctxt_switches:\t7\n") == \
-        {"rchar": 12, "voluntary_ctxt_switches": 7}
+    assert parse_numbers("rchar: 12\nName:\tx\nvoluntary_ctxt_switches:\t7\n") == {
+        "rchar": 12,
+        "voluntary_ctxt_switches": 7,
+    }
 
 
 def test_a_process_that_ends_while_it_is_looked_at_is_gone() -> None:
     stat = "5 (a) S 1 5 5 0 -1 0 1 2 3 4 10 20 30 40 20 0 1 0 555 0 0"
     status = "voluntary_ctxt_switches: 7\n"
-    board = FakeLink({"/proc/5/stat": stat, "/proc/5/status": status, "/proc/5/io": "rchar: 1\n",
-                      "/proc/6/stat": "", "/proc/6/status": "", "/proc/6/io": ""})
+    board = FakeLink(
+        {
+            "/proc/5/stat": stat,
+            "/proc/5/status": status,
+            "/proc/5/io": "rchar: 1\n",
+            "/proc/6/stat": "",
+            "/proc/6/status": "",
+            "/proc/6/io": "",
+        }
+    )
     assert look(board, [5, 6], 1.0).uses == {(5, 555): Use(100, 7, 0, 1, 0)}
 
 

@@ -20,8 +20,16 @@ from fastenough.model import NotApplicable
 
 _LOAD = find_load("brown-martin")
 _SERVER_ONLY = replace(_LOAD, commands=_LOAD.commands[:1], expects=Expectation())
-_OPTIONS = ("-F", "none", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
-            "-o", "LogLevel=ERROR")
+_OPTIONS = (
+    "-F",
+    "none",
+    "-o",
+    "StrictHostKeyChecking=no",
+    "-o",
+    "UserKnownHostsFile=/dev/null",
+    "-o",
+    "LogLevel=ERROR",
+)
 
 
 class _Server:
@@ -32,8 +40,14 @@ class _Server:
         self.port = int(re.findall(r"^Port (\d+)$", (scratch / "conf").read_text(), re.MULTILINE)[0])
 
     def ssh(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(["ssh", *_OPTIONS, "-p", str(self.port), *words], stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(
+            ["ssh", *_OPTIONS, "-p", str(self.port), *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
 
     def with_key(self, *words: str) -> subprocess.CompletedProcess[str]:
         return self.ssh("-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes", "-i", str(self.scratch / "user"), *words)
@@ -48,8 +62,12 @@ def server() -> Iterator[_Server]:
     if LocalLink().run(_SERVER_ONLY.trial).status:
         pytest.skip("brown-martin does not apply here")
     with RunningLoad(LocalLink(), _SERVER_ONLY, 1, 60) as running:
-        scratch = next(Path(found[0]) for line in running.command_lines for word in line
-                       if (found := re.findall(r"/\S*/fastenough-[0-9a-f]{12}", word)))
+        scratch = next(
+            Path(found[0])
+            for line in running.command_lines
+            for word in line
+            if (found := re.findall(r"/\S*/fastenough-[0-9a-f]{12}", word))
+        )
         assert eventually((scratch / "copy").exists), running.proof()
         yield _Server(scratch)
 
@@ -61,8 +79,16 @@ def test_it_copies_by_its_key(server: _Server) -> None:
 
 @pytest.mark.parametrize("methods", ["password", "keyboard-interactive", "password,keyboard-interactive", "hostbased"])
 def test_only_keys_are_offered(server: _Server, methods: str) -> None:
-    done = server.ssh("-o", "PubkeyAuthentication=no", "-o", f"PreferredAuthentications={methods}",
-                      "-o", "NumberOfPasswordPrompts=1", "127.0.0.1", "echo in")
+    done = server.ssh(
+        "-o",
+        "PubkeyAuthentication=no",
+        "-o",
+        f"PreferredAuthentications={methods}",
+        "-o",
+        "NumberOfPasswordPrompts=1",
+        "127.0.0.1",
+        "echo in",
+    )
     assert done.returncode == 255
     assert done.stdout == ""
     assert "Permission denied (publickey)." in done.stderr
@@ -94,7 +120,10 @@ def test_nothing_is_forwarded(server: _Server) -> None:
 
 def test_it_listens_on_loopback_only(server: _Server) -> None:
     wanted = f":{server.port:04X}"
-    listening = [line.split()[1] for file in ("/proc/net/tcp", "/proc/net/tcp6")
-                 for line in Path(file).read_text().splitlines()[1:]
-                 if line.split()[1].endswith(wanted) and line.split()[3] == "0A"]
+    listening = [
+        line.split()[1]
+        for file in ("/proc/net/tcp", "/proc/net/tcp6")
+        for line in Path(file).read_text().splitlines()[1:]
+        if line.split()[1].endswith(wanted) and line.split()[3] == "0A"
+    ]
     assert listening == [f"0100007F{wanted}"]

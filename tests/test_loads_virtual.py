@@ -81,8 +81,13 @@ def test_the_copiers_of_brown_martin_start_there(link: Link) -> None:
     """Fewer of them, so that it takes no minutes; each copies, at the nice value that the load says."""
     load = LOADS["brown-martin"]
     copiers = next(command for command in load.commands if "-lt 500" in command[-1])
-    fewer = Load("copiers", "this test", ("nice",), ((*copiers[:-1], copiers[-1].replace("-lt 500", "-lt 5")),),
-                 Expectation(cpu_share=0.01, processes=5))
+    fewer = Load(
+        "copiers",
+        "this test",
+        ("nice",),
+        ((*copiers[:-1], copiers[-1].replace("-lt 500", "-lt 5")),),
+        Expectation(cpu_share=0.01, processes=5),
+    )
     with RunningLoad(link, fewer, CPUS, PATIENCE_S) as running:
         running.await_processes(_go_on)
         running.begin()
@@ -100,12 +105,27 @@ def _proof_of(link: Link, load: Load, seconds: float) -> LoadProof:
 
 def test_a_load_that_cannot_write_its_disk_did_not_run(link: Link) -> None:
     """A small file system that is full stands for the disk."""
-    assert link.run(["sh", "-c", "mkdir -p /full && mount -t tmpfs -o size=64k none /full && "
-                                 "dd if=/dev/zero of=/full/all 2>/dev/null; df /full"], 30.0).status == 0
+    assert (
+        link.run(
+            [
+                "sh",
+                "-c",
+                "mkdir -p /full && mount -t tmpfs -o size=64k none /full && "
+                "dd if=/dev/zero of=/full/all 2>/dev/null; df /full",
+            ],
+            30.0,
+        ).status
+        == 0
+    )
     hdd = LOADS["hdd"]
     (command,) = hdd.commands
-    full = Load("hdd-full", "this test", hdd.tools,
-                (tuple("/full" if word == "{scratch}" else word for word in command),), hdd.expects)
+    full = Load(
+        "hdd-full",
+        "this test",
+        hdd.tools,
+        (tuple("/full" if word == "{scratch}" else word for word in command),),
+        hdd.expects,
+    )
     proof = _proof_of(link, full, 10.0)
     link.run(["umount", "/full"])
     assert proof.ran is False and (proof.bytes_written or 0) < 100_000
@@ -116,8 +136,11 @@ def test_tools_that_cannot_be_unpacked_make_the_load_not_applicable(link: Link) 
     """There is no room for them: the reason says so, and what was unpacked is gone."""
     assert link.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", "/var/tmp"]).status == 0
     try:
-        with pytest.raises(NotApplicable, match=r"stress-ng, which is not there: .*it could not be brought either: .*"
-                                                r"No space left on device"):
+        with pytest.raises(
+            NotApplicable,
+            match=r"stress-ng, which is not there: .*it could not be brought either: .*"
+            r"No space left on device",
+        ):
             _proof_of(link, Load("x", "this test", ("stress-ng",), (stress_ng("--cpu", "1"),), Expectation()), 0.0)
         assert _left(link) == []
     finally:

@@ -61,8 +61,18 @@ def test_a_counter_that_stands_or_says_no_number_is_no_proof(counter: str, tmp_p
 def test_the_command_line_takes_files_beside_names(tmp_path: Path) -> None:
     assert list(named_loads(["none", str(_file(tmp_path, WORKS)), "cpu"])) == ["none", "copies", "cpu"]
     other = _file(tmp_path, WORKS, "other.toml")
-    done = command_line("run", "timer", "policy=other", "interval=10ms", "--duration", "2s", "--loads",
-                        f"none,{other}", "--store", str(tmp_path / "store"))
+    done = command_line(
+        "run",
+        "timer",
+        "policy=other",
+        "interval=10ms",
+        "--duration",
+        "2s",
+        "--loads",
+        f"none,{other}",
+        "--store",
+        str(tmp_path / "store"),
+    )
     assert done.returncode == 0, done.stderr
     idle, loaded = (Store(tmp_path / "store").load(run) for run in done.stdout.split()[:2])
     assert (idle.outcome, loaded.outcome) == (Outcome.COMPLETED, Outcome.COMPLETED)
@@ -75,8 +85,13 @@ def test_the_command_line_takes_files_beside_names(tmp_path: Path) -> None:
 def test_a_plan_names_a_file_beside_it(tmp_path: Path) -> None:
     (tmp_path / "loads").mkdir()
     _file(tmp_path / "loads", WORKS)
-    plan = read_plan(_file(tmp_path, 'name = "p"\nloads = ["copies"]\n[[load]]\nfile = "loads/mine.toml"\n'
-                                     '[[run]]\nprobe = "timer"\n', "plan.toml"))
+    plan = read_plan(
+        _file(
+            tmp_path,
+            'name = "p"\nloads = ["copies"]\n[[load]]\nfile = "loads/mine.toml"\n[[run]]\nprobe = "timer"\n',
+            "plan.toml",
+        )
+    )
     assert plan.load("copies") == read_load(tmp_path / "loads" / "mine.toml")
     assert [entry.loads for entry in plan.entries] == [("copies",)]
 
@@ -87,25 +102,37 @@ def test_the_load_shown_is_a_load(tmp_path: Path) -> None:
     assert isinstance(load, Load) and load.name not in LOADS and load.expects.counted_per_s > 0
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("", "mine.toml: name is missing"),
-    ('name = "x"', "mine.toml: commands is missing"),
-    ('name = "cpu"\ncommands = [["true"]]', "mine.toml:1: name 'cpu' cannot be used"),
-    ('name = "../x"\ncommands = [["true"]]', "mine.toml:1: name '../x' cannot be used"),
-    ('name = "x"\ncommands = ["true"]', "mine.toml:2: commands must be a list of lists"),
-    ('name = "x"\ncommands = [["a\\u0000b"]]', "mine.toml:2: commands must be a list of lists"),
-    ('name = "x"\ncommands = [["true"]]\ncounter = ["x"]', "mine.toml:3: counter and counter-per-s belong together"),
-    ('name = "x"\ncommands = [["true"]]\ncounter-per-s = 1', "mine.toml:3: counter and counter-per-s belong together"),
-    ('name = "x"\ncommands = [["true"]]\ncounter = [1]\ncounter-per-s = 1', "mine.toml:3: counter must be a command"),
-    ('name = "x"\ncommands = [["true"]]\nswitches-per-s = nan', "mine.toml:3: switches-per-s = nan cannot be"),
-    ('name = "x"\ncommands = [["true"]]\nbytes-read-per-s = 1' + "0" * 400, "mine.toml:3: 1000"),
-    ('name = "x"\ncommands = [["true"]]\nbytes-read-per-s = 1e300', "mine.toml:3: bytes-read-per-s = 1"),
-    ('name = "x"\ncommands = [["true"]]\ndisk-mb = 9999999999', "mine.toml:3: disk-mb = 9999999999 is more"),
-    ('name = "x"\ncommands = [["true"]]\nprocesses = -1', "mine.toml:3: processes must be at least 0"),
-    ('name = "x"\ncommands = [["true"]]\nfile = "y.toml"', "mine.toml:3: unknown key 'file'"),
-    ('name = "x"\ncommands = [["true"]]\nspeed = 1', "mine.toml:3: unknown key 'speed'"),
-    ("name = ", "mine.toml: not TOML"),
-])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "mine.toml: name is missing"),
+        ('name = "x"', "mine.toml: commands is missing"),
+        ('name = "cpu"\ncommands = [["true"]]', "mine.toml:1: name 'cpu' cannot be used"),
+        ('name = "../x"\ncommands = [["true"]]', "mine.toml:1: name '../x' cannot be used"),
+        ('name = "x"\ncommands = ["true"]', "mine.toml:2: commands must be a list of lists"),
+        ('name = "x"\ncommands = [["a\\u0000b"]]', "mine.toml:2: commands must be a list of lists"),
+        (
+            'name = "x"\ncommands = [["true"]]\ncounter = ["x"]',
+            "mine.toml:3: counter and counter-per-s belong together",
+        ),
+        (
+            'name = "x"\ncommands = [["true"]]\ncounter-per-s = 1',
+            "mine.toml:3: counter and counter-per-s belong together",
+        ),
+        (
+            'name = "x"\ncommands = [["true"]]\ncounter = [1]\ncounter-per-s = 1',
+            "mine.toml:3: counter must be a command",
+        ),
+        ('name = "x"\ncommands = [["true"]]\nswitches-per-s = nan', "mine.toml:3: switches-per-s = nan cannot be"),
+        ('name = "x"\ncommands = [["true"]]\nbytes-read-per-s = 1' + "0" * 400, "mine.toml:3: 1000"),
+        ('name = "x"\ncommands = [["true"]]\nbytes-read-per-s = 1e300', "mine.toml:3: bytes-read-per-s = 1"),
+        ('name = "x"\ncommands = [["true"]]\ndisk-mb = 9999999999', "mine.toml:3: disk-mb = 9999999999 is more"),
+        ('name = "x"\ncommands = [["true"]]\nprocesses = -1', "mine.toml:3: processes must be at least 0"),
+        ('name = "x"\ncommands = [["true"]]\nfile = "y.toml"', "mine.toml:3: unknown key 'file'"),
+        ('name = "x"\ncommands = [["true"]]\nspeed = 1', "mine.toml:3: unknown key 'speed'"),
+        ("name = ", "mine.toml: not TOML"),
+    ],
+)
 def test_what_cannot_be_is_told_with_its_line(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(BadInput) as caught:
         read_load(_file(tmp_path, text))
@@ -124,5 +151,8 @@ def test_files_that_are_none_and_hostile_names_are_one_line(tmp_path: Path) -> N
     with pytest.raises(BadInput, match=r"b\.toml: another file has a load of the name copies"):
         named_loads([str(tmp_path / "a.toml"), str(tmp_path / "b.toml")])
     with pytest.raises(BadInput, match=r"plan\.toml:3: load 1: unknown key 'name'"):
-        read_plan(_file(tmp_path, 'name = "p"\n[[load]]\nname = "y"\nfile = "a.toml"\n[[run]]\nprobe = "timer"\n',
-                        "plan.toml"))
+        read_plan(
+            _file(
+                tmp_path, 'name = "p"\n[[load]]\nname = "y"\nfile = "a.toml"\n[[run]]\nprobe = "timer"\n', "plan.toml"
+            )
+        )

@@ -35,10 +35,15 @@ def read(made: Path) -> Callable[[str], str]:
     require("groff")
 
     def text(page: str) -> str:
-        done = subprocess.run(["groff", "-ww", "-man", "-Kutf8", "-Tutf8", "-P-bcou", "-rHY=0", made / page],
-                              text=True, capture_output=True, check=True)
+        done = subprocess.run(
+            ["groff", "-ww", "-man", "-Kutf8", "-Tutf8", "-P-bcou", "-rHY=0", made / page],
+            text=True,
+            capture_output=True,
+            check=True,
+        )
         assert done.stderr == ""
         return " ".join(done.stdout.split())
+
     return text
 
 
@@ -48,8 +53,13 @@ def _words(text: str) -> str:
 
 def test_every_page_is_set_without_a_complaint(made: Path, read: Callable[[str], str]) -> None:
     pages = {page.name for page in made.iterdir()}
-    assert pages == {"fastenough.1", "fastenough-probe.8", "fastenough-monitor.8", "fastenough-inject.8",
-                     *(f"fastenough-{name}.1" for name in COMMANDS)}
+    assert pages == {
+        "fastenough.1",
+        "fastenough-probe.8",
+        "fastenough-monitor.8",
+        "fastenough-inject.8",
+        *(f"fastenough-{name}.1" for name in COMMANDS),
+    }
     assert all(read(page).startswith(page.partition(".")[0].upper()) for page in pages)
 
 
@@ -67,13 +77,17 @@ def test_a_command_says_in_its_page_what_its_help_says(name: str, read: Callable
 
 
 @pytest.mark.parametrize("name", ["fastenough-probe", "fastenough-monitor", "fastenough-inject"])
-def test_a_program_says_in_its_page_what_its_help_says(name: str, read: Callable[[str], str],
-                                                       programs: dict[str, str]) -> None:
-    listed = json.loads(subprocess.run([programs[name], "--list-json"], text=True, capture_output=True,
-                                       check=True).stdout)
+def test_a_program_says_in_its_page_what_its_help_says(
+    name: str, read: Callable[[str], str], programs: dict[str, str]
+) -> None:
+    listed = json.loads(
+        subprocess.run([programs[name], "--list-json"], text=True, capture_output=True, check=True).stdout
+    )
     watches = all(probe["watches"] for probe in listed["probes"])
-    options = [*(option for probe in listed["probes"] for option in probe["options"]),
-               *(option for option in listed["options"] if not (watches and option["acts"]))]
+    options = [
+        *(option for probe in listed["probes"] for option in probe["options"]),
+        *(option for option in listed["options"] if not (watches and option["acts"])),
+    ]
     said = read(f"{name}.8")
     assert options
     for option in options:

@@ -26,9 +26,19 @@ def _of_a_module(folder: Path, missed: int, periods: int) -> Recording:
     return replace(made, end=replace(made.end, series=series))
 
 
-@pytest.mark.parametrize(("missed", "periods", "holds"), [
-    (MISSED, 0, True), (MISSED - 1, 0, False), (MISSED + 1, 0, False), (0, 0, False),
-    (MISSED, -21, True), (MISSED, -23, False), (MISSED, 42, True), (MISSED, 43, False)])
+@pytest.mark.parametrize(
+    ("missed", "periods", "holds"),
+    [
+        (MISSED, 0, True),
+        (MISSED - 1, 0, False),
+        (MISSED + 1, 0, False),
+        (0, 0, False),
+        (MISSED, -21, True),
+        (MISSED, -23, False),
+        (MISSED, 42, True),
+        (MISSED, 43, False),
+    ],
+)
 def test_only_an_exact_account_holds(tmp_path: Path, missed: int, periods: int, holds: bool) -> None:
     made = _of_a_module(tmp_path, missed, len(DELAYS_NS) + missed + periods)
     try:

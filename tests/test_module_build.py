@@ -28,14 +28,27 @@ warning: pahole version differs from the one used to build the kernel
 """
 
 
-@pytest.mark.parametrize(("said", "failed", "told"), [
-    ("", False, None), (OTHER_TOOLS, False, None), ("a word", False, None),
-    ("x.c:1: warning: y", False, "x.c:1: warning: y"),
-    ("", True, "make does not say why"), (OTHER_TOOLS, True, "make does not say why"),
-    ("/bin/sh: 1: make[1]: *** [a.o] Error 1\nx.c:1: warning: y\nz.c:2:3: error: w\nz.c:4:3: error: v", True,
-     "z.c:2:3: error: w"),
-    (f"{OTHER_TOOLS}/bin/sh: 1: exec: /gone: not found\nmake: *** [all] Error 127", True,
-     "/bin/sh: 1: exec: /gone: not found")])
+@pytest.mark.parametrize(
+    ("said", "failed", "told"),
+    [
+        ("", False, None),
+        (OTHER_TOOLS, False, None),
+        ("a word", False, None),
+        ("x.c:1: warning: y", False, "x.c:1: warning: y"),
+        ("", True, "make does not say why"),
+        (OTHER_TOOLS, True, "make does not say why"),
+        (
+            "/bin/sh: 1: make[1]: *** [a.o] Error 1\nx.c:1: warning: y\nz.c:2:3: error: w\nz.c:4:3: error: v",
+            True,
+            "z.c:2:3: error: w",
+        ),
+        (
+            f"{OTHER_TOOLS}/bin/sh: 1: exec: /gone: not found\nmake: *** [all] Error 127",
+            True,
+            "/bin/sh: 1: exec: /gone: not found",
+        ),
+    ],
+)
 def test_the_cause_is_told_and_not_what_goes_with_it(said: str, failed: bool, told: str | None) -> None:
     assert complaint(said, failed) == told
 
@@ -53,7 +66,8 @@ def test_a_warning_is_an_error(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "Kbuild").write_text("obj-m := careless.o\n")
     (folder / "careless.c").write_text(
-        '#include <linux/module.h>\nstatic int unused;\nMODULE_LICENSE("GPL");\nMODULE_DESCRIPTION("careless");\n')
+        '#include <linux/module.h>\nstatic int unused;\nMODULE_LICENSE("GPL");\nMODULE_DESCRIPTION("careless");\n'
+    )
     with pytest.raises(FastenoughError, match=r"does not build for .*unused"):
         build_module(fetch("stock"), folder)
 
@@ -64,7 +78,11 @@ def test_the_dkms_tree_builds_by_itself(tmp_path: Path) -> None:
     subprocess.run(["make", "-s", "-C", str(SOURCES), "dkms-tree", f"DESTDIR={tmp_path}"], check=True)
     (tree,) = (tmp_path / "usr/src").iterdir()
     shutil.copytree(tree, tmp_path / "dkms")
-    done = subprocess.run(["make", "-s", "-C", str(tmp_path / "dkms"), f"KERNEL={kernel.headers}", "modules"],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["make", "-s", "-C", str(tmp_path / "dkms"), f"KERNEL={kernel.headers}", "modules"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, (tmp_path / "dkms/fastenough.ko").is_file()) == (0, True), done.stderr
     assert tree.name == f"fastenough-{information(tmp_path / 'dkms/fastenough.ko', 'version').decode()}"

@@ -34,9 +34,26 @@ def grid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed")
     program = tmp_path_factory.mktemp("grid") / "grid"
-    subprocess.run([compiler, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-static", f"-I{HOST}",
-                    f"-I{MODULE}", f"-I{ROOT / 'format'}", "-o", str(program), str(HOST / "run.c"),
-                    str(MODULE / "grid.c"), str(MODULE / "tally.c")], check=True)
+    subprocess.run(
+        [
+            compiler,
+            "-std=gnu11",
+            "-O2",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-static",
+            f"-I{HOST}",
+            f"-I{MODULE}",
+            f"-I{ROOT / 'format'}",
+            "-o",
+            str(program),
+            str(HOST / "run.c"),
+            str(MODULE / "grid.c"),
+            str(MODULE / "tally.c"),
+        ],
+        check=True,
+    )
     return [*emulator, str(program)]
 
 
@@ -50,10 +67,18 @@ def _acted(grid: list[str], period_ns: int, *lates_ns: int) -> dict[str, Any]:
 def _one_by_one(values: list[int], missed: int) -> dict[str, Any]:
     rises, _ = Order(RISE_K, 0).interval(values)
     squares = sum(value * value for value in values)
-    return {"missed": missed, "lost": 0, "gaps": 0, "count": len(values), "min": min(values), "max": max(values),
-            "sum": sum(values), "sum_sq": [squares >> 64, squares % 2**64],
-            "buckets": [list(entry) for entry in sorted(Counter(coarse(value, K, False) for value in values).items())],
-            "rises": rises.entries()}
+    return {
+        "missed": missed,
+        "lost": 0,
+        "gaps": 0,
+        "count": len(values),
+        "min": min(values),
+        "max": max(values),
+        "sum": sum(values),
+        "sum_sq": [squares >> 64, squares % 2**64],
+        "buckets": [list(entry) for entry in sorted(Counter(coarse(value, K, False) for value in values).items())],
+        "rises": rises.entries(),
+    }
 
 
 @pytest.mark.parametrize("period_ns", [20_000, 1_000_000, 429_496_729, 429_496_730, 500_000_000, 1_000_000_000])
@@ -63,8 +88,13 @@ def test_due_times_and_charged_periods(grid: list[str], period_ns: int, periods_
     said = _acted(grid, period_ns, *lates_ns)
     missed = sum(periods_late)
     charged = [late_ns - n * period_ns for late_ns in lates_ns for n in range(late_ns // period_ns + 1)]
-    assert said == {"begin": LEAD_NS, "first": LEAD_NS + period_ns, "steps": [periods + 1 for periods in periods_late],
-                    "wakeup": _one_by_one(lates_ns, missed), "corrected": _one_by_one(charged, missed)}
+    assert said == {
+        "begin": LEAD_NS,
+        "first": LEAD_NS + period_ns,
+        "steps": [periods + 1 for periods in periods_late],
+        "wakeup": _one_by_one(lates_ns, missed),
+        "corrected": _one_by_one(charged, missed),
+    }
 
 
 def test_what_no_sum_can_hold_is_lost_as_a_whole(grid: list[str]) -> None:
@@ -97,12 +127,28 @@ def test_one_of_them_has_longs_of_32_bits(grid: list[str]) -> None:
 @pytest.mark.parametrize("reading", range(1, 7))
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_acts_lie_in_the_time_of_their_bank_wherever_the_reader_is_stopped(
-        tmp_path_factory: pytest.TempPathFactory, reading: int, when: str) -> None:
+    tmp_path_factory: pytest.TempPathFactory, reading: int, when: str
+) -> None:
     """A hypervisor may stop the CPU at any instruction: between naming the instant and reading the clock as well."""
     program = tmp_path_factory.getbasetemp() / "recorder"
     if not program.exists():
-        subprocess.run(["gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{HOST}", f"-I{MODULE}",
-                        f"-I{ROOT / 'format'}", "-o", str(program), str(HOST / "recorder.c"),
-                        str(MODULE / "recorder.c")], check=True)
+        subprocess.run(
+            [
+                "gcc",
+                "-std=gnu11",
+                "-O2",
+                "-Wall",
+                "-Wextra",
+                "-Werror",
+                f"-I{HOST}",
+                f"-I{MODULE}",
+                f"-I{ROOT / 'format'}",
+                "-o",
+                str(program),
+                str(HOST / "recorder.c"),
+                str(MODULE / "recorder.c"),
+            ],
+            check=True,
+        )
     done = subprocess.run([program, str(reading), when], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout

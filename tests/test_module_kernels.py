@@ -15,8 +15,12 @@ from fastenough.virtual.module import SOURCES, build_module
 from fastenough.virtual.packages import GUEST_ARCH, fetch
 
 FIRST = [("stock-5.10", "armhf"), ("rt-sid", "arm64"), ("stock", "armhf")]
-REST = [(name, arch) for name, origin in KERNELS.items() for arch in ("armhf", "arm64", "amd64")
-        if (origin.suite or arch == "armhf") and origin.arch == GUEST_ARCH and (name, arch) not in FIRST]
+REST = [
+    (name, arch)
+    for name, origin in KERNELS.items()
+    for arch in ("armhf", "arm64", "amd64")
+    if (origin.suite or arch == "armhf") and origin.arch == GUEST_ARCH and (name, arch) not in FIRST
+]
 """test_module_build.py has the rest of this machine's own release."""
 
 

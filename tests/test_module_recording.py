@@ -116,14 +116,18 @@ def test_a_step_of_the_clock_is_seen(board: VirtualBoard, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("period_ns", "stall_ns"), [(1_000_000, 40_000_000), (20_000, 150_000_000)])
-def test_stalls_are_missed_in_the_corrected_series_too(board: VirtualBoard, tmp_path: Path, period_ns: int,
-                                                       stall_ns: int) -> None:
+def test_stalls_are_missed_in_the_corrected_series_too(
+    board: VirtualBoard, tmp_path: Path, period_ns: int, stall_ns: int
+) -> None:
     load_module(board, {"task": "timer-handler", "period_ns": period_ns, "cpu": 1})
     probe = reading(board, "--report=100ms")
     lines = probe.lines(PATIENCE_S)
     head = next(lines)
-    insert(board, build_module(board.kernel, SOURCES / "inject"),
-                 {"sizes_ns": stall_ns, "each": STALLS, "cpu": 1, "interval_ns": 4 * stall_ns})
+    insert(
+        board,
+        build_module(board.kernel, SOURCES / "inject"),
+        {"sizes_ns": stall_ns, "each": STALLS, "cpu": 1, "interval_ns": 4 * stall_ns},
+    )
     injected: list[int] = []
     deadline = time.monotonic() + PATIENCE_S
     while len(injected) < STALLS and time.monotonic() < deadline:
@@ -169,12 +173,15 @@ def test_a_priority_changed_meanwhile_fails_the_run(board: VirtualBoard, tmp_pat
     assert [(change.name, change.before, change.after) for change in recording.end.changes] == [("priority", 77, 50)]
 
 
-@pytest.mark.parametrize(("options", "said"), [
-    (["--loops=5"], "leave --loops out and give --duration"),
-    (["--threshold=5us"], "leave --threshold and --breaktrace out"),
-    (["--limit=5us"], "leave --limit out"),
-    (["--interval=7ms"], "has a period of 1000000 ns"),
-])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--loops=5"], "leave --loops out and give --duration"),
+        (["--threshold=5us"], "leave --threshold and --breaktrace out"),
+        (["--limit=5us"], "leave --limit out"),
+        (["--interval=7ms"], "has a period of 1000000 ns"),
+    ],
+)
 def test_what_the_module_cannot_do_is_bad_input(board: VirtualBoard, options: list[str], said: str) -> None:
     load_module(board, {"task": "timer-handler"})
     probe = reading(board, *options)

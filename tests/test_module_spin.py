@@ -75,12 +75,15 @@ def test_a_machine_that_stands_still_is_a_gap(board: VirtualBoard, tmp_path: Pat
     assert 1 <= found <= STOPS + 2
 
 
-@pytest.mark.parametrize(("parameters", "why"), [
-    ({"width_ns": 200_000_000, "window_ns": 800_000_000}, "width_ns=200000000 is out of range"),
-    ({"width_ns": 100_000}, "width_ns=100000 is out of range"),
-    ({"width_ns": 20_000_000, "window_ns": 30_000_000}, "choose twice width_ns at least"),
-    ({"width_ns": 20_000_000, "window_ns": 2_000_000_000}, "window_ns=2000000000 is out of range"),
-])
+@pytest.mark.parametrize(
+    ("parameters", "why"),
+    [
+        ({"width_ns": 200_000_000, "window_ns": 800_000_000}, "width_ns=200000000 is out of range"),
+        ({"width_ns": 100_000}, "width_ns=100000 is out of range"),
+        ({"width_ns": 20_000_000, "window_ns": 30_000_000}, "choose twice width_ns at least"),
+        ({"width_ns": 20_000_000, "window_ns": 2_000_000_000}, "window_ns=2000000000 is out of range"),
+    ],
+)
 def test_it_never_takes_a_cpu_for_long(board: VirtualBoard, parameters: dict[str, int], why: str) -> None:
     with pytest.raises(FastenoughError, match=why):
         load_module(board, {"task": "spin", **parameters})

@@ -121,8 +121,11 @@ def test_the_thread_runs_as_asked(board: VirtualBoard, tmp_path: Path) -> None:
     head = recorded(board, 0.1, tmp_path).head
     settings = {entry.name: entry.in_effect for entry in head.settings}
     unload_module(board)
-    assert {name: settings[name] for name in ("policy", "priority", "cpu")} == {"policy": "fifo", "priority": 77,
-                                                                               "cpu": 1}
+    assert {name: settings[name] for name in ("policy", "priority", "cpu")} == {
+        "policy": "fifo",
+        "priority": 77,
+        "cpu": 1,
+    }
     assert (head.parameters["policy"], head.parameters["priority"]) == ("fifo", 77)
 
 
@@ -151,18 +154,21 @@ def test_only_whole_banks_are_given_and_only_stop_is_obeyed(board: VirtualBoard)
     unload_module(board)
 
 
-@pytest.mark.parametrize(("parameters", "said"), [
-    ({}, "task= is unknown: choose response, periodic"),
-    ({"task": "dance"}, "task=dance is unknown"),
-    ({**RESPONSE, "chip": "nonsense"}, "in: there is no GPIO chip labelled 'nonsense'"),
-    ({**RESPONSE, "in_line": 8}, "in: chip '9030000.pl061' has no line 8"),
-    ({**RESPONSE, "in_line": 1}, "in_line and out_line must be two lines, not both 1"),
-    ({"task": "response"}, "response needs a GPIO chip: give its label as chip="),
-    ({**PERIODIC, "out_line": -1}, "periodic needs out_line="),
-    ({**PERIODIC, "period_ns": 1000}, "period_ns=1000 is out of range: choose 20000 to 1000000000"),
-    ({"task": "timer-handler", "cpu": 9}, "cpu=9 is not online"),
-    ({"task": "timer-thread", "priority": 100}, "priority=100 is out of range: choose 1 to 99"),
-])
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({}, "task= is unknown: choose response, periodic"),
+        ({"task": "dance"}, "task=dance is unknown"),
+        ({**RESPONSE, "chip": "nonsense"}, "in: there is no GPIO chip labelled 'nonsense'"),
+        ({**RESPONSE, "in_line": 8}, "in: chip '9030000.pl061' has no line 8"),
+        ({**RESPONSE, "in_line": 1}, "in_line and out_line must be two lines, not both 1"),
+        ({"task": "response"}, "response needs a GPIO chip: give its label as chip="),
+        ({**PERIODIC, "out_line": -1}, "periodic needs out_line="),
+        ({**PERIODIC, "period_ns": 1000}, "period_ns=1000 is out of range: choose 20000 to 1000000000"),
+        ({"task": "timer-handler", "cpu": 9}, "cpu=9 is not online"),
+        ({"task": "timer-thread", "priority": 100}, "priority=100 is out of range: choose 1 to 99"),
+    ],
+)
 def test_refusals_say_why(board: VirtualBoard, parameters: dict[str, str | int], said: str) -> None:
     with pytest.raises(FastenoughError) as refusal:
         load_module(board, parameters)

@@ -57,8 +57,9 @@ def test_a_monitor_that_is_stopped_loses_nothing(monitor_binary: Path, sleeper_b
 
 def test_thousands_of_tasks_that_come_and_go_take_no_room(monitor_binary: Path, tmp_path: Path) -> None:
     program = tmp_path / "fe-brief"
-    subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, ROOT / "tests" / "brief_tasks.c"],
-                   check=True)
+    subprocess.run(
+        ["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, ROOT / "tests" / "brief_tasks.c"], check=True
+    )
     with watching(monitor_binary, tmp_path / "r", "--comm", "fe-brief") as watch:
         subprocess.run(["chrt", "-f", "10", program, str(BRIEF)], check=True, timeout=200)
     recording = watch.recording()
@@ -72,8 +73,10 @@ def test_a_policy_that_changes_on_the_way(monitor_binary: Path, sleeper_binary: 
     """Who watches any policy sees all of its wake-ups; who watches real-time ones, those of its real-time half."""
     with sleeper(sleeper_binary, "fe-changes") as task:
         words = ("--pid", str(task.pid))
-        with (watching(monitor_binary, tmp_path / "any", *words, "--policy", "any") as every,
-              watching(monitor_binary, tmp_path / "fifo", *words) as real_time):
+        with (
+            watching(monitor_binary, tmp_path / "any", *words, "--policy", "any") as every,
+            watching(monitor_binary, tmp_path / "fifo", *words) as real_time,
+        ):
             ended = threading.Event()
             changing = threading.Thread(target=change_policy, args=(task.pid, ended))
             changing.start()
@@ -99,13 +102,25 @@ def change_policy(pid: int, ended: threading.Event) -> None:
             return
 
 
-def test_a_number_that_is_given_again_is_another_task(monitor_binary: Path, sleeper_binary: Path,
-                                                      tmp_path: Path) -> None:
+def test_a_number_that_is_given_again_is_another_task(
+    monitor_binary: Path, sleeper_binary: Path, tmp_path: Path
+) -> None:
     with sleeper(sleeper_binary, "fe-first", acts=200) as task:
         with watching(monitor_binary, tmp_path / "r", "--pid", str(task.pid)) as watch:
             first = task.sleep()
-            alike = [sys.executable, "-c", ALIKE, str(task.pid), str(sleeper_binary), "fe-second", "1", "80", "0",
-                     "1000000", "300"]
+            alike = [
+                sys.executable,
+                "-c",
+                ALIKE,
+                str(task.pid),
+                str(sleeper_binary),
+                "fe-second",
+                "1",
+                "80",
+                "0",
+                "1000000",
+                "300",
+            ]
             done = subprocess.run(alike, input="go\n", capture_output=True, text=True, check=False, timeout=60)
             assert done.returncode == 0, done.stderr
         recording = watch.recording()

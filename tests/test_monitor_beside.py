@@ -30,8 +30,9 @@ def _plan(**more: object) -> Plan:
     return Plan("beside", (entry,), boards=("local",), monitor=True, **more)  # type: ignore[arg-type]
 
 
-def _measured(folder: Path, monkeypatch: pytest.MonkeyPatch, plan: Plan, program: Path | None,
-              told: list[str]) -> tuple[Store, Campaign]:
+def _measured(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, plan: Plan, program: Path | None, told: list[str]
+) -> tuple[Store, Campaign]:
     if program is not None:
         monkeypatch.setattr(monitoring, "find_monitor", lambda link: str(program))
     store = Store(folder / "store")
@@ -57,13 +58,26 @@ def test_each_run_has_the_monitors_behind_it(tmp_path: Path, monkeypatch: pytest
         assert run.samples == sum(total.total for total in totals)
 
 
-def test_the_threads_of_a_run_are_watched_and_no_other_probes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                                              probe_binary: Path, monitor_binary: Path) -> None:
+def test_the_threads_of_a_run_are_watched_and_no_other_probes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, probe_binary: Path, monitor_binary: Path
+) -> None:
     """Another probe of the usual name and the same policy acts ten times as often."""
     if subprocess.run([monitor_binary, "-q", "--comm=none", "-D", "10ms"], capture_output=True, check=False).returncode:
         pytest.skip("no monitor can run here")
-    other = subprocess.Popen([probe_binary, "timer", "-i", "100us", "--policy=other", "--latency=off",
-                              "--until-interrupt", "--record", tmp_path / "other"], stdout=subprocess.DEVNULL)
+    other = subprocess.Popen(
+        [
+            probe_binary,
+            "timer",
+            "-i",
+            "100us",
+            "--policy=other",
+            "--latency=off",
+            "--until-interrupt",
+            "--record",
+            tmp_path / "other",
+        ],
+        stdout=subprocess.DEVNULL,
+    )
     try:
         store, campaign = _measured(tmp_path, monkeypatch, _plan(), monitor_binary, [])
         others = {int(folder.name) for folder in Path(f"/proc/{other.pid}/task").iterdir()}
@@ -80,13 +94,17 @@ def test_the_threads_of_a_run_are_watched_and_no_other_probes(tmp_path: Path, mo
         assert pids and len(others) > 1 and not pids & others
 
 
-@pytest.mark.parametrize(("how", "outcome", "said"), [
-    ({"refusing": (5, "needs root")}, Outcome.NOT_APPLICABLE, "needs root"),
-    ({"refusing": (4, "it broke")}, Outcome.FAILED, "it broke"),
-    ({"dying": True}, Outcome.FAILED, "status 3"),
-])
-def test_a_fault_of_the_monitor_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: dict[str, object],
-                                           outcome: Outcome, said: str) -> None:
+@pytest.mark.parametrize(
+    ("how", "outcome", "said"),
+    [
+        ({"refusing": (5, "needs root")}, Outcome.NOT_APPLICABLE, "needs root"),
+        ({"refusing": (4, "it broke")}, Outcome.FAILED, "it broke"),
+        ({"dying": True}, Outcome.FAILED, "status 3"),
+    ],
+)
+def test_a_fault_of_the_monitor_is_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: dict[str, object], outcome: Outcome, said: str
+) -> None:
     told: list[str] = []
     store, campaign = _measured(tmp_path, monkeypatch, _plan(), install(tmp_path, **how), told)  # type: ignore[arg-type]
     kept = [store.load(run) for run in campaign.runs]
@@ -101,7 +119,9 @@ def test_what_was_measured_is_not_measured_again(tmp_path: Path, monkeypatch: py
     again = run_campaign(_plan(), store, resume=True)
     assert again.id != first.id and len(again.runs) == 4, "a whole one is not resumed"
     assert run_campaign(Plan(**{**_plan().__dict__, "monitor": False}), store, resume=True).id not in (
-        first.id, again.id), "without the monitor it is another plan"
+        first.id,
+        again.id,
+    ), "without the monitor it is another plan"
 
 
 def test_who_sees_nothing_in_five_minutes_is_not_stuck() -> None:

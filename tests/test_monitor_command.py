@@ -38,8 +38,12 @@ from fastenough.store.directory import SEALED_FILE
 
 def test_the_options_are_told() -> None:
     page = (ROOT / "docs" / "monitor.md").read_text()
-    assert [option for one in monitor.command.params for option in one.opts
-            if option != "--store" and f"`{option}`" not in page] == []
+    assert [
+        option
+        for one in monitor.command.params
+        for option in one.opts
+        if option != "--store" and f"`{option}`" not in page
+    ] == []
     assert [name for name in (*STATIONS, *SUMS, *NOISE) if f"`{name}`" not in page] == []
     assert [key for key in TOLD if f"`{key}`" not in page] == []
 
@@ -62,8 +66,9 @@ def _runs(home: Path) -> list[str]:
     return [run.id for run in Store(home / "store").runs()]
 
 
-def test_what_is_watched_is_an_ordinary_run(home: Path, monkeypatch: pytest.MonkeyPatch,
-                                            capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_watched_is_an_ordinary_run(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     _with(monkeypatch, install(home))
     assert _monitor("--comm", "robot", "--threshold", "50us", "--duration", "1s") == ExitStatus.DONE
     (run,) = _runs(home)
@@ -79,8 +84,9 @@ def test_what_is_watched_is_an_ordinary_run(home: Path, monkeypatch: pytest.Monk
     assert f"see: fastenough show {run}" in shown
 
 
-def test_an_ordinary_process_is_watched_and_said_to_be_one(home: Path, monkeypatch: pytest.MonkeyPatch,
-                                                           capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_ordinary_process_is_watched_and_said_to_be_one(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     _with(monkeypatch, install(home))
     assert _monitor("--pid", str(os.getpid()), "--duration", "200ms") == ExitStatus.DONE
     kept = Store(home / "store").load("last")
@@ -113,8 +119,9 @@ def test_until_ctrl_c_is_a_whole_run(home: Path, monkeypatch: pytest.MonkeyPatch
     assert kept.aggregate.intervals > 0
 
 
-def test_the_stream_is_one_object_a_line(home: Path, monkeypatch: pytest.MonkeyPatch,
-                                         capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_stream_is_one_object_a_line(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     _with(monkeypatch, install(home))
     assert _monitor("--duration", "1s", "--json") == ExitStatus.DONE
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -143,9 +150,9 @@ def _narrow_pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("words", [("--json",), ()])
-def test_a_reader_that_stands_still_holds_up_no_recording(home: Path, monkeypatch: pytest.MonkeyPatch,
-                                                          capsys: pytest.CaptureFixture[str],
-                                                          words: tuple[str, ...]) -> None:
+def test_a_reader_that_stands_still_holds_up_no_recording(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
     _with(monkeypatch, install(home))
     monkeypatch.setattr(outlet, "_PATIENCE_S", 0.5)
     with _narrow_pipe(monkeypatch):
@@ -174,11 +181,15 @@ def test_what_a_reader_missed_is_told_where_it_is_missing(monkeypatch: pytest.Mo
     assert (last, newest) == (b"1000", b"1001")
 
 
-@pytest.mark.parametrize(("refusing", "said"), [
-    ((5, "needs root, or CAP_BPF and CAP_PERFMON"), "needs root, or CAP_BPF and CAP_PERFMON"),
-])
-def test_what_the_monitor_refuses_is_not_applicable(home: Path, monkeypatch: pytest.MonkeyPatch,
-                                                    refusing: tuple[int, str], said: str) -> None:
+@pytest.mark.parametrize(
+    ("refusing", "said"),
+    [
+        ((5, "needs root, or CAP_BPF and CAP_PERFMON"), "needs root, or CAP_BPF and CAP_PERFMON"),
+    ],
+)
+def test_what_the_monitor_refuses_is_not_applicable(
+    home: Path, monkeypatch: pytest.MonkeyPatch, refusing: tuple[int, str], said: str
+) -> None:
     _with(monkeypatch, install(home, refusing=refusing))
     with pytest.raises(NotApplicable, match=said):
         _monitor("--duration", "1s")
@@ -218,8 +229,9 @@ class _Without(LocalLink):
         return None if tool == self._absent else super().which(tool)
 
 
-@pytest.mark.parametrize(("absent", "said"), [
-    ("/sys/kernel/btf/vmlinux", "CONFIG_DEBUG_INFO_BTF=y"), ("fastenough-monitor", "make monitor")])
+@pytest.mark.parametrize(
+    ("absent", "said"), [("/sys/kernel/btf/vmlinux", "CONFIG_DEBUG_INFO_BTF=y"), ("fastenough-monitor", "make monitor")]
+)
 def test_what_is_lacking_is_said_with_the_fix(absent: str, said: str) -> None:
     with pytest.raises(NotApplicable, match=said):
         monitoring.find_monitor(_Without(absent))

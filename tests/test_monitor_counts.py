@@ -17,8 +17,9 @@ from fastenough.model import Outcome
 from fastenough.recording import Recording
 
 
-def watched(monitor: Path, program: Path, folder: Path, *options: str, period_ns: int = 1_000_000,
-            acts: int = 1000) -> tuple[Slept, Recording]:
+def watched(
+    monitor: Path, program: Path, folder: Path, *options: str, period_ns: int = 1_000_000, acts: int = 1000
+) -> tuple[Slept, Recording]:
     """A sleeper that only the monitor of this test watches: what each of them says."""
     with sleeper(program, "fe-sleeper", period_ns=period_ns, acts=acts) as task:
         with watching(monitor, folder / "recording.jsonl", "--pid", str(task.pid), *options) as watch:
@@ -46,8 +47,9 @@ def assert_sums_agree(recording: Recording) -> None:
     assert stored(recording, "running-to-return") == stored(recording, "expiry-to-return")
 
 
-def test_every_wakeup_is_counted_once_and_its_stations_add_up(monitor_binary: Path, sleeper_binary: Path,
-                                                              tmp_path: Path) -> None:
+def test_every_wakeup_is_counted_once_and_its_stations_add_up(
+    monitor_binary: Path, sleeper_binary: Path, tmp_path: Path
+) -> None:
     slept, recording = watched(monitor_binary, sleeper_binary, tmp_path, acts=3000)
     assert_counts_agree(recording, slept)
     assert_sums_agree(recording)
@@ -59,8 +61,9 @@ def test_every_wakeup_is_counted_once_and_its_stations_add_up(monitor_binary: Pa
 
 
 def test_flips_at_50_hz_lose_nothing(monitor_binary: Path, sleeper_binary: Path, tmp_path: Path) -> None:
-    slept, recording = watched(monitor_binary, sleeper_binary, tmp_path, "--report", "20ms", period_ns=200_000,
-                               acts=40_000)
+    slept, recording = watched(
+        monitor_binary, sleeper_binary, tmp_path, "--report", "20ms", period_ns=200_000, acts=40_000
+    )
     assert len(recording.intervals) >= 200
     assert_counts_agree(recording, slept)
     assert_sums_agree(recording)
@@ -84,8 +87,11 @@ def test_each_wakeup_is_the_tasks_own(monitor_binary: Path, sleeper_binary: Path
     """Joined on the exact due time: the stations add up to what the task saw, but for its own reading of the clock."""
     slept, recording = watched(monitor_binary, sleeper_binary, tmp_path, "--threshold", "1ns", acts=500)
     assert_counts_agree(recording, slept)
-    total_ns = {int(event.culprit["expiry_mono_ns"] or 0): event.value or 0
-                for event in events(recording, "expiry-to-return") if event.culprit}
+    total_ns = {
+        int(event.culprit["expiry_mono_ns"] or 0): event.value or 0
+        for event in events(recording, "expiry-to-return")
+        if event.culprit
+    }
     late_ns = {due: back - due for due, back in zip(slept.due_ns, slept.back_ns, strict=True)}
     assert set(total_ns) <= set(late_ns)
     assert slept.times <= len(total_ns) + unseen(recording) <= len(late_ns) + slept.preempted
@@ -95,8 +101,9 @@ def test_each_wakeup_is_the_tasks_own(monitor_binary: Path, sleeper_binary: Path
 
 
 @pytest.mark.parametrize("k", [4, 10])
-def test_buckets_of_each_width_hold_what_was_counted(monitor_binary: Path, sleeper_binary: Path, tmp_path: Path,
-                                                     k: int) -> None:
+def test_buckets_of_each_width_hold_what_was_counted(
+    monitor_binary: Path, sleeper_binary: Path, tmp_path: Path, k: int
+) -> None:
     slept, recording = watched(monitor_binary, sleeper_binary, tmp_path, "--k", str(k), acts=500)
     assert_counts_agree(recording, slept)
     assert {series.k for series in recording.series} == {k}
@@ -127,8 +134,9 @@ for thread in threads:
 
 def test_who_sleeps_again_before_its_return_is_counted_as_such(monitor_binary: Path, tmp_path: Path) -> None:
     acts = 200
-    with subprocess.Popen([sys.executable, "-c", TWO_OF_ONE_TIMER, str(acts)], stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE, text=True) as task:
+    with subprocess.Popen(
+        [sys.executable, "-c", TWO_OF_ONE_TIMER, str(acts)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as task:
         assert task.stdout is not None and task.stdout.readline() == "ready\n"
         with watching(monitor_binary, tmp_path / "recording.jsonl", f"--pid={task.pid}", "--policy=any") as watch:
             task.communicate("go\n", timeout=60)
@@ -175,8 +183,9 @@ for thread in threads:
 def test_tasks_whose_numbers_have_the_same_place_are_each_counted(monitor_binary: Path, tmp_path: Path) -> None:
     (places,) = re.findall(r"#define PLACES (\d+)", (ROOT / "target" / "monitor" / "bpf" / "tasks.h").read_text())
     acts = 200
-    with subprocess.Popen([sys.executable, "-c", SAME_PLACE, str(acts), places], stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE, text=True) as task:
+    with subprocess.Popen(
+        [sys.executable, "-c", SAME_PLACE, str(acts), places], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as task:
         assert task.stdout is not None and task.stdout.readline() == "ready\n"
         with watching(monitor_binary, tmp_path / "recording.jsonl", f"--pid={task.pid}", "--policy=any") as watch:
             task.communicate("go\n", timeout=60)

@@ -22,8 +22,22 @@ LEAST = 5
 
 def delay(probe: str, cpu: int) -> tuple[set[int], int]:
     """Takes a CPU at FIFO 99 a few times for so long; returns the threads that did, and how often they did."""
-    command = [probe, "hog", "-a", str(cpu), "-p", "99", "-i", "50ms", "--sizes", f"{DELAY_NS}ns", "--each", "10",
-               "--allow-difference", "--json"]
+    command = [
+        probe,
+        "hog",
+        "-a",
+        str(cpu),
+        "-p",
+        "99",
+        "-i",
+        "50ms",
+        "--sizes",
+        f"{DELAY_NS}ns",
+        "--each",
+        "10",
+        "--allow-difference",
+        "--json",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as hog:
         threads: set[int] = set()
         while hog.poll() is None:
@@ -47,11 +61,13 @@ def assert_told(event: Event, task: Sleeper) -> None:
     assert event.culprit["waited_for_policy"] == "fifo"
 
 
-def test_who_had_the_cpu_is_named(monitor_binary: Path, sleeper_binary: Path, probe_binary: str,
-                                  tmp_path: Path) -> None:
+def test_who_had_the_cpu_is_named(
+    monitor_binary: Path, sleeper_binary: Path, probe_binary: str, tmp_path: Path
+) -> None:
     with sleeper(sleeper_binary, "fe-delayed", priority=PRIORITY, acts=2000) as task:
-        with watching(monitor_binary, tmp_path / "recording.jsonl", "--pid", str(task.pid), "--threshold",
-                      f"{DELAY_NS // 2}ns") as watch:
+        with watching(
+            monitor_binary, tmp_path / "recording.jsonl", "--pid", str(task.pid), "--threshold", f"{DELAY_NS // 2}ns"
+        ) as watch:
             task.let_go()
             hogs, times = delay(probe_binary, 0)
             if times < LEAST:  # a hog that was itself held up has missed its times
@@ -70,8 +86,9 @@ def test_who_had_the_cpu_is_named(monitor_binary: Path, sleeper_binary: Path, pr
         assert "schedule" in stack and "bpf" not in stack, "of who had the CPU last, without what looked"
 
 
-def test_what_ends_a_run_is_its_threshold(monitor_binary: Path, sleeper_binary: Path, probe_binary: str,
-                                          tmp_path: Path) -> None:
+def test_what_ends_a_run_is_its_threshold(
+    monitor_binary: Path, sleeper_binary: Path, probe_binary: str, tmp_path: Path
+) -> None:
     with sleeper(sleeper_binary, "fe-delayed", acts=1000) as task:
         path = tmp_path / "recording.jsonl"
         command = [str(monitor_binary), "-q", "-D", "30s", "--pid", str(task.pid), "-b", "1ns", "--record", str(path)]
@@ -82,8 +99,9 @@ def test_what_ends_a_run_is_its_threshold(monitor_binary: Path, sleeper_binary: 
 
 
 @pytest.mark.parametrize("station", ["expiry-to-return", "expiry-to-interrupt"])
-def test_the_maximum_is_among_the_events(monitor_binary: Path, sleeper_binary: Path, tmp_path: Path,
-                                         station: str) -> None:
+def test_the_maximum_is_among_the_events(
+    monitor_binary: Path, sleeper_binary: Path, tmp_path: Path, station: str
+) -> None:
     with sleeper(sleeper_binary, "fe-delayed", acts=500) as task:
         with watching(monitor_binary, tmp_path / "recording.jsonl", "--pid", str(task.pid)) as watch:
             task.sleep()

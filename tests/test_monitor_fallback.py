@@ -56,19 +56,35 @@ def test_a_run_knows_its_own_task_by_name(board: VirtualBoard, tmp_path: Path) -
     own = _watched(RunSpec(0, "timer", {"report": "500ms", "policy": "fifo", "priority": 90}, "none", 1.0))
     for parameters, least, most in ((own, acts // 2, acts + 10), (own | {"comm": "nobody"}, 0, 0)):
         with watching("virtual", here, Act(MONITOR, parameters, 3.0), store) as watched:
-            board.link.run([PROBE, "timer", "--interval=20ms", f"--loops={acts}", "--quiet", "--allow-difference",
-                            "--affinity=0", "--threads=1"], 60.0)
+            board.link.run(
+                [
+                    PROBE,
+                    "timer",
+                    "--interval=20ms",
+                    f"--loops={acts}",
+                    "--quiet",
+                    "--allow-difference",
+                    "--affinity=0",
+                    "--threads=1",
+                ],
+                60.0,
+            )
             watched.finish()
         recording = store.load("last")
         assert recording.head.parameters["comm"] == parameters["comm"]
         assert least <= sum(recording.totals[series.id].total for series in recording.series) <= most
 
 
-@pytest.mark.parametrize(("parameters", "said"), [({"pid": 1}, "know no --pid"), ({"comm": "a*"}, "name with one of"),
-                                             ({"policy": "other"}, "know no --policy")])
-def test_what_they_cannot_tell_is_said(board: VirtualBoard, tmp_path: Path, parameters: dict[str, Value],
-                                       said: str) -> None:
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [({"pid": 1}, "know no --pid"), ({"comm": "a*"}, "name with one of"), ({"policy": "other"}, "know no --policy")],
+)
+def test_what_they_cannot_tell_is_said(
+    board: VirtualBoard, tmp_path: Path, parameters: dict[str, Value], said: str
+) -> None:
     here = Booted(board.link, Configuration("here"), PROBE)
-    with (pytest.raises(NotApplicable, match=said),
-          watching("virtual", here, Act(MONITOR, parameters, 1.0), Store(tmp_path))):
+    with (
+        pytest.raises(NotApplicable, match=said),
+        watching("virtual", here, Act(MONITOR, parameters, 1.0), Store(tmp_path)),
+    ):
         pass

@@ -34,8 +34,22 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VirtualBoard]:
     require("clang")
     pingpong = tmp_path_factory.mktemp("guest") / "bench-pingpong"
     probe = ROOT / "target" / "probe"
-    subprocess.run([compiler(GUEST_ARCH), "-O2", "-static", "-pthread", "-I", probe / "frame", "-I",
-                    probe / "platform" / "linux", "-o", pingpong, probe / "bench_pingpong.c"], check=True)
+    subprocess.run(
+        [
+            compiler(GUEST_ARCH),
+            "-O2",
+            "-static",
+            "-pthread",
+            "-I",
+            probe / "frame",
+            "-I",
+            probe / "platform" / "linux",
+            "-o",
+            pingpong,
+            probe / "bench_pingpong.c",
+        ],
+        check=True,
+    )
     with VirtualBoard("stock", snapshot=False, cpus=1, boot_timeout_s=_LONGEST_S, pace=COUNTED) as board:
         install_monitor(board.link)
         board.link.write("/bin/bench-pingpong", pingpong.read_bytes())

@@ -36,7 +36,8 @@ def test_programs_are_attached_to_events_of_the_list_only() -> None:
     vectors = re.findall(r"V\((\w+)\)", (MONITOR / "monitor.h").read_text())
     assert len(sections) > 10 and {kind for kind, _ in sections} == {"tp_btf", "raw_tp"}
     assert {event for _, event in sections} | {
-        f"{vector}_{side}" for vector in vectors for side in ("entry", "exit")} == allowed()
+        f"{vector}_{side}" for vector in vectors for side in ("entry", "exit")
+    } == allowed()
     assert CRASHES not in allowed()
     assert not any(CRASHES in path.read_text() for path in MONITOR.rglob("*.bpf.c"))
 
@@ -44,8 +45,12 @@ def test_programs_are_attached_to_events_of_the_list_only() -> None:
 def test_a_kernel_that_does_not_tell_its_types_is_told_in_one_line(monitor_binary: Path, tmp_path: Path) -> None:
     path = tmp_path / "recording.jsonl"
     hidden = 'mount -t tmpfs none /sys/kernel/btf && exec "$@"'
-    done = subprocess.run([*own_mounts(), "sh", "-c", hidden, "sh", monitor_binary, "-D", "1s", "--record", path],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*own_mounts(), "sh", "-c", hidden, "sh", monitor_binary, "-D", "1s", "--record", path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 5
     assert done.stderr.count("\n") == 1 and "CONFIG_DEBUG_INFO_BTF" in done.stderr
     end = json.loads(path.read_text().splitlines()[-1])
@@ -55,8 +60,12 @@ def test_a_kernel_that_does_not_tell_its_types_is_told_in_one_line(monitor_binar
 def test_without_the_rights_it_says_so(monitor_binary: Path, tmp_path: Path) -> None:
     program = tmp_path / "fastenough-monitor"
     shutil.copy(monitor_binary, program)
-    done = subprocess.run(["setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin", program, "-D", "1s"],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin", program, "-D", "1s"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1 and "CAP_BPF and CAP_PERFMON" in done.stderr
 
@@ -116,8 +125,9 @@ def add_station(copy: Path, name: str, line: str, text: str) -> Path:
     return copy / "build" / "target" / "monitor" / "fastenough-monitor"
 
 
-def test_a_station_is_one_file_and_one_line_and_no_event_off_the_list(copy: Path, sleeper_binary: Path,
-                                                                      tmp_path: Path) -> None:
+def test_a_station_is_one_file_and_one_line_and_no_event_off_the_list(
+    copy: Path, sleeper_binary: Path, tmp_path: Path
+) -> None:
     program = add_station(copy, "interrupt_to_running", LINE.format("interrupt-to-running"), STATION)
     with sleeper(sleeper_binary, "fe-more", acts=100) as task:
         with watching(program, tmp_path / "recording.jsonl", "--pid", str(task.pid)) as watch:

@@ -43,12 +43,25 @@ def watched(board: VirtualBoard, tmp_path_factory: pytest.TempPathFactory) -> tu
     """What the monitor saw of a probe's task, and what the task saw itself."""
     folder = tmp_path_factory.mktemp("kernels")
     program = find_monitor(board.link)
-    monitor = board.link.start([program, "monitor", "--noise", "--comm=fastenough-prob", "--until-interrupt",
-                                "--duration=60s", "--record=-"])
+    monitor = board.link.start(
+        [program, "monitor", "--noise", "--comm=fastenough-prob", "--until-interrupt", "--duration=60s", "--record=-"]
+    )
     stream = monitor.lines(60.0)
     seen = [next(stream)]
-    task = [*board.link.start([PROBE, "timer", "--interval=20ms", f"--loops={ACTS}", "--affinity=0", "--threads=1",
-                               "--allow-difference", "--record=-"]).lines(60.0)]
+    task = [
+        *board.link.start(
+            [
+                PROBE,
+                "timer",
+                "--interval=20ms",
+                f"--loops={ACTS}",
+                "--affinity=0",
+                "--threads=1",
+                "--allow-difference",
+                "--record=-",
+            ]
+        ).lines(60.0)
+    ]
     monitor.signal(2)
     seen += stream
     assert monitor.wait(60.0) == 0, monitor.stderr()

@@ -42,12 +42,13 @@ def test_stations_and_culprits_fit(width: int, height: int) -> None:
     following = _following(Watched(cpus=4, intervals=3))
     shown = _drawn(following, width, height)
     assert max(map(len, shown)) <= width and len(shown) <= height
-    table = shown[:next(place for place, line in enumerate(shown) if line.startswith("culprits of"))]
+    table = shown[: next(place for place, line in enumerate(shown) if line.startswith("culprits of"))]
     assert [line.split()[0] for line in table if line.split()[0] in (*PARTS, *SUMS)] == [*PARTS, *SUMS]
     assert "kworker/0:1" in " ".join(" ".join(shown).split())
     (row,) = (line.split() for line in table if line.startswith("runnable-to-running"))
-    worst = max(standing.maximum_ns or 0 for standing in following.standings()
-                if standing.series.name == "runnable-to-running")
+    worst = max(
+        standing.maximum_ns or 0 for standing in following.standings() if standing.series.name == "runnable-to-running"
+    )
     assert f"{-(-worst // 1000):.0f}" in row, "the worst of all CPUs, rounded up"
     assert ("CPU 3" in shown[2]) == (width == 140), "CPU by CPU where there is room"
 

@@ -33,7 +33,9 @@ def busy(seconds):
     while time.monotonic() < until:
         pass
 """
-_VICTIM = _FIFO + """
+_VICTIM = (
+    _FIFO
+    + """
 become("noise-victim", 20)
 print("ready", flush=True)
 sys.stdin.readline()
@@ -42,6 +44,7 @@ while not os.path.exists(sys.argv[1]):
     busy(0.02)
 print(taken() - before, flush=True)
 """
+)
 _THIEF = f"""{_FIFO}
 become("noise-thief", 30)
 for _ in range({TIMES}):
@@ -63,21 +66,31 @@ def _told(path: str, wanted: tuple[str, ...] | None = None) -> int:
     header, *lines = Path(path).read_text().splitlines()
     column = header.split().index(f"CPU{CPU}")
     rows = [line.split() for line in lines]
-    return sum(int(row[1 + column]) for row in rows
-               if len(row) > 1 + column and row[1 + column].isdigit() and (wanted is None or row[0] in wanted))
+    return sum(
+        int(row[1 + column])
+        for row in rows
+        if len(row) > 1 + column and row[1 + column].isdigit() and (wanted is None or row[0] in wanted)
+    )
 
 
 def _interrupts() -> int:
     """Of the kinds that the kernel has events for: devices, by number, and what x86 tells by vector."""
-    numbers = tuple(line.split()[0] for line in Path("/proc/interrupts").read_text().splitlines()[1:]
-                    if line.split()[0].rstrip(":").isdigit())
+    numbers = tuple(
+        line.split()[0]
+        for line in Path("/proc/interrupts").read_text().splitlines()[1:]
+        if line.split()[0].rstrip(":").isdigit()
+    )
     return _told("/proc/interrupts", (*numbers, "LOC:", "RES:", "CAL:", "IWI:"))
 
 
 @pytest.fixture
 def victim(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen([sys.executable, "-c", _VICTIM, str(tmp_path / "stop")], stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", _VICTIM, str(tmp_path / "stop")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         try:
             yield process
@@ -106,11 +119,13 @@ def test_interrupts_and_soft_irqs_are_as_many_as_the_kernel_counts(monitor_binar
 
 
 def test_what_other_threads_take_is_as_often_and_as_long_as_was_injected(
-        monitor_binary: Path, tmp_path: Path, victim: subprocess.Popen[str]) -> None:
+    monitor_binary: Path, tmp_path: Path, victim: subprocess.Popen[str]
+) -> None:
     """The kernel's own count of the victim's involuntary switches is the truth, and the time of the thief."""
     assert victim.stdin is not None and victim.stdout is not None
-    with watching(monitor_binary, tmp_path / "recording.jsonl", "--noise", "--pid", str(victim.pid),
-                  "--threshold", "1ms") as watch:
+    with watching(
+        monitor_binary, tmp_path / "recording.jsonl", "--noise", "--pid", str(victim.pid), "--threshold", "1ms"
+    ) as watch:
         victim.stdin.write("\n")
         victim.stdin.flush()
         time.sleep(0.5)

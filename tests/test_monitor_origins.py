@@ -58,8 +58,11 @@ def answer(read: int, write: int, slept: list[int]) -> None:
 def interrupts_of_disks() -> int:
     """How many interrupts of block devices there were so far."""
     lines = Path("/proc/interrupts").read_text().splitlines()
-    return sum(sum(map(int, line.split()[1:1 + (os.cpu_count() or 1)])) for line in lines
-               if "virtio" in line or "nvme" in line or "ahci" in line)
+    return sum(
+        sum(map(int, line.split()[1 : 1 + (os.cpu_count() or 1)]))
+        for line in lines
+        if "virtio" in line or "nvme" in line or "ahci" in line
+    )
 
 
 def sleeps_while(command: list[str]) -> int:
@@ -93,20 +96,24 @@ def test_wakeups_by_a_device_begin_at_its_interrupt(monitor_binary: Path, tmp_pa
     assert "virtio" in str(found[-1].culprit["device"]) or "nvme" in str(found[-1].culprit["device"])
 
 
-@pytest.mark.parametrize(("options", "counts"), [
-    ((), True),
-    (("--policy", "fifo"), True),
-    (("--policy", "rr"), False),
-    (("--policy", "other"), False),
-    (("--priority", "91"), True),
-    (("--priority", "92"), False),
-    (("--comm", "fe-filt"), True),
-    (("--comm", "e-filt"), False),
-    (("--pid", "{pid}"), True),
-    (("--pid", "1"), False),
-])
-def test_filters(monitor_binary: Path, sleeper_binary: Path, tmp_path: Path, options: tuple[str, ...],
-                 counts: bool) -> None:
+@pytest.mark.parametrize(
+    ("options", "counts"),
+    [
+        ((), True),
+        (("--policy", "fifo"), True),
+        (("--policy", "rr"), False),
+        (("--policy", "other"), False),
+        (("--priority", "91"), True),
+        (("--priority", "92"), False),
+        (("--comm", "fe-filt"), True),
+        (("--comm", "e-filt"), False),
+        (("--pid", "{pid}"), True),
+        (("--pid", "1"), False),
+    ],
+)
+def test_filters(
+    monitor_binary: Path, sleeper_binary: Path, tmp_path: Path, options: tuple[str, ...], counts: bool
+) -> None:
     """Of a task of FIFO 91; no other begins with its name."""
     named = () if "--comm" in options else ("--comm", "fe-filtered")
     with sleeper(sleeper_binary, "fe-filtered", priority=91, acts=100) as task:
@@ -123,8 +130,11 @@ def test_filters(monitor_binary: Path, sleeper_binary: Path, tmp_path: Path, opt
 def groups() -> Iterator[tuple[Path, Path]]:
     """A control group of version 2 with one below it."""
     require_root("control groups")
-    roots = [root for root in (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
-             if (root / "cgroup.procs").exists() and (root / "cgroup.controllers").exists()]
+    roots = [
+        root
+        for root in (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
+        if (root / "cgroup.procs").exists() and (root / "cgroup.controllers").exists()
+    ]
     if not roots:
         pytest.skip("no control groups of version 2")
     group = roots[0] / f"fastenough-test-{secrets.token_hex(4)}"
@@ -138,27 +148,33 @@ def groups() -> Iterator[tuple[Path, Path]]:
         group.rmdir()
 
 
-def test_a_control_group_and_those_below_it(monitor_binary: Path, sleeper_binary: Path, tmp_path: Path,
-                                            groups: tuple[Path, Path]) -> None:
+def test_a_control_group_and_those_below_it(
+    monitor_binary: Path, sleeper_binary: Path, tmp_path: Path, groups: tuple[Path, Path]
+) -> None:
     group, below = groups
     options = ("--comm", "fe-grouped", "--cgroup")
     with sleeper(sleeper_binary, "fe-grouped", acts=100) as task:
         (group / "cgroup.procs").write_text(str(task.pid))
-        with (watching(monitor_binary, tmp_path / "in.jsonl", *options, str(group)) as inside,
-              watching(monitor_binary, tmp_path / "below.jsonl", *options, f"/{group.name}/{below.name}") as elsewhere):
+        with (
+            watching(monitor_binary, tmp_path / "in.jsonl", *options, str(group)) as inside,
+            watching(monitor_binary, tmp_path / "below.jsonl", *options, f"/{group.name}/{below.name}") as elsewhere,
+        ):
             task.sleep()
     assert stored(inside.recording(), "expiry-to-running") > 50
     assert not stored(elsewhere.recording(), "expiry-to-running")
 
 
-@pytest.mark.parametrize(("options", "said"), [
-    (("--cgroup", "/no-such-group"), "there is no control group /no-such-group"),
-    (("--comm", "a-name-of-16-letters"), "the first 15 letters"),
-    (("--policy", "batch"), "batch"),
-    (("--k", "11"), "--k"),
-    (("--loops", "5"), "unknown option --loops"),
-    (("--pid", "0"), "--pid"),
-])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--cgroup", "/no-such-group"), "there is no control group /no-such-group"),
+        (("--comm", "a-name-of-16-letters"), "the first 15 letters"),
+        (("--policy", "batch"), "batch"),
+        (("--k", "11"), "--k"),
+        (("--loops", "5"), "unknown option --loops"),
+        (("--pid", "0"), "--pid"),
+    ],
+)
 def test_bad_input_is_one_line(monitor_binary: Path, options: tuple[str, ...], said: str) -> None:
     require_root("the monitor")
     done = subprocess.run([monitor_binary, "-D", "1s", *options], capture_output=True, text=True, check=False)

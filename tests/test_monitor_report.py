@@ -27,10 +27,18 @@ from fastenough.report.document import Picture, Table
 from fastenough.report.sections import culprits, events, latency_parts, stations
 from fastenough.web.pages.run import sections_of
 
-INTERRUPTED = CULPRIT | {"waited_for": "swapper/1", "waited_for_pid": 0, "idle_state": "C6", "interrupt": "nvme0q1",
-                         "interrupt_ns": 250_000, "stack": "bpf_prog_1_on < bpf_trace_run4 < nvme_irq < common"}
-LOADS = {"none": Watched("m-none", load="none"),
-         "io": Watched("m-io", load="io", long={"expiry-to-interrupt": 320_000}, culprit=INTERRUPTED)}
+INTERRUPTED = CULPRIT | {
+    "waited_for": "swapper/1",
+    "waited_for_pid": 0,
+    "idle_state": "C6",
+    "interrupt": "nvme0q1",
+    "interrupt_ns": 250_000,
+    "stack": "bpf_prog_1_on < bpf_trace_run4 < nvme_irq < common",
+}
+LOADS = {
+    "none": Watched("m-none", load="none"),
+    "io": Watched("m-io", load="io", long={"expiry-to-interrupt": 320_000}, culprit=INTERRUPTED),
+}
 
 
 @pytest.fixture
@@ -89,15 +97,20 @@ def test_the_page_of_a_run_says_whom_the_monitor_blames(runs: list[Recording]) -
     assert {row[1] for row in table.rows} == {"task kworker/0:1", "interrupt nvme0q1"}
 
 
-@pytest.mark.parametrize(("more", "who"), [
-    ({}, "task kworker/0:1"), ({"interrupt": "eth0", "interrupt_ns": 70_000}, "interrupt eth0"),
-    ({"interrupt": "eth0", "interrupt_ns": 30_000}, "task kworker/0:1"),
-    ({"softirq": "net_rx", "softirq_ns": 70_000, "interrupt": "eth0", "interrupt_ns": 60_000}, "soft-IRQ net_rx"),
-    ({"waited_for_pid": 4711}, "the task itself, late from before"),
-    ({"waited_for": "swapper/0", "waited_for_pid": 0, "idle_state": "C6"}, "idle state C6"),
-    ({"waited_for": None}, "not known"), ({"waited_for": None, "idle_state": "C6"}, "not known"),
-    ({"interrupt_ns": "60000"}, "task kworker/0:1"),
-])
+@pytest.mark.parametrize(
+    ("more", "who"),
+    [
+        ({}, "task kworker/0:1"),
+        ({"interrupt": "eth0", "interrupt_ns": 70_000}, "interrupt eth0"),
+        ({"interrupt": "eth0", "interrupt_ns": 30_000}, "task kworker/0:1"),
+        ({"softirq": "net_rx", "softirq_ns": 70_000, "interrupt": "eth0", "interrupt_ns": 60_000}, "soft-IRQ net_rx"),
+        ({"waited_for_pid": 4711}, "the task itself, late from before"),
+        ({"waited_for": "swapper/0", "waited_for_pid": 0, "idle_state": "C6"}, "idle state C6"),
+        ({"waited_for": None}, "not known"),
+        ({"waited_for": None, "idle_state": "C6"}, "not known"),
+        ({"interrupt_ns": "60000"}, "task kworker/0:1"),
+    ],
+)
 def test_who_is_blamed(tmp_path: Path, more: dict[str, object], who: str) -> None:
     """Of about 100 µs at one station: half of them is enough, a number that is none counts for nothing."""
     run = watched(tmp_path, Watched(intervals=1, long={"runnable-to-running": 100_000}, culprit=CULPRIT | more))
@@ -118,11 +131,14 @@ def test_the_rest_of_a_devices_wakeup_is_a_part_too(tmp_path: Path) -> None:
 def test_a_culprit_in_words() -> None:
     assert culprit_words(INTERRUPTED) == (
         "robot (pid 4711, fifo 80) waited for the idle CPU; interrupt nvme0q1 took 250.0 µs; last vector 236; "
-        "left idle state C6; at 2,400 MHz; in nvme_irq < common")
+        "left idle state C6; at 2,400 MHz; in nvme_irq < common"
+    )
     assert culprit_words({"task": "a", "task_pid": 3, "waited_for": "a", "waited_for_pid": 3}) == (
-        "a (pid 3) was still busy itself")
+        "a (pid 3) was still busy itself"
+    )
     assert culprit_words({"made_up": "x", "interval_smi": 1, "interval_steal_ns": 10_000_000}) == (
-        "the hypervisor took 10 ms of the CPUs in this interval; 1 SMI in this interval; made_up x")
+        "the hypervisor took 10 ms of the CPUs in this interval; 1 SMI in this interval; made_up x"
+    )
     assert blamed_of({"interval_smi": 1, "interval_steal_ns": 10_000_000}, 50_000.0) == UNKNOWN
     assert culprit_words({"expiry_to_return_ns": 5}) == ""
 
@@ -132,14 +148,17 @@ def test_the_report_says_it_for_each_load(runs: list[Recording], tmp_path: Path)
     page = (out / "index.html").read_text()
     assert "load none: the tail comes from runnable to running (the task waited for its CPU)" in page
     assert "load io: the tail comes from expiry to interrupt (the timer interrupt came late)" in page
-    assert [(row["load"], row["the tail comes from"], row["blamed most"])
-            for row in _rows(out / "tables/overview.csv")] == [
-        ("none", "runnable to running", "task kworker/0:1"), ("io", "expiry to interrupt", "interrupt nvme0q1")]
+    assert [
+        (row["load"], row["the tail comes from"], row["blamed most"]) for row in _rows(out / "tables/overview.csv")
+    ] == [("none", "runnable to running", "task kworker/0:1"), ("io", "expiry to interrupt", "interrupt nvme0q1")]
     assert [(row["load"], row["to blame"], row["wake-ups"]) for row in _rows(out / "tables/culprits.csv")] == [
-        ("none", "task kworker/0:1", "6"), ("io", "interrupt nvme0q1", "6")]
+        ("none", "task kworker/0:1", "6"),
+        ("io", "interrupt nvme0q1", "6"),
+    ]
     drawn = _rows(out / "figures/stations-2.csv")
     assert [float(row["delay_ns"]) for row in drawn] == [
-        sum(int(row[f"{name} [ns]"]) for name in PARTS) for row in drawn]
+        sum(int(row[f"{name} [ns]"]) for name in PARTS) for row in drawn
+    ]
     by_station = {(row["load"], row["station"]): row for row in _rows(out / "tables/stations.csv")}
     for run, load in zip(runs, LOADS, strict=True):
         for name in (*PARTS, "expiry-to-return"):

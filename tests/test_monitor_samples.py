@@ -26,14 +26,48 @@ PERIOD_NS = 1_000_000
 def _watch(probe: str, monitor: Path, place: Path) -> tuple[Recording, SampleFile, SampleFile]:
     """The monitor's recording and samples of a timer, and the timer's own samples."""
     cpu = str(min(os.sched_getaffinity(0)))
-    task = subprocess.Popen([probe, "timer", "-a", cpu, "-p", "90", "-i", f"{PERIOD_NS}ns", "--quiet", "--record=-",
-                             "--samples", str(place / "task")], stdout=subprocess.PIPE)
+    task = subprocess.Popen(
+        [
+            probe,
+            "timer",
+            "-a",
+            cpu,
+            "-p",
+            "90",
+            "-i",
+            f"{PERIOD_NS}ns",
+            "--quiet",
+            "--record=-",
+            "--samples",
+            str(place / "task"),
+        ],
+        stdout=subprocess.PIPE,
+    )
     assert task.stdout is not None
     assert json.loads(task.stdout.readline())["type"] == "head"
     try:
-        subprocess.run([monitor, "monitor", "-a", cpu, "--pid", str(task.pid), "-D", "2s", "--report", "100ms",
-                        "--quiet", "--record", str(place / "record"), "--samples", str(place / "seen")], check=True,
-                       timeout=60, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [
+                monitor,
+                "monitor",
+                "-a",
+                cpu,
+                "--pid",
+                str(task.pid),
+                "-D",
+                "2s",
+                "--report",
+                "100ms",
+                "--quiet",
+                "--record",
+                str(place / "record"),
+                "--samples",
+                str(place / "seen"),
+            ],
+            check=True,
+            timeout=60,
+            stdout=subprocess.DEVNULL,
+        )
     finally:
         task.send_signal(signal.SIGINT)
         task.communicate(timeout=60)
@@ -65,16 +99,38 @@ def test_samples_histograms_and_the_task_agree(probe_binary: str, monitor_binary
 
 def test_a_task_that_is_not_asked_for_is_not_kept(probe_binary: str, monitor_binary: Path, tmp_path: Path) -> None:
     cpu = str(min(os.sched_getaffinity(0)))
-    subprocess.run([monitor_binary, "monitor", "-a", cpu, "--comm", "nobody-at-all", "-D", "300ms", "--quiet",
-                    "--record", str(tmp_path / "r"), "--samples", str(tmp_path / "s")], check=True, timeout=60,
-                   stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [
+            monitor_binary,
+            "monitor",
+            "-a",
+            cpu,
+            "--comm",
+            "nobody-at-all",
+            "-D",
+            "300ms",
+            "--quiet",
+            "--record",
+            str(tmp_path / "r"),
+            "--samples",
+            str(tmp_path / "s"),
+        ],
+        check=True,
+        timeout=60,
+        stdout=subprocess.DEVNULL,
+    )
     assert read_samples(tmp_path / "s").series == {}
 
 
 def test_the_file_of_samples_is_new(monitor_binary: Path, tmp_path: Path) -> None:
     (tmp_path / "s").touch()
-    done = subprocess.run([monitor_binary, "monitor", "-D", "100ms", "--samples", str(tmp_path / "s")],
-                          capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [monitor_binary, "monitor", "-D", "100ms", "--samples", str(tmp_path / "s")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert done.returncode == 2
     assert "does not exist yet" in done.stderr
 
@@ -84,8 +140,13 @@ def test_cyclictest_saw_each_wake_up_end_behind_its_stations(monitor_binary: Pat
     require("cyclictest")
     cpu = str(max(os.sched_getaffinity(0)))
     with watching(monitor_binary, tmp_path / "record", "--comm=cyclictest", f"--samples={tmp_path / 'seen'}") as watch:
-        said = subprocess.run(["cyclictest", "-m", "-t1", "-a", cpu, "-p", "90", "-i", "1000", "-l", "2000", "-v"],
-                              check=True, capture_output=True, text=True, timeout=60).stdout
+        said = subprocess.run(
+            ["cyclictest", "-m", "-t1", "-a", cpu, "-p", "90", "-i", "1000", "-l", "2000", "-v"],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        ).stdout
     own_us = np.array([int(line.split(":")[2]) for line in said.splitlines() if line.count(":") == 2], dtype=np.int64)
     recording = watch.recording()
     kept = read_samples(tmp_path / "seen").series
@@ -94,5 +155,5 @@ def test_cyclictest_saw_each_wake_up_end_behind_its_stations(monitor_binary: Pat
     assert len(own_us) >= 2000
     suppressed = recording.end.counters["monitor_suppressed"] or 0
     assert len(own_us) - suppressed - len(own_us) // 100 <= len(sums) <= len(own_us) + 1
-    longest = np.sort(own_us)[::-1][:len(sums)] * 1000 + 999
-    assert (longest >= np.sort(sums)[::-1][:len(own_us)]).all()
+    longest = np.sort(own_us)[::-1][: len(sums)] * 1000 + 999
+    assert (longest >= np.sort(sums)[::-1][: len(own_us)]).all()

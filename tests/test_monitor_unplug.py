@@ -62,8 +62,18 @@ def _samples(link: Link, name: str, place: Path) -> dict[int, Samples]:
 
 
 def _task(link: Link, cpu: int) -> Process:
-    return link.start([PROBE, "timer", "--interval=50ms", f"--loops={ACTS}", f"--affinity={cpu}", "--quiet",
-                       f"--samples=/tmp/task{cpu}", "--allow-difference"])
+    return link.start(
+        [
+            PROBE,
+            "timer",
+            "--interval=50ms",
+            f"--loops={ACTS}",
+            f"--affinity={cpu}",
+            "--quiet",
+            f"--samples=/tmp/task{cpu}",
+            "--allow-difference",
+        ]
+    )
 
 
 def _all_cpus(recording: Recording, kept: dict[int, Samples], station: str) -> Samples:
@@ -105,8 +115,18 @@ def _follow(link: Link, monitor: Process, steps: tuple[Step, ...]) -> list[bytes
 def _watched(link: Link, steps: tuple[Step, ...], place: Path) -> Watched:
     """What is done to the machine, step by step, while a task of each CPU is watched."""
     link.run(["sh", "-c", "rm -f /tmp/seen /tmp/task*"])
-    monitor = link.start([MONITOR, "monitor", "--comm=fastenough-prob", "--report=500ms", "--until-interrupt",
-                          f"--duration={_LONGEST_S}s", "--samples=/tmp/seen", "--record=-"])
+    monitor = link.start(
+        [
+            MONITOR,
+            "monitor",
+            "--comm=fastenough-prob",
+            "--report=500ms",
+            "--until-interrupt",
+            f"--duration={_LONGEST_S}s",
+            "--samples=/tmp/seen",
+            "--record=-",
+        ]
+    )
     lines = _follow(link, monitor, steps)
     monitor.signal(2)
     recording = parsed([*lines, *monitor.lines(_LONGEST_S)], place)
@@ -132,8 +152,9 @@ def test_a_cpu_that_goes_and_comes_again_is_told_and_no_count_is_lost(board: Vir
     _check_all_counted(watched)
 
 
-def test_a_clock_that_is_set_an_hour_on_and_back_is_told_and_no_count_is_lost(board: VirtualBoard,
-                                                                              tmp_path: Path) -> None:
+def test_a_clock_that_is_set_an_hour_on_and_back_is_told_and_no_count_is_lost(
+    board: VirtualBoard, tmp_path: Path
+) -> None:
     watched = _watched(board.link, (partial(_set_clock, HOUR_S), partial(_set_clock, -HOUR_S)), tmp_path)
     steps = [event.value or 0 for event in watched.monitor.events if event.kind == "clock-step"]
     assert [round(step / HOUR_S / 10**9, 1) for step in steps] == [1, -1]

@@ -50,11 +50,13 @@ def test_what_passes_is_not_contradicted(whole: dict[str, bytes], tmp_path: Path
     path = tmp_path / "run.jsonl"
     path.write_bytes(whole[name])
     assert judge([read_recording(path)], trial.ASKED[0]).verdict is Verdict.PASS
-    said = subprocess.run([sys.executable, "-I", str(CHECKER), str(path), "200000", "0"], check=True,
-                          capture_output=True, timeout=60)
+    said = subprocess.run(
+        [sys.executable, "-I", str(CHECKER), str(path), "200000", "0"], check=True, capture_output=True, timeout=60
+    )
     assert json.loads(said.stdout) == []
-    strict = subprocess.run([sys.executable, "-I", str(CHECKER), str(path), "3500", "0"], check=True,
-                            capture_output=True, timeout=60)
+    strict = subprocess.run(
+        [sys.executable, "-I", str(CHECKER), str(path), "3500", "0"], check=True, capture_output=True, timeout=60
+    )
     assert "beyond the limit" in strict.stdout.decode()
 
 

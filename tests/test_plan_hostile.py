@@ -38,11 +38,15 @@ def test_a_plan_of_more_bytes_than_a_plan_has_is_refused(tmp_path: Path) -> None
     assert "longer than" in _refused(tmp_path / "long", tmp_path)
 
 
-@pytest.mark.parametrize("more", [
-    "repeat = 1000000000000",
-    "repeat = 99999\nparameters = {priority = [1, 2]}",
-    "parameters = {" + ", ".join(f"p{n} = [{', '.join(map(str, range(10)))}]" for n in range(12)) + "}",
-], ids=["repeat", "repeated values", "combinations"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        "repeat = 1000000000000",
+        "repeat = 99999\nparameters = {priority = [1, 2]}",
+        "parameters = {" + ", ".join(f"p{n} = [{', '.join(map(str, range(10)))}]" for n in range(12)) + "}",
+    ],
+    ids=["repeat", "repeated values", "combinations"],
+)
 def test_a_plan_of_more_runs_than_anybody_means_is_refused(tmp_path: Path, more: str) -> None:
     (tmp_path / "plan.toml").write_text(f'name = "x"\n[[run]]\nprobe = "timer"\n{more}\n')
     assert "lower repeat, or list fewer values" in _refused(tmp_path / "plan.toml", tmp_path)
@@ -73,12 +77,16 @@ def test_what_is_kept_of_a_gauge_is_a_small_file(tmp_path: Path, read: Callable[
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10
 
 
-@pytest.mark.parametrize(("more", "told"), [
-    ("[settings]\ncontrol-priority = 1979-05-27", "write a text in quotes, a number"),
-    ("[settings]\nirq-affinity = [1979-05-27]", "write a text in quotes, a number"),
-    ('[[load]]\nname = "l"\ncommands = [["true"]]\ncpu-share = nan', "from 0 to 1"),
-    ('[[load]]\nname = "l"\ncommands = [["true"]]\ncpu-share = -1', "from 0 to 1"),
-], ids=["a date", "a date in a list", "no number", "negative"])
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ("[settings]\ncontrol-priority = 1979-05-27", "write a text in quotes, a number"),
+        ("[settings]\nirq-affinity = [1979-05-27]", "write a text in quotes, a number"),
+        ('[[load]]\nname = "l"\ncommands = [["true"]]\ncpu-share = nan', "from 0 to 1"),
+        ('[[load]]\nname = "l"\ncommands = [["true"]]\ncpu-share = -1', "from 0 to 1"),
+    ],
+    ids=["a date", "a date in a list", "no number", "negative"],
+)
 def test_values_that_cannot_be_are_bad_input(tmp_path: Path, more: str, told: str) -> None:
     """A share that is no number would have every load pass as run."""
     (tmp_path / "plan.toml").write_text(f'name = "x"\n{more}\n[[run]]\nprobe = "timer"\n')

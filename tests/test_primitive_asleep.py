@@ -13,8 +13,18 @@ from fastenough.analysis.machine import counter_total
 from fastenough.recording import read_recording
 
 ACTS = 2000
-PAIRS = ["barrier", "condvar", "eventfd", "fifo-message", "futex", "mqueue", "mutex-contended", "mutex-pi", "semaphore",
-         "signal"]
+PAIRS = [
+    "barrier",
+    "condvar",
+    "eventfd",
+    "fifo-message",
+    "futex",
+    "mqueue",
+    "mutex-contended",
+    "mutex-pi",
+    "semaphore",
+    "signal",
+]
 
 pytestmark = needs_root("real-time priorities")
 
@@ -22,8 +32,13 @@ pytestmark = needs_root("real-time priorities")
 @pytest.mark.parametrize("name", PAIRS)
 def test_each_act_of_a_burst_wakes_a_thread_that_slept(probe_binary: str, tmp_path: Path, name: str) -> None:
     path = tmp_path / "r"
-    done = subprocess.run([probe_binary, name, "--placement=core", "--burst=500", f"-l{ACTS}", "-q",
-                           "--record", str(path)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [probe_binary, name, "--placement=core", "--burst=500", f"-l{ACTS}", "-q", "--record", str(path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     if done.returncode == 5:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stderr

@@ -76,15 +76,29 @@ def _two_cpus() -> bool:
 
 
 @pytest.mark.parametrize(("probe", "fault", "reason"), CASES, ids=[f"{probe} {fault}" for probe, fault, _ in CASES])
-def test_a_hand_over_that_fails_fails_the_run(faulty_probe: Path, tmp_path: Path, probe: str, fault: str,
-                                              reason: str) -> None:
+def test_a_hand_over_that_fails_fails_the_run(
+    faulty_probe: Path, tmp_path: Path, probe: str, fault: str, reason: str
+) -> None:
     if probe in ("spinlock", "shm") and not _two_cpus():
         pytest.skip("one CPU")
     begin_s = time.monotonic()
     done = subprocess.run(
-        [str(faulty_probe), probe, "--timeout=300ms", "-D30s", "-i500us", "--quiet", "--allow-difference",
-         f"--record={tmp_path / 'r'}"],
-        env={**os.environ, "FAULT": fault}, capture_output=True, text=True, timeout=60, check=False)
+        [
+            str(faulty_probe),
+            probe,
+            "--timeout=300ms",
+            "-D30s",
+            "-i500us",
+            "--quiet",
+            "--allow-difference",
+            f"--record={tmp_path / 'r'}",
+        ],
+        env={**os.environ, "FAULT": fault},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert time.monotonic() - begin_s < WITHIN_S
     recording = read_recording(tmp_path / "r")
     assert done.returncode == 4, done.stderr
@@ -94,17 +108,41 @@ def test_a_hand_over_that_fails_fails_the_run(faulty_probe: Path, tmp_path: Path
 
 
 def test_without_a_fault_the_same_build_measures(faulty_probe: Path, tmp_path: Path) -> None:
-    subprocess.run([str(faulty_probe), "semaphore", "-l300", "-i500us", "--quiet", "--allow-difference",
-                    f"--record={tmp_path / 'r'}"], check=True, stdout=subprocess.DEVNULL, timeout=60)
+    subprocess.run(
+        [
+            str(faulty_probe),
+            "semaphore",
+            "-l300",
+            "-i500us",
+            "--quiet",
+            "--allow-difference",
+            f"--record={tmp_path / 'r'}",
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        timeout=60,
+    )
     assert read_recording(tmp_path / "r").outcome is Outcome.COMPLETED
 
 
 def test_a_pipe_that_fills_slowly_is_no_dead_partner(faulty_probe: Path, tmp_path: Path) -> None:
     """On one CPU the reader of 10-byte blocks runs only when the writer has filled the pipe: here after two seconds."""
-    done = subprocess.run([str(faulty_probe), "fifo", "--timeout=300ms", "-D3s", "--quiet", "--allow-difference",
-                           f"--record={tmp_path / 'r'}"],
-                          env={**os.environ, "FAULT": "slow:write:1"}, capture_output=True, text=True, timeout=60,
-                          check=False)
+    done = subprocess.run(
+        [
+            str(faulty_probe),
+            "fifo",
+            "--timeout=300ms",
+            "-D3s",
+            "--quiet",
+            "--allow-difference",
+            f"--record={tmp_path / 'r'}",
+        ],
+        env={**os.environ, "FAULT": "slow:write:1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     end = read_recording(tmp_path / "r").end
     assert end is not None and not any(STUCK in said for said in end.reasons)
     assert done.returncode == 0, done.stderr

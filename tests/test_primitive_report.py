@@ -36,8 +36,12 @@ def recordings(probe_binary: str, tmp_path_factory: pytest.TempPathFactory) -> d
     folder = tmp_path_factory.mktemp("primitives")
     measured = {}
     for name, arguments in RUNS.items():
-        subprocess.run([probe_binary, *arguments, "--quiet", "--allow-difference", f"--record={folder / name}"],
-                       check=True, stdout=subprocess.DEVNULL, timeout=60)
+        subprocess.run(
+            [probe_binary, *arguments, "--quiet", "--allow-difference", f"--record={folder / name}"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            timeout=60,
+        )
         measured[name] = read_recording(folder / name)
         assert measured[name].outcome is Outcome.COMPLETED
     return measured
@@ -69,16 +73,21 @@ def test_the_table_holds_what_was_recorded(context: Context, recordings: dict[st
     assert [row["primitive"] for row in rows] == ["switch", "inversion", "inversion", "semaphore", "condvar"]
     for row in rows:
         recording = recordings[row["primitive"]]
-        (series,) = [one for one in recording.series
-                     if all(f"{name} {value}" in row["measured"] for name, value in one.labels.items())]
+        (series,) = [
+            one
+            for one in recording.series
+            if all(f"{name} {value}" in row["measured"] for name, value in one.labels.items())
+        ]
         values = recording.totals[series.id]
         assert (row["n"], row["min"], row["max"]) == (values.total, values.minimum, values.maximum)
 
 
 def test_published_figures_stand_beside_the_same_act_only(context: Context) -> None:
     rows = _rows(_tables(primitives.section(context))["primitives"])
-    beside = {(row["primitive"], row["measured"]): (row["RTLinux min"], row["RTLinux average"], row["RTLinux max"])
-              for row in rows}
+    beside = {
+        (row["primitive"], row["measured"]): (row["RTLinux min"], row["RTLinux average"], row["RTLinux max"])
+        for row in rows
+    }
     assert beside == {
         ("switch", "switch"): (7744, 8194, 10304),
         ("semaphore", "wake, placement same"): (9056, 10097, 13952),
@@ -117,7 +126,8 @@ def test_without_a_latency_the_first_screen_tells_speeds(recordings: dict[str, R
     for one, row in zip(runs, (rows[0], rows[-1]), strict=True):
         held = [series for series in one.series if series.refused is None]
         assert row["slowest [MB/s]"] >= min(
-            (series.bytes or 0) / (one.totals[series.id].maximum or 1) * 1000 for series in held)
+            (series.bytes or 0) / (one.totals[series.id].maximum or 1) * 1000 for series in held
+        )
         assert 0 < row["slowest [MB/s]"] <= row["best median [MB/s]"]
     assert sum(row["n"] for row in rows) == sum(one.totals[series.id].total for one in runs for series in one.series)
 
@@ -133,7 +143,8 @@ def test_jitter_is_told_apart_by_its_traffic(context: Context, recordings: dict[
     rows = _rows(_tables(jitter.section(context))["jitter"])
     assert [row["traffic"] for row in rows] == ["on", "off"]
     assert sum(row["n"] for row in rows) == sum(
-        recordings["jitter"].totals[series.id].total for series in recordings["jitter"].named("wakeup_corrected"))
+        recordings["jitter"].totals[series.id].total for series in recordings["jitter"].named("wakeup_corrected")
+    )
 
 
 def test_without_primitives_there_is_no_section() -> None:

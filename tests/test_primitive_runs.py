@@ -19,8 +19,18 @@ from tools import require
 from fastenough.model import Outcome, Series
 from fastenough.recording import Recording, read_recording
 
-PAIRS = ["semaphore", "condvar", "futex", "eventfd", "signal", "mqueue", "barrier", "mutex-contended", "mutex-pi",
-         "fifo-message"]
+PAIRS = [
+    "semaphore",
+    "condvar",
+    "futex",
+    "eventfd",
+    "signal",
+    "mqueue",
+    "barrier",
+    "mutex-contended",
+    "mutex-pi",
+    "fifo-message",
+]
 BOUNDED_S = 15
 
 needs_two_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
@@ -75,8 +85,7 @@ def test_places_are_chosen_by_topology_and_recorded(probe_binary: str, tmp_path:
     same_socket, same_core = (a == b for a, b in zip(_site(first), _site(second), strict=True))
     relation = "same" if first == second else "socket" if not same_socket else "smt" if same_core else "core"
     assert relation == word
-    granted = {setting.thread: setting.in_effect for setting in recording.head.settings
-               if setting.name == "affinity"}
+    granted = {setting.thread: setting.in_effect for setting in recording.head.settings if setting.name == "affinity"}
     assert granted["waker"] == str(first) and granted["waiter"] == str(second)
 
 
@@ -92,8 +101,9 @@ def test_a_spinlock_is_handed_over_between_two_cpus(probe_binary: str, tmp_path:
     assert recording.outcome is Outcome.COMPLETED, recording.end
     assert sum(_stored(recording, series) for series in recording.named("acquire")) == 6000
     assert 0 < sum(_stored(recording, series) for series in recording.named("handover")) < 6000
-    assert {series.cpu for series in recording.series} == {recording.head.parameters[f"{place}_cpu"]
-                                                           for place in ("first", "second")}
+    assert {series.cpu for series in recording.series} == {
+        recording.head.parameters[f"{place}_cpu"] for place in ("first", "second")
+    }
 
 
 @needs_root("real-time policies")
@@ -119,8 +129,9 @@ def test_inversion_without_priorities_is_not_applicable(probe_binary: str, tmp_p
 @pytest.mark.parametrize("channel", ["pipe", "named"])
 def test_transfers_by_block_and_by_pipe(probe_binary: str, tmp_path: Path, channel: str) -> None:
     for view, sizes in (("block", {"10", "100", "1024", "10240"}), ("pipe", {"10", "100", "1024", "4096", "10240"})):
-        recording = _record(probe_binary, tmp_path / "r", "fifo", f"--by={view}", "--largest=16384", "-l44",
-                            f"--channel={channel}")
+        recording = _record(
+            probe_binary, tmp_path / "r", "fifo", f"--by={view}", "--largest=16384", "-l44", f"--channel={channel}"
+        )
         assert recording.outcome is Outcome.COMPLETED, recording.end
         assert {series.labels[view] for series in recording.series} >= sizes
         assert {series.bytes for series in recording.series} == {1 << 20, 10 << 20}
@@ -140,8 +151,17 @@ def crowded_cpu() -> Iterator[int]:
 
 def test_a_rest_after_slow_work_is_not_taken_for_death(probe_binary: str, tmp_path: Path, crowded_cpu: int) -> None:
     """Two transfers among busy processes, the second longer than the watch waits; then the writer rests."""
-    recording = _record(probe_binary, tmp_path / "r", "fifo", "--by=block", "--largest=16384", "--policy=other", "-l3",
-                        "--timeout=400ms", f"--affinity={crowded_cpu}")
+    recording = _record(
+        probe_binary,
+        tmp_path / "r",
+        "fifo",
+        "--by=block",
+        "--largest=16384",
+        "--policy=other",
+        "-l3",
+        "--timeout=400ms",
+        f"--affinity={crowded_cpu}",
+    )
     assert recording.outcome is Outcome.COMPLETED, recording.end
     assert max(recording.totals[series.id].maximum or 0 for series in recording.series) > 400_000_000
 
@@ -151,9 +171,17 @@ def test_a_refused_pipe_size_is_reported_with_its_reason(probe_binary: str, tmp_
     require("setpriv")
     most = int(Path("/proc/sys/fs/pipe-max-size").read_text())
     path = tmp_path / "r"
-    subprocess.run(["setpriv", "--bounding-set=-sys_resource", "--inh-caps=-sys_resource",
-                    *_command(probe_binary, path, "fifo", "--by=pipe", "-l60")], check=True, capture_output=True,
-                   timeout=120)
+    subprocess.run(
+        [
+            "setpriv",
+            "--bounding-set=-sys_resource",
+            "--inh-caps=-sys_resource",
+            *_command(probe_binary, path, "fifo", "--by=pipe", "-l60"),
+        ],
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
     recording = read_recording(path)
     refused = [series for series in recording.series if int(series.labels["pipe"]) > most]
     assert refused
@@ -167,9 +195,12 @@ def test_a_refused_pipe_size_is_reported_with_its_reason(probe_binary: str, tmp_
 def test_a_named_fifo_leaves_no_file(probe_binary: str, tmp_path: Path, ending: signal.Signals) -> None:
     folder = tmp_path / "fifos"
     folder.mkdir()
-    process = subprocess.Popen(_command(probe_binary, tmp_path / "r", "fifo", "--channel=named", "--largest=16384"),
-                               env={**os.environ, "TMPDIR": str(folder)}, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        _command(probe_binary, tmp_path / "r", "fifo", "--channel=named", "--largest=16384"),
+        env={**os.environ, "TMPDIR": str(folder)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     assert eventually(lambda: recorded(tmp_path / "r"), 60)
     process.send_signal(ending)
     process.wait(timeout=BOUNDED_S)
@@ -202,16 +233,20 @@ def _children(pid: int) -> list[int]:
 def shm_run(probe_binary: str, tmp_path: Path) -> tuple[subprocess.Popen[bytes], int, Path]:
     """A probe at work and the normal process it shares memory with."""
     path = tmp_path / "r"
-    process = subprocess.Popen(_command(probe_binary, path, "shm", "--placement=same", "--timeout=500ms",
-                                        "--largest=10240"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        _command(probe_binary, path, "shm", "--placement=same", "--timeout=500ms", "--largest=10240"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     assert eventually(lambda: recorded(path), 60)
     (child,) = _children(process.pid)
     return process, child, path
 
 
 @pytest.mark.parametrize(("what", "reason"), [(signal.SIGKILL, "ended by signal KILL"), (signal.SIGSTOP, "no act has")])
-def test_a_dead_or_stopped_partner_fails_the_run(shm_run: tuple[subprocess.Popen[bytes], int, Path],
-                                                 what: signal.Signals, reason: str) -> None:
+def test_a_dead_or_stopped_partner_fails_the_run(
+    shm_run: tuple[subprocess.Popen[bytes], int, Path], what: signal.Signals, reason: str
+) -> None:
     process, child, path = shm_run
     os.kill(child, what)
     assert process.wait(timeout=BOUNDED_S) == 4
@@ -221,8 +256,9 @@ def test_a_dead_or_stopped_partner_fails_the_run(shm_run: tuple[subprocess.Popen
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
-def test_the_partner_ends_with_the_probe(shm_run: tuple[subprocess.Popen[bytes], int, Path],
-                                         ending: signal.Signals) -> None:
+def test_the_partner_ends_with_the_probe(
+    shm_run: tuple[subprocess.Popen[bytes], int, Path], ending: signal.Signals
+) -> None:
     process, child, _ = shm_run
     process.send_signal(ending)
     process.wait(timeout=BOUNDED_S)
@@ -237,7 +273,8 @@ def test_traffic_is_switched_off_half_way(probe_binary: str, tmp_path: Path, tas
     for series in recording.named("wakeup"):
         counts[series.labels["traffic"]] = [
             (interval.histograms[series.id].total if series.id in interval.histograms else 0)
-            for interval in recording.intervals]
+            for interval in recording.intervals
+        ]
         periods = _stored(recording, series) + recording.missed(series.id)
         assert 900 <= periods <= 1100
     assert sum(counts["on"][:9]) > 0 and sum(counts["off"][:9]) == 0

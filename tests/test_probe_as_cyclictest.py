@@ -64,7 +64,8 @@ def test_the_histogram_is_one_that_scripts_for_cyclictest_read(probe_binary: str
     assert footers["Total"] == total
     beyond = footers["Histogram Overflows"]
     assert [held + over + before for held, over, before in zip(total, beyond, early, strict=False)] == [
-        one.total for one in acts]
+        one.total for one in acts
+    ]
     for one, least, most in zip(acts, footers["Min Latencies"], footers["Max Latencies"], strict=False):
         assert one.minimum is not None and one.maximum is not None
         assert least * 1000 <= one.minimum < (least + 1) * 1000
@@ -76,8 +77,9 @@ def test_the_histogram_is_one_that_scripts_for_cyclictest_read(probe_binary: str
     assert len(footers["Min Latencies"]) == len(acts)
 
     found = IMPORTER.read(Source(str(file), file.read_bytes()))
-    assert [series.count for series in found.series] == [
-        held + over for held, over in zip(total, beyond, strict=True)][:len(acts)]
+    assert [series.count for series in found.series] == [held + over for held, over in zip(total, beyond, strict=True)][
+        : len(acts)
+    ]
 
 
 def test_a_histogram_goes_into_a_new_file_only(probe_binary: str, tmp_path: Path) -> None:
@@ -116,12 +118,25 @@ def test_cpus_by_exception(probe_binary: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("clock", "behind_us"), [("monotonic", 0), ("realtime", 300)])
 def test_the_grid_meets_full_seconds(probe_binary: str, tmp_path: Path, clock: str, behind_us: int) -> None:
     """Due time = instant of the event less its value, but for the moment between the act and the event."""
-    recording = _recorded(probe_binary, tmp_path / "r", "-i", "10ms", f"--secaligned={behind_us}", "-c", clock,
-                          "-l", "40", "-a", str(CPUS[0]))
+    recording = _recorded(
+        probe_binary,
+        tmp_path / "r",
+        "-i",
+        "10ms",
+        f"--secaligned={behind_us}",
+        "-c",
+        clock,
+        "-l",
+        "40",
+        "-a",
+        str(CPUS[0]),
+    )
     assert recording.head.parameters["second_offset_ns"] == behind_us * 1000
     at = [event.at.wall_ns if clock == "realtime" else event.at.mono_ns for event in recording.events]
-    behind_ns = [(instant - event.value - behind_us * 1000) % 10_000_000
-                 for instant, event in zip(at, recording.events, strict=True)]
+    behind_ns = [
+        (instant - event.value - behind_us * 1000) % 10_000_000
+        for instant, event in zip(at, recording.events, strict=True)
+    ]
     assert min(behind_ns) < 500_000
     assert "divide a second" in _refused(probe_binary, "timer", "--secaligned", "-i", "3ms")
 
@@ -135,8 +150,11 @@ def _settings(recording: Recording, name: str) -> list[tuple[object, object, obj
     """Requested, in effect before and in effect after."""
     assert recording.end is not None
     after = {setting.name: setting.in_effect for setting in recording.end.settings}
-    return [(setting.requested, setting.in_effect, after.get(name)) for setting in recording.head.settings
-            if setting.name == name]
+    return [
+        (setting.requested, setting.in_effect, after.get(name))
+        for setting in recording.head.settings
+        if setting.name == name
+    ]
 
 
 @needs_two_cpus
@@ -162,8 +180,15 @@ def test_a_control_group_is_joined_and_read_back(probe_binary: str, tmp_path: Pa
         assert (folder / "cgroup.procs").read_text() == ""
 
 
-@pytest.mark.parametrize(("name", "why"), [("no/such/group", "cannot be joined"), ("/etc", "cannot be joined"),
-                                           ('a"b', "plain letters"), ("x" * 70, "plain letters")])
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("no/such/group", "cannot be joined"),
+        ("/etc", "cannot be joined"),
+        ('a"b', "plain letters"),
+        ("x" * 70, "plain letters"),
+    ],
+)
 def test_what_is_no_control_group(probe_binary: str, name: str, why: str) -> None:
     assert why in _refused(probe_binary, "timer", "--cgroup", name, *ORDINARY)
 
@@ -221,8 +246,27 @@ def _held_us() -> int:
 def test_the_hold_on_idle_states_ends_with_its_owner(probe_binary: str, tmp_path: Path) -> None:
     """Other probes on this machine may hold a shorter wake-up meanwhile: then that is what is in effect."""
     path = tmp_path / "r"
-    command = [*own_mounts(), "sh", "-c", _WITH_STATES, "sh", probe_binary, "timer", "-a", "0", "-D", "60s", "-q",
-               "--report", "50ms", "--deepest-idle-state", "1", "--record", str(path), *ORDINARY]
+    command = [
+        *own_mounts(),
+        "sh",
+        "-c",
+        _WITH_STATES,
+        "sh",
+        probe_binary,
+        "timer",
+        "-a",
+        "0",
+        "-D",
+        "60s",
+        "-q",
+        "--report",
+        "50ms",
+        "--deepest-idle-state",
+        "1",
+        "--record",
+        str(path),
+        *ORDINARY,
+    ]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         assert eventually(lambda: path.exists() and path.read_bytes().count(b"\n") > 2, 30)
         assert _held_us() in (0, 2)

@@ -17,8 +17,9 @@ CROSS = release.architectures()
 
 
 def _program_headers(binary: Path | str) -> str:
-    return subprocess.run(["readelf", "--wide", "--program-headers", str(binary)], capture_output=True, text=True,
-                          check=True).stdout
+    return subprocess.run(
+        ["readelf", "--wide", "--program-headers", str(binary)], capture_output=True, text=True, check=True
+    ).stdout
 
 
 def test_the_probe_depends_on_nothing(probe_binary: str) -> None:
@@ -34,9 +35,29 @@ def test_cross_built_probe_records_there(tmp_path: Path, architecture: str) -> N
     binary = build_probe(tmp_path / "build", "--cross-file", str(ROOT / CROSS[architecture].cross_file))
     assert "INTERP" not in _program_headers(binary)
     path = tmp_path / "r"
-    done = subprocess.run([runner, str(binary), "timer", "-D", "500ms", "-i", "2ms", "--report", "100ms", "--method",
-                           "futex", "--allow-difference", "--json", "--record", str(path)], capture_output=True,
-                          text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [
+            runner,
+            str(binary),
+            "timer",
+            "-D",
+            "500ms",
+            "-i",
+            "2ms",
+            "--report",
+            "100ms",
+            "--method",
+            "futex",
+            "--allow-difference",
+            "--json",
+            "--record",
+            str(path),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     recording = read_recording(path)
     assert recording.outcome is Outcome.COMPLETED
@@ -46,17 +67,43 @@ def test_cross_built_probe_records_there(tmp_path: Path, architecture: str) -> N
 
 
 def test_sanitizers_find_nothing(tmp_path: Path) -> None:
-    probe = build_probe(tmp_path / "build", "-Dprobe_static=false",
-                        "-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized")
+    probe = build_probe(
+        tmp_path / "build",
+        "-Dprobe_static=false",
+        "-Db_sanitize=address,undefined",
+        "-Db_lundef=false",
+        "-Dbuildtype=debugoptimized",
+    )
     listed = subprocess.run([str(probe), "--list"], capture_output=True, text=True, check=True).stdout
     for name in (line.split()[0] for line in listed.splitlines()):
         path = tmp_path / name
-        done = subprocess.run([str(probe), name, "-D", "300ms", "--report", "50ms", "--allow-difference", "--json",
-                               "--record", str(path)], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            [
+                str(probe),
+                name,
+                "-D",
+                "300ms",
+                "--report",
+                "50ms",
+                "--allow-difference",
+                "--json",
+                "--record",
+                str(path),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         assert "Sanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr
         assert done.returncode in (0, 2, 4, 5), (name, done.stderr)
         assert done.returncode == 2 or read_recording(path).end is not None
     for method in ("clock_nanosleep-rel", "nanosleep", "posix-timer", "timerfd", "futex", "ppoll", "setitimer"):
-        done = subprocess.run([str(probe), "timer", "--method", method, "-D", "100ms", "--allow-difference", "-a", "0",
-                               "-h", "50"], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            [str(probe), "timer", "--method", method, "-D", "100ms", "--allow-difference", "-a", "0", "-h", "50"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         assert (done.returncode, done.stderr) == (0, ""), method

@@ -23,8 +23,12 @@ def rising_probe(build_directory: Path) -> Path:
 
 
 def _record(probe: Path, path: Path, *arguments: str) -> Recording:
-    subprocess.run([str(probe), "rising", "--record", str(path), "--quiet", "--allow-difference", *arguments],
-                   check=True, stdout=subprocess.DEVNULL, timeout=60)
+    subprocess.run(
+        [str(probe), "rising", "--record", str(path), "--quiet", "--allow-difference", *arguments],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        timeout=60,
+    )
     return read_recording(path)
 
 

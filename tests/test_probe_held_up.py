@@ -29,15 +29,33 @@ def _run(probe: Path, directory: Path, *arguments: str) -> tuple[Recording, Samp
     recording, samples = directory / "r", directory / "s"
     recording.unlink(missing_ok=True)
     samples.unlink(missing_ok=True)
-    subprocess.run([probe, "timer", "-i", f"{PERIOD_NS}ns", "-q", "--policy", "other", "--allow-difference",
-                    "--record", str(recording), "--samples", str(samples), *arguments],
-                   check=True, stdout=subprocess.DEVNULL, timeout=60)
+    subprocess.run(
+        [
+            probe,
+            "timer",
+            "-i",
+            f"{PERIOD_NS}ns",
+            "-q",
+            "--policy",
+            "other",
+            "--allow-difference",
+            "--record",
+            str(recording),
+            "--samples",
+            str(samples),
+            *arguments,
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        timeout=60,
+    )
     return read_recording(recording), read_samples(samples)
 
 
 def test_being_held_up_between_the_clocks_shifts_neither_grid_nor_instants(halting_probe: Path, tmp_path: Path) -> None:
-    recording, kept = _run(halting_probe, tmp_path, "--clock", "realtime", "-D", "500ms", "-t", "1", "--report",
-                           "100ms")
+    recording, kept = _run(
+        halting_probe, tmp_path, "--clock", "realtime", "-D", "500ms", "-t", "1", "--report", "100ms"
+    )
     offset_ns = next(event.at.wall_ns - event.at.mono_ns for event in recording.events)
     offsets_ns = [interval.end_wall_ns - interval.end_mono_ns for interval in recording.intervals]
     assert max(abs(other_ns - offset_ns) for other_ns in offsets_ns) < NEAR_NS

@@ -85,8 +85,13 @@ def test_without_the_right_to_real_time(probe_binary: str, tmp_path: Path) -> No
 def test_a_recording_is_never_overwritten(probe_binary: str, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.write_text("precious\n")
-    done = subprocess.run([probe_binary, "timer", "-D", "100ms", "--allow-difference", "--record", str(kept)],
-                          capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run(
+        [probe_binary, "timer", "-D", "100ms", "--allow-difference", "--record", str(kept)],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
     assert done.returncode == 2 and "exists already" in done.stderr
     assert kept.read_text() == "precious\n"
 

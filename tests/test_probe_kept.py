@@ -74,14 +74,18 @@ def _changes(recording: Recording) -> tuple[Change, ...]:
     return recording.end.changes
 
 
-@pytest.mark.parametrize(("meddle", "name", "before", "after"), [
-    (_change_policy, "policy", "fifo", "other"),
-    (_change_priority, "priority", 98, 97),
-    pytest.param(_change_affinity, "affinity", str(CPU), str(OTHER), marks=needs_two),
-    pytest.param(_move_and_back, "migrations", 0, 2, marks=needs_two),
-])
-def test_a_change_in_mid_run_fails_the_run(measured: Measured, meddle: Callable[[int], None], name: str,
-                                           before: object, after: object) -> None:
+@pytest.mark.parametrize(
+    ("meddle", "name", "before", "after"),
+    [
+        (_change_policy, "policy", "fifo", "other"),
+        (_change_priority, "priority", 98, 97),
+        pytest.param(_change_affinity, "affinity", str(CPU), str(OTHER), marks=needs_two),
+        pytest.param(_move_and_back, "migrations", 0, 2, marks=needs_two),
+    ],
+)
+def test_a_change_in_mid_run_fails_the_run(
+    measured: Measured, meddle: Callable[[int], None], name: str, before: object, after: object
+) -> None:
     recording, status, error = measured(meddle)
     assert (recording.outcome, status) == (Outcome.FAILED, 4)
     assert recording.end is not None

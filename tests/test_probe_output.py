@@ -77,8 +77,9 @@ def _ended(process: subprocess.Popen[bytes], timeout_s: float = 15.0) -> tuple[i
 
 @pytest.mark.parametrize("number", ENDING)
 def test_a_signal_ends_a_run_that_nobody_reads(probe_binary: str, pipe: StuckPipe, number: signal.Signals) -> None:
-    process = subprocess.Popen([probe_binary, *TIMER, "--report", "20ms", "--record", "-"], stdout=pipe.writing,
-                               stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [probe_binary, *TIMER, "--report", "20ms", "--record", "-"], stdout=pipe.writing, stderr=subprocess.PIPE
+    )
     assert eventually(pipe.full)
     process.send_signal(number)
     status, error = _ended(process)
@@ -89,8 +90,9 @@ def test_a_signal_ends_a_run_that_nobody_reads(probe_binary: str, pipe: StuckPip
 
 
 def test_a_signal_ends_a_run_whose_messages_nobody_reads(probe_binary: str, pipe: StuckPipe) -> None:
-    process = subprocess.Popen([probe_binary, *TIMER, "--report", "20ms", "--record", "-"], stdout=pipe.writing,
-                               stderr=pipe.writing)
+    process = subprocess.Popen(
+        [probe_binary, *TIMER, "--report", "20ms", "--record", "-"], stdout=pipe.writing, stderr=pipe.writing
+    )
     assert eventually(pipe.full)
     process.send_signal(signal.SIGTERM)
     try:
@@ -102,8 +104,11 @@ def test_a_signal_ends_a_run_whose_messages_nobody_reads(probe_binary: str, pipe
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_waiting_for_a_reader(probe_binary: str, tmp_path: Path, number: signal.Signals) -> None:
     os.mkfifo(tmp_path / "fifo")
-    process = subprocess.Popen([probe_binary, *TIMER, "--quiet", "--record", str(tmp_path / "fifo")],
-                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [probe_binary, *TIMER, "--quiet", "--record", str(tmp_path / "fifo")],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
     time.sleep(0.5)  # at any moment: before, while and after it waits
     process.send_signal(number)
     status, _ = _ended(process)
@@ -111,8 +116,9 @@ def test_a_signal_ends_the_waiting_for_a_reader(probe_binary: str, tmp_path: Pat
 
 
 def test_a_reader_that_takes_nothing_fails_the_run(tight_probe: Path, pipe: StuckPipe, tmp_path: Path) -> None:
-    process = subprocess.Popen([str(tight_probe), *TIMER, "--report", "20ms", "--record", "-"], stdout=pipe.writing,
-                               stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [str(tight_probe), *TIMER, "--report", "20ms", "--record", "-"], stdout=pipe.writing, stderr=subprocess.PIPE
+    )
     status, error = _ended(process)
     assert status == 4
     assert "its reader has taken nothing for 1 s" in error and error.count("\n") == 1
@@ -121,8 +127,9 @@ def test_a_reader_that_takes_nothing_fails_the_run(tight_probe: Path, pipe: Stuc
 
 def test_a_reader_that_only_rests_loses_nothing(tight_probe: Path, tmp_path: Path) -> None:
     pipe = StuckPipe()
-    process = subprocess.Popen([str(tight_probe), *TIMER, "-D", "2s", "--report", "20ms", "--record", "-"],
-                               stdout=pipe.writing)
+    process = subprocess.Popen(
+        [str(tight_probe), *TIMER, "-D", "2s", "--report", "20ms", "--record", "-"], stdout=pipe.writing
+    )
     assert eventually(pipe.full)
     os.close(pipe.writing)
     with os.fdopen(pipe.reading, "rb") as stream, (tmp_path / "r").open("wb") as copy:
@@ -136,8 +143,9 @@ def test_a_reader_that_only_rests_loses_nothing(tight_probe: Path, tmp_path: Pat
 @pytest.mark.parametrize("form", [["--json"], ["--histogram", "1000"]])
 def test_a_summary_that_nobody_reads_is_a_failure(tight_probe: Path, pipe: StuckPipe, form: list[str]) -> None:
     os.write(pipe.writing, bytes(PAGE))
-    process = subprocess.Popen([str(tight_probe), *TIMER, "-D", "50ms", *form], stdout=pipe.writing,
-                               stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [str(tight_probe), *TIMER, "-D", "50ms", *form], stdout=pipe.writing, stderr=subprocess.PIPE
+    )
     status, error = _ended(process)
     assert (status, error.count("\n")) == (4, 1)
     assert "the summary cannot be written" in error
@@ -145,8 +153,9 @@ def test_a_summary_that_nobody_reads_is_a_failure(tight_probe: Path, pipe: Stuck
 
 def test_a_summary_that_has_no_room_is_a_failure(probe_binary: str) -> None:
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run([probe_binary, *TIMER, "-D", "50ms", "--json"], stdout=full, stderr=subprocess.PIPE,
-                              timeout=30, check=False)
+        done = subprocess.run(
+            [probe_binary, *TIMER, "-D", "50ms", "--json"], stdout=full, stderr=subprocess.PIPE, timeout=30, check=False
+        )
     assert done.returncode == 4
     assert b"the summary cannot be written: No space left on device" in done.stderr
 
@@ -195,8 +204,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def _fill(probe: str, output: IO[bytes], *arguments: str) -> tuple[int, str]:
-    return _ended(subprocess.Popen([probe, *TIMER, "-i", "500us", "--report", "20ms", *arguments], stdout=output,
-                                   stderr=subprocess.PIPE), 30)
+    return _ended(
+        subprocess.Popen(
+            [probe, *TIMER, "-i", "500us", "--report", "20ms", *arguments], stdout=output, stderr=subprocess.PIPE
+        ),
+        30,
+    )
 
 
 @needs_root("mounts")

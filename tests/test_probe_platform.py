@@ -20,8 +20,21 @@ from fastenough.recording import read_recording
 FOLDER = ROOT / "tests" / "throwaway_platform"
 PROBE = ROOT / "target" / "probe"
 SEAM = {"now.h", "sleep.h", "sync.h", "pins.h"}
-LINUX_ONLY = {"kernel", "response", "periodic", "futex", "eventfd", "signal", "mqueue", "fifo", "fifo-message", "shm",
-              "jitter", "timerlat", "wakeups"}
+LINUX_ONLY = {
+    "kernel",
+    "response",
+    "periodic",
+    "futex",
+    "eventfd",
+    "signal",
+    "mqueue",
+    "fifo",
+    "fifo-message",
+    "shm",
+    "jitter",
+    "timerlat",
+    "wakeups",
+}
 """What needs pins or the system calls of Linux, of which the throw-away platform has neither."""
 
 
@@ -51,9 +64,29 @@ def test_it_has_the_acts_whose_headers_it_implements(throwaway_probe: Path, prob
 @pytest.mark.parametrize("method", ["pselect", "busy"])
 def test_the_timer_act_runs_there_unchanged(throwaway_probe: Path, tmp_path: Path, method: str) -> None:
     path = tmp_path / "r"
-    subprocess.run([str(throwaway_probe), "timer", "-D", "300ms", "-i", "5ms", "--method", method, "--policy", "other",
-                    "-a", "0", "-q", "--allow-difference", "--record", str(path)], check=True, timeout=60,
-                   stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [
+            str(throwaway_probe),
+            "timer",
+            "-D",
+            "300ms",
+            "-i",
+            "5ms",
+            "--method",
+            method,
+            "--policy",
+            "other",
+            "-a",
+            "0",
+            "-q",
+            "--allow-difference",
+            "--record",
+            str(path),
+        ],
+        check=True,
+        timeout=60,
+        stdout=subprocess.DEVNULL,
+    )
     recording = read_recording(path)
     assert recording.outcome is Outcome.COMPLETED
     assert recording.head.implementation == "throwaway-user"
@@ -69,8 +102,14 @@ def test_a_thread_that_its_core_lost_fails_the_run(throwaway_probe: Path, tmp_pa
     environment = {name: value for name, value in os.environ.items() if name != "THROWAWAY_STRAYS"}
     if strays:
         environment["THROWAWAY_STRAYS"] = "1"
-    done = subprocess.run([str(throwaway_probe), "timer", "-D", "200ms", "-i", "5ms", "-a", "0", "-q", "--record",
-                           str(path)], env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [str(throwaway_probe), "timer", "-D", "200ms", "-i", "5ms", "-a", "0", "-q", "--record", str(path)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == (4 if strays else 0), done.stderr
     assert read_recording(path).outcome is (Outcome.FAILED if strays else Outcome.COMPLETED)
     assert ("taken from the real-time core 1 times" in done.stderr) == strays
@@ -81,18 +120,32 @@ def test_a_thread_that_its_core_lost_fails_the_run(throwaway_probe: Path, tmp_pa
 
 
 def test_a_primitive_it_has_not_is_not_applicable_there(throwaway_probe: Path) -> None:
-    done = subprocess.run([str(throwaway_probe), "mutex-pi", "-D", "300ms", "--policy", "other", "-a", "0", "-q",
-                           "--allow-difference"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [str(throwaway_probe), "mutex-pi", "-D", "300ms", "--policy", "other", "-a", "0", "-q", "--allow-difference"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 5 and "priority inheritance" in done.stderr, done.stderr
-    subprocess.run([str(throwaway_probe), "mutex", "-D", "100ms", "--policy", "other", "-a", "0", "-q",
-                    "--allow-difference"], check=True, timeout=60, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [str(throwaway_probe), "mutex", "-D", "100ms", "--policy", "other", "-a", "0", "-q", "--allow-difference"],
+        check=True,
+        timeout=60,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 def test_acts_call_nothing_but_the_seam() -> None:
     """What is Linux's own stands in the platform's folder, and in the acts that measure it."""
     system = re.compile(r"\b(pthread_|sem_|sched_[a-z]+\(|clock_nanosleep|clock_gettime|nanosleep\(|syscall\()")
-    sources = [*(PROBE / "acts" / "sync").glob("*.[ch]"), *(PROBE / "acts" / "gpio").glob("*.[ch]"),
-               PROBE / "acts" / "timer.c", PROBE / "acts" / "spin.c", *(PROBE / "inject").glob("*.c")]
+    sources = [
+        *(PROBE / "acts" / "sync").glob("*.[ch]"),
+        *(PROBE / "acts" / "gpio").glob("*.[ch]"),
+        PROBE / "acts" / "timer.c",
+        PROBE / "acts" / "spin.c",
+        *(PROBE / "inject").glob("*.c"),
+    ]
     assert len(sources) > 12
     for source in sources:
         code = re.sub(r"/\*.*?\*/", "", source.read_text(), flags=re.DOTALL)
@@ -111,9 +164,13 @@ def test_both_platforms_implement_the_same_headers() -> None:
 def test_no_timed_loop_calls_by_pointer(probe_binary: str) -> None:
     """Each method, way and primitive has a loop of its own, in which its functions are called directly."""
     require("objdump")
-    code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", probe_binary], capture_output=True, text=True,
-                          check=True).stdout
-    loops = re.findall(r"^[0-9a-f]+ <((?:act|act_and_keep|respond|repeat)_\w+|wake_on|wait_on)>:\n(.*?)\n\n", code,
-                       re.MULTILINE | re.DOTALL)
+    code = subprocess.run(
+        ["objdump", "-d", "--no-show-raw-insn", probe_binary], capture_output=True, text=True, check=True
+    ).stdout
+    loops = re.findall(
+        r"^[0-9a-f]+ <((?:act|act_and_keep|respond|repeat)_\w+|wake_on|wait_on)>:\n(.*?)\n\n",
+        code,
+        re.MULTILINE | re.DOTALL,
+    )
     assert len({name for name, _ in loops}) >= 8 + 8 + 2 + 2 + 2
     assert [name for name, body in loops if re.search(r"\b(call|jmp)q?\s+\*", body)] == []

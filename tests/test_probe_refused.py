@@ -19,8 +19,10 @@ from fastenough.model import ExitStatus
 from fastenough.recording import read_recording
 
 pytestmark = needs_root("rights that are taken away")
-NUMBERS = {"x86_64": {"sched_setattr": 314, "sched_getattr": 315, "sched_getaffinity": 204, "sched_setaffinity": 203},
-           "aarch64": {"sched_setattr": 274, "sched_getattr": 275, "sched_getaffinity": 123, "sched_setaffinity": 122}}
+NUMBERS = {
+    "x86_64": {"sched_setattr": 314, "sched_getattr": 315, "sched_getaffinity": 204, "sched_setaffinity": 203},
+    "aarch64": {"sched_setattr": 274, "sched_getattr": 275, "sched_getaffinity": 123, "sched_setaffinity": 122},
+}
 _FILTER = """
 import ctypes, os, struct, sys
 number, command = int(sys.argv[1]), sys.argv[2:]
@@ -36,8 +38,9 @@ os.execv(command[0], command)
 
 
 def _run(before: Sequence[str], probe_binary: str, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*before, probe_binary, "timer", "-D", "300ms", *words], capture_output=True, text=True,
-                          check=False, timeout=60)
+    return subprocess.run(
+        [*before, probe_binary, "timer", "-D", "300ms", *words], capture_output=True, text=True, check=False, timeout=60
+    )
 
 
 def _refused(before: Sequence[str], probe_binary: str, *words: str) -> str:
@@ -155,10 +158,31 @@ def test_an_assessment_with_just_what_a_container_needs(probe_binary: str, tmp_p
         pytest.skip("may not make namespaces")
     only = ["prlimit", "--memlock=0", "setpriv", "--bounding-set", "-all,+sys_nice,+ipc_lock", "--no-new-privs"]
     done = subprocess.run(
-        [*apart, *only, sys.executable, "-m", "fastenough", "assess", "--limit", "10s", "--duration", "4s", "--loads",
-         "none,cpu", "--store", str(tmp_path / "store"), "--out", str(tmp_path / "report")],
-        cwd=ROOT, env=os.environ | {"FASTENOUGH_STATE": str(tmp_path / "state")}, capture_output=True, text=True,
-        check=False, timeout=240)
+        [
+            *apart,
+            *only,
+            sys.executable,
+            "-m",
+            "fastenough",
+            "assess",
+            "--limit",
+            "10s",
+            "--duration",
+            "4s",
+            "--loads",
+            "none,cpu",
+            "--store",
+            str(tmp_path / "store"),
+            "--out",
+            str(tmp_path / "report"),
+        ],
+        cwd=ROOT,
+        env=os.environ | {"FASTENOUGH_STATE": str(tmp_path / "state")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
     assert done.returncode == ExitStatus.INCONCLUSIVE, done.stdout + done.stderr  # four seconds are too few for a PASS
     assert (tmp_path / "report" / "index.html").exists()
     assert "not run under a real-time policy" not in done.stdout

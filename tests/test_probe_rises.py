@@ -21,9 +21,32 @@ RISE_K = 3
 def _run(probe: str, directory: Path, *arguments: str) -> None:
     for name in ("r", "s"):
         (directory / name).unlink(missing_ok=True)
-    subprocess.run([probe, "timer", "--quiet", "--record", str(directory / "r"), "--samples", str(directory / "s"),
-                    "--policy", "other", "--allow-difference", "-i", f"{INTERVAL_NS}ns", "-D", "2s", "--report", "50ms",
-                    "-t", "1", *arguments], check=True, timeout=60, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [
+            probe,
+            "timer",
+            "--quiet",
+            "--record",
+            str(directory / "r"),
+            "--samples",
+            str(directory / "s"),
+            "--policy",
+            "other",
+            "--allow-difference",
+            "-i",
+            f"{INTERVAL_NS}ns",
+            "-D",
+            "2s",
+            "--report",
+            "50ms",
+            "-t",
+            "1",
+            *arguments,
+        ],
+        check=True,
+        timeout=60,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 def _corrected(samples: Samples) -> list[int]:
@@ -88,7 +111,12 @@ def test_rises_and_limits_are_those_of_the_samples(busy_run: tuple[Path, int]) -
         limit = told.limit
         assert limit is not None and len(lengths) > 10
         assert (limit.ns, limit.exceeded, limit.runs, limit.sum_sq_runs, limit.longest) == (
-            limit_ns, sum(lengths), len(lengths), sum(length * length for length in lengths), max(lengths))
+            limit_ns,
+            sum(lengths),
+            len(lengths),
+            sum(length * length for length in lengths),
+            max(lengths),
+        )
         assert told.order_unknown == 0
 
 

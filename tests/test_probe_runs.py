@@ -32,8 +32,12 @@ INTERVAL_NS = 500_000
 def _record(probe: str, path: Path, *arguments: str) -> Recording:
     """A short run, allowed to differ from what it asks where this machine grants less."""
     path.unlink(missing_ok=True)
-    subprocess.run([probe, *arguments, "--record", str(path), "--quiet", "--allow-difference"], check=True,
-                   stdout=subprocess.DEVNULL, timeout=60)
+    subprocess.run(
+        [probe, *arguments, "--record", str(path), "--quiet", "--allow-difference"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        timeout=60,
+    )
     return read_recording(path)
 
 
@@ -45,8 +49,12 @@ def _corrected_by_wakeup(recording: Recording) -> Iterator[tuple[int, int, int, 
     """Per thread: acts that took place, acts missed, values corrected for them and lost."""
     for wakeup, corrected in zip(recording.named("wakeup"), recording.named("wakeup_corrected"), strict=True):
         assert recording.missed(wakeup.id) == recording.missed(corrected.id)
-        yield (recording.totals[wakeup.id].total, recording.missed(wakeup.id), recording.totals[corrected.id].total,
-               recording.lost(corrected.id))
+        yield (
+            recording.totals[wakeup.id].total,
+            recording.missed(wakeup.id),
+            recording.totals[corrected.id].total,
+            recording.lost(corrected.id),
+        )
 
 
 @pytest.mark.parametrize("method", GRID_METHODS + RELATIVE_METHODS)
@@ -103,7 +111,7 @@ def test_every_chosen_cpu_is_measured_and_offset(probe_binary: str, tmp_path: Pa
 
 def test_loops_end_the_run(probe_binary: str, tmp_path: Path) -> None:
     recording = _record(probe_binary, tmp_path / "r", "timer", "--loops", "50", "-i", "1ms", "-a", "0")
-    (taken, *_), = _corrected_by_wakeup(recording)
+    ((taken, *_),) = _corrected_by_wakeup(recording)
     assert (recording.outcome, taken) == (Outcome.COMPLETED, 50)
 
 
@@ -113,9 +121,24 @@ def test_intervals_cover_the_run_without_gaps(probe_binary: str, tmp_path: Path)
     assert recording.intervals[0].begin_mono_ns >= recording.head.begin.mono_ns
     for before, after in zip(recording.intervals, recording.intervals[1:], strict=False):
         assert (after.seq, after.begin_mono_ns) == (before.seq + 1, before.end_mono_ns)
-    names = {"steal_ns", "smi", "clock_step_ns", "clock_sets", "suspended_ns", "major_faults", "minor_faults",
-             "voluntary_switches", "involuntary_switches", "migrations", "throttled", "cgroup_throttled",
-             "thermal_throttled", "frequency_limited", "least_idle_ns", "most_idle_ns"}
+    names = {
+        "steal_ns",
+        "smi",
+        "clock_step_ns",
+        "clock_sets",
+        "suspended_ns",
+        "major_faults",
+        "minor_faults",
+        "voluntary_switches",
+        "involuntary_switches",
+        "migrations",
+        "throttled",
+        "cgroup_throttled",
+        "thermal_throttled",
+        "frequency_limited",
+        "least_idle_ns",
+        "most_idle_ns",
+    }
     assert recording.end is not None and set(recording.end.counters) == names
     for name in names:
         values = [interval.counters[name] for interval in recording.intervals]
@@ -151,13 +174,20 @@ def test_spin_counts_every_reading_and_leaves_the_cpu_alone(probe_binary: str, t
 
 def test_json_summary_says_what_the_recording_says(probe_binary: str, tmp_path: Path) -> None:
     path = tmp_path / "r"
-    done = subprocess.run([probe_binary, "timer", "-D", "200ms", "--json", "--record", str(path), "--allow-difference"],
-                          check=True, capture_output=True, timeout=30)
+    done = subprocess.run(
+        [probe_binary, "timer", "-D", "200ms", "--json", "--record", str(path), "--allow-difference"],
+        check=True,
+        capture_output=True,
+        timeout=30,
+    )
     summary, recording = json.loads(done.stdout), read_recording(path)
     for entry, series in zip(summary["series"], recording.series, strict=True):
         histogram = recording.totals[series.id]
         assert (entry["count"], entry["min_ns"], entry["max_ns"]) == (
-            histogram.total, histogram.minimum, histogram.maximum)
+            histogram.total,
+            histogram.minimum,
+            histogram.maximum,
+        )
         rank = -(-histogram.total // 2)
         assert entry["p50_ns"] == histogram.value_at_rank(rank)
 
@@ -176,8 +206,11 @@ def test_a_signal_leaves_a_valid_end(probe_binary: str, tmp_path: Path, number: 
 
 @contextlib.contextmanager
 def _running(probe: str, path: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen([probe, "timer", "-i", "500us", "--report", "20ms", "--record", str(path),
-                                "--allow-difference", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [probe, "timer", "-i", "500us", "--report", "20ms", "--record", str(path), "--allow-difference", *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
     try:
         yield process
     finally:
@@ -207,8 +240,11 @@ def test_kill_at_any_point_leaves_a_readable_recording(probe_binary: str, tmp_pa
 
 
 def test_a_reader_that_goes_away_ends_the_run(probe_binary: str) -> None:
-    process = subprocess.Popen([probe_binary, "timer", "--report", "20ms", "--record", "-", "--allow-difference"],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [probe_binary, "timer", "--report", "20ms", "--record", "-", "--allow-difference"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     assert process.stdout is not None and process.stderr is not None
     assert json.loads(process.stdout.readline())["type"] == "head"
     process.stdout.close()
@@ -252,8 +288,13 @@ def test_the_live_table_is_redrawn_on_a_terminal(probe_binary: str, tmp_path: Pa
 
 
 def test_the_histogram_by_microseconds_holds_every_sample(probe_binary: str) -> None:
-    done = subprocess.run([probe_binary, "timer", "-l", "300", "-a", "0", "-h", "100", "--allow-difference"],
-                          check=True, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(
+        [probe_binary, "timer", "-l", "300", "-a", "0", "-h", "100", "--allow-difference"],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
     early, text = done.stdout.split("# Before the due time: ", 1)[1].split("# Histogram\n", 1)
     rows = {label: int(count) for label, count in re.findall(r"^(\d{6}) (\d+)$", text, re.MULTILINE)}
     (beyond,) = re.findall(r"^# Histogram Overflows: (\d+)$", text, re.MULTILINE)
@@ -264,8 +305,10 @@ def test_the_histogram_by_microseconds_holds_every_sample(probe_binary: str) -> 
 def test_a_pipe_that_does_not_block_loses_nothing(probe_binary: str, tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    with subprocess.Popen([probe_binary, "timer", "-D", "2s", "-i", "100us", "--report", "10ms", "--record", "-",
-                           "--allow-difference"], stdout=writing) as process:
+    with subprocess.Popen(
+        [probe_binary, "timer", "-D", "2s", "-i", "100us", "--report", "10ms", "--record", "-", "--allow-difference"],
+        stdout=writing,
+    ) as process:
         os.close(writing)
         time.sleep(1.0)  # long enough for the pipe to fill
         with os.fdopen(reading, "rb") as pipe:
@@ -278,8 +321,10 @@ def test_a_pipe_that_does_not_block_loses_nothing(probe_binary: str, tmp_path: P
 @pytest.mark.parametrize("act", [("timer",), ("mutex",), ("condvar",)])
 def test_a_probe_that_measures_has_no_capability_left(probe_binary: str, tmp_path: Path, act: tuple[str, ...]) -> None:
     """And yet its threads are real-time ones, and its run completes with the settings that it began with."""
-    with subprocess.Popen([probe_binary, *act, "-i", "1ms", "-D", "1500ms", "--record", str(tmp_path / "r"), "--quiet"],
-                          stdout=subprocess.DEVNULL) as probe:
+    with subprocess.Popen(
+        [probe_binary, *act, "-i", "1ms", "-D", "1500ms", "--record", str(tmp_path / "r"), "--quiet"],
+        stdout=subprocess.DEVNULL,
+    ) as probe:
         assert eventually(lambda: {(0, 0, 1)} == {*rights(probe.pid)} and len(rights(probe.pid)) > 1, 10)
         assert probe.wait(60) == 0
     recording = read_recording(tmp_path / "r")

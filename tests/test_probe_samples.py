@@ -22,8 +22,17 @@ ORDINARY = ["--policy", "other", "--allow-difference"]
 
 
 def _command(probe: str, directory: Path, *arguments: str) -> list[str]:
-    return [probe, "timer", "--quiet", "--record", str(directory / "r"), "--samples", str(directory / "s"), *ORDINARY,
-            *arguments]
+    return [
+        probe,
+        "timer",
+        "--quiet",
+        "--record",
+        str(directory / "r"),
+        "--samples",
+        str(directory / "s"),
+        *ORDINARY,
+        *arguments,
+    ]
 
 
 def _agree(directory: Path, kept: SampleFile) -> None:
@@ -66,9 +75,30 @@ def _held_up(probe: str, directory: Path, cpu: str) -> bool:
     """Hold up what is ordinary on that CPU; False where the hog itself came too late each time."""
     record = directory / "hog"
     record.unlink(missing_ok=True)
-    done = subprocess.run([probe, "hog", "-a", cpu, "-p", "70", "--sizes", "500ms", "--each", "2", "-i", "1200ms", "-q",
-                           "--lead", "40ms", "--record", str(record)], stdout=subprocess.DEVNULL, check=False,
-                          timeout=60)
+    done = subprocess.run(
+        [
+            probe,
+            "hog",
+            "-a",
+            cpu,
+            "-p",
+            "70",
+            "--sizes",
+            "500ms",
+            "--each",
+            "2",
+            "-i",
+            "1200ms",
+            "-q",
+            "--lead",
+            "40ms",
+            "--record",
+            str(record),
+        ],
+        stdout=subprocess.DEVNULL,
+        check=False,
+        timeout=60,
+    )
     acts = read_recording(record).totals[0].total
     assert done.returncode == (ExitStatus.DONE if acts else ExitStatus.BROKEN)
     return acts > 0
@@ -81,8 +111,18 @@ def test_what_there_was_no_room_for_is_counted(probe_binary: str, tmp_path: Path
     It shares its CPU with the measuring thread and a hog whose priority lies between the two.
     """
     cpu = str(max(os.sched_getaffinity(0)))
-    running = subprocess.Popen(["taskset", "-c", cpu, *_command(probe_binary, tmp_path, "-i", "6us", "-D", "60s"),
-                                "--policy", "fifo", "-p", "80"])
+    running = subprocess.Popen(
+        [
+            "taskset",
+            "-c",
+            cpu,
+            *_command(probe_binary, tmp_path, "-i", "6us", "-D", "60s"),
+            "--policy",
+            "fifo",
+            "-p",
+            "80",
+        ]
+    )
     assert eventually(lambda: (tmp_path / "s").exists() and (tmp_path / "s").stat().st_size > 100_000)
     assert any(_held_up(probe_binary, tmp_path, cpu) for _ in range(5))
     running.send_signal(signal.SIGINT)
@@ -113,10 +153,19 @@ def test_a_full_disk_fails_the_run_and_keeps_what_was_written(probe_binary: str,
     if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("may not make a file system of its own")
     try:
-        command = [probe_binary, "timer", "-q", "--record", str(tmp_path / "r"), "--samples", str(disk / "s"),
-                   *ORDINARY]
-        done = subprocess.run([*command, "-i", "50us", "-D", "20s"], capture_output=True, text=True, timeout=60,
-                              check=False)
+        command = [
+            probe_binary,
+            "timer",
+            "-q",
+            "--record",
+            str(tmp_path / "r"),
+            "--samples",
+            str(disk / "s"),
+            *ORDINARY,
+        ]
+        done = subprocess.run(
+            [*command, "-i", "50us", "-D", "20s"], capture_output=True, text=True, timeout=60, check=False
+        )
         assert (done.returncode, "No space left" in done.stderr) == (4, True)
         kept = read_samples(disk / "s")
         assert not kept.complete and kept.series

@@ -34,8 +34,11 @@ def test_a_signal_ignored_at_the_start_stays_ignored(probe_binary: str, tmp_path
 
 def test_nohup_outlives_its_terminal(probe_binary: str, tmp_path: Path) -> None:
     path = tmp_path / "r"
-    with subprocess.Popen(["nohup", probe_binary, *TIMER, "-D", "1500ms", "--record", str(path)],
-                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        ["nohup", probe_binary, *TIMER, "-D", "1500ms", "--record", str(path)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
         assert eventually(lambda: recorded(path))
         process.send_signal(signal.SIGHUP)
         assert process.wait(20) == 0
@@ -54,13 +57,15 @@ def test_these_end_a_run_in_the_background_too(probe_binary: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
-def test_a_signal_at_any_moment_ends_it_with_its_own_status(probe_binary: str, tmp_path: Path,
-                                                            number: signal.Signals) -> None:
+def test_a_signal_at_any_moment_ends_it_with_its_own_status(
+    probe_binary: str, tmp_path: Path, number: signal.Signals
+) -> None:
     """Before it records it may die of the signal itself, which a shell reads as the same status."""
     for tries in range(12):
         path = tmp_path / f"r{tries}"
-        with subprocess.Popen([probe_binary, *TIMER, "--record", str(path)], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL) as process:
+        with subprocess.Popen(
+            [probe_binary, *TIMER, "--record", str(path)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as process:
             try:
                 process.wait(tries * 0.004)
             except subprocess.TimeoutExpired:

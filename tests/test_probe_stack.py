@@ -27,9 +27,25 @@ def test_a_run_that_may_lock_little_memory_comes_to_its_end(probe_binary: str, t
     without = ["setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"] if os.geteuid() == 0 else []
     for number in range(TRIES):
         done = subprocess.run(
-            ["prlimit", f"--memlock={LOCKED_MOST}:{LOCKED_MOST}", *without, probe_binary, "fifo", "--by=block",
-             "--largest=16384", "-l1", "--policy=other", "--allow-difference", "--quiet",
-             f"--record={tmp_path / str(number)}"], capture_output=True, text=True, timeout=60, check=False)
+            [
+                "prlimit",
+                f"--memlock={LOCKED_MOST}:{LOCKED_MOST}",
+                *without,
+                probe_binary,
+                "fifo",
+                "--by=block",
+                "--largest=16384",
+                "-l1",
+                "--policy=other",
+                "--allow-difference",
+                "--quiet",
+                f"--record={tmp_path / str(number)}",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         assert done.returncode == ExitStatus.DONE, done.stderr
         assert "memory cannot be locked" in done.stdout
 

@@ -25,12 +25,35 @@ pytestmark = needs_root("two real-time priorities")
 
 def _stalled(probe: str, directory: Path, sizes: str, *, each: int, interval: str) -> tuple[Recording, Recording]:
     """The recordings of a timer and of the hog that stalls it."""
-    timer = subprocess.Popen([probe, "timer", "-a", CPU, "-p", "80", "-i", "200us", "-D", "2s", "-q",
-                              "--record", str(directory / "timer")], stdout=subprocess.DEVNULL)
+    timer = subprocess.Popen(
+        [probe, "timer", "-a", CPU, "-p", "80", "-i", "200us", "-D", "2s", "-q", "--record", str(directory / "timer")],
+        stdout=subprocess.DEVNULL,
+    )
     try:
-        subprocess.run([probe, "hog", "-a", CPU, "-p", "90", "--sizes", sizes, "--each", str(each), "-i", interval,
-                        "--lead", f"{LEAD_NS}ns", "--record", str(directory / "hog"), "-q"], check=True,
-                       stdout=subprocess.DEVNULL, timeout=60)
+        subprocess.run(
+            [
+                probe,
+                "hog",
+                "-a",
+                CPU,
+                "-p",
+                "90",
+                "--sizes",
+                sizes,
+                "--each",
+                str(each),
+                "-i",
+                interval,
+                "--lead",
+                f"{LEAD_NS}ns",
+                "--record",
+                str(directory / "hog"),
+                "-q",
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            timeout=60,
+        )
         assert timer.wait(60) == 0
     finally:
         timer.kill()

@@ -20,8 +20,13 @@ from fastenough.recording import read_recording
 def test_a_thread_that_never_stops_is_stopped(build_directory: Path, tmp_path: Path, duration: list[str]) -> None:
     stuck = program(build_directory, "target/probe/stuck-probe")
     path = tmp_path / "r"
-    done = subprocess.run([str(stuck), "stuck", "-q", "-a", str(max(os.sched_getaffinity(0))), "--record", str(path),
-                           *duration], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [str(stuck), "stuck", "-q", "-a", str(max(os.sched_getaffinity(0))), "--record", str(path), *duration],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 4 and done.stderr.count("\n") == 1, done.stderr
     recording = read_recording(path)
     assert recording.outcome is Outcome.FAILED

@@ -18,9 +18,25 @@ SUSPENDED_NS = 5_000_000_000
 def test_being_suspended_is_counted_and_is_no_step_of_the_clock(build_directory: Path, tmp_path: Path) -> None:
     probe = program(build_directory, "target/probe/suspended-probe")
     ring = tmp_path / "ring"
-    subprocess.run([probe, "timer", "--interval=2ms", "--report=100ms", "--ring-cycle=1s", "--policy=other", "--quiet",
-                    "--allow-difference", "--affinity=0", "--default-system", "--duration=2s", f"--ring={ring}"],
-                   check=True, stdout=subprocess.DEVNULL, timeout=60)
+    subprocess.run(
+        [
+            probe,
+            "timer",
+            "--interval=2ms",
+            "--report=100ms",
+            "--ring-cycle=1s",
+            "--policy=other",
+            "--quiet",
+            "--allow-difference",
+            "--affinity=0",
+            "--default-system",
+            "--duration=2s",
+            f"--ring={ring}",
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        timeout=60,
+    )
     found = recordings(ring)
     assert all(recording.outcome is Outcome.COMPLETED for recording in found)
     assert all(follows(one, other) for one, other in pairwise(found))  # the jump of the wall clock moved no boundary

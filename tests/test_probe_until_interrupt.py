@@ -26,17 +26,36 @@ def _until_an_act(stream: IO[bytes]) -> list[bytes]:
     return lines
 
 
-@pytest.mark.parametrize(("options", "sent", "status"), [
-    (["--until-interrupt"], signal.SIGINT, 0),
-    (["--until-interrupt"], signal.SIGTERM, 128 + signal.SIGTERM),
-    ([], signal.SIGINT, 128 + signal.SIGINT),
-])
-def test_sigint_may_be_the_planned_end(tmp_path: Path, probe_binary: str, options: list[str], sent: signal.Signals,
-                                       status: int) -> None:
+@pytest.mark.parametrize(
+    ("options", "sent", "status"),
+    [
+        (["--until-interrupt"], signal.SIGINT, 0),
+        (["--until-interrupt"], signal.SIGTERM, 128 + signal.SIGTERM),
+        ([], signal.SIGINT, 128 + signal.SIGINT),
+    ],
+)
+def test_sigint_may_be_the_planned_end(
+    tmp_path: Path, probe_binary: str, options: list[str], sent: signal.Signals, status: int
+) -> None:
     outcome = Outcome.ABORTED if status else Outcome.COMPLETED
     path = tmp_path / "recording.jsonl"
-    with subprocess.Popen([probe_binary, "timer", "-a", "0", "--policy", "other", "--allow-difference", "-i", "5ms",
-                           "--report=20ms", "--record=-", *options], stdout=subprocess.PIPE) as probe:
+    with subprocess.Popen(
+        [
+            probe_binary,
+            "timer",
+            "-a",
+            "0",
+            "--policy",
+            "other",
+            "--allow-difference",
+            "-i",
+            "5ms",
+            "--report=20ms",
+            "--record=-",
+            *options,
+        ],
+        stdout=subprocess.PIPE,
+    ) as probe:
         assert probe.stdout is not None
         lines = _until_an_act(probe.stdout)
         probe.send_signal(sent)

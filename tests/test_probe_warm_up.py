@@ -38,9 +38,29 @@ def _stop_for(process: subprocess.Popen[bytes], seconds: float) -> None:
 
 def _warmed(probe: str, path: Path, *more: str, after: bool = True, sent: Sequence[int] = ()) -> tuple[Recording, int]:
     """A run with a stall in its warm-up and, where asked for, one after it; its exit status too."""
-    with subprocess.Popen([probe, "timer", "-a", "0", "--policy", "other", "--allow-difference", "-i", f"{PERIOD_NS}ns",
-                           "--warm-up", f"{WARM_UP_NS}ns", "-D", "2s", "--report", "100ms", "--record", "-", *more],
-                          stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [
+            probe,
+            "timer",
+            "-a",
+            "0",
+            "--policy",
+            "other",
+            "--allow-difference",
+            "-i",
+            f"{PERIOD_NS}ns",
+            "--warm-up",
+            f"{WARM_UP_NS}ns",
+            "-D",
+            "2s",
+            "--report",
+            "100ms",
+            "--record",
+            "-",
+            *more,
+        ],
+        stdout=subprocess.PIPE,
+    ) as process:
         assert process.stdout is not None
         first = process.stdout.readline()
         begin_ns = head_of(first, "head").begin.mono_ns
@@ -79,8 +99,9 @@ def test_a_stall_in_the_warm_up_is_not_counted_and_one_after_it_is(probe_binary:
 def test_the_grid_goes_on(probe_binary: str, tmp_path: Path) -> None:
     """Due times lie whole periods behind the begin that the head tells; events come a moment after their acts."""
     recording, _ = _warmed(probe_binary, tmp_path / "r", after=False)
-    behind_ns = [(event.at.mono_ns - event.value - recording.head.begin.mono_ns) % PERIOD_NS
-                 for event in recording.events]
+    behind_ns = [
+        (event.at.mono_ns - event.value - recording.head.begin.mono_ns) % PERIOD_NS for event in recording.events
+    ]
     assert behind_ns and min(behind_ns) < PERIOD_NS / 20
 
 
@@ -99,13 +120,16 @@ def test_a_signal_in_the_warm_up_ends_the_run(probe_binary: str, tmp_path: Path,
     assert sum(recording.totals[series.id].total for series in recording.series) == 0
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    ("timer --warm-up 1s -l 10", "--warm-up ends at a time"),
-    ("timer --warm-up 1s --ring /nowhere", "--warm-up is for one recording"),
-    ("timer --warm-up 1s --samples /nowhere/s", "--samples keeps every sample"),
-    ("timer --warm-up 2d", "out of range"),
-    ("wakeups --warm-up 1s", "unknown option"),
-])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("timer --warm-up 1s -l 10", "--warm-up ends at a time"),
+        ("timer --warm-up 1s --ring /nowhere", "--warm-up is for one recording"),
+        ("timer --warm-up 1s --samples /nowhere/s", "--samples keeps every sample"),
+        ("timer --warm-up 2d", "out of range"),
+        ("wakeups --warm-up 1s", "unknown option"),
+    ],
+)
 def test_what_cannot_stand_beside_it(probe_binary: str, words: str, said: str) -> None:
     done = subprocess.run([probe_binary, *words.split()], capture_output=True, text=True, timeout=20, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
@@ -115,9 +139,29 @@ def test_what_cannot_stand_beside_it(probe_binary: str, words: str, said: str) -
 def test_a_spinning_probe_is_warmed_up_too(probe_binary: str, tmp_path: Path) -> None:
     """More readings than a bucket holds would be no matter; here it is seen that they are thrown away."""
     path = tmp_path / "r"
-    subprocess.run([probe_binary, "spin", "-a", "0", "--policy", "other", "--allow-difference", "--warm-up", "500ms",
-                    "-D", "300ms", "--report", "100ms", "--record", str(path), "-q"], check=True, timeout=30,
-                   stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [
+            probe_binary,
+            "spin",
+            "-a",
+            "0",
+            "--policy",
+            "other",
+            "--allow-difference",
+            "--warm-up",
+            "500ms",
+            "-D",
+            "300ms",
+            "--report",
+            "100ms",
+            "--record",
+            str(path),
+            "-q",
+        ],
+        check=True,
+        timeout=30,
+        stdout=subprocess.DEVNULL,
+    )
     recording = read_recording(path)
     (gap,) = recording.series
     total = recording.totals[gap.id]
@@ -134,8 +178,25 @@ _SEIZE, _INTERRUPT, _DETACH = 0x4206, 0x4207, 17
 def test_the_watchdog_holds_in_the_warm_up(probe_binary: str, tmp_path: Path) -> None:
     """The reporting thread, and only that, is kept from running: the run is ended long before the warm-up is over."""
     libc = ctypes.CDLL(None, use_errno=True)
-    with subprocess.Popen([probe_binary, "timer", "-a", "0", "-p", "5", "--warm-up", "10m", "-D", "1s", "--record", "-",
-                           "--allow-difference"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [
+            probe_binary,
+            "timer",
+            "-a",
+            "0",
+            "-p",
+            "5",
+            "--warm-up",
+            "10m",
+            "-D",
+            "1s",
+            "--record",
+            "-",
+            "--allow-difference",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
         assert process.stdout is not None and process.stderr is not None
         first = process.stdout.readline()
         time.sleep(0.5)

@@ -18,8 +18,9 @@ GENEROUS_US = "200000"
 
 def _measured(probe_binary: str, folder: Path, group: Path, *before: str) -> Recording:
     path = folder / "r.jsonl"
-    done = inside(group, [*before, probe_binary, "timer", "--interval", "1ms", "--duration", "2500ms",
-                          "--record", str(path)])
+    done = inside(
+        group, [*before, probe_binary, "timer", "--interval", "1ms", "--duration", "2500ms", "--record", str(path)]
+    )
     assert done.returncode == 0, done.stderr
     return read_recording(path)
 

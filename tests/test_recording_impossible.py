@@ -19,8 +19,11 @@ from fastenough.recording import read_recording
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    plan = made.Plan(made.latencies(1, intervals=3, per_interval=40), load="cpu",
-                     events=[{"kind": "max", "series": 0, "cpu": 0, "value": 5000}])
+    plan = made.Plan(
+        made.latencies(1, intervals=3, per_interval=40),
+        load="cpu",
+        events=[{"kind": "max", "series": 0, "cpu": 0, "value": 5000}],
+    )
     return made.write(tmp_path_factory.mktemp("whole") / "run.jsonl", plan).read_text().splitlines()
 
 
@@ -127,8 +130,10 @@ IMPOSSIBLE: dict[str, tuple[Callable[[Lines], None], str]] = {
     "a proof that is a list": (lambda lines: lines[-1].update(load=[]), "not a line"),
     "a proof that is 1": (lambda lines: lines[-1]["load"].update(ran=1), "not a line"),
     "a requirement of nothing": (lambda lines: lines[0].update(requirement={}), "not a line"),
-    "a requirement that all may miss": (lambda lines: lines[0].update(
-        requirement={"limit_ns": 5, "miss_rate": 1, "confidence": 0.95}), "not a line"),
+    "a requirement that all may miss": (
+        lambda lines: lines[0].update(requirement={"limit_ns": 5, "miss_rate": 1, "confidence": 0.95}),
+        "not a line",
+    ),
 }
 
 

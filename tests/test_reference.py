@@ -25,9 +25,10 @@ CLAIMS = [claim for name in NAMES for claim in claims_of(name)]
 
 def frequencies(figure: Figure) -> list[tuple[float | None, float | None]]:
     """(printed, computed) in kHz, at 95 % and at 100 %."""
-    return [(printed, None if printed is None else (highest_frequency_hz(latency_ns) or 0.0) / 1e3)
-            for printed, latency_ns in ((figure.printed_95_khz, figure.p95_ns),
-                                        (figure.printed_100_khz, figure.maximum_ns))]
+    return [
+        (printed, None if printed is None else (highest_frequency_hz(latency_ns) or 0.0) / 1e3)
+        for printed, latency_ns in ((figure.printed_95_khz, figure.p95_ns), (figure.printed_100_khz, figure.maximum_ns))
+    ]
 
 
 def test_every_figure_of_the_sources_is_there() -> None:
@@ -37,8 +38,9 @@ def test_every_figure_of_the_sources_is_there() -> None:
     for name in NAMES:
         reference = find_reference(name)
         assert all((reference.title, reference.source, reference.machine, reference.conditions, reference.instrument))
-        assert all(one.board and one.probe and (one.maximum_ns or one.speed_mb_s or one.said)
-                   for one in reference.figures)
+        assert all(
+            one.board and one.probe and (one.maximum_ns or one.speed_mb_s or one.said) for one in reference.figures
+        )
 
 
 def test_all_published_frequencies_come_out_again() -> None:
@@ -62,10 +64,17 @@ def test_what_an_oscilloscope_could_not_see_is_no_maximum() -> None:
 
 
 def test_methods_are_named_by_what_the_options_do() -> None:
-    methods = {one.command.split(" -a -t")[1]: one.variant for one in find_reference("at91sam").of("timer")
-               if one.command.startswith("cyclictest")}
-    assert methods == {" -n -p99": "clock_nanosleep-abs", " -p99": "posix-timer", " -s -n -p99": "nanosleep",
-                       " -s -p99": "setitimer"}
+    methods = {
+        one.command.split(" -a -t")[1]: one.variant
+        for one in find_reference("at91sam").of("timer")
+        if one.command.startswith("cyclictest")
+    }
+    assert methods == {
+        " -n -p99": "clock_nanosleep-abs",
+        " -p99": "posix-timer",
+        " -s -n -p99": "nanosleep",
+        " -s -p99": "setitimer",
+    }
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.text)
@@ -80,20 +89,29 @@ def test_most_of_what_the_texts_claim_comes_out() -> None:
 
 
 def test_the_texts_conclusions_about_rows_come_out() -> None:
-    maxima = {probe: {(one.configuration, one.implementation): one.maximum_ns or 0.0 for one in BEAGLEBOARD.of(probe)}
-              for probe in BEAGLEBOARD.probes}
+    maxima = {
+        probe: {(one.configuration, one.implementation): one.maximum_ns or 0.0 for one in BEAGLEBOARD.of(probe)}
+        for probe in BEAGLEBOARD.probes
+    }
     for of_probe in maxima.values():
         xenomai = of_probe["xenomai", "xenomai-user"]
         for implementation in ("linux-user", "linux-kernel"):
             assert of_probe["rt", implementation] == min(
-                ns for (_, other), ns in of_probe.items() if other == implementation)
+                ns for (_, other), ns in of_probe.items() if other == implementation
+            )
             assert min(of_probe["stock", implementation], of_probe["rt", implementation]) > xenomai
-    ratios = [ns / of_probe["xenomai", "xenomai-user"] for of_probe in maxima.values()
-              for (kernel, implementation), ns in of_probe.items()
-              if kernel != "xenomai" and implementation.startswith("linux")]
+    ratios = [
+        ns / of_probe["xenomai", "xenomai-user"]
+        for of_probe in maxima.values()
+        for (kernel, implementation), ns in of_probe.items()
+        if kernel != "xenomai" and implementation.startswith("linux")
+    ]
     assert sum(ratio >= 5 for ratio in ratios) > len(ratios) / 2  # "in most cases by factors of 5 or more"
-    modules = {one.configuration: one for one in BEAGLEBOARD.of("response")
-               if one.implementation == ("xenomai-kernel" if one.configuration == "xenomai" else "linux-kernel")}
+    modules = {
+        one.configuration: one
+        for one in BEAGLEBOARD.of("response")
+        if one.implementation == ("xenomai-kernel" if one.configuration == "xenomai" else "linux-kernel")
+    }
     linux, xenomai_module = modules["stock"], modules["xenomai"]
     assert (linux.p95_ns or 0) < (xenomai_module.p95_ns or 0)  # "outperform the Xenomai kernel on a 95% basis ...
     assert (linux.maximum_ns or 0) > (xenomai_module.maximum_ns or 0)  # ... the converse is true on a 100%-basis"
@@ -115,8 +133,10 @@ def test_a_published_system_stands_beside_ones_own_runs(tmp_path: Path) -> None:
     assert isinstance(table, Table)
     rows = [dict(zip([column.title for column in table.columns], row, strict=True)) for row in table.rows]
     assert [row["whose"] for row in rows] == ["yours", *["published"] * 8]
-    assert [row["95 % frequency [kHz]"] for row in rows[:2]] == [pytest.approx(12_500, rel=0.01),
-                                                                pytest.approx(1628.66, abs=0.01)]
+    assert [row["95 % frequency [kHz]"] for row in rows[:2]] == [
+        pytest.approx(12_500, rel=0.01),
+        pytest.approx(1628.66, abs=0.01),
+    ]
     assert (rows[0]["n"], rows[1]["n"], rows[1]["100 % [µs]"]) == (3000, 1_840_823, 17_227_000)
     assert beside.section(make_context([own], judge([own]))) is None
 

@@ -35,8 +35,12 @@ def _unpacked(made: Path, into: Path) -> Path:
 
 
 def _agree(folder: Path) -> bool:
-    return subprocess.run(["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=folder, check=False,
-                          capture_output=True).returncode == 0
+    return (
+        subprocess.run(
+            ["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=folder, check=False, capture_output=True
+        ).returncode
+        == 0
+    )
 
 
 def test_the_same_bytes_wherever_it_is_made(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,8 +80,9 @@ def test_buildroots_hashes_are_of_the_sources_and_the_licence_in_them(made: Path
     assert told == [["sha256", hashlib.sha256(content).hexdigest(), file] for file, content in expected.items()]
 
 
-def test_a_bench_takes_a_boards_probe_from_the_unpacked_archive(made: Path, tmp_path: Path,
-                                                                monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bench_takes_a_boards_probe_from_the_unpacked_archive(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from fastenough.board.files import FILES_SETTING, file_for  # noqa: PLC0415 - used here only
 
     probes = _unpacked(made, tmp_path)
@@ -94,8 +99,9 @@ def test_every_kind_of_board_that_can_be_built_for_is_in_it() -> None:
 
 
 def test_the_sources_are_the_whole_committed_tree(made: Path) -> None:
-    listed = subprocess.run(["git", "ls-tree", "-r", "--name-only", "HEAD"], cwd=release.ROOT, text=True,
-                            capture_output=True, check=True).stdout.split("\n")
+    listed = subprocess.run(
+        ["git", "ls-tree", "-r", "--name-only", "HEAD"], cwd=release.ROOT, text=True, capture_output=True, check=True
+    ).stdout.split("\n")
     with tarfile.open(made / f"fastenough-{__version__}.tar.xz") as tar:
         files = {member.name.partition("/")[2] for member in tar if not member.isdir()}
     assert files == set(filter(None, listed))

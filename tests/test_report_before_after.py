@@ -21,10 +21,28 @@ from fastenough.report.sections import before_after
 IDLE = {"name": "idle-latency", "requested": 0, "in_effect": 0}
 
 
-def _run(folder: Path, name: str, begin: int, *, scale_us: float = 4.0, load: str = "none", settings: Any = SETTINGS,
-         **head: Any) -> Recording:
-    return recording(folder, Plan(latencies(begin, intervals=4, scale_us=scale_us), run_id=name, load=load,
-                                  settings=settings, views=("wakeup",), head=head, begin_ns=begin * 10**10))
+def _run(
+    folder: Path,
+    name: str,
+    begin: int,
+    *,
+    scale_us: float = 4.0,
+    load: str = "none",
+    settings: Any = SETTINGS,
+    **head: Any,
+) -> Recording:
+    return recording(
+        folder,
+        Plan(
+            latencies(begin, intervals=4, scale_us=scale_us),
+            run_id=name,
+            load=load,
+            settings=settings,
+            views=("wakeup",),
+            head=head,
+            begin_ns=begin * 10**10,
+        ),
+    )
 
 
 def _pairs(*runs: Recording) -> list[before_after.Pair]:
@@ -45,14 +63,22 @@ def test_one_setting_that_was_changed(tmp_path: Path) -> None:
     assert float(row["median before [µs]"]) > 10 * float(row["median after [µs]"])
     with (tmp_path / "report" / "figures" / "before-after-1.csv").open(newline="") as stream:
         drawn = list(csv.DictReader(stream))
-    assert {name: sum(int(line["samples"]) for line in drawn if line["line"] == name) for name in ("before", "after")
-            } == {"before": 2 * 4 * 2000, "after": 2 * 4 * 2000}
+    assert {
+        name: sum(int(line["samples"]) for line in drawn if line["line"] == name) for name in ("before", "after")
+    } == {"before": 2 * 4 * 2000, "after": 2 * 4 * 2000}
 
 
-@pytest.mark.parametrize("other", [
-    {"load": "io"}, {"board": "another"}, {"parameters": {"mode": "clock_nanosleep", "interval_ns": 500_000}},
-    {"profile": PROFILE | {"firmware": {"bios_vendor": "Example", "bios_version": "1.3"}}}, {},
-], ids=str)
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"load": "io"},
+        {"board": "another"},
+        {"parameters": {"mode": "clock_nanosleep", "interval_ns": 500_000}},
+        {"profile": PROFILE | {"firmware": {"bios_vendor": "Example", "bios_version": "1.3"}}},
+        {},
+    ],
+    ids=str,
+)
 def test_another_measurement_is_none_after_it(tmp_path: Path, other: dict[str, Any]) -> None:
     assert _pairs(_run(tmp_path, "one", 1), _run(tmp_path, "two", 2, **other)) == []
 

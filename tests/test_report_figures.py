@@ -64,9 +64,13 @@ def stalled(tmp_path: Path) -> Line:
 def _legend(figure: Figure) -> list[tuple[str, str]]:
     """Label and colour of each entry."""
     (legend,) = figure.legends
-    return [(text.get_text(), to_hex(getattr(handle, "get_color", handle.get_edgecolor if hasattr(
-        handle, "get_edgecolor") else str)())) for text, handle in zip(legend.get_texts(), legend.legend_handles,
-                                                                       strict=True)]
+    return [
+        (
+            text.get_text(),
+            to_hex(getattr(handle, "get_color", handle.get_edgecolor if hasattr(handle, "get_edgecolor") else str)()),
+        )
+        for text, handle in zip(legend.get_texts(), legend.legend_handles, strict=True)
+    ]
 
 
 def test_what_was_charged_is_counted_and_hatched(stalled: Line) -> None:
@@ -109,9 +113,16 @@ def test_no_colour_stands_twice_and_the_unnamed_are_grey(tmp_path: Path, cpus: i
         assert any(label.startswith(f"{greatest.name}:") for label in named)
 
 
-@pytest.mark.parametrize("name", ["load none", "load none · stock 6.12.43+deb13-rt-amd64 · linux-user",
-                                  "load none · parameters " + "method clock_nanosleep-abs, interval 1 ms, " * 5,
-                                  "one" * 60, "costs $5 and $6"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "load none",
+        "load none · stock 6.12.43+deb13-rt-amd64 · linux-user",
+        "load none · parameters " + "method clock_nanosleep-abs, interval 1 ms, " * 5,
+        "one" * 60,
+        "costs $5 and $6",
+    ],
+)
 def test_a_legend_is_as_wide_as_its_figure_at_most(name: str) -> None:
     figure, _ = plot.new_figure("", (5.8, 4.0))
     plot.legend_below(figure, [Line2D([], [], label=f"{name} {place}") for place in range(4)])
@@ -123,8 +134,10 @@ def test_a_legend_is_as_wide_as_its_figure_at_most(name: str) -> None:
 
 
 def test_neighbours_share_their_axes_and_their_colours(tmp_path: Path) -> None:
-    plans = [Plan(latencies(seed, intervals=3, tail_us=tail), run_id=f"run-{load}", load=load)
-             for seed, (load, tail) in enumerate((("none", 40.0), ("cpu", 200.0)))]
+    plans = [
+        Plan(latencies(seed, intervals=3, tail_us=tail), run_id=f"run-{load}", load=load)
+        for seed, (load, tail) in enumerate((("none", 40.0), ("cpu", 200.0)))
+    ]
     context = _context(tmp_path, *plans)
     assert [entry.name for entry in context.entries] == ["load none", "load cpu"]
     for entry in context.entries:
@@ -142,8 +155,9 @@ def test_neighbours_share_their_axes_and_their_colours(tmp_path: Path) -> None:
 
 def test_a_single_sample_is_seen_in_the_heat_map() -> None:
     """Contrast against the ground as WCAG has it."""
+
     def luminance(colour: str) -> float:
-        parts = [int(colour[at:at + 2], 16) / 255 for at in (1, 3, 5)]
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
         red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
         return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
@@ -163,9 +177,17 @@ def test_no_axis_counts_half_samples(tmp_path: Path) -> None:
 def test_figures_of_one_load_are_titled_by_what_differs(tmp_path: Path) -> None:
     values = latencies(1, cpus=1, intervals=2, per_interval=100)
     series = [{"labels": {"inheritance": word}} for word in ("yes", "no")]
-    plans = [Plan(values, run_id=f"run-{place}", load="none", views=("recovery",), series=one,
-                  head={"probe": "inversion", "parameters": {"interval_ns": place + 1}})
-             for place, one in enumerate(series)]
+    plans = [
+        Plan(
+            values,
+            run_id=f"run-{place}",
+            load="none",
+            views=("recovery",),
+            series=one,
+            head={"probe": "inversion", "parameters": {"interval_ns": place + 1}},
+        )
+        for place, one in enumerate(series)
+    ]
     context = _context(tmp_path, *plans)
     names = [entry.name for entry in context.entries]
     assert len(set(names)) == 2
@@ -186,8 +208,15 @@ def test_a_figures_numbers_are_beside_it(tmp_path: Path) -> None:
 
 
 def test_the_first_table_counts_each_load_by_itself(tmp_path: Path) -> None:
-    plans = [Plan(latencies(seed, cpus=2, intervals=4, per_interval=500), run_id=f"run-{load}", load=load,
-                  begin_ns=seed * 10**10) for seed, load in enumerate(("none", "cpu"))]
+    plans = [
+        Plan(
+            latencies(seed, cpus=2, intervals=4, per_interval=500),
+            run_id=f"run-{load}",
+            load=load,
+            begin_ns=seed * 10**10,
+        )
+        for seed, load in enumerate(("none", "cpu"))
+    ]
     context = _context(tmp_path, *plans, limit_ns=20_000)
     table = make_overview(context).table
     assert table is not None

@@ -24,8 +24,9 @@ FIRST = -(-WALL_NS // FIVE_MINUTES_NS) * FIVE_MINUTES_NS
 """A five minutes of the wall clock begins there."""
 
 
-def _run(folder: Path, name: str, maxima_us: list[list[int]], begin_wall_ns: int = FIRST,
-         interval_ns: int = FIVE_MINUTES_NS) -> Recording:
+def _run(
+    folder: Path, name: str, maxima_us: list[list[int]], begin_wall_ns: int = FIRST, interval_ns: int = FIVE_MINUTES_NS
+) -> Recording:
     """Intervals of three values each, the greatest as given, by CPU; from any begin on the wall clock."""
     values = [[np.array([2_000, 3_000, us * 1000], dtype=np.int64) for us in cpu] for cpu in maxima_us]
     made = recording(folder, Plan(values, run_id=name, interval_ns=interval_ns, views=("wakeup",), begin_ns=0))
@@ -87,8 +88,9 @@ def test_stretches_hold_every_value_once(tmp_path: Path) -> None:
     run = _run(tmp_path, "one", random.integers(5, 900, (2, 40)).tolist(), FIRST + 7 * FIVE_MINUTES_NS)
     held = stretches(_parts(run), HOUR_NS)  # type: ignore[arg-type]
     assert sum(stretch.n for stretch in held) == 2 * 40 * 3
-    assert [stretch.begin_wall_ns for stretch in held] == sorted({
-        int(wall_ns) // HOUR_NS * HOUR_NS for wall_ns in run.timeline.begin_wall_ns})
+    assert [stretch.begin_wall_ns for stretch in held] == sorted(
+        {int(wall_ns) // HOUR_NS * HOUR_NS for wall_ns in run.timeline.begin_wall_ns}
+    )
     worst_ns = max(run.totals[series.id].maximum or 0 for series in run.series)
     tops = [(int(bucket_lowest(stretch.index, 4)[-1]), int(bucket_highest(stretch.index, 4)[-1])) for stretch in held]
     assert any(low <= worst_ns <= high for low, high in tops), "the greatest value lies in the last bucket of one"
@@ -123,8 +125,9 @@ def test_each_window_shows_more_and_all_tell_the_worst(tmp_path: Path) -> None:
     assert [float(row["maximum_ns"]) for row in shown[1]] == [us * 1000 for us in maxima]
     ridge = _rows(tmp_path / "report" / "figures" / "ridge-1.csv")
     assert sum(int(row["values"]) for row in ridge) == 3 * 480
-    assert len({row["begin_utc"] for row in ridge}) == len({
-        int(wall_ns) // stretch_for(480 * FIVE_MINUTES_NS, 39) for wall_ns in runs[0].timeline.begin_wall_ns})
+    assert len({row["begin_utc"] for row in ridge}) == len(
+        {int(wall_ns) // stretch_for(480 * FIVE_MINUTES_NS, 39) for wall_ns in runs[0].timeline.begin_wall_ns}
+    )
 
 
 def test_no_stretch_is_left_out_of_the_ridge_where_the_first_is_a_part_of_one(tmp_path: Path) -> None:

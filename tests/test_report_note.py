@@ -45,8 +45,10 @@ def _note(text: str = PLAN) -> Note:
 
 
 def _runs(folder: Path) -> list[Recording]:
-    return [recording(folder, Recorded(latencies(seed, intervals=6, per_interval=500), run_id=f"run-{load}", load=load))
-            for seed, load in enumerate(LOADS)]
+    return [
+        recording(folder, Recorded(latencies(seed, intervals=6, per_interval=500), run_id=f"run-{load}", load=load))
+        for seed, load in enumerate(LOADS)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -60,11 +62,26 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_chapters_come_in_their_order(page: Path) -> None:
     text = page.read_text()
     assert re.findall(r'<div class="chapter" id="chapter-([a-z-]+)">', text) == [
-        "set-up", "result", "verdict", "to-do", "appendix"]
+        "set-up",
+        "result",
+        "verdict",
+        "to-do",
+        "appendix",
+    ]
     assert "<h1>Worst-case latency under six loads</h1>" in text
     assert "Is this board &lt;fast&gt; enough for 200 µs, &amp; under which load is it worst?" in text
-    places = [text.index(mark) for mark in ('id="question"', 'id="planned"', 'id="percentiles"', 'id="checks"',
-                                            'id="next-steps"', 'id="runs"', 'id="plan"')]
+    places = [
+        text.index(mark)
+        for mark in (
+            'id="question"',
+            'id="planned"',
+            'id="percentiles"',
+            'id="checks"',
+            'id="next-steps"',
+            'id="runs"',
+            'id="plan"',
+        )
+    ]
     assert places == sorted(places)
     ids = re.findall(r'\bid="([^"]+)"', text)
     assert len(ids) == len(set(ids))
@@ -78,8 +95,13 @@ def test_headings_go_down_one_by_one(page: Path) -> None:
 
 def test_what_was_planned_and_the_plan_itself_are_in_it(page: Path) -> None:
     text = page.read_text()
-    for said in ("timer interval=1ms", "200.0 µs, never above", "rt-throttling = -1", "table A.2",
-                 "requirement = {limit = &#34;200us&#34;}"):
+    for said in (
+        "timer interval=1ms",
+        "200.0 µs, never above",
+        "rt-throttling = -1",
+        "table A.2",
+        "requirement = {limit = &#34;200us&#34;}",
+    ):
         assert said in text, said
     said = json.loads((page.parent / "report.json").read_text())["campaign"]
     assert said["question"].startswith("Is this board <fast>")

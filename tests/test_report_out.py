@@ -30,8 +30,15 @@ def _unprivileged() -> list[str]:
 
 def fastenough(folder: Path, *words: str, user: list[str] | None = None) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run([*(user or []), sys.executable, "-m", "fastenough", *words], cwd=folder, env=environment,
-                          text=True, capture_output=True, timeout=120, check=False)
+    return subprocess.run(
+        [*(user or []), sys.executable, "-m", "fastenough", *words],
+        cwd=folder,
+        env=environment,
+        text=True,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize("command", ["assess", "report"])
@@ -52,8 +59,9 @@ def test_a_folder_of_another_user_is_found_first(tmp_path: Path) -> None:
     for folder in (tmp_path, *tmp_path.parents[:2]):
         folder.chmod(0o755)
     (tmp_path / "own").mkdir()
-    reachable = subprocess.run([*_unprivileged(), sys.executable, "-c", "import fastenough"], cwd=ROOT, check=False,
-                               capture_output=True)
+    reachable = subprocess.run(
+        [*_unprivileged(), sys.executable, "-c", "import fastenough"], cwd=ROOT, check=False, capture_output=True
+    )
     if reachable.returncode:
         pytest.skip("the program itself cannot be read by another user here")
     for out in ("own", "own/below", "new"):
@@ -121,9 +129,14 @@ def fill(path: Path, step: int) -> None:
 
 def on_small_disk(tmp_path: Path, script: str, size: str, *words: str) -> str:
     mount = f'mount -t tmpfs -o size={size},mode=755 none {tmp_path} && exec "$0" -c "$1" {tmp_path} {" ".join(words)}'
-    completed = subprocess.run([*own_mounts(as_user=True), "sh", "-c", mount, sys.executable, script],
-                               cwd=ROOT, env={**os.environ, "COLUMNS": "200"}, capture_output=True, text=True,
-                               check=False)
+    completed = subprocess.run(
+        [*own_mounts(as_user=True), "sh", "-c", mount, sys.executable, script],
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert completed.returncode == 0, completed.stderr
     return completed.stdout
 
@@ -150,26 +163,39 @@ def test_cells_that_a_spreadsheet_would_run(tmp_path: Path) -> None:
     write_report([one], judge([one], Requirement(10**6)), tmp_path / "report")
     content = "".join(path.read_text() for path in (tmp_path / "report" / "tables").glob("*.csv"))
     assert "'@x" in content
-    assert not [cell for line in content.splitlines() for cell in line.split(",")
-                if cell.lstrip('"')[:1] in ("=", "@", "+")]
+    assert not [
+        cell for line in content.splitlines() for cell in line.split(",") if cell.lstrip('"')[:1] in ("=", "@", "+")
+    ]
 
 
 def test_a_report_of_odd_recordings(tmp_path: Path) -> None:
     """What ends up in names of files and in drawings cannot lead out of the folder or into the page."""
-    labels = {"placement": "../../x\"><script>alert(1)</script>"}
+    labels = {"placement": '../../x"><script>alert(1)</script>'}
     parameters = {"task": "../../../x", "break_ns": "$\\frac{"}
     for number, probe in enumerate(("condvar", "jitter", "primitives", "shm", "response", "timer", "[/x]")):
         out = tmp_path / f"report-{number}"
-        one = made.recording(tmp_path, made.Plan(made.quiet("one"), run_id="one", head={
-            "probe": probe, "configuration": " ", "board": "[/x]$\\frac{\x1b[2J<b>", "parameters": parameters},
-            series={"labels": labels}))
+        one = made.recording(
+            tmp_path,
+            made.Plan(
+                made.quiet("one"),
+                run_id="one",
+                head={
+                    "probe": probe,
+                    "configuration": " ",
+                    "board": "[/x]$\\frac{\x1b[2J<b>",
+                    "parameters": parameters,
+                },
+                series={"labels": labels},
+            ),
+        )
         write_report([one], judge([one]), out)
         page = (out / "index.html").read_text()
         assert "<script" not in page
         assert "\x1b" not in page
         assert "$\\frac{\ufffd[2J&lt;b&gt;" in page
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
-        ["one.jsonl", *(f"report-{number}" for number in range(7))])
+        ["one.jsonl", *(f"report-{number}" for number in range(7))]
+    )
 
 
 def test_a_refused_place_names_the_option(tmp_path: Path) -> None:

@@ -64,9 +64,15 @@ class _Page(HTMLParser):
 
 def _titles(report: Path) -> set[str]:
     """What stands above the latency plots."""
-    return {text for path in (report / "figures").glob("latency-*.svg")
-            for text in re.findall(r"<text[^>]*font-weight[^>]*>(.*?)</text>|<text[^>]*bold[^>]*>(.*?)</text>",
-                                   path.read_text()) for text in text if text}
+    return {
+        text
+        for path in (report / "figures").glob("latency-*.svg")
+        for text in re.findall(
+            r"<text[^>]*font-weight[^>]*>(.*?)</text>|<text[^>]*bold[^>]*>(.*?)</text>", path.read_text()
+        )
+        for text in text
+        if text
+    }
 
 
 def _values() -> list[Any]:
@@ -74,9 +80,15 @@ def _values() -> list[Any]:
 
 
 def _runs(folder: Path, loads: tuple[str, ...] = LOADS) -> list[Recording]:
-    return [recording(folder, Plan(latencies(seed, intervals=6, per_interval=500), run_id=f"run-{load}", load=load,
-                                   begin_ns=seed * 10**10))
-            for seed, load in enumerate(loads)]
+    return [
+        recording(
+            folder,
+            Plan(
+                latencies(seed, intervals=6, per_interval=500), run_id=f"run-{load}", load=load, begin_ns=seed * 10**10
+            ),
+        )
+        for seed, load in enumerate(loads)
+    ]
 
 
 def _report(recordings: list[Recording], out: Path, requirement: Requirement | None = None) -> _Page:
@@ -114,14 +126,29 @@ def test_ids_are_unique_and_every_reference_has_its_target(ordinary: tuple[Path,
 def test_the_verdict_comes_first_and_everything_is_labelled(ordinary: tuple[Path, list[Recording]]) -> None:
     text = _Page((ordinary[0] / "index.html").read_text()).text
     source = (ordinary[0] / "index.html").read_text()
-    headings = ["Why this verdict", "Percentiles", "Latency by load", "Hardest requirements these data reach",
-                "What is not excluded", "Latency plots, CPU by CPU", "Latency over time", "As a frequency",
-                "Estimates beyond the maximum", "Missed periods", "What was measured",
-                "Settings requested and in effect", "What the machine did meanwhile",
-                "What in this system may cost latency", "What each number means", "Profile of the system"]
+    headings = [
+        "Why this verdict",
+        "Percentiles",
+        "Latency by load",
+        "Hardest requirements these data reach",
+        "What is not excluded",
+        "Latency plots, CPU by CPU",
+        "Latency over time",
+        "As a frequency",
+        "Estimates beyond the maximum",
+        "Missed periods",
+        "What was measured",
+        "Settings requested and in effect",
+        "What the machine did meanwhile",
+        "What in this system may cost latency",
+        "What each number means",
+        "Profile of the system",
+    ]
     assert re.findall(r"<h2[^>]*>(.*?)</h2>", source) == headings
-    first = [source.index(part) for part in ('<span class="word">', 'id="table-overview"', 'id="figure-overview"',
-                                             "<nav", "<h2")]
+    first = [
+        source.index(part)
+        for part in ('<span class="word">', 'id="table-overview"', 'id="figure-overview"', "<nav", "<h2")
+    ]
     assert first == sorted(first)
     assert "no verdict where a missed deadline may injure or kill" in text
     captions = re.findall(r"<figcaption[^>]*>(.*?)<", source)
@@ -181,17 +208,24 @@ def test_stairs_hold_every_sample(ordinary: tuple[Path, list[Recording]]) -> Non
 
 def test_foreign_words_are_only_words(tmp_path: Path) -> None:
     head = {"board": EVIL, "configuration": EVIL, "profile": PROFILE | {EVIL: EVIL}}
-    plan = Plan(_values(), load=EVIL, head=head, reasons=(EVIL,), outcome="failed",
-                settings=({"name": EVIL, "requested": EVIL, "in_effect": EVIL, "reason": EVIL},),
-                events=({"kind": "max", "series": 0, "value": 5, "culprit": {"comm": EVIL}},))
+    plan = Plan(
+        _values(),
+        load=EVIL,
+        head=head,
+        reasons=(EVIL,),
+        outcome="failed",
+        settings=({"name": EVIL, "requested": EVIL, "in_effect": EVIL, "reason": EVIL},),
+        events=({"kind": "max", "series": 0, "value": 5, "culprit": {"comm": EVIL}},),
+    )
     page = _report([recording(tmp_path, plan)], tmp_path / "report")
     assert "script" not in page.tags
     assert EVIL.replace("  ", " ") in page.text
 
 
 def test_why_data_are_of_no_use_stands_beside_the_verdict(tmp_path: Path) -> None:
-    page = _report([recording(tmp_path, Plan(_values(), reasons=("the load died",), outcome="failed"))],
-                   tmp_path / "report")
+    page = _report(
+        [recording(tmp_path, Plan(_values(), reasons=("the load died",), outcome="failed"))], tmp_path / "report"
+    )
     first, _, rest = page.text.partition("Why this verdict")
     assert "BROKEN" in first and "the load died" in first and "the load died" in rest
 
@@ -199,8 +233,10 @@ def test_why_data_are_of_no_use_stands_beside_the_verdict(tmp_path: Path) -> Non
 ODD: dict[str, dict[str, Any]] = {
     "no interval": {"values": []},
     "no sample": {"values": [[np.array([], dtype=np.int64)] * 3] * 2, "interval_ns": 10**9},
-    "one CPU without a sample": {"values": [[np.array([5], dtype=np.int64)], [np.array([], dtype=np.int64)]],
-                                 "interval_ns": 10**9},
+    "one CPU without a sample": {
+        "values": [[np.array([5], dtype=np.int64)], [np.array([], dtype=np.int64)]],
+        "interval_ns": 10**9,
+    },
     "one sample": {"values": [[np.array([5123])]]},
     "one sample of nothing": {"values": [[np.array([0])]]},
     "early wake-ups": {"values": [[np.array([-4000, -2, 0, 5000])]]},
@@ -212,8 +248,11 @@ ODD: dict[str, dict[str, Any]] = {
     "cut off": {"values": [[np.array([5123, 7000])]], "outcome": None},
     "no load, no profile": {"values": [[np.array([5123])]], "load": None, "head": {"profile": None}},
     "refused": {"values": [[np.array([], dtype=np.int64)]], "series": {"refused": "too large"}},
-    "ticks": {"values": [[np.array([16, 99])]], "series": {"unit": "ticks", "tick_ps": 62_500},
-              "head": {"instrument": {"name": "uno"}}},
+    "ticks": {
+        "values": [[np.array([16, 99])]],
+        "series": {"unit": "ticks", "tick_ps": 62_500},
+        "head": {"instrument": {"name": "uno"}},
+    },
 }
 
 
@@ -247,9 +286,19 @@ def test_groups_under_one_load_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_settings_that_differ_tell_groups_apart(tmp_path: Path) -> None:
-    runs = [recording(tmp_path, Plan(_values(), run_id=f"run-{priority}", settings=tuple(
-        {"name": "priority", "cpu": cpu, "requested": priority, "in_effect": priority} for cpu in (0, 1))))
-        for priority in (98, 50)]
+    runs = [
+        recording(
+            tmp_path,
+            Plan(
+                _values(),
+                run_id=f"run-{priority}",
+                settings=tuple(
+                    {"name": "priority", "cpu": cpu, "requested": priority, "in_effect": priority} for cpu in (0, 1)
+                ),
+            ),
+        )
+        for priority in (98, 50)
+    ]
     _report(runs, tmp_path / "report")
     assert {"priority 98", "priority 50"} <= _titles(tmp_path / "report")
 
@@ -296,11 +345,14 @@ def _many(tmp_path: Path, runs: int) -> list[Recording]:
     ids = [series.id for series in first.series]
     none = dict.fromkeys(ids, 0)
     length = each.total * 1_000_000
-    intervals = tuple(Interval(i, i * length, (i + 1) * length, 0, 0, dict.fromkeys(ids, each), none, none, {})
-                      for i in range(20))
+    intervals = tuple(
+        Interval(i, i * length, (i + 1) * length, 0, 0, dict.fromkeys(ids, each), none, none, {}) for i in range(20)
+    )
     added = Aggregate(dict.fromkeys(ids, total), none, none, 20, 0, 20 * length)
-    return [replace(first, head=replace(first.head, run_id=f"run-{i}"), intervals=intervals, aggregate=added)
-            for i in range(runs)]
+    return [
+        replace(first, head=replace(first.head, run_id=f"run-{i}"), intervals=intervals, aggregate=added)
+        for i in range(runs)
+    ]
 
 
 def test_twenty_thousand_million_samples_are_drawn_in_seconds(tmp_path: Path) -> None:

@@ -45,9 +45,18 @@ return {paper: said("body").backgroundColor, ink: said("h1").color,
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six loads; one of them with missed periods, with events and their culprits."""
     folder = tmp_path_factory.mktemp("seen")
-    runs = [recording(folder, Plan(latencies(seed, intervals=6, per_interval=500), run_id=f"run-{load}", load=load,
-                                   events=({"kind": "max", "series": 1, "value": 3_000, "culprit": {"comm": "dd"}},)))
-            for seed, load in enumerate(LOADS)]
+    runs = [
+        recording(
+            folder,
+            Plan(
+                latencies(seed, intervals=6, per_interval=500),
+                run_id=f"run-{load}",
+                load=load,
+                events=({"kind": "max", "series": 1, "value": 3_000, "culprit": {"comm": "dd"}},),
+            ),
+        )
+        for seed, load in enumerate(LOADS)
+    ]
     write_report(runs, judge(runs, Requirement(200_000)), folder / "report")
     return folder / "report" / "index.html"
 
@@ -70,11 +79,24 @@ def test_axe_finds_nothing(page: Path, tmp_path: Path, width: int, dark: bool) -
 
 def test_axe_finds_nothing_in_a_broken_experiment(tmp_path: Path) -> None:
     """With the tables of an instrument, with what failed, and with what is folded."""
-    runs = [recording(tmp_path, Plan([[values]], run_id=name, views=("response",), outcome=outcome, reasons=("broke",),
-                                     series={"labels": {"edge": "falling"}},
-                                     head={"probe": "response", "configuration": name, "instrument": {"name": "uno"}}))
-            for name, values, outcome in (("stock", np.arange(5000, 9000), "completed"),
-                                          ("rt", np.arange(4000, 5000), "failed"))]
+    runs = [
+        recording(
+            tmp_path,
+            Plan(
+                [[values]],
+                run_id=name,
+                views=("response",),
+                outcome=outcome,
+                reasons=("broke",),
+                series={"labels": {"edge": "falling"}},
+                head={"probe": "response", "configuration": name, "instrument": {"name": "uno"}},
+            ),
+        )
+        for name, values, outcome in (
+            ("stock", np.arange(5000, 9000), "completed"),
+            ("rt", np.arange(4000, 5000), "failed"),
+        )
+    ]
     write_report(runs, judge(runs), tmp_path / "report")
     assert faults_of(tmp_path / "report" / "index.html", tmp_path, width=1280, dark=False) == []
 
@@ -82,7 +104,8 @@ def test_axe_finds_nothing_in_a_broken_experiment(tmp_path: Path) -> None:
 def test_axe_would_find_something(page: Path, tmp_path: Path) -> None:
     """So that nothing found means that it looked."""
     (tmp_path / "spoilt.html").write_text(
-        re.sub(r"<(/?)h2\b", r"<\1h5", page.read_text()).replace(' role="img"', ' role="nothing"'))
+        re.sub(r"<(/?)h2\b", r"<\1h5", page.read_text()).replace(' role="img"', ' role="nothing"')
+    )
     found = {fault.partition(":")[0] for fault in faults_of(tmp_path / "spoilt.html", tmp_path, width=1280, dark=False)}
     assert {"heading-order", "aria-roles"} <= found
 
@@ -119,10 +142,16 @@ def test_the_page_becomes_one_pdf_as_documented(page: Path, tmp_path: Path) -> N
     assert command is not None
     chromium, *options = command[0].split()
     (tmp_path / "report").symlink_to(page.parent)
-    subprocess.run([chromium, "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", *options],
-                   cwd=tmp_path, check=True, capture_output=True, timeout=240)
-    text = subprocess.run(["pdftotext", "-bbox", "report.pdf", "-"], cwd=tmp_path, capture_output=True, text=True,
-                          check=True).stdout
+    subprocess.run(
+        [chromium, "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", *options],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        timeout=240,
+    )
+    text = subprocess.run(
+        ["pdftotext", "-bbox", "report.pdf", "-"], cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout
     words = re.findall(r'xMin="([\d.]+)" yMin="[\d.]+" xMax="([\d.]+)" yMax="[\d.]+">(.*?)</word>', text)
     width = float(re.findall(r'<page width="([\d.]+)"', text)[0])
     margin = 13 / 25.4 * 72 - 1
@@ -132,8 +161,11 @@ def test_the_page_becomes_one_pdf_as_documented(page: Path, tmp_path: Path) -> N
     printed_words = {word for _, _, word in words}
     numbers = set(re.findall(r"<td>([\d,.]+)", source))
     assert len(numbers) > 100 and numbers <= printed_words
-    titles = [title for svg in re.findall(r"<svg.*?</svg>", source, re.DOTALL) for title in re.findall(
-        r">([^<]{12,})</text>", svg)]
+    titles = [
+        title
+        for svg in re.findall(r"<svg.*?</svg>", source, re.DOTALL)
+        for title in re.findall(r">([^<]{12,})</text>", svg)
+    ]
     assert len(titles) > 20 and {word for title in titles for word in title.split()} <= printed_words
 
 
@@ -161,14 +193,24 @@ return found"""
 
 def test_no_text_of_a_figure_is_cut(tmp_path: Path) -> None:
     """With set-ups whose names are long, and bars whose labels are near the serial line."""
-    runs = [recording(tmp_path, Plan([[np.arange(scale, scale + 2000)]], run_id=f"run-{scale}-{load}", load=load,
-                                     views=("wakeup_corrected",),
-                                     head={"configuration": f"{kernel} 6.12.43+deb13-{kernel}-amd64",
-                                           "implementation": implementation}))
-            for load in ("none", "cpu") for scale, (kernel, implementation) in zip(
-                (5_000, 90_000, 700_000, 1_000_000),
-                [("stock", "linux-user"), ("rt", "linux-user"), ("stock", "linux-kernel"), ("rt", "linux-kernel")],
-                strict=True)]
+    runs = [
+        recording(
+            tmp_path,
+            Plan(
+                [[np.arange(scale, scale + 2000)]],
+                run_id=f"run-{scale}-{load}",
+                load=load,
+                views=("wakeup_corrected",),
+                head={"configuration": f"{kernel} 6.12.43+deb13-{kernel}-amd64", "implementation": implementation},
+            ),
+        )
+        for load in ("none", "cpu")
+        for scale, (kernel, implementation) in zip(
+            (5_000, 90_000, 700_000, 1_000_000),
+            [("stock", "linux-user"), ("rt", "linux-user"), ("stock", "linux-kernel"), ("rt", "linux-kernel")],
+            strict=True,
+        )
+    ]
     write_report(runs, judge(runs, Requirement(2_000_000)), tmp_path / "report")
     assert found_in(tmp_path / "report" / "index.html", tmp_path, _CUT, width=1400) == []
 
@@ -187,6 +229,6 @@ def test_a_run_id_cannot_leave_the_style_sheet(tmp_path: Path) -> None:
     object.__setattr__(one.head, "run_id", HOSTILE)
     write_report([one], judge([one]), tmp_path / "report")
     source = (tmp_path / "report" / "index.html").read_text()
-    style = source[source.index("<style>"):source.index("</style>")]
+    style = source[source.index("<style>") : source.index("</style>")]
     assert "run x" in style and "display: none }" not in style.replace("nav, .files { display: none; }", "")
     assert "<script" not in source

@@ -22,16 +22,25 @@ from fastenough.report.sections import machine, method, percentiles, runs, setti
 from fastenough.report.texts import _LATEX, latex, markdown, unbroken, with_units
 
 HOSTILE = "a|b & 50 % $x_1$ {y} #1 <b>c</b> ^~ \\end{tabular} [link](http://x) `d`\n\x1b[31m"
-TABLE = Table("t", "Latency <of> a & b", (Column("load", numeric=False), Column("max [µs]", words.microseconds),
-                                          Column("95 %")),
-              [("none", 12_345.0, Cell(7, "7.00", "6.9 … 7.1")), ("[io]", None, 3)], over="all CPUs", note="n: 5 | 6")
+TABLE = Table(
+    "t",
+    "Latency <of> a & b",
+    (Column("load", numeric=False), Column("max [µs]", words.microseconds), Column("95 %")),
+    [("none", 12_345.0, Cell(7, "7.00", "6.9 … 7.1")), ("[io]", None, 3)],
+    over="all CPUs",
+    note="n: 5 | 6",
+)
 
 
 def test_markdown_has_the_cells_of_the_page() -> None:
     lines = markdown(TABLE).splitlines()
     assert lines[0] == "**Latency &lt;of&gt; a &amp; b (all CPUs)**"
-    assert lines[2:6] == [r"| load | max \[µs\] | 95 % |", "| :-- | --: | --: |", "| none | 12.4 | 7.00 (6.9 … 7.1) |",
-                          r"| \[io\] | – | 3 |"]
+    assert lines[2:6] == [
+        r"| load | max \[µs\] | 95 % |",
+        "| :-- | --: | --: |",
+        "| none | 12.4 | 7.00 (6.9 … 7.1) |",
+        r"| \[io\] | – | 3 |",
+    ]
     assert lines[-1] == r"n: 5 \| 6"
 
 
@@ -61,9 +70,19 @@ def test_what_a_recording_holds_is_text(column: int) -> None:
 
 def test_configurations_stand_beside_each_other(tmp_path: Path) -> None:
     """One of them lacks a load: its place stays empty, and no other number moves there."""
-    runs = [recording(tmp_path, Plan([[np.full(50, at_ns)]], run_id=f"{name}-{load}", load=load,
-                                     views=("wakeup_corrected",), head={"configuration": name}))
-            for name, load, at_ns in (("stock", "none", 5_000), ("stock", "cpu", 6_000), ("rt", "cpu", 3_000))]
+    runs = [
+        recording(
+            tmp_path,
+            Plan(
+                [[np.full(50, at_ns)]],
+                run_id=f"{name}-{load}",
+                load=load,
+                views=("wakeup_corrected",),
+                head={"configuration": name},
+            ),
+        )
+        for name, load, at_ns in (("stock", "none", 5_000), ("stock", "cpu", 6_000), ("rt", "cpu", 3_000))
+    ]
     section = stress_matrix.section(make_context(runs, judge(runs)))
     assert section is not None
     (table,) = [leaf for leaf in section.leaves() if isinstance(leaf, Table) and leaf.name == "stress-matrix-all"]
@@ -104,9 +123,17 @@ def test_what_says_nothing_takes_no_column(tmp_path: Path) -> None:
 @pytest.mark.parametrize("limit", [None, Requirement(50_000)])
 def test_the_first_screen_of_many_has_the_worst(tmp_path: Path, limit: Requirement | None) -> None:
     """The others are in its file, and below."""
-    runs = [recording(tmp_path, Plan([[each + 1000 * (kind * 7 % 20) for each in cpu] for cpu in
-                                      latencies(1, intervals=2)], run_id=f"run-{kind:02}", load=f"l{kind:02}"))
-            for kind in range(20)]
+    runs = [
+        recording(
+            tmp_path,
+            Plan(
+                [[each + 1000 * (kind * 7 % 20) for each in cpu] for cpu in latencies(1, intervals=2)],
+                run_id=f"run-{kind:02}",
+                load=f"l{kind:02}",
+            ),
+        )
+        for kind in range(20)
+    ]
     table = first_table(make_context(runs, judge(runs, limit)))
     shown = [row[0] for row in table.rows]
     assert shown == [f"l{kind:02}" for kind in range(20) if kind * 7 % 20 >= 4]
@@ -132,18 +159,27 @@ def test_a_run_that_never_was_lasted_no_time_that_could_be_stated(tmp_path: Path
 def test_a_quantile_without_an_interval_says_why(tmp_path: Path) -> None:
     table = _parts(tmp_path, percentiles)[0]
     assert {cell.below for row in table.rows for cell in table.cells(row)} == {"", "–", "n too small"}
-    assert table.note.strip() == ("No interval (–): it needs 30 intervals of time, and 20 independent disturbances "
-                                  "above the quantile.")
+    assert table.note.strip() == (
+        "No interval (–): it needs 30 intervals of time, and 20 independent disturbances above the quantile."
+    )
 
 
 def test_values_read_back_have_their_units(tmp_path: Path) -> None:
-    read_back = (*SETTINGS, {"name": "timer_slack_ns", "cpu": 0, "requested": 1, "in_effect": 1},
-                {"name": "memory_lock", "requested": True, "in_effect": True},
-                {"name": "rt_runtime_us", "requested": -1, "in_effect": -1})
+    read_back = (
+        *SETTINGS,
+        {"name": "timer_slack_ns", "cpu": 0, "requested": 1, "in_effect": 1},
+        {"name": "memory_lock", "requested": True, "in_effect": True},
+        {"name": "rt_runtime_us", "requested": -1, "in_effect": -1},
+    )
     rows = {row[0]: row[2:4] for row in _parts(tmp_path, settings, settings=read_back)[-1].rows}
-    assert rows == {"policy": ("fifo", "fifo"), "priority": ("98", "98"), "rt throttling": ("–", "950,000 µs"),
-                    "timer slack": ("1 ns", "1 ns"), "memory lock": ("yes", "yes"),
-                    "rt runtime": ("-1: no bound", "-1: no bound")}
+    assert rows == {
+        "policy": ("fifo", "fifo"),
+        "priority": ("98", "98"),
+        "rt throttling": ("–", "950,000 µs"),
+        "timer slack": ("1 ns", "1 ns"),
+        "memory lock": ("yes", "yes"),
+        "rt runtime": ("-1: no bound", "-1: no bound"),
+    }
 
 
 def test_what_measuring_cost_is_said_once_for_all_runs(tmp_path: Path) -> None:

@@ -40,21 +40,26 @@ def _ordered(*tasks: Task) -> list[Task]:
 
 # --- examples with known answers
 
-@pytest.mark.parametrize(("tasks", "known"), [
-    # Burns and Wellings, Real-Time Systems and Programming Languages, chapter on scheduling, task sets A, C and D
-    ([_task(30, 10), _task(40, 10), _task(50, 12)], [10, 20, 52]),
-    ([_task(20, 5), _task(40, 10), _task(80, 40)], [5, 15, 80]),
-    ([_task(7, 3), _task(12, 3), _task(20, 5)], [3, 6, 20]),
-    # Lehoczky 1990, example 1: the responses of the second task's jobs are 114, 102, 116, 104, 118, 106, 94
-    ([_task(70, 26), _task(100, 62, 118)], [26, 118]),
-    # Liu and Layland: harmonic periods, all of the CPU
-    ([_task(2, 1), _task(4, 1), _task(8, 2)], [1, 2, 8]),
-])
+
+@pytest.mark.parametrize(
+    ("tasks", "known"),
+    [
+        # Burns and Wellings, Real-Time Systems and Programming Languages, chapter on scheduling, task sets A, C and D
+        ([_task(30, 10), _task(40, 10), _task(50, 12)], [10, 20, 52]),
+        ([_task(20, 5), _task(40, 10), _task(80, 40)], [5, 15, 80]),
+        ([_task(7, 3), _task(12, 3), _task(20, 5)], [3, 6, 20]),
+        # Lehoczky 1990, example 1: the responses of the second task's jobs are 114, 102, 116, 104, 118, 106, 94
+        ([_task(70, 26), _task(100, 62, 118)], [26, 118]),
+        # Liu and Layland: harmonic periods, all of the CPU
+        ([_task(2, 1), _task(4, 1), _task(8, 2)], [1, 2, 8]),
+    ],
+)
 def test_the_literatures_examples(tasks: list[Task], known: list[int]) -> None:
     found = responses(_ordered(*tasks))
     assert [one.response_ns for one in found] == known
-    assert [one.kept for one in found] == [Kept.YES if response <= task.deadline_ns else Kept.NO
-                                           for task, response in zip(tasks, known, strict=True)]
+    assert [one.kept for one in found] == [
+        Kept.YES if response <= task.deadline_ns else Kept.NO for task, response in zip(tasks, known, strict=True)
+    ]
 
 
 def test_every_job_of_the_busy_period_is_looked_at() -> None:
@@ -107,15 +112,24 @@ def test_peers_go_first_or_last() -> None:
 
 # --- against simulation of each instant
 
-def _simulated(tasks: Sequence[Task], offsets: Sequence[int], late: Sequence[Sequence[int]], until: int,
-               gaps: Mapping[int, int] | None = None) -> list[int]:
+
+def _simulated(
+    tasks: Sequence[Task],
+    offsets: Sequence[int],
+    late: Sequence[Sequence[int]],
+    until: int,
+    gaps: Mapping[int, int] | None = None,
+) -> list[int]:
     """The longest response of each task: one unit of time after the other, the highest priority that waits runs.
 
     Job n of task i is due at its offset + n periods and released ``late[i][n]`` after, never before the one before it.
     ``gaps``: what takes the CPU from all of them, from which instant on and for how long.
     """
-    jobs = [(task.priority, at, offsets[at] + number * task.period_ns, late[at][number % len(late[at])])
-            for at, task in enumerate(tasks) for number in range(until // task.period_ns)]
+    jobs = [
+        (task.priority, at, offsets[at] + number * task.period_ns, late[at][number % len(late[at])])
+        for at, task in enumerate(tasks)
+        for number in range(until // task.period_ns)
+    ]
     left = {job: tasks[job[1]].compute_ns for job in jobs}
     gap = len(tasks)
     left |= {(10**6, gap, instant, 0): cost for instant, cost in (gaps or {}).items()}
@@ -135,8 +149,10 @@ def _simulated(tasks: Sequence[Task], offsets: Sequence[int], late: Sequence[Seq
 
 
 def _random_set(chance: random.Random, most_jitter: int) -> list[Task]:
-    tasks = [_task(period, chance.randint(1, max(1, period // 2)), 10**6, jitter_ns=chance.randint(0, most_jitter))
-             for period in (chance.randint(3, 9) for _ in range(chance.randint(2, 3)))]
+    tasks = [
+        _task(period, chance.randint(1, max(1, period // 2)), 10**6, jitter_ns=chance.randint(0, most_jitter))
+        for period in (chance.randint(3, 9) for _ in range(chance.randint(2, 3)))
+    ]
     return _ordered(*tasks)
 
 
@@ -173,8 +189,12 @@ def test_no_lateness_makes_a_response_longer_and_the_worst_reaches_it() -> None:
             assert all(seen <= bound for seen, bound in zip(longest, bounds, strict=True)), tasks
         longest_jitter = max(task.jitter_ns for task in tasks)
         at_once = [longest_jitter - task.jitter_ns for task in tasks]
-        worst = _simulated(tasks, at_once, [[max(0, task.jitter_ns - number * task.period_ns) for number in range(60)]
-                                            for task in tasks], 120)
+        worst = _simulated(
+            tasks,
+            at_once,
+            [[max(0, task.jitter_ns - number * task.period_ns) for number in range(60)] for task in tasks],
+            120,
+        )
         assert worst == bounds, tasks
 
 
@@ -204,8 +224,13 @@ def test_no_bunch_of_gaps_makes_a_response_longer() -> None:
         for _ in range(60):
             gaps = _bunched(chance, counts, stretch)
             offsets = [chance.randrange(task.period_ns) for task in tasks]
-            seen = _simulated(tasks, offsets, [[0]] * len(tasks), 8 * stretch,
-                              {instant: many * cost for instant, many in gaps.items()})
+            seen = _simulated(
+                tasks,
+                offsets,
+                [[0]] * len(tasks),
+                8 * stretch,
+                {instant: many * cost for instant, many in gaps.items()},
+            )
             longest = list(map(max, longest, seen))
         tried += 1
         reached += longest[0] == bounds[0]
@@ -217,19 +242,27 @@ def test_ten_gaps_may_come_together() -> None:
     """4 ms of computing with a deadline of 5 ms, and ten gaps of 400 us in one second."""
     task = Task("loop", 10_000_000, 4_000_000, 5_000_000)
     terms = Terms(interference=(Interference("gap", 400_000, (Arrivals(500_000_000, (10, 10)),)),))
-    found, = responses([replace(task, deadline_ns=10_000_000)], terms)
+    (found,) = responses([replace(task, deadline_ns=10_000_000)], terms)
     assert found.response_ns == 8_000_000
     assert not schedulable([task], terms)
 
 
 # --- priorities
 
+
 def test_priorities_are_found_wherever_there_are_any() -> None:
     """Against all orders; among these sets are some for which no order by deadline will do."""
     chance, found, by_deadline = random.Random(8), 0, 0
     for _ in range(200):
-        tasks = [_task(period, chance.randint(1, max(1, period // 3)), chance.randint(period // 2, 2 * period),
-                       jitter_ns=chance.randint(0, 3)) for period in (chance.randint(4, 15) for _ in range(3))]
+        tasks = [
+            _task(
+                period,
+                chance.randint(1, max(1, period // 3)),
+                chance.randint(period // 2, 2 * period),
+                jitter_ns=chance.randint(0, 3),
+            )
+            for period in (chance.randint(4, 15) for _ in range(3))
+        ]
         some = any(schedulable(_ordered(*order)) for order in itertools.permutations(tasks))
         chosen = with_priorities(tasks)
         assert schedulable(chosen) == some, tasks
@@ -242,10 +275,13 @@ def test_priorities_are_found_wherever_there_are_any() -> None:
 
 # --- margins
 
+
 def test_margins_are_the_largest_that_hold() -> None:
     for tasks, bounds in _random_sets(11, 3, 30):
-        limited = [replace(task, deadline_ns=bound + place) for place, (task, bound) in
-                   enumerate(zip(tasks, bounds, strict=True))]
+        limited = [
+            replace(task, deadline_ns=bound + place)
+            for place, (task, bound) in enumerate(zip(tasks, bounds, strict=True))
+        ]
         found = margin(limited)
         share = round(found.factor * SHARES)
 
@@ -268,11 +304,15 @@ def test_margins_of_what_is_not_schedulable() -> None:
 
 # --- what is meant to be hard
 
-@pytest.mark.parametrize("tasks", [
-    [_task(10**6 + 3, 500_000, 10**15), _task(10**6 + 7, 500_003, 10**15)],
-    [_task(2, 1, 10**15), _task(10**15, 10**14 * 4)],
-    [_task(2 + place, 1, 10**12) for place in range(32)],
-])
+
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        [_task(10**6 + 3, 500_000, 10**15), _task(10**6 + 7, 500_003, 10**15)],
+        [_task(2, 1, 10**15), _task(10**15, 10**14 * 4)],
+        [_task(2 + place, 1, 10**12) for place in range(32)],
+    ],
+)
 def test_hostile_numbers_end(tasks: list[Task]) -> None:
     """Whole sums and a bounded number of steps: an answer, and be it that it is not settled."""
     begin = time.process_time()

@@ -82,8 +82,11 @@ def test_what_was_killed_loses_one_interval_at_most_and_the_gap_is_told(probe_bi
     cut_off = sum(recording.end is None for recording in found)
     assert cut_off >= KILLS // 2  # others are hit between two recordings
     for at_ns, serial in killed_at:
-        newest = max(recording.stopped.mono_ns for name, recording in by_serial.items()
-                     if serial <= name <= f"{int(serial) + 1:010}" and recording.stopped.mono_ns < at_ns + 20_000_000)
+        newest = max(
+            recording.stopped.mono_ns
+            for name, recording in by_serial.items()
+            if serial <= name <= f"{int(serial) + 1:010}" and recording.stopped.mono_ns < at_ns + 20_000_000
+        )
         assert at_ns - newest < 20_000_000 + 300_000_000  # an interval, and what the machine held the test up
     gaps = [text for recording in found for text in notes(recording, "gap: ")]
     assert len(gaps) == KILLS
@@ -150,8 +153,13 @@ def test_a_full_disk_drops_the_oldest_and_ends_no_measuring(probe_binary: str, t
     disk, out = tmp_path / "disk", tmp_path / "out"
     disk.mkdir()
     out.mkdir()
-    done = subprocess.run([*own_mounts(), "sh", "-c", script, "sh", disk, probe_binary, out], timeout=120,
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*own_mounts(), "sh", "-c", script, "sh", disk, probe_binary, out],
+        timeout=120,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     found = recordings(out / "ring")
     serials = [int(path.name[:10]) for path in files(out / "ring")]
@@ -169,8 +177,12 @@ def test_a_full_disk_drops_the_oldest_and_ends_no_measuring(probe_binary: str, t
         assert follows(one, other) or notes(other, "gap: ")
     check_whole(found[-2])
     values = sum(recording.aggregate.totals[1].total for recording in found)
-    untold = sum(event.value or 0 for recording in found[1:] for event in recording.events
-                 if event.kind == "note" and (event.text or "").startswith("gap: "))
+    untold = sum(
+        event.value or 0
+        for recording in found[1:]
+        for event in recording.events
+        if event.kind == "note" and (event.text or "").startswith("gap: ")
+    )
     due = (found[-1].stopped.mono_ns - found[0].head.begin.mono_ns) // 1_000_000
     # Of both series together: what is on disk, and what the notes say is not, are all that was due.
     assert abs(2 * values + untold - 2 * due) <= 0.02 * due
@@ -187,8 +199,9 @@ def occupied(ring: Path) -> int:
 
 def test_it_takes_no_more_than_it_may(probe_binary: str, tmp_path: Path) -> None:
     ring = tmp_path / "ring"
-    process = start(probe_binary, ring, "--ring-mib=1", "--ring-cycle=10m", "--report=10ms", "--interval-k=10",
-                    "--interval=100us")
+    process = start(
+        probe_binary, ring, "--ring-mib=1", "--ring-cycle=10m", "--report=10ms", "--interval-k=10", "--interval=100us"
+    )
     most = 0
     for _ in range(60):
         time.sleep(0.1)
@@ -210,15 +223,22 @@ def test_what_is_old_enough_makes_room(probe_binary: str, tmp_path: Path) -> Non
     assert not any(notes(each, "dropped: ") for each in recordings(ring))  # their time had come
 
 
-@pytest.mark.parametrize(("prepare", "said"), [
-    (lambda ring: ring.write_text("x"), "name a folder of your own"),
-    (lambda ring: ring.symlink_to("/tmp"), "name a folder of your own"),
-    (lambda ring: ring.joinpath("x").mkdir(parents=True) or ring.chmod(0o777), "others may write into"),
-    pytest.param(lambda ring: (ring.mkdir(), os.chown(ring, 12345, 0)), "others may write into",
-                 marks=needs_root("it gives a folder away")),
-])
-def test_a_folder_that_others_may_write_into_is_refused(probe_binary: str, tmp_path: Path, prepare: object,
-                                                        said: str) -> None:
+@pytest.mark.parametrize(
+    ("prepare", "said"),
+    [
+        (lambda ring: ring.write_text("x"), "name a folder of your own"),
+        (lambda ring: ring.symlink_to("/tmp"), "name a folder of your own"),
+        (lambda ring: ring.joinpath("x").mkdir(parents=True) or ring.chmod(0o777), "others may write into"),
+        pytest.param(
+            lambda ring: (ring.mkdir(), os.chown(ring, 12345, 0)),
+            "others may write into",
+            marks=needs_root("it gives a folder away"),
+        ),
+    ],
+)
+def test_a_folder_that_others_may_write_into_is_refused(
+    probe_binary: str, tmp_path: Path, prepare: object, said: str
+) -> None:
     ring = tmp_path / "ring"
     assert callable(prepare)
     prepare(ring)
@@ -240,8 +260,14 @@ def test_two_do_not_write_into_one_ring(probe_binary: str, tmp_path: Path) -> No
 def test_what_is_called_otherwise_is_left_alone(probe_binary: str, tmp_path: Path) -> None:
     ring = tmp_path / "ring"
     ring.mkdir(mode=0o700)
-    names = ["notes.txt", "0000000001-../x.jsonl".replace("/", "_"), "0000000001-a\nb.jsonl", "00000000010-a.jsonl",
-             "0000000099.jsonl", "0000000001-" + "a" * 100 + ".jsonl"]
+    names = [
+        "notes.txt",
+        "0000000001-../x.jsonl".replace("/", "_"),
+        "0000000001-a\nb.jsonl",
+        "00000000010-a.jsonl",
+        "0000000099.jsonl",
+        "0000000001-" + "a" * 100 + ".jsonl",
+    ]
     for name in names:
         (ring / name).write_text("mine")
     (ring / "0000000042-folder.jsonl").mkdir()
@@ -263,22 +289,36 @@ def test_cpus_that_come_or_go_end_it_in_order(probe_binary: str, tmp_path: Path)
         echo 0-63 >"$2/online"
         wait $!
     """
-    done = subprocess.run([*own_mounts(), "sh", "-c", script, "sh", probe_binary, tmp_path], timeout=60,
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*own_mounts(), "sh", "-c", script, "sh", probe_binary, tmp_path],
+        timeout=60,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     last = recordings(tmp_path / "ring")[-1]
     assert "start again" in done.stderr and notes(last, "the CPUs online changed from ")
     assert last.outcome is Outcome.COMPLETED
 
 
-@pytest.mark.parametrize(("options", "said"), [
-    (["--ring=x", "--record=y"], "leave --record and --run-id out"),
-    (["--ring=x", "--run-id=y"], "leave --record and --run-id out"),
-    (["--ring=/nowhere/at/all"], "no ring can be kept"),
-    (["--interval-k=2"], "--interval-k: 2 is out of range"),
-    (["--ring="], "--ring"),
-])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--ring=x", "--record=y"], "leave --record and --run-id out"),
+        (["--ring=x", "--run-id=y"], "leave --record and --run-id out"),
+        (["--ring=/nowhere/at/all"], "no ring can be kept"),
+        (["--interval-k=2"], "--interval-k: 2 is out of range"),
+        (["--ring="], "--ring"),
+    ],
+)
 def test_bad_options_are_one_line(probe_binary: str, tmp_path: Path, options: list[str], said: str) -> None:
-    done = subprocess.run([probe_binary, "timer", "--allow-difference", *options], cwd=tmp_path, capture_output=True,
-                          text=True, check=False, timeout=30)
+    done = subprocess.run(
+        [probe_binary, "timer", "--allow-difference", *options],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
     assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1

@@ -26,15 +26,34 @@ def monitor(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def start(monitor: Path, ring: Path, pid: int) -> subprocess.Popen[bytes]:
-    argv = [monitor, "--quiet", "--until-interrupt", f"--pid={pid}", "--policy=any", "--k=10", "--interval-k=4",
-            "--report=50ms", "--ring-cycle=100ms", f"--ring={ring}"]
+    argv = [
+        monitor,
+        "--quiet",
+        "--until-interrupt",
+        f"--pid={pid}",
+        "--policy=any",
+        "--k=10",
+        "--interval-k=4",
+        "--report=50ms",
+        "--ring-cycle=100ms",
+        f"--ring={ring}",
+    ]
     return subprocess.Popen(argv, stdout=subprocess.DEVNULL)
 
 
 @pytest.fixture
 def task(probe_binary: str) -> Iterator[subprocess.Popen[bytes]]:
-    argv = [probe_binary, "timer", f"--interval={PERIOD_NS}ns", "--policy=other", "--allow-difference", "--affinity=0",
-            "--default-system", "--quiet", "--duration=300s"]
+    argv = [
+        probe_binary,
+        "timer",
+        f"--interval={PERIOD_NS}ns",
+        "--policy=other",
+        "--allow-difference",
+        "--affinity=0",
+        "--default-system",
+        "--quiet",
+        "--duration=300s",
+    ]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as process:
         yield process
         process.kill()
@@ -46,8 +65,9 @@ def slept(process: int) -> int:
     return sum(int(line.split()[1]) for text in told for line in text.splitlines() if line.startswith("voluntary_"))
 
 
-def test_each_recording_has_maxima_and_culprits_of_its_own(monitor: Path, task: subprocess.Popen[bytes],
-                                                           tmp_path: Path) -> None:
+def test_each_recording_has_maxima_and_culprits_of_its_own(
+    monitor: Path, task: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
     """Recordings turn while the programs in the kernel go on counting: no maximum comes into a neighbour's."""
     ring = tmp_path / "ring"
     watching = start(monitor, ring, task.pid)
@@ -76,13 +96,15 @@ def test_each_recording_has_maxima_and_culprits_of_its_own(monitor: Path, task: 
                 assert value == sum(one.counters[name] or 0 for one in recording.intervals), "of this recording alone"
     assert maxima > 40 and blamed > 0.8 * maxima
     due = (found[-1].stopped.mono_ns - found[0].head.begin.mono_ns) // PERIOD_NS
-    stations = [recording.totals[series.id].total for recording in found
-                for series in recording.named("expiry-to-running")]
+    stations = [
+        recording.totals[series.id].total for recording in found for series in recording.named("expiry-to-running")
+    ]
     assert 0.9 * woken < sum(stations) <= due + 3, "of the few wake-ups that are not counted here, most are by others"
 
 
-def test_killed_monitors_leave_sound_recordings_and_tell_the_gap(monitor: Path, task: subprocess.Popen[bytes],
-                                                                 tmp_path: Path) -> None:
+def test_killed_monitors_leave_sound_recordings_and_tell_the_gap(
+    monitor: Path, task: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
     ring = tmp_path / "ring"
     for _ in range(5):
         before = len(files(ring))

@@ -44,8 +44,9 @@ def values(seed: int, intervals: int) -> list[list[np.ndarray[Any, np.dtype[np.i
     return [[dice.integers(3000, 90_000, 1000) for _ in range(intervals)]]
 
 
-def put(ring: Path, serial: int, *, begin_ns: int | None = None, intervals: int = 3, run_id: str | None = None,
-        **more: Any) -> Path:
+def put(
+    ring: Path, serial: int, *, begin_ns: int | None = None, intervals: int = 3, run_id: str | None = None, **more: Any
+) -> Path:
     """One recording of a ring, three seconds long; each begins where the one before it ended."""
     ring.mkdir(mode=0o700, exist_ok=True)
     run_id = run_id or f"20260101T0000{serial % 60:02}Z-{serial:08x}"
@@ -77,10 +78,12 @@ def check_all_there(ring: Path, store: Path, board: str = "local") -> None:
         kept, was = Store(store).load(path.stem[11:]), read_recording(path)
         assert kept.damage is None and kept.head.board == board == runs[kept.run_id].board
         assert [one.histograms[0].count.tolist() for one in kept.intervals] == [
-            one.histograms[0].count.tolist() for one in was.intervals]
+            one.histograms[0].count.tolist() for one in was.intervals
+        ]
         assert (kept.end, kept.stopped) == (was.end, was.stopped)
         assert {number: total.k for number, total in kept.totals.items()} == {
-            number: total.k for number, total in was.totals.items()}
+            number: total.k for number, total in was.totals.items()
+        }
 
 
 def rest(store: Path) -> list[str]:
@@ -145,8 +148,11 @@ def as_services_write(path: Path, **boot_id: str) -> str:
 def test_only_what_was_recorded_since_the_board_was_booted_gets_its_profile(tmp_path: Path) -> None:
     """Of what was recorded before nobody knows the kernel, and of what does not say when, neither."""
     ring, store = tmp_path / "ring", Store(tmp_path / "store")
-    runs = [as_services_write(put(ring, 1), boot_id="0" * 36), as_services_write(put(ring, 2)),
-            as_services_write(put(ring, 3), boot_id=str(collect(LocalLink())["boot_id"]))]
+    runs = [
+        as_services_write(put(ring, 1), boot_id="0" * 36),
+        as_services_write(put(ring, 2)),
+        as_services_write(put(ring, 3), boot_id=str(collect(LocalLink())["boot_id"])),
+    ]
     with LocalBoard(probe="").boot(AS_BOOTED) as here:
         told = job.pull(LocalLink(), str(ring), store, job.Told("b", SeenBoard("b", here).added), list)
     heads = [store.load(run).head for run in runs]
@@ -195,8 +201,9 @@ def test_a_pull_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "fastenough", "monitor", "pull", f"--ring={ring}", f"--store={store}"]
     kills = 0
     for _ in range(8):
-        bench = subprocess.Popen(argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                 start_new_session=True)
+        bench = subprocess.Popen(
+            argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
         time.sleep(dice.uniform(1.0, 4.0))
         kills += bench.poll() is None
         bench.kill()
@@ -217,8 +224,10 @@ def test_two_pulls_at_once_store_each_recording_once(tmp_path: Path) -> None:
         put(ring, serial)
     Store(store).close()
     argv = [sys.executable, "-m", "fastenough", "monitor", "pull", f"--ring={ring}", f"--store={store}", "--json"]
-    both = [subprocess.Popen(argv, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            for _ in range(2)]
+    both = [
+        subprocess.Popen(argv, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
     said = [one.communicate(timeout=120) for one in both]
     assert [one.returncode for one in both] == [0, 0], said
     counts = sorted(len(json.loads(stdout)["stored"]) for stdout, _ in said)
@@ -229,9 +238,9 @@ def test_two_pulls_at_once_store_each_recording_once(tmp_path: Path) -> None:
 def test_gaps_are_told_once_with_their_length_and_cause(tmp_path: Path) -> None:
     ring, store = tmp_path / "ring", tmp_path / "store"
     put(ring, 1, begin_ns=0)
-    put(ring, 2, begin_ns=3 * SECOND, outcome=None)      # cut off after 3 s
-    put(ring, 3, begin_ns=10 * SECOND)                   # started again 4 s later
-    put(ring, 7, begin_ns=60 * SECOND)                   # three made room
+    put(ring, 2, begin_ns=3 * SECOND, outcome=None)  # cut off after 3 s
+    put(ring, 3, begin_ns=10 * SECOND)  # started again 4 s later
+    put(ring, 7, begin_ns=60 * SECOND)  # three made room
     told = pulled(ring, store)
     assert [one.outcome for one in told.stored] == ["completed", None, "completed", "completed"]
     assert [(gap.ns, gap.dropped) for gap in told.gaps] == [(4 * SECOND, 0), (47 * SECOND, 3)]
@@ -240,7 +249,8 @@ def test_gaps_are_told_once_with_their_length_and_cause(tmp_path: Path) -> None:
     put(ring, 9, begin_ns=70 * SECOND)
     told = pulled(ring, store)
     assert [(gap.ns, gap.dropped, gap.reason) for gap in told.gaps] == [
-        (4 * SECOND, 0, "nothing was recorded between them")]
+        (4 * SECOND, 0, "nothing was recorded between them")
+    ]
     check_all_there(ring, store)
 
 
@@ -280,8 +290,7 @@ def test_what_makes_room_while_it_is_pulled_is_kept_as_far_as_it_came(tmp_path: 
     path.unlink()
     put(ring, 5)
     told = pulled(ring, store)
-    assert [(one.serial, one.outcome, one.intervals) for one in told.stored] == [
-        (1, None, 3), (5, "completed", 3)]
+    assert [(one.serial, one.outcome, one.intervals) for one in told.stored] == [(1, None, 3), (5, "completed", 3)]
     assert told.gaps[0].dropped == 3
     assert rest(store) == []
 
@@ -325,8 +334,15 @@ def test_what_is_no_sound_recording_is_refused_and_the_others_come(tmp_path: Pat
 def test_names_that_no_ring_gives_are_passed_over(tmp_path: Path) -> None:
     ring, store = tmp_path / "ring", tmp_path / "store"
     good = put(ring, 1)
-    for name in ("0000000002-a b.jsonl", "0000000002-$(touch x).jsonl", "0000000002-a\nb.jsonl", "0-a.jsonl",
-                 "0000000003-" + "a" * 80 + ".jsonl", "-rf.jsonl", "0000000004-a.jsonl.new"):
+    for name in (
+        "0000000002-a b.jsonl",
+        "0000000002-$(touch x).jsonl",
+        "0000000002-a\nb.jsonl",
+        "0-a.jsonl",
+        "0000000003-" + "a" * 80 + ".jsonl",
+        "-rf.jsonl",
+        "0000000004-a.jsonl.new",
+    ):
         (ring / name).write_bytes(good.read_bytes())
     (ring / "0000000005-link.jsonl").symlink_to(good)
     (ring / "0000000006-folder.jsonl").mkdir()
@@ -337,7 +353,8 @@ def test_names_that_no_ring_gives_are_passed_over(tmp_path: Path) -> None:
 
 
 def test_a_line_without_an_end_is_refused_once_and_not_fetched_again(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(job, "MOST_LINE_BYTES", 100_000)
     for module in (ring_of_link, job):
         monkeypatch.setattr(module, "CHUNK", 40_000)
@@ -356,8 +373,11 @@ def from_elsewhere(store: Path, path: Path) -> None:
     opened = Store(store)
     with opened.spool("elsewhere", "ring", lambda: None) as spool:
         head, *more = path.read_bytes().splitlines(keepends=True)
-        opened.adopt(spool, [line_bytes(completed_head(json.loads(head), path.stem[11:], Added("elsewhere"))), *more],
-                     path.stem[11:])
+        opened.adopt(
+            spool,
+            [line_bytes(completed_head(json.loads(head), path.stem[11:], Added("elsewhere"))), *more],
+            path.stem[11:],
+        )
 
 
 def test_another_boards_run_of_that_name_is_told(tmp_path: Path) -> None:

@@ -31,8 +31,14 @@ def _made(path: Path, *blocks: bytes, end: bytes = END) -> Path:
 
 
 def test_each_sample_is_there_once_with_what_was_lost_before_it(tmp_path: Path) -> None:
-    made = _made(tmp_path / "s", block(0, [(10, 5), (20, -3)], 0), block(1, [(15, 2**62)], 7), block(0, [], 4),
-                 block(0, [(30, 6)], 2), block(1, [], 9))
+    made = _made(
+        tmp_path / "s",
+        block(0, [(10, 5), (20, -3)], 0),
+        block(1, [(15, 2**62)], 7),
+        block(0, [], 4),
+        block(0, [(30, 6)], 2),
+        block(1, [], 9),
+    )
     printed = fastenough("store", "export-samples", "s", "s.parquet", "--json", cwd=tmp_path)
     assert json.loads(printed.stdout) == {"kept": {"0": 3, "1": 1}, "lost": {"0": 6, "1": 16}, "complete": True}
     table = pq.read_table(tmp_path / "s.parquet")
@@ -79,8 +85,11 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert _peak(great, tmp_path / "b") < 1.5 * _peak(small, tmp_path / "a")
 
 
-@pytest.mark.parametrize("content", [b"", b"FESAMPLE", HEAD[:-1] + b"\xff", HEAD + block(0, [])[:4] + b"\xff" * 12,
-                                     HEAD + END + END], ids=["empty", "head", "size", "count", "behind the end"])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"FESAMPLE", HEAD[:-1] + b"\xff", HEAD + block(0, [])[:4] + b"\xff" * 12, HEAD + END + END],
+    ids=["empty", "head", "size", "count", "behind the end"],
+)
 def test_what_is_no_file_of_samples_is_refused_and_leaves_nothing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "s").write_bytes(content)
     with pytest.raises(BadInput, match=r"sample|damaged"):

@@ -123,32 +123,54 @@ def test_a_value_the_kernel_never_takes_does_not_bar_the_way_for_ever(tmp_path: 
 
 
 ZERO_OR_ONE = {
-    "timer-migration": "/proc/sys/kernel/timer_migration", "numa-balancing": "/proc/sys/kernel/numa_balancing",
-    "page-merging": "/sys/kernel/mm/ksm/run", "nmi-watchdog": "/proc/sys/kernel/nmi_watchdog",
-    "soft-watchdog": "/proc/sys/kernel/soft_watchdog", "split-lock-penalty": "/proc/sys/kernel/split_lock_mitigate",
+    "timer-migration": "/proc/sys/kernel/timer_migration",
+    "numa-balancing": "/proc/sys/kernel/numa_balancing",
+    "page-merging": "/sys/kernel/mm/ksm/run",
+    "nmi-watchdog": "/proc/sys/kernel/nmi_watchdog",
+    "soft-watchdog": "/proc/sys/kernel/soft_watchdog",
+    "split-lock-penalty": "/proc/sys/kernel/split_lock_mitigate",
 }
 ONE_NUMBER = ZERO_OR_ONE | {
-    "swappiness": "/proc/sys/vm/swappiness", "compaction": "/proc/sys/vm/compaction_proactiveness",
+    "swappiness": "/proc/sys/vm/swappiness",
+    "compaction": "/proc/sys/vm/compaction_proactiveness",
     "stat-interval": "/proc/sys/vm/stat_interval",
 }
 
 
 def test_every_setting_names_the_files_it_writes(tmp_path: Path) -> None:
     cpu = "/sys/devices/system/cpu"
-    link = FakeLink({
-        GOVERNOR.format(0): "powersave", f"{cpu}/cpu0/cpufreq/scaling_available_governors": "performance powersave",
-        f"{cpu}/cpu0/cpuidle/state2/latency": "99", f"{cpu}/cpu0/cpuidle/state2/disable": "0",
-        "/proc/sys/kernel/sched_rt_runtime_us": "950000", f"{cpu}/online": "0-1",
-        "/sys/kernel/mm/transparent_hugepage/enabled": "[always] never", "/proc/irq/9/smp_affinity_list": "0-1",
-        f"{cpu}/cpu0/cpufreq/energy_performance_preference": "power",
-        f"{cpu}/cpu0/cpufreq/energy_performance_available_preferences": "performance power",
-        "/proc/sys/kernel/printk": "7\t4\t1\t7", "/sys/kernel/debug/sched/preempt": "none voluntary full",
-    } | dict.fromkeys(ONE_NUMBER.values(), "1") | BOOT_ID)
-    all_requested: dict[str, str | int] = {"governor": "performance", "idle-latency": 1, "rt-throttling": -1,
-                                    "transparent-huge-pages": "never", "irq-affinity": "0",
-                                    "energy-preference": "performance", "console-level": "4\t4\t1\t7",
-                                    "preemption": "full",
-                                    } | dict.fromkeys(ONE_NUMBER, 7) | dict.fromkeys(ZERO_OR_ONE, 0)
+    link = FakeLink(
+        {
+            GOVERNOR.format(0): "powersave",
+            f"{cpu}/cpu0/cpufreq/scaling_available_governors": "performance powersave",
+            f"{cpu}/cpu0/cpuidle/state2/latency": "99",
+            f"{cpu}/cpu0/cpuidle/state2/disable": "0",
+            "/proc/sys/kernel/sched_rt_runtime_us": "950000",
+            f"{cpu}/online": "0-1",
+            "/sys/kernel/mm/transparent_hugepage/enabled": "[always] never",
+            "/proc/irq/9/smp_affinity_list": "0-1",
+            f"{cpu}/cpu0/cpufreq/energy_performance_preference": "power",
+            f"{cpu}/cpu0/cpufreq/energy_performance_available_preferences": "performance power",
+            "/proc/sys/kernel/printk": "7\t4\t1\t7",
+            "/sys/kernel/debug/sched/preempt": "none voluntary full",
+        }
+        | dict.fromkeys(ONE_NUMBER.values(), "1")
+        | BOOT_ID
+    )
+    all_requested: dict[str, str | int] = (
+        {
+            "governor": "performance",
+            "idle-latency": 1,
+            "rt-throttling": -1,
+            "transparent-huge-pages": "never",
+            "irq-affinity": "0",
+            "energy-preference": "performance",
+            "console-level": "4\t4\t1\t7",
+            "preemption": "full",
+        }
+        | dict.fromkeys(ONE_NUMBER, 7)
+        | dict.fromkeys(ZERO_OR_ONE, 0)
+    )
     assert set(all_requested) == {name for name, setting in SETTINGS.items() if setting.files}
     with Settings(link, tmp_path / "journal") as settings:
         for name, requested in all_requested.items():
@@ -165,8 +187,14 @@ def test_what_could_not_be_put_back_is_not_changed(tmp_path: Path) -> None:
 
 
 def _run(script: str, *arguments: str, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*before, sys.executable, "-c", script, *arguments], cwd=ROOT, capture_output=True, text=True,
-                          check=False, timeout=60)
+    return subprocess.run(
+        [*before, sys.executable, "-c", script, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
 
 
 _FILL = """

@@ -59,8 +59,7 @@ def test_governor_is_set_read_back_and_put_back(tmp_path: Path) -> None:
     link = _governors()
     with Settings(link, tmp_path / "journal") as settings:
         entries = settings.apply("governor", "performance")
-        assert entries == [Setting("governor", "performance", "performance", cpu)
-                           for cpu in (0, 1)]
+        assert entries == [Setting("governor", "performance", "performance", cpu) for cpu in (0, 1)]
         assert _value(link, CPUFREQ.format(1, "governor")) == "performance"
     assert _value(link, CPUFREQ.format(0, "governor")) == _value(link, CPUFREQ.format(1, "governor")) == "powersave"
     assert (tmp_path / "journal").read_bytes() == b""
@@ -98,15 +97,32 @@ def test_not_applicable_has_its_reason(tmp_path: Path) -> None:
     assert "not applicable" in entry.reason
 
 
-@pytest.mark.parametrize(("name", "requested"), [
-    ("governor", "fastest"), ("idle-latency", -1), ("rt-throttling", "all"), ("transparent-huge-pages", "some"),
-    ("irq-affinity", "7-9"), ("irq-affinity", "x"), ("rt-ceiling", 0), ("rt-ceiling", 100), ("irq-threads", "high"),
-    ("timer-threads", True), ("control-priority", 0), ("housekeeping", "first"), ("housekeeping", "7"),
-    ("no-such-setting", 1),
-])
+@pytest.mark.parametrize(
+    ("name", "requested"),
+    [
+        ("governor", "fastest"),
+        ("idle-latency", -1),
+        ("rt-throttling", "all"),
+        ("transparent-huge-pages", "some"),
+        ("irq-affinity", "7-9"),
+        ("irq-affinity", "x"),
+        ("rt-ceiling", 0),
+        ("rt-ceiling", 100),
+        ("irq-threads", "high"),
+        ("timer-threads", True),
+        ("control-priority", 0),
+        ("housekeeping", "first"),
+        ("housekeeping", "7"),
+        ("no-such-setting", 1),
+    ],
+)
 def test_values_that_cannot_be(tmp_path: Path, name: str, requested: str | int) -> None:
-    files = {CPUFREQ.format(0, "governor"): "powersave", CPUFREQ.format(0, "available_governors"): "powersave",
-             "/sys/devices/system/cpu/online": "0-1", "/proc/irq/1/smp_affinity_list": "0"}
+    files = {
+        CPUFREQ.format(0, "governor"): "powersave",
+        CPUFREQ.format(0, "available_governors"): "powersave",
+        "/sys/devices/system/cpu/online": "0-1",
+        "/proc/irq/1/smp_affinity_list": "0",
+    }
     with Settings(FakeLink(files | BOOT_ID), tmp_path / "journal") as settings, pytest.raises(BadInput, match=name):
         settings.apply(name, requested)
 
@@ -168,7 +184,8 @@ def test_housekeeping_is_the_benchs_own(tmp_path: Path) -> None:
         threads = [int(thread.name) for thread in Path("/proc/self/task").iterdir()]
         assert all(os.sched_getaffinity(thread) == {min(before)} for thread in threads)
         assert LocalLink().run(["sh", "-c", "grep Cpus_allowed_list /proc/$$/status"]).text.split()[1] == (
-            list_form(set(before)))
+            list_form(set(before))
+        )
     assert os.sched_getaffinity(0) == before
 
 

@@ -45,8 +45,13 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
     copy.write_text(UNIT.read_text().replace("/usr/local/bin/fastenough-monitor", str(bench_soak.MONITOR)))
     done = subprocess.run(["systemd-analyze", "verify", copy], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
-    done = subprocess.run(["systemd-analyze", "security", "--offline=yes", "--threshold=25", copy], capture_output=True,
-                          text=True, check=False, timeout=60)
+    done = subprocess.run(
+        ["systemd-analyze", "security", "--offline=yes", "--threshold=25", copy],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert done.returncode == 0, done.stdout
 
 
@@ -71,14 +76,27 @@ def test_what_the_unit_starts_runs_with_what_it_leaves(tmp_path: Path) -> None:
     assert argv[0] == "/usr/local/bin/fastenough-monitor"
     capabilities = ",".join("+" + word.removeprefix("CAP_").lower() for word in unit("CapabilityBoundingSet").split())
     traced = ["strace", "-f", "-qq", "-o", str(trace)] if Path("/usr/bin/strace").exists() else []
-    done = subprocess.run([*traced, "setpriv", "--bounding-set", f"-all,{capabilities}", "--no-new-privs",
-                           bench_soak.MONITOR, *argv[1:], "--duration=2s"], capture_output=True, text=True, check=False,
-                          timeout=120)
+    done = subprocess.run(
+        [
+            *traced,
+            "setpriv",
+            "--bounding-set",
+            f"-all,{capabilities}",
+            "--no-new-privs",
+            bench_soak.MONITOR,
+            *argv[1:],
+            "--duration=2s",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     (recording,) = bench_soak.ring_of(ring, Pace(2, 300, 43200, 172800))
     assert recording.outcome == "completed"
     if traced:
         lines = trace.read_text()
-        program = lines[lines.index("execve(\"" + str(bench_soak.MONITOR)):]
+        program = lines[lines.index('execve("' + str(bench_soak.MONITOR)) :]
         called = set(re.findall(r"^\d+ +(\w+)\(", program, re.MULTILINE))
         assert called and called <= allowed_calls(), called - allowed_calls()

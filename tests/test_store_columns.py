@@ -41,8 +41,19 @@ WORDS = ("begin_mono_ns", "end_mono_ns", "begin_wall_ns", "end_wall_ns")
 COURSE = ("at", "count", "lost", "missed", "minimum", "maximum", "offsets", "index", "bucket_count")
 
 
-@pytest.mark.parametrize(("extreme", "bytes_each"), [
-    (2**15 - 1, 2), (-2**15, 2), (2**15, 4), (-2**15 - 1, 4), (2**31 - 1, 4), (2**31, 8), (-2**31 - 1, 8), (2**62, 8)])
+@pytest.mark.parametrize(
+    ("extreme", "bytes_each"),
+    [
+        (2**15 - 1, 2),
+        (-(2**15), 2),
+        (2**15, 4),
+        (-(2**15) - 1, 4),
+        (2**31 - 1, 4),
+        (2**31, 8),
+        (-(2**31) - 1, 8),
+        (2**62, 8),
+    ],
+)
 def test_packed_values_are_the_same(extreme: int, bytes_each: int) -> None:
     values = np.array([0, extreme, 1], dtype=np.int64)
     assert packed(values).tolist() == values.tolist() and packed(values).itemsize == bytes_each
@@ -81,16 +92,33 @@ def said(recording: Recording) -> Any:
     timeline = recording.timeline
     added = recording.aggregate
     return {
-        "head": recording.head, "end": recording.end, "cut_off": recording.cut_off, "damage": recording.damage,
-        "totals": {number: (total.k, total.index.tolist(), total.count.tolist(), total.minimum, total.maximum,
-                            total.sum, total.sum_sq) for number, total in added.totals.items()},
+        "head": recording.head,
+        "end": recording.end,
+        "cut_off": recording.cut_off,
+        "damage": recording.damage,
+        "totals": {
+            number: (
+                total.k,
+                total.index.tolist(),
+                total.count.tolist(),
+                total.minimum,
+                total.maximum,
+                total.sum,
+                total.sum_sq,
+            )
+            for number, total in added.totals.items()
+        },
         "rises": {number: (rises.k, rises.entries()) for number, rises in added.rises.items()},
         "sums": replace(added, totals={}, rises={}),
         "bounds": [getattr(timeline, word).tolist() for word in WORDS],
-        "courses": {number: [course.k, *(getattr(course, word).tolist() for word in COURSE)]
-                    for number, course in timeline.courses.items()},
-        "named": [{name: (values.tolist(), known.tolist()) for name, (values, known) in group.items()}
-                  for group in (timeline.counters, timeline.load)],
+        "courses": {
+            number: [course.k, *(getattr(course, word).tolist() for word in COURSE)]
+            for number, course in timeline.courses.items()
+        },
+        "named": [
+            {name: (values.tolist(), known.tolist()) for name, (values, known) in group.items()}
+            for group in (timeline.counters, timeline.load)
+        ],
         "events": list(recording.events),
     }
 
@@ -122,8 +150,9 @@ def test_of_every_golden_recording(tmp_path: Path, name: str) -> None:
         expected = read_recording(tmp_path / name)
         timeline = columns.timeline(source, kept.intervals_sha256, expected.series)
     head, end = reader.ends_of(json.dumps(kept.head).encode(), kept.end and json.dumps(kept.end).encode(), name)
-    mine = reader.assembled(name, head, end, kept.aggregate, intervals=(), events=expected.events,
-                            over_time=lambda: timeline)
+    mine = reader.assembled(
+        name, head, end, kept.aggregate, intervals=(), events=expected.events, over_time=lambda: timeline
+    )
     assert said(mine) == said(expected)
     assert mine.totals
 
@@ -133,7 +162,8 @@ def test_a_run_read_from_its_columns_is_the_run(store: Store, monkeypatch: pytes
     expected = truth(store, run)
     assert said(store.load(run)) == said(expected)
     assert [part.histograms[1].sum for part in store.load(run).intervals] == [
-        part.histograms[1].sum for part in expected.intervals]
+        part.histograms[1].sum for part in expected.intervals
+    ]
     without = keep(store, events=[])
 
     def none(*_: object) -> None:
@@ -155,7 +185,10 @@ def test_intervals_are_folded_but_exact_at_their_ends(store: Store) -> None:
             values = part.histograms[number]
             index, count = course.buckets(course.within(place, place + 1))
             assert (course.minimum[place], course.maximum[place], course.count[place]) == (
-                values.minimum, values.maximum, values.total)
+                values.minimum,
+                values.maximum,
+                values.total,
+            )
             coarse = interval_rows.folded(values.index, 10)
             assert index.tolist() == sorted(set(coarse.tolist()))
             assert count.tolist() == [int(values.count[coarse == one].sum()) for one in index]
@@ -220,8 +253,14 @@ def _others(file: Path, other: Path) -> None:
     rewrite(file, (other / file.name).read_bytes())
 
 
-DAMAGES = {"truncated": _truncated, "empty": _empty, "fifo": _fifo, "link": _link, "gone": _gone,
-           "another run's": _others} | {f"bit flipped at {place}": _flipped(place) for place in (0, 0.3, 0.6, 0.97, 1)}
+DAMAGES = {
+    "truncated": _truncated,
+    "empty": _empty,
+    "fifo": _fifo,
+    "link": _link,
+    "gone": _gone,
+    "another run's": _others,
+} | {f"bit flipped at {place}": _flipped(place) for place in (0, 0.3, 0.6, 0.97, 1)}
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -243,8 +282,10 @@ def test_all_columns_of_another_run_under_this_ones_hash(store: Store) -> None:
     for name in FILES:
         _others(folder_of(store, run) / name, folder_of(store, other))
     theirs = json.loads((folder_of(store, run) / MANIFEST_FILE).read_text())
-    rewrite(folder_of(store, run) / MANIFEST_FILE, json.dumps(theirs | {
-        name: mine[name] for name in ("recording_sha256", "recording_file_sha256")}).encode())
+    rewrite(
+        folder_of(store, run) / MANIFEST_FILE,
+        json.dumps(theirs | {name: mine[name] for name in ("recording_sha256", "recording_file_sha256")}).encode(),
+    )
     assert said(store.load(run)) == said(truth(store, run))
 
 
@@ -274,8 +315,10 @@ def test_events_of_a_recording_that_was_changed_since_are_not_believed(store: St
 def _sign(run: Path) -> None:
     """Make the hashes fit whatever the tables say now."""
     manifest = json.loads((run / MANIFEST_FILE).read_text())
-    manifest |= {f"{name}_sha256": hashlib.sha256((run / f"{name}.parquet").read_bytes()).hexdigest()
-                 for name in ("totals", "intervals")}
+    manifest |= {
+        f"{name}_sha256": hashlib.sha256((run / f"{name}.parquet").read_bytes()).hexdigest()
+        for name in ("totals", "intervals")
+    }
     rewrite(run / MANIFEST_FILE, json.dumps(manifest).encode())
 
 
@@ -312,8 +355,18 @@ def test_sums_that_contradict_the_end_are_refused_even_where_hashes_fit(store: S
     assert said(store.load(run)) == said(truth(store, run))
 
 
-@pytest.mark.parametrize("path", ["intervals", "begin_mono_ns", "counters/steal_ns/sum", "events/maximum", "load/ran",
-                                  "covered_ns/0", "order/order_unknown/0"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "intervals",
+        "begin_mono_ns",
+        "counters/steal_ns/sum",
+        "events/maximum",
+        "load/ran",
+        "covered_ns/0",
+        "order/order_unknown/0",
+    ],
+)
 @pytest.mark.parametrize("value", ["5", None, 0.5])
 def test_sums_that_are_no_numbers_are_passed_over_even_where_hashes_fit(store: Store, path: str, value: Any) -> None:
     run = keep(store)
@@ -387,8 +440,13 @@ def test_a_disk_that_takes_no_more_costs_the_columns_only(store: Store, room: in
     expected = truth(store, run)
     for name in FILES:
         (folder_of(store, run) / name).unlink()
-    done = subprocess.run([sys.executable, "-c", _FULL, str(store.path), run, str(room)], env=environment(), text=True,
-                          capture_output=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", _FULL, str(store.path), run, str(room)],
+        env=environment(),
+        text=True,
+        capture_output=True,
+        check=False,
+    )
     assert done.stdout.split() == [str(expected.totals[0].sum), "6", "None"], done.stderr
     assert not believed(store, run)
     assert not list(folder_of(store, run).glob(".*"))
@@ -444,8 +502,9 @@ def test_several_at_once(store: Store) -> None:
     expected = [said(truth(store, run)) for run in runs]
     for run in runs:
         (folder_of(store, run) / TOTALS_FILE).unlink()
-    processes = [subprocess.Popen([sys.executable, "-c", _LOAD, str(store.path), *runs], env=environment())
-                 for _ in range(3)]
+    processes = [
+        subprocess.Popen([sys.executable, "-c", _LOAD, str(store.path), *runs], env=environment()) for _ in range(3)
+    ]
     while any(process.poll() is None for process in processes):
         assert [said(store.load(run)) for run in runs] == expected
     assert [process.returncode for process in processes] == [0, 0, 0]
@@ -486,7 +545,8 @@ def _peak(folder: Path, intervals: int) -> int:
 
 
 def test_making_columns_takes_no_more_memory_for_more_intervals(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(interval_rows, "ROWS_AT_ONCE", 64)
     _peak(tmp_path / "warm", 40)
     assert _peak(tmp_path / "long", 2100) < 1.3 * _peak(tmp_path / "short", 700)

@@ -36,8 +36,9 @@ PLANNED = tuple(f"timer interval=1ms, load {load}" for load in LOADS)
 
 
 def begin(store: Store, position: int, campaign: str = "assess-1") -> Any:
-    return store.begin({"campaign": campaign, "plan_sha256": "p", "position": position, "positions": len(LOADS),
-                        "planned": PLANNED})
+    return store.begin(
+        {"campaign": campaign, "plan_sha256": "p", "position": position, "positions": len(LOADS), "planned": PLANNED}
+    )
 
 
 def lines(folder: Path, run_id: str, load: str, **changes: Any) -> list[bytes]:
@@ -200,8 +201,9 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
 def test_a_damaged_run_forbids_a_pass_and_is_named(store: Store, damage: str, which: int) -> None:
     """The one in the middle, and the newest, whose campaign nothing else may name."""
     counters = dict(made.COUNTERS) | {"steal_ns": 7_000_000}
-    runs = [keep(store, position, counters=counters if position == which else dict(made.COUNTERS))
-            for position in range(3)]
+    runs = [
+        keep(store, position, counters=counters if position == which else dict(made.COUNTERS)) for position in range(3)
+    ]
     spoil, verdict = DAMAGES[damage]
     spoil(store.path / "runs" / runs[which])
     assessment = judged(store)
@@ -291,8 +293,9 @@ def test_an_index_of_garbage_is_made_again(store: Store) -> None:
         assert (run in listed.stdout, listed.stderr) == (True, "")
 
 
-def test_an_index_that_a_stopped_bench_has_locked_is_done_without(store: Store,
-                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_that_a_stopped_bench_has_locked_is_done_without(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is not waited for twice, and who holds it is named; the runs are read."""
     run = keep(store, 0)
     store.close()

@@ -72,7 +72,10 @@ PLANTS: list[Callable[[Path, Path], None]] = [by_link, by_hard_link]
 @pytest.mark.parametrize("plant", PLANTS)
 @pytest.mark.parametrize("name", [LIVE_FILE, SEALED_FILE, RUN_FILE])
 def test_a_planted_link_is_neither_read_nor_written(
-    theirs: Path, secret: Path, plant: Callable[[Path, Path], None], name: str,
+    theirs: Path,
+    secret: Path,
+    plant: Callable[[Path, Path], None],
+    name: str,
 ) -> None:
     store = Store(theirs / "store")
     writer = begin(store, 0)
@@ -99,8 +102,9 @@ def test_a_planted_link_is_neither_read_nor_written(
 
 
 @pytest.mark.parametrize("plant", PLANTS)
-def test_the_website_serves_no_planted_recording(theirs: Path, secret: Path, tmp_path: Path,
-                                                 plant: Callable[[Path, Path], None]) -> None:
+def test_the_website_serves_no_planted_recording(
+    theirs: Path, secret: Path, tmp_path: Path, plant: Callable[[Path, Path], None]
+) -> None:
     """Served and published: neither a root-only file, nor a recording that is not what was sealed."""
     run = keep(Store(theirs / "store"), 0)
     place = theirs / "store" / "runs" / run / SEALED_FILE

@@ -68,7 +68,8 @@ def _cost(store: Store, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int, int]
 
 
 def test_a_list_costs_no_more_statements_and_files_for_more_runs(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = Store(tmp_path / "store")
     run = keep_run(store)
     few = _cost(store, monkeypatch)
@@ -108,8 +109,23 @@ def test_what_a_campaign_planned_is_left_out_of_a_brief_list_only(tmp_path: Path
     assert [run.planned for run in store.runs(brief=True)] == [None]
 
 
-HEAVY = {"numpy", "scipy", "matplotlib", "mpl_toolkits", "pyarrow", "pandas", "jinja2", "labgrid", "grpc", "rich",
-         "fastjsonschema", "serial", "fastenough.analysis", "fastenough.report", "fastenough.recording.reader"}
+HEAVY = {
+    "numpy",
+    "scipy",
+    "matplotlib",
+    "mpl_toolkits",
+    "pyarrow",
+    "pandas",
+    "jinja2",
+    "labgrid",
+    "grpc",
+    "rich",
+    "fastjsonschema",
+    "serial",
+    "fastenough.analysis",
+    "fastenough.report",
+    "fastenough.recording.reader",
+}
 """What a list has no use for, and what takes longer to load than thousands of runs to list."""
 
 
@@ -117,19 +133,28 @@ HEAVY = {"numpy", "scipy", "matplotlib", "mpl_toolkits", "pyarrow", "pandas", "j
 def test_a_list_loads_nothing_that_it_has_no_use_for(tmp_path: Path, more: tuple[str, ...]) -> None:
     store = Store(tmp_path / "store")
     run = keep_run(store)
-    script = ("import atexit, sys\natexit.register(lambda: print('loaded', *sys.modules, file=sys.stderr))\n"
-              "from fastenough.cli import main\nmain(sys.argv[1:])")
-    done = subprocess.run([sys.executable, "-c", script, "list", *more, "--store", str(store.path)], env=environment(),
-                          capture_output=True, text=True, check=True)
+    script = (
+        "import atexit, sys\natexit.register(lambda: print('loaded', *sys.modules, file=sys.stderr))\n"
+        "from fastenough.cli import main\nmain(sys.argv[1:])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "list", *more, "--store", str(store.path)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     said, *loaded = done.stderr.split()
     assert (said, run in done.stdout, "fastenough.store.index" in loaded) == ("loaded", True, True)
     assert sorted(HEAVY & set(loaded)) == []
 
 
 def test_every_name_of_a_recording_can_be_had_although_none_is_loaded_before() -> None:
-    script = ("import sys, fastenough.recording as recording\nassert 'numpy' not in sys.modules\n"
-              "assert all(getattr(recording, name).__name__ == name for name in recording.__all__)\n"
-              "assert 'numpy' in sys.modules and not hasattr(recording, 'nothing')")
+    script = (
+        "import sys, fastenough.recording as recording\nassert 'numpy' not in sys.modules\n"
+        "assert all(getattr(recording, name).__name__ == name for name in recording.__all__)\n"
+        "assert 'numpy' in sys.modules and not hasattr(recording, 'nothing')"
+    )
     subprocess.run([sys.executable, "-c", script], env=environment(), check=True)
 
 

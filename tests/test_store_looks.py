@@ -173,14 +173,23 @@ def test_another_kernel_or_command_line_is_asked_by_itself(tmp_path: Path) -> No
 def test_a_pass_of_the_idle_machine_ends_no_question_of_a_load(tmp_path: Path) -> None:
     store, asked = Store(tmp_path / "store"), Question(LIMIT, 0.95)
     loaded = [_run(tmp_path, name, seconds, load="cpu") for name, seconds in (("short", 12), ("long", 17))]
-    verdicts = [judge_asked([run], asked, store).verdict
-                for run in (loaded[0], _run(tmp_path, "idle", 30, load="none"), loaded[1])]
+    verdicts = [
+        judge_asked([run], asked, store).verdict
+        for run in (loaded[0], _run(tmp_path, "idle", 30, load="none"), loaded[1])
+    ]
     assert verdicts == [Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.INCONCLUSIVE]
 
 
 def test_runs_that_state_requirements_of_their_own_are_asked_together(tmp_path: Path) -> None:
-    both = [_run(tmp_path, f"run-{limit_ns}", 3, head={"requirement": {"limit_ns": limit_ns, "miss_rate": 0,
-                                                                      "confidence": 0.95}}) for limit_ns in (1, 2)]
+    both = [
+        _run(
+            tmp_path,
+            f"run-{limit_ns}",
+            3,
+            head={"requirement": {"limit_ns": limit_ns, "miss_rate": 0, "confidence": 0.95}},
+        )
+        for limit_ns in (1, 2)
+    ]
     asked = asked_of(both, Question(None, 0.95))
     assert asked is not None and asked == asked_of(both[::-1], Question(None, 0.95))
     assert len({asked, *(asked_of([one], Question(None, 0.95)) for one in both)}) == 3
@@ -206,14 +215,18 @@ def test_a_pass_of_the_best_of_several_runs_is_refused_unless_that_is_stated(tmp
     best, *others = (_stored(store, tmp_path, worst_ns) for worst_ns in (100_000, 250_000, 300_000))
     _stored(store, tmp_path, 900_000, load="another")
     assert judge([best], LIMIT).verdict is Verdict.PASS
-    said = {selection: judge_asked([best], Question(LIMIT, 0.95, selection=selection), store)
-            for selection in Selection}
+    said = {
+        selection: judge_asked([best], Question(LIMIT, 0.95, selection=selection), store) for selection in Selection
+    }
     assert {selection: each.verdict for selection, each in said.items()} == {
-        Selection.CHOSEN: Verdict.INCONCLUSIVE, Selection.CAMPAIGN: Verdict.INCONCLUSIVE,
-        Selection.ONLY_THESE: Verdict.PASS}
+        Selection.CHOSEN: Verdict.INCONCLUSIVE,
+        Selection.CAMPAIGN: Verdict.INCONCLUSIVE,
+        Selection.ONLY_THESE: Verdict.PASS,
+    }
     assert all(run.run_id in said[Selection.CHOSEN].reasons[0] for run in others)
     assert "only these runs: 2 other runs of the same question left out, 2 of them above" in (
-        said[Selection.ONLY_THESE].headline)
+        said[Selection.ONLY_THESE].headline
+    )
     together = judge_asked([best, *others], Question(LIMIT, 0.95, selection=Selection.CHOSEN), store)
     assert together.verdict is Verdict.FAIL
 
@@ -222,8 +235,10 @@ def test_runs_left_out_that_keep_the_limit_forbid_a_pass_of_chosen_runs_only(tmp
     """A campaign is judged by its own runs, which nobody chose; a run that was interrupted counts too."""
     store = Store(tmp_path / "store")
     best, _ = _stored(store, tmp_path, 100_000), _stored(store, tmp_path, 110_000, outcome="aborted")
-    chosen, campaign = (judge_asked([best], Question(LIMIT, 0.95, selection=selection), store)
-                        for selection in (Selection.CHOSEN, Selection.CAMPAIGN))
+    chosen, campaign = (
+        judge_asked([best], Question(LIMIT, 0.95, selection=selection), store)
+        for selection in (Selection.CHOSEN, Selection.CAMPAIGN)
+    )
     assert (chosen.verdict, campaign.verdict) == (Verdict.INCONCLUSIVE, Verdict.PASS)
     assert "1 run of the store answers the same question" in " ".join(campaign.cautions)
     _stored(store, tmp_path, 210_000, outcome="aborted")

@@ -97,8 +97,9 @@ def test_a_rebuild_says_that_it_waits_and_then_works(store: Store) -> None:
     with Folder.at(store.path) as folder, folder.turn(lambda: pytest.fail("nobody else is there")):
         process = rebuilding(store)
         assert process.stderr is not None
-        assert process.stderr.readline() == ("fastenough: another rebuild of this store is at work; "
-                                             "waiting until it has ended\n")
+        assert process.stderr.readline() == (
+            "fastenough: another rebuild of this store is at work; waiting until it has ended\n"
+        )
         assert process.poll() is None
     assert ended(process) == ""
 

@@ -32,26 +32,68 @@ def _raw(line: dict[str, object]) -> bytes:
 
 
 def head(run_id: str, load: str = "none") -> bytes:
-    series = [{"id": 0, "name": "wakeup", "unit": "ns", "clock": "CLOCK_MONOTONIC", "from": "due", "to": "awake",
-               "k": K, "cpu": 0}]
-    return _raw({
-        "type": "head", "format": "fastenough-recording", "version": 1, "tool": {"name": "test", "version": "0"},
-        "run_id": run_id, "probe": "timer", "implementation": "linux-user", "parameters": {}, "series": series,
-        "settings": [], "cost": {}, "interval_ns": 10**9, "begin": {"mono_ns": 10**9, "wall_ns": 10**18}, "marks": [],
-        "load": {"name": load}, "board": "here", "configuration": "this kernel",
-    })
+    series = [
+        {
+            "id": 0,
+            "name": "wakeup",
+            "unit": "ns",
+            "clock": "CLOCK_MONOTONIC",
+            "from": "due",
+            "to": "awake",
+            "k": K,
+            "cpu": 0,
+        }
+    ]
+    return _raw(
+        {
+            "type": "head",
+            "format": "fastenough-recording",
+            "version": 1,
+            "tool": {"name": "test", "version": "0"},
+            "run_id": run_id,
+            "probe": "timer",
+            "implementation": "linux-user",
+            "parameters": {},
+            "series": series,
+            "settings": [],
+            "cost": {},
+            "interval_ns": 10**9,
+            "begin": {"mono_ns": 10**9, "wall_ns": 10**18},
+            "marks": [],
+            "load": {"name": load},
+            "board": "here",
+            "configuration": "this kernel",
+        }
+    )
 
 
 def interval(seq: int, histogram: Histogram) -> bytes:
     begin = {"mono_ns": (seq + 1) * 10**9, "wall_ns": 10**18 + seq * 10**9}
     end = {"mono_ns": (seq + 2) * 10**9, "wall_ns": 10**18 + (seq + 1) * 10**9}
-    return _raw({"type": "interval", "seq": seq, "begin": begin, "end": end,
-                 "series": [interval_series(0, histogram)], "counters": {}})
+    return _raw(
+        {
+            "type": "interval",
+            "seq": seq,
+            "begin": begin,
+            "end": end,
+            "series": [interval_series(0, histogram)],
+            "counters": {},
+        }
+    )
 
 
 def end(total: Histogram, at_s: int) -> bytes:
-    return _raw({"type": "end", "outcome": "completed", "reasons": [], "at": {"mono_ns": at_s * 10**9, "wall_ns": 1},
-                 "series": [end_series(0, series_end(total))], "counters": {}, "events_dropped": 0})
+    return _raw(
+        {
+            "type": "end",
+            "outcome": "completed",
+            "reasons": [],
+            "at": {"mono_ns": at_s * 10**9, "wall_ns": 1},
+            "series": [end_series(0, series_end(total))],
+            "counters": {},
+            "events_dropped": 0,
+        }
+    )
 
 
 HISTOGRAM = Histogram.from_values(random.Random(1).choices(range(1000, 90_000), k=500), K)
@@ -101,7 +143,8 @@ def _set_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_of_a_campaign_the_newest_run_stands_though_the_clock_was_set_back(
-        store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One that was cut would be made again and again otherwise."""
     cut = store.begin({"campaign": "c", "position": 0})
     _set_back(monkeypatch)
@@ -112,7 +155,8 @@ def test_of_a_campaign_the_newest_run_stands_though_the_clock_was_set_back(
 
 
 def test_the_last_run_is_the_one_begun_last_though_the_clock_was_set_back(
-        store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Who names no run means the one just made: its campaign is what a report without an id is on."""
     before = store.begin({"campaign": "before", "position": 0})
     _set_back(monkeypatch)
@@ -329,8 +373,13 @@ print("good", written)
 
 def test_full_disk(tmp_path: Path) -> None:
     script = f'mount -t tmpfs -o size=512k none {tmp_path} && exec "$0" -c "$1" {tmp_path}'
-    completed = subprocess.run([*own_mounts(as_user=True), "sh", "-c", script, sys.executable, _FULL_DISK],
-                               cwd=ROOT, capture_output=True, text=True, check=False)
+    completed = subprocess.run(
+        [*own_mounts(as_user=True), "sh", "-c", script, sys.executable, _FULL_DISK],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert completed.stdout.startswith("good"), completed.stderr
 
 
@@ -376,6 +425,11 @@ def test_an_index_in_memory_is_used_by_several_threads(tmp_path: Path) -> None:
 def test_what_is_made_without_a_umask_is_not_for_everybody_to_write(tmp_path: Path) -> None:
     for umask, mode in ((0, 0o755), (0o002, 0o775), (0o077, 0o700)):
         place = tmp_path / f"{umask:o}"
-        subprocess.run([sys.executable, "-m", "fastenough", "monitor", "pull", "--ring", str(tmp_path), "--store",
-                        str(place)], umask=umask, cwd=ROOT, capture_output=True, check=False)
+        subprocess.run(
+            [sys.executable, "-m", "fastenough", "monitor", "pull", "--ring", str(tmp_path), "--store", str(place)],
+            umask=umask,
+            cwd=ROOT,
+            capture_output=True,
+            check=False,
+        )
         assert place.stat().st_mode & 0o777 == mode

@@ -47,9 +47,15 @@ def _wakeups(*cpus: Sequence[int], run_id: str = "timer", limit_ns: int | None =
 def _gaps(*cpus: Sequence[Sequence[int]], run_id: str = "spin") -> Plan:
     """A busy loop that spins half of each second: 5,000 readings 100 µs apart, and what took it in each interval."""
     turns: NDArray[np.int64] = np.zeros(5_000, dtype=np.int64)
-    values = [[np.append(turns[len(some):], np.array(some, dtype=np.int64)) for some in cpu] for cpu in cpus]
-    return Plan(values, run_id=run_id, views=("gap",), interval_ns=10**9, series={"period_ns": None},
-                head={"probe": "spin", "parameters": {"floor_ns": 100_000, "width_ns": 10**7, "window_ns": 2 * 10**7}})
+    values = [[np.append(turns[len(some) :], np.array(some, dtype=np.int64)) for some in cpu] for cpu in cpus]
+    return Plan(
+        values,
+        run_id=run_id,
+        views=("gap",),
+        interval_ns=10**9,
+        series={"period_ns": None},
+        head={"probe": "spin", "parameters": {"floor_ns": 100_000, "width_ns": 10**7, "window_ns": 2 * 10**7}},
+    )
 
 
 def _recorded(folder: Path, *plans: Plan) -> list[Recording]:
@@ -58,11 +64,16 @@ def _recorded(folder: Path, *plans: Plan) -> list[Recording]:
 
 # --- the terms
 
+
 def test_terms_are_what_was_recorded(tmp_path: Path) -> None:
     """Two CPUs: the longest and the median wake-up; of what took the loop the longest of each size, and how close."""
-    found = measured_of(_recorded(
-        tmp_path, _wakeups([2_000, 2_000, 40_000], [1_500]),
-        _gaps([[1_800] * 100 + [90_000], [1_900] * 250], [[500] * 40, []])))
+    found = measured_of(
+        _recorded(
+            tmp_path,
+            _wakeups([2_000, 2_000, 40_000], [1_500]),
+            _gaps([[1_800] * 100 + [90_000], [1_900] * 250], [[500] * 40, []]),
+        )
+    )
     assert [(one.late_ns, one.usual_ns) for one in found.values()] == [(40_000, 2_000), (1_500, 1_500)]
     terms = found[0].terms.interference
     assert [one.cost_ns for one in terms] == [90_000, 1_900]
@@ -72,9 +83,15 @@ def test_terms_are_what_was_recorded(tmp_path: Path) -> None:
 
 
 def test_the_worst_of_all_loads_counts(tmp_path: Path) -> None:
-    found = measured_of(_recorded(
-        tmp_path, _wakeups([1_000]), _wakeups([1_900], run_id="loaded", load="cpu"),
-        _gaps([[4_000] * 10, []]), _gaps([[4_050] * 50, []], run_id="loaded-spin")))
+    found = measured_of(
+        _recorded(
+            tmp_path,
+            _wakeups([1_000]),
+            _wakeups([1_900], run_id="loaded", load="cpu"),
+            _gaps([[4_000] * 10, []]),
+            _gaps([[4_050] * 50, []], run_id="loaded-spin"),
+        )
+    )
     assert (found[0].late_ns, found[0].usual_ns) == (1_900, 1_900)
     assert [one.cost_ns for one in found[0].terms.interference] == [4_050]
     assert [one.most for one in found[0].terms.interference[0].arrivals] == [(10, 10), (50, 50)]
@@ -82,8 +99,10 @@ def test_the_worst_of_all_loads_counts(tmp_path: Path) -> None:
 
 def test_answers_follow_from_the_terms_by_hand(tmp_path: Path) -> None:
     """Longest wake-up 50 µs, median 2 µs, 5 µs taken once a second of spinning at most."""
-    answer = answer_of(task_set_of([LOOP + " priority=80", SLOW + " priority=70"]),
-                       _recorded(tmp_path, _wakeups([2_000, 2_000, 50_000]), _gaps([[5_000], []])))
+    answer = answer_of(
+        task_set_of([LOOP + " priority=80", SLOW + " priority=70"]),
+        _recorded(tmp_path, _wakeups([2_000, 2_000, 50_000]), _gaps([[5_000], []])),
+    )
     loop, slow = answer.cpus[0].responses
     assert answer.word == SCHEDULABLE
     assert loop.response_ns == 50_000 + 202_000 + 5_000
@@ -112,6 +131,7 @@ def test_what_was_not_measured_is_not_taken_for_nothing(tmp_path: Path) -> None:
 
 # --- the verdict
 
+
 def _judged(folder: Path, *plans: Plan, tasks: Sequence[str] = (LOOP,)) -> Assessment:
     runs = _recorded(folder, *plans)
     return judged_with(judge(runs, probe="timer"), answer_of(task_set_of(tasks), runs))
@@ -120,8 +140,12 @@ def _judged(folder: Path, *plans: Plan, tasks: Sequence[str] = (LOOP,)) -> Asses
 def test_it_is_never_a_pass(tmp_path: Path) -> None:
     """The single limit, what is left of the deadline for a wake-up, is kept and would be a PASS."""
     runs = _recorded(tmp_path, _wakeups([5_000], limit_ns=600_000), _gaps([[], []]))
-    answer = judge_and_report(runs, Question(None, 0.95, probe="timer", tasks=task_set_of([LOOP])),
-                              Store(tmp_path / "store"), tmp_path / "report")
+    answer = judge_and_report(
+        runs,
+        Question(None, 0.95, probe="timer", tasks=task_set_of([LOOP])),
+        Store(tmp_path / "store"),
+        tmp_path / "report",
+    )
     assert answer.tasks is not None and answer.tasks.word == SCHEDULABLE
     assert answer.assessment.verdict is Verdict.INCONCLUSIVE
     assert "Schedulable with the measured terms: all compute times could be 3." in answer.assessment.headline
@@ -164,18 +188,29 @@ def test_data_that_cannot_be_trusted_is_broken(tmp_path: Path) -> None:
 
 def test_what_no_machine_can_do_is_told_without_measuring(tmp_path: Path) -> None:
     assert impossible(task_set_of([LOOP, SLOW])) == ()
-    assert "120 % of one CPU" in impossible(task_set_of(["name=a period=1ms compute=800us",
-                                                         "name=b period=10ms compute=4ms"]))[0]
-    assert impossible(task_set_of(["name=a period=1ms compute=800us cpu=0", "name=b period=10ms compute=4ms cpu=1"])) \
-        == ()
+    assert (
+        "120 % of one CPU"
+        in impossible(task_set_of(["name=a period=1ms compute=800us", "name=b period=10ms compute=4ms"]))[0]
+    )
+    assert (
+        impossible(task_set_of(["name=a period=1ms compute=800us cpu=0", "name=b period=10ms compute=4ms cpu=1"])) == ()
+    )
     wrong_way = ["name=a period=1ms compute=200us priority=1", "name=b period=10ms compute=3ms priority=2"]
     assert impossible(task_set_of(wrong_way)) == (
-        "task a misses its deadline though the machine took no time for itself",)
+        "task a misses its deadline though the machine took no time for itself",
+    )
     assert impossible(task_set_of([text.rpartition(" ")[0] for text in wrong_way])) == ()
-    assert "under no order of priorities" in impossible(task_set_of(
-        ["name=a period=1ms compute=300us deadline=400us", "name=b period=1ms compute=300us deadline=400us"]))[0]
+    assert (
+        "under no order of priorities"
+        in impossible(
+            task_set_of(
+                ["name=a period=1ms compute=300us deadline=400us", "name=b period=1ms compute=300us deadline=400us"]
+            )
+        )[0]
+    )
     assert impossible(task_set_of(["name=a period=1ms compute=300us deadline=200us"])) == (
-        "task a misses its deadline though the machine took no time for itself",)
+        "task a misses its deadline though the machine took no time for itself",
+    )
     done = command_line("assess", "--task", "period=1ms compute=2ms", "--json", cwd=tmp_path)
     assert (done.returncode, json.loads(done.stdout)["verdict"]) == (1, "FAIL")
     assert list(tmp_path.iterdir()) == [], "nothing was measured"
@@ -188,37 +223,48 @@ def test_equal_priorities_are_impossible_only_where_either_order_is() -> None:
 
 # --- what is measured
 
+
 def test_the_plan_has_a_timer_at_each_period_and_a_busy_loop() -> None:
-    plan = task_plan("local", task_set_of([LOOP + " priority=80 cpu=2", SLOW + " priority=70 cpu=3"]), ["none", "cpu"],
-                     60 * 10**9, 98, required=Requirement)
+    plan = task_plan(
+        "local",
+        task_set_of([LOOP + " priority=80 cpu=2", SLOW + " priority=70 cpu=3"]),
+        ["none", "cpu"],
+        60 * 10**9,
+        98,
+        required=Requirement,
+    )
     assert [(entry.probe, dict(entry.parameters), entry.duration_s) for entry in plan.entries] == [
         ("timer", {"interval": ("1000000ns",), "priority": (80,), "affinity": ("2",)}, 10.0),
         ("timer", {"interval": ("10000000ns",), "priority": (70,), "affinity": ("3",)}, 10.0),
-        ("spin", {"priority": (70,), "report": ("20ms",), "affinity": ("2,3",)}, 10.0)]
+        ("spin", {"priority": (70,), "report": ("20ms",), "affinity": ("2,3",)}, 10.0),
+    ]
     assert [entry.requirement and entry.requirement.limit_ns for entry in plan.entries] == [600_000, 8_000_000, None]
     with pytest.raises(BadInput, match="give at least 6s"):
         task_plan("local", task_set_of([LOOP, SLOW]), ["none", "cpu"], 5 * 10**9, 98, required=Requirement)
 
 
-@pytest.mark.parametrize(("texts", "said"), [
-    (["period=1ms"], "needs compute="),
-    ([""], "is none of"),
-    (["period=1ms compute=200us frequency=3"], "'frequency=3' is none of"),
-    (["period=1ms compute=200us period=2ms"], "stands twice"),
-    (["period=1 compute=200us"], "is no duration"),
-    (["period=1ms compute=-5us"], "is no duration"),
-    (["period=1us compute=200ns"], "between 5us and 10s"),
-    (["period=1h compute=200ns"], "between 5us and 10s"),
-    (["period=1ms compute=200us deadline=1h"], "more than 100 periods"),
-    (["period=1ms compute=200us priority=0"], "from 1 to 99"),
-    (["period=1ms compute=200us cpu=-1"], "from 0 to 4095"),
-    (["period=1ms compute=200us cpu=٣"], "from 0 to 4095"),
-    (["period=1ms compute=200us name=\x1b[2J"], "letters, digits"),
-    ([LOOP, LOOP], "two tasks have the name loop"),
-    ([LOOP + " cpu=1", SLOW], "cpu= is not said of slow"),
-    ([LOOP, SLOW + " priority=3"], "priority= is not said of loop"),
-    (["period=1ms compute=1us"] * 33, "more than the 32"),
-])
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (["period=1ms"], "needs compute="),
+        ([""], "is none of"),
+        (["period=1ms compute=200us frequency=3"], "'frequency=3' is none of"),
+        (["period=1ms compute=200us period=2ms"], "stands twice"),
+        (["period=1 compute=200us"], "is no duration"),
+        (["period=1ms compute=-5us"], "is no duration"),
+        (["period=1us compute=200ns"], "between 5us and 10s"),
+        (["period=1h compute=200ns"], "between 5us and 10s"),
+        (["period=1ms compute=200us deadline=1h"], "more than 100 periods"),
+        (["period=1ms compute=200us priority=0"], "from 1 to 99"),
+        (["period=1ms compute=200us cpu=-1"], "from 0 to 4095"),
+        (["period=1ms compute=200us cpu=٣"], "from 0 to 4095"),
+        (["period=1ms compute=200us name=\x1b[2J"], "letters, digits"),
+        ([LOOP, LOOP], "two tasks have the name loop"),
+        ([LOOP + " cpu=1", SLOW], "cpu= is not said of slow"),
+        ([LOOP, SLOW + " priority=3"], "priority= is not said of loop"),
+        (["period=1ms compute=1us"] * 33, "more than the 32"),
+    ],
+)
 def test_bad_tasks_are_refused_in_one_line(texts: list[str], said: str) -> None:
     with pytest.raises(BadInput, match=said) as refused:
         task_set_of(texts)

@@ -32,19 +32,32 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VirtualBoard]:
     for board in booted("stock"):
         install(board.link)
         program = tmp_path_factory.mktemp("step") / "clock-step"
-        subprocess.run([compiler(GUEST_ARCH), "-O1", "-static", "-s", "-o", str(program),
-                        str(Path(__file__).with_name("clock_step.c"))], check=True)
+        subprocess.run(
+            [
+                compiler(GUEST_ARCH),
+                "-O1",
+                "-static",
+                "-s",
+                "-o",
+                str(program),
+                str(Path(__file__).with_name("clock_step.c")),
+            ],
+            check=True,
+        )
         board.link.write(STEP, program.read_bytes())
         board.link.run(["chmod", "755", STEP])
         yield board
 
 
-def _recorded(board: VirtualBoard, place: Path, meanwhile: str, *arguments: str,
-              methods: Sequence[str] = METHODS) -> dict[str, Recording]:
+def _recorded(
+    board: VirtualBoard, place: Path, meanwhile: str, *arguments: str, methods: Sequence[str] = METHODS
+) -> dict[str, Recording]:
     """A timer for each method on the wall clock, all at once; the script ``meanwhile`` knows them as $timers."""
-    starts = "".join(f"{PROBE} timer --method {method} -c realtime -i {PERIOD_NS}ns -a 0 -q --allow-difference "
-                     f"--record /tmp/{method} {' '.join(arguments)} >/dev/null & timers=\"$timers $!\"\n"
-                     for method in methods)
+    starts = "".join(
+        f"{PROBE} timer --method {method} -c realtime -i {PERIOD_NS}ns -a 0 -q --allow-difference "
+        f'--record /tmp/{method} {" ".join(arguments)} >/dev/null & timers="$timers $!"\n'
+        for method in methods
+    )
     script = f"rm -f /tmp/*-* /tmp/timerfd /tmp/futex\n{starts}sleep 1\n{meanwhile}\nwait"
     done = board.link.run(["sh", "-c", script])
     assert done.status == 0, done

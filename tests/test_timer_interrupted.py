@@ -38,8 +38,25 @@ pytestmark = needs_root("two real-time priorities")
 @contextmanager
 def _timer(probe: str, path: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     """A timer that is under way: its head and its first interval are written."""
-    timer = subprocess.Popen([probe, "timer", "-a", CPU, "-p", "80", "-i", f"{PERIOD_NS}ns", "--report", "100ms", "-q",
-                              "--record", str(path), *arguments], stdout=subprocess.DEVNULL)
+    timer = subprocess.Popen(
+        [
+            probe,
+            "timer",
+            "-a",
+            CPU,
+            "-p",
+            "80",
+            "-i",
+            f"{PERIOD_NS}ns",
+            "--report",
+            "100ms",
+            "-q",
+            "--record",
+            str(path),
+            *arguments,
+        ],
+        stdout=subprocess.DEVNULL,
+    )
     try:
         assert eventually(lambda: timer.poll() is not None or recorded(path))
         assert timer.poll() is None
@@ -61,9 +78,30 @@ def _stall(probe: str, head: Path, record: Path) -> int:
     """Stall the timer of this recording again and again; how often the hog really came in time for it."""
     with head.open() as lines:
         begin_ns = json.loads(lines.readline())["begin"]["mono_ns"]
-    done = subprocess.run([probe, "hog", "-a", CPU, "-p", "90", "--sizes", f"{STALL_NS}ns", "--each", str(STALLS),
-                           "-i", "10ms", "--begin", str(begin_ns), "--record", str(record), "-q"], check=False,
-                          stdout=subprocess.DEVNULL, timeout=60)
+    done = subprocess.run(
+        [
+            probe,
+            "hog",
+            "-a",
+            CPU,
+            "-p",
+            "90",
+            "--sizes",
+            f"{STALL_NS}ns",
+            "--each",
+            str(STALLS),
+            "-i",
+            "10ms",
+            "--begin",
+            str(begin_ns),
+            "--record",
+            str(record),
+            "-q",
+        ],
+        check=False,
+        stdout=subprocess.DEVNULL,
+        timeout=60,
+    )
     hog = read_recording(record)
     acts = hog.totals[hog.named("injected")[0].id].total
     assert done.returncode == (ExitStatus.DONE if acts else ExitStatus.BROKEN)
@@ -94,8 +132,9 @@ def _foreign_alarm_to_each_thread(timer: subprocess.Popen[bytes]) -> None:
 
 @pytest.mark.parametrize("disturb", [_stop_and_continue, _foreign_alarm, _foreign_alarm_to_each_thread])
 @pytest.mark.parametrize("method", GRID_METHODS)
-def test_stalls_are_seen_after_an_interruption(probe_binary: str, tmp_path: Path, method: str,
-                                               disturb: Callable[[subprocess.Popen[bytes]], None]) -> None:
+def test_stalls_are_seen_after_an_interruption(
+    probe_binary: str, tmp_path: Path, method: str, disturb: Callable[[subprocess.Popen[bytes]], None]
+) -> None:
     path = tmp_path / "timer"
     with _timer(probe_binary, path, "--method", method) as timer:
         disturb(timer)
@@ -108,8 +147,10 @@ def test_stalls_are_seen_after_an_interruption(probe_binary: str, tmp_path: Path
         recording = _ended(timer, path)
     assert injected >= STALLS
     (wakeup,) = recording.named("wakeup")
-    seen = sum(interval.histograms[wakeup.id].count_above(STALL_NS - TOLERANCE_NS)
-               for interval in recording.intervals[len(before.intervals):])
+    seen = sum(
+        interval.histograms[wakeup.id].count_above(STALL_NS - TOLERANCE_NS)
+        for interval in recording.intervals[len(before.intervals) :]
+    )
     assert seen >= injected
     minimum = recording.totals[wakeup.id].minimum
     assert minimum is not None and minimum >= 0

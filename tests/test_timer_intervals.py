@@ -26,9 +26,30 @@ def _displace_the_reporter(probe: str, timer: Path, cpu: int) -> None:
     """Compute for 4 ms at a time, beginning in turn at every moment of what the reporter does at an interval's end."""
     with timer.open() as lines:
         begin_ns = json.loads(lines.readline())["begin"]["mono_ns"]
-    subprocess.run([probe, "hog", "-a", str(cpu), "-p", "90", "--sizes", "4ms", "--lead", "100us",
-                    "--begin", str(begin_ns), "-i", f"{INTERVAL_NS + DRIFT_NS}ns", "--each", "250", "-q"], check=True,
-                   stdout=subprocess.DEVNULL, timeout=60)
+    subprocess.run(
+        [
+            probe,
+            "hog",
+            "-a",
+            str(cpu),
+            "-p",
+            "90",
+            "--sizes",
+            "4ms",
+            "--lead",
+            "100us",
+            "--begin",
+            str(begin_ns),
+            "-i",
+            f"{INTERVAL_NS + DRIFT_NS}ns",
+            "--each",
+            "250",
+            "-q",
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        timeout=60,
+    )
 
 
 @needs_root("a real-time priority")
@@ -36,8 +57,24 @@ def _displace_the_reporter(probe: str, timer: Path, cpu: int) -> None:
 def test_acts_lie_in_their_interval_while_the_reporter_is_displaced(probe_binary: str, tmp_path: Path) -> None:
     reporter_cpu, cpu = CPUS[:2]
     path = tmp_path / "r"
-    timer = subprocess.Popen([probe_binary, "timer", "-a", str(cpu), "-i", "100us", "-D", "3s", "-q",
-                              "--report", f"{INTERVAL_NS}ns", "--record", str(path)], stdout=subprocess.DEVNULL)
+    timer = subprocess.Popen(
+        [
+            probe_binary,
+            "timer",
+            "-a",
+            str(cpu),
+            "-i",
+            "100us",
+            "-D",
+            "3s",
+            "-q",
+            "--report",
+            f"{INTERVAL_NS}ns",
+            "--record",
+            str(path),
+        ],
+        stdout=subprocess.DEVNULL,
+    )
     try:
         while not (path.exists() and path.read_bytes().endswith(b"\n")):
             time.sleep(0.01)

@@ -43,8 +43,19 @@ def _through_a_stuck_pipe(probe: str, path: Path, *arguments: str) -> Recording:
 @needs_root("a real-time priority")
 @pytest.mark.parametrize("method", METHODS)
 def test_a_head_that_is_late_delays_the_start(probe_binary: str, tmp_path: Path, method: str) -> None:
-    recording = _through_a_stuck_pipe(probe_binary, tmp_path / "r", "timer", "-D", "500ms", "--report", "100ms",
-                                      "-i", f"{PERIOD_NS}ns", "--method", method)
+    recording = _through_a_stuck_pipe(
+        probe_binary,
+        tmp_path / "r",
+        "timer",
+        "-D",
+        "500ms",
+        "--report",
+        "100ms",
+        "-i",
+        f"{PERIOD_NS}ns",
+        "--method",
+        method,
+    )
     late_ns = recording.intervals[0].begin_mono_ns - recording.head.begin.mono_ns
     assert late_ns > STUCK_S * 1e9 / 2
     maximum = recording.totals[recording.named("wakeup")[0].id].maximum
@@ -60,16 +71,20 @@ def test_due_times_stay_on_the_grid_that_the_head_tells(probe_binary: str, tmp_p
     recording = _through_a_stuck_pipe(probe_binary, tmp_path / "r", "timer", "-D", "500ms", "-i", f"{PERIOD_NS}ns")
     (wakeup,) = recording.named("wakeup")
     begin_ns = recording.head.begin.mono_ns
-    offs_ns = [(event.at.mono_ns - event.value - begin_ns) % PERIOD_NS for event in recording.events
-               if event.kind == "max" and event.series == wakeup.id]
+    offs_ns = [
+        (event.at.mono_ns - event.value - begin_ns) % PERIOD_NS
+        for event in recording.events
+        if event.kind == "max" and event.series == wakeup.id
+    ]
     assert statistics.median(offs_ns) < PERIOD_NS / 4  # an event is told a little after its act began
 
 
 def _covered_from_before_the_begin(probe: str, path: Path, hog_ns: int, *arguments: str) -> tuple[int, Recording]:
     """How long after its begin, in ns, a run's CPU was taken by another task, from 1 ms before; and its recording."""
     ours = os.sched_getaffinity(0)
-    run = subprocess.Popen([probe, "timer", *arguments, "-i", f"{PERIOD_NS}ns", "--record", "-", "-a", CPU, "-q"],
-                           stdout=subprocess.PIPE)
+    run = subprocess.Popen(
+        [probe, "timer", *arguments, "-i", f"{PERIOD_NS}ns", "--record", "-", "-a", CPU, "-q"], stdout=subprocess.PIPE
+    )
     assert run.stdout is not None
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(99))
@@ -101,7 +116,8 @@ def test_a_stall_that_covers_the_begin_is_measured(probe_binary: str, tmp_path: 
     """The longer one covers the whole run: its one act is as late as the run is long."""
     for _ in range(5):  # the machine itself may be stalled as well, or let the hog come too late
         stall_ns, recording = _covered_from_before_the_begin(
-            probe_binary, tmp_path / "r", hog_ms * 1_000_000, "-D", "150ms", "--method", method)
+            probe_binary, tmp_path / "r", hog_ms * 1_000_000, "-D", "150ms", "--method", method
+        )
         (wakeup,), (corrected,) = recording.named("wakeup"), recording.named("wakeup_corrected")
         missed = (stall_ns - PERIOD_NS) // PERIOD_NS
         if stall_ns and recording.missed(wakeup.id) <= missed + 1:
@@ -121,8 +137,25 @@ def test_a_stall_that_covers_the_begin_is_measured(probe_binary: str, tmp_path: 
 
 def test_a_run_without_an_act_is_not_completed(probe_binary: str, tmp_path: Path) -> None:
     path = tmp_path / "r"
-    done = subprocess.run([probe_binary, "timer", "-i", "500ms", "-D", "100ms", "-q", "--record", str(path), "--policy",
-                           "other", "--allow-difference"], capture_output=True, timeout=30, check=False)
+    done = subprocess.run(
+        [
+            probe_binary,
+            "timer",
+            "-i",
+            "500ms",
+            "-D",
+            "100ms",
+            "-q",
+            "--record",
+            str(path),
+            "--policy",
+            "other",
+            "--allow-difference",
+        ],
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
     recording = read_recording(path)
     assert done.returncode == 4
     assert recording.outcome is Outcome.FAILED
@@ -130,8 +163,9 @@ def test_a_run_without_an_act_is_not_completed(probe_binary: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_before_the_start_does_not_end_an_interval_before_it_began(probe_binary: str, tmp_path: Path,
-                                                                         sent: signal.Signals) -> None:
+def test_a_signal_before_the_start_does_not_end_an_interval_before_it_began(
+    probe_binary: str, tmp_path: Path, sent: signal.Signals
+) -> None:
     run = subprocess.Popen([probe_binary, "timer", "--record", "-", "--allow-difference"], stdout=subprocess.PIPE)
     assert run.stdout is not None
     head = run.stdout.readline()

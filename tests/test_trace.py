@@ -51,8 +51,14 @@ from fastenough.link import LocalLink
 from fastenough.settings import Settings
 print(*Settings(LocalLink(), Path(sys.argv[1])).put_back)
 """
-_MOUNTED = ["unshare", "--mount", "sh", "-c",
-            f'[ -d {TRACEFS}/instances ] || mount -t tracefs tracefs {TRACEFS} && exec "$@"', "sh"]
+_MOUNTED = [
+    "unshare",
+    "--mount",
+    "sh",
+    "-c",
+    f'[ -d {TRACEFS}/instances ] || mount -t tracefs tracefs {TRACEFS} && exec "$@"',
+    "sh",
+]
 """Before a command: it sees tracefs, wherever this machine has it, and nobody else does."""
 _UNMOUNTED = ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs none {TRACEFS} && exec "$@"', "sh"]
 
@@ -66,7 +72,9 @@ PREAMBLE = """\
 ## oldest event ts:    10.000300
 # tracer: nop
 """
-TEXT = PREAMBLE + """\
+TEXT = (
+    PREAMBLE
+    + """\
           <idle>-0       [000] d.h..    10.000100: local_timer_entry: vector=236
           <idle>-0       [000] d.h..    10.000102: hrtimer_expire_entry: hrtimer=0000 function=hrtimer_wakeup now=1
           <idle>-0       [000] d.h1.    10.000103: sched_waking: comm=a task pid=7 prio=120 target_cpu=000
@@ -84,6 +92,7 @@ prev_state=R ==> next_comm=a task next_pid=7 next_prio=120
 prev_state=R ==> next_comm=probe next_pid=9 next_prio=1
            other-8       [001] d..1.    10.000310: cpu_idle: state=1 cpu_id=1
 """
+)
 US = 1000
 AT_NS = 10 * 10**9
 
@@ -119,8 +128,13 @@ def trace() -> Trace:
 def test_each_moment_of_a_cpu_counts_for_who_had_it(trace: Trace) -> None:
     found = shares(trace, 0, AT_NS + 100 * US, AT_NS + 200 * US)
     assert {(share.name, share.ns // US, share.times) for share in found} == {
-        ("local timer", 6, 1), ("hrtimer_wakeup", 4, 1), ("idle", 10, 1), ("a task-7", 50, 1), ("TIMER", 20, 1),
-        ("irq=33 eth 0", 10, 1)}
+        ("local timer", 6, 1),
+        ("hrtimer_wakeup", 4, 1),
+        ("idle", 10, 1),
+        ("a task-7", 50, 1),
+        ("TIMER", 20, 1),
+        ("irq=33 eth 0", 10, 1),
+    }
     assert {share.kind for share in found} == set(Kind)
     assert [share.ns for share in found] == sorted((share.ns for share in found), reverse=True)
 
@@ -137,7 +151,9 @@ def test_a_soft_irq_that_is_off_the_cpu_takes_nothing() -> None:
 def test_what_is_not_known_is_not_idle(trace: Trace) -> None:
     before = shares(trace, 1, AT_NS + 200 * US, AT_NS + 310 * US)
     assert [(share.kind, share.name, share.ns // US) for share in before] == [
-        (None, "not known", 100), (Kind.TASK, "other-8", 10)]
+        (None, "not known", 100),
+        (Kind.TASK, "other-8", 10),
+    ]
     assert [share.name for share in shares(trace, 5, AT_NS, AT_NS + 5)] == ["not known"]
 
 
@@ -156,10 +172,14 @@ def test_a_trace_without_anything_in_it_tells_nothing(text: str) -> None:
 
 
 def test_what_began_before_the_trace_is_not_lost() -> None:
-    one = read_trace(b" a-7 [000] d.h.. 1.000010: cpu_idle: state=1 cpu_id=0\n"
-                     b" a-7 [000] d.h.. 1.000020: irq_handler_exit: irq=33 ret=handled\n")
+    one = read_trace(
+        b" a-7 [000] d.h.. 1.000010: cpu_idle: state=1 cpu_id=0\n"
+        b" a-7 [000] d.h.. 1.000020: irq_handler_exit: irq=33 ret=handled\n"
+    )
     assert {(share.name, share.ns) for share in shares(one, 0, 10**9, 10**9 + 20 * US)} == {
-        ("irq_handler", 10 * US), ("not known", 10 * US)}
+        ("irq_handler", 10 * US),
+        ("not known", 10 * US),
+    }
 
 
 def test_what_the_last_lines_tell_goes_on(trace: Trace) -> None:
@@ -183,23 +203,29 @@ def test_a_plan_says_it_by_a_key_of_its_own(tmp_path: Path) -> None:
     assert entry.parameters == {BREAK: ("100000ns",)}
 
 
-@pytest.mark.parametrize(("run", "said"), [
-    ('break = "100us"\nparameters = {breaktrace = "1us"}', "break and the parameter breaktrace are the same"),
-    ('break = "fast"', "plan.toml:4: run 1: break: "),
-    ("break = 5", "plan.toml:4: "),
-])
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        ('break = "100us"\nparameters = {breaktrace = "1us"}', "break and the parameter breaktrace are the same"),
+        ('break = "fast"', "plan.toml:4: run 1: break: "),
+        ("break = 5", "plan.toml:4: "),
+    ],
+)
 def test_a_threshold_that_cannot_be_is_refused(tmp_path: Path, run: str, said: str) -> None:
     with pytest.raises(BadInput) as refused:
         read_plan(_plan(tmp_path, run))
     assert said in str(refused.value)
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (["timer", "breaktrace=1us", "--break", "1us"], "--break and breaktrace are the same"),
-    (["timer", "trace-switch=/tmp/x"], "trace-switch is no parameter of a run: --break keeps a trace"),
-    (["--plan", "plan.toml", "--break", "1us"], "--break cannot stand beside --plan"),
-    (["timer", "--implementation", "linux-kernel", "--break", "1us"], "breaktrace"),
-])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["timer", "breaktrace=1us", "--break", "1us"], "--break and breaktrace are the same"),
+        (["timer", "trace-switch=/tmp/x"], "trace-switch is no parameter of a run: --break keeps a trace"),
+        (["--plan", "plan.toml", "--break", "1us"], "--break cannot stand beside --plan"),
+        (["timer", "--implementation", "linux-kernel", "--break", "1us"], "breaktrace"),
+    ],
+)
 def test_what_cannot_be_on_the_command_line_is_refused(tmp_path: Path, words: list[str], said: str) -> None:
     _plan(tmp_path, "")
     done = command_line("run", *words, cwd=tmp_path)
@@ -223,8 +249,9 @@ def _rows(folder: Path, name: str) -> list[dict[str, str]]:
 @pytest.mark.usefixtures("tracefs", "hog", "probe_binary")
 def test_who_held_the_task_up_is_found(tmp_path: Path) -> None:
     """The truth is injected: a task of higher priority takes the CPU for twice the threshold."""
-    done, run = _run(tmp_path, "interval=1ms", "priority=50", "affinity=0", "--break", "150ms", "--duration", "60s",
-                     before=_MOUNTED)
+    done, run = _run(
+        tmp_path, "interval=1ms", "priority=50", "affinity=0", "--break", "150ms", "--duration", "60s", before=_MOUNTED
+    )
     assert done.returncode == 0, done.stderr
     assert _instance_is_gone()
     [setting] = [setting for setting in run.head.settings if setting.name == "trace"]
@@ -274,7 +301,8 @@ def test_without_tracefs_one_line_says_why(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert [line for line in done.stderr.splitlines() if "trace" in line] == [
         "no trace of the kernel is kept: not applicable: tracefs is not mounted; mount -t tracefs tracefs "
-        "/sys/kernel/tracing"]
+        "/sys/kernel/tracing"
+    ]
     assert run.trace is None and any(event.kind == "threshold" for event in run.events)
 
 
@@ -292,11 +320,13 @@ def test_an_instance_outlives_no_bench(tmp_path: Path) -> None:
     """After SIGKILL the next start takes it away, with its memory and its events."""
     journal = str(tmp_path / "journal")
     words = [*_MOUNTED, sys.executable, "-c"]
-    killed = subprocess.run([*words, _KILLED, journal, INSTANCE], capture_output=True, text=True, env=environment(),
-                            check=False)
+    killed = subprocess.run(
+        [*words, _KILLED, journal, INSTANCE], capture_output=True, text=True, env=environment(), check=False
+    )
     assert killed.stdout == "present True\n", killed.stderr
     assert not _instance_is_gone()
-    restored = subprocess.run([*words, _RESTORED, journal], capture_output=True, text=True, env=environment(),
-                              check=True)
+    restored = subprocess.run(
+        [*words, _RESTORED, journal], capture_output=True, text=True, env=environment(), check=True
+    )
     assert restored.stdout.strip() == INSTANCE
     assert _instance_is_gone() and Path(journal).read_bytes() == b""

@@ -16,8 +16,11 @@ _BEGIN_NS = 10 * 10**9
 _TASKS = (("swapper/3", 0, 120), ("rt-app", 11, 49), ("a b-c", 12, 120), ("ksoftirqd/3", 13, 120), ("x [1] y", 14, 120))
 _KSOFTIRQD = _TASKS[3]
 _LOCAL, _DEVICE, _TIMER = (Kind.INTERRUPT, "local timer"), (Kind.INTERRUPT, "irq=5 eth0"), (Kind.TIMER, "tick")
-_SAID = {_LOCAL: ("local_timer_{}", "vector=236"), _DEVICE: ("irq_handler_{}", "irq=5 name=eth0"),
-         _TIMER: ("hrtimer_expire_{}", "hrtimer=0 function=tick")}
+_SAID = {
+    _LOCAL: ("local_timer_{}", "vector=236"),
+    _DEVICE: ("irq_handler_{}", "irq=5 name=eth0"),
+    _TIMER: ("hrtimer_expire_{}", "hrtimer=0 function=tick"),
+}
 
 
 @dataclass
@@ -61,8 +64,10 @@ class _Cpu:
 
     def _switches(self) -> None:
         following = self.dice.choice([one for one in _TASKS if one != self.task])
-        told = [f"{which}_comm={comm} {which}_pid={pid} {which}_prio={priority}"
-                for which, (comm, pid, priority) in (("prev", self.task), ("next", following))]
+        told = [
+            f"{which}_comm={comm} {which}_pid={pid} {which}_prio={priority}"
+            for which, (comm, pid, priority) in (("prev", self.task), ("next", following))
+        ]
         self._say("sched_switch", f"{told[0]} prev_state=S ==> {told[1]}")
         self.task = following
 
@@ -83,6 +88,8 @@ def test_each_microsecond_counts_for_who_had_it(seed: int) -> None:
     told_us = int(cpu.lines[0].partition(" 10.")[2][:6])
     trace = read_trace("\n".join(cpu.lines).encode(), _BEGIN_NS + len(cpu.had) * 1000)
     first, last = sorted(cpu.dice.sample(range(told_us, len(cpu.had) + 1), 2))
-    found = {(share.kind, share.name): share.ns // 1000
-             for share in shares(trace, 3, _BEGIN_NS + first * 1000, _BEGIN_NS + last * 1000)}
+    found = {
+        (share.kind, share.name): share.ns // 1000
+        for share in shares(trace, 3, _BEGIN_NS + first * 1000, _BEGIN_NS + last * 1000)
+    }
     assert found == Counter(cpu.had[first:last])

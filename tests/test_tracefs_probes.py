@@ -31,8 +31,10 @@ def _read(path: Path) -> Recording:
 
 
 def _start(probe: str, act: str, folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([probe, act, f"--instance={folder}", "--affinity=0", f"--record={folder}/recording",
-                             "--quiet", *arguments], stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        [probe, act, f"--instance={folder}", "--affinity=0", f"--record={folder}/recording", "--quiet", *arguments],
+        stderr=subprocess.PIPE,
+    )
 
 
 def _total(recording: Recording, name: str) -> tuple[int, int, int]:
@@ -42,8 +44,10 @@ def _total(recording: Recording, name: str) -> tuple[int, int, int]:
 
 
 def _sample(number: int, context: str, ns: int, cpu: int = 0) -> bytes:
-    return (f"           <...>-168     [{cpu:03}] .......    17.36{number:04}: #{number:<5} context {context:>6} "
-            f"timer_latency {ns:>10} ns\n").encode()
+    return (
+        f"           <...>-168     [{cpu:03}] .......    17.36{number:04}: #{number:<5} context {context:>6} "
+        f"timer_latency {ns:>10} ns\n"
+    ).encode()
 
 
 # --- what is told is counted
@@ -56,8 +60,12 @@ def test_samples_that_were_overwritten_are_counted(probe_binary: str, tmp_path: 
     os.write(holder, _sample(1, "irq", 999_000) + b"half of a li")
     process = _start(probe_binary, "timerlat", tmp_path, "--duration=1500ms")
     time.sleep(0.7)
-    told = b"".join(_sample(number, context, number * US, cpu) for number in (5, 6, 9, 10)
-                    for context in ("irq", "thread") for cpu in (0, 4000))
+    told = b"".join(
+        _sample(number, context, number * US, cpu)
+        for number in (5, 6, 9, 10)
+        for context in ("irq", "thread")
+        for cpu in (0, 4000)
+    )
     os.write(holder, b"\nCPU:0 [LOST 2 EVENTS]\n" + told + b"nonsense: #7 context\n" + _sample(11, "irq", 1)[:40])
     assert process.wait(30) == 0
     os.close(holder)

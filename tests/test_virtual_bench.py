@@ -28,8 +28,14 @@ pytestmark = pytest.mark.timeout(900)
 
 
 def bench(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "fastenough", "bench", *words], capture_output=True, text=True,
-                          timeout=UP_S, check=False, env={**os.environ, **environment})
+    return subprocess.run(
+        [sys.executable, "-m", "fastenough", "bench", *words],
+        capture_output=True,
+        text=True,
+        timeout=UP_S,
+        check=False,
+        env={**os.environ, **environment},
+    )
 
 
 def bench_json(*words: str) -> dict[str, Any]:
@@ -99,8 +105,9 @@ def test_nothing_is_left_after_a_crash(victim: str) -> None:
 
 
 def test_an_interrupted_up_leaves_nothing(own_bench: Path) -> None:
-    starting = subprocess.Popen([sys.executable, "-m", "fastenough", "bench", "up", "--cold"],
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    starting = subprocess.Popen(
+        [sys.executable, "-m", "fastenough", "bench", "up", "--cold"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     assert eventually(lambda: starting.poll() is not None or own_bench.exists(), 60)
     assert starting.poll() is None
     starting.send_signal(signal.SIGINT)
@@ -113,8 +120,9 @@ def test_without_qemu_it_says_what_to_install(tmp_path: Path) -> None:
         (tmp_path / tool).symlink_to(shutil.which(tool) or pytest.fail(f"{tool} is missing"))
     done = bench("up", PATH=str(tmp_path))
     assert done.returncode == 5
-    assert done.stderr == ("fastenough: not applicable: qemu-system-aarch64 is missing; "
-                           "run: apt-get install qemu-system-arm\n")
+    assert done.stderr == (
+        "fastenough: not applicable: qemu-system-aarch64 is missing; run: apt-get install qemu-system-arm\n"
+    )
 
 
 def test_an_unknown_kernel_is_refused() -> None:

@@ -149,8 +149,10 @@ def left_by(pid: int) -> list[Path]:
 
 def test_ends_with_its_bench_and_leaves_nothing() -> None:
     """The whole process is killed: QEMU goes with it, and the next board clears its directory away."""
-    code = ("import time; from fastenough.virtual.board import VirtualBoard; board = VirtualBoard('rt'); "
-            "print(board.qemu.pid, flush=True); time.sleep(60)")
+    code = (
+        "import time; from fastenough.virtual.board import VirtualBoard; board = VirtualBoard('rt'); "
+        "print(board.qemu.pid, flush=True); time.sleep(60)"
+    )
     bench = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert bench.stdout is not None
     qemu_pid = int(bench.stdout.readline())
@@ -207,9 +209,11 @@ def test_pins_are_drained_always(board: VirtualBoard) -> None:
     assert isinstance(board.pins, Pins)
     chip = next(path for path in board.link.glob("/sys/class/gpio/gpiochip*"))
     line = int(board.link.read(f"{chip}/base")) + 1
-    script = (f"cd /sys/class/gpio; echo {line} >export; cd gpio{line}; echo out >direction; "
-              "for turn in $(seq 3000); do echo 1 >value; echo 0 >value; done; "
-              f"cd ..; echo {line} >unexport")
+    script = (
+        f"cd /sys/class/gpio; echo {line} >export; cd gpio{line}; echo out >direction; "
+        "for turn in $(seq 3000); do echo 1 >value; echo 0 >value; done; "
+        f"cd ..; echo {line} >unexport"
+    )
     before = board.pins.counts[1]
     assert board.link.run(["sh", "-c", script], timeout_s=60.0).status == 0
     board.pins.settle()

@@ -84,8 +84,9 @@ def test_a_snapshot_that_qemu_does_not_take_is_discarded(own_cache: Path) -> Non
 def small_disk(own_cache: Path) -> Iterator[Path]:
     folder = own_cache / "snapshots"
     require_root("it mounts a small disk")
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(folder)], check=False,
-                      capture_output=True).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(folder)], check=False, capture_output=True
+    ).returncode:
         pytest.skip("this machine lets nobody mount a tmpfs")
     yield folder
     subprocess.run(["umount", str(folder)], check=True)
@@ -130,20 +131,23 @@ def test_headers_are_found_where_the_cache_was_moved_to(tmp_path: Path) -> None:
         headers = tmp_path / place / "usr" / "src" / "linux-headers-6.1"
         if place == "first":
             headers.mkdir(parents=True)
-            (headers / "Makefile").write_text("include /usr/src/linux-headers-6.1-common/Makefile\n"
-                                              "KBUILD_OUTPUT=/usr/src/linux-headers-6.1\n")
+            (headers / "Makefile").write_text(
+                "include /usr/src/linux-headers-6.1-common/Makefile\nKBUILD_OUTPUT=/usr/src/linux-headers-6.1\n"
+            )
         else:
             (tmp_path / "first").rename(tmp_path / "moved")
         packages.use_in_place(headers, tmp_path / place)
         assert (headers / "Makefile").read_text() == (
             f"include {tmp_path}/{place}/usr/src/linux-headers-6.1-common/Makefile\n"
-            f"KBUILD_OUTPUT={tmp_path}/{place}/usr/src/linux-headers-6.1\n")
+            f"KBUILD_OUTPUT={tmp_path}/{place}/usr/src/linux-headers-6.1\n"
+        )
 
 
 def test_a_source_that_is_gone_does_not_hide_the_others(tmp_path: Path) -> None:
     """Packages of the source that answers are found; of others it is said that a source was out of reach."""
-    (tmp_path / "Packages").write_text("Package: here\nArchitecture: all\nVersion: 1\nDepends: other (= 1), more\n"
-                                       "Filename: ./here.deb\nSize: 1\n\n")
+    (tmp_path / "Packages").write_text(
+        "Package: here\nArchitecture: all\nVersion: 1\nDepends: other (= 1), more\nFilename: ./here.deb\nSize: 1\n\n"
+    )
     there, gone = (f"deb [trusted=yes] {place} ./\n" for place in (f"file:{tmp_path}", "http://127.0.0.1:9"))
     folder = tmp_path / "apt"
     folder.mkdir()
@@ -169,10 +173,14 @@ def test_checkouts_that_share_a_cache_get_their_own_programs(own_cache: Path, tm
         copy(ROOT / name, other / name)
     build = other / "meson.build"
     build.write_text(build.read_text().replace("version: '0.2.0'", "version: '9.9.9'"))
-    code = ("import sys; sys.path.insert(0, sys.argv[1]); from fastenough.virtual.probe import build_probe; "
-            "sys.stdout.buffer.write(build_probe())")
-    probes = [subprocess.run([sys.executable, "-I", "-c", code, str(checkout)], capture_output=True, check=True).stdout
-              for checkout in (ROOT, other, ROOT)]
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from fastenough.virtual.probe import build_probe; "
+        "sys.stdout.buffer.write(build_probe())"
+    )
+    probes = [
+        subprocess.run([sys.executable, "-I", "-c", code, str(checkout)], capture_output=True, check=True).stdout
+        for checkout in (ROOT, other, ROOT)
+    ]
     assert probes[0] == probes[2] != probes[1]
     assert b"9.9.9" in probes[1] and b"9.9.9" not in probes[0]
     assert len(list((own_cache / "built").iterdir())) == 2
@@ -181,8 +189,10 @@ def test_checkouts_that_share_a_cache_get_their_own_programs(own_cache: Path, tm
 def test_a_killed_bench_leaves_nothing_of_its_gauge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_simulated_gauge()
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    code = ("import time; from fastenough.board import open_board; board = open_board('virtual').boot('stock'); "
-            "board.__enter__().wire_gauge(); print(flush=True); time.sleep(60)")
+    code = (
+        "import time; from fastenough.board import open_board; board = open_board('virtual').boot('stock'); "
+        "board.__enter__().wire_gauge(); print(flush=True); time.sleep(60)"
+    )
     bench = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE)
     assert bench.stdout is not None
     bench.stdout.readline()

@@ -69,14 +69,22 @@ def test_a_checkout_of_another_user_is_no_place_for_the_cache(tmp_path: Path) ->
     for folder in ("fastenough", "target/module"):
         (checkout / folder).parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["cp", "-r", ROOT / folder, checkout / folder], check=True)
-    code = ("import sys; sys.path.insert(0, sys.argv[1]); "
-            "from fastenough.virtual.packages import cache_dir; print(cache_dir())")
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); "
+        "from fastenough.virtual.packages import cache_dir; print(cache_dir())"
+    )
 
     def place() -> Path:
         environment = {name: value for name, value in os.environ.items() if name != "FASTENOUGH_CACHE"}
-        return Path(subprocess.run([sys.executable, "-I", "-c", code, str(checkout)], text=True, check=True,
-                                   env={**environment, "XDG_CACHE_HOME": str(tmp_path)}, capture_output=True,
-                                   ).stdout.strip())
+        return Path(
+            subprocess.run(
+                [sys.executable, "-I", "-c", code, str(checkout)],
+                text=True,
+                check=True,
+                env={**environment, "XDG_CACHE_HOME": str(tmp_path)},
+                capture_output=True,
+            ).stdout.strip()
+        )
 
     assert place() == checkout / "cache" / "virtual"
     give(checkout)

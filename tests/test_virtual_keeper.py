@@ -38,8 +38,9 @@ def run_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @contextmanager
-def bystander(script: str = "import time; print(flush=True); time.sleep(60)",
-              *words: str) -> Iterator[subprocess.Popen[bytes]]:
+def bystander(
+    script: str = "import time; print(flush=True); time.sleep(60)", *words: str
+) -> Iterator[subprocess.Popen[bytes]]:
     """A process that must survive, or one that does what it is told; it runs when the context begins."""
     process = subprocess.Popen([sys.executable, "-c", script, *words], stdout=subprocess.PIPE, start_new_session=True)
     assert process.stdout is not None
@@ -51,8 +52,10 @@ def bystander(script: str = "import time; print(flush=True); time.sleep(60)",
         process.wait()
 
 
-LOCKING = ("import fcntl, os, sys, time; file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT); "
-           "fcntl.{lock}(file, fcntl.LOCK_EX); print(flush=True); time.sleep(60)")
+LOCKING = (
+    "import fcntl, os, sys, time; file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT); "
+    "fcntl.{lock}(file, fcntl.LOCK_EX); print(flush=True); time.sleep(60)"
+)
 
 
 def plant(folder: Path, pid: int, owner: int) -> None:
@@ -60,9 +63,21 @@ def plant(folder: Path, pid: int, owner: int) -> None:
     (folder / "bench").mkdir(parents=True)
     for path in (folder / "bench.lock", folder / "bench" / "keeper", folder / "keeper"):
         path.write_text(str(pid))
-    (folder / "bench" / "state.json").write_text(json.dumps({
-        "kernel": "stock", "release": "", "pid": pid, "qemu_pid": pid, "boot_s": 1, "restored": True,
-        "directory": "/tmp", "gauge": None, "gauge_reason": ""}))
+    (folder / "bench" / "state.json").write_text(
+        json.dumps(
+            {
+                "kernel": "stock",
+                "release": "",
+                "pid": pid,
+                "qemu_pid": pid,
+                "boot_s": 1,
+                "restored": True,
+                "directory": "/tmp",
+                "gauge": None,
+                "gauge_reason": "",
+            }
+        )
+    )
     for path in (folder, *folder.rglob("*")):
         os.chown(path, owner, owner)
 
@@ -165,8 +180,9 @@ def test_a_place_that_cannot_be_is_bad_input(monkeypatch: pytest.MonkeyPatch) ->
 HOSTILE = "import pathlib; pathlib.Path({mark!r}).touch(); raise SystemExit('hostile')\n"
 
 
-def test_nothing_of_the_callers_folder_runs_in_the_keeper(run_folder: Path, tmp_path: Path,
-                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_of_the_callers_folder_runs_in_the_keeper(
+    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its modules have the names of what the keeper imports; the keeper gets as far as refusing the kernel."""
     hostile, mark = tmp_path / "hostile", tmp_path / "ran"
     hostile.mkdir()

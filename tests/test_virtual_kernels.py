@@ -52,6 +52,8 @@ def test_a_guest_inserts_them_in_that_order(kernel: Kernel, monkeypatch: pytest.
     (kernel.tree / "bin").mkdir()
     (kernel.tree / "bin" / "busybox").touch()
     archive = gzip.decompress(initramfs.build_initramfs(kernel))
-    places = [archive.index(b"lib/%02d-%s.ko\0" % (number, name.encode()))
-              for number, name in enumerate(kernel.guest_modules())]
+    places = [
+        archive.index(b"lib/%02d-%s.ko\0" % (number, name.encode()))
+        for number, name in enumerate(kernel.guest_modules())
+    ]
     assert places == sorted(places)

@@ -40,8 +40,11 @@ from fastenough.virtual.shared_pins import SharedPins, SharedPort
 
 EDGES = 500
 PATIENCE_S = 60.0
-KERNELS = ["rt-amd64", "stock-armhf", *(pytest.param(name, marks=pytest.mark.matrix)
-                                        for name in ("stock-amd64", "rt-armhf"))]
+KERNELS = [
+    "rt-amd64",
+    "stock-armhf",
+    *(pytest.param(name, marks=pytest.mark.matrix) for name in ("stock-amd64", "rt-armhf")),
+]
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -115,8 +118,16 @@ def test_every_edge_is_seen_and_answered_in_the_kernel(board: VirtualBoard, tmp_
 
 
 def test_every_edge_is_seen_and_answered_by_a_program(board: VirtualBoard, tmp_path: Path) -> None:
-    program = board.link.start([PROBE, "response", f"--chip={board.kernel.machine.pins.chip}", f"--in={INPUT_LINE}",
-                                f"--out={OUTPUT_LINE}", "--record=-"])
+    program = board.link.start(
+        [
+            PROBE,
+            "response",
+            f"--chip={board.kernel.machine.pins.chip}",
+            f"--in={INPUT_LINE}",
+            f"--out={OUTPUT_LINE}",
+            "--record=-",
+        ]
+    )
     lines = program.lines(PATIENCE_S)
     head = next(lines)
     answered(board)
@@ -170,9 +181,16 @@ def test_a_kernel_of_ones_own_boots_with_its_pins(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("kernel", "where"), [("rt-amd64", "linux-kernel"), *(
-    pytest.param(*each, marks=pytest.mark.matrix)
-    for each in (("rt-amd64", "linux-user"), ("rt-armhf", "linux-kernel"), ("rt-armhf", "linux-user")))])
+@pytest.mark.parametrize(
+    ("kernel", "where"),
+    [
+        ("rt-amd64", "linux-kernel"),
+        *(
+            pytest.param(*each, marks=pytest.mark.matrix)
+            for each in (("rt-amd64", "linux-user"), ("rt-armhf", "linux-kernel"), ("rt-armhf", "linux-user"))
+        ),
+    ],
+)
 def test_the_instrument_measures_both_tasks_there(kernel: str, where: str, tmp_path: Path) -> None:
     require_simulated_gauge()
     plan = (ROOT / "campaigns" / "brown-martin.toml").read_text().replace('["stock", "rt"]', f'["{kernel}"]')

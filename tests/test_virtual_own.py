@@ -30,7 +30,7 @@ RELEASE = "9.9.9-mine"
 
 def image_of(release: str, mark: bytes = b"ARM\x64", place: int = 56) -> bytes:
     head = bytearray(1024)
-    head[place:place + len(mark)] = mark
+    head[place : place + len(mark)] = mark
     return bytes(head) + b"Linux version %s (me@here)\0" % release.encode()
 
 
@@ -150,8 +150,11 @@ def test_a_packed_image_says_its_release(tmp_path: Path) -> None:
     assert image_says(tmp_path / "Image.gz") == ("arm64", RELEASE)
 
 
-@pytest.mark.parametrize("content", [b"", b"\x1f\x8b", b"\x1f\x8b\x08" + bytes(50), image_of(RELEASE)[:600],
-                                     image_of(RELEASE, b"ELF")], ids=range(5))
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\x1f\x8b", b"\x1f\x8b\x08" + bytes(50), image_of(RELEASE)[:600], image_of(RELEASE, b"ELF")],
+    ids=range(5),
+)
 def test_what_is_no_kernel_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "Image").write_bytes(content)
     with pytest.raises(BadInput, match="--image"):
@@ -161,7 +164,7 @@ def test_what_is_no_kernel_is_refused(tmp_path: Path, content: bytes) -> None:
 def test_an_x86_kernel_says_its_release_in_its_head(tmp_path: Path) -> None:
     content = bytearray(image_of("not this", b"HdrS", 0x202))
     content[0x20E:0x210] = (0x100).to_bytes(2, "little")
-    content[0x300:0x300 + len(RELEASE) + 5] = f"{RELEASE} (me)".encode()[:len(RELEASE) + 5]
+    content[0x300 : 0x300 + len(RELEASE) + 5] = f"{RELEASE} (me)".encode()[: len(RELEASE) + 5]
     (tmp_path / "bzImage").write_bytes(content)
     assert image_says(tmp_path / "bzImage") == ("amd64", RELEASE)
     content[0x20E:0x210] = b"\xff\xff"
@@ -185,13 +188,22 @@ def test_a_name_that_cannot_be_is_refused(image: Path, name: str) -> None:
         keep_own(name, OwnFiles(image))
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (["--modules", "."], "name its --image too"),
-    (["--kernel", "no-such"], "no kernel is called 'no-such'"),
-    (["--image", __file__], "no kernel of arm64"),
-])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--modules", "."], "name its --image too"),
+        (["--kernel", "no-such"], "no kernel is called 'no-such'"),
+        (["--image", __file__], "no kernel of arm64"),
+    ],
+)
 def test_wrong_usage_is_one_line(words: list[str], said: str, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-m", "fastenough", "bench", "up", *words], capture_output=True, text=True,
-                          check=False, timeout=60, env={**os.environ, "FASTENOUGH_RUN": str(tmp_path)})
+    done = subprocess.run(
+        [sys.executable, "-m", "fastenough", "bench", "up", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "FASTENOUGH_RUN": str(tmp_path)},
+    )
     assert done.returncode == 2
     assert said in done.stderr and len(done.stderr.splitlines()) == 1

@@ -66,9 +66,14 @@ def test_libraries_are_followed_and_nothing_else(tmp_path: Path) -> None:
         return f"Package: {name}\nArchitecture: all\nVersion: 1\n{field}Filename: ./{name}.deb\nSize: 1\n\n"
 
     (tmp_path / "Packages").write_text(
-        entry("tool", "liba1 (>= 1), python, zlib1g") + entry("liba1", "libb1 | libc1, libnone1")
-        + entry("libb1", "liba1") + entry("libc1") + entry("zlib1g") + entry("python", "libpython1")
-        + entry("libpython1"))
+        entry("tool", "liba1 (>= 1), python, zlib1g")
+        + entry("liba1", "libb1 | libc1, libnone1")
+        + entry("libb1", "liba1")
+        + entry("libc1")
+        + entry("zlib1g")
+        + entry("python", "libpython1")
+        + entry("libpython1")
+    )
     folder = tmp_path / "apt"
     folder.mkdir()
     (folder / "sources.list").write_text(f"deb [trusted=yes] file:{tmp_path} ./\n")

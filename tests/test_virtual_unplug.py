@@ -26,8 +26,23 @@ def board() -> Iterator[VirtualBoard]:
 
 def _lines(link: Link, again: bool) -> tuple[list[bytes], int]:
     """A run of both CPUs; the second is switched off after its first interval, and on again where asked."""
-    process = link.start([install(link), "timer", "-i", "10ms", "-D", "6s", "-a", "0,1", "--report", "500ms",
-                          "--record", "-", "--allow-difference"])
+    process = link.start(
+        [
+            install(link),
+            "timer",
+            "-i",
+            "10ms",
+            "-D",
+            "6s",
+            "-a",
+            "0,1",
+            "--report",
+            "500ms",
+            "--record",
+            "-",
+            "--allow-difference",
+        ]
+    )
     lines = []
     for line in process.lines(60.0):
         lines.append(line)

@@ -38,8 +38,17 @@ def board() -> Iterator[VirtualBoard]:
 
 
 def _probe(board: VirtualBoard, duration: str) -> list[str]:
-    return ["/bin/fastenough-probe", "timer", "--interval", "10ms", "--duration", duration, "--allow-difference",
-            "--record", "-"]
+    return [
+        "/bin/fastenough-probe",
+        "timer",
+        "--interval",
+        "10ms",
+        "--duration",
+        duration,
+        "--allow-difference",
+        "--record",
+        "-",
+    ]
 
 
 def _broken_by(recording: Recording) -> str:

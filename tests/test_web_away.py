@@ -36,9 +36,12 @@ def _stands(served: Served) -> None:
 
 
 def test_a_page_says_that_the_database_is_away_or_hangs_and_comes_when_it_answers(
-        caplog: pytest.LogCaptureFixture) -> None:
-    with running_server() as server, serving(Site(history := History.later(server.url), OWNER),
-                                             patience_s=_PATIENCE_S) as served:
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with (
+        running_server() as server,
+        serving(Site(history := History.later(server.url), OWNER), patience_s=_PATIENCE_S) as served,
+    ):
         server.stop()
         _not_now(served.get("/"))  # it is away since the site began
         server.start()

@@ -45,16 +45,25 @@ def browser() -> Iterator[Browser]:
 def addresses(data: FarmData) -> list[str]:
     run, before = data.injected.run, data.store.runs(board=data.injected.board)[0].id
     concluded = next(one.id for one in conclusions(data.store) if one.board == data.injected.board)
-    return ["/", f"/board/{data.injected.board}/", f"/run/{run}/", f"/conclusion/{concluded}/",
-            f"/compare?base={before}&other={run}", "/live", "/compare", "/nowhere"]
+    return [
+        "/",
+        f"/board/{data.injected.board}/",
+        f"/run/{run}/",
+        f"/conclusion/{concluded}/",
+        f"/compare?base={before}&other={run}",
+        "/live",
+        "/compare",
+        "/nowhere",
+    ]
 
 
 @contextmanager
 def opened(browser: Browser, url: str, *, width: int = 1400, dark: bool = False, **more: Any) -> Iterator[Page]:
     """A page that is drawn; what its console complains of fails the test."""
     said: list[str] = []
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light",
-                                  **more)
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", **more
+    )
     page = context.new_page()
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("console", lambda line: said.append(line.text) if line.type in ("error", "warning") else None)
@@ -94,8 +103,11 @@ def test_a_name_without_a_blank_is_no_wider_than_a_telephone(browser: Browser, s
 
 
 def shown(page: Page) -> tuple[str, str, str]:
-    return (page.inner_text("[data-span][aria-pressed=true]"), page.inner_text("#selection"),
-            page.inner_text("#plot-range"))
+    return (
+        page.inner_text("[data-span][aria-pressed=true]"),
+        page.inner_text("#selection"),
+        page.inner_text("#plot-range"),
+    )
 
 
 def test_what_is_looked_at_stands_in_the_address(browser: Browser, served: Served) -> None:
@@ -173,8 +185,10 @@ def test_figures_are_kept_as_svg(browser: Browser, served: Served, tmp_path: Pat
 
 def test_a_board_page_is_light_and_quickly_drawn(browser: Browser, served: Served) -> None:
     with opened(browser, f"{served.url}/board/{served.farm.injected.board}/") as page:
-        sizes = page.evaluate("[...performance.getEntriesByType('resource'), ...performance.getEntriesByType("
-                              "'navigation')].map(one => one.transferSize)")
+        sizes = page.evaluate(
+            "[...performance.getEntriesByType('resource'), ...performance.getEntriesByType("
+            "'navigation')].map(one => one.transferSize)"
+        )
     assert len(sizes) > 8
     assert sum(sizes) < MOST_ON_THE_WIRE
 

@@ -56,8 +56,18 @@ def test_a_machines_own_store_is_shown_until_the_command_is_ended(own: FarmData,
 def test_half_requests_take_no_descriptors_from_others(own: FarmData, tmp_path: Path) -> None:
     """More of them than the process may have descriptors."""
     prefix = "prlimit", "--nofile=128:128"
-    with command_serving(*prefix, sys.executable, "-m", "fastenough", cwd=tmp_path, environment=environment(),
-                         options=("--store", own.store.path)) as (_, url), contextlib.ExitStack() as halves:
+    with (
+        command_serving(
+            *prefix,
+            sys.executable,
+            "-m",
+            "fastenough",
+            cwd=tmp_path,
+            environment=environment(),
+            options=("--store", own.store.path),
+        ) as (_, url),
+        contextlib.ExitStack() as halves,
+    ):
         place = "127.0.0.1", int(url.rstrip("/").rpartition(":")[2])
         for _ in range(300):
             halves.enter_context(socket.create_connection(place, timeout=30)).sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
@@ -67,8 +77,14 @@ def test_half_requests_take_no_descriptors_from_others(own: FarmData, tmp_path: 
 def test_it_ends_though_the_database_hangs(tmp_path: Path) -> None:
     with running_server() as server:
         History.at(server.url).close()
-        with command_serving(sys.executable, "-m", "fastenough", cwd=tmp_path, environment=environment(),
-                             options=("--database", server.url)) as (web, url):
+        with command_serving(
+            sys.executable,
+            "-m",
+            "fastenough",
+            cwd=tmp_path,
+            environment=environment(),
+            options=("--database", server.url),
+        ) as (web, url):
             read(url)
             server.send(signal.SIGSTOP)
             try:
@@ -92,8 +108,9 @@ def test_files_are_for_the_public_unless_all_boards_are_asked_for(own: FarmData,
     history = History.at(f"sqlite:///{own.store.path}/history.sqlite")
     own.declare(history)
     history.close()
-    written = command_line("web", "--store", str(own.store.path), "--into", "public", "--note", "not <real>",
-                           "--rebuild", cwd=tmp_path)
+    written = command_line(
+        "web", "--store", str(own.store.path), "--into", "public", "--note", "not <real>", "--rebuild", cwd=tmp_path
+    )
     assert written.returncode == 0, written.stderr
     shown = {path.name for path in (tmp_path / "public" / "board").iterdir()}
     assert shown == set(own.boards) - {own.private}
@@ -119,9 +136,16 @@ def test_the_demonstration_says_that_it_is_generated(own: FarmData, tmp_path: Pa
     assert all("none of its numbers was measured" in page.read_text() for page in pages)
 
 
-@pytest.mark.parametrize("options", [
-    ("--listen", "here"), ("--listen", "127.0.0.1:99999"), ("--listen", "192.0.2.1:80"), ("--database", "nonsense"),
-    ("--store", "/nonexistent")])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--listen", "here"),
+        ("--listen", "127.0.0.1:99999"),
+        ("--listen", "192.0.2.1:80"),
+        ("--database", "nonsense"),
+        ("--store", "/nonexistent"),
+    ],
+)
 def test_what_cannot_be_is_said_in_one_line(own: FarmData, tmp_path: Path, options: tuple[str, str]) -> None:
     done = command_line("web", "--store", str(own.store.path), *options, cwd=tmp_path)
     assert done.returncode == 2

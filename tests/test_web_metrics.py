@@ -25,7 +25,7 @@ from fastenough.web.pages.metrics import FAMILIES, metrics
 from fastenough.web.site import Nowhere, Site
 
 PROMETHEUS = Path(__file__).resolve().parents[1] / "packaging/prometheus"
-_SAMPLE = re.compile(r'(?P<name>[a-z0-9_]+)\{(?P<labels>.*)\} (?P<value>\S+)')
+_SAMPLE = re.compile(r"(?P<name>[a-z0-9_]+)\{(?P<labels>.*)\} (?P<value>\S+)")
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +67,11 @@ def test_metrics_say_how_each_board_stands(farm: tuple[FarmData, History]) -> No
     assert of(text, "fastenough_board_maximum_30d_seconds")[data.injected.board] == INJECTED_NS / 1e9
     assert set(of(text, "fastenough_board_seen_timestamp_seconds")) == public
     assert of(text, "fastenough_board_limit_seconds") == {name: LIMIT_NS / 1e9 for name in public}
-    states = {labels["board"]: labels["state"] for name, labels, value in samples(text)
-              if name == "fastenough_board_state" and value == 1}
+    states = {
+        labels["board"]: labels["state"]
+        for name, labels, value in samples(text)
+        if name == "fastenough_board_state" and value == 1
+    }
     assert states[data.injected.board] == "FAIL"
     assert states[data.silent] == "silent"
     assert set(states) == public
@@ -170,8 +173,11 @@ def test_a_board_that_is_not_public_is_at_no_address(farm: tuple[FarmData, Histo
     for page in PAGES:
         for name in names if "{name}" in page.pattern else [""]:
             for run in runs if "{run}" in page.pattern else concluded if "{conclusion}" in page.pattern else [""]:
-                given = {key: value for key, value in (("name", name), ("run", run), ("conclusion", run),
-                                                       ("span", "24h")) if f"{{{key}}}" in page.pattern}
+                given = {
+                    key: value
+                    for key, value in (("name", name), ("run", run), ("conclusion", run), ("span", "24h"))
+                    if f"{{{key}}}" in page.pattern
+                }
                 if page.asks:
                     given["query"] = ()  # type: ignore[assignment]
                 secret = data.private in given.values() or run in private_runs or run == concluded[1]

@@ -103,10 +103,22 @@ def injected_numbers(served: Served, data: FarmData) -> Iterator[tuple[str, Any]
     plots = served.get(f"{at}/distribution-24h.json").json
     yield "latency plot", max(one["max_ns"] for one in plots["cpus"].values())
     yield "ridge", max(row["max_ns"] for row in served.get(f"{at}/ridge.json").json["rows"])
-    yield "ridge's CSV", max(int(row["upper_ns"]) >= data.injected.value_ns >= int(row["lower_ns"])
-                             for row in table_of(served, f"{at}/ridge.csv")) * data.injected.value_ns
-    yield "heat map's CSV", max(int(row["upper_ns"]) >= data.injected.value_ns >= int(row["lower_ns"])
-                                for row in table_of(served, f"{at}/heat-24h.csv")) * data.injected.value_ns
+    yield (
+        "ridge's CSV",
+        max(
+            int(row["upper_ns"]) >= data.injected.value_ns >= int(row["lower_ns"])
+            for row in table_of(served, f"{at}/ridge.csv")
+        )
+        * data.injected.value_ns,
+    )
+    yield (
+        "heat map's CSV",
+        max(
+            int(row["upper_ns"]) >= data.injected.value_ns >= int(row["lower_ns"])
+            for row in table_of(served, f"{at}/heat-24h.csv")
+        )
+        * data.injected.value_ns,
+    )
     metric = re.search(rf'fastenough_board_maximum_24h_seconds{{board="{board}"}} (\S+)', served.get("/metrics").text)
     assert metric is not None
     yield "metrics", round(float(metric[1]) * 1e9)
@@ -132,8 +144,11 @@ def test_the_first_page_of_a_run_is_made_ready(served: Served, data: FarmData) -
 def test_a_board_page_says_what_is_not_excluded(served: Served, data: FarmData) -> None:
     """Of the present configuration alone, and by the CPU that was measured least."""
     told = served.get(f"/board/{data.changed}/index.json").json["unseen"]
-    newest = [data.store.load(run.id) for run in data.store.runs(board=data.changed)
-              if (run.begin_wall_ns or 0) >= data.changed_s * 10**9]
+    newest = [
+        data.store.load(run.id)
+        for run in data.store.runs(board=data.changed)
+        if (run.begin_wall_ns or 0) >= data.changed_s * 10**9
+    ]
     found = [[measure(merge_samples([(run, run.series[cpu])])) for run in newest] for cpu in range(data.cpus)]
     least = min(sum(one.n for one in of_cpu) for of_cpu in found)
     assert (told["begin_s"], told["changed"], told["n"]) == (data.changed_s, True, least)
@@ -186,7 +201,7 @@ def test_one_injected_latency_is_the_same_number_everywhere(served: Served, data
 def test_a_board_that_is_not_public_is_nowhere(served: Served, data: FarmData, walked: dict[str, Answer]) -> None:
     runs = [run.id for run in data.store.runs(board=data.private)]
     assert runs
-    concluded, = (one.id for one in conclusions(data.store) if one.board == data.private)
+    (concluded,) = (one.id for one in conclusions(data.store) if one.board == data.private)
     for page in PAGES:
         if "{name}" in page.pattern or "{run}" in page.pattern or "{conclusion}" in page.pattern:
             asks = "?begin=1&end=2" * page.asks
@@ -221,8 +236,14 @@ def test_a_hidden_run_is_refused_after_the_same_questions_as_a_missing_one(data:
 
 def test_what_is_asked_wrongly_is_said_in_one_line(served: Served, data: FarmData) -> None:
     at = f"/board/{data.injected.board}/selection.json"
-    for query in ("", "?begin=x&end=2", "?begin=5&end=5", "?begin=1&end=99999999999", "?begin=-1&end=4",
-                  "?begin=999999999990&end=999999999999"):
+    for query in (
+        "",
+        "?begin=x&end=2",
+        "?begin=5&end=5",
+        "?begin=1&end=99999999999",
+        "?begin=-1&end=4",
+        "?begin=999999999990&end=999999999999",
+    ):
         answer = served.get(at + query)
         assert answer.status == 400 and "Traceback" not in answer.text
     assert served.get("/compare?base=a&other=a").status == 400
@@ -230,11 +251,27 @@ def test_what_is_asked_wrongly_is_said_in_one_line(served: Served, data: FarmDat
     assert served.get(f"/board/{data.injected.board}/maxima-2w.json").status == 404
 
 
-HOSTILE = ("/../etc/passwd", "/assets/../server.py", "/assets/%2e%2e/server.py", "/assets/..%2f..%2fserver.py", "//",
-           "///etc", "//evil.example/", "/%ff%fe", "/board/%2e%2e/%2e%2e/", "/board/..%2f..%2f/", "/board/%00/",
-           "/board/" + "x" * 5000 + "/", "/history.sqlite",
-           "/run/..%2f..%2fhistory.sqlite/recording.jsonl.zst", "/run/%2e%2e/recording.jsonl.zst",
-           "/assets/site.css%00", "/board/a%0d%0aX-Injected:%20yes/", "/run/-rf/", "/board/$(id)/index.json")
+HOSTILE = (
+    "/../etc/passwd",
+    "/assets/../server.py",
+    "/assets/%2e%2e/server.py",
+    "/assets/..%2f..%2fserver.py",
+    "//",
+    "///etc",
+    "//evil.example/",
+    "/%ff%fe",
+    "/board/%2e%2e/%2e%2e/",
+    "/board/..%2f..%2f/",
+    "/board/%00/",
+    "/board/" + "x" * 5000 + "/",
+    "/history.sqlite",
+    "/run/..%2f..%2fhistory.sqlite/recording.jsonl.zst",
+    "/run/%2e%2e/recording.jsonl.zst",
+    "/assets/site.css%00",
+    "/board/a%0d%0aX-Injected:%20yes/",
+    "/run/-rf/",
+    "/board/$(id)/index.json",
+)
 
 
 def test_addresses_that_lead_elsewhere_are_nowhere(served: Served) -> None:
@@ -251,18 +288,41 @@ def test_addresses_that_lead_elsewhere_are_nowhere(served: Served) -> None:
 
 def test_only_who_asks_for_a_name_of_the_site_is_answered(served: Served) -> None:
     with serving(served.site, served.farm, names=["farm.example"]) as named:
-        for host in ("127.0.0.1", "localhost", f"localhost:{named.port}", "[::1]:80", "192.0.2.7", "farm.example",
-                     "Farm.Example.:443"):
+        for host in (
+            "127.0.0.1",
+            "localhost",
+            f"localhost:{named.port}",
+            "[::1]:80",
+            "192.0.2.7",
+            "farm.example",
+            "Farm.Example.:443",
+        ):
             assert named.get("/", Host=host).status == 200, host
-        for host in ("evil.example", "127.evil.example", "farm.example.evil.example", "", "[::1",
-                     "localhost.evil.example"):
+        for host in (
+            "evil.example",
+            "127.evil.example",
+            "farm.example.evil.example",
+            "",
+            "[::1",
+            "localhost.evil.example",
+        ):
             for address in ("/", "/events", "/metrics", "/assets/site.css", "/nowhere"):
                 answer = named.get(address, Host=host)
                 assert answer.status in (400, 421) and served.farm.boards[0] not in answer.text, (host, address)
 
 
-@pytest.mark.parametrize(("host", "own"), [("127.0.0.1", True), ("127.9.8.7", True), ("::1", True), ("localhost", True),
-                                           ("127.evil.example", False), ("0.0.0.0", False), ("192.0.2.1", False)])
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.8.7", True),
+        ("::1", True),
+        ("localhost", True),
+        ("127.evil.example", False),
+        ("0.0.0.0", False),
+        ("192.0.2.1", False),
+    ],
+)
 def test_only_loopback_is_this_machine(host: str, own: bool) -> None:
     assert is_loopback(host) is own
 
@@ -340,7 +400,7 @@ def test_a_board_of_any_name_has_a_page(data: FarmData, tmp_path: Path) -> None:
     with serving(site, data) as found:
         for name in names:
             assert as_name(as_part(name)) == name
-            link, = re.findall(rf'<a href="([^"]+)">{re.escape(html.escape(name))}</a>', found.get("/").text)
+            (link,) = re.findall(rf'<a href="([^"]+)">{re.escape(html.escape(name))}</a>', found.get("/").text)
             assert html.escape(name) in found.get(f"/{link}").text and urljoin("/", link) == f"/{link}"
     publish(replace(site, served=False), into, [page for page in PAGES if page.pattern == "/board/{name}/"])
     public = set(data.boards) - {data.private}
@@ -396,7 +456,7 @@ def test_fewer_points_keep_the_greatest() -> None:
     for each in (1, 7, 12, 100, 300):
         fewer = coarser(seen, 300 * each)
         assert fewer.step_s == 300 * each and fewer.times_s.size == fewer.values_ns[0].size == -(-100 // each)
-        assert fewer.values_ns[0].tolist() == [values[at:at + each].max() for at in range(0, 100, each)]
+        assert fewer.values_ns[0].tolist() == [values[at : at + each].max() for at in range(0, 100, each)]
     assert drawable_step(30 * 86400, 300) % 300 == 0 and 30 * 86400 / drawable_step(30 * 86400, 300) <= 800
 
 
@@ -421,13 +481,24 @@ def test_a_ridge_of_many_cycles_has_few_plots_and_every_sample(data: FarmData, t
 
 def test_the_style_sheet_has_the_colours_of_figures() -> None:
     style = assets()["site.css"][1].decode()
-    light = style[:style.index("@media")]
-    assert [re.search(rf"--colour-{place}: (#[0-9a-f]{{6}})", light)[1]  # type: ignore[index]
-            for place in range(len(plot.COLOURS))] == list(plot.COLOURS)
+    light = style[: style.index("@media")]
+    assert [
+        re.search(rf"--colour-{place}: (#[0-9a-f]{{6}})", light)[1]  # type: ignore[index]
+        for place in range(len(plot.COLOURS))
+    ] == list(plot.COLOURS)
 
 
-@pytest.mark.parametrize(("seconds", "said"), [(-5, "0 s ago"), (59, "59 s ago"), (61, "1 min ago"),
-                                               (7199, "119 min ago"), (7200, "2 h ago"), (172800, "2 days ago")])
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (-5, "0 s ago"),
+        (59, "59 s ago"),
+        (61, "1 min ago"),
+        (7199, "119 min ago"),
+        (7200, "2 h ago"),
+        (172800, "2 days ago"),
+    ],
+)
 def test_ages_are_never_understated_by_more_than_their_unit(seconds: float, said: str) -> None:
     assert since(seconds) == said
 
@@ -480,7 +551,7 @@ def test_live_strips_begin_with_what_was_measured_before(served: Served, data: F
     shown = maxima(served.site.history, OWNER, name, "timer/wakeup_corrected", data.end_s - 90 * 300, data.end_s + 360)
     told = [int(value) for value in shown.worst_ns if value != NOTHING]
     assert len(values) == 90
-    assert [value for value in values if value is not None] == told[-len([one for one in values if one is not None]):]
+    assert [value for value in values if value is not None] == told[-len([one for one in values if one is not None]) :]
     assert f'data-latest="{values[0]},' in served.get("/live").text
 
 

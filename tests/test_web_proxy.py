@@ -52,8 +52,12 @@ def shipped(name: str, *changed: tuple[str, str]) -> str:
 def caddy(folder: Path, port: int, behind: int) -> Sequence[str | Path]:
     """Its command, with a configuration in this folder."""
     require("caddy")
-    site = shipped("Caddyfile", ("farm.example {", f"http://127.0.0.1:{port} {{"), ("HASH", HASHED),
-                   ("127.0.0.1:8731", f"127.0.0.1:{behind}"))
+    site = shipped(
+        "Caddyfile",
+        ("farm.example {", f"http://127.0.0.1:{port} {{"),
+        ("HASH", HASHED),
+        ("127.0.0.1:8731", f"127.0.0.1:{behind}"),
+    )
     whole = folder / "Caddyfile"
     whole.write_text(f"{{\nadmin off\nstorage file_system {folder}\n}}\n{site}")
     return ["caddy", "run", "--config", whole, "--adapter", "caddyfile"]
@@ -62,21 +66,30 @@ def caddy(folder: Path, port: int, behind: int) -> Sequence[str | Path]:
 def nginx(folder: Path, port: int, behind: int) -> Sequence[str | Path]:
     """The same."""
     require("nginx")
-    site = shipped("nginx.conf", ("listen 443 ssl;", f"listen 127.0.0.1:{port};"),
-                   ("127.0.0.1:8731", f"127.0.0.1:{behind}"), ("/etc/nginx/fastenough.users", f"{folder}/users"))
+    site = shipped(
+        "nginx.conf",
+        ("listen 443 ssl;", f"listen 127.0.0.1:{port};"),
+        ("127.0.0.1:8731", f"127.0.0.1:{behind}"),
+        ("/etc/nginx/fastenough.users", f"{folder}/users"),
+    )
     site = "".join(line for line in site.splitlines(keepends=True) if "ssl_certificate" not in line)
     (folder / "users").write_text("engineer:{PLAIN}let me in\n")
-    paths = "".join(f"{what}_temp_path {folder}/{what};\n" for what in (
-        "client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    paths = "".join(
+        f"{what}_temp_path {folder}/{what};\n" for what in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
     whole = folder / "nginx.conf"
-    whole.write_text(f"daemon off;\nmaster_process off;\npid {folder}/pid;\nerror_log {folder}/error.log;\n"
-                     f"events {{}}\nhttp {{\naccess_log off;\n{paths}{site}}}\n")
+    whole.write_text(
+        f"daemon off;\nmaster_process off;\npid {folder}/pid;\nerror_log {folder}/error.log;\n"
+        f"events {{}}\nhttp {{\naccess_log off;\n{paths}{site}}}\n"
+    )
     return ["nginx", "-p", folder, "-c", whole]
 
 
 @pytest.fixture(scope="module", params=[nginx, caddy])
-def farm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory,
-         ) -> Iterator[tuple[Goal, Store, str]]:
+def farm(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Goal, Store, str]]:
     """Where a proxy listens, the store behind it, and a token."""
     proxy: Callable[[Path, int, int], Sequence[str | Path]] = request.param
     folder = tmp_path_factory.mktemp("farm")
@@ -88,8 +101,9 @@ def farm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     token = tokens.add("rack-1", ["testboard"])
     with served(make_app(Site(history, PUBLIC, store), more=[upload_route(store.path, tokens.known)])) as behind:
         port = free_port()
-        with subprocess.Popen(proxy(folder, port, behind.port or 0), stderr=subprocess.DEVNULL,
-                              env={**os.environ, "HOME": str(folder)}) as running:
+        with subprocess.Popen(
+            proxy(folder, port, behind.port or 0), stderr=subprocess.DEVNULL, env={**os.environ, "HOME": str(folder)}
+        ) as running:
             try:
                 goal = replace(behind, port=port)
                 _wait(goal, running)

@@ -25,17 +25,39 @@ from fastenough.web.asset_files import UPLOT
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-IN_WHEEL = {"fastenough": "", "campaigns": "fastenough/sources/", "format": "fastenough/sources/",
-            "gauge": "fastenough/sources/", "target": "fastenough/sources/", "meson.build": "fastenough/sources/",
-            "meson_options.txt": "fastenough/sources/"}
+IN_WHEEL = {
+    "fastenough": "",
+    "campaigns": "fastenough/sources/",
+    "format": "fastenough/sources/",
+    "gauge": "fastenough/sources/",
+    "target": "fastenough/sources/",
+    "meson.build": "fastenough/sources/",
+    "meson_options.txt": "fastenough/sources/",
+}
 """What is committed in these folders lies in the wheel, below which folder."""
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("wheels")
-    subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "--no-index",
-                    "-w", out, ROOT], check=True, env=TOOLS, timeout=280)
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "-q",
+            "--no-build-isolation",
+            "--no-deps",
+            "--no-index",
+            "-w",
+            out,
+            ROOT,
+        ],
+        check=True,
+        env=TOOLS,
+        timeout=280,
+    )
     return next(out.glob("*.whl"))
 
 
@@ -54,8 +76,9 @@ def test_the_wheel_is_whole(wheel: Path) -> None:
     require("avr-gcc")
     require("arm-none-eabi-gcc")
     packed = {name.rpartition(".data/purelib/")[2] for name in zipfile.ZipFile(wheel).namelist()}
-    listed = subprocess.run(["git", "ls-files", *IN_WHEEL, ":!gauge/sim"], cwd=ROOT, text=True, capture_output=True,
-                            check=True).stdout.splitlines()
+    listed = subprocess.run(
+        ["git", "ls-files", *IN_WHEEL, ":!gauge/sim"], cwd=ROOT, text=True, capture_output=True, check=True
+    ).stdout.splitlines()
     expected = {IN_WHEEL[name.partition("/")[0]] + name for name in listed}
     assert len(expected) > 500
     assert not expected - packed
@@ -71,27 +94,38 @@ def test_the_wheel_states_the_licences_of_what_it_holds(wheel: Path) -> None:
     stated = re.findall(r"^License-Expression: (.*)$", packed.read(metadata).decode(), re.MULTILINE)
     assert stated == ["GPL-2.0-or-later AND (GPL-2.0-or-later WITH Linux-syscall-note) AND MIT"]
     assert [name for name in packed.namelist() if name.endswith(".dist-info/licenses/COPYING")]
-    held = {match[1].decode() for name in packed.namelist() if (match := re.search(
-        rb"SPDX-License-Identifier: ([\w.-]+(?: WITH [\w-]+)?)", packed.read(name)[:300]))}
+    held = {
+        match[1].decode()
+        for name in packed.namelist()
+        if (match := re.search(rb"SPDX-License-Identifier: ([\w.-]+(?: WITH [\w-]+)?)", packed.read(name)[:300]))
+    }
     assert held == {"GPL-2.0-or-later", "GPL-2.0-or-later WITH Linux-syscall-note"}
     assert not [name for name in packed.namelist() if "/gauge/sim/" in name]
 
 
 def test_the_installed_bench_measures(home: Path, tmp_path: Path) -> None:
-    doctor = subprocess.run([home / "bin" / "fastenough", "doctor", "--json"], cwd=tmp_path, text=True,
-                            capture_output=True, check=False)
+    doctor = subprocess.run(
+        [home / "bin" / "fastenough", "doctor", "--json"], cwd=tmp_path, text=True, capture_output=True, check=False
+    )
     probe = next(finding for finding in json.loads(doctor.stdout) if finding["matter"] == "probe")
     assert probe["text"] == str(home / "bin" / "fastenough-probe")
-    ran = subprocess.run([home / "bin" / "fastenough", "run", "timer", "policy=other", "allow-difference",
-                          "--duration", "1s"], cwd=tmp_path, text=True, capture_output=True, check=False)
+    ran = subprocess.run(
+        [home / "bin" / "fastenough", "run", "timer", "policy=other", "allow-difference", "--duration", "1s"],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        check=False,
+    )
     assert ran.returncode == 0, ran.stderr
 
 
 def test_the_installed_website_draws_what_it_brings_along(home: Path, farm: FarmData, tmp_path: Path) -> None:
     require("chromium")
     shutil.copytree(farm.store.path, tmp_path / "store", ignore=shutil.ignore_patterns("*T12*", "index.sqlite*"))
-    with command_serving(home / "bin" / "fastenough", cwd=tmp_path, options=("--store", "store")) as (_, url), \
-            sync_playwright() as playwright:
+    with (
+        command_serving(home / "bin" / "fastenough", cwd=tmp_path, options=("--store", "store")) as (_, url),
+        sync_playwright() as playwright,
+    ):
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         page = browser.new_page()
         asked: list[str] = []
@@ -107,10 +141,18 @@ def test_the_installed_bench_builds_the_probe_for_a_board(home: Path, tmp_path: 
     architecture = release.architectures()["riscv64"]
     require(architecture.compiler, architecture.runner)
     probe = tmp_path / "probe"
-    ask = ("import sys; from pathlib import Path; from fastenough.board.files import file_for\n"
-           "Path(sys.argv[1]).write_bytes(file_for('riscv64'))")
-    built = subprocess.run([home / "bin" / "python", "-c", ask, probe], cwd=tmp_path, text=True, capture_output=True,
-                           env=TOOLS | {"FASTENOUGH_CACHE": str(tmp_path / "cache")}, check=False)
+    ask = (
+        "import sys; from pathlib import Path; from fastenough.board.files import file_for\n"
+        "Path(sys.argv[1]).write_bytes(file_for('riscv64'))"
+    )
+    built = subprocess.run(
+        [home / "bin" / "python", "-c", ask, probe],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        env=TOOLS | {"FASTENOUGH_CACHE": str(tmp_path / "cache")},
+        check=False,
+    )
     assert built.returncode == 0, built.stderr
     probe.chmod(0o755)
     release.try_out(probe, architecture)

@@ -25,14 +25,19 @@ def require(*programs: str) -> None:
     """Fails where a program of a package in setup/debian-*.txt is absent: a test that skips then proves nothing."""
     missing = [program for program in programs if shutil.which(program) is None]
     if missing:
-        pytest.fail(f"{', '.join(missing)}: not installed, though setup/debian-*.txt has the package; "
-                    "run: setup/install test")
+        pytest.fail(
+            f"{', '.join(missing)}: not installed, though setup/debian-*.txt has the package; run: setup/install test"
+        )
 
 
 def configure(directory: Path, *arguments: str, root: Path = ROOT) -> None:
     """``meson setup`` of a checkout in a directory of its own; raises CalledProcessError."""
-    subprocess.run([TOOLS / "meson", "setup", directory, root, "-Dpython_package=false", *arguments], check=True,
-                   stdout=subprocess.DEVNULL, env=ENVIRONMENT)
+    subprocess.run(
+        [TOOLS / "meson", "setup", directory, root, "-Dpython_package=false", *arguments],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        env=ENVIRONMENT,
+    )
 
 
 def _as_owner(directory: Path) -> list[str]:
@@ -48,8 +53,12 @@ def build(directory: Path, *targets: str) -> None:
     lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        subprocess.run([*_as_owner(directory), TOOLS / "ninja", "-j2", "-C", directory, *targets], check=True,
-                       stdout=subprocess.DEVNULL, env=ENVIRONMENT)
+        subprocess.run(
+            [*_as_owner(directory), TOOLS / "ninja", "-j2", "-C", directory, *targets],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            env=ENVIRONMENT,
+        )
     finally:
         os.close(lock)
 

@@ -131,8 +131,11 @@ def leave_output_low(board: VirtualBoard) -> None:
 
 def since_load(counters: Mapping[str, int | None]) -> dict[str, int]:
     """What the module's task has counted since it was loaded, by the counters of a recording's end."""
-    return {name.removesuffix(_SINCE): count for name, count in counters.items()
-            if name.endswith(_SINCE) and count is not None}
+    return {
+        name.removesuffix(_SINCE): count
+        for name, count in counters.items()
+        if name.endswith(_SINCE) and count is not None
+    }
 
 
 def counted(board: VirtualBoard) -> dict[str, int]:

@@ -69,11 +69,18 @@ def site_of(farm: FarmData, folder: Path) -> Site:
 
 
 @contextmanager
-def command_serving(*command: str | Path, cwd: Path, options: Sequence[str | Path] = (),
-                    environment: Mapping[str, str] = os.environ) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def command_serving(
+    *command: str | Path, cwd: Path, options: Sequence[str | Path] = (), environment: Mapping[str, str] = os.environ
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """``fastenough web`` at work, and the address that it tells."""
-    with subprocess.Popen([*command, "web", "--listen", "127.0.0.1:0", *options], cwd=cwd, env=environment, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
+    with subprocess.Popen(
+        [*command, "web", "--listen", "127.0.0.1:0", *options],
+        cwd=cwd,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as server:
         try:
             assert server.stdout is not None
             told = iter(server.stdout.readline, "")
@@ -83,8 +90,14 @@ def command_serving(*command: str | Path, cwd: Path, options: Sequence[str | Pat
 
 
 @contextmanager
-def serving(site: Site, farm: FarmData | None = None, pages: Sequence[Page] = PAGES, names: Sequence[str] = (), *,
-            patience_s: float = PATIENCE_S) -> Iterator[Served]:
+def serving(
+    site: Site,
+    farm: FarmData | None = None,
+    pages: Sequence[Page] = PAGES,
+    names: Sequence[str] = (),
+    *,
+    patience_s: float = PATIENCE_S,
+) -> Iterator[Served]:
     with socket.create_server(("127.0.0.1", 0)) as bound:
         server = make_server(make_app(site, pages=pages, names=names, patience_s=patience_s), log_level="critical")
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})

@@ -9,7 +9,24 @@ from fastenough.analysis.measures import Bound, Measures, Quantile, highest_freq
 from fastenough.analysis.merged import Merged, MixedRuns, grouped, kinds, load_name, merge_samples
 
 __all__ = [
-    "LIFE_SAFETY", "Assessment", "Bound", "Comparison", "Finding", "Judgment", "Measures", "Merged", "MixedRuns",
-    "Quantile", "Supported", "compare", "grouped", "highest_frequency_hz", "judge", "kinds", "load_name", "measure",
-    "merge_samples", "words",
+    "LIFE_SAFETY",
+    "Assessment",
+    "Bound",
+    "Comparison",
+    "Finding",
+    "Judgment",
+    "Measures",
+    "Merged",
+    "MixedRuns",
+    "Quantile",
+    "Supported",
+    "compare",
+    "grouped",
+    "highest_frequency_hz",
+    "judge",
+    "kinds",
+    "load_name",
+    "measure",
+    "merge_samples",
+    "words",
 ]

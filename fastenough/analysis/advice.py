@@ -40,21 +40,49 @@ class Approach:
     cost: str
 
 
-APPROACHES = {one.id: one for one in (
-    Approach("user-stock", "user space on stock Linux", ("linux-user",), "stock",
-             "none beyond the distribution's kernel, which others build, test and update"),
-    Approach("user-rt", "user space on PREEMPT_RT", ("linux-user",), "rt",
-             "a PREEMPT_RT kernel: the distribution's where it has one, else a build of your own to be kept up to "
-             "date; drivers may have to be changed until they behave in it"),
-    Approach("xenomai-user", "user space on Xenomai (3, or 4: EVL)", ("xenomai-user", "evl-user"), "xenomai",
-             "a patched kernel of your own, which lags behind the mainline and has bugs nobody else meets, and drivers "
-             "written for it where the task touches hardware"),
-    Approach("kernel-stock", "a module on stock Linux", ("linux-kernel",), "stock",
-             "the task is a kernel module of your own: hard to write and to debug, a fault in it stops the machine, "
-             "and it is built and tested again for every kernel"),
-    Approach("xenomai-kernel", "a module on Xenomai (3, or 4: EVL)", ("xenomai-kernel", "evl-kernel"), "xenomai",
-             "the most labour of all: a patched kernel of your own, and in it the task as a module of your own"),
-)}
+APPROACHES = {
+    one.id: one
+    for one in (
+        Approach(
+            "user-stock",
+            "user space on stock Linux",
+            ("linux-user",),
+            "stock",
+            "none beyond the distribution's kernel, which others build, test and update",
+        ),
+        Approach(
+            "user-rt",
+            "user space on PREEMPT_RT",
+            ("linux-user",),
+            "rt",
+            "a PREEMPT_RT kernel: the distribution's where it has one, else a build of your own to be kept up to "
+            "date; drivers may have to be changed until they behave in it",
+        ),
+        Approach(
+            "xenomai-user",
+            "user space on Xenomai (3, or 4: EVL)",
+            ("xenomai-user", "evl-user"),
+            "xenomai",
+            "a patched kernel of your own, which lags behind the mainline and has bugs nobody else meets, and drivers "
+            "written for it where the task touches hardware",
+        ),
+        Approach(
+            "kernel-stock",
+            "a module on stock Linux",
+            ("linux-kernel",),
+            "stock",
+            "the task is a kernel module of your own: hard to write and to debug, a fault in it stops the machine, "
+            "and it is built and tested again for every kernel",
+        ),
+        Approach(
+            "xenomai-kernel",
+            "a module on Xenomai (3, or 4: EVL)",
+            ("xenomai-kernel", "evl-kernel"),
+            "xenomai",
+            "the most labour of all: a patched kernel of your own, and in it the task as a module of your own",
+        ),
+    )
+}
 HARDWARE_COST = "a circuit or a microcontroller with firmware and tools of its own"
 _HARDWARE = "hardware"
 
@@ -134,27 +162,49 @@ def chart_of(requirement: Requirement) -> Mapping[str, Turn]:
 
 # --- walking
 
-def advise(standings: Mapping[str, Standing], requirement: Requirement, *, probe: str, basis: str,
-           times: float = MARGINAL_TIMES, cautions: Sequence[str] = ()) -> Advice:
+
+def advise(
+    standings: Mapping[str, Standing],
+    requirement: Requirement,
+    *,
+    probe: str,
+    basis: str,
+    times: float = MARGINAL_TIMES,
+    cautions: Sequence[str] = (),
+) -> Advice:
     """Walk the chart; ``standings`` by the name of an approach, or of what the chart has no box for."""
     chart = chart_of(requirement)
     steps, at = [], next(iter(chart))
     while at in chart:
         step = Step(APPROACHES[at], standings.get(at, NOTHING))
         steps.append(step)
-        following = _following(chart[at], step.standing.answer, any(
-            standings.get(box, NOTHING).answer is Answer.GOOD for box in chart))
+        following = _following(
+            chart[at], step.standing.answer, any(standings.get(box, NOTHING).answer is Answer.GOOD for box in chart)
+        )
         if following is None:
             break
         at = following
     ending = _ending(steps[-1].standing.answer, at)
     on_path = {step.approach.id for step in steps}
-    aside = tuple((APPROACHES[name].title if name in APPROACHES else name, standing)
-                  for name, standing in standings.items() if name not in on_path)
-    return Advice(requirement, round(requirement.limit_ns * times), _side(requirement), tuple(steps), ending,
-                  _text(ending, steps[-1], aside), _cost(ending, steps[-1]),
-                  _next(ending, steps[-1], requirement, probe), aside, basis,
-                  (*_own_cautions(requirement, ending, aside), *cautions), dict(standings))
+    aside = tuple(
+        (APPROACHES[name].title if name in APPROACHES else name, standing)
+        for name, standing in standings.items()
+        if name not in on_path
+    )
+    return Advice(
+        requirement,
+        round(requirement.limit_ns * times),
+        _side(requirement),
+        tuple(steps),
+        ending,
+        _text(ending, steps[-1], aside),
+        _cost(ending, steps[-1]),
+        _next(ending, steps[-1], requirement, probe),
+        aside,
+        basis,
+        (*_own_cautions(requirement, ending, aside), *cautions),
+        dict(standings),
+    )
 
 
 def _following(turn: Turn, answer: Answer, one_is_good: bool) -> str | None:
@@ -179,19 +229,25 @@ def _side(requirement: Requirement) -> str:
     if requirement.miss_rate == 0:
         return "100 % hard: the limit may never be exceeded"
     rate = words.rate(requirement.miss_rate)
-    return (f"{words.percent(1 - requirement.miss_rate)} hard: up to {rate}{' of the' if '%' in rate else ''} "
-            "activations may exceed the limit")
+    return (
+        f"{words.percent(1 - requirement.miss_rate)} hard: up to {rate}{' of the' if '%' in rate else ''} "
+        "activations may exceed the limit"
+    )
 
 
 def _text(ending: Ending, last: Step, aside: Sequence[tuple[str, Standing]]) -> str:
     title = last.approach.title
     good = [name for name, standing in aside if standing.answer is Answer.GOOD]
     if ending is Ending.HARDWARE and good:
-        return (f"The chart ends at dedicated hardware, but {', '.join(good)}, which does not lie on its path, was "
-                "measured as good enough")
+        return (
+            f"The chart ends at dedicated hardware, but {', '.join(good)}, which does not lie on its path, was "
+            "measured as good enough"
+        )
     if ending is Ending.HARDWARE and last.standing.answer is Answer.OFF_THE_MAP:
-        return (f"Use dedicated hardware: {title} is off the map, and does not even keep {OFF_THE_MAP_TIMES:g} times "
-                "the limit")
+        return (
+            f"Use dedicated hardware: {title} is off the map, and does not even keep {OFF_THE_MAP_TIMES:g} times "
+            "the limit"
+        )
     return {
         Ending.DELIVER: f"Deliver: {title} is good enough",
         Ending.HARDWARE: "Use dedicated hardware: no approach on this side of the chart is good enough",
@@ -210,9 +266,11 @@ def _next(ending: Ending, last: Step, requirement: Requirement, probe: str) -> t
     if ending is not Ending.MEASURE:
         return ()
     approach = last.approach
-    return (*last.standing.reasons,
-            f"on a {_KERNELS[approach.kernel]} kernel: fastenough run {probe} --implementation "
-            f"{approach.implementations[0]} --loads LOADS --duration TIME, {_enough(requirement)}")
+    return (
+        *last.standing.reasons,
+        f"on a {_KERNELS[approach.kernel]} kernel: fastenough run {probe} --implementation "
+        f"{approach.implementations[0]} --loads LOADS --duration TIME, {_enough(requirement)}",
+    )
 
 
 _KERNELS = {"stock": "stock", "rt": "PREEMPT_RT", "xenomai": "Xenomai"}
@@ -225,18 +283,24 @@ def _enough(requirement: Requirement) -> str:
         least_ns = max(MINIMUM_DURATION_NS, none_seen * requirement.return_time_ns)
         return f"at least {words.duration(words.round_up(least_ns))} under each load of the application"
     n = words.round_up((requirement.longest_burst or 1) * none_seen / requirement.miss_rate)
-    return (f"at least {words.counted(n, 'activation')} and {words.duration(MINIMUM_DURATION_NS)} under each load of "
-            "the application")
+    return (
+        f"at least {words.counted(n, 'activation')} and {words.duration(MINIMUM_DURATION_NS)} under each load of "
+        "the application"
+    )
 
 
 def _own_cautions(requirement: Requirement, ending: Ending, aside: Sequence[tuple[str, Standing]]) -> list[str]:
     said = []
     if 0 < requirement.miss_rate < 0.05:
-        said.append("The paper's chart has two sides, 95 % and 100 %. What may miss at all is walked on the side of "
-                    f"95 %, and judged at the {words.rate(requirement.miss_rate)} that was asked for")
+        said.append(
+            "The paper's chart has two sides, 95 % and 100 %. What may miss at all is walked on the side of "
+            f"95 %, and judged at the {words.rate(requirement.miss_rate)} that was asked for"
+        )
     good = [name for name, standing in aside if standing.answer is Answer.GOOD]
     if good and requirement.miss_rate == 0 and ending is not Ending.DELIVER:
-        said.append(f"Measured as good here, and not on the path: {', '.join(good)}. For 100 % the paper turns to "
-                    "Xenomai at once, since a path apart from Linux makes rare events less likely; the measurement "
-                    "says nothing about events rarer than it can see")
+        said.append(
+            f"Measured as good here, and not on the path: {', '.join(good)}. For 100 % the paper turns to "
+            "Xenomai at once, since a path apart from Linux makes rare events less likely; the measurement "
+            "says nothing about events rarer than it can see"
+        )
     return said

@@ -50,9 +50,11 @@ class Agreement:
             return "not-applicable: the board's own count is missing"
         if self.complete:
             return "agree"
-        return (f"differ: sent {_shown(self.sent)}, seen {_shown(self.seen)}, answered {self.answered}, returned "
-                f"{self.returned}; {self.timeouts} timed out, {self.overtaken} overtaken, {self.dropped} dropped, "
-                f"{self.lost_uncounted} lost without being counted")
+        return (
+            f"differ: sent {_shown(self.sent)}, seen {_shown(self.seen)}, answered {self.answered}, returned "
+            f"{self.returned}; {self.timeouts} timed out, {self.overtaken} overtaken, {self.dropped} dropped, "
+            f"{self.lost_uncounted} lost without being counted"
+        )
 
 
 def _shown(count: int | None) -> str:
@@ -64,6 +66,12 @@ def agreement(recording: Recording) -> Agreement | None:
     counters: Mapping[str, Any] = recording.end.counters if recording.end else {}
     if "edges_returned" not in counters:
         return None
-    return Agreement(counters.get("edges_sent"), counters.get("edges_seen"), counters.get("edges_answered"),
-                     counters["edges_returned"], counters.get("edges_timed_out", 0), counters.get("edges_overtaken", 0),
-                     counters.get("edges_dropped", counters.get("edges_shed", 0)))
+    return Agreement(
+        counters.get("edges_sent"),
+        counters.get("edges_seen"),
+        counters.get("edges_answered"),
+        counters["edges_returned"],
+        counters.get("edges_timed_out", 0),
+        counters.get("edges_overtaken", 0),
+        counters.get("edges_dropped", counters.get("edges_shed", 0)),
+    )

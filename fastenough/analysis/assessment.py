@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from fastenough.analysis.measures import Bound
 from fastenough.model import Requirement, Verdict
 
-LIFE_SAFETY = ("This is no statement about life safety. No measurement can show that a deadline is never missed; "
-               "fastenough gives no verdict where a missed deadline may injure or kill. Use hardware or a system "
-               "certified for that purpose.")
+LIFE_SAFETY = (
+    "This is no statement about life safety. No measurement can show that a deadline is never missed; "
+    "fastenough gives no verdict where a missed deadline may injure or kill. Use hardware or a system "
+    "certified for that purpose."
+)
 
 
 @dataclass(frozen=True)
@@ -139,5 +141,6 @@ class Assessment:
     @property
     def requirements(self) -> tuple[Requirement, ...]:
         """All that was required, each once."""
-        return tuple(dict.fromkeys(judgment.requirement for judgment in self.judgments
-                                   if judgment.requirement is not None))
+        return tuple(
+            dict.fromkeys(judgment.requirement for judgment in self.judgments if judgment.requirement is not None)
+        )

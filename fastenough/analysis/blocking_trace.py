@@ -27,17 +27,21 @@ _FULL = re.compile(_TASK + r"\[(?P<cpu>\d{1,5})\]\s+(?P<flags>\S{4,8})" + _AT, r
 _LATENCY = re.compile(_TASK + r"(?P<cpu>\d{1,4})(?P<flags>[.a-zA-Z#]\S{3,7})" + _AT, re.ASCII)
 """A line of ``trace-cmd report -l``: the flags follow the CPU."""
 _NO_FLAGS = re.compile(_TASK + r"\[\d{1,5}\]" + _AT, re.ASCII)
-_LOST = re.compile(r"\[(?:LOST )?(?:\d+ )?EVENTS?(?: DROPPED)?\]|"
-                   r"\b(?:overrun|dropped events|missed events|lost events):\s*[1-9]|"
-                   r"\b[1-9]\d* (?:events? )?(?:lost|dropped|missed)\b|\b(?:lost|dropped|missed) [1-9]\d* events?",
-                   re.IGNORECASE | re.ASCII)
+_LOST = re.compile(
+    r"\[(?:LOST )?(?:\d+ )?EVENTS?(?: DROPPED)?\]|"
+    r"\b(?:overrun|dropped events|missed events|lost events):\s*[1-9]|"
+    r"\b[1-9]\d* (?:events? )?(?:lost|dropped|missed)\b|\b(?:lost|dropped|missed) [1-9]\d* events?",
+    re.IGNORECASE | re.ASCII,
+)
 """How the kernel (``CPU:1 [LOST 5 EVENTS]``) and trace-cmd (``CPU:7 [204600 EVENTS DROPPED]``, its statistics) say that
 events are missing."""
 _WRITTEN = re.compile(r"# entries-in-buffer/entries-written: (\d{1,18})/(\d{1,18})\b", re.ASCII)
 _NEXT = re.compile(r"next_pid=(\d{1,9}) next_prio=(\d{1,4})|==> .{0,40}?:(\d{1,9}) \[(\d{1,4})\]")
 _WOKEN = re.compile(r"pid=(\d{1,9}) prio=(\d{1,4}) .*?target_cpu=(\d{1,5})|:(\d{1,9}) \[(\d{1,4})\].*? CPU:(\d{1,5})")
-_INTERRUPT = re.compile(r"(irq_handler|local_timer|reschedule|call_function|call_function_single|irq_work|"
-                        r"thermal_apic|x86_platform_ipi|ipi)_(entry|exit)")
+_INTERRUPT = re.compile(
+    r"(irq_handler|local_timer|reschedule|call_function|call_function_single|irq_work|"
+    r"thermal_apic|x86_platform_ipi|ipi)_(entry|exit)"
+)
 _ASKED = "NnBb"
 """What a trace says in its column of flags where the scheduler is asked for at once, and not only at the next tick."""
 _IDLE = 0
@@ -134,8 +138,10 @@ def _require_harmless(number: int, line: str) -> None:
     """Raises BadInput for a line that is no event and says that events, or their flags, are missing."""
     written = _WRITTEN.match(line)
     if _LOST.search(line) or (written is not None and int(written[1]) < int(written[2])):
-        raise BadInput(f"line {number}: the trace has lost events, and with them perhaps the longest; record it "
-                       "again with a larger buffer")
+        raise BadInput(
+            f"line {number}: the trace has lost events, and with them perhaps the longest; record it "
+            "again with a larger buffer"
+        )
     if _NO_FLAGS.match(line):
         raise BadInput(f"line {number}: the events have no column of flags; write the text with trace-cmd report -t -l")
 
@@ -151,8 +157,10 @@ def _event(match: re.Match[str]) -> _Event:
 def _require(names: set[str]) -> None:
     for needed in ("preempt_disable", "preempt_enable", "irq_disable", "irq_enable", "sched_switch"):
         if needed not in names:
-            raise BadInput(f"there is no event {needed} in it: record preemptirq:*, sched:sched_switch, "
-                           "sched:sched_wakeup, irq:* and irq_vectors:* on a kernel that has them (docs/bound.md)")
+            raise BadInput(
+                f"there is no event {needed} in it: record preemptirq:*, sched:sched_switch, "
+                "sched:sched_wakeup, irq:* and irq_vectors:* on a kernel that has them (docs/bound.md)"
+            )
 
 
 def _told(cpu: _Cpu, resolution_ns: int) -> TracedCpu:
@@ -163,17 +171,28 @@ def _told(cpu: _Cpu, resolution_ns: int) -> TracedCpu:
 
     blocking = Blocking(term("poid"), term("paie"), term("psd"), term("dst"))
     interrupts = tuple(replace(one, took_ns=one.took_ns + exact) for one in cpu.interrupts)
-    return TracedCpu(cpu.cpu, blocking, interrupts, cpu.sections, cpu.switches, max(cpu.waited, default=None),
-                     len(cpu.waited), resolution_ns)
+    return TracedCpu(
+        cpu.cpu,
+        blocking,
+        interrupts,
+        cpu.sections,
+        cpu.switches,
+        max(cpu.waited, default=None),
+        len(cpu.waited),
+        resolution_ns,
+    )
 
 
 # --- following one CPU
 
+
 def _follow(cpus: dict[int, _Cpu], event: _Event) -> None:
     cpu = cpus.setdefault(event.cpu, _Cpu(event.cpu))
     if event.at_ns < cpu.seen:
-        raise BadInput(f"the times of CPU {event.cpu} go back by {cpu.seen - event.at_ns} ns at {event.name}: its "
-                       "clock was set, or lines are out of order; record it with the clock mono")
+        raise BadInput(
+            f"the times of CPU {event.cpu} go back by {cpu.seen - event.at_ns} ns at {event.name}: its "
+            "clock was set, or lines are out of order; record it with the clock mono"
+        )
     cpu.seen = event.at_ns
     interrupt = _INTERRUPT.fullmatch(event.name)
     if event.name in _STEPS:
@@ -298,5 +317,10 @@ def _wakeup(cpus: dict[int, _Cpu], event: _Event) -> None:
         target.waiting = {pid: (event.at_ns, priority)}
 
 
-_STEPS = {"irq_disable": _irqs_off, "irq_enable": _irqs_on, "preempt_disable": _preemption_off,
-          "preempt_enable": _preemption_on, "sched_switch": _switch}
+_STEPS = {
+    "irq_disable": _irqs_off,
+    "irq_enable": _irqs_on,
+    "preempt_disable": _preemption_off,
+    "preempt_enable": _preemption_on,
+    "sched_switch": _switch,
+}

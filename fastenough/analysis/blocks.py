@@ -38,7 +38,7 @@ def cells(counts: NDArray[Any], about: int) -> NDArray[Any]:
     """
     length = max(1, counts.shape[-1] // about)
     whole = counts.shape[-1] // length
-    return np.asarray(counts[..., :whole * length].reshape(*counts.shape[:-1], whole, length).sum(axis=-1))
+    return np.asarray(counts[..., : whole * length].reshape(*counts.shape[:-1], whole, length).sum(axis=-1))
 
 
 def chance_of_equal(groups: Sequence[IntArray]) -> float:
@@ -148,8 +148,9 @@ def _moving(run: NDArray[Any], length: int) -> NDArray[Any]:
     return np.asarray(up_to[length:] - up_to[:-length])
 
 
-def ranks_of_quantile(up_to: FloatArray, total: IntArray, quantile: float,
-                      size_of: Callable[[int], float]) -> FloatArray:
+def ranks_of_quantile(
+    up_to: FloatArray, total: IntArray, quantile: float, size_of: Callable[[int], float]
+) -> FloatArray:
     """Rank, among all values, of the quantile of each draw; ``total`` by bucket.
 
     ``up_to`` (draws x buckets): how many values of the draw lie in each bucket or below it.

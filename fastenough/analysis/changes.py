@@ -58,8 +58,16 @@ def change_points(maxima: Maxima) -> list[Change]:
     places = list(_standing(values, sorted(_search(values, 0, random)), random))
     bounds = [0, *places, values.size]
     medians = [float(np.median(values[first:last])) for first, last in pairwise(bounds) if last > first]
-    return [Change(int(blocks.begin_wall_ns[place]), place * blocks.stretch_ns, blocks.stretch_ns,
-                   medians[number], medians[number + 1]) for number, place in enumerate(places)]
+    return [
+        Change(
+            int(blocks.begin_wall_ns[place]),
+            place * blocks.stretch_ns,
+            blocks.stretch_ns,
+            medians[number],
+            medians[number + 1],
+        )
+        for number, place in enumerate(places)
+    ]
 
 
 def _search(values: FloatArray, first: int, random: np.random.Generator) -> Iterator[int]:

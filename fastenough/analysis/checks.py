@@ -39,8 +39,11 @@ HOLE_SHARE = 0.1
 
 def _believed(recording: Recording) -> Iterator[Finding]:
     if recording.damage is not None:
-        yield Finding(Verdict.BROKEN, f"it is not believed: {recording.damage}",
-                      f"restore run {recording.run_id} from a copy, or remove it and measure it again")
+        yield Finding(
+            Verdict.BROKEN,
+            f"it is not believed: {recording.damage}",
+            f"restore run {recording.run_id} from a copy, or remove it and measure it again",
+        )
 
 
 def _whole(recording: Recording) -> Iterator[Finding]:
@@ -53,20 +56,25 @@ def _ended_well(recording: Recording) -> Iterator[Finding]:
     if recording.outcome is Outcome.FAILED:
         yield Finding(Verdict.BROKEN, f"the run failed: {why or 'no reason is recorded'}", "fix that and run it again")
     if recording.outcome is Outcome.ABORTED:
-        yield Finding(Verdict.INCONCLUSIVE, f"the run was aborted: {why or 'no reason is recorded'}",
-                      "run it again to its end")
+        yield Finding(
+            Verdict.INCONCLUSIVE, f"the run was aborted: {why or 'no reason is recorded'}", "run it again to its end"
+        )
 
 
 def _nothing_lost(recording: Recording) -> Iterator[Finding]:
     lost = sum(recording.lost(series.id) for series in recording.series)
     if lost:
-        yield Finding(Verdict.BROKEN, f"{words.counted(lost, 'value')} lost, and the worst may be among them",
-                      "run it again on a quieter machine or with a longer interval")
+        yield Finding(
+            Verdict.BROKEN,
+            f"{words.counted(lost, 'value')} lost, and the worst may be among them",
+            "run it again on a quieter machine or with a longer interval",
+        )
 
 
 def _samples_taken(recording: Recording) -> Iterator[Finding]:
     if recording.outcome is Outcome.COMPLETED and not any(
-            recording.totals[series.id].total for series in judged_series(recording)):
+        recording.totals[series.id].total for series in judged_series(recording)
+    ):
         yield Finding(Verdict.BROKEN, "the run ended as completed but holds no sample to judge", "run it again")
 
 
@@ -77,7 +85,8 @@ _REAL_TIME = {"policy", "priority", "memory_lock"}
 def without_real_time(recording: Recording) -> bool:
     """Measured although real-time scheduling was refused: says nothing about real-time threads, good or bad."""
     return "not-real-time" in recording.head.marks and any(
-        setting.name in _REAL_TIME and setting.differs for setting in recording.head.settings)
+        setting.name in _REAL_TIME and setting.differs for setting in recording.head.settings
+    )
 
 
 def _whose(setting: Setting | Change) -> str:
@@ -88,22 +97,34 @@ def _whose(setting: Setting | Change) -> str:
 def _settings_in_effect(recording: Recording) -> Iterator[Finding]:
     less = without_real_time(recording)
     if less:
-        yield Finding(Verdict.INCONCLUSIVE, "the scheduling in effect was not real-time; this says nothing about "
-                      "real-time threads", "allow it (fastenough doctor says how) and run it again")
+        yield Finding(
+            Verdict.INCONCLUSIVE,
+            "the scheduling in effect was not real-time; this says nothing about real-time threads",
+            "allow it (fastenough doctor says how) and run it again",
+        )
     for setting in recording.head.settings:
         if not setting.differs or (less and setting.name in _REAL_TIME):
             continue
         what = f"{setting.name}{_whose(setting)} was requested to be {setting.requested}"
         why = "" if setting.reason is None else f" ({setting.reason})"
         if (setting.reason or "").startswith(NOT_APPLICABLE):
-            yield Finding(Verdict.INCONCLUSIVE, f"{what}, which is {setting.reason}",
-                          f"do not request {setting.name} where it is not applicable")
+            yield Finding(
+                Verdict.INCONCLUSIVE,
+                f"{what}, which is {setting.reason}",
+                f"do not request {setting.name} where it is not applicable",
+            )
         elif setting.in_effect is None:
-            yield Finding(Verdict.INCONCLUSIVE, f"{what} and could not be read back{why}",
-                          f"make {setting.name} readable, or do not request it")
+            yield Finding(
+                Verdict.INCONCLUSIVE,
+                f"{what} and could not be read back{why}",
+                f"make {setting.name} readable, or do not request it",
+            )
         else:
-            yield Finding(Verdict.BROKEN, f"{what} but is {setting.in_effect}{why}",
-                          "fix what prevents it (fastenough doctor says how) and run it again")
+            yield Finding(
+                Verdict.BROKEN,
+                f"{what} but is {setting.in_effect}{why}",
+                "fix what prevents it (fastenough doctor says how) and run it again",
+            )
 
 
 _SCHEDULING = ("policy", "priority", "affinity", "memory_lock")
@@ -112,48 +133,72 @@ _SCHEDULING = ("policy", "priority", "affinity", "memory_lock")
 
 def _tells_of_its_board(recording: Recording) -> bool:
     """How threads were scheduled and what the machine counted; beside an instrument the board's own recording does."""
-    return (recording.head.instrument is None and recording.outcome is Outcome.COMPLETED and bool(recording.series)
-            and not is_emulated(recording))
+    return (
+        recording.head.instrument is None
+        and recording.outcome is Outcome.COMPLETED
+        and bool(recording.series)
+        and not is_emulated(recording)
+    )
 
 
 def _policy_known(recording: Recording) -> Iterator[Finding]:
     """Tasks in the kernel are not all threads: what serves an interrupt has no policy."""
     if recording.head.implementation.endswith("-kernel"):
         return
-    requested = [setting.requested for setting in recording.head.settings
-                 if setting.name == "policy" and setting.requested is not None]
+    requested = [
+        setting.requested
+        for setting in recording.head.settings
+        if setting.name == "policy" and setting.requested is not None
+    ]
     told = recording.head.parameters.get("policy")
     if not requested:
-        yield Finding(Verdict.INCONCLUSIVE, "no scheduling policy was requested and read back: which threads these "
-                      "latencies are of is not known", "measure with this version's probe, which reads it back")
+        yield Finding(
+            Verdict.INCONCLUSIVE,
+            "no scheduling policy was requested and read back: which threads these latencies are of is not known",
+            "measure with this version's probe, which reads it back",
+        )
     elif told is not None and told not in requested:
-        yield Finding(Verdict.BROKEN, f"the policy {told} was to be measured, and was requested for no thread",
-                      "run it again")
+        yield Finding(
+            Verdict.BROKEN, f"the policy {told} was to be measured, and was requested for no thread", "run it again"
+        )
 
 
 def _settings_known(recording: Recording) -> Iterator[Finding]:
     if not _tells_of_its_board(recording):
         return
     yield from _policy_known(recording)
-    after = {setting.place for setting in recording.end.settings or () if setting.in_effect is not None
-             } if recording.end else set()
-    unread = [setting for setting in recording.head.settings
-              if setting.requested is not None and setting.name in _SCHEDULING and setting.place not in after]
+    after = (
+        {setting.place for setting in recording.end.settings or () if setting.in_effect is not None}
+        if recording.end
+        else set()
+    )
+    unread = [
+        setting
+        for setting in recording.head.settings
+        if setting.requested is not None and setting.name in _SCHEDULING and setting.place not in after
+    ]
     if unread:
-        yield Finding(Verdict.INCONCLUSIVE, f"{unread[0].name}{_whose(unread[0])} was not read back after the run: "
-                      "whether it was kept is not known", "measure with this version's probe, which reads it again")
+        yield Finding(
+            Verdict.INCONCLUSIVE,
+            f"{unread[0].name}{_whose(unread[0])} was not read back after the run: whether it was kept is not known",
+            "measure with this version's probe, which reads it again",
+        )
 
 
 def _settings_kept(recording: Recording) -> Iterator[Finding]:
     """A run that failed says so itself; one that was aborted is looked into."""
     if recording.outcome is Outcome.FAILED:
         return
-    changes = [f"{change.name}{_whose(change)} from {change.before} to {change.after}"
-               for change in (recording.end.changes if recording.end else ())]
+    changes = [
+        f"{change.name}{_whose(change)} from {change.before} to {change.after}"
+        for change in (recording.end.changes if recording.end else ())
+    ]
     if changes:
-        yield Finding(Verdict.BROKEN, f"settings changed while the run lasted: {'; '.join(changes)}",
-                      "leave the probe's threads and the CPUs alone (chrt, taskset, cpusets, CPUs switched off) and "
-                      "run it again")
+        yield Finding(
+            Verdict.BROKEN,
+            f"settings changed while the run lasted: {'; '.join(changes)}",
+            "leave the probe's threads and the CPUs alone (chrt, taskset, cpusets, CPUs switched off) and run it again",
+        )
 
 
 _TAKES_TIME = ("steal_ns", "suspended_ns", "throttled", "cgroup_throttled", "thermal_throttled", "frequency_limited")
@@ -170,8 +215,11 @@ def _counters_readable(recording: Recording) -> Iterator[Finding]:
         wanted += ["frequency_limited"] * (_scales_frequencies(recording) and not _counts_heat(recording))
     unknown = [COUNTERS[name] for name in dict.fromkeys(wanted) if counter_total(recording, name) is None]
     if unknown:
-        yield Finding(Verdict.INCONCLUSIVE, f"a counter that cannot be read is not 0: {'; '.join(unknown)}",
-                      "measure where it can be read (fastenough doctor), or with this version's probe")
+        yield Finding(
+            Verdict.INCONCLUSIVE,
+            f"a counter that cannot be read is not 0: {'; '.join(unknown)}",
+            "measure where it can be read (fastenough doctor), or with this version's probe",
+        )
 
 
 def _scales_frequencies(recording: Recording) -> bool:
@@ -187,52 +235,74 @@ def _on_wall_clock(recording: Recording) -> bool:
 
 
 def _clock_steady(recording: Recording) -> Iterator[Finding]:
-    stepped = (any(counter_total(recording, name) for name in ("clock_step_ns", "clock_sets"))
-               or events_of(recording, "clock-step"))
+    stepped = any(counter_total(recording, name) for name in ("clock_step_ns", "clock_sets")) or events_of(
+        recording, "clock-step"
+    )
     if _on_wall_clock(recording) and stepped:
-        yield Finding(Verdict.BROKEN, "the wall clock, by which this run was timed, was set while it ran",
-                      "stop what sets the clock and run it again, or use the monotonic clock")
+        yield Finding(
+            Verdict.BROKEN,
+            "the wall clock, by which this run was timed, was set while it ran",
+            "stop what sets the clock and run it again, or use the monotonic clock",
+        )
 
 
 def _not_suspended(recording: Recording) -> Iterator[Finding]:
     """To the monotonic clock no time passed; to whoever waited for the task it did."""
     ns = counter_total(recording, "suspended_ns")
     if ns:
-        yield Finding(Verdict.BROKEN, f"the machine was suspended for {words.duration(ns)} while it was measured, and "
-                      "did nothing in time", "keep it from being suspended (systemd-inhibit) and run it again")
+        yield Finding(
+            Verdict.BROKEN,
+            f"the machine was suspended for {words.duration(ns)} while it was measured, and did nothing in time",
+            "keep it from being suspended (systemd-inhibit) and run it again",
+        )
 
 
 def _not_throttled(recording: Recording) -> Iterator[Finding]:
     if counter_total(recording, "throttled") or events_of(recording, "throttled"):
-        yield Finding(Verdict.BROKEN, "RT throttling stopped the real-time tasks while they were measured",
-                      "switch it off (sysctl kernel.sched_rt_runtime_us=-1), grant the control group more "
-                      "(cpu.rt_runtime_us), or load the CPU less")
+        yield Finding(
+            Verdict.BROKEN,
+            "RT throttling stopped the real-time tasks while they were measured",
+            "switch it off (sysctl kernel.sched_rt_runtime_us=-1), grant the control group more "
+            "(cpu.rt_runtime_us), or load the CPU less",
+        )
 
 
 def _quota_kept(recording: Recording) -> Iterator[Finding]:
     periods = counter_total(recording, "cgroup_throttled")
     if periods:
-        yield Finding(Verdict.BROKEN, f"a control group's CPU quota was used up in {words.counted(periods, 'period')}: "
-                      "the probe or the load was held back, so the machine was not loaded as it should have been",
-                      "take the quota away (cpu.max, cpu.cfs_quota_us; --cpus of a container) and run it again")
+        yield Finding(
+            Verdict.BROKEN,
+            f"a control group's CPU quota was used up in {words.counted(periods, 'period')}: "
+            "the probe or the load was held back, so the machine was not loaded as it should have been",
+            "take the quota away (cpu.max, cpu.cfs_quota_us; --cpus of a container) and run it again",
+        )
 
 
 def _not_slowed(recording: Recording) -> Iterator[Finding]:
     """What was measured while it was hot is not what the same machine does when it is cold, nor the worst of both."""
     times, looks = counter_total(recording, "thermal_throttled"), counter_total(recording, "frequency_limited")
     if times or looks:
-        how = (f"heat slowed its CPUs down {words.counted(times, 'time')}" if times else
-               f"a CPU was allowed a lower frequency than at first in {words.counted(looks or 0, 'interval')}")
-        yield Finding(Verdict.INCONCLUSIVE, f"{how} while it was measured: no one speed holds for the whole of it",
-                      "cool it, or limit the frequency to what it can keep, and run it again")
+        how = (
+            f"heat slowed its CPUs down {words.counted(times, 'time')}"
+            if times
+            else f"a CPU was allowed a lower frequency than at first in {words.counted(looks or 0, 'interval')}"
+        )
+        yield Finding(
+            Verdict.INCONCLUSIVE,
+            f"{how} while it was measured: no one speed holds for the whole of it",
+            "cool it, or limit the frequency to what it can keep, and run it again",
+        )
 
 
 def _stayed_on_cpu(recording: Recording) -> Iterator[Finding]:
     moves = counter_total(recording, "migrations")
     if moves and pinned(recording):
-        yield Finding(Verdict.BROKEN, f"threads pinned to a CPU each were moved to another "
-                      f"({words.counted(moves, 'time')}), so their values are counted for the wrong CPU",
-                      "let no CPU be unplugged and no affinity or cpuset be changed meanwhile, and run it again")
+        yield Finding(
+            Verdict.BROKEN,
+            f"threads pinned to a CPU each were moved to another "
+            f"({words.counted(moves, 'time')}), so their values are counted for the wrong CPU",
+            "let no CPU be unplugged and no affinity or cpuset be changed meanwhile, and run it again",
+        )
 
 
 _PERIODIC = ("timer", "periodic", "jitter")
@@ -249,9 +319,12 @@ def _periods_accounted(recording: Recording) -> Iterator[Finding]:
             continue
         if series.period_ns is None:
             if series.corrected or recording.head.probe in _PERIODIC:
-                yield Finding(Verdict.INCONCLUSIVE, f"{series.name} does not say how long one of its periods is, so "
-                              "whether all of them are accounted for cannot be told",
-                              "judge a probe whose periods are of one length, such as timer")
+                yield Finding(
+                    Verdict.INCONCLUSIVE,
+                    f"{series.name} does not say how long one of its periods is, so "
+                    "whether all of them are accounted for cannot be told",
+                    "judge a probe whose periods are of one length, such as timer",
+                )
                 return
             continue
         held = accounted(recording, series)
@@ -260,21 +333,31 @@ def _periods_accounted(recording: Recording) -> Iterator[Finding]:
         absent = max(due_ns / series.period_ns - held - EDGE_PERIODS, absent_before_the_end(recording, series, due_ns))
         allowed = 0 if recording.head.instrument is None else HOLE_SHARE * most
         if absent > allowed and _emulated_and_counted(recording):
-            yield Finding(Verdict.INCONCLUSIVE, f"{series.name}{_of_cpu(series)}: the emulated board made "
-                          f"{words.number(held)} of about {words.number(round(most))} due periods, and the instrument "
-                          "counted every edge of them", "measure on the real board")
+            yield Finding(
+                Verdict.INCONCLUSIVE,
+                f"{series.name}{_of_cpu(series)}: the emulated board made "
+                f"{words.number(held)} of about {words.number(round(most))} due periods, and the instrument "
+                "counted every edge of them",
+                "measure on the real board",
+            )
             return
         if absent > allowed:
             severe = absent > UNACCOUNTED_SHARE * most
-            yield Finding(Verdict.BROKEN if severe else Verdict.INCONCLUSIVE,
-                          f"{series.name}{_of_cpu(series)} accounts for {words.number(held)} of about "
-                          f"{words.number(round(most))} due periods: the rest is neither stored nor counted as lost, "
-                          "and may have been late", "run it again; if it stays, the probe is at fault")
+            yield Finding(
+                Verdict.BROKEN if severe else Verdict.INCONCLUSIVE,
+                f"{series.name}{_of_cpu(series)} accounts for {words.number(held)} of about "
+                f"{words.number(round(most))} due periods: the rest is neither stored nor counted as lost, "
+                "and may have been late",
+                "run it again; if it stays, the probe is at fault",
+            )
             return
         if held > (1 + UNACCOUNTED_SHARE) * most + 1:
-            yield Finding(Verdict.BROKEN, f"{series.name}{_of_cpu(series)} has {words.number(held)} values for about "
-                          f"{words.number(round(most))} due periods: more than there can be",
-                          "run it again; if it stays, the probe is at fault")
+            yield Finding(
+                Verdict.BROKEN,
+                f"{series.name}{_of_cpu(series)} has {words.number(held)} values for about "
+                f"{words.number(round(most))} due periods: more than there can be",
+                "run it again; if it stays, the probe is at fault",
+            )
             return
 
 
@@ -293,9 +376,12 @@ def _acts_corrected(recording: Recording) -> Iterator[Finding]:
     for series in judged_series(recording):
         absent = acts_not_corrected(recording, series) if series.corrected and recording.end else 0
         if absent:
-            yield Finding(Verdict.BROKEN, f"{series.name} on CPU {series.cpu} lacks {words.counted(absent, 'value')} "
-                          "of the series that it corrects, and a late one may be among them",
-                          "run it again; if it stays, the probe is at fault")
+            yield Finding(
+                Verdict.BROKEN,
+                f"{series.name} on CPU {series.cpu} lacks {words.counted(absent, 'value')} "
+                "of the series that it corrects, and a late one may be among them",
+                "run it again; if it stays, the probe is at fault",
+            )
             return
 
 
@@ -307,29 +393,58 @@ def _without_holes(recording: Recording) -> Iterator[Finding]:
         hole_ns = recording.duration_ns - recording.covered_ns(series.id)
         if hole_ns > HOLE_SHARE * recording.duration_ns and recording.totals[series.id].total:
             whose = series.name if series.cpu is None else f"{series.name} on CPU {series.cpu}"
-            yield Finding(Verdict.INCONCLUSIVE, f"{whose} has no value in {words.duration(hole_ns)} of the "
-                          f"{words.duration(recording.duration_ns)} that were measured", "run it again without a break")
+            yield Finding(
+                Verdict.INCONCLUSIVE,
+                f"{whose} has no value in {words.duration(hole_ns)} of the "
+                f"{words.duration(recording.duration_ns)} that were measured",
+                "run it again without a break",
+            )
             return
 
 
 def _not_emulated(recording: Recording) -> Iterator[Finding]:
     if is_emulated(recording):
-        yield Finding(Verdict.INCONCLUSIVE, "emulated: no verdict; emulation proves function, never speed",
-                      "measure on the real board")
+        yield Finding(
+            Verdict.INCONCLUSIVE,
+            "emulated: no verdict; emulation proves function, never speed",
+            "measure on the real board",
+        )
 
 
 def _measured_by_us(recording: Recording) -> Iterator[Finding]:
     """Another tool's output says what was seen, and little of what it was seen under."""
     if IMPORTED in recording.head.marks:
-        yield Finding(Verdict.INCONCLUSIVE, f"imported from {recording.head.tool.name}: it does not show activations "
-                      "that were missed (coordinated omission), settings read back, what took time away, or that a "
-                      "load ran", "measure it with fastenough run or assess")
+        yield Finding(
+            Verdict.INCONCLUSIVE,
+            f"imported from {recording.head.tool.name}: it does not show activations "
+            "that were missed (coordinated omission), settings read back, what took time away, or that a "
+            "load ran",
+            "measure it with fastenough run or assess",
+        )
 
 
 RUN_CHECKS: tuple[Callable[[Recording], Iterator[Finding]], ...] = (
-    _whole, _ended_well, _nothing_lost, _samples_taken, load_ran, _settings_in_effect, _settings_known, _settings_kept,
-    _counters_readable, _clock_steady, _not_throttled, _quota_kept, _not_slowed, _stayed_on_cpu, series_complete,
-    series_as_measured, _periods_accounted, _acts_corrected, _without_holes, _not_suspended, _not_emulated,
+    _whole,
+    _ended_well,
+    _nothing_lost,
+    _samples_taken,
+    load_ran,
+    _settings_in_effect,
+    _settings_known,
+    _settings_kept,
+    _counters_readable,
+    _clock_steady,
+    _not_throttled,
+    _quota_kept,
+    _not_slowed,
+    _stayed_on_cpu,
+    series_complete,
+    series_as_measured,
+    _periods_accounted,
+    _acts_corrected,
+    _without_holes,
+    _not_suspended,
+    _not_emulated,
     _measured_by_us,
 )
 

@@ -75,7 +75,7 @@ def size_at_all_scales(counts: NDArray[Any]) -> float:
     size = own = _size(counts)
     length = 2
     while counts.size // length >= _LEAST_PIECES:
-        pieces = counts[:counts.size // length * length].reshape(-1, length).sum(axis=1)
+        pieces = counts[: counts.size // length * length].reshape(-1, length).sum(axis=1)
         found, error = _size(pieces), math.sqrt(2.0 / (pieces.size - 1))
         size = max(size, found * (1.0 + 2.0 * error) if found > own * (1.0 + error) else found)
         length *= 2

@@ -90,8 +90,12 @@ class Comparison:
 
     def with_shown(self, shown: Iterator[bool], together: int) -> Comparison:
         """The same, told of each difference that has a chance whether it is shown."""
-        return replace(self, together=together, quantiles=tuple(_marked(each, shown) for each in self.quantiles),
-                       rates=tuple(_marked(each, shown) for each in self.rates))
+        return replace(
+            self,
+            together=together,
+            quantiles=tuple(_marked(each, shown) for each in self.quantiles),
+            rates=tuple(_marked(each, shown) for each in self.rates),
+        )
 
 
 _Tested = TypeVar("_Tested", QuantileDifference, RateDifference)
@@ -128,23 +132,25 @@ def _quantile_difference(first: Drawn, second: Drawn, quantile: float, confidenc
 
 def _rate_difference(first: Merged, second: Merged, limit_ns: float, confidence: float) -> RateDifference:
     counts = [(p.exceeded(limit_ns)[1], p.judged) for p in (first, second)]
-    one, other = independent_rates(counts[0], counts[1],
-                                   *(exceedances_over_time(p, limit_ns) for p in (first, second)))
+    one, other = independent_rates(counts[0], counts[1], *(exceedances_over_time(p, limit_ns) for p in (first, second)))
     lower, upper = bounds.rate_difference(one, other, confidence)
     rates = [exceeded / n for exceeded, n in counts]
-    return RateDifference(limit_ns, counts[0], counts[1], rates[1] - rates[0], lower, upper,
-                          bounds.chance_of_equal_rates(one, other))
+    return RateDifference(
+        limit_ns, counts[0], counts[1], rates[1] - rates[0], lower, upper, bounds.chance_of_equal_rates(one, other)
+    )
 
 
-def independent_rates(first: tuple[int, int], second: tuple[int, int], first_over_time: IntArray,
-                      second_over_time: IntArray) -> tuple[tuple[float, float], tuple[float, float]]:
+def independent_rates(
+    first: tuple[int, int], second: tuple[int, int], first_over_time: IntArray, second_over_time: IntArray
+) -> tuple[tuple[float, float], tuple[float, float]]:
     """As how many independent (exceedances, activations) those of two samples count, by their exceedances over time.
 
     The size of clusters is that at the scale of time at which it is greatest.  Of few clusters it is hardly known, and
     of none not at all: where one sample holds fewer than ten, the greater size is that of both.
     """
-    sizes = [float(inflated(counts.sum(), size_at_all_scales(counts)))
-             for counts in (first_over_time, second_over_time)]
+    sizes = [
+        float(inflated(counts.sum(), size_at_all_scales(counts))) for counts in (first_over_time, second_over_time)
+    ]
     if min(first[0] / sizes[0], second[0] / sizes[1]) < LEAST_DISTURBANCES:
         sizes = [max(sizes)] * 2
     return (first[0] / sizes[0], first[1] / sizes[0]), (second[0] / sizes[1], second[1] / sizes[1])
@@ -187,8 +193,10 @@ class Sides:
 def _sides(base: Sequence[Recording], other: Sequence[Recording], pair: tuple[str, str]) -> Sides | None:
     """None where one of them holds no sample; raises MixedRuns."""
     name = " and ".join(dict.fromkeys(pair))
-    parts = [[(run, series) for run in runs for series in run.series if _kind(series) == kind]
-             for runs, kind in zip((base, other), pair, strict=True)]
+    parts = [
+        [(run, series) for run in runs for series in run.series if _kind(series) == kind]
+        for runs, kind in zip((base, other), pair, strict=True)
+    ]
     keys = [series_values(*of[0]) for of in parts]
     forbidding = refusal(SERIES_KEYS, *keys)
     if forbidding is not None:
@@ -213,17 +221,24 @@ def sides_of(base: Sequence[Recording], other: Sequence[Recording]) -> tuple[tup
     found = [_sides(base, other, pair) for pair in _pairs(base[0], other[0])]
     sides = [each for each in found if each is not None]
     if not sides:
-        raise BadInput(f"runs {base[0].run_id} and {other[0].run_id} have no series with samples in common; "
-                       "compare runs of one probe")
+        raise BadInput(
+            f"runs {base[0].run_id} and {other[0].run_id} have no series with samples in common; "
+            "compare runs of one probe"
+        )
     return differs, sides
 
 
-def comparison_of(sides: Sides, differs: tuple[str, ...], limits_ns: Sequence[float] = (),
-                  confidence: float = CONFIDENCE) -> Comparison:
+def comparison_of(
+    sides: Sides, differs: tuple[str, ...], limits_ns: Sequence[float] = (), confidence: float = CONFIDENCE
+) -> Comparison:
     """One kind of series; nothing is marked as shown yet."""
     one, other = sides.base.merged, sides.other.merged
     return Comparison(
-        "+".join(one.run_ids), "+".join(other.run_ids), sides.name, (one.n, other.n), differs + sides.differs,
+        "+".join(one.run_ids),
+        "+".join(other.run_ids),
+        sides.name,
+        (one.n, other.n),
+        differs + sides.differs,
         tuple(_quantile_difference(sides.base, sides.other, quantile, confidence) for quantile in QUANTILES),
         (one.maximum_ns, other.maximum_ns),
         tuple(_rate_difference(one, other, limit, confidence) for limit in limits_ns),
@@ -243,8 +258,9 @@ def judged_together(comparisons: Sequence[Comparison]) -> list[Comparison]:
     return [each.with_shown(shown, len(chances)) for each in comparisons]
 
 
-def compare(base: Recording, *others: Recording, limits_ns: Sequence[float] = (),
-            confidence: float = CONFIDENCE) -> list[Comparison]:
+def compare(
+    base: Recording, *others: Recording, limits_ns: Sequence[float] = (), confidence: float = CONFIDENCE
+) -> list[Comparison]:
     """Compare runs with a base, one after the other, series by series, all CPUs together.
 
     ``limits_ns``: limits at which the rates above are compared.  Intervals come from blocks of time (:mod:`drawn`) and

@@ -65,8 +65,10 @@ def said_of(comparison: Comparison, which: str) -> str:
     if shown is not None:
         said, tail = shown
         by = words.nearest_microseconds(tail.difference_ns)
-        return (f"the {which} run is {said} (at {words.percent(tail.quantile)} by {by} µs, "
-                f"{words.percent(comparison.confidence)} interval {interval(tail)} µs)")
+        return (
+            f"the {which} run is {said} (at {words.percent(tail.quantile)} by {by} µs, "
+            f"{words.percent(comparison.confidence)} interval {interval(tail)} µs)"
+        )
     if comparison.chances():
         return f"no difference of the {which} run is shown"
     return f"of the {which} run nothing can be said: there are too few samples for any interval"
@@ -82,8 +84,10 @@ def conclusion(comparisons: Sequence[Comparison], judged: Collection[str]) -> st
     others = list(dict.fromkeys(each.second_id for each in comparisons))
     if len(others) > 1 and not any(each.chances() for each in comparisons):
         return "of none of the runs anything can be said: there are too few samples for any interval"
-    said = [_of_one([each for each in comparisons if each.second_id == run], judged, ORDINALS[place])
-            for place, run in enumerate(others)]
+    said = [
+        _of_one([each for each in comparisons if each.second_id == run], judged, ORDINALS[place])
+        for place, run in enumerate(others)
+    ]
     return "; ".join(said)
 
 
@@ -95,14 +99,20 @@ def _of_one(comparisons: Sequence[Comparison], judged: Collection[str], which: s
     greater, smaller = (sum(what in each for each in found) for what in (GREATER, SMALLER))
     if not greater and not smaller:
         return f"no difference of the {which} run is shown in any of {len(telling)} series"
-    return (f"of {len(telling)} series, the {which} run is greater at some quantile in {greater} and smaller in "
-            f"{smaller}; each is below")
+    return (
+        f"of {len(telling)} series, the {which} run is greater at some quantile in {greater} and smaller in "
+        f"{smaller}; each is below"
+    )
 
 
 def cautions(recordings: Sequence[Recording]) -> list[str]:
     """What stands against believing in a comparison of these runs."""
-    broken = [f"run {recording.run_id}: {found.text}" for recording in recordings for found in findings_of(recording)
-              if found.verdict is Verdict.BROKEN]
+    broken = [
+        f"run {recording.run_id}: {found.text}"
+        for recording in recordings
+        for found in findings_of(recording)
+        if found.verdict is Verdict.BROKEN
+    ]
     emulated = ["emulated: function is compared here, never speed"] if any(map(is_emulated, recordings)) else []
     return broken + emulated
 
@@ -111,10 +121,12 @@ def how_judged(together: int, confidence: float) -> str:
     """What the marks of differences mean."""
     if not together:
         return "no difference has an interval: measure longer"
-    return (f"\"{GREATER}\" and \"{SMALLER}\" hold for all {together} differences together at "
-            f"{words.percent(confidence)} (Holm); \"{BY_ITSELF.strip()}\" marks one whose own interval excludes zero, "
-            "which is not enough among so many. All of it holds within these runs: how much runs differ they do not "
-            "tell (fastenough ab does)")
+    return (
+        f'"{GREATER}" and "{SMALLER}" hold for all {together} differences together at '
+        f'{words.percent(confidence)} (Holm); "{BY_ITSELF.strip()}" marks one whose own interval excludes zero, '
+        "which is not enough among so many. All of it holds within these runs: how much runs differ they do not "
+        "tell (fastenough ab does)"
+    )
 
 
 def judged_names(recordings: Sequence[Recording]) -> set[str]:

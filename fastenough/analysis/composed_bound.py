@@ -71,19 +71,26 @@ def _least(undisturbed_ns: int, taken: Callable[[int], int]) -> int | None:
 
 
 def _ways(interrupts: Sequence[Interrupt]) -> Iterable[tuple[str, Callable[[int], int]]]:
-    longest = {kind: max(one.took_ns for one in interrupts if one.kind == kind)
-               for kind in dict.fromkeys(one.kind for one in interrupts)}
+    longest = {
+        kind: max(one.took_ns for one in interrupts if one.kind == kind)
+        for kind in dict.fromkeys(one.kind for one in interrupts)
+    }
     apart = {kind: _closest_ns([one.at_ns for one in interrupts if one.kind == kind]) for kind in longest}
 
     def sporadic(latency_ns: int) -> int:
-        return sum(took_ns * (1 if between is None else -(-latency_ns // between))
-                   for kind, took_ns in longest.items() for between in (apart[kind],))
+        return sum(
+            took_ns * (1 if between is None else -(-latency_ns // between))
+            for kind, took_ns in longest.items()
+            for between in (apart[kind],)
+        )
 
-    return (("none", lambda _: 0),
-            ("the longest, once", lambda _: max(longest.values(), default=0)),
-            ("the longest of each kind, once", lambda _: sum(longest.values())),
-            ("each kind as often as its closest two", sporadic),
-            ("the fullest window seen", _Windows(interrupts, longest)))
+    return (
+        ("none", lambda _: 0),
+        ("the longest, once", lambda _: max(longest.values(), default=0)),
+        ("the longest of each kind, once", lambda _: sum(longest.values())),
+        ("each kind as often as its closest two", sporadic),
+        ("the fullest window seen", _Windows(interrupts, longest)),
+    )
 
 
 def _closest_ns(at_ns: Sequence[int]) -> int | None:

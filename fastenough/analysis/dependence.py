@@ -67,8 +67,14 @@ def clusters_of(possibly: IntArray, surely: IntArray, run_of: IntArray, runs: in
     sizes, sure = (np.add.reduceat(counts[at], begins) for counts in (possibly, surely))
     ends = np.r_[begins[1:], at.size] - 1
     free = max(0.0, 1.0 - float((at[ends] - at[begins] + 1 + scale).sum()) / possibly.size)
-    return Clusters(scale, sizes.size, int(np.count_nonzero(sure)), int(sizes.max()), free,
-                    free > 0 and scale * PIECES_SUPPORTED <= possibly.size)
+    return Clusters(
+        scale,
+        sizes.size,
+        int(np.count_nonzero(sure)),
+        int(sizes.max()),
+        free,
+        free > 0 and scale * PIECES_SUPPORTED <= possibly.size,
+    )
 
 
 def scale_of(counts: IntArray, runs: int) -> int:
@@ -79,8 +85,9 @@ def scale_of(counts: IntArray, runs: int) -> int:
     found = 1 if _crowded(int(np.count_nonzero(counts)), runs, counts.size) else 0
     for scale in _scales(counts.size):
         uneven = busy.size >= max(_MANY, _MANY_EACH * (counts.size // scale)) and scale > 1
-        if (_chance_of_gaps(busy, scale, counts.size) <= LEVEL
-                or (uneven and _chance_of_dispersion(busy, scale, counts.size) <= LEVEL)):
+        if _chance_of_gaps(busy, scale, counts.size) <= LEVEL or (
+            uneven and _chance_of_dispersion(busy, scale, counts.size) <= LEVEL
+        ):
             found = scale
     return found
 

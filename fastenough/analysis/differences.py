@@ -76,8 +76,9 @@ def all_differences(keys: Sequence[Key], one: Values, other: Values) -> tuple[st
 def other_facts(one: Recording, other: Recording) -> tuple[str, ...]:
     """The facts in which two profiles differ and that no key takes (see ``keys.DOES_NOT_MATTER``)."""
     mine, theirs = one.head.profile or {}, other.head.profile or {}
-    return tuple(name for name in sorted((mine.keys() & theirs.keys()) - KEYED_FACTS - {"absent"})
-                 if mine[name] != theirs[name])
+    return tuple(
+        name for name in sorted((mine.keys() & theirs.keys()) - KEYED_FACTS - {"absent"}) if mine[name] != theirs[name]
+    )
 
 
 def _words(key: Key, one: Values, other: Values) -> str:
@@ -90,12 +91,12 @@ def _brief(one: Any, other: Any) -> str:
         unequal = sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
         return "; ".join(f"{name}: {_brief(one.get(name), other.get(name))}" for name in unequal)
     if isinstance(one, list) and isinstance(other, list):
-        return (f"{[item for item in one if item not in other]} against "
-                f"{[item for item in other if item not in one]}")
+        return f"{[item for item in one if item not in other]} against {[item for item in other if item not in one]}"
     if isinstance(one, str) and isinstance(other, str) and min(one.count(" "), other.count(" ")) >= _MANY_WORDS:
         mine, theirs = one.split(), other.split()
-        apart = [" ".join(word for word in words if word not in others)
-                 for words, others in ((mine, theirs), (theirs, mine))]
+        apart = [
+            " ".join(word for word in words if word not in others) for words, others in ((mine, theirs), (theirs, mine))
+        ]
         one, other = apart if any(apart) else (one, other)
     return f"{_said(one)} against {_said(other)}"
 
@@ -109,14 +110,16 @@ def _said(value: Any) -> str:
 
 
 def _as_text(keys: Sequence[Key], values: Values) -> str:
-    return json.dumps({key.name: values[key.name] for key in keys if key.forbids in FOR_MERGING}, sort_keys=True,
-                      default=str)
+    return json.dumps(
+        {key.name: values[key.name] for key in keys if key.forbids in FOR_MERGING}, sort_keys=True, default=str
+    )
 
 
 def group_text(recording: Recording) -> str:
     """Equal for runs that may be merged, as one string to group by: the keys of the run and of all its series."""
-    return "\n".join([_as_text(RUN_KEYS, run_values(recording)),
-                      *(kind_text(recording, series) for series in recording.series)])
+    return "\n".join(
+        [_as_text(RUN_KEYS, run_values(recording)), *(kind_text(recording, series) for series in recording.series)]
+    )
 
 
 def kind_text(recording: Recording, series: Series) -> str:

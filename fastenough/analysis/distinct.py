@@ -57,10 +57,15 @@ def distinct(recordings: Iterable[Recording]) -> tuple[list[Recording], tuple[st
             single.append((recording, data))
     timed = [recording for recording, data in single if data is not None and _begin_known(recording)]
     why = _made_together(timed) | _copies(single)
-    why = {id(recording): reason for recording, _ in single
-           if (reason := why.get(id(recording)) or _doubled(recording) or _contradicting(recording))}
-    kept = [unbelievable(why[id(recording)], recording.head) if id(recording) in why else recording
-            for recording, _ in single]
+    why = {
+        id(recording): reason
+        for recording, _ in single
+        if (reason := why.get(id(recording)) or _doubled(recording) or _contradicting(recording))
+    }
+    kept = [
+        unbelievable(why[id(recording)], recording.head) if id(recording) in why else recording
+        for recording, _ in single
+    ]
     return kept, tuple(again)
 
 
@@ -94,8 +99,9 @@ def _made_together(recordings: Sequence[Recording]) -> dict[int, str]:
         alike.setdefault(key, []).append(_Made.of(recording))
     found: dict[int, str] = {}
     for group in alike.values():
-        begins, ends = (np.array([each[at] for each in map(_bounds, (made.recording for made in group))])
-                        for at in (0, 1))
+        begins, ends = (
+            np.array([each[at] for each in map(_bounds, (made.recording for made in group))]) for at in (0, 1)
+        )
         for number, made in enumerate(group):
             before = slice(0, number)
             together = ((begins[before] < ends[number]) & (begins[number] < ends[before])).all(axis=1)
@@ -134,8 +140,10 @@ class _Made:
         if len(boots) == 2 and None not in boots:
             return False
         (mine, my_end), (theirs, their_end) = _bounds(self.recording), _bounds(other.recording)
-        return all(first < second_end and second < first_end for first, first_end, second, second_end
-                   in zip(mine, my_end, theirs, their_end, strict=True))
+        return all(
+            first < second_end and second < first_end
+            for first, first_end, second, second_end in zip(mine, my_end, theirs, their_end, strict=True)
+        )
 
 
 def _boot(recording: Recording) -> str | None:

@@ -130,8 +130,21 @@ def disturbances(merged: Merged, limit_ns: float) -> Disturbances:
     low, high, run_of, groups, longest = counted.over_time()
     runs = counted.runs() or Runs(possibly, 0.0, float(np.max(low - low.sum() / max(low.size, 1), initial=0.0)))
     size = size_of(possibly, runs.squares, low, high)
-    return Disturbances(merged.judged, _time_ns(merged), surely, possibly, groups, max(runs.most, groups, 1), longest,
-                        size, runs.longest, counted.source, low, high, run_of)
+    return Disturbances(
+        merged.judged,
+        _time_ns(merged),
+        surely,
+        possibly,
+        groups,
+        max(runs.most, groups, 1),
+        longest,
+        size,
+        runs.longest,
+        counted.source,
+        low,
+        high,
+        run_of,
+    )
 
 
 def _time_ns(merged: Merged) -> int:
@@ -216,8 +229,10 @@ class _Counted:
         lowest, highest = bucket_lowest(course.index, course.k), bucket_highest(course.index, course.k)
         if self.merged.two_sided:
             lowest, highest = np.minimum(abs(lowest), abs(highest)), np.maximum(abs(lowest), abs(highest))
-        low, high = (_sums(np.where(edge >= self._above, course.bucket_count, 0), course.offsets) + missed
-                     for edge in (highest, lowest))
+        low, high = (
+            _sums(np.where(edge >= self._above, course.bucket_count, 0), course.offsets) + missed
+            for edge in (highest, lowest)
+        )
         return low, high
 
     def runs(self) -> Runs | None:
@@ -229,8 +244,11 @@ class _Counted:
         else:
             found = [_runs(*self._at_edges(part)) for part in self._parts]
         uncharged = self.merged.missed_uncharged
-        return Runs(sum(runs.most for runs in found) + uncharged, sum(runs.squares for runs in found) + uncharged,
-                    max(runs.longest for runs in found))
+        return Runs(
+            sum(runs.most for runs in found) + uncharged,
+            sum(runs.squares for runs in found) + uncharged,
+            max(runs.longest for runs in found),
+        )
 
     def _at_edges(self, part: Part) -> tuple[Rises, Histogram, bool, int]:
         recording, series = part

@@ -78,8 +78,9 @@ class Drawn:
     def _at(self, ranks: FloatArray, quantile: float) -> tuple[FloatArray, FloatArray]:
         """The least and the greatest value of the buckets at these ranks."""
         merged = self.merged
-        lowest, highest, count = (merged.magnitudes() if self._is_tail(quantile) else
-                                  (*merged.edges_ns(), merged.histogram.count))
+        lowest, highest, count = (
+            merged.magnitudes() if self._is_tail(quantile) else (*merged.edges_ns(), merged.histogram.count)
+        )
         position = np.searchsorted(np.cumsum(count), ranks)
         return lowest[position], highest[position]
 
@@ -136,8 +137,9 @@ class DrawnDifference:
         return max(beyond / draws.size, tail, _LEAST_CHANCE)
 
 
-def difference_of(first: Edges | None, second: Edges | None, more_ns: float = 0.0,
-                  more_share: float = 0.0) -> DrawnDifference | None:
+def difference_of(
+    first: Edges | None, second: Edges | None, more_ns: float = 0.0, more_share: float = 0.0
+) -> DrawnDifference | None:
     """Second less first, and less what it may be more than that: a time, and a share of the first.
 
     The draws of one are put into another order: both are made with the same random numbers.
@@ -146,5 +148,4 @@ def difference_of(first: Edges | None, second: Edges | None, more_ns: float = 0.
         return None
     order = np.random.default_rng(_SEED).permutation(second.lowest.size)
     low, high = ((1 + more_share) * edge + more_ns for edge in (first.lowest, first.highest))
-    return DrawnDifference(second.lowest[order] - high, second.highest[order] - low,
-                           min(first.freedom, second.freedom))
+    return DrawnDifference(second.lowest[order] - high, second.highest[order] - low, min(first.freedom, second.freedom))

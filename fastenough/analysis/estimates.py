@@ -28,8 +28,12 @@ _MOST_EXCEEDANCES = 200
 _ONE_IN = 5
 """At most so few stretches may exceed the threshold: then what exceeds it in one of them is one disturbance."""
 _HOUR_NS = 3600 * 10**9
-MISSIONS_NS = {_HOUR_NS: "an hour", 24 * _HOUR_NS: "a day", 30 * 24 * _HOUR_NS: "in 30 days",
-               365 * 24 * _HOUR_NS: "a year"}
+MISSIONS_NS = {
+    _HOUR_NS: "an hour",
+    24 * _HOUR_NS: "a day",
+    30 * 24 * _HOUR_NS: "in 30 days",
+    365 * 24 * _HOUR_NS: "a year",
+}
 """How long, and how people say that one disturbance comes in so long."""
 _FARTHEST = 100
 """Of missions longer than so many times the time measured nothing is said."""
@@ -85,8 +89,9 @@ def by_blocks(maxima: Maxima) -> Estimate:
     method = f"GEV, maxima of {words.duration(blocks.stretch_ns)}"
     if blocks.values_ns.size < LEAST_MAXIMA:
         return Estimate(method, blocks.values_ns.size, blocks.stretch_ns, refused=_too_few(maxima, 1))
-    return _tested(Estimate(method, blocks.values_ns.size, blocks.stretch_ns), blocks, blocks.values_ns, GEV,
-                   maxima.duration_ns)
+    return _tested(
+        Estimate(method, blocks.values_ns.size, blocks.stretch_ns), blocks, blocks.values_ns, GEV, maxima.duration_ns
+    )
 
 
 def by_threshold(maxima: Maxima) -> Estimate:
@@ -106,8 +111,10 @@ def by_threshold(maxima: Maxima) -> Estimate:
 
 def _too_few(maxima: Maxima, times: int) -> str:
     n, needed = maxima.values_ns.size, LEAST_MAXIMA * times
-    return (f"fewer than {LEAST_MAXIMA} maxima, from {words.counted(n, 'interval')}: it takes {needed} intervals, "
-            f"which are {words.duration(needed * maxima.stretch_ns)}")
+    return (
+        f"fewer than {LEAST_MAXIMA} maxima, from {words.counted(n, 'interval')}: it takes {needed} intervals, "
+        f"which are {words.duration(needed * maxima.stretch_ns)}"
+    )
 
 
 def _tested(found: Estimate, maxima: Maxima, values: FloatArray, family: Family, measured_ns: float) -> Estimate:
@@ -131,11 +138,17 @@ def _levelled(found: Estimate, likelihood: Likelihood, measured_ns: float) -> Es
     if found.threshold_ns is not None:
         found = replace(found, per_hour=tail.per_hour(found.threshold_ns))
     if tail.shape > MOST_SHAPE:
-        return replace(found, refused=f"the tail is too heavy (shape {tail.shape:.2f}, above {MOST_SHAPE}): far beyond "
-                                      "what was seen anything is possible")
+        return replace(
+            found,
+            refused=f"the tail is too heavy (shape {tail.shape:.2f}, above {MOST_SHAPE}): far beyond "
+            "what was seen anything is possible",
+        )
     if tail.shape < LEAST_SHAPE:
-        return replace(found, refused=f"the maxima crowd at an upper end (shape {tail.shape:.2f}, below "
-                                      f"{LEAST_SHAPE}), where no interval can be given")
+        return replace(
+            found,
+            refused=f"the maxima crowd at an upper end (shape {tail.shape:.2f}, below "
+            f"{LEAST_SHAPE}), where no interval can be given",
+        )
     missions = [mission for mission in MISSIONS_NS if measured_ns / 2 <= mission <= _FARTHEST * measured_ns]
     if not missions:
         return replace(found, refused=f"an hour is more than {_FARTHEST} times what was measured")
@@ -144,6 +157,8 @@ def _levelled(found: Estimate, likelihood: Likelihood, measured_ns: float) -> Es
     below = [level for level in levels if level.high_ns < greatest_ns]
     if below:
         what = f"one {MISSIONS_NS[int(below[0].mission_ns)]} above at most {words.latency(below[0].high_ns)}"
-        return replace(found, refused=f"the estimate ({what}) contradicts the maximum of {words.latency(greatest_ns)} "
-                                      "that was measured")
+        return replace(
+            found,
+            refused=f"the estimate ({what}) contradicts the maximum of {words.latency(greatest_ns)} that was measured",
+        )
     return replace(found, levels=levels)

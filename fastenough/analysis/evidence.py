@@ -66,22 +66,31 @@ def _within_limit(evidence: Evidence) -> Iterator[Finding]:
     rate = evidence.requirement.miss_rate
     astride = [one for one in evidence.undecided if one.seen.surely <= rate * one.seen.n < one.seen.possibly]
     if astride:
-        yield Finding(Verdict.INCONCLUSIVE, "the limit lies within a bucket of the histogram, so it cannot be told "
-                      f"how many activations {evidence.where(astride)} took longer",
-                      "state the limit before the run, which then counts it exactly (limit=...), or choose one at the "
-                      "edge of a bucket")
+        yield Finding(
+            Verdict.INCONCLUSIVE,
+            "the limit lies within a bucket of the histogram, so it cannot be told "
+            f"how many activations {evidence.where(astride)} took longer",
+            "state the limit before the run, which then counts it exactly (limit=...), or choose one at the "
+            "edge of a bucket",
+        )
 
 
 def _too_late(evidence: Evidence, failing: Sequence[Shown]) -> Finding:
     first, allowed = failing[0], evidence.requirement.miss_rate
     late = words.number(first.seen.surely)
     worst_ns = max(one.values.maximum_ns or 0.0 for one in failing)
-    shown = ("none is allowed" if allowed == 0 else
-             f"{words.rate(allowed)} is allowed, and it is more than that at "
-             f"{words.percent(first.confidence)} confidence")
-    return Finding(Verdict.FAIL, f"{late} of {words.counted(first.seen.n, 'activation')} {evidence.where(failing)} "
-                   f"took longer than {words.latency(evidence.requirement.limit_ns)}; {shown} "
-                   f"(worst {words.latency(worst_ns)})")
+    shown = (
+        "none is allowed"
+        if allowed == 0
+        else f"{words.rate(allowed)} is allowed, and it is more than that at "
+        f"{words.percent(first.confidence)} confidence"
+    )
+    return Finding(
+        Verdict.FAIL,
+        f"{late} of {words.counted(first.seen.n, 'activation')} {evidence.where(failing)} "
+        f"took longer than {words.latency(evidence.requirement.limit_ns)}; {shown} "
+        f"(worst {words.latency(worst_ns)})",
+    )
 
 
 def _never_shown(evidence: Evidence) -> Iterator[Finding]:
@@ -94,25 +103,38 @@ def _never_shown(evidence: Evidence) -> Iterator[Finding]:
     text = f"{evidence.place(lacking)}, {wording.statement(weakest)}"
     if not weakest.dense:
         more = evidence.next_time(weakest).activations_for_never - weakest.seen.n
-        yield Finding(Verdict.INCONCLUSIVE, f"{text}; {words.counted(weakest.seen.n, 'activation')} are too few to say "
-                      "never", f"{words.counted(words.round_up(more), 'more sample')} on each CPU", more)
+        yield Finding(
+            Verdict.INCONCLUSIVE,
+            f"{text}; {words.counted(weakest.seen.n, 'activation')} are too few to say never",
+            f"{words.counted(words.round_up(more), 'more sample')} on each CPU",
+            more,
+        )
         return
     needed_ns = wanted_ns * float(clusters.poisson_upper(0, evidence.minimum.next_confidence))
     more_ns = float(max(1, words.round_up(needed_ns - weakest.seen.time_ns)))
-    yield Finding(Verdict.INCONCLUSIVE, f"{text}; to say never, no more than one in {words.duration(wanted_ns)} must "
-                  "be shown (--return-time)", f"measure {words.duration(more_ns)} longer under this load",
-                  math.ceil(more_ns / (weakest.values.period_ns or more_ns)), more_ns)
+    yield Finding(
+        Verdict.INCONCLUSIVE,
+        f"{text}; to say never, no more than one in {words.duration(wanted_ns)} must be shown (--return-time)",
+        f"measure {words.duration(more_ns)} longer under this load",
+        math.ceil(more_ns / (weakest.values.period_ns or more_ns)),
+        more_ns,
+    )
 
 
 def _rate_shown(evidence: Evidence) -> Iterator[Finding]:
     """Enough disturbances for a rate: its upper bound must lie within what is allowed."""
-    lacking = [one for one in evidence.undecided
-               if one.upper is not None and one.steady and one.resolved and not one.never]
+    lacking = [
+        one for one in evidence.undecided if one.upper is not None and one.steady and one.resolved and not one.never
+    ]
     if lacking:
         weakest = max(lacking, key=lambda one: one.upper or 0.0)
         text = f"{evidence.place(lacking)}, {wording.rate_text(weakest)}; {_allowed(evidence)}"
-        yield _settled(evidence.next_time(weakest), text, "the rate seen is too close to the rate allowed: no "
-                       "reasonable number of samples decides; choose a longer limit or a higher miss rate")
+        yield _settled(
+            evidence.next_time(weakest),
+            text,
+            "the rate seen is too close to the rate allowed: no "
+            "reasonable number of samples decides; choose a longer limit or a higher miss rate",
+        )
 
 
 def _disturbances_shown(evidence: Evidence) -> Iterator[Finding]:
@@ -127,13 +149,19 @@ def _disturbances_shown(evidence: Evidence) -> Iterator[Finding]:
 
 def _refuted(evidence: Evidence, weakest: Shown, some: Sequence[Shown]) -> Finding:
     seen = weakest.seen
-    what = ("one disturbance" if seen.longest > (weakest.requirement.longest_burst or 0) else
-            f"disturbances up to {words.duration(words.round_up(seen.scale_ns))} apart depend on each other, and one "
-            "cluster of them")
-    return Finding(Verdict.INCONCLUSIVE, f"{evidence.where(some)}, {what} may have made as many as "
-                   f"{words.counted(seen.largest, 'activation')} late, and "
-                   f"{weakest.requirement.longest_burst} were declared to be the most",
-                   "find what causes it; a longest burst chosen to suit these runs is no evidence")
+    what = (
+        "one disturbance"
+        if seen.longest > (weakest.requirement.longest_burst or 0)
+        else f"disturbances up to {words.duration(words.round_up(seen.scale_ns))} apart depend on each other, and one "
+        "cluster of them"
+    )
+    return Finding(
+        Verdict.INCONCLUSIVE,
+        f"{evidence.where(some)}, {what} may have made as many as "
+        f"{words.counted(seen.largest, 'activation')} late, and "
+        f"{weakest.requirement.longest_burst} were declared to be the most",
+        "find what causes it; a longest burst chosen to suit these runs is no evidence",
+    )
 
 
 def _hanging_together(shown: Shown) -> str:
@@ -141,20 +169,27 @@ def _hanging_together(shown: Shown) -> str:
     if shown.seen.most < clusters.LEAST_DISTURBANCES:
         return ""
     few = int(shown.seen.independent)
-    return (f"these come so close together that they count as {few}; " if few else
-            "how these are spread over time is not known; ")
+    return (
+        f"these come so close together that they count as {few}; "
+        if few
+        else "how these are spread over time is not known; "
+    )
 
 
-_TO_BE_SEEN = (f"measure until {clusters.LEAST_DISTURBANCES} disturbances were seen, or require that the limit is "
-               "never exceeded, within a return time (--miss-rate 0 --return-time)")
+_TO_BE_SEEN = (
+    f"measure until {clusters.LEAST_DISTURBANCES} disturbances were seen, or require that the limit is "
+    "never exceeded, within a return time (--miss-rate 0 --return-time)"
+)
 
 
 def _too_few(evidence: Evidence, weakest: Shown, some: Sequence[Shown]) -> Finding:
     text = f"{evidence.place(some)}, {wording.statement(weakest)}; {_allowed(evidence)}"
     weakest = evidence.next_time(weakest)
     if weakest.needed is None:
-        text += (f", and {_hanging_together(weakest)}no rate per activation follows from fewer than "
-                 f"{clusters.LEAST_DISTURBANCES} disturbances")
+        text += (
+            f", and {_hanging_together(weakest)}no rate per activation follows from fewer than "
+            f"{clusters.LEAST_DISTURBANCES} disturbances"
+        )
     return _settled(weakest, text, _TO_BE_SEEN)
 
 
@@ -179,10 +214,12 @@ def _steady(evidence: Evidence) -> Iterator[Finding]:
     """What changes while it is measured has no one rate; bursts alone do not make it so."""
     changing = [one for one in evidence.shown if not one.steady]
     if changing:
-        yield Finding(Verdict.INCONCLUSIVE, f"{evidence.where(changing)}, exceedances came more often at some times "
-                      "than at others (not stationary, test at 1 %): no one rate holds for the whole of it",
-                      "find what changed meanwhile (latency over time in the report), or measure through many of "
-                      "these changes")
+        yield Finding(
+            Verdict.INCONCLUSIVE,
+            f"{evidence.where(changing)}, exceedances came more often at some times "
+            "than at others (not stationary, test at 1 %): no one rate holds for the whole of it",
+            "find what changed meanwhile (latency over time in the report), or measure through many of these changes",
+        )
 
 
 def _resolved(evidence: Evidence) -> Iterator[Finding]:
@@ -190,11 +227,14 @@ def _resolved(evidence: Evidence) -> Iterator[Finding]:
     some = [one for one in evidence.shown if not one.resolved]
     if some:
         longest_ns = max(one.seen.scale_ns for one in some)
-        yield Finding(Verdict.INCONCLUSIVE, f"{evidence.where(some)}, disturbances up to "
-                      f"{words.duration(words.round_up(longest_ns))} apart depend on each other (test at 1 %): "
-                      "too long, beside what was measured, for any statement of how often they come",
-                      f"measure at least {words.duration(words.round_up(longest_ns * PIECES_SUPPORTED))} under this "
-                      "load, or find what causes them")
+        yield Finding(
+            Verdict.INCONCLUSIVE,
+            f"{evidence.where(some)}, disturbances up to "
+            f"{words.duration(words.round_up(longest_ns))} apart depend on each other (test at 1 %): "
+            "too long, beside what was measured, for any statement of how often they come",
+            f"measure at least {words.duration(words.round_up(longest_ns * PIECES_SUPPORTED))} under this "
+            "load, or find what causes them",
+        )
 
 
 def _long_enough(evidence: Evidence) -> Iterator[Finding]:
@@ -203,33 +243,50 @@ def _long_enough(evidence: Evidence) -> Iterator[Finding]:
     if duration_ns < wanted_ns:
         more_ns = wanted_ns - duration_ns
         said = f"{words.duration(duration_ns)} were measured" if duration_ns else "how long was measured is not stated"
-        yield Finding(Verdict.INCONCLUSIVE, f"{said}, at least {words.duration(wanted_ns)} are needed",
-                      f"measure {words.duration(more_ns)} longer",
-                      more_ns=float(more_ns))
+        yield Finding(
+            Verdict.INCONCLUSIVE,
+            f"{said}, at least {words.duration(wanted_ns)} are needed",
+            f"measure {words.duration(more_ns)} longer",
+            more_ns=float(more_ns),
+        )
 
 
 def _as_planned(evidence: Evidence) -> Iterator[Finding]:
     """Who stops when it looks good errs more often than stated: a run is judged when it is as long as was planned."""
     for recording in evidence.recordings:
         planned = recording.head.planned_n
-        held = min((recording.totals[series.id].total + recording.missed(series.id)
-                    for series in judged_series(recording)), default=0)
+        held = min(
+            (recording.totals[series.id].total + recording.missed(series.id) for series in judged_series(recording)),
+            default=0,
+        )
         if planned is not None and held < (1 - UNPLANNED_SHARE) * planned:
-            yield Finding(Verdict.INCONCLUSIVE, f"run {recording.run_id} ended after {words.number(held)} of "
-                          f"{words.number(planned)} activations that were planned",
-                          "run it again to the end that was planned")
+            yield Finding(
+                Verdict.INCONCLUSIVE,
+                f"run {recording.run_id} ended after {words.number(held)} of "
+                f"{words.number(planned)} activations that were planned",
+                "run it again to the end that was planned",
+            )
 
 
 def _own_machine(evidence: Evidence) -> Iterator[Finding]:
     """On a machine whose time a hypervisor takes, the maxima seen are the hypervisor's, and not the worst."""
     if evidence.requirement.miss_rate == 0 and steal_text(evidence.recordings) is not None:
-        yield Finding(Verdict.INCONCLUSIVE, "no worst-case verdict on this machine: its hypervisor takes time from it "
-                      "(steal), or may, unseen",
-                      "measure on the bare machine, or on a host that takes no time from the guest")
+        yield Finding(
+            Verdict.INCONCLUSIVE,
+            "no worst-case verdict on this machine: its hypervisor takes time from it (steal), or may, unseen",
+            "measure on the bare machine, or on a host that takes no time from the guest",
+        )
 
 
 EVIDENCE_CHECKS: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (
-    _within_limit, _never_shown, _rate_shown, _disturbances_shown, _steady, _resolved, _long_enough, _as_planned,
+    _within_limit,
+    _never_shown,
+    _rate_shown,
+    _disturbances_shown,
+    _steady,
+    _resolved,
+    _long_enough,
+    _as_planned,
     _own_machine,
 )
 
@@ -244,8 +301,9 @@ def merged_per_cpu(recordings: Sequence[Recording]) -> list[Merged]:
     return [merge_samples(parts) for parts in groups.values()]
 
 
-def evidence_of(recordings: list[Recording], merged: Sequence[Merged], requirement: Requirement, minimum: Minimum,
-                confidence: float) -> Evidence:
+def evidence_of(
+    recordings: list[Recording], merged: Sequence[Merged], requirement: Requirement, minimum: Minimum, confidence: float
+) -> Evidence:
     """What runs of one key show whose data can be trusted, merged per CPU; ``confidence``: that of this look."""
     shown = [one for values in merged for one in shown_of(values, requirement, confidence)]
     return Evidence(recordings, requirement, minimum, shown)
@@ -255,20 +313,42 @@ def stated(one: Shown) -> Stated:
     """The same as plain values, for reports and other programs."""
     seen = one.seen
     return Stated(
-        one.values.name, one.values.cpus, one.values.run_ids, seen.n, seen.time_ns, seen.possibly,
-        (seen.least, seen.most), seen.longest, seen.longest_run, seen.independent, seen.effective_n, one.upper,
-        one.every_ns, seen.scale_ns, seen.clusters.most, one.p_value, one.steady, one.within, one.rests_on_burst,
-        seen.source.value, one.confidence,
-        wording.statement(one) if one.upper is None else wording.rate_text(one))
+        one.values.name,
+        one.values.cpus,
+        one.values.run_ids,
+        seen.n,
+        seen.time_ns,
+        seen.possibly,
+        (seen.least, seen.most),
+        seen.longest,
+        seen.longest_run,
+        seen.independent,
+        seen.effective_n,
+        one.upper,
+        one.every_ns,
+        seen.scale_ns,
+        seen.clusters.most,
+        one.p_value,
+        one.steady,
+        one.within,
+        one.rests_on_burst,
+        seen.source.value,
+        one.confidence,
+        wording.statement(one) if one.upper is None else wording.rate_text(one),
+    )
 
 
 def with_failing(together: Sequence[Evidence], confidence: float) -> list[Evidence]:
     """The same, each with what fails of it: Holm's method over every CPU and load that is judged together."""
     every = [one for evidence in together for one in evidence.shown]
-    rejected = {id(one) for one, fails in zip(
-        every, clusters.holm([one.p_value for one in every], 1.0 - confidence), strict=True) if fails}
-    return [replace(evidence, failing=tuple(one for one in evidence.shown if id(one) in rejected))
-            for evidence in together]
+    rejected = {
+        id(one)
+        for one, fails in zip(every, clusters.holm([one.p_value for one in every], 1.0 - confidence), strict=True)
+        if fails
+    }
+    return [
+        replace(evidence, failing=tuple(one for one in evidence.shown if id(one) in rejected)) for evidence in together
+    ]
 
 
 def findings_of(evidence: Evidence) -> list[Finding]:

@@ -93,8 +93,9 @@ def extremal_index(merged: Merged, threshold_ns: float) -> ExtremalIndex | None:
         return None
     per_exceedance = runs_estimator(seen.possibly, runs)
     times = times_between(seen.counts, _values(merged), per_exceedance)
-    return ExtremalIndex(threshold_ns, seen.possibly, runs, per_exceedance if known else None,
-                         intervals_estimator(times), merged.judged)
+    return ExtremalIndex(
+        threshold_ns, seen.possibly, runs, per_exceedance if known else None, intervals_estimator(times), merged.judged
+    )
 
 
 def _values(merged: Merged) -> NDArray[np.int64]:

@@ -59,8 +59,10 @@ def regimes(maxima: Maxima) -> str | None:
     if not found:
         return None
     first = found[0]
-    return (f"the maxima changed {words.duration(first.after_ns)} after the beginning, from a median of "
-            f"{words.latency(first.before_ns)} to {words.latency(first.later_ns)}")
+    return (
+        f"the maxima changed {words.duration(first.after_ns)} after the beginning, from a median of "
+        f"{words.latency(first.before_ns)} to {words.latency(first.later_ns)}"
+    )
 
 
 def dependence(maxima: Maxima) -> str | None:
@@ -77,7 +79,7 @@ def dependence(maxima: Maxima) -> str | None:
 def _correlation(one: FloatArray, other: FloatArray) -> float:
     one, other = one - one.mean(), other - other.mean()
     squares = float((one @ one) * (other @ other))
-    return float(one @ other) / squares ** 0.5 if squares > 0 else 0.0
+    return float(one @ other) / squares**0.5 if squares > 0 else 0.0
 
 
 OVER_TIME: tuple[Callable[[Maxima], str | None], ...] = (coarseness, trend, regimes, dependence)
@@ -110,7 +112,7 @@ def gev_by_moments(rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray
     k = np.clip(7.8590 * c + 2.9554 * c * c, -0.99, 5.0)
     k = np.where(abs(k) < 1e-6, 1e-6, k)
     gamma = special.gamma(1 + k)
-    scale = np.maximum((2 * second - first) * k / (gamma * (1 - 2.0 ** -k)), _TINY)
+    scale = np.maximum((2 * second - first) * k / (gamma * (1 - 2.0**-k)), _TINY)
     return first + scale * (gamma - 1) / k, scale, -k
 
 
@@ -128,9 +130,12 @@ def _pareto_above(z: FloatArray, shape: FloatArray) -> FloatArray:
         return np.asarray(np.maximum(1 + shape * z, 0.0) ** (-1 / shape))
 
 
-GEV = Family(gev_by_moments, lambda z, shape: -np.expm1(-np.minimum(_pareto_above(z, shape), 700.0)),
-             lambda share, shape: ((-np.log1p(-share)) ** -shape - 1) / shape)
-GPD = Family(gpd_by_moments, _pareto_above, lambda share, shape: (share ** -shape - 1) / shape)
+GEV = Family(
+    gev_by_moments,
+    lambda z, shape: -np.expm1(-np.minimum(_pareto_above(z, shape), 700.0)),
+    lambda share, shape: ((-np.log1p(-share)) ** -shape - 1) / shape,
+)
+GPD = Family(gpd_by_moments, _pareto_above, lambda share, shape: (share**-shape - 1) / shape)
 
 
 @dataclass(frozen=True)
@@ -150,8 +155,10 @@ def checked_model(values: FloatArray, step: float, family: Family) -> Model:
     share = np.maximum(random.random((_DRAWS, values.size)), _TINY)
     drawn = location + scale * family.reached(share, shape)
     rows = np.vstack([values[None, :], np.round(drawn / step) * step])
-    fit, stability, back_test = (float(np.mean(seen >= seen[0])) for seen in (
-        statistic(rows, family) for statistic in (_distance, _instability, _surprise)))
+    fit, stability, back_test = (
+        float(np.mean(seen >= seen[0]))
+        for seen in (statistic(rows, family) for statistic in (_distance, _instability, _surprise))
+    )
     return Model(fit, stability, back_test, _reason(fit, stability, back_test))
 
 
@@ -182,7 +189,7 @@ def _instability(rows: FloatArray, family: Family) -> FloatArray:
     for part in (2, 4):
         kept = rows.shape[1] // part
         excesses = ordered[:, -kept:] - ordered[:, -kept - 1, None]
-        far = np.maximum(far, np.abs(gpd_by_moments(excesses)[2] - shape)[:, 0] * kept ** 0.5)
+        far = np.maximum(far, np.abs(gpd_by_moments(excesses)[2] - shape)[:, 0] * kept**0.5)
     return far
 
 

@@ -95,8 +95,11 @@ class Likelihood:
     @cached_property
     def _unit(self) -> tuple[float, float]:
         """Where the values lie and how wide, so that the search goes over numbers near 1."""
-        values = self.maxima.values_ns if self.threshold_ns is None else (
-            self.maxima.values_ns[self.maxima.values_ns > self.threshold_ns])
+        values = (
+            self.maxima.values_ns
+            if self.threshold_ns is None
+            else (self.maxima.values_ns[self.maxima.values_ns > self.threshold_ns])
+        )
         return float(values.mean()), float(values.std()) or 1.0
 
     @cached_property
@@ -123,8 +126,7 @@ class Likelihood:
         """Parameters, and the negative logarithm of the likelihood there."""
         _, count, below = self._cells
         location = -0.45 if not below else -1.0 - math.log1p(below / float(count.sum()))
-        start = min((np.array([location, -0.25, shape]) for shape in _FIRST_SHAPES),
-                    key=lambda at: self._negative(*at))
+        start = min((np.array([location, -0.25, shape]) for shape in _FIRST_SHAPES), key=lambda at: self._negative(*at))
         return _minimum(lambda at: self._negative(*at), start, _FINE)
 
     def fitted(self) -> Tail:
@@ -178,15 +180,19 @@ class _Profile:
         return np.array([self.likelihood._best[0][0], 0.0])
 
 
-def _minimum(function: Callable[[FloatArray], float], start: FloatArray, tolerance: Mapping[str, float],
-             ) -> tuple[FloatArray, float]:
+def _minimum(
+    function: Callable[[FloatArray], float],
+    start: FloatArray,
+    tolerance: Mapping[str, float],
+) -> tuple[FloatArray, float]:
     """Where a function is least; raises NoFit."""
     optimize: Any = import_module("scipy.optimize")  # takes 0.2 s: only where there is something to estimate
     simplex = np.vstack([start, start + 0.15 * np.eye(start.size)])
     if not math.isfinite(function(start)):
         raise NoFit("the search for the most likely tail began where the data are impossible")
-    found = optimize.minimize(function, start, method="Nelder-Mead",
-                              options={"initial_simplex": simplex, "maxfev": 800, **tolerance})
+    found = optimize.minimize(
+        function, start, method="Nelder-Mead", options={"initial_simplex": simplex, "maxfev": 800, **tolerance}
+    )
     if not found.success or not math.isfinite(found.fun):
         raise NoFit("the likelihood has no maximum that could be found")
     return found.x, float(found.fun)

@@ -41,8 +41,10 @@ class Growth:
     def require_resolved(self) -> None:
         """Raises BadInput for a confidence that draws of blocks cannot show."""
         if self.confidence > MOST_CONFIDENCE:
-            raise BadInput(f"a confidence of {words.percent(self.confidence)} cannot be shown from blocks of time; "
-                           f"state at most {words.percent(MOST_CONFIDENCE)}")
+            raise BadInput(
+                f"a confidence of {words.percent(self.confidence)} cannot be shown from blocks of time; "
+                f"state at most {words.percent(MOST_CONFIDENCE)}"
+            )
 
     @property
     def allowed(self) -> str:
@@ -66,13 +68,17 @@ class Limit:
 
     def is_for(self, recording: Recording) -> bool:
         found = (recording.head.board, recording.head.probe, load_name(recording))
-        return all(wanted in (None, one) for wanted, one in zip((self.board, self.probe, self.load), found,
-                                                                 strict=True))
+        return all(
+            wanted in (None, one) for wanted, one in zip((self.board, self.probe, self.load), found, strict=True)
+        )
 
     @property
     def subject(self) -> str:
-        named = [self.probe or "every probe", f"load {self.load}" if self.load else "every load",
-                 *([f"on {self.board}"] if self.board else [])]
+        named = [
+            self.probe or "every probe",
+            f"load {self.load}" if self.load else "every load",
+            *([f"on {self.board}"] if self.board else []),
+        ]
         return ", ".join(named)
 
     @property
@@ -83,8 +89,16 @@ class Limit:
         return f"{'later than' if rate else 'never later than'} {words.latency(self.asked.limit_ns)}{rate}"
 
 
-ENVIRONMENT = ("board", "configuration", "kernel", "kernel configuration", "command line", "device tree", "processor",
-               "hypervisor")
+ENVIRONMENT = (
+    "board",
+    "configuration",
+    "kernel",
+    "kernel configuration",
+    "command line",
+    "device tree",
+    "processor",
+    "hypervisor",
+)
 """Keys of a run that must be those of the baseline, unless the file of limits allows that they differ."""
 
 
@@ -158,20 +172,27 @@ def beside(runs: Group, baselines: Group) -> list[tuple[Group, Group]]:
 def departures(runs: Group, baselines: Group, allowed: Allowed) -> list[Departure]:
     """Loads and acts of the baseline that are no longer measured, and environments that are others."""
     pairs = beside(runs, baselines)
-    found = [Departure(subject_of(base), "what the baseline measured is measured",
-                       f"no run is like that of the baseline ({base.run_id})")
-             for base in _no_longer_measured(runs, baselines, pairs, "board" not in allowed.differs)
-             if load_name(base) not in allowed.missing]
+    found = [
+        Departure(
+            subject_of(base),
+            "what the baseline measured is measured",
+            f"no run is like that of the baseline ({base.run_id})",
+        )
+        for base in _no_longer_measured(runs, baselines, pairs, "board" not in allowed.differs)
+        if load_name(base) not in allowed.missing
+    ]
     for group, nearest in pairs:
         if nearest:
             found += _other_environment(group[0], nearest[0], allowed)
     return found
 
 
-def _no_longer_measured(runs: Group, baselines: Group, pairs: Sequence[tuple[Group, Group]],
-                        each_board: bool) -> Iterator[Recording]:
+def _no_longer_measured(
+    runs: Group, baselines: Group, pairs: Sequence[tuple[Group, Group]], each_board: bool
+) -> Iterator[Recording]:
     """The first run of each group of the baseline that no run is like: none of its act or, with ``each_board``, none
     of its act on its board.  What stands beside a run is measured, though its environment may differ."""
+
     def measured_as(run: Recording) -> tuple[object, ...]:
         return (run.head.board if each_board else None, *_act(run))
 
@@ -197,8 +218,11 @@ def is_same_question(one: Recording, other: Recording) -> bool:
 
 def against_a_pass(recordings: Group) -> tuple[Verdict, str] | None:
     """The weightiest of what the runs themselves say against a PASS."""
-    found = [(finding.verdict, f"run {recording.run_id}: {finding.text}") for recording in recordings
-             for finding in findings_of(recording)]
+    found = [
+        (finding.verdict, f"run {recording.run_id}: {finding.text}")
+        for recording in recordings
+        for finding in findings_of(recording)
+    ]
     return min(found, key=lambda one: one[0] is not Verdict.BROKEN, default=None)
 
 
@@ -216,10 +240,14 @@ class _Grown:
 
 def _grown(limit: Limit, growth: Growth, pair: Beside) -> Iterator[_Grown]:
     for sides in pair.sides:
-        drawn = difference_of(sides.base.edges(growth.quantile), sides.other.edges(growth.quantile), growth.more_ns,
-                              growth.more_share)
-        yield (_Grown(limit, growth, pair, sides) if drawn is None else
-               _Grown(limit, growth, pair, sides, drawn.chance_of_no_more(), drawn.is_no_more(growth.confidence)))
+        drawn = difference_of(
+            sides.base.edges(growth.quantile), sides.other.edges(growth.quantile), growth.more_ns, growth.more_share
+        )
+        yield (
+            _Grown(limit, growth, pair, sides)
+            if drawn is None
+            else _Grown(limit, growth, pair, sides, drawn.chance_of_no_more(), drawn.is_no_more(growth.confidence))
+        )
 
 
 def _seen(one: _Grown) -> str:
@@ -228,9 +256,11 @@ def _seen(one: _Grown) -> str:
     if base is None or other is None or drawn is None:
         return f"{one.sides.name}: too few samples for an interval at {words.percent(one.growth.quantile)}"
     lower, upper = drawn.interval(one.growth.confidence)
-    return (f"{one.sides.name} at {words.percent(one.growth.quantile)}: {words.latency(base)} before, "
-            f"{words.latency(other)} now; difference {words.microseconds_interval(lower, upper)} µs "
-            f"({words.percent(one.growth.confidence)})")
+    return (
+        f"{one.sides.name} at {words.percent(one.growth.quantile)}: {words.latency(base)} before, "
+        f"{words.latency(other)} now; difference {words.microseconds_interval(lower, upper)} µs "
+        f"({words.percent(one.growth.confidence)})"
+    )
 
 
 def _held(one: _Grown, slower: bool) -> Held:
@@ -243,8 +273,14 @@ def _held(one: _Grown, slower: bool) -> Held:
     runs = one.beside.runs
     if against is not None and (against[0] is Verdict.BROKEN or verdict is Verdict.PASS or is_emulated(runs[0])):
         verdict, reason = against
-    return Held(one.limit, verdict, reason, subject_of(runs[0]), tuple(run.run_id for run in runs),
-                sum(run.duration_ns for run in runs))
+    return Held(
+        one.limit,
+        verdict,
+        reason,
+        subject_of(runs[0]),
+        tuple(run.run_id for run in runs),
+        sum(run.duration_ns for run in runs),
+    )
 
 
 def held_growth(limits: Sequence[Limit], pairs: Sequence[Beside]) -> list[Held]:
@@ -252,8 +288,14 @@ def held_growth(limits: Sequence[Limit], pairs: Sequence[Beside]) -> list[Held]:
 
     Holm's method over the shares that the chances are of the errors allowed: with one confidence it is the usual one.
     """
-    found = [grown for limit in limits if isinstance(limit.asked, Growth) for pair in pairs
-             if limit.is_for(pair.runs[0]) for grown in _grown(limit, limit.asked, pair)]
+    found = [
+        grown
+        for limit in limits
+        if isinstance(limit.asked, Growth)
+        for pair in pairs
+        if limit.is_for(pair.runs[0])
+        for grown in _grown(limit, limit.asked, pair)
+    ]
     tested = [one for one in found if one.chance is not None]
     shares = [(one.chance or 0.0) / (1 - one.growth.confidence) for one in tested]
     slower = dict(zip(map(id, tested), holm(shares, 1.0), strict=True))
@@ -263,10 +305,22 @@ def held_growth(limits: Sequence[Limit], pairs: Sequence[Beside]) -> list[Held]:
 def checked_before(again: int, others: int, confidence: float) -> str:
     """What is to be known where a gate's limit was not kept before: ``again``: by some of these runs, ``others``: by
     other runs alone."""
-    said = [f"of these runs some were judged {words.counted(again, 'time')} before and did not pass, so this look is "
-            "judged more strictly"] if again else []
-    said += [f"judged by these runs alone, as were {words.counted(others, 'check')} before, which did not pass: "
-             f"confidence {words.percent(confidence)} is that of each check by itself"] if others else []
+    said = (
+        [
+            f"of these runs some were judged {words.counted(again, 'time')} before and did not pass, so this look is "
+            "judged more strictly"
+        ]
+        if again
+        else []
+    )
+    said += (
+        [
+            f"judged by these runs alone, as were {words.counted(others, 'check')} before, which did not pass: "
+            f"confidence {words.percent(confidence)} is that of each check by itself"
+        ]
+        if others
+        else []
+    )
     return "; ".join(said)
 
 
@@ -274,5 +328,11 @@ def held_requirement(limit: Limit, judgment: Judgment, runs: Group, reasons: Seq
     """What came of a limit that stands by itself.  ``said``: what is to be known of it besides."""
     reason = "; ".join(finding.text for finding in judgment.findings) or "; ".join(reasons)
     seen = f"{words.counted(judgment.n, 'activation')}, greatest {words.latency(judgment.maximum_ns)}"
-    return Held(limit, judgment.verdict, "; ".join(filter(None, (reason or seen, said))), subject_of(runs[0]),
-                judgment.run_ids, sum(run.duration_ns for run in runs))
+    return Held(
+        limit,
+        judgment.verdict,
+        "; ".join(filter(None, (reason or seen, said))),
+        subject_of(runs[0]),
+        judgment.run_ids,
+        sum(run.duration_ns for run in runs),
+    )

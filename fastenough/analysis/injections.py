@@ -52,8 +52,11 @@ class Found:
 def injections(recording: Recording) -> list[Injection]:
     """Every injection the hog recorded, in order of time (new maxima come as two events)."""
     asked = {series.id: parse_duration_ns(series.labels["size"]) for series in recording.named("injected")}
-    told = {Injection(asked[series], value, event.at.mono_ns - value) for event, series, value in _late(recording)
-            if series in asked}
+    told = {
+        Injection(asked[series], value, event.at.mono_ns - value)
+        for event, series, value in _late(recording)
+        if series in asked
+    }
     return sorted(told, key=lambda injection: injection.due_mono_ns)
 
 
@@ -66,8 +69,9 @@ def _late(recording: Recording) -> Iterator[tuple[Event, int, int]]:
 
 def too_late(recording: Recording) -> dict[int, int]:
     """By size asked, the due times that the hog came too late for."""
-    return {parse_duration_ns(series.labels["size"]): recording.missed(series.id)
-            for series in recording.named("injected")}
+    return {
+        parse_duration_ns(series.labels["size"]): recording.missed(series.id) for series in recording.named("injected")
+    }
 
 
 Value = int | str
@@ -91,8 +95,9 @@ def latency_at(recording: Recording, series_name: str, period_ns: int) -> dict[i
     return at
 
 
-def found_by_due(injected: Sequence[Injection], late: dict[int, int], recording: Recording, series_name: str,
-                 period_ns: int) -> list[Found]:
+def found_by_due(
+    injected: Sequence[Injection], late: dict[int, int], recording: Recording, series_name: str, period_ns: int
+) -> list[Found]:
     """Match each injection with the latency of the very act that served the due time it delayed."""
     at = latency_at(recording, series_name, period_ns)
     begin_mono_ns = recording.head.begin.mono_ns
@@ -101,15 +106,19 @@ def found_by_due(injected: Sequence[Injection], late: dict[int, int], recording:
     def value(injection: Injection) -> Value:
         seen = at.get(round((injection.due_mono_ns - begin_mono_ns) / period_ns))
         if seen is None:
-            return (f"{dropped} events of the witness were dropped, this one may be among them" if dropped
-                    else "the witness has no late act for its due time")
+            return (
+                f"{dropped} events of the witness were dropped, this one may be among them"
+                if dropped
+                else "the witness has no late act for its due time"
+            )
         return seen if seen >= least_ns(injection.injected_ns) else f"the witness says {seen} ns, which is shorter"
 
     return _rows(injected, late, value)
 
 
-def found_by_interval(injected: Sequence[Injection], late: dict[int, int], recording: Recording,
-                      series_id: int) -> list[Found]:
+def found_by_interval(
+    injected: Sequence[Injection], late: dict[int, int], recording: Recording, series_id: int
+) -> list[Found]:
     """Match each injection with the longest value of the interval in which the act it delayed took place.
 
     For witnesses without a time stamp of each value.  The act comes right after the injection's end, so its value
@@ -118,8 +127,11 @@ def found_by_interval(injected: Sequence[Injection], late: dict[int, int], recor
 
     def value(injection: Injection) -> Value:
         end_mono_ns = injection.due_mono_ns + injection.injected_ns
-        near = [interval.histograms[series_id].maximum for interval in recording.intervals
-                if interval.end_mono_ns >= end_mono_ns and series_id in interval.histograms][:2]
+        near = [
+            interval.histograms[series_id].maximum
+            for interval in recording.intervals
+            if interval.end_mono_ns >= end_mono_ns and series_id in interval.histograms
+        ][:2]
         longest = max((seen for seen in near if seen is not None), default=None)
         if longest is None:
             return "the witness recorded nothing when it ended"
@@ -130,8 +142,9 @@ def found_by_interval(injected: Sequence[Injection], late: dict[int, int], recor
     return _rows(injected, late, value)
 
 
-def found_by_edges(injected: Sequence[Injection], late: dict[int, int], edges_ns: Sequence[int],
-                   lead_ns: int) -> list[Found]:
+def found_by_edges(
+    injected: Sequence[Injection], late: dict[int, int], edges_ns: Sequence[int], lead_ns: int
+) -> list[Found]:
     """Match each injection with the first edge after it; no edge may lie within it.
 
     ``edges_ns`` ascend on the witness's own clock.  Its offset against the injections' clock is the one at which most
@@ -149,8 +162,11 @@ def found_by_edges(injected: Sequence[Injection], late: dict[int, int], edges_ns
         if position in (0, len(edges)):
             return "the witness's edges do not reach from before it to after it"
         seen = edges[position] - due_ns
-        return seen if seen >= least_ns(injection.injected_ns) else (
-            f"the witness saw an edge {seen} ns after its due time")
+        return (
+            seen
+            if seen >= least_ns(injection.injected_ns)
+            else (f"the witness saw an edge {seen} ns after its due time")
+        )
 
     return _rows(injected, late, value)
 
@@ -170,8 +186,12 @@ def _offset_ns(injected: Sequence[Injection], edges: Sequence[int], quiet_ns: in
         return free, -excess_ns
 
     shortest_ns = min((injection.injected_ns for injection in injected), default=0)
-    candidates = {later - injection.due_mono_ns - injection.injected_ns for injection in injected
-                  for earlier, later in pairwise(edges) if later - earlier > shortest_ns + quiet_ns}
+    candidates = {
+        later - injection.due_mono_ns - injection.injected_ns
+        for injection in injected
+        for earlier, later in pairwise(edges)
+        if later - earlier > shortest_ns + quiet_ns
+    }
     return max(candidates, key=rating, default=0)
 
 
@@ -181,18 +201,30 @@ def least_ns(ns: int) -> float:
 
 
 def _rows(injected: Sequence[Injection], late: dict[int, int], value: Callable[[Injection], Value]) -> list[Found]:
-    return [_row(asked_ns, [each for each in injected if each.asked_ns == asked_ns], late.get(asked_ns, 0), value)
-            for asked_ns in sorted({each.asked_ns for each in injected} | set(late))]
+    return [
+        _row(asked_ns, [each for each in injected if each.asked_ns == asked_ns], late.get(asked_ns, 0), value)
+        for asked_ns in sorted({each.asked_ns for each in injected} | set(late))
+    ]
 
 
 def _row(asked_ns: int, group: list[Injection], late: int, value: Callable[[Injection], Value]) -> Found:
     answers = [(injection, value(injection)) for injection in group]
     pairs = [(injection.injected_ns, seen) for injection, seen in answers if isinstance(seen, int)]
-    reasons = tuple(f"injected at {injection.due_mono_ns} ns for {injection.injected_ns} ns: {why}"
-                    for injection, why in answers if isinstance(why, str))
+    reasons = tuple(
+        f"injected at {injection.due_mono_ns} ns for {injection.injected_ns} ns: {why}"
+        for injection, why in answers
+        if isinstance(why, str)
+    )
     return Found(
-        asked_ns, len(group), late, len(pairs), _median(injection.injected_ns for injection in group),
-        _median(seen for _, seen in pairs), _median(seen - injected_ns for injected_ns, seen in pairs), reasons)
+        asked_ns,
+        len(group),
+        late,
+        len(pairs),
+        _median(injection.injected_ns for injection in group),
+        _median(seen for _, seen in pairs),
+        _median(seen - injected_ns for injected_ns, seen in pairs),
+        reasons,
+    )
 
 
 def in_order(rows: Sequence[Found]) -> bool:

@@ -68,14 +68,20 @@ def _weigh(asked: Asked, minimum: Minimum, confidence: float) -> _Weighed:
     requirement, recordings = asked
     checked = [(recording, checks.findings_of(recording)) for recording in recordings]
     named = len(recordings) > 1 or recordings[0].damage is not None
-    found = [replace(finding, text=f"run {recording.run_id}: {finding.text}") if named else finding
-             for recording, of_run in checked for finding in of_run]
+    found = [
+        replace(finding, text=f"run {recording.run_id}: {finding.text}") if named else finding
+        for recording, of_run in checked
+        for finding in of_run
+    ]
     merged = evidence.merged_per_cpu(recordings)
     weighed = _Weighed(requirement, recordings, merged, confidence, found, None)
     if requirement is None or any(is_emulated(recording) for recording in recordings):
         return weighed
-    sound = [recording for recording, of_run in checked if not checks.without_real_time(recording)
-             and all(finding.verdict is not Verdict.BROKEN for finding in of_run)]
+    sound = [
+        recording
+        for recording, of_run in checked
+        if not checks.without_real_time(recording) and all(finding.verdict is not Verdict.BROKEN for finding in of_run)
+    ]
     if not sound:
         return weighed
     trusted = merged if len(sound) == len(recordings) else evidence.merged_per_cpu(sound)
@@ -102,7 +108,12 @@ def _setup(head: Head) -> tuple[str, ...]:
 
 def _judge_group(weighed: _Weighed) -> Judgment:
     requirement, recordings, merged, shown, confidence = (
-        weighed.requirement, weighed.recordings, weighed.merged, weighed.evidence, weighed.confidence)
+        weighed.requirement,
+        weighed.recordings,
+        weighed.merged,
+        weighed.evidence,
+        weighed.confidence,
+    )
     findings = weighed.findings + ([] if shown is None else evidence.findings_of(shown))
     worst = max(merged, key=lambda values: values.maximum_ns or 0.0, default=None)
     weakest = min(merged, key=lambda values: values.judged, default=None)
@@ -159,8 +170,11 @@ def _missing_loads(recordings: Sequence[Recording], loads: Sequence[str] | None)
 
 def _unfit(recordings: Sequence[Recording]) -> tuple[tuple[str, str], ...]:
     """(run, why) of those that could not be made here."""
-    return tuple((recording.run_id, "; ".join(recording.reasons) or "no reason is recorded")
-                 for recording in recordings if recording.outcome is Outcome.NOT_APPLICABLE)
+    return tuple(
+        (recording.run_id, "; ".join(recording.reasons) or "no reason is recorded")
+        for recording in recordings
+        if recording.outcome is Outcome.NOT_APPLICABLE
+    )
 
 
 def _speed_gap(measured: Sequence[Recording], judgeable: Sequence[Recording], required: bool) -> Iterator[str]:
@@ -175,9 +189,17 @@ def _probe_gap(judgments: Sequence[Judgment], probe: str | None) -> Iterator[str
         yield f"the limit is for the probe {probe}, and none of the runs is of it"
 
 
-def judge(recordings: Sequence[Recording], requirement: Requirement | None = None, *, probe: str | None = None,
-          confidence: float = CONFIDENCE, loads: Sequence[str] | None = None, missing: Sequence[str] = (),
-          minimum_duration_ns: int = MINIMUM_DURATION_NS, look: int = 0) -> Assessment:
+def judge(
+    recordings: Sequence[Recording],
+    requirement: Requirement | None = None,
+    *,
+    probe: str | None = None,
+    confidence: float = CONFIDENCE,
+    loads: Sequence[str] | None = None,
+    missing: Sequence[str] = (),
+    minimum_duration_ns: int = MINIMUM_DURATION_NS,
+    look: int = 0,
+) -> Assessment:
     """Judge recordings by what is required of them; of those of which nothing is required, say what was seen.
 
     ``requirement`` is for the runs of ``probe`` (None: of every probe); all others are judged by what their own heads
@@ -197,9 +219,11 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     weighed = [_weigh(one, minimum, sure if one[0] else confidence) for one in asked]
     judgments = tuple(map(_judge_group, _with_failing(weighed, sure)))
     required = requirement is not None or any(recording.head.requirement for recording in recordings)
-    gaps = [*wording.gaps(recordings, dict(unfit), _missing_loads(recordings, loads), missing),
-            *_speed_gap(measured, judgeable, required),
-            *_probe_gap(judgments, probe if requirement and judgeable else None)]
+    gaps = [
+        *wording.gaps(recordings, dict(unfit), _missing_loads(recordings, loads), missing),
+        *_speed_gap(measured, judgeable, required),
+        *_probe_gap(judgments, probe if requirement and judgeable else None),
+    ]
     verdicts = [judgment.verdict for judgment in judgments]
     if gaps and required:
         verdicts.append(Verdict.INCONCLUSIVE)
@@ -211,9 +235,13 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
         headline=wording.headline(verdict, judgments, measured, emulated=emulated),
         reasons=wording.reasons(judgments, verdict) + tuple(gaps),
         settle=wording.settle(judgments, verdict) + wording.settle_gaps(gaps, missing),
-        cautions=(*wording.cautions(measured, verdict), *wording.declared(judgments, verdict),
-                  *wording.longer_ones(judgments, verdict), *said_of(again),
-                  *wording.looked_before(look, least, sure)),
+        cautions=(
+            *wording.cautions(measured, verdict),
+            *wording.declared(judgments, verdict),
+            *wording.longer_ones(judgments, verdict),
+            *said_of(again),
+            *wording.looked_before(look, least, sure),
+        ),
         judgments=judgments,
         supported=overall_supported(judgments),
         not_applicable=unfit,

@@ -65,8 +65,23 @@ _PATH = re.compile(r"/\S+")
 _TASK_NUMBER = re.compile(r" \(\d+\)\Z")
 _SCRATCH = re.compile(r"fastenough-[0-9a-f]+")
 _NOT_THE_ACT = HOW_LONG | {"duration_s", "duration", "break_after_ns", "seed", "floor_ns", "limit_ns"}
-_HOW_IT_IS_DONE = frozenset({"method", "clock", "policy", "priority", "affinity", "cpu", "task", "chip", "in", "out",
-                             "way", "first_cpu", "second_cpu"})
+_HOW_IT_IS_DONE = frozenset(
+    {
+        "method",
+        "clock",
+        "policy",
+        "priority",
+        "affinity",
+        "cpu",
+        "task",
+        "chip",
+        "in",
+        "out",
+        "way",
+        "first_cpu",
+        "second_cpu",
+    }
+)
 
 
 def _head(name: str) -> Callable[[Head, Series | None], Any]:
@@ -110,8 +125,9 @@ def _processor(head: Head, series: Series | None) -> Any:
 
 def _tunables(head: Head, series: Series | None) -> Any:
     found = _fact("tunables")(head, series)
-    return ({name: value for name, value in found.items() if name not in _THROTTLING} if isinstance(found, dict)
-            else found)
+    return (
+        {name: value for name, value in found.items() if name not in _THROTTLING} if isinstance(found, dict) else found
+    )
 
 
 _THROTTLING = ("sched_rt_runtime_us", "sched_rt_period_us")
@@ -138,8 +154,9 @@ def _settings(head: Head, _: Series | None) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for setting in head.settings:
         thread = None if setting.thread is None else _TASK_NUMBER.sub("", setting.thread)
-        of = "".join(f" of {what} {which}" for what, which in (("thread", thread), ("CPU", setting.cpu))
-                     if which is not None)
+        of = "".join(
+            f" of {what} {which}" for what, which in (("thread", thread), ("CPU", setting.cpu)) if which is not None
+        )
         found.setdefault(f"{setting.name}{of}", []).append(str(setting.in_effect))
     return {name: " and ".join(sorted(values)) for name, values in found.items()}
 
@@ -151,8 +168,14 @@ def _load(head: Head, _: Series | None) -> str | None:
 def _load_commands(head: Head, _: Series | None) -> list[list[str]]:
     """Without what names this one run: how long, and its temporary folder."""
     commands = () if head.load is None else head.load.commands
-    return [[_SCRATCH.sub("", argument) for before, argument in zip(["", *command], command, strict=False)
-             if before != "--timeout"] for command in commands]
+    return [
+        [
+            _SCRATCH.sub("", argument)
+            for before, argument in zip(["", *command], command, strict=False)
+            if before != "--timeout"
+        ]
+        for command in commands
+    ]
 
 
 _OF_ONE_SESSION = ("port", "calibration", "self_test")
@@ -191,53 +214,115 @@ def _tool(head: Head, _: Series | None) -> dict[str, Any]:
 RUN_KEYS: tuple[Key, ...] = (
     Key("probe", Forbids.BOTH, _head("probe"), "another probe times another act", titled=True),
     Key("emulation", Forbids.BOTH, _emulated, "under emulation time means nothing"),
-    Key("act", Forbids.BOTH, _act, "interval, sizes and the like make an act what it is; compared is what both runs "
-        "state", agree=_where_both_state_it),
+    Key(
+        "act",
+        Forbids.BOTH,
+        _act,
+        "interval, sizes and the like make an act what it is; compared is what both runs state",
+        agree=_where_both_state_it,
+    ),
     Key("board", Forbids.MERGING, _head("board"), "two boards of one type are two machines", titled=True),
     Key("configuration", Forbids.MERGING, _configuration, "what was booted is what is judged", titled=True),
-    Key("kernel", Forbids.MERGING, _fact("kernel", "release", "version", "preemption"),
-        "the kernel decides when a task runs", titled=True),
-    Key("kernel configuration", Forbids.MERGING, _fact("kernel_config", "of_interest", "sha256"),
-        "one release can be built with and without what costs latency"),
+    Key(
+        "kernel",
+        Forbids.MERGING,
+        _fact("kernel", "release", "version", "preemption"),
+        "the kernel decides when a task runs",
+        titled=True,
+    ),
+    Key(
+        "kernel configuration",
+        Forbids.MERGING,
+        _fact("kernel_config", "of_interest", "sha256"),
+        "one release can be built with and without what costs latency",
+    ),
     Key("command line", Forbids.MERGING, _fact("cmdline"), "isolation, idle states and mitigations are chosen there"),
-    Key("implementation", Forbids.MERGING, _head("implementation"), "user space and kernel are compared, never mixed",
-        titled=True),
-    Key("parameters", Forbids.MERGING, parameters_of, "method, priority and pins shape a latency; how long a run lasts "
-        "does not", titled=True),
-    Key("settings", Forbids.MERGING, _settings, "what was in effect of policy, priority, affinity and the bench's "
-        "settings", titled=True),
+    Key(
+        "implementation",
+        Forbids.MERGING,
+        _head("implementation"),
+        "user space and kernel are compared, never mixed",
+        titled=True,
+    ),
+    Key(
+        "parameters",
+        Forbids.MERGING,
+        parameters_of,
+        "method, priority and pins shape a latency; how long a run lasts does not",
+        titled=True,
+    ),
+    Key(
+        "settings",
+        Forbids.MERGING,
+        _settings,
+        "what was in effect of policy, priority, affinity and the bench's settings",
+        titled=True,
+    ),
     Key("load", Forbids.MERGING, _load, "each load is judged by itself"),
-    Key("load's commands", Forbids.MERGING, _load_commands, "one name can stand for two loads, in two versions or "
-        "plans"),
-    Key("instrument", Forbids.MERGING, _instrument, "type, firmware and serial number: another instrument has another "
-        "offset"),
-    Key("marks", Forbids.MERGING, _marks, "self-measured, on a virtual machine, without real-time scheduling: each "
-        "says how far a number can be trusted", titled=True),
+    Key(
+        "load's commands", Forbids.MERGING, _load_commands, "one name can stand for two loads, in two versions or plans"
+    ),
+    Key(
+        "instrument",
+        Forbids.MERGING,
+        _instrument,
+        "type, firmware and serial number: another instrument has another offset",
+    ),
+    Key(
+        "marks",
+        Forbids.MERGING,
+        _marks,
+        "self-measured, on a virtual machine, without real-time scheduling: each says how far a number can be trusted",
+        titled=True,
+    ),
     Key("firmware", Forbids.MERGING, _fact("firmware"), "firmware of another version has other SMIs"),
     Key("device tree", Forbids.MERGING, _fact("device_tree"), "it says which board this is"),
     Key("processor", Forbids.MERGING, _processor, "model, number of CPUs and SMT"),
     Key("microcode", Forbids.MERGING, _fact("cpu", "microcode"), "an update can change timing and mitigations"),
-    Key("CPUs in use", Forbids.MERGING, _fact("cpu_isolation"), "CPUs that are off or isolated leave their work to the "
-        "others"),
+    Key(
+        "CPUs in use",
+        Forbids.MERGING,
+        _fact("cpu_isolation"),
+        "CPUs that are off or isolated leave their work to the others",
+    ),
     Key("clock source", Forbids.MERGING, _fact("clocksource"), "reading a slow clock is part of each latency"),
     Key("clock event devices", Forbids.MERGING, _fact("clock_event_devices"), "they fire the timers"),
-    Key("frequency policy", Forbids.MERGING, _fact("frequency"), "governor and limits decide how fast a CPU is when a "
-        "task wakes"),
+    Key(
+        "frequency policy",
+        Forbids.MERGING,
+        _fact("frequency"),
+        "governor and limits decide how fast a CPU is when a task wakes",
+    ),
     Key("idle policy", Forbids.MERGING, _fact("idle"), "leaving a deep idle state takes up to milliseconds"),
-    Key("RT throttling", Forbids.MERGING, _fact("tunables", *_THROTTLING), "it stops real-time tasks that use up their "
-        "share"),
+    Key(
+        "RT throttling",
+        Forbids.MERGING,
+        _fact("tunables", *_THROTTLING),
+        "it stops real-time tasks that use up their share",
+    ),
     Key("tunables", Forbids.MERGING, _tunables, "watchdogs, timer migration, tracers and the like move latencies"),
-    Key("huge pages and swap", Forbids.MERGING,
+    Key(
+        "huge pages and swap",
+        Forbids.MERGING,
         _fact("memory", "transparent_huge_pages", "transparent_huge_pages_defrag", "huge_pages", "swap_bytes"),
-        "compaction and page faults stop tasks"),
+        "compaction and page faults stop tasks",
+    ),
     Key("hypervisor", Forbids.MERGING, _fact("hypervisor"), "a hypervisor takes time that nobody sees"),
     Key("CPU quota", Forbids.MERGING, _fact("cpu_quota"), "a container's quota stops its tasks"),
-    Key("real-time budget", Forbids.MERGING, _fact("real_time_budget"), "a control group's budget stops its real-time "
-        "tasks"),
+    Key(
+        "real-time budget",
+        Forbids.MERGING,
+        _fact("real_time_budget"),
+        "a control group's budget stops its real-time tasks",
+    ),
     Key("CPUs allowed", Forbids.MERGING, _fact("cpus_allowed"), "probe and load crowd on what is left to them"),
     Key("tool", Forbids.NOTHING, _tool, "another version may time the same act in another way"),
-    Key("packages", Forbids.NOTHING, _fact("packages", "of_interest"), "versions of libraries and of the programs that "
-        "loads run"),
+    Key(
+        "packages",
+        Forbids.NOTHING,
+        _fact("packages", "of_interest"),
+        "versions of libraries and of the programs that loads run",
+    ),
     Key("modules", Forbids.NOTHING, _fact("modules"), "drivers that were loaded"),
 )
 
@@ -268,12 +353,12 @@ DOES_NOT_MATTER: Mapping[str, str] = {
     "seed": "waits are drawn from the same range whatever it is",
     "floor_ns": "a reading of each run, in ns, subtracted already",
     "the instrument's port, calibration, self-test": "another after each plugging in; what the calibration found is in "
-                                                     "the length of a tick",
+    "the length of a tick",
     "hostname, boot_id, uptime_s, load_average, steal_so_far_ns, control_group": "they change from run to run; what "
-                                                                                 "took time away is counted",
+    "took time away is counted",
     "free memory": "it changes all the time; the size of memory is not what a locked task waits for",
     "process and thread numbers": "another with each boot and each start of the bench; of settings the thread's name "
-                                  "counts",
+    "counts",
     "real_time_tasks, interrupt_threads": "numbers of processes change with each boot",
     "interrupts": "irqbalance moves them all the time; an affinity that was requested is among the settings",
     "kernel taint": "loading a module for one run sets it for all that follow",

@@ -48,15 +48,20 @@ class LeftOut:
     @property
     def text(self) -> str:
         above = words.number(self.exceeded) if self.exceeded else "none"
-        return (f"run {self.run_id} ({above} of {words.counted(self.n, 'activation')} above "
-                f"{words.latency(self.limit_ns)}, maximum {words.latency(self.maximum_ns)})")
+        return (
+            f"run {self.run_id} ({above} of {words.counted(self.n, 'activation')} above "
+            f"{words.latency(self.limit_ns)}, maximum {words.latency(self.maximum_ns)})"
+        )
 
 
 def left_out(judged: Sequence[Recording], others: Iterable[Recording], assessment: Assessment) -> list[LeftOut]:
     """Those of ``others`` that answer a question which ``judged`` were judged by, the greatest maximum first."""
     ids = {recording.run_id for recording in judged}
-    asked = [(run_values(recording), required) for recording in judged
-             if (required := assessment.requirement_of(recording.run_id)) is not None]
+    asked = [
+        (run_values(recording), required)
+        for recording in judged
+        if (required := assessment.requirement_of(recording.run_id)) is not None
+    ]
     found = []
     for other in others:
         if other.run_id in ids or other.damage is not None:
@@ -77,11 +82,14 @@ def _result(recording: Recording, required: Requirement) -> LeftOut | None:
         return None
     if not merged:
         return None
-    n, exceeded = (sum(numbers) for numbers in zip(
-        *((values.judged, values.exceeded(required.limit_ns)[1]) for values in merged), strict=True))
+    n, exceeded = (
+        sum(numbers)
+        for numbers in zip(*((values.judged, values.exceeded(required.limit_ns)[1]) for values in merged), strict=True)
+    )
     exceeds = any(values.exceeded(required.limit_ns)[1] > required.miss_rate * values.judged for values in merged)
-    return LeftOut(recording.run_id, n, exceeded, max(values.maximum_ns or 0.0 for values in merged), exceeds,
-                   required.limit_ns)
+    return LeftOut(
+        recording.run_id, n, exceeded, max(values.maximum_ns or 0.0 for values in merged), exceeds, required.limit_ns
+    )
 
 
 def judged_without(assessment: Assessment, others: Sequence[LeftOut], selection: Selection) -> Assessment:
@@ -95,18 +103,32 @@ def judged_without(assessment: Assessment, others: Sequence[LeftOut], selection:
     worse = sum(one.exceeds for one in others)
     named = "; ".join(one.text for one in others[:_MOST_NAMED])
     more = f"; and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-    text = (f"{words.counted(len(others), 'run')} of the store {'answers' if len(others) == 1 else 'answer'} the same "
-            f"question and {'was' if len(others) == 1 else 'were'} left out: {named}{more}")
+    text = (
+        f"{words.counted(len(others), 'run')} of the store {'answers' if len(others) == 1 else 'answer'} the same "
+        f"question and {'was' if len(others) == 1 else 'were'} left out: {named}{more}"
+    )
     if selection is Selection.ONLY_THESE:
         exceed = f", {worse:,} of them above what is allowed" if worse else ""
-        return replace(assessment, cautions=(*assessment.cautions, text), headline=(
-            f"{assessment.headline} (only these runs: {words.counted(len(others), 'other run')} of the same "
-            f"question left out{exceed})"))
+        return replace(
+            assessment,
+            cautions=(*assessment.cautions, text),
+            headline=(
+                f"{assessment.headline} (only these runs: {words.counted(len(others), 'other run')} of the same "
+                f"question left out{exceed})"
+            ),
+        )
     if assessment.verdict is not Verdict.PASS or not (worse or selection is Selection.CHOSEN):
         return replace(assessment, cautions=(*assessment.cautions, text))
     ids = " ".join(one.run_id for one in others)
     return replace(
-        assessment, verdict=Verdict.INCONCLUSIVE, headline=f"Not decided: {words.counted(len(others), 'run')} of the "
-        f"same question left out, {worse:,} of them above what is allowed", reasons=(text, *assessment.reasons),
-        settle=(f"judge them together: fastenough report with these runs and {ids}; or state that only these are "
-                "judged (--only-these), which the headline then says", *assessment.settle))
+        assessment,
+        verdict=Verdict.INCONCLUSIVE,
+        headline=f"Not decided: {words.counted(len(others), 'run')} of the "
+        f"same question left out, {worse:,} of them above what is allowed",
+        reasons=(text, *assessment.reasons),
+        settle=(
+            f"judge them together: fastenough report with these runs and {ids}; or state that only these are "
+            "judged (--only-these), which the headline then says",
+            *assessment.settle,
+        ),
+    )

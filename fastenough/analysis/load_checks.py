@@ -28,8 +28,11 @@ def load_ran(recording: Recording) -> Iterator[Finding]:
     name, stated = load_name(recording), recording.head.load
     proof = recording.end.load if recording.end else None
     if name is None:
-        yield Finding(Verdict.INCONCLUSIVE, "the recording does not state under which load it was taken",
-                      "measure with fastenough run or assess, which state and prove the load")
+        yield Finding(
+            Verdict.INCONCLUSIVE,
+            "the recording does not state under which load it was taken",
+            "measure with fastenough run or assess, which state and prove the load",
+        )
     elif stated is not None and stated.read_back:
         yield from _load_read_back(proof, name)
     elif name == "none":
@@ -41,8 +44,11 @@ def load_ran(recording: Recording) -> Iterator[Finding]:
         why = "; ".join(proof.reasons) or "no reason is recorded"
         yield Finding(Verdict.BROKEN, f"the load {name} did not run: {why}", "fix that and run it again")
     elif proof.stated:
-        yield Finding(Verdict.INCONCLUSIVE, f"that the load {name} ran was stated by a person and not proven",
-                      "measure with a plan (fastenough run --plan), which runs and proves the load")
+        yield Finding(
+            Verdict.INCONCLUSIVE,
+            f"that the load {name} ran was stated by a person and not proven",
+            "measure with a plan (fastenough run --plan), which runs and proves the load",
+        )
     else:
         yield from _load_ran_all_the_time(recording, name)
         yield from _did_enough(recording, proof)
@@ -52,8 +58,11 @@ def _load_read_back(proof: LoadProof | None, name: str) -> Iterator[Finding]:
     """Nobody started it, so nobody has failed to: what is not shown is not known."""
     if proof is None or proof.name != name or proof.ran is not True:
         why = "; ".join(proof.reasons) if proof else "the recording does not tell"
-        yield Finding(Verdict.INCONCLUSIVE, f"that the board had the load {name} all the time is not shown: {why}",
-                      "find out what else ran there, or state the load that it has")
+        yield Finding(
+            Verdict.INCONCLUSIVE,
+            f"that the board had the load {name} all the time is not shown: {why}",
+            "find out what else ran there, or state the load that it has",
+        )
 
 
 def _load_ran_all_the_time(recording: Recording, name: str) -> Iterator[Finding]:
@@ -61,19 +70,33 @@ def _load_ran_all_the_time(recording: Recording, name: str) -> Iterator[Finding]
     seen, intervals = recording.aggregate.load, recording.aggregate.intervals
     settle = "fix what ends or stops it and run it again"
     if seen.gone or seen.idle > IDLE_SHARE * intervals:
-        yield Finding(Verdict.BROKEN, f"the load {name} did not run all the time: it did nothing in "
-                      f"{seen.gone + seen.idle} of {words.counted(intervals, 'interval')}", settle)
+        yield Finding(
+            Verdict.BROKEN,
+            f"the load {name} did not run all the time: it did nothing in "
+            f"{seen.gone + seen.idle} of {words.counted(intervals, 'interval')}",
+            settle,
+        )
     elif seen.idle:
-        yield Finding(Verdict.INCONCLUSIVE, f"the load {name} may not have run all the time: it did nothing in "
-                      f"{seen.idle} of {words.counted(intervals, 'interval')}", settle)
+        yield Finding(
+            Verdict.INCONCLUSIVE,
+            f"the load {name} may not have run all the time: it did nothing in "
+            f"{seen.idle} of {words.counted(intervals, 'interval')}",
+            settle,
+        )
     elif not seen.ran:
-        yield Finding(Verdict.INCONCLUSIVE, f"whether the load {name} ran all the time is not recorded: it is told of "
-                      f"0 of {words.counted(intervals, 'interval')}",
-                      "measure with this version, on a bench that has time to look at the load in each interval")
+        yield Finding(
+            Verdict.INCONCLUSIVE,
+            f"whether the load {name} ran all the time is not recorded: it is told of "
+            f"0 of {words.counted(intervals, 'interval')}",
+            "measure with this version, on a bench that has time to look at the load in each interval",
+        )
     elif intervals - seen.ran > IDLE_SHARE * intervals:
-        yield Finding(Verdict.INCONCLUSIVE, f"whether the load {name} ran all the time is not known: the bench was "
-                      f"busy and looked at it in {seen.ran} of {words.counted(intervals, 'interval')} only",
-                      "run it again while the bench has less else to do")
+        yield Finding(
+            Verdict.INCONCLUSIVE,
+            f"whether the load {name} ran all the time is not known: the bench was "
+            f"busy and looked at it in {seen.ran} of {words.counted(intervals, 'interval')} only",
+            "run it again while the bench has less else to do",
+        )
 
 
 def _did_enough(recording: Recording, proof: LoadProof) -> Iterator[Finding]:
@@ -85,8 +108,11 @@ def _did_enough(recording: Recording, proof: LoadProof) -> Iterator[Finding]:
     reason = None if expects is None else _below(proof, expects, cpus) or _weak_for_long(use, expects, cpus)
     reason = reason or _not_in_intervals(recording, use, proof, cpus)
     if reason is not None:
-        yield Finding(Verdict.BROKEN, f"the load {proof.name} did not do enough: {reason}",
-                      "leave it enough CPU time and disk, and run it again")
+        yield Finding(
+            Verdict.BROKEN,
+            f"the load {proof.name} did not do enough: {reason}",
+            "leave it enough CPU time and disk, and run it again",
+        )
 
 
 _SUM_AT_LEAST = 0.5
@@ -105,8 +131,9 @@ def _cpus(recording: Recording) -> int:
 def _not_in_intervals(recording: Recording, use: _Use, proof: LoadProof, cpus: int) -> str | None:
     """That the intervals hold much less CPU time than the proof, where they tell of nearly all the time."""
     total_s, whole_s = float(use.cpu_ns.sum()) / 1e9, proof.cpu_time_s or 0.0
-    if (use.length_ns.sum() < (1 - IDLE_SHARE) * recording.duration_ns
-            or total_s >= _SUM_AT_LEAST * (whole_s - _NOT_IN_SUM_S * cpus)):
+    if use.length_ns.sum() < (1 - IDLE_SHARE) * recording.duration_ns or total_s >= _SUM_AT_LEAST * (
+        whole_s - _NOT_IN_SUM_S * cpus
+    ):
         return None
     return f"{words.duration(total_s * 1e9)} of CPU time in its intervals, but {words.duration(whole_s * 1e9)} in all"
 
@@ -114,14 +141,25 @@ def _not_in_intervals(recording: Recording, use: _Use, proof: LoadProof, cpus: i
 def _below(proof: LoadProof, expects: Expectation, cpus: int) -> str | None:
     """What the proof itself lacks of what is expected; figures that it does not hold are not known."""
     window_s = proof.window_s or 0.0
-    switches = (None if None in (proof.voluntary_switches, proof.involuntary_switches) else
-                (proof.voluntary_switches or 0) + (proof.involuntary_switches or 0))
-    bars = (("s of CPU time", proof.cpu_time_s, expects.cpu_share * cpus * window_s),
-            ("context switches", switches, expects.switches_per_s * window_s),
-            ("bytes read", proof.bytes_read, expects.bytes_read_per_s * window_s),
-            ("bytes written", proof.bytes_written, expects.bytes_written_per_s * window_s))
-    return next((f"{seen:g} {what}, at least {least:g} expected" for what, seen, least in bars
-                 if seen is not None and seen < least), None)
+    switches = (
+        None
+        if None in (proof.voluntary_switches, proof.involuntary_switches)
+        else (proof.voluntary_switches or 0) + (proof.involuntary_switches or 0)
+    )
+    bars = (
+        ("s of CPU time", proof.cpu_time_s, expects.cpu_share * cpus * window_s),
+        ("context switches", switches, expects.switches_per_s * window_s),
+        ("bytes read", proof.bytes_read, expects.bytes_read_per_s * window_s),
+        ("bytes written", proof.bytes_written, expects.bytes_written_per_s * window_s),
+    )
+    return next(
+        (
+            f"{seen:g} {what}, at least {least:g} expected"
+            for what, seen, least in bars
+            if seen is not None and seen < least
+        ),
+        None,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,4 +196,4 @@ def _weak_for_long(use: _Use, expects: Expectation, cpus: int) -> str | None:
     if not (weak[1:] & weak[:-1]).any() and not weak.all():
         return None
     used, long = (words.duration(float(each[weak].sum())) for each in (cpu_ns, length_ns))
-    return (f"{used} of CPU time in {long}, at least {words.percent(expects.cpu_share)} of each CPU expected")
+    return f"{used} of CPU time in {long}, at least {words.percent(expects.cpu_share)} of each CPU expected"

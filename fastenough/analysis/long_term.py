@@ -25,8 +25,16 @@ Part = tuple[Recording, Series]
 _SECOND_NS = 10**9
 FIVE_MINUTES_NS = 300 * _SECOND_NS
 _HOUR_NS, _DAY_NS = 3600 * _SECOND_NS, 86400 * _SECOND_NS
-STRETCHES_NS = (FIVE_MINUTES_NS, 6 * FIVE_MINUTES_NS, 2 * _HOUR_NS, 12 * _HOUR_NS, _DAY_NS, 7 * _DAY_NS, 30 * _DAY_NS,
-                365 * _DAY_NS)
+STRETCHES_NS = (
+    FIVE_MINUTES_NS,
+    6 * FIVE_MINUTES_NS,
+    2 * _HOUR_NS,
+    12 * _HOUR_NS,
+    _DAY_NS,
+    7 * _DAY_NS,
+    30 * _DAY_NS,
+    365 * _DAY_NS,
+)
 """How long the stretches of a ridge plot may be."""
 
 
@@ -127,9 +135,14 @@ def stretches(parts: Sequence[Part], length_ns: int) -> list[Stretch]:
             index, count = course.buckets(course.within(int(first), int(last)))
             if index.size:
                 held.setdefault(int(number[first]), []).append((_in_ns(index, course.k, series), count))
-    return [Stretch(number * length_ns, maxima[number],
-                    *add_sparse([index for index, _ in parts_of], [count for _, count in parts_of]))
-            for number, parts_of in sorted(held.items())]
+    return [
+        Stretch(
+            number * length_ns,
+            maxima[number],
+            *add_sparse([index for index, _ in parts_of], [count for _, count in parts_of]),
+        )
+        for number, parts_of in sorted(held.items())
+    ]
 
 
 def _in_ns(index: IntArray, k: int, series: Series) -> IntArray:

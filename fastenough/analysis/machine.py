@@ -108,8 +108,10 @@ def steal_text(recordings: Sequence[Recording]) -> str | None:
         return "it is a virtual machine, and how much time its hypervisor took (steal) cannot be read"
     before = max((_stolen_before(recording) for recording in recordings), default=0)
     if before:
-        return (f"its hypervisor took {words.duration(before)} of its time (steal) since it was booted, though none "
-                "that was counted while it was measured")
+        return (
+            f"its hypervisor took {words.duration(before)} of its time (steal) since it was booted, though none "
+            "that was counted while it was measured"
+        )
     return None
 
 

@@ -46,8 +46,12 @@ class Maxima:
         begins = np.arange(max(1, self.values_ns.size // per_block)) * per_block
         if not self.values_ns.size:
             return replace(self, stretch_ns=self.stretch_ns * per_block)
-        return Maxima(np.maximum.reduceat(self.values_ns, begins), self.begin_wall_ns[begins], self.step_ns,
-                      self.stretch_ns * per_block)
+        return Maxima(
+            np.maximum.reduceat(self.values_ns, begins),
+            self.begin_wall_ns[begins],
+            self.step_ns,
+            self.stretch_ns * per_block,
+        )
 
     def blocks(self, about: int) -> Maxima:
         """Gathered to ``about`` stretches, or up to twice as many."""
@@ -65,8 +69,10 @@ def maxima_of(parts: Sequence[tuple[Recording, Series]]) -> Maxima:
     there = [each for each in found if each[0].size]
     usual_ns = [float(np.median(lengths)) for _, _, lengths in there]
     stretch_ns = _common(usual_ns)
-    joined = [_joined(*each, usual, max(1, round(stretch_ns / usual)) if usual else 1)
-              for each, usual in zip(there, usual_ns, strict=True)]
+    joined = [
+        _joined(*each, usual, max(1, round(stretch_ns / usual)) if usual else 1)
+        for each, usual in zip(there, usual_ns, strict=True)
+    ]
     if not joined:
         return Maxima(np.empty(0), np.empty(0, dtype=np.int64), 1.0, stretch_ns)
     values, begins = (np.concatenate(each) for each in zip(*joined, strict=True))
@@ -79,13 +85,19 @@ def _common(usual_ns: Sequence[float]) -> float:
     """The least multiple of the longest interval that is nearly a whole number of intervals of each run."""
     longest_ns = max(usual_ns, default=1.0)
     stretches = (times * longest_ns for times in range(1, _MOST_TIMES))
-    return next((stretch for stretch in stretches if all(
-        abs(round(stretch / usual) * usual - stretch) <= _NEARLY * stretch for usual in usual_ns if usual)),
-        _MOST_TIMES * longest_ns)
+    return next(
+        (
+            stretch
+            for stretch in stretches
+            if all(abs(round(stretch / usual) * usual - stretch) <= _NEARLY * stretch for usual in usual_ns if usual)
+        ),
+        _MOST_TIMES * longest_ns,
+    )
 
 
-def _joined(values: IntArray, begins: IntArray, lengths: IntArray, usual_ns: float,
-            per_stretch: int) -> tuple[IntArray, IntArray]:
+def _joined(
+    values: IntArray, begins: IntArray, lengths: IntArray, usual_ns: float, per_stretch: int
+) -> tuple[IntArray, IntArray]:
     """Maxima and begins of stretches of a run that hold so many whole intervals, or all of it where it has fewer; what
     is left over at the end belongs to the last one."""
     first = np.flatnonzero(lengths > usual_ns / 2)

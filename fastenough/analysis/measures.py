@@ -114,15 +114,23 @@ def quantile_of(merged: Merged, quantile: float, confidence: float = CONFIDENCE)
     rank = max(1, int(np.ceil(quantile * n - 1e-9)))
     value_ns = ranks.highest(rank)
     if merged.overflow_from_ns is not None and value_ns >= merged.overflow_from_ns:
-        return Quantile(quantile, None, None, None, f"at least {words.latency(merged.overflow_from_ns)}: values from "
-                        "there on were only counted where this was imported from", merged.overflow_from_ns)
+        return Quantile(
+            quantile,
+            None,
+            None,
+            None,
+            f"at least {words.latency(merged.overflow_from_ns)}: values from "
+            "there on were only counted where this was imported from",
+            merged.overflow_from_ns,
+        )
     drawn = drawn_ranks(merged, quantile)
     if drawn is None:
         return Quantile(quantile, value_ns, None, None, _NO_INTERVAL)
     tail = (1.0 - confidence) / 2.0
     low, high = np.quantile(drawn, [tail, 1.0 - tail])
-    return Quantile(quantile, value_ns, ranks.lowest(max(1, int(np.floor(low)))),
-                    ranks.highest(min(n, int(np.ceil(high)))), None)
+    return Quantile(
+        quantile, value_ns, ranks.lowest(max(1, int(np.floor(low)))), ranks.highest(min(n, int(np.ceil(high)))), None
+    )
 
 
 def drawn_ranks(merged: Merged, quantile: float) -> FloatArray | None:
@@ -131,8 +139,7 @@ def drawn_ranks(merged: Merged, quantile: float) -> FloatArray | None:
     return (merged.magnitudes_over_time if magnitudes else merged.over_time).ranks(quantile)
 
 
-_NO_INTERVAL = (f"needs {LEAST_BLOCKS} intervals of time, and {LEAST_ABOVE} independent disturbances above "
-                "the quantile")
+_NO_INTERVAL = f"needs {LEAST_BLOCKS} intervals of time, and {LEAST_ABOVE} independent disturbances above the quantile"
 
 
 def measure(merged: Merged, confidence: float = CONFIDENCE) -> Measures:
@@ -143,9 +150,14 @@ def measure(merged: Merged, confidence: float = CONFIDENCE) -> Measures:
         return None if value is None else value * merged.unit_ns
 
     return Measures(
-        n=merged.n, lost=merged.lost, missed=merged.missed, duration_ns=merged.duration_ns,
-        minimum_ns=in_ns(histogram.minimum), mean_ns=in_ns(histogram.mean) if merged.mean_known else None,
-        standard_deviation_ns=in_ns(histogram.standard_deviation), maximum_ns=merged.maximum_ns,
+        n=merged.n,
+        lost=merged.lost,
+        missed=merged.missed,
+        duration_ns=merged.duration_ns,
+        minimum_ns=in_ns(histogram.minimum),
+        mean_ns=in_ns(histogram.mean) if merged.mean_known else None,
+        standard_deviation_ns=in_ns(histogram.standard_deviation),
+        maximum_ns=merged.maximum_ns,
         quantiles=tuple(quantile_of(merged, quantile, confidence) for quantile in QUANTILES),
         bound=bound_above_maximum(merged, confidence),
         scope="within these runs only" if len(merged.run_ids) < LEAST_RUNS else None,

@@ -27,6 +27,7 @@ Part = tuple[Recording, Series]
 """One series of one run."""
 _CORRECTED = "_corrected"
 
+
 class MixedRuns(BadInput):
     """Runs that may not be merged or compared; the message names the key that differs."""
 
@@ -94,8 +95,11 @@ class Merged:
     @cached_property
     def overflow_from_ns(self) -> float | None:
         """From where on values of an imported series were only counted; None where all have their buckets."""
-        least = [run.totals[series.id].wide[-1][1] * series.unit_ns for run, series in self.parts
-                 if series.said is not None and series.said.overflow != 0 and run.totals[series.id].wide]
+        least = [
+            run.totals[series.id].wide[-1][1] * series.unit_ns
+            for run, series in self.parts
+            if series.said is not None and series.said.overflow != 0 and run.totals[series.id].wide
+        ]
         return min(least, default=None)
 
     def edges_ns(self) -> tuple[FloatArray, FloatArray]:
@@ -107,7 +111,8 @@ class Merged:
     def mean_known(self) -> bool:
         """False where values were only counted, and the source says no mean."""
         return self.overflow_from_ns is None or all(
-            series.said is None or series.said.mean is not None for _, series in self.parts)
+            series.said is None or series.said.mean is not None for _, series in self.parts
+        )
 
     @cached_property
     def over_time(self) -> Blocks:
@@ -130,8 +135,10 @@ class Merged:
             surely, possibly = surely | (highest < -limit_ns), possibly | (lowest < -limit_ns)
         count = self.histogram.count
         known = int(bool(self.histogram.wide) and (self.maximum_ns or 0.0) > limit_ns)
-        return (max(int(count[surely].sum()), known) + self.missed_uncharged,
-                int(count[possibly].sum()) + self.missed_uncharged)
+        return (
+            max(int(count[surely].sum()), known) + self.missed_uncharged,
+            int(count[possibly].sum()) + self.missed_uncharged,
+        )
 
     def magnitudes(self) -> tuple[FloatArray, FloatArray, CountArray]:
         """(lowest, highest, count) per bucket, ascending, in ns; for jitter of the magnitudes."""
@@ -151,15 +158,16 @@ def _refuse_mixed(parts: Sequence[Part]) -> None:
     run_key, series_key = run_values(first_run), series_values(first_run, first)
     agreeing = {id(first_run)}
     for other_run, other in parts[1:]:
-        found = (None if id(other_run) in agreeing
-                 else difference(RUN_KEYS, run_key, run_values(other_run), FOR_MERGING))
+        found = None if id(other_run) in agreeing else difference(RUN_KEYS, run_key, run_values(other_run), FOR_MERGING)
         found = found or difference(SERIES_KEYS, series_key, series_values(other_run, other), FOR_MERGING)
         if found is not None:
             raise MixedRuns(f"runs {first_run.run_id} and {other_run.run_id} cannot be merged: {found}")
         agreeing.add(id(other_run))
     if sum(run.totals[series.id].total + run.missed(series.id) for run, series in parts) > MOST_COUNT:
-        raise MixedRuns(f"the series {first.name} of {len(agreeing)} runs cannot be merged: they hold more than "
-                        f"{MOST_COUNT} values, which no machine produced; leave out those that claim it")
+        raise MixedRuns(
+            f"the series {first.name} of {len(agreeing)} runs cannot be merged: they hold more than "
+            f"{MOST_COUNT} values, which no machine produced; leave out those that claim it"
+        )
 
 
 def merge_samples(parts: Sequence[Part]) -> Merged:
@@ -200,8 +208,12 @@ def judged_series(recording: Recording) -> list[Series]:
     taken = [series for series in recording.series if series.refused is None and series.role is not Role.THROUGHPUT]
     corrected = {variant(series) for series in taken if series.corrected and series.role is Role.VERDICT}
     acts = {act for act, _ in corrected}
-    return [series for series in taken if (series.role is Role.VERDICT or variant(series)[0] in acts)
-            and (series.corrected or variant(series) not in corrected)]
+    return [
+        series
+        for series in taken
+        if (series.role is Role.VERDICT or variant(series)[0] in acts)
+        and (series.corrected or variant(series) not in corrected)
+    ]
 
 
 def variant(series: Series) -> tuple[str, int | None]:

@@ -142,8 +142,9 @@ class Effects:
     period_runs: float | None = None
 
 
-def student(at_least: FloatArray, at_most: FloatArray, with_it_first: BoolArray,
-            confidence: float) -> tuple[float, float, float]:
+def student(
+    at_least: FloatArray, at_most: FloatArray, with_it_first: BoolArray, confidence: float
+) -> tuple[float, float, float]:
     """Interval of the mean difference of pairs, and the least error at which it excludes zero.
 
     Each difference is known to lie between two values, as buckets leave it open.  The effect is the mean of those of
@@ -151,8 +152,9 @@ def student(at_least: FloatArray, at_most: FloatArray, with_it_first: BoolArray,
     """
     degrees = at_least.size - 2
     width = float(special.stdtrit(degrees, (1 + confidence) / 2))
-    (low, low_error), (high, high_error) = (_mean_of_orders(each[with_it_first], each[~with_it_first])
-                                            for each in (at_least, at_most))
+    (low, low_error), (high, high_error) = (
+        _mean_of_orders(each[with_it_first], each[~with_it_first]) for each in (at_least, at_most)
+    )
     sides = [_beyond(low, low_error, degrees), _beyond(-high, high_error, degrees)]
     return low - width * low_error, high + width * high_error, min(1.0, 2 * min(sides))
 
@@ -181,9 +183,12 @@ class _Drawn:
     @cached_property
     def arms(self) -> tuple[Drawn, Drawn]:
         """Without and with the change."""
-        without, with_it = (Drawn(merge_samples([(recording, series) for series in judged_series(recording)
-                                                 if series.name == self.name]))
-                            for recording in (self.pair.without, self.pair.with_it))
+        without, with_it = (
+            Drawn(
+                merge_samples([(recording, series) for series in judged_series(recording) if series.name == self.name])
+            )
+            for recording in (self.pair.without, self.pair.with_it)
+        )
         return without, with_it
 
 
@@ -195,8 +200,9 @@ def orders(pairs: Sequence[Pair]) -> BoolArray:
 def _effect(edges: FloatArray, quantile: float, with_it_first: BoolArray, confidence: float) -> Effect:
     """``edges``: pairs x (without, with) x (lower, upper end of the bucket)."""
     without, changed = edges[:, 0], edges[:, 1]
-    lower_ns, upper_ns, chance = student(changed[:, 0] - without[:, 1], changed[:, 1] - without[:, 0], with_it_first,
-                                         confidence)
+    lower_ns, upper_ns, chance = student(
+        changed[:, 0] - without[:, 1], changed[:, 1] - without[:, 0], with_it_first, confidence
+    )
     means = float(without[:, 1].mean()), float(changed[:, 1].mean())
     return Effect(quantile, *means, means[1] - means[0], lower_ns, upper_ns, chance)
 
@@ -212,8 +218,12 @@ def _edges(pairs: Sequence[_Drawn], quantile: float) -> FloatArray | None:
 
 def _tail(pairs: Sequence[_Drawn], edges: FloatArray, with_it_first: BoolArray, confidence: float) -> TailRate:
     limit_ns = limit_between(edges[..., 1])
-    rates = np.array([[[count / max(arm.merged.judged, 1) for count in arm.merged.exceeded(limit_ns)]
-                       for arm in pair.arms] for pair in pairs])
+    rates = np.array(
+        [
+            [[count / max(arm.merged.judged, 1) for count in arm.merged.exceeded(limit_ns)] for arm in pair.arms]
+            for pair in pairs
+        ]
+    )
     return rate_effect(rates[..., 0], rates[..., 1], with_it_first, limit_ns, confidence)
 
 
@@ -223,11 +233,13 @@ def limit_between(quantiles_ns: FloatArray) -> float:
     return float(np.median(quantiles_ns, axis=0).sum() / 2)
 
 
-def rate_effect(surely: FloatArray, possibly: FloatArray, with_it_first: BoolArray, limit_ns: float,
-                confidence: float) -> TailRate:
+def rate_effect(
+    surely: FloatArray, possibly: FloatArray, with_it_first: BoolArray, limit_ns: float, confidence: float
+) -> TailRate:
     """From rates beyond the limit, pairs x (without, with the change); they differ as buckets do."""
-    lower, upper, chance = student(surely[:, 1] - possibly[:, 0], possibly[:, 1] - surely[:, 0], with_it_first,
-                                   confidence)
+    lower, upper, chance = student(
+        surely[:, 1] - possibly[:, 0], possibly[:, 1] - surely[:, 0], with_it_first, confidence
+    )
     means = float(possibly[:, 0].mean()), float(possibly[:, 1].mean())
     return TailRate(limit_ns, *means, means[1] - means[0], lower, upper, chance)
 
@@ -242,12 +254,15 @@ def period_of(without: FloatArray, with_it: FloatArray, with_it_first: BoolArray
     arm[0::2], arm[1::2] = with_it_first, ~with_it_first
     known = np.column_stack([np.ones(count), arm, np.arange(count), np.arange(count) % 2])
     rest = values - known @ np.linalg.lstsq(known, values, rcond=None)[0]
-    power = np.abs(np.fft.rfft(rest)[1:(count + 1) // 2]) ** 2
+    power = np.abs(np.fft.rfft(rest)[1 : (count + 1) // 2]) ** 2
     if power.size < 2 or power.sum() <= 0:
         return None
     share = float(power.max() / power.sum())
-    chance = sum((-1) ** (k - 1) * math.comb(power.size, k) * (1 - k * share) ** (power.size - 1)
-                 for k in range(1, int(1 / share) + 1) if k * share < 1)
+    chance = sum(
+        (-1) ** (k - 1) * math.comb(power.size, k) * (1 - k * share) ** (power.size - 1)
+        for k in range(1, int(1 / share) + 1)
+        if k * share < 1
+    )
     return count / (int(power.argmax()) + 1), chance
 
 
@@ -272,8 +287,10 @@ def _unsound(pair: Pair, changed: Collection[str]) -> str | None:
 def sound_pairs(pairs: Sequence[Pair], changed: Collection[str]) -> tuple[list[Pair], tuple[str, ...]]:
     """The pairs that say something, and of the others the reason why they do not."""
     reasons = [_unsound(each, changed) for each in pairs]
-    return ([each for each, reason in zip(pairs, reasons, strict=True) if reason is None],
-            tuple(f"pair {number}: {reason}" for number, reason in enumerate(reasons, 1) if reason))
+    return (
+        [each for each, reason in zip(pairs, reasons, strict=True) if reason is None],
+        tuple(f"pair {number}: {reason}" for number, reason in enumerate(reasons, 1) if reason),
+    )
 
 
 def enough(pairs: Sequence[Pair]) -> bool:
@@ -287,8 +304,10 @@ def judged_name(recording: Recording) -> str:
     names = list(dict.fromkeys(series.name for series in judged_series(recording)))
     alike = [kind for kind in kinds(recording) if kind[0].name in names[:1] and kind[0] in judged_series(recording)]
     if len(names) != 1 or len(alike) != 1:
-        raise BadInput(f"run {recording.run_id} holds {len(names) or 'no'} latencies to compare; give a probe and "
-                       "parameters that measure one, such as timer")
+        raise BadInput(
+            f"run {recording.run_id} holds {len(names) or 'no'} latencies to compare; give a probe and "
+            "parameters that measure one, such as timer"
+        )
     return names[0]
 
 
@@ -311,9 +330,14 @@ def paired(pairs: Sequence[Pair], changed: Collection[str] = (), confidence: flo
     before, after = (sum(pair.arms[arm].merged.n for pair in drawn) for arm in (0, 1))
     maxima = [tuple(pair.arms[arm].merged.maximum_ns or 0.0 for pair in drawn) for arm in (0, 1)]
     return Effects(
-        name, len(sound), (before, after),
-        tuple(replace(effect, shown=mark) for effect, mark in zip(found, shown[:len(found)], strict=True)),
-        tail and replace(tail, shown=shown[-1]), (maxima[0], maxima[1]),
-        confidence, left_out,
+        name,
+        len(sound),
+        (before, after),
+        tuple(replace(effect, shown=mark) for effect, mark in zip(found, shown[: len(found)], strict=True)),
+        tail and replace(tail, shown=shown[-1]),
+        (maxima[0], maxima[1]),
+        confidence,
+        left_out,
         all_differences(RUN_KEYS, run_values(sound[0].without), run_values(sound[0].with_it)),
-        None if left_out else _period(list(edges.values()), with_it_first))
+        None if left_out else _period(list(edges.values()), with_it_first),
+    )

@@ -27,8 +27,11 @@ def lateness_ns(recording: Recording, act: Series) -> float:
     """
     if act.two_sided:
         return recording.totals[act.id].sum * act.unit_ns
-    return sum(recording.totals[series.id].sum * series.unit_ns for series in recording.series
-               if series.relative and not series.corrected and variant(series) == variant(act))
+    return sum(
+        recording.totals[series.id].sum * series.unit_ns
+        for series in recording.series
+        if series.relative and not series.corrected and variant(series) == variant(act)
+    )
 
 
 def _parameter(recording: Recording, name: str) -> int:
@@ -46,10 +49,16 @@ def _begins_after_ns(recording: Recording, act: Series) -> int:
 def _time_of_loops_ns(recording: Recording, act: Series) -> int:
     """How long a thread acted that ended after its --loops, where another thread lasted to the end; 0 for others."""
     period_ns, loops = act.period_ns or 0, _parameter(recording, "loops")
-    acted = any(recording.totals[series.id].total >= loops for series in recording.series
-                if not series.corrected and variant(series) == variant(act))
-    lasted = any(series.period_ns and (accounted(recording, series) + EDGE_PERIODS) * series.period_ns
-                 >= recording.duration_ns for series in recording.series if series.corrected == act.corrected)
+    acted = any(
+        recording.totals[series.id].total >= loops
+        for series in recording.series
+        if not series.corrected and variant(series) == variant(act)
+    )
+    lasted = any(
+        series.period_ns and (accounted(recording, series) + EDGE_PERIODS) * series.period_ns >= recording.duration_ns
+        for series in recording.series
+        if series.corrected == act.corrected
+    )
     return accounted(recording, act) * period_ns if loops and acted and lasted else 0
 
 

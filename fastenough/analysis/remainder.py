@@ -59,5 +59,10 @@ def agreement(task: Samples, seen: Wakeups, counted: Mapping[str, int | None]) -
     _, ours, theirs = np.intersect1d(task.due_ns, seen.due_ns, return_indices=True)
     remainder = task.latency_ns[ours] - seen.sum_ns[theirs]
     quantiles = np.quantile(remainder, QUANTILES, method="nearest") if remainder.size else ()
-    return Agreement(len(task.due_ns) + task.lost, len(ours), awake, tuple(int(value) for value in quantiles),
-                     tuple((reason, count) for reason, count in counted.items() if count))
+    return Agreement(
+        len(task.due_ns) + task.lost,
+        len(ours),
+        awake,
+        tuple(int(value) for value in quantiles),
+        tuple((reason, count) for reason, count in counted.items() if count),
+    )

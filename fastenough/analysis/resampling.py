@@ -67,7 +67,7 @@ class Blocks:
             return None
         found = ranks_of_quantile(self._drawn_up_to, total.sum(axis=0), quantile, partial(_size_within, total))
         centre = quantile * float(up_to[-1])
-        below = [run[:, :bucket + 1].sum(axis=1) - quantile * run.sum(axis=1) for run in self.counts]
+        below = [run[:, : bucket + 1].sum(axis=1) - quantile * run.sum(axis=1) for run in self.counts]
         return np.clip(centre + (found - centre) * wider_by(below), 1.0, float(up_to[-1]))
 
 
@@ -87,7 +87,7 @@ def _size_within(total: IntArray, bucket: int) -> float:
 
     Where that is too little to tell, nobody knows; they are then taken to be as long as a block.
     """
-    beside = [total[:, :bucket].sum(axis=1), total[:, bucket + 1:].sum(axis=1)]
+    beside = [total[:, :bucket].sum(axis=1), total[:, bucket + 1 :].sum(axis=1)]
     known = [size_at_all_scales(each) for each in beside if each.sum() >= LEAST_ABOVE]
     return max(known) if known else float(total[:, bucket].sum()) / LEAST_BLOCKS
 
@@ -100,8 +100,10 @@ def blocks_of(parts: Sequence[tuple[Recording, Series]], magnitudes: bool) -> Bl
         found[1].append(recording.timeline.courses[series.id])
     index = _all_buckets([course for _, courses in by_run.values() for course in courses], magnitudes)
     length = max(1, sum(len(recording.timeline) for recording, _ in by_run.values()) // _MOST_CELLS)
-    counts = tuple(_counts(courses, index, magnitudes, length, max(1, len(recording.timeline) // length))
-                   for recording, courses in by_run.values())
+    counts = tuple(
+        _counts(courses, index, magnitudes, length, max(1, len(recording.timeline) // length))
+        for recording, courses in by_run.values()
+    )
     return Blocks(counts, resampled(counts) if counts else None)
 
 

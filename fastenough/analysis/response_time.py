@@ -198,8 +198,11 @@ def responses(tasks: Sequence[Task], terms: Terms = NO_TERMS, *, peers_first: bo
 
 def _one_by_one(tasks: Sequence[Task], terms: Terms, peers_first: bool) -> Iterator[Response]:
     for at, task in enumerate(tasks):
-        first = [other for place, other in enumerate(tasks) if place != at and (
-            other.priority > task.priority or (peers_first and other.priority == task.priority))]
+        first = [
+            other
+            for place, other in enumerate(tasks)
+            if place != at and (other.priority > task.priority or (peers_first and other.priority == task.priority))
+        ]
         yield _behind(task, first, terms) if peers_first else _response(task, first, terms, task.blocking_ns)
 
 
@@ -229,8 +232,9 @@ def _response(task: Task, first: Sequence[Task], terms: Terms, held_ns: int) -> 
         return Response(task, Kept.NO, None)
     longest_ns = 0
     for job in range(MOST_STEPS):
-        done_ns = before.done_ns(held_ns + (job + 1) * own.cost_ns,
-                                 task.deadline_ns + job * task.period_ns - own.jitter_ns)
+        done_ns = before.done_ns(
+            held_ns + (job + 1) * own.cost_ns, task.deadline_ns + job * task.period_ns - own.jitter_ns
+        )
         if done_ns is None:
             break
         longest_ns = max(longest_ns, own.jitter_ns + done_ns - job * task.period_ns)
@@ -246,8 +250,9 @@ def margin(tasks: Sequence[Task], terms: Terms = NO_TERMS) -> Margin:
     most = SHARES * max(1, min(task.deadline_ns // task.compute_ns for task in tasks) + 1)
     share = _most(most, lambda share: schedulable([_scaled(task, share) for task in tasks], terms))
     longest_ns = max(task.deadline_ns for task in tasks)
-    added_ns = _most(longest_ns, lambda added_ns: schedulable(
-        tasks, replace(terms, release_ns=terms.release_ns + added_ns)))
+    added_ns = _most(
+        longest_ns, lambda added_ns: schedulable(tasks, replace(terms, release_ns=terms.release_ns + added_ns))
+    )
     return Margin(max(0, share) / SHARES, added_ns if added_ns >= 0 else None)
 
 
@@ -275,8 +280,11 @@ def with_priorities(tasks: Sequence[Task], terms: Terms = NO_TERMS) -> tuple[Tas
     waiting = list(range(len(tasks)))
     while waiting:
         behind = sorted(waiting, key=lambda at: tasks[at].deadline_ns - tasks[at].jitter_ns, reverse=True)
-        fitting = (at for at in behind if _behind(tasks[at], [tasks[other] for other in waiting if other != at],
-                                                  terms).kept is Kept.YES)
+        fitting = (
+            at
+            for at in behind
+            if _behind(tasks[at], [tasks[other] for other in waiting if other != at], terms).kept is Kept.YES
+        )
         lowest = next(fitting, behind[0])
         given[lowest] = len(given) + 1
         waiting.remove(lowest)
@@ -298,8 +306,11 @@ def never_schedulable(tasks: Sequence[Task], *, chosen: bool = False) -> tuple[s
     ordered = with_priorities(tasks)
     late = [one.task for one in responses(ordered) if one.kept is not Kept.YES]
     rivals = [task for task in ordered if late and task.priority >= min(one.priority for one in late)]
-    if any(_response(task, [other for other in rivals if other is not task], NO_TERMS, task.blocking_ns).kept
-           is not Kept.NO for task in rivals):
+    if any(
+        _response(task, [other for other in rivals if other is not task], NO_TERMS, task.blocking_ns).kept
+        is not Kept.NO
+        for task in rivals
+    ):
         return ()
     if len(rivals) == 1:
         return (_misses(rivals[0]),)

@@ -47,8 +47,12 @@ def series_complete(recording: Recording) -> Iterator[Finding]:
     for series in recording.series:
         absent = len(recording.timeline) - recording.timeline.courses[series.id].at.size
         if absent:
-            yield Finding(Verdict.BROKEN, f"{_name(series)} is missing from {words.counted(absent, 'interval')} of "
-                          f"{words.number(len(recording.timeline))}", "run it again")
+            yield Finding(
+                Verdict.BROKEN,
+                f"{_name(series)} is missing from {words.counted(absent, 'interval')} of "
+                f"{words.number(len(recording.timeline))}",
+                "run it again",
+            )
             return
 
 
@@ -90,8 +94,11 @@ def _cpus_judged(recording: Recording, judged: list[Series]) -> Iterator[Finding
     measured = {series.cpu for series in recording.series if recording.totals[series.id].total}
     without = sorted(cpu for cpu in measured - {series.cpu for series in judged} if cpu is not None)
     if without and None not in {series.cpu for series in judged}:
-        yield Finding(Verdict.INCONCLUSIVE, f"{words.cpus(without)}: values were recorded, but in no series that a "
-                      "limit applies to", "measure a latency on each of these CPUs")
+        yield Finding(
+            Verdict.INCONCLUSIVE,
+            f"{words.cpus(without)}: values were recorded, but in no series that a limit applies to",
+            "measure a latency on each of these CPUs",
+        )
 
 
 def _name(series: Series) -> str:

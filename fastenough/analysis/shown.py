@@ -106,16 +106,22 @@ class Shown:
             return None
         size = self.seen.possibly / self.seen.independent
         seen = Seen(self.seen.n, self.seen.independent, clusters.LEAST_DISTURBANCES)
-        return samples_to_decide(seen, lambda n, events: self._rate_passes(n, events, size),
-                                 lambda n, events: self._rate_fails(n, events, size))
+        return samples_to_decide(
+            seen,
+            lambda n, events: self._rate_passes(n, events, size),
+            lambda n, events: self._rate_fails(n, events, size),
+        )
 
     def _rate_passes(self, n: float, events: float, size: float) -> bool:
-        return float(clusters.rate_upper(n, events * size, size, _longest(self.seen, self.requirement),
-                                         self.confidence)) <= self.requirement.miss_rate
+        return (
+            float(clusters.rate_upper(n, events * size, size, _longest(self.seen, self.requirement), self.confidence))
+            <= self.requirement.miss_rate
+        )
 
     def _rate_fails(self, n: float, events: float, size: float) -> bool:
         return float(clusters.chance_of_more(n, events * size, size, self.requirement.miss_rate)) <= (
-            1.0 - self.confidence)
+            1.0 - self.confidence
+        )
 
     def _declared_passes(self, n: float, events: float) -> bool:
         declared = self.requirement.longest_burst or 1
@@ -143,14 +149,19 @@ def _longest(seen: Disturbances, requirement: Requirement) -> float:
     return max(seen.longest_run, requirement.longest_burst or 0)
 
 
-def decided(values: Merged, seen: Disturbances, requirement: Requirement, confidence: float,
-            merged: bool = True) -> Shown:
+def decided(
+    values: Merged, seen: Disturbances, requirement: Requirement, confidence: float, merged: bool = True
+) -> Shown:
     """What disturbances that were counted show about a requirement."""
-    upper = float(clusters.rate_upper(seen.n, seen.possibly, seen.size, _longest(seen, requirement),
-                                      confidence)) if seen.enough else None
+    upper = (
+        float(clusters.rate_upper(seen.n, seen.possibly, seen.size, _longest(seen, requirement), confidence))
+        if seen.enough
+        else None
+    )
     several = seen.most >= clusters.LEAST_DISTURBANCES
     steady = not (requirement.miss_rate and several) or all(
-        is_stationary(seen.counts[seen.run_of == run]) for run in np.unique(seen.run_of))
+        is_stationary(seen.counts[seen.run_of == run]) for run in np.unique(seen.run_of)
+    )
     resolved = requirement.miss_rate == 0 or seen.clusters.supported
     p_value = _p_value(seen, requirement.miss_rate) if steady and resolved else 1.0
     return Shown(values, seen, requirement, confidence, upper, p_value, steady, merged)

@@ -56,6 +56,7 @@ NOTHING = Standing(Answer.NO_DATA)
 
 # --- where an approach stands, by verdicts
 
+
 def kernel_of(head: Head) -> str:
     """stock, rt or xenomai: as the profile of the board has it, and where it has nothing, as the configuration is
     called."""
@@ -105,12 +106,20 @@ def best(standings: Iterable[Standing]) -> Standing:
     return min(standings, key=lambda standing: _BEST_FIRST.index(standing.answer), default=NOTHING)
 
 
-_BEST_FIRST = (Answer.GOOD, Answer.UNDECIDED, Answer.MARGINAL, Answer.NOT_GOOD, Answer.AWFUL, Answer.OFF_THE_MAP,
-               Answer.NO_DATA)
+_BEST_FIRST = (
+    Answer.GOOD,
+    Answer.UNDECIDED,
+    Answer.MARGINAL,
+    Answer.NOT_GOOD,
+    Answer.AWFUL,
+    Answer.OFF_THE_MAP,
+    Answer.NO_DATA,
+)
 
 
-def stand(candidate: Candidate, requirement: Requirement, loads: Sequence[str],
-          times: float = MARGINAL_TIMES) -> Standing:
+def stand(
+    candidate: Candidate, requirement: Requirement, loads: Sequence[str], times: float = MARGINAL_TIMES
+) -> Standing:
     """Where one setup stands.  ``loads``: those under which it must have been measured to be good.
 
     The requirement's confidence is that of one candidate: who takes the best of many allows for it there.
@@ -134,14 +143,23 @@ def stand(candidate: Candidate, requirement: Requirement, loads: Sequence[str],
         if far.verdict is Verdict.FAIL:
             answer, longer, beyond = Answer.OFF_THE_MAP, farthest, far
     told = () if answer is Answer.NOT_GOOD else (f"at {words.latency(longer.limit_ns)}: {beyond.reasons[0]}",)
-    return Standing(answer, (*found.reasons, *told), beyond.settle if answer is Answer.NOT_GOOD else (), runs,
-                    found.verdict)
+    return Standing(
+        answer, (*found.reasons, *told), beyond.settle if answer is Answer.NOT_GOOD else (), runs, found.verdict
+    )
 
 
 # --- what belongs to one configuration of a board
 
-_BOOTED = ("configuration", "kernel", "kernel configuration", "command line", "firmware", "device tree", "processor",
-           "microcode")
+_BOOTED = (
+    "configuration",
+    "kernel",
+    "kernel configuration",
+    "command line",
+    "firmware",
+    "device tree",
+    "processor",
+    "microcode",
+)
 
 
 def same_configuration(one: Head, other: Head) -> bool:
@@ -151,11 +169,14 @@ def same_configuration(one: Head, other: Head) -> bool:
     """
     keys = [key for key in RUN_KEYS if key.name in _BOOTED]
     pairs = [(key.of(one, None), key.of(other, None)) for key in keys]
-    return all(mine is None or theirs is None or isinstance(mine, Unknown) or isinstance(theirs, Unknown)
-               or mine == theirs for mine, theirs in pairs)
+    return all(
+        mine is None or theirs is None or isinstance(mine, Unknown) or isinstance(theirs, Unknown) or mine == theirs
+        for mine, theirs in pairs
+    )
 
 
 # --- where an approach stands, by published figures
+
 
 @dataclass(frozen=True)
 class Exact:
@@ -177,8 +198,11 @@ def published(figures: Sequence[Exact], requirement: Requirement, times: float =
     """Where an approach stands by the worst of its published figures, without any bound."""
     limits = [requirement.limit_ns * factor for factor in (1, times, max(times, OFF_THE_MAP_TIMES))]
     keeps = [[_keeps(figure, limit_ns, requirement.miss_rate) for figure in figures] for limit_ns in limits]
-    told = tuple(f"{figure.name}: 95 % at {words.latency(figure.p95_ns)}, 100 % at {words.latency(figure.maximum_ns)}, "
-                 "published and taken as exact" for figure in figures)
+    told = tuple(
+        f"{figure.name}: 95 % at {words.latency(figure.p95_ns)}, 100 % at {words.latency(figure.maximum_ns)}, "
+        "published and taken as exact"
+        for figure in figures
+    )
     if all(keeps[0]):
         return Standing(Answer.GOOD, told)
     if False not in keeps[0]:

@@ -54,8 +54,13 @@ def wakeups(samples: Mapping[str, Samples]) -> Wakeups:
     """
     firsts = {name: np.unique(samples[name].due_ns, return_index=True) for name in STATIONS}
     due_ns = reduce(np.intersect1d, (found for found, _ in firsts.values()))
-    return Wakeups(due_ns, {name: samples[name].latency_ns[first[np.searchsorted(found, due_ns)]]
-                            for name, (found, first) in firsts.items()})
+    return Wakeups(
+        due_ns,
+        {
+            name: samples[name].latency_ns[first[np.searchsorted(found, due_ns)]]
+            for name, (found, first) in firsts.items()
+        },
+    )
 
 
 @dataclass(frozen=True)
@@ -133,8 +138,10 @@ class Witnessed:
 
         ``late``: by size, how many were intended but came too late.
         """
-        return [self._placed(asked_ns, [one for one in injected if one.asked_ns == asked_ns], late.get(asked_ns, 0))
-                for asked_ns in sorted({one.asked_ns for one in injected} | set(late))]
+        return [
+            self._placed(asked_ns, [one for one in injected if one.asked_ns == asked_ns], late.get(asked_ns, 0))
+            for asked_ns in sorted({one.asked_ns for one in injected} | set(late))
+        ]
 
     def _placed(self, asked_ns: int, group: Sequence[Injection], late: int) -> Placed:
         position = {due_ns: place for place, due_ns in enumerate(self.seen.due_ns.tolist())}
@@ -143,15 +150,25 @@ class Witnessed:
         astray = [(one, place) for one, place in matched if values[place] < least_ns(one.injected_ns)]
         named = Counter(self.culprits[one.due_mono_ns] for one in group if one.due_mono_ns in self.culprits)
         return Placed(
-            self.station, asked_ns, len(group), late, unseen=len(group) - len(matched),
-            found=len(matched) - len(astray), elsewhere=sum(self._elsewhere(one, place) for one, place in astray),
+            self.station,
+            asked_ns,
+            len(group),
+            late,
+            unseen=len(group) - len(matched),
+            found=len(matched) - len(astray),
+            elsewhere=sum(self._elsewhere(one, place) for one, place in astray),
             injected_median_ns=_median(one.injected_ns for one in group),
             undisturbed_median_ns=self.usual_ns[self.station],
-            station_median_ns=_median(int(values[place]) for _, place in matched), culprits=tuple(named.most_common()))
+            station_median_ns=_median(int(values[place]) for _, place in matched),
+            culprits=tuple(named.most_common()),
+        )
 
     def _elsewhere(self, one: Injection, place: int) -> bool:
-        return any(values[place] - (self.usual_ns[name] or 0) >= _OTHERS_SHARE * one.injected_ns
-                   for name, values in self.seen.by_station.items() if name != self.station)
+        return any(
+            values[place] - (self.usual_ns[name] or 0) >= _OTHERS_SHARE * one.injected_ns
+            for name, values in self.seen.by_station.items()
+            if name != self.station
+        )
 
 
 def _median(values: Iterable[int] | Times) -> int | None:

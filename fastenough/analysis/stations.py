@@ -54,8 +54,13 @@ def tail_of(found: Sequence[Wakeup], most: int = WORST) -> Tail | None:
     if not total_ns:
         return None
     station = max(STATIONS, key=lambda name: spent[name])
-    return Tail(tuple(worst), station, sum(wakeup.longest == station for wakeup in worst), spent[station] / total_ns,
-                tuple(Counter(wakeup.blamed for wakeup in worst).most_common()))
+    return Tail(
+        tuple(worst),
+        station,
+        sum(wakeup.longest == station for wakeup in worst),
+        spent[station] / total_ns,
+        tuple(Counter(wakeup.blamed for wakeup in worst).most_common()),
+    )
 
 
 def blamed(found: Iterable[Wakeup]) -> list[Blamed]:
@@ -63,6 +68,8 @@ def blamed(found: Iterable[Wakeup]) -> list[Blamed]:
     by_who: dict[tuple[str, str], list[Wakeup]] = {}
     for wakeup in found:
         by_who.setdefault((wakeup.blamed, wakeup.longest), []).append(wakeup)
-    rows = [Blamed(who, station, len(each), max(each, key=lambda wakeup: wakeup.delay_ns))
-            for (who, station), each in by_who.items()]
+    rows = [
+        Blamed(who, station, len(each), max(each, key=lambda wakeup: wakeup.delay_ns))
+        for (who, station), each in by_who.items()
+    ]
     return sorted(rows, key=lambda row: -row.worst.delay_ns)

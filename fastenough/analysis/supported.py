@@ -33,10 +33,12 @@ def _hardest(values: Merged, miss_rate: float, confidence: float) -> int | None:
 
     The lower the limit, the more exceeds it; above it too few disturbances may be left for any rate.
     """
+
     def exceeds(limit_ns: int) -> bool:
         seen = disturbances(values, limit_ns)
         return seen.enough and bool(
-            rate_upper(seen.n, seen.possibly, seen.size, seen.longest_run, confidence) > miss_rate)
+            rate_upper(seen.n, seen.possibly, seen.size, seen.longest_run, confidence) > miss_rate
+        )
 
     limits = _limits(values, miss_rate)
     low, high = 0, len(limits)

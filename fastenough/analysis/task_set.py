@@ -55,8 +55,11 @@ class TaskSet:
 
     def on(self, cpu: int) -> tuple[Task, ...]:
         """Those of one CPU."""
-        return self.tasks if not self.cpus else tuple(
-            task for task, where in zip(self.tasks, self.cpus, strict=True) if where == cpu)
+        return (
+            self.tasks
+            if not self.cpus
+            else tuple(task for task, where in zip(self.tasks, self.cpus, strict=True) if where == cpu)
+        )
 
     @property
     def alone(self) -> tuple[tuple[Task, ...], ...]:
@@ -116,12 +119,17 @@ def answer_of(task_set: TaskSet, recordings: Sequence[Recording]) -> TaskAnswer:
     """The analysis with the terms of each CPU that may run the tasks; pure, never raises for recordings."""
     found = measured_of(recordings)
     wanted = sorted(set(task_set.cpus)) or sorted(found)
-    missing = [f"{words.cpus([cpu])}: no {what} was measured" for cpu in wanted for what, held in
-               (("wake-up", cpu in found), ("busy loop", cpu in found and found[cpu].spun_ns > 0)) if not held]
+    missing = [
+        f"{words.cpus([cpu])}: no {what} was measured"
+        for cpu in wanted
+        for what, held in (("wake-up", cpu in found), ("busy loop", cpu in found and found[cpu].spun_ns > 0))
+        if not held
+    ]
     cpus = tuple(_on_cpu(task_set, found[cpu]) for cpu in wanted if cpu in found)
     shown = bool(cpus) and not missing and all(one.schedulable for one in cpus)
-    return TaskAnswer(task_set, SCHEDULABLE if shown else NOT_SHOWN, cpus,
-                      tuple(missing) if wanted else ("no wake-up was measured",))
+    return TaskAnswer(
+        task_set, SCHEDULABLE if shown else NOT_SHOWN, cpus, tuple(missing) if wanted else ("no wake-up was measured",)
+    )
 
 
 def _on_cpu(task_set: TaskSet, measured: Measured) -> OnCpu:
@@ -132,6 +140,7 @@ def _on_cpu(task_set: TaskSet, measured: Measured) -> OnCpu:
 
 
 # --- the terms
+
 
 def measured_of(recordings: Sequence[Recording]) -> Mapping[int, Measured]:
     """What was seen of each CPU, over all loads; the worst of each term."""
@@ -154,8 +163,14 @@ def _measured(cpu: int, wakeups: Sequence[Histogram], gaps: Sequence[_Gaps]) -> 
     late_ns = max(0, *(part.maximum or 0 for part in wakeups))
     usual_ns = max(0, *(part.value_at_rank((part.total + 1) // 2) for part in wakeups))
     interference = _worst([one for part in gaps for one in part.interference])
-    return Measured(cpu, sum(part.total for part in wakeups), usual_ns, late_ns, sum(part.spun_ns for part in gaps),
-                    Terms(late_ns, usual_ns, interference))
+    return Measured(
+        cpu,
+        sum(part.total for part in wakeups),
+        usual_ns,
+        late_ns,
+        sum(part.spun_ns for part in gaps),
+        Terms(late_ns, usual_ns, interference),
+    )
 
 
 @dataclass(frozen=True)
@@ -170,10 +185,16 @@ class _Gaps:
         floor_ns = int(recording.head.parameters.get("floor_ns", 0))
         spun_ns = max(1, held.sum + held.total * floor_ns)
         share = min(1.0, spun_ns / max(1, recording.duration_ns))
-        longest = {size: int(value) for value in held.highest().tolist() if value >= LEAST_GAP_NS
-                   for size in (_size(value),)}
-        return cls(spun_ns, tuple(Interference(str(size), cost_ns, (_arrivals(recording, series, size, share),))
-                                  for size, cost_ns in longest.items()))
+        longest = {
+            size: int(value) for value in held.highest().tolist() if value >= LEAST_GAP_NS for size in (_size(value),)
+        }
+        return cls(
+            spun_ns,
+            tuple(
+                Interference(str(size), cost_ns, (_arrivals(recording, series, size, share),))
+                for size, cost_ns in longest.items()
+            ),
+        )
 
 
 def _size(value_ns: int) -> int:
@@ -204,8 +225,9 @@ def _whole(lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
 def most_in_stretches(counts: NDArray[np.int64]) -> tuple[int, ...]:
     """The greatest sum of one count, of two that follow each other, and so on."""
     running = np.concatenate(([0], np.cumsum(counts)))
-    return tuple(int(np.max(running[length:] - running[:-length]))
-                 for length in range(1, min(counts.size, MOST_STRETCHES) + 1))
+    return tuple(
+        int(np.max(running[length:] - running[:-length])) for length in range(1, min(counts.size, MOST_STRETCHES) + 1)
+    )
 
 
 def _worst(found: Sequence[Interference]) -> tuple[Interference, ...]:
@@ -220,6 +242,7 @@ def _worst(found: Sequence[Interference]) -> tuple[Interference, ...]:
 
 # --- the verdict
 
+
 def judged_with(assessment: Assessment, answer: TaskAnswer) -> Assessment:
     """The assessment of an application: FAIL and BROKEN stand as the single observations show them, else
     INCONCLUSIVE with the answer of the analysis; never PASS."""
@@ -227,9 +250,15 @@ def judged_with(assessment: Assessment, answer: TaskAnswer) -> Assessment:
     if assessment.verdict in (Verdict.FAIL, Verdict.BROKEN):
         return replace(assessment, judgments=judgments, cautions=(*assessment.cautions, *_cautions(answer)))
     return replace(
-        assessment, verdict=Verdict.INCONCLUSIVE, judgments=judgments, headline=_headline(answer),
-        reasons=(*_reasons(answer), *assessment.reasons), settle=_settle(answer),
-        cautions=(*assessment.cautions, *_cautions(answer)), supported=())
+        assessment,
+        verdict=Verdict.INCONCLUSIVE,
+        judgments=judgments,
+        headline=_headline(answer),
+        reasons=(*_reasons(answer), *assessment.reasons),
+        settle=_settle(answer),
+        cautions=(*assessment.cautions, *_cautions(answer)),
+        supported=(),
+    )
 
 
 def _no_pass(verdict: Verdict) -> Verdict:
@@ -241,15 +270,24 @@ def _headline(answer: TaskAnswer) -> str:
     if answer.word != SCHEDULABLE or least is None or least.margin.added_ns is None:
         return word
     factor = math.floor(least.margin.factor * 100) / 100
-    return (f"{word}: all compute times could be {factor:.2f} times as long, or every wake-up "
-            f"{words.microseconds_down(least.margin.added_ns)} µs later")
+    return (
+        f"{word}: all compute times could be {factor:.2f} times as long, or every wake-up "
+        f"{words.microseconds_down(least.margin.added_ns)} µs later"
+    )
 
 
 def _reasons(answer: TaskAnswer) -> list[str]:
-    late = [f"{words.cpus([one.measured.cpu])}: {_missed(response)}" for one in answer.cpus
-            for response in one.responses if response.kept is not Kept.YES]
-    return ["measured terms are no bounds: what was not seen may come, so that this is never a PASS", *late,
-            *answer.missing]
+    late = [
+        f"{words.cpus([one.measured.cpu])}: {_missed(response)}"
+        for one in answer.cpus
+        for response in one.responses
+        if response.kept is not Kept.YES
+    ]
+    return [
+        "measured terms are no bounds: what was not seen may come, so that this is never a PASS",
+        *late,
+        *answer.missing,
+    ]
 
 
 def _missed(response: Response) -> str:
@@ -257,26 +295,34 @@ def _missed(response: Response) -> str:
     if response.kept is Kept.UNSETTLED:
         return f"task {task.name}: not settled; so little of the CPU is left over that too many jobs interact"
     after = "without end" if response.response_ns is None else f"after {words.latency(response.response_ns)}"
-    return (f"task {task.name}: with every term at its worst at once it answers {after}, "
-            f"and its deadline is {words.latency(task.deadline_ns)}")
+    return (
+        f"task {task.name}: with every term at its worst at once it answers {after}, "
+        f"and its deadline is {words.latency(task.deadline_ns)}"
+    )
 
 
 def _settle(answer: TaskAnswer) -> tuple[str, ...]:
     least = answer.tightest
     if answer.word == SCHEDULABLE:
-        return ("measure longer, under the load of the application; then measure the application itself: "
-                "fastenough monitor --comm NAME",)
+        return (
+            "measure longer, under the load of the application; then measure the application itself: "
+            "fastenough monitor --comm NAME",
+        )
     if answer.missing:
         return ("measure the CPUs that the tasks are to run on, with the probes timer and spin",)
     if least is not None and 0 < least.margin.factor < 1:
-        return (f"on {words.cpus([least.measured.cpu])} compute times of {least.margin.factor:.2f} of those given "
-                "would do; or make the longest terms shorter",)
+        return (
+            f"on {words.cpus([least.measured.cpu])} compute times of {least.margin.factor:.2f} of those given "
+            "would do; or make the longest terms shorter",
+        )
     return ("make the longest terms shorter: no shorter compute time would do",)
 
 
 def _cautions(answer: TaskAnswer) -> tuple[str, ...]:
     """What the answer takes for granted."""
-    shared = () if answer.task_set.cpus or len(answer.task_set.tasks) < 2 else (
-        "no CPU was stated: all tasks are taken to share one, whichever",)
+    shared = (
+        ()
+        if answer.task_set.cpus or len(answer.task_set.tasks) < 2
+        else ("no CPU was stated: all tasks are taken to share one, whichever",)
+    )
     return (*shared, "compute times, and what tasks hold from each other, are as you stated them, not measured")
-

@@ -13,10 +13,14 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from itertools import pairwise
 
-_LINE = re.compile(r" *(?P<comm>.*?)-(?P<pid>\d+) +\[(?P<cpu>\d+)\]\s+\S+\s+(?P<s>\d+)\.(?P<us>\d{6}): "
-                   r"(?P<event>\w+): ?(?P<fields>.*)")
-_SWITCH = re.compile(r"prev_comm=(?P<comm>.*) prev_pid=(?P<pid>\d+) prev_prio=(?P<prio>-?\d+) prev_state=\S+ ==> "
-                     r"next_comm=(?P<next_comm>.*) next_pid=(?P<next_pid>\d+) next_prio=(?P<next_prio>-?\d+)")
+_LINE = re.compile(
+    r" *(?P<comm>.*?)-(?P<pid>\d+) +\[(?P<cpu>\d+)\]\s+\S+\s+(?P<s>\d+)\.(?P<us>\d{6}): "
+    r"(?P<event>\w+): ?(?P<fields>.*)"
+)
+_SWITCH = re.compile(
+    r"prev_comm=(?P<comm>.*) prev_pid=(?P<pid>\d+) prev_prio=(?P<prio>-?\d+) prev_state=\S+ ==> "
+    r"next_comm=(?P<next_comm>.*) next_pid=(?P<next_pid>\d+) next_prio=(?P<next_prio>-?\d+)"
+)
 _WAKING = re.compile(r"comm=(?P<comm>.*) pid=(?P<pid>\d+) prio=(?P<prio>-?\d+)")
 _REACH = re.compile(r"## (?:per_cpu/cpu(?P<cpu>\d+)|oldest event ts: +(?P<s>\d+)\.(?P<us>\d{6}))")
 _REAL_TIME_BELOW = 100
@@ -84,8 +88,14 @@ class Trace:
 
     def running(self, cpu: int, at_ns: int) -> Slice | None:
         """The slice of the task that ran there at that time, None where it is not known."""
-        return next((one for one in reversed(self.slices) if one.kind is Kind.TASK and one.cpu == cpu
-                     and one.begin_ns <= at_ns <= one.end_ns), None)
+        return next(
+            (
+                one
+                for one in reversed(self.slices)
+                if one.kind is Kind.TASK and one.cpu == cpu and one.begin_ns <= at_ns <= one.end_ns
+            ),
+            None,
+        )
 
     def waking(self, pid: int, before_ns: int) -> Waking | None:
         """When a task was made runnable last."""
@@ -93,8 +103,11 @@ class Trace:
 
     def within(self, begin_ns: int, end_ns: int) -> list[Slice]:
         """What lies between, cut there, in order of time."""
-        cut = [replace(one, begin_ns=max(one.begin_ns, begin_ns), end_ns=min(one.end_ns, end_ns))
-               for one in self.slices if one.begin_ns < end_ns and one.end_ns > begin_ns]
+        cut = [
+            replace(one, begin_ns=max(one.begin_ns, begin_ns), end_ns=min(one.end_ns, end_ns))
+            for one in self.slices
+            if one.begin_ns < end_ns and one.end_ns > begin_ns
+        ]
         return sorted(cut, key=lambda one: (one.begin_ns, one.kind))
 
 
@@ -115,8 +128,9 @@ def shares(trace: Trace, cpu: int, begin_ns: int, end_ns: int) -> list[Share]:
     not itself off the CPU.
     """
     slices = [one for one in trace.slices if one.cpu == cpu and one.begin_ns < end_ns and one.end_ns > begin_ns]
-    edges = sorted({begin_ns, end_ns, *(edge for one in slices for edge in (one.begin_ns, one.end_ns)
-                                        if begin_ns < edge < end_ns)})
+    edges = sorted(
+        {begin_ns, end_ns, *(edge for one in slices for edge in (one.begin_ns, one.end_ns) if begin_ns < edge < end_ns)}
+    )
     taken: dict[tuple[Kind | None, str], int] = {}
     times: dict[tuple[Kind | None, str], set[int]] = {}
     for begin, end in pairwise(edges):
@@ -131,8 +145,11 @@ def shares(trace: Trace, cpu: int, begin_ns: int, end_ns: int) -> list[Share]:
 def _on_top(slices: Iterable[Slice], begin_ns: int, end_ns: int) -> Slice | None:
     at = [one for one in slices if one.begin_ns <= begin_ns and one.end_ns >= end_ns]
     ran = {one.task.pid for one in at if one.kind is Kind.TASK}
-    return max((one for one in at if one.kind is not Kind.SOFTIRQ or not ran or one.task.pid in ran),
-               key=lambda one: (one.kind is not Kind.TASK, one.begin_ns, one.kind), default=None)
+    return max(
+        (one for one in at if one.kind is not Kind.SOFTIRQ or not ran or one.task.pid in ran),
+        key=lambda one: (one.kind is not Kind.TASK, one.begin_ns, one.kind),
+        default=None,
+    )
 
 
 # --- reading
@@ -190,7 +207,8 @@ class _Reading:
         if event in _BEGINS:
             kind, name = _BEGINS[event]
             self.open_slices.setdefault((cpu, kind), []).append(
-                Slice(kind, cpu, at_ns, at_ns, name(fields), self.now[cpu].task))
+                Slice(kind, cpu, at_ns, at_ns, name(fields), self.now[cpu].task)
+            )
         elif event in _ENDS:
             self._end(cpu, _ENDS[event], at_ns, event)
         elif event == "sched_switch" and (switch := _SWITCH.match(fields)):
@@ -201,8 +219,11 @@ class _Reading:
     def _end(self, cpu: int, kind: Kind, at_ns: int, event: str) -> None:
         """What began before the trace did is of a name that is not known."""
         begun = self.open_slices.get((cpu, kind))
-        one = begun.pop() if begun else Slice(kind, cpu, self.known_ns[cpu], at_ns, event.removesuffix("_exit"),
-                                              self.now[cpu].task)
+        one = (
+            begun.pop()
+            if begun
+            else Slice(kind, cpu, self.known_ns[cpu], at_ns, event.removesuffix("_exit"), self.now[cpu].task)
+        )
         self.slices.append(replace(one, end_ns=at_ns))
 
     def _switch(self, cpu: int, at_ns: int, switch: re.Match[str]) -> None:
@@ -210,14 +231,19 @@ class _Reading:
         before = _task(switch)
         self.slices.append(replace(self.now[cpu], end_ns=at_ns, name=before.name, task=before))
         self.now[cpu] = _task_slice(
-            cpu, at_ns, Task(switch["next_comm"], int(switch["next_pid"]), int(switch["next_prio"])))
+            cpu, at_ns, Task(switch["next_comm"], int(switch["next_pid"]), int(switch["next_prio"]))
+        )
 
     def trace(self) -> Trace:
         """What has not ended goes on to the end."""
         begun = [*self.now.values(), *(one for open_ones in self.open_slices.values() for one in open_ones)]
         slices = [*self.slices, *(replace(one, end_ns=self.end_ns) for one in begun)]
-        return Trace(tuple(sorted(slices, key=lambda one: (one.begin_ns, one.kind))), tuple(self.wakings),
-                     {cpu: self.known_ns[cpu] for cpu in self.now}, self.end_ns)
+        return Trace(
+            tuple(sorted(slices, key=lambda one: (one.begin_ns, one.kind))),
+            tuple(self.wakings),
+            {cpu: self.known_ns[cpu] for cpu in self.now},
+            self.end_ns,
+        )
 
 
 def _ns(found: re.Match[str]) -> int:

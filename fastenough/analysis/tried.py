@@ -53,8 +53,9 @@ class Tried:
         return {part.direction for part in (self.effect, self.tail) if part is not None}
 
 
-def try_out(pairs: Sequence[Pair], change: Mapping[str, str], load: str, campaign: str = "",
-            confidence: float = CONFIDENCE) -> Tried:
+def try_out(
+    pairs: Sequence[Pair], change: Mapping[str, str], load: str, campaign: str = "", confidence: float = CONFIDENCE
+) -> Tried:
     """What the pairs say of a change."""
     sound, left_out = sound_pairs(pairs, change)
     effects = paired(pairs, change, confidence)
@@ -65,13 +66,15 @@ def try_out(pairs: Sequence[Pair], change: Mapping[str, str], load: str, campaig
         return Tried(change, load, effects.pairs, None, None, ("the runs are too short for any quantile",), campaign)
     effect = max(usable, key=lambda each: each.quantile)
     arms = _merged([pair.without for pair in sound]), _merged([pair.with_it for pair in sound])
-    return Tried(change, load, effects.pairs, _widened(effect, arms, confidence), effects.tail, effects.left_out,
-                 campaign)
+    return Tried(
+        change, load, effects.pairs, _widened(effect, arms, confidence), effects.tail, effects.left_out, campaign
+    )
 
 
 def _merged(runs: Sequence[Recording]) -> Merged:
-    return merge_samples([(run, series) for run in runs for series in judged_series(run)
-                          if series.name == judged_name(run)])
+    return merge_samples(
+        [(run, series) for run in runs for series in judged_series(run) if series.name == judged_name(run)]
+    )
 
 
 def _widened(effect: Effect, arms: Sequence[Merged], confidence: float) -> Effect:
@@ -81,8 +84,12 @@ def _widened(effect: Effect, arms: Sequence[Merged], confidence: float) -> Effec
     if drawn is None:
         return effect
     lower_ns, upper_ns = drawn.interval(confidence)
-    return replace(effect, lower_ns=min(effect.lower_ns, lower_ns), upper_ns=max(effect.upper_ns, upper_ns),
-                   chance=max(effect.chance, drawn.chance_of_none()))
+    return replace(
+        effect,
+        lower_ns=min(effect.lower_ns, lower_ns),
+        upper_ns=max(effect.upper_ns, upper_ns),
+        chance=max(effect.chance, drawn.chance_of_none()),
+    )
 
 
 def judged_together(tried: Iterable[Tried], confidence: float = CONFIDENCE) -> tuple[Tried, ...]:
@@ -90,9 +97,14 @@ def judged_together(tried: Iterable[Tried], confidence: float = CONFIDENCE) -> t
     everything = list(tried)
     chances = [part.chance for each in everything for part in (each.effect, each.tail) if part is not None]
     shown = iter(holm(chances, 1 - confidence))
-    return tuple(replace(each, effect=None if each.effect is None else replace(each.effect, shown=next(shown)),
-                         tail=None if each.tail is None else replace(each.tail, shown=next(shown)))
-                 for each in everything)
+    return tuple(
+        replace(
+            each,
+            effect=None if each.effect is None else replace(each.effect, shown=next(shown)),
+            tail=None if each.tail is None else replace(each.tail, shown=next(shown)),
+        )
+        for each in everything
+    )
 
 
 def best_of(tried: Sequence[Tried]) -> dict[str, str]:

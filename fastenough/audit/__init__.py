@@ -10,8 +10,20 @@ from fastenough.audit.checks import CHECKS
 from fastenough.audit.facts import Facts
 from fastenough.audit.finding import Change, Finding, Form, Group, Severity, Standing, When
 
-__all__ = ["CHECKS", "Change", "Facts", "Finding", "Form", "Group", "Severity", "Standing", "When", "audit",
-           "changeable_now", "ordered"]
+__all__ = [
+    "CHECKS",
+    "Change",
+    "Facts",
+    "Finding",
+    "Form",
+    "Group",
+    "Severity",
+    "Standing",
+    "When",
+    "audit",
+    "changeable_now",
+    "ordered",
+]
 
 _SEVERITIES, _GROUPS = list(Severity), list(Group)
 

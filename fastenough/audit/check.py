@@ -32,5 +32,15 @@ class Check:
             seen = unknown(str(reason))
         except (TypeError, ValueError, AttributeError, KeyError) as error:
             seen = unknown(f"not understood: {error!r}"[:200])
-        return Finding(self.name, self.title, self.group, seen.standing, seen.severity or self.severity, seen.text,
-                       self.why, self.source, self.elsewhere, seen.changes)
+        return Finding(
+            self.name,
+            self.title,
+            self.group,
+            seen.standing,
+            seen.severity or self.severity,
+            seen.text,
+            self.why,
+            self.source,
+            self.elsewhere,
+            seen.changes,
+        )

@@ -20,8 +20,19 @@ from fastenough.board.base import (
 )
 from fastenough.model import BadInput
 
-__all__ = ["AS_BOOTED", "BOARDS", "Board", "Booted", "Wires", "configuration_in", "configuration_of", "marks_in",
-           "named_plainly", "open_board", "require_configuration"]
+__all__ = [
+    "AS_BOOTED",
+    "BOARDS",
+    "Board",
+    "Booted",
+    "Wires",
+    "configuration_in",
+    "configuration_of",
+    "marks_in",
+    "named_plainly",
+    "open_board",
+    "require_configuration",
+]
 
 BOARDS = {
     "local": "fastenough.board.local:open_board",

@@ -32,8 +32,10 @@ def _no_module(name: str) -> str:
 
 
 def _no_simulated_gauge() -> SimulatedGauge:
-    raise BadInput('only a configuration of the virtual board that the plan boots (board = "virtual") has a simulated '
-                   "gauge; give the port of a real one")
+    raise BadInput(
+        'only a configuration of the virtual board that the plan boots (board = "virtual") has a simulated '
+        "gauge; give the port of a real one"
+    )
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,10 @@ _MOST_CHARACTERS = 64
 def named_plainly(configuration: str) -> str:
     """The name of a configuration, which stands in heads, titles and tables; raises BadInput for one that cannot."""
     if not 0 < len(configuration) <= _MOST_CHARACTERS or not configuration.isprintable() or configuration[:1] == " ":
-        raise BadInput(f"configuration {configuration[:_MOST_CHARACTERS]!r} cannot be used; use at most "
-                       f"{_MOST_CHARACTERS} letters, digits, signs and blanks")
+        raise BadInput(
+            f"configuration {configuration[:_MOST_CHARACTERS]!r} cannot be used; use at most "
+            f"{_MOST_CHARACTERS} letters, digits, signs and blanks"
+        )
     return configuration
 
 
@@ -99,8 +103,9 @@ def configuration_in(profile: Mapping[str, Any], name: str = AS_BOOTED) -> Confi
     """What a profile says was booted, None for what it does not; named by its kernel where nobody has named it."""
     kernel, config = profile.get("kernel") or {}, profile.get("kernel_config") or {}
     found = f"{kernel.get('release', 'unknown')} {kernel.get('version', '')}".strip()
-    return Configuration(found if name == AS_BOOTED else name, kernel.get("release"), config.get("sha256"),
-                         profile.get("cmdline"))
+    return Configuration(
+        found if name == AS_BOOTED else name, kernel.get("release"), config.get("sha256"), profile.get("cmdline")
+    )
 
 
 _RT = "preempt-rt"
@@ -123,8 +128,10 @@ def configuration_found(link: Link, name: str) -> Configuration:
     preemption = kernel.get("preemption")
     for says, is_rt in ((_SAYS_RT, True), (_SAYS_STOCK, False)):
         if preemption and says.search(name) and (preemption == _RT) != is_rt:
-            raise BadInput(f"configuration {name}: this board runs {kernel.get('release')}, preemption {preemption}; "
-                           "boot the kernel that the name says, or give it another name")
+            raise BadInput(
+                f"configuration {name}: this board runs {kernel.get('release')}, preemption {preemption}; "
+                "boot the kernel that the name says, or give it another name"
+            )
     return configuration_in(profile, name)
 
 
@@ -139,6 +146,8 @@ def installed_module(link: Link, name: str) -> str:
         raise NotApplicable("modinfo is not there: apt-get install kmod")
     found = link.run(["modinfo", "-n", name])
     if found.status:
-        raise NotApplicable(f"the module {name} is not installed on the board; see docs/module.md, or leave "
-                            "what runs in the kernel out of implementations")
+        raise NotApplicable(
+            f"the module {name} is not installed on the board; see docs/module.md, or leave "
+            "what runs in the kernel out of implementations"
+        )
     return found.text.strip()

@@ -118,11 +118,18 @@ class ChangedBoard:
         if change.kernel:
             fits = fnmatchcase(found.kernel_release or "", change.kernel)
             return "" if fits else f"{self.name} runs {found.kernel_release}, and {configuration} is {change.kernel}"
-        other = next((name for name, seen in self.seen.items()
-                      if name != configuration and _booted(seen) == _booted(found)), None)
-        return "" if other is None else (
-            f"{self.name} runs {found.kernel_release} with the configuration and the command line that it had as "
-            f'{other} (where that is meant, say kernel = "*" of {configuration} in the plan)')
+        other = next(
+            (name for name, seen in self.seen.items() if name != configuration and _booted(seen) == _booted(found)),
+            None,
+        )
+        return (
+            ""
+            if other is None
+            else (
+                f"{self.name} runs {found.kernel_release} with the configuration and the command line that it had as "
+                f'{other} (where that is meant, say kernel = "*" of {configuration} in the plan)'
+            )
+        )
 
 
 def _boot_id(link: Link) -> str:
@@ -140,5 +147,7 @@ def require_far(board: Board, changes: Mapping[str, Change]) -> None:
     """Raises BadInput where the bench would reboot the machine that it runs on."""
     rebooted = next((name for name, change in changes.items() if change.select), None)
     if board.name == "local" and rebooted is not None:
-        raise BadInput(f"configuration {rebooted}: the machine that the bench runs on cannot be rebooted under it; "
-                       "leave out select, boot it yourself when you are asked to, and then: fastenough campaign resume")
+        raise BadInput(
+            f"configuration {rebooted}: the machine that the bench runs on cannot be rebooted under it; "
+            "leave out select, boot it yourself when you are asked to, and then: fastenough campaign resume"
+        )

@@ -40,9 +40,18 @@ class Console:
     """The console at an exported NetworkSerialPort, whose arguments ``port`` holds; None for a place without one."""
 
     def __init__(self, port: Mapping[str, Any] | None) -> None:
-        self._process = None if port is None else subprocess.Popen(
-            [sys.executable, "-P", str(_READER), json.dumps(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, bufsize=0, start_new_session=True)
+        self._process = (
+            None
+            if port is None
+            else subprocess.Popen(
+                [sys.executable, "-P", str(_READER), json.dumps(port)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+                start_new_session=True,
+            )
+        )
 
     def last_words(self) -> list[str]:
         """At most one sentence: the last lines, printable and of bounded length, or why there are none."""

@@ -31,12 +31,18 @@ class Machine:
 
 
 MACHINES = {
-    "x86_64": Machine(64, _LITTLE, 62, "amd64"), "i686": Machine(32, _LITTLE, 3), "i586": Machine(32, _LITTLE, 3),
+    "x86_64": Machine(64, _LITTLE, 62, "amd64"),
+    "i686": Machine(32, _LITTLE, 3),
+    "i586": Machine(32, _LITTLE, 3),
     "aarch64": Machine(64, _LITTLE, 183, "arm64"),
-    "armv8l": Machine(32, _LITTLE, 40, "armhf"), "armv7l": Machine(32, _LITTLE, 40, "armhf"),
-    "armv6l": Machine(32, _LITTLE, 40, "armel"), "armv5tel": Machine(32, _LITTLE, 40, "armel"),
-    "armv5tejl": Machine(32, _LITTLE, 40, "armel"), "riscv64": Machine(64, _LITTLE, 243, "riscv64"),
-    "ppc": Machine(32, _BIG, 20, "powerpc"), "mips": Machine(32, _BIG, 8, "mips"),
+    "armv8l": Machine(32, _LITTLE, 40, "armhf"),
+    "armv7l": Machine(32, _LITTLE, 40, "armhf"),
+    "armv6l": Machine(32, _LITTLE, 40, "armel"),
+    "armv5tel": Machine(32, _LITTLE, 40, "armel"),
+    "armv5tejl": Machine(32, _LITTLE, 40, "armel"),
+    "riscv64": Machine(64, _LITTLE, 243, "riscv64"),
+    "ppc": Machine(32, _BIG, 20, "powerpc"),
+    "mips": Machine(32, _BIG, 8, "mips"),
 }
 """``uname -m`` to what runs there."""
 
@@ -59,8 +65,10 @@ def _found(machine: str) -> Path:
         return Path(find_probe())
     cross = MACHINES[machine].cross
     if cross is None:
-        raise NotApplicable(f"there is no probe for a board of the kind {machine}; name a folder with "
-                            f"fastenough-probe-{machine} in {FILES_SETTING}")
+        raise NotApplicable(
+            f"there is no probe for a board of the kind {machine}; name a folder with "
+            f"fastenough-probe-{machine} in {FILES_SETTING}"
+        )
     return _built(cross)
 
 
@@ -78,8 +86,14 @@ def _require_fit(place: Path, content: bytes, machine: str) -> None:
     known = MACHINES[machine]
     order = "<" if known.order == _LITTLE else ">"
     head = content[:20]
-    fits = (len(head) == 20 and head[:4] == b"\x7fELF" and (head[4], head[5]) == (known.bits // 32, known.order)
-            and struct.unpack(f"{order}H", head[18:20])[0] == known.number)
+    fits = (
+        len(head) == 20
+        and head[:4] == b"\x7fELF"
+        and (head[4], head[5]) == (known.bits // 32, known.order)
+        and struct.unpack(f"{order}H", head[18:20])[0] == known.number
+    )
     if not fits:
-        raise NotApplicable(f"{place} is no program for a board of the kind {machine}; build it for that, or take it "
-                            f"out of {FILES_SETTING}")
+        raise NotApplicable(
+            f"{place} is no program for a board of the kind {machine}; build it for that, or take it "
+            f"out of {FILES_SETTING}"
+        )

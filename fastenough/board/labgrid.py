@@ -59,9 +59,14 @@ def _act(place: str, what: str, limit_s: float = _ACT_S) -> Mapping[str, Any]:
     """
     coordinator = os.environ.get(COORDINATOR_SETTING, "127.0.0.1:20408")
     with tempfile.TemporaryFile() as complaint, tempfile.TemporaryFile() as answered, _lifeline() as lifeline:
-        process = subprocess.Popen([sys.executable, "-P", str(_ACT), coordinator, place, *what.split()],
-                                   stdin=lifeline, stdout=answered, stderr=complaint, start_new_session=True,
-                                   env={**os.environ, **_QUIET})
+        process = subprocess.Popen(
+            [sys.executable, "-P", str(_ACT), coordinator, place, *what.split()],
+            stdin=lifeline,
+            stdout=answered,
+            stderr=complaint,
+            start_new_session=True,
+            env={**os.environ, **_QUIET},
+        )
         try:
             _await(process, (answered, complaint), limit_s)
         except FastenoughError as error:
@@ -141,17 +146,23 @@ class LabgridBoard:
         has = _act(self.place, "acquire")
         try:
             if not has.get("service"):
-                raise NotApplicable(f"{self.name} has no NetworkService, so it cannot be reached; export one for it, "
-                                    "or name one in the file of LG_ENV")
+                raise NotApplicable(
+                    f"{self.name} has no NetworkService, so it cannot be reached; export one for it, "
+                    "or name one in the file of LG_ENV"
+                )
             if configuration in self._states:  # before the console is read here: the strategy needs it
                 _act(self.place, f"transition {configuration}", _TRANSITION_S)
             with closing(Console(has.get("console"))) as console:
                 if configuration == POWER_CYCLED:
                     _act(self.place, "cycle")
                 with closing(self._reached(address_of(has["service"]), console)) as link:
-                    yield Booted(link, configuration_of(link, configuration), OWN_FILE,
-                                 last_words=partial(_last_words, link, console),
-                                 module=partial(installed_module, link))
+                    yield Booted(
+                        link,
+                        configuration_of(link, configuration),
+                        OWN_FILE,
+                        last_words=partial(_last_words, link, console),
+                        module=partial(installed_module, link),
+                    )
         finally:
             if not self.kept:
                 with contextlib.suppress(FastenoughError):

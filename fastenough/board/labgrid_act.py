@@ -54,6 +54,7 @@ class Lent(Fault):
 
 def _call(session: Any, name: str, place: str) -> None:
     """One request; raises Fault with the coordinator's own words."""
+
     async def ask() -> None:
         request = getattr(messages, f"{name}Request")(placename=place)
         try:
@@ -86,27 +87,35 @@ def _acquire(session: Any, place: str) -> dict[str, Any]:
     if not session.places[place].acquired_resources:
         _call(session, "ReleasePlace", place)
         raise Fault(why_no_resources(session.places[place], session.resources))
-    found = {kind: dict(resource.args) | {"extra": resource.extra}
-             for (_, kind), resource in session.get_target_resources(session.places[place]).items()}
+    found = {
+        kind: dict(resource.args) | {"extra": resource.extra}
+        for (_, kind), resource in session.get_target_resources(session.places[place]).items()
+    }
     return {"service": found.get("NetworkService"), "console": found.get("NetworkSerialPort")}
 
 
 def why_no_resources(place: Any, exported: Mapping[str, Mapping[str, Any]]) -> str:
     """Why an acquired place has none; ``exported``: by exporter and group what the coordinator knows."""
     if not place.matches:
-        return (f"it has no resources, since nothing is matched; run: labgrid-client -p {place.name} add-match "
-                f"EXPORTER/{place.name}/*")
+        return (
+            f"it has no resources, since nothing is matched; run: labgrid-client -p {place.name} add-match "
+            f"EXPORTER/{place.name}/*"
+        )
     wanted = ", ".join(map(str, place.matches))
     connected = ", ".join(sorted(exported)) or "none"
     for match in place.matches:
         groups = [name for exporter in exported if fnmatchcase(exporter, match.exporter) for name in exported[exporter]]
         if groups and not any(fnmatchcase(name, match.group) for name in groups):
-            return (f"it has no resources: it matches {wanted}, and exporter {match.exporter} exports no such group; "
-                    f"it exports {', '.join(sorted(groups))}")
+            return (
+                f"it has no resources: it matches {wanted}, and exporter {match.exporter} exports no such group; "
+                f"it exports {', '.join(sorted(groups))}"
+            )
         if groups:
             return f"it has no resources: those of {wanted} are exported, but are not available now"
-    return (f"it has no resources: it matches {wanted}, and no exporter of this name is connected (connected: "
-            f"{connected}); start it with labgrid-exporter -n NAME, or correct the match")
+    return (
+        f"it has no resources: it matches {wanted}, and no exporter of this name is connected (connected: "
+        f"{connected}); start it with labgrid-exporter -n NAME, or correct the match"
+    )
 
 
 def _standing(place: Any) -> dict[str, Any]:
@@ -152,8 +161,9 @@ def _switched(coordinator: str, place: str, act: str, state: str | None) -> dict
     environment = Environment(_ENVIRONMENT) if state else None
     if _ENVIRONMENT:
         coordinator = Config(_ENVIRONMENT).get_option("coordinator_address", coordinator)
-    arguments = argparse.Namespace(action=act, delay=_POWER_DELAY_S, name=None, place=place, state=state,
-                                   initial_state=None)
+    arguments = argparse.Namespace(
+        action=act, delay=_POWER_DELAY_S, name=None, place=place, state=state, initial_state=None
+    )
     session = start_session(coordinator, extra={"args": arguments, "env": environment})
     if act == "places":
         return {"places": {name: _standing(held) for name, held in session.places.items()}, "me": _me(session)}

@@ -27,8 +27,9 @@ class LocalBoard:
     @contextmanager
     def boot(self, configuration: str) -> Iterator[Booted]:
         probe = find_probe(self.link) if self.probe is None else self.probe
-        yield Booted(self.link, configuration_found(self.link, configuration), probe,
-                     module=partial(installed_module, self.link))
+        yield Booted(
+            self.link, configuration_found(self.link, configuration), probe, module=partial(installed_module, self.link)
+        )
 
 
 def open_board(which: str) -> LocalBoard:

@@ -29,8 +29,9 @@ class SshBoard:
     @contextmanager
     def boot(self, configuration: str) -> Iterator[Booted]:
         with closing(open_ssh(self.address, file_for)) as link:
-            yield Booted(link, configuration_found(link, configuration), OWN_FILE,
-                         module=partial(installed_module, link))
+            yield Booted(
+                link, configuration_found(link, configuration), OWN_FILE, module=partial(installed_module, link)
+            )
 
 
 def open_board(which: str) -> SshBoard:

@@ -19,9 +19,14 @@ from fastenough.virtual.own import find_kernel, own_names
 from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE
 from fastenough.virtual.probe import PROBE, install
 
-_MODULES = {"fastenough": SOURCES, "fastenough_inject": SOURCES / "inject", "fastenough_rtdm": SOURCES / "rtdm",
-            "fastenough_rtdm_gpio": SOURCES / "xenomai", "fastenough_oob": SOURCES / "oob",
-            "fastenough_oob_gpio": SOURCES / "evl"}
+_MODULES = {
+    "fastenough": SOURCES,
+    "fastenough_inject": SOURCES / "inject",
+    "fastenough_rtdm": SOURCES / "rtdm",
+    "fastenough_rtdm_gpio": SOURCES / "xenomai",
+    "fastenough_oob": SOURCES / "oob",
+    "fastenough_oob_gpio": SOURCES / "evl",
+}
 
 
 class _Kernels(tuple[str, ...]):
@@ -62,17 +67,30 @@ class GuestBoard:
 def _running(which: str) -> Iterator[Booted]:
     with closing(open_virtual(which)) as link:
         kernel = find_kernel(link.name.partition(":")[2])
-        yield Booted(link, configuration_of(link, kernel.name), PROBE, (EMULATED,), _wires(kernel),
-                     module=cache(partial(_module, link, kernel)))
+        yield Booted(
+            link,
+            configuration_of(link, kernel.name),
+            PROBE,
+            (EMULATED,),
+            _wires(kernel),
+            module=cache(partial(_module, link, kernel)),
+        )
 
 
 @contextmanager
 def _own_guest(configuration: str) -> Iterator[Booted]:
     kernel, _, arguments = configuration.partition(" ")
     with VirtualBoard(kernel, arguments=arguments) as board:
-        yield Booted(board.link, configuration_of(board.link, configuration), install(board.link), (EMULATED,),
-                     _wires(board.kernel), board.qemu.last_words, cache(partial(_module, board.link, board.kernel)),
-                     board.wire_gauge)
+        yield Booted(
+            board.link,
+            configuration_of(board.link, configuration),
+            install(board.link),
+            (EMULATED,),
+            _wires(board.kernel),
+            board.qemu.last_words,
+            cache(partial(_module, board.link, board.kernel)),
+            board.wire_gauge,
+        )
 
 
 def _wires(kernel: Kernel) -> Wires:

@@ -10,5 +10,19 @@ from fastenough.campaign.reading import parse_plan, read_plan
 from fastenough.campaign.runner import Campaign, on_board, run_campaign
 from fastenough.campaign.stopping import Stopping
 
-__all__ = ["Campaign", "Entry", "Instrument", "Plan", "Progress", "RunSpec", "Stopping", "expand", "on_board",
-           "parse_duration_s", "parse_plan", "plan_sha256", "read_plan", "run_campaign"]
+__all__ = [
+    "Campaign",
+    "Entry",
+    "Instrument",
+    "Plan",
+    "Progress",
+    "RunSpec",
+    "Stopping",
+    "expand",
+    "on_board",
+    "parse_duration_s",
+    "parse_plan",
+    "plan_sha256",
+    "read_plan",
+    "run_campaign",
+]

@@ -63,14 +63,17 @@ def board_parameters(probe: str, parameters: Mapping[str, Value], by_instrument:
     return left | {"interval": f"{request.period_ns // 2}ns"} if isinstance(request, Periodic) else left
 
 
-def parameters_of_board(probe: str, parameters: Mapping[str, tuple[Value, ...]],
-                        by_instrument: bool) -> dict[str, tuple[Value, ...]]:
+def parameters_of_board(
+    probe: str, parameters: Mapping[str, tuple[Value, ...]], by_instrument: bool
+) -> dict[str, tuple[Value, ...]]:
     """The same for the values that an entry lists, one combination of which makes a run."""
     if not by_instrument:
         return dict(parameters)
     if ACTS_WARM_UP in parameters:
-        raise BadInput(f"{ACTS_WARM_UP} cannot stand beside an instrument, which counts the same edges from the first "
-                       "on; leave it out")
+        raise BadInput(
+            f"{ACTS_WARM_UP} cannot stand beside an instrument, which counts the same edges from the first "
+            "on; leave it out"
+        )
     return {name: values for name, values in parameters.items() if name not in _INSTRUMENT_TIMES.get(probe, ())}
 
 
@@ -84,14 +87,18 @@ def _pins(probe: str, wires: Wires | None) -> dict[str, Value]:
 def check_cpus(plan: Plan, link: Link) -> None:
     """Raises BadInput for a CPU that the board does not have, with the place in the plan where it is asked for."""
     has = set(cpus_of(link, "present"))
-    given = [(entry, name, value) for entry in plan.entries for name in _CPUS
-             for value in entry.parameters.get(name, ())]
+    given = [
+        (entry, name, value) for entry in plan.entries for name in _CPUS for value in entry.parameters.get(name, ())
+    ]
     for entry, name, value in given:
         asked = [int(cpu) for cpu in _NUMBER.findall(str(value))]
         if not isinstance(value, bool) and not has.issuperset(asked):
             lacking = next(cpu for cpu in asked if cpu not in has)
-            raise entry.fault(f"{name}={value}: there is no CPU {lacking}; {link.name} has {len(has)}: "
-                              f"{list_form(has)}", "parameters", name)
+            raise entry.fault(
+                f"{name}={value}: there is no CPU {lacking}; {link.name} has {len(has)}: {list_form(has)}",
+                "parameters",
+                name,
+            )
 
 
 def last_cpu(link: Link) -> int:
@@ -109,9 +116,13 @@ def board_act(plan: Plan, spec: RunSpec, booted: Booted) -> Act:
     parameters = _pins(spec.probe, plan.wires or booted.wires) | given
     if by_instrument:
         parameters = {"priority": _PRIORITY, "affinity": last_cpu(booted.link)} | parameters
-    return Act(spec.probe, parameters, None if by_instrument else spec.duration_s,
-               spec.whole_s + _GRACE_S,
-               None if by_instrument or spec.requirement is None else spec.requirement.limit_ns)
+    return Act(
+        spec.probe,
+        parameters,
+        None if by_instrument else spec.duration_s,
+        spec.whole_s + _GRACE_S,
+        None if by_instrument or spec.requirement is None else spec.requirement.limit_ns,
+    )
 
 
 def pins_requested(act: Act) -> str | None:
@@ -119,8 +130,11 @@ def pins_requested(act: Act) -> str | None:
 
     A response follows the gauge's idle level; a period starts low, so that its edges can be told from ours.
     """
-    words = [f"{act.parameters['chip']}/{act.parameters[name]}={name}" for name in ("in", "out")
-             if name in GPIO_PROBES.get(act.probe, ()) and name in act.parameters and "chip" in act.parameters]
+    words = [
+        f"{act.parameters['chip']}/{act.parameters[name]}={name}"
+        for name in ("in", "out")
+        if name in GPIO_PROBES.get(act.probe, ()) and name in act.parameters and "chip" in act.parameters
+    ]
     return ",".join(words) or None
 
 

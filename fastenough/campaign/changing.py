@@ -14,8 +14,9 @@ from fastenough.campaign.transcript import Keeper
 from fastenough.model import Configuration
 
 
-def changing(plan: Plan, opened: Callable[[str], Board], ask: Ask,
-             seen: Mapping[str, Mapping[str, Configuration]]) -> Callable[[str], Board]:
+def changing(
+    plan: Plan, opened: Callable[[str], Board], ask: Ask, seen: Mapping[str, Mapping[str, Configuration]]
+) -> Callable[[str], Board]:
     """As ``opened``, but a board that is measured as it is found is changed as the plan says, or by hand.
 
     ``seen``: by board, what its configurations were found to be so far.  A plan with one configuration of which it

@@ -69,8 +69,9 @@ class RunSpec:
     @property
     def _asked(self) -> str:
         """The probe and its parameters."""
-        return " ".join([self.probe, *(name if value is True else f"{name}={value}"
-                                       for name, value in self.parameters.items())])
+        return " ".join(
+            [self.probe, *(name if value is True else f"{name}={value}" for name, value in self.parameters.items())]
+        )
 
     @property
     def what(self) -> str:
@@ -96,15 +97,26 @@ def _expanded(plan: Plan) -> Iterator[_Rest]:
     places = itertools.product(plan.boards or (DEFAULT_BOARD,), plan.configurations)
     for (board, configuration), entry in itertools.product(places, plan.entries):
         for _, implementation, parameters, load in itertools.product(
-                range(entry.repeat), entry.implementations, combinations(entry), entry.loads):
-            yield (entry.probe, parameters, load, entry.duration_s, board, configuration, implementation,
-                   entry.warm_up_s, entry.requirement)
+            range(entry.repeat), entry.implementations, combinations(entry), entry.loads
+        ):
+            yield (
+                entry.probe,
+                parameters,
+                load,
+                entry.duration_s,
+                board,
+                configuration,
+                implementation,
+                entry.warm_up_s,
+                entry.requirement,
+            )
 
 
 def combinations(entry: Entry) -> list[dict[str, Value]]:
     """Every combination of the values of an entry's parameters."""
-    return [dict(zip(entry.parameters, values, strict=True))
-            for values in itertools.product(*entry.parameters.values())]
+    return [
+        dict(zip(entry.parameters, values, strict=True)) for values in itertools.product(*entry.parameters.values())
+    ]
 
 
 def kept(plan: Plan) -> tuple[str, ...]:
@@ -119,8 +131,11 @@ def titles(plan: Plan, specs: list[RunSpec]) -> tuple[str, ...]:
 
 def plan_sha256(plan: Plan, specs: list[RunSpec]) -> str:
     """Equal for plans that would make the same runs; ``specs`` are those that this plan expands into."""
-    content = {"runs": [spec.key() for spec in specs], "settings": dict(sorted(plan.settings.items())),
-               "loads": {name: asdict(load) for name, load in sorted(plan.loads.items())},
-               "instrument": asdict(plan.instrument) if plan.instrument else None,
-               "wires": asdict(plan.wires) if plan.wires else None} | ({"monitor": True} if plan.monitor else {})
+    content = {
+        "runs": [spec.key() for spec in specs],
+        "settings": dict(sorted(plan.settings.items())),
+        "loads": {name: asdict(load) for name, load in sorted(plan.loads.items())},
+        "instrument": asdict(plan.instrument) if plan.instrument else None,
+        "wires": asdict(plan.wires) if plan.wires else None,
+    } | ({"monitor": True} if plan.monitor else {})
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

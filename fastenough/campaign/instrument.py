@@ -74,16 +74,18 @@ class Beside:
     ``begin()``, then ``poll()`` until the time is over, ``end()``, and, once the board has counted, ``close()``.
     """
 
-    def __init__(self, instrument: OpenInstrument, request: Response | Periodic, implementation: str,
-                 transcript: Transcript) -> None:
+    def __init__(
+        self, instrument: OpenInstrument, request: Response | Periodic, implementation: str, transcript: Transcript
+    ) -> None:
         if instrument.simulated is None:
             instrument.gauge.ready()
         self._instrument = instrument
         self._request = request
         self._transcript = transcript
         self._before = self._simulated()
-        head = RunHead("", implementation, calibration=instrument.calibration, self_test=instrument.self_test,
-                       port=instrument.name)
+        head = RunHead(
+            "", implementation, calibration=instrument.calibration, self_test=instrument.self_test, port=instrument.name
+        )
         self._run = GaugeRun(instrument.gauge, request, head, cast(IO[bytes], _Lines(transcript)), INTERVAL_NS)
 
     @property
@@ -132,13 +134,15 @@ class Beside:
         counters = self._run.counters
         if counters is None:
             return {}
-        simulated = {f"simulator_{name}": count - self._before.get(name, 0)
-                     for name, count in self._simulated().items()}
+        simulated = {
+            f"simulator_{name}": count - self._before.get(name, 0) for name, count in self._simulated().items()
+        }
         return simulated | compared(counters.common, counters.by_series, board, self._request.probe)
 
 
-def compared(gauge: Mapping[str, int], by_series: Mapping[int, Mapping[str, int]], board: Counted | None,
-             probe: str) -> dict[str, Any]:
+def compared(
+    gauge: Mapping[str, int], by_series: Mapping[int, Mapping[str, int]], board: Counted | None, probe: str
+) -> dict[str, Any]:
     """The counts that must agree, from the instrument's counters and the board's."""
     seen = answered = None
     overtaken = 0

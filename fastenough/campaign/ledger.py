@@ -25,8 +25,11 @@ def resumable(keeper: Keeper, plan_hash: str, positions: int, each: int = 1) -> 
     if not earlier:
         return None, {}
     newest = earlier[-1].campaign
-    sound = {run.position: run.id for run in earlier if run.campaign == newest and run.outcome in _DONE
-             and keeper.fault(run.id) is None}
+    sound = {
+        run.position: run.id
+        for run in earlier
+        if run.campaign == newest and run.outcome in _DONE and keeper.fault(run.id) is None
+    }
     whole = {position for position in sound if position % each == 0}
     if len(whole) * each >= positions:
         return None, {}
@@ -84,8 +87,15 @@ class Ledger:
     def begin(self, keeper: Keeper, spec: RunSpec, which: str) -> Writer:
         """Begin one of the recordings that are kept of a run."""
         position = spec.position * len(self.kept) + self.kept.index(which)
-        writer = keeper.begin({"campaign": self.campaign, "plan_sha256": self.plan_hash, "position": position,
-                               "positions": len(self.planned), "planned": self.planned})
+        writer = keeper.begin(
+            {
+                "campaign": self.campaign,
+                "plan_sha256": self.plan_hash,
+                "position": position,
+                "positions": len(self.planned),
+                "planned": self.planned,
+            }
+        )
         if self.text:
             writer.keep(PLAN_FILE, self.text.encode())
         self.done[position] = writer.id

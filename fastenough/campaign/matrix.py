@@ -54,8 +54,9 @@ def matrix_of(specs: Sequence[RunSpec]) -> Matrix:
     for spec in specs:
         alike.setdefault((spec.what, spec.duration_s, spec.requirement), []).append(spec)
     places = tuple(dict.fromkeys((spec.board, spec.configuration) for spec in specs))
-    rows = tuple(_row(what, each_s, requirement, runs, len(places))
-                 for (what, each_s, requirement), runs in alike.items())
+    rows = tuple(
+        _row(what, each_s, requirement, runs, len(places)) for (what, each_s, requirement), runs in alike.items()
+    )
     return Matrix(places, rows, Clock(specs).remaining_s())
 
 

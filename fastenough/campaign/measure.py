@@ -81,8 +81,12 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
     added = Added(site.board, site.booted.configuration, LoadStated(spec.load), requirement=spec.requirement)
     made: Transcript | None = None
     try:
-        added = replace(described(site.board, site.booted, site.settings), load=added.load,
-                        requirement=added.requirement, planned_ns=round(spec.duration_s * 1e9))
+        added = replace(
+            described(site.board, site.booted, site.settings),
+            load=added.load,
+            requirement=added.requirement,
+            planned_ns=round(spec.duration_s * 1e9),
+        )
         with Settings(site.booted.link, site.journal) as settings, ExitStack() as stack:
             act = board_act(site.plan, spec, site.booted)
             find_implementation(spec.implementation).needs(site.booted)
@@ -92,8 +96,7 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
             added = replace(added, load=load.stated, settings=(*added.settings, *entries))
             if site.plan.monitor:
                 act = replace(act, thread_name=own_thread_name() if spec.implementation == DEFAULT else "")
-                stack.enter_context(monitored(site, spec, context, added, load,
-                                              thread_name=act.thread_name))
+                stack.enter_context(monitored(site, spec, context, added, load, thread_name=act.thread_name))
             made = _Run(site, spec, context, act, settings, added, load).whole()
     except (BadInput, GaugeLost, NotKept):
         raise
@@ -150,17 +153,25 @@ def _own_boot_id() -> str:
 def described(board: str, booted: Booted, settings: Sequence[Setting]) -> Added:
     """What the bench adds to every head: profile, configuration, marks, and the settings it made."""
     profile = collect(booted.link)
-    return Added(name_in_runs(board, profile), booted.configuration, None, profile, profile_sha256(profile),
-                 tuple(settings), tuple(dict.fromkeys((*booted.marks, *marks_in(profile)))))
+    return Added(
+        name_in_runs(board, profile),
+        booted.configuration,
+        None,
+        profile,
+        profile_sha256(profile),
+        tuple(settings),
+        tuple(dict.fromkeys((*booted.marks, *marks_in(profile)))),
+    )
 
 
-def monitored(site: Site, spec: RunSpec, context: Context, added: Added, load: Loaded, *,
-              thread_name: str) -> AbstractContextManager[None]:
+def monitored(
+    site: Site, spec: RunSpec, context: Context, added: Added, load: Loaded, *, thread_name: str
+) -> AbstractContextManager[None]:
     """While inside, the monitor watches the run; it is loaded before the warm-up, since that disturbs."""
-    transcript = Transcript(partial(context.begin, MONITORED), replace(added, requirement=None), load.proof,
-                            load.follow())
-    return monitor_beside(site.booted, spec, transcript, context.keeper, context.tell,
-                          thread_name=thread_name)
+    transcript = Transcript(
+        partial(context.begin, MONITORED), replace(added, requirement=None), load.proof, load.follow()
+    )
+    return monitor_beside(site.booted, spec, transcript, context.keeper, context.tell, thread_name=thread_name)
 
 
 @dataclass
@@ -186,8 +197,12 @@ class _Run:
         self._beside: Beside | None = None
         if self.site.instrument is not None:
             self.own = Transcript(partial(begin, OWN), self.added, load.proof, load.follow(), by)
-            self._beside = Beside(self.site.instrument, instrument_request(self.spec.probe, self.spec.parameters),
-                                  self.spec.implementation, self.main)
+            self._beside = Beside(
+                self.site.instrument,
+                instrument_request(self.spec.probe, self.spec.parameters),
+                self.spec.implementation,
+                self.main,
+            )
 
     def _report(self, phase: str) -> None:
         self.context.report(phase, self.main)

@@ -40,8 +40,10 @@ _REAL_TIME = ("fifo", "rr", "deadline")
 def find_monitor(link: Link) -> str:
     """The monitor's program on a board; raises NotApplicable, with the reason, where it cannot be or is not there."""
     if not link.exists(TYPES):
-        raise NotApplicable(f"this kernel does not tell its types ({TYPES} is not there): boot one with "
-                            "CONFIG_DEBUG_INFO_BTF=y, as Debian's are")
+        raise NotApplicable(
+            f"this kernel does not tell its types ({TYPES} is not there): boot one with "
+            "CONFIG_DEBUG_INFO_BTF=y, as Debian's are"
+        )
     return find_program(PROGRAM, link)
 
 
@@ -63,8 +65,10 @@ def monitoring(booted: Booted, act: Act, transcript: Transcript, thread_name: st
         return transcript.take(raw.replace(thread_name.encode(), PROBES_NAME.encode()) if thread_name else raw)
 
     if not booted.link.exists(TYPES):
-        with by_histograms(booted, act) as own, \
-                Task(booted.link, [booted.probe, *words(own)], act.limit_s, _silence_s(act)) as task:
+        with (
+            by_histograms(booted, act) as own,
+            Task(booted.link, [booted.probe, *words(own)], act.limit_s, _silence_s(act)) as task,
+        ):
             task.follow(lambda raw: take(as_monitor(raw)))
             yield task
         return
@@ -100,8 +104,15 @@ def _as_completed(end: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def monitor_beside(booted: Booted, spec: RunSpec, transcript: Transcript, keeper: Keeper,
-                   tell: Callable[[str], None], *, thread_name: str) -> Iterator[None]:
+def monitor_beside(
+    booted: Booted,
+    spec: RunSpec,
+    transcript: Transcript,
+    keeper: Keeper,
+    tell: Callable[[str], None],
+    *,
+    thread_name: str,
+) -> Iterator[None]:
     """While inside, the monitor watches the tasks of a run, whose threads have that name.
 
     Its own fault is told in a line and kept in its own recording: the run beside it goes on, and is what it is.  Raises
@@ -136,8 +147,9 @@ def _watched(spec: RunSpec, thread_name: str) -> Mapping[str, Value]:
     return said | {"comm": thread_name}
 
 
-def _interrupt(task: Task | None, transcript: Transcript, own: RunSpec, keeper: Keeper,
-               tell: Callable[[str], None]) -> None:
+def _interrupt(
+    task: Task | None, transcript: Transcript, own: RunSpec, keeper: Keeper, tell: Callable[[str], None]
+) -> None:
     if task is None:
         return
     try:

@@ -38,8 +38,14 @@ class Outside:
             return Added(self.board, stated, load)
         profile = collect(LocalLink())
         found = configuration_in(profile)
-        return Added(profile.get("hostname") or self.board, replace(found, name=stated.name if stated else found.name),
-                     load, profile, profile_sha256(profile), marks=marks_in(profile))
+        return Added(
+            profile.get("hostname") or self.board,
+            replace(found, name=stated.name if stated else found.name),
+            load,
+            profile,
+            profile_sha256(profile),
+            marks=marks_in(profile),
+        )
 
     def proof(self) -> LoadProof | None:
         """For the recording's end: that nothing but a statement is there."""

@@ -29,9 +29,28 @@ _EXAMPLE = "campaigns/ for examples"
 _MOST_CHARS = {"title": 120, "question": 1000}
 """More is no title that fits a page, and no question that one campaign answers."""
 
-PLAN_KEYS = ("name", "title", "question", "board", "boards", "configurations", "implementations", "loads", "duration",
-             "warm-up", "repeat", "instrument", "self-test", "calibration", "monitor", "settings", "configuration",
-             "pins", "load", "run")
+PLAN_KEYS = (
+    "name",
+    "title",
+    "question",
+    "board",
+    "boards",
+    "configurations",
+    "implementations",
+    "loads",
+    "duration",
+    "warm-up",
+    "repeat",
+    "instrument",
+    "self-test",
+    "calibration",
+    "monitor",
+    "settings",
+    "configuration",
+    "pins",
+    "load",
+    "run",
+)
 RUN_KEYS = ("probe", "parameters", "implementations", "loads", "duration", "warm-up", "repeat", "requirement", "break")
 REQUIREMENT_KEYS = ("limit", "miss-rate", "confidence", "longest-burst", "return-time")
 CONFIGURATION_KEYS = ("name", "select", "kernel")
@@ -39,7 +58,8 @@ PIN_KEYS = ("chip", "in", "out")
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,63}\Z")
 _NO_PARAMETERS = {"duration": "take it out, and write duration beside probe"} | dict.fromkeys(
-    ("record", "run-id", "json"), "take it out")
+    ("record", "run-id", "json"), "take it out"
+)
 
 
 def read_plan(path: Path) -> Plan:
@@ -71,8 +91,22 @@ def _plan(table: Table, folder: Path) -> Plan:
     entries = tuple(_entry(run, defaults, (*LOADS, *loads)) for run in runs)
     if not entries:
         raise table.fault('there is nothing to run; add a [[run]] table with probe = "timer"', "run")
-    plan = Plan(name, entries, settings, loads, boards, configurations, instrument, wires, monitor, changes,
-                title, question, table.source_text, table.fault)
+    plan = Plan(
+        name,
+        entries,
+        settings,
+        loads,
+        boards,
+        configurations,
+        instrument,
+        wires,
+        monitor,
+        changes,
+        title,
+        question,
+        table.source_text,
+        table.fault,
+    )
     _check_size(table, plan)
     for entry in entries:
         _check_instrument(plan, entry)
@@ -83,8 +117,11 @@ def _say_what_has_changed(table: Table) -> None:
     """Plans with an instrument once had a table for each of their two probes."""
     for probe in GPIO_PROBES:
         if probe in table:
-            raise table.fault(f'[{probe}] is written as a [[run]] now: [[run]], below it probe = "{probe}", and its '
-                              "times in parameters = {...} (see docs/plans.md)", probe)
+            raise table.fault(
+                f'[{probe}] is written as a [[run]] now: [[run]], below it probe = "{probe}", and its '
+                "times in parameters = {...} (see docs/plans.md)",
+                probe,
+            )
 
 
 def _name(table: Table, key: str, what: str) -> str:
@@ -118,18 +155,25 @@ def _instrument(table: Table, folder: Path, boards: tuple[str, ...]) -> Instrume
         if files:
             raise table.fault(f"{next(iter(files))} belongs to a gauge; add instrument = and its port", *files)
         return None
-    instrument = Instrument(port, *(str(folder / files[key]) if key in files else ""
-                                    for key in ("self-test", "calibration")))
+    instrument = Instrument(
+        port, *(str(folder / files[key]) if key in files else "" for key in ("self-test", "calibration"))
+    )
     if any(instrument.simulated != (name.partition(":")[0] == "virtual") for name in boards):
-        raise table.fault('board = "virtual" and instrument = "simulated" go together; a real board takes the port '
-                          'of a real gauge, such as instrument = "/dev/ttyACM0"', "instrument")
+        raise table.fault(
+            'board = "virtual" and instrument = "simulated" go together; a real board takes the port '
+            'of a real gauge, such as instrument = "/dev/ttyACM0"',
+            "instrument",
+        )
     if instrument.simulated and files:
         key = next(iter(files))
-        raise table.fault(f"{key} = {files[key]!r} cannot be used: the simulated gauge makes its own; leave it "
-                          "out", key)
+        raise table.fault(
+            f"{key} = {files[key]!r} cannot be used: the simulated gauge makes its own; leave it out", key
+        )
     if not instrument.simulated and not instrument.self_test:
-        raise table.fault("self-test is missing: the gauge's own offset must be known: wire its output to its input, "
-                          'run fastenough gauge selftest --json >gauge.json, and write self-test = "gauge.json"')
+        raise table.fault(
+            "self-test is missing: the gauge's own offset must be known: wire its output to its input, "
+            'run fastenough gauge selftest --json >gauge.json, and write self-test = "gauge.json"'
+        )
     return instrument
 
 
@@ -140,8 +184,9 @@ def _configurations(table: Table) -> tuple[str, ...]:
         raise table.fault(str(error), "configurations") from error
 
 
-def _check_boards(table: Table, boards: tuple[str, ...], configurations: tuple[str, ...],
-                  instrument: Instrument | None) -> None:
+def _check_boards(
+    table: Table, boards: tuple[str, ...], configurations: tuple[str, ...], instrument: Instrument | None
+) -> None:
     key = "board" if len(boards) == 1 else "boards"
     for name in boards:
         try:
@@ -157,8 +202,11 @@ def _check_boards(table: Table, boards: tuple[str, ...], configurations: tuple[s
             except BadInput as error:
                 raise table.fault(f"configurations: {error}", "configurations") from error
     if instrument and instrument.simulated and (not boards or AS_BOOTED in configurations):
-        raise table.fault('the simulated gauge needs a board that the plan boots: write board = "virtual" and '
-                          'configurations = ["stock", "rt"]', "instrument")
+        raise table.fault(
+            'the simulated gauge needs a board that the plan boots: write board = "virtual" and '
+            'configurations = ["stock", "rt"]',
+            "instrument",
+        )
 
 
 def _change(table: Table, configurations: tuple[str, ...]) -> tuple[str, Change]:
@@ -198,9 +246,15 @@ def _settings(table: Table) -> dict[str, Value]:
 
 def _defaults(table: Table, loads: tuple[str, ...]) -> Entry:
     """What holds for every [[run]] that says nothing else."""
-    return Entry("", table.words("loads", ("none",), loads), table.duration_ns("duration", 30 * 10**9) / 1e9, {},
-                 table.number("repeat", "1", 1, 1), table.words("implementations", (DEFAULT,), IMPLEMENTATIONS),
-                 table.duration_ns("warm-up", round(WARM_UP_S * 1e9)) / 1e9)
+    return Entry(
+        "",
+        table.words("loads", ("none",), loads),
+        table.duration_ns("duration", 30 * 10**9) / 1e9,
+        {},
+        table.number("repeat", "1", 1, 1),
+        table.words("implementations", (DEFAULT,), IMPLEMENTATIONS),
+        table.duration_ns("warm-up", round(WARM_UP_S * 1e9)) / 1e9,
+    )
 
 
 def _entry(table: Table, default: Entry, loads: tuple[str, ...]) -> Entry:
@@ -208,12 +262,16 @@ def _entry(table: Table, default: Entry, loads: tuple[str, ...]) -> Entry:
     if not _NAME.match(probe):
         raise table.fault(f"probe {probe!r} is no name of a probe; see fastenough list-probes", "probe")
     entry = Entry(
-        probe, table.words("loads", default.loads, loads),
-        table.duration_ns("duration", round(default.duration_s * 1e9)) / 1e9, _parameters(table),
+        probe,
+        table.words("loads", default.loads, loads),
+        table.duration_ns("duration", round(default.duration_s * 1e9)) / 1e9,
+        _parameters(table),
         table.number("repeat", "1", 1, default.repeat),
         table.words("implementations", default.implementations, IMPLEMENTATIONS),
         table.duration_ns("warm-up", round(default.warm_up_s * 1e9)) / 1e9,
-        read_requirement(table), table.fault)
+        read_requirement(table),
+        table.fault,
+    )
     table.finish(RUN_KEYS)
     return entry
 
@@ -239,8 +297,12 @@ def _parameters(table: Table) -> dict[str, tuple[Value, ...]]:
     for name, value in table.take("parameters", dict, "a table", {}).items():
         values = value if isinstance(value, list) else [value]
         if not _NAME.match(name) or not values or not all(isinstance(each, str | int | float) for each in values):
-            raise table.fault(f"parameters: {name} must be an option of the probe without dashes, with a text, number, "
-                              "true or false, or a list of them", "parameters", name)
+            raise table.fault(
+                f"parameters: {name} must be an option of the probe without dashes, with a text, number, "
+                "true or false, or a list of them",
+                "parameters",
+                name,
+            )
         if name in _NO_PARAMETERS:
             raise table.fault(f"parameters: {name} is the bench's own; {_NO_PARAMETERS[name]}", "parameters", name)
         parameters[name] = _each_once(values)
@@ -272,12 +334,16 @@ def _break(table: Table) -> str:
 
 
 def _check_size(table: Table, plan: Plan) -> None:
-    runs = sum(entry.repeat * len(entry.loads) * len(entry.implementations)
-               * math.prod(map(len, entry.parameters.values())) for entry in plan.entries)
+    runs = sum(
+        entry.repeat * len(entry.loads) * len(entry.implementations) * math.prod(map(len, entry.parameters.values()))
+        for entry in plan.entries
+    )
     runs *= max(1, len(plan.boards)) * len(plan.configurations)
     if runs > MOST_RUNS:
-        raise table.fault(f"these are {runs:,} runs, more than the {MOST_RUNS:,} a plan may have; lower repeat, or "
-                          "list fewer values", "run")
+        raise table.fault(
+            f"these are {runs:,} runs, more than the {MOST_RUNS:,} a plan may have; lower repeat, or list fewer values",
+            "run",
+        )
 
 
 def _check_instrument(plan: Plan, entry: Entry) -> None:

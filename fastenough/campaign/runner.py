@@ -48,9 +48,17 @@ class Campaign:
     signal: int = 0
 
 
-def run_campaign(plan: Plan, keeper: Keeper, on_progress: OnProgress | None = None, *, resume: bool = False,
-                 opened: Callable[[str], Board] = open_board, stopping: Stopping | None = None,
-                 journal: Path | None = None, tell: Tell | None = None) -> Campaign:
+def run_campaign(
+    plan: Plan,
+    keeper: Keeper,
+    on_progress: OnProgress | None = None,
+    *,
+    resume: bool = False,
+    opened: Callable[[str], Board] = open_board,
+    stopping: Stopping | None = None,
+    journal: Path | None = None,
+    tell: Tell | None = None,
+) -> Campaign:
     """Make every run of the plan, in order, and keep each; with an instrument, the board's own recording beside it.
 
     With ``resume`` the newest unfinished campaign of the same plan in the store goes on.  ``opened`` gives the board of
@@ -67,15 +75,17 @@ def run_campaign(plan: Plan, keeper: Keeper, on_progress: OnProgress | None = No
     stopping = stopping or Stopping()
     keeper.settle()
     specs = expand(plan)
-    making = _Making(plan, specs, keeper, Ledger.of(plan, specs, keeper, resume), on_progress or _nobody, stopping,
-                     journal, tell)
+    making = _Making(
+        plan, specs, keeper, Ledger.of(plan, specs, keeper, resume), on_progress or _nobody, stopping, journal, tell
+    )
     with listening(stopping), ExitStack() as stack:
         for (name, configuration), left in groupby(making.left, lambda spec: (spec.board, spec.configuration)):
             if not stopping.asked:
                 making.configuration(opened(name), configuration, list(left), stack)
     done = making.ledger.done
-    return Campaign(making.ledger.campaign, tuple(done[position] for position in sorted(done)), stopping.asked,
-                    stopping.signal)
+    return Campaign(
+        making.ledger.campaign, tuple(done[position] for position in sorted(done)), stopping.asked, stopping.signal
+    )
 
 
 def _nobody(progress: Progress) -> None:
@@ -103,11 +113,22 @@ class _Making:
 
     def _report(self, spec: RunSpec, phase: str, transcript: Transcript | None) -> None:
         writer = transcript.writer if transcript else None
-        self.on_progress(Progress(
-            self.ledger.campaign, spec.position + 1, len(self.specs), spec, phase, self._clock.remaining_s(),
-            self._clock.later_s(), dict(transcript.worst_ns) if transcript else {}, writer.id if writer else None,
-            transcript.outcome if transcript else None, transcript.reasons if transcript else (),
-            transcript.profile if transcript else None))
+        self.on_progress(
+            Progress(
+                self.ledger.campaign,
+                spec.position + 1,
+                len(self.specs),
+                spec,
+                phase,
+                self._clock.remaining_s(),
+                self._clock.later_s(),
+                dict(transcript.worst_ns) if transcript else {},
+                writer.id if writer else None,
+                transcript.outcome if transcript else None,
+                transcript.reasons if transcript else (),
+                transcript.profile if transcript else None,
+            )
+        )
 
     def configuration(self, board: Board, configuration: str, specs: Sequence[RunSpec], bench: ExitStack) -> None:
         """All runs of one board in one configuration; on a board that is gone nothing is left to be put back."""
@@ -133,8 +154,9 @@ class _Making:
                 if not self.stopping.asked:
                     self._run(site, spec)
 
-    def _up(self, board: Board, configuration: str, first: RunSpec,
-            stack: ExitStack) -> tuple[Booted, OpenInstrument | None]:
+    def _up(
+        self, board: Board, configuration: str, first: RunSpec, stack: ExitStack
+    ) -> tuple[Booted, OpenInstrument | None]:
         """The board booted, and the plan's instrument beside it."""
         self._clock.begin()
         if configuration != AS_BOOTED:
@@ -161,8 +183,13 @@ class _Making:
         self._report(spec, "ended", transcript)
 
     def _context(self, spec: RunSpec) -> Context:
-        return Context(self.keeper, partial(self.ledger.begin, self.keeper, spec), self.stopping,
-                       partial(self._report, spec), self._tell_once)
+        return Context(
+            self.keeper,
+            partial(self.ledger.begin, self.keeper, spec),
+            self.stopping,
+            partial(self._report, spec),
+            self._tell_once,
+        )
 
     def _tell_once(self, line: str) -> None:
         """What holds for every run is told with the first."""
@@ -173,8 +200,7 @@ class _Making:
     def _not_up(self, board: Board, configuration: str, specs: Sequence[RunSpec], error: FastenoughError) -> None:
         """Runs that could not be measured, each with the reason."""
         for spec in specs:
-            added = Added(board.name, Configuration(configuration), LoadStated(spec.load),
-                          requirement=spec.requirement)
+            added = Added(board.name, Configuration(configuration), LoadStated(spec.load), requirement=spec.requirement)
             self._clock.skip()
             self._report(spec, "ended", without(spec, self._context(spec), added, error))
 
@@ -187,8 +213,11 @@ class _Making:
         if not on_bench and self.bench_settings is None:
             values = {name: value for name, value in self.plan.settings.items() if name in BENCH_SETTINGS}
             self.bench_settings = self._applied(bench.enter_context(Settings(LocalLink())), values) if values else []
-        values = {name: value for name, value in self.plan.settings.items()
-                  if (on_bench or name not in BENCH_SETTINGS) and not self._is_late(name)}
+        values = {
+            name: value
+            for name, value in self.plan.settings.items()
+            if (on_bench or name not in BENCH_SETTINGS) and not self._is_late(name)
+        }
         made = self._applied(stack.enter_context(Settings(booted.link, self.journal)), values)
         return [*(self.bench_settings or []), *made] if not on_bench else [*made]
 

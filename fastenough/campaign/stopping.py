@@ -61,8 +61,9 @@ def listening(stopping: Stopping) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, handle) for number in _SIGNALS
-              if signal.getsignal(number) is not signal.SIG_IGN}
+    before = {
+        number: signal.signal(number, handle) for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
         yield
     finally:

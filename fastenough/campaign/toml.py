@@ -231,8 +231,10 @@ class Table:
     def tables(self, key: str, default: Any = None) -> list[Table]:
         """The tables of an array ``[[key]]``."""
         found = self.take(key, list, f"[[{key}]] tables", default)
-        return [Table(self._source, each, (*self._key, key, number), f"{key} {number + 1}")
-                for number, each in enumerate(found)]
+        return [
+            Table(self._source, each, (*self._key, key, number), f"{key} {number + 1}")
+            for number, each in enumerate(found)
+        ]
 
     def rest(self) -> dict[str, Any]:
         """Every key that has not been taken, where any name is allowed."""

@@ -80,8 +80,14 @@ class Transcript:
     probe wrote.  ``implementation``: who measures, where the probe cannot know it.
     """
 
-    def __init__(self, begin: Callable[[], Writer], added: Added, prove: Callable[[], LoadProof],
-                 used: Callable[[], LoadUse | None] = no_load, implementation: str | None = None) -> None:
+    def __init__(
+        self,
+        begin: Callable[[], Writer],
+        added: Added,
+        prove: Callable[[], LoadProof],
+        used: Callable[[], LoadUse | None] = no_load,
+        implementation: str | None = None,
+    ) -> None:
         self._begin = begin
         self._added = added
         self._prove = prove
@@ -109,8 +115,9 @@ class Transcript:
             line = json.loads(raw)
             kind = line["type"]
         except (ValueError, TypeError, KeyError) as error:
-            raise FastenoughError(f"the probe wrote what is no line of a recording: {raw[:80]!r}; "
-                                  "build probe and bench from one version") from error
+            raise FastenoughError(
+                f"the probe wrote what is no line of a recording: {raw[:80]!r}; build probe and bench from one version"
+            ) from error
         match kind:
             case "head":
                 self._head(line)
@@ -137,8 +144,9 @@ class Transcript:
 
     def _watch(self, interval: dict[str, Any]) -> None:
         for first in interval["series"][:1]:
-            self.tally = Tally(self.tally.stored + first["count"], self.tally.lost + first["lost"],
-                               self.tally.missed + first["missed"])
+            self.tally = Tally(
+                self.tally.stored + first["count"], self.tally.lost + first["lost"], self.tally.missed + first["missed"]
+            )
         for entry in interval["series"]:
             name = self._names.get(entry["id"])
             if name is not None and "max" in entry:

@@ -11,8 +11,23 @@ from fastenough.campaign.toml import Table, read_toml
 from fastenough.loads import LOADS, Expectation, Load, find_load
 from fastenough.model import BadInput
 
-LOAD_KEYS = ("name", "source", "commands", "tools", "counter", "cpu-share", "switches-per-s", "bytes-read-per-s",
-             "bytes-written-per-s", "counter-per-s", "processes", "processes-per-cpu", "disk-mb", "memory-mb", "file")
+LOAD_KEYS = (
+    "name",
+    "source",
+    "commands",
+    "tools",
+    "counter",
+    "cpu-share",
+    "switches-per-s",
+    "bytes-read-per-s",
+    "bytes-written-per-s",
+    "counter-per-s",
+    "processes",
+    "processes-per-cpu",
+    "disk-mb",
+    "memory-mb",
+    "file",
+)
 FILE_KEYS = tuple(key for key in LOAD_KEYS if key != "file")
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,63}\Z")
 SUFFIX = ".toml"
@@ -50,13 +65,17 @@ def named_loads(words: Sequence[str]) -> dict[str, Load]:
 def _load(table: Table, keys: tuple[str, ...]) -> Load:
     name = table.text("name", '"my-load"')
     if not _NAME.match(name) or name in LOADS:
-        raise table.fault(f"name {name!r} cannot be used; use at most 64 lower-case letters, digits and dashes, and "
-                          f"none of {', '.join(LOADS)}", "name")
+        raise table.fault(
+            f"name {name!r} cannot be used; use at most 64 lower-case letters, digits and dashes, and "
+            f"none of {', '.join(LOADS)}",
+            "name",
+        )
     source = table.text("source", '"where it comes from"', "written by the user")
     commands = table.take("commands", list, '[["command", "argument"]]')
-    if not commands or not all(isinstance(line, list) and line and all(_is_word(word) for word in line)
-                               for line in commands):
-        raise table.fault("commands must be a list of lists of words, such as [[\"dd\", \"if=/dev/zero\"]]", "commands")
+    if not commands or not all(
+        isinstance(line, list) and line and all(_is_word(word) for word in line) for line in commands
+    ):
+        raise table.fault('commands must be a list of lists of words, such as [["dd", "if=/dev/zero"]]', "commands")
     counter = table.take("counter", list, '["cat", "/sys/class/net/lo/statistics/tx_bytes"]', [])
     if not all(_is_word(word) for word in counter):
         raise table.fault('counter must be a command as a list of words, such as ["cat", "{scratch}/done"]', "counter")
@@ -76,15 +95,27 @@ def _expectation(table: Table, counts: bool) -> Expectation:
     """What it must be seen to do."""
     share = table.take("cpu-share", (int, float), "0.05", 0.001)
     if not 0 <= share <= 1:
-        raise table.fault(f"cpu-share = {share} cannot be; write the share of all CPUs' time that shows that the "
-                          "load ran, from 0 to 1", "cpu-share")
+        raise table.fault(
+            f"cpu-share = {share} cannot be; write the share of all CPUs' time that shows that the "
+            "load ran, from 0 to 1",
+            "cpu-share",
+        )
     counter_rate = _rate(table, "counter-per-s")
     if counts != bool(counter_rate):
-        raise table.fault("counter and counter-per-s belong together: what says how much was done, and by how much it "
-                          "must grow each second", "counter" if counts else "counter-per-s")
-    return Expectation(float(share), _rate(table, "switches-per-s"), _rate(table, "bytes-read-per-s"),
-                       _rate(table, "bytes-written-per-s"), counter_rate,
-                       _count(table, "processes"), _count(table, "processes-per-cpu"))
+        raise table.fault(
+            "counter and counter-per-s belong together: what says how much was done, and by how much it "
+            "must grow each second",
+            "counter" if counts else "counter-per-s",
+        )
+    return Expectation(
+        float(share),
+        _rate(table, "switches-per-s"),
+        _rate(table, "bytes-read-per-s"),
+        _rate(table, "bytes-written-per-s"),
+        counter_rate,
+        _count(table, "processes"),
+        _count(table, "processes-per-cpu"),
+    )
 
 
 def _count(table: Table, key: str) -> int:

@@ -26,41 +26,66 @@ from fastenough.model import BadInput, ExitStatus, FastenoughError, NotApplicabl
 COMMANDS = {
     "assess": ("fastenough.cli.assess", "Measure how this Linux wakes up real-time tasks under load, and judge it."),
     "run": ("fastenough.cli.run", "Run PROBE with PARAMETERS such as interval=200us priority=98, or a whole --plan."),
-    "campaign": ("fastenough.cli.campaign", "A plan's runs as a whole: what they will be, how they stand, and making "
-                 "them."),
+    "campaign": (
+        "fastenough.cli.campaign",
+        "A plan's runs as a whole: what they will be, how they stand, and making them.",
+    ),
     "monitor": ("fastenough.cli.monitor", "Watch the real-time tasks of this machine, and say who delays them."),
-    "list-probes": ("fastenough.cli.probes", "Name the probes and loads; of one PROBE, its parameters with their "
-                    "units."),
+    "list-probes": (
+        "fastenough.cli.probes",
+        "Name the probes and loads; of one PROBE, its parameters with their units.",
+    ),
     "list": ("fastenough.cli.listing", "List the runs in the store, oldest first."),
     "show": ("fastenough.cli.show", "Show one RUN: its id, the unique beginning of it, or 'last'."),
-    "compare": ("fastenough.cli.compare", "Compare up to three OTHERS with the run BASE: what follows, and each "
-                "difference with its interval."),
+    "compare": (
+        "fastenough.cli.compare",
+        "Compare up to three OTHERS with the run BASE: what follows, and each difference with its interval.",
+    ),
     "ab": ("fastenough.cli.ab", "A/B-test a setting: pairs of runs of PROBE without and with it."),
     "hunt": ("fastenough.cli.hunt", "Search for the load under which PROBE is worst, and keep it as a load file."),
-    "audit": ("fastenough.cli.audit", "Say what in this system costs latency or hides it, why, and what would change "
-              "it."),
-    "bound": ("fastenough.cli.bound", "Say which scheduling latency the kernel's own blocking allows, beside the "
-              "longest seen."),
+    "audit": (
+        "fastenough.cli.audit",
+        "Say what in this system costs latency or hides it, why, and what would change it.",
+    ),
+    "bound": (
+        "fastenough.cli.bound",
+        "Say which scheduling latency the kernel's own blocking allows, beside the longest seen.",
+    ),
     "web": ("fastenough.cli.web", "Show the boards and runs of a store, or of a farm, as web pages."),
-    "check": ("fastenough.cli.check", "Gate RUNS (without any, the newest campaign) against a baseline and a file of "
-              "limits."),
+    "check": (
+        "fastenough.cli.check",
+        "Gate RUNS (without any, the newest campaign) against a baseline and a file of limits.",
+    ),
     "farm": ("fastenough.cli.farm", "Many boards, watched for years: switched, measured and pulled by themselves."),
     "import": ("fastenough.cli.imports", "Import FILES that other tools wrote into the store, as runs."),
-    "export": ("fastenough.cli.exports", "Write RUNS (ids, or the beginnings of ids) in a form that other programs "
-               "read."),
-    "report": ("fastenough.cli.report", "Report on RUNS (ids, or the beginnings of ids); without any, on the newest "
-               "campaign."),
-    "advise": ("fastenough.cli.advise", "Say which way to build a task that must keep a limit: which kernel, "
-               "user space or a module, or hardware."),
-    "reference": ("fastenough.cli.reference", "Show a published reference system NAME, with its source and what "
-                  "follows from its figures; without, list them."),
-    "store": ("fastenough.cli.store", "Rebuild the index, verify that no recording has changed, or export every "
-              "sample."),
+    "export": (
+        "fastenough.cli.exports",
+        "Write RUNS (ids, or the beginnings of ids) in a form that other programs read.",
+    ),
+    "report": (
+        "fastenough.cli.report",
+        "Report on RUNS (ids, or the beginnings of ids); without any, on the newest campaign.",
+    ),
+    "advise": (
+        "fastenough.cli.advise",
+        "Say which way to build a task that must keep a limit: which kernel, user space or a module, or hardware.",
+    ),
+    "reference": (
+        "fastenough.cli.reference",
+        "Show a published reference system NAME, with its source and what "
+        "follows from its figures; without, list them.",
+    ),
+    "store": (
+        "fastenough.cli.store",
+        "Rebuild the index, verify that no recording has changed, or export every sample.",
+    ),
     "doctor": ("fastenough.cli.doctor", "Say what can be measured here and what is missing, with the fix."),
     "gauge": ("fastenough.cli.gauge", "The external instrument: flash it, look at it, measure with it."),
     "bench": ("fastenough.cli.bench", "The virtual bench: a board, its pins and the gauge, with no hardware."),
-    "calibrate": ("fastenough.cli.calibrate", "Inject known latencies and show that they are found: sizes in order, "
-                  "none missed (else status 4)."),
+    "calibrate": (
+        "fastenough.cli.calibrate",
+        "Inject known latencies and show that they are found: sizes in order, none missed (else status 4).",
+    ),
     "completion": ("fastenough.cli.completion", "Print what makes SHELL complete the words of fastenough."),
 }
 """Command name to the module that defines it as ``command``, loaded only when used, and the first sentence of its help:
@@ -150,8 +175,7 @@ def _explain(error: Exception) -> int:
 def _call(argv: Sequence[str] | None, signals: _Signals) -> int:
     """Run one command; its exit status."""
     try:
-        status = int(cli.main(args=argv, prog_name="fastenough", standalone_mode=False, obj=signals)
-                     or ExitStatus.DONE)
+        status = int(cli.main(args=argv, prog_name="fastenough", standalone_mode=False, obj=signals) or ExitStatus.DONE)
         sys.stdout.flush()
     except click.exceptions.Exit as leaving:
         return leaving.exit_code

@@ -48,9 +48,11 @@ def conclusion(effects: Effects, change: str) -> str:
         return f"with {change}, {effects.series}: {'; '.join(said)}"
     if effects.effects:
         widest = effects.effects[-1]
-        return (f"no effect of {change} on {effects.series} is shown (at {words.percent(widest.quantile)}: "
-                f"{words.microseconds_interval(widest.lower_ns, widest.upper_ns)} µs, "
-                f"{words.percent(effects.confidence)} interval)")
+        return (
+            f"no effect of {change} on {effects.series} is shown (at {words.percent(widest.quantile)}: "
+            f"{words.microseconds_interval(widest.lower_ns, widest.upper_ns)} µs, "
+            f"{words.percent(effects.confidence)} interval)"
+        )
     return f"nothing can be said of {change}: the runs are too short for any quantile"
 
 
@@ -60,16 +62,20 @@ def _of_quantiles(effects: Effects) -> str:
         return ""
     said, tail = shown
     interval = words.microseconds_interval(tail.lower_ns, tail.upper_ns)
-    return (f"{said} (at {words.percent(tail.quantile)} by {micros(tail.effect_ns)} µs, "
-            f"{words.percent(effects.confidence)} interval {interval} µs)")
+    return (
+        f"{said} (at {words.percent(tail.quantile)} by {micros(tail.effect_ns)} µs, "
+        f"{words.percent(effects.confidence)} interval {interval} µs)"
+    )
 
 
 def _of_rate(effects: Effects) -> str:
     tail = effects.tail
     if tail is None or not tail.direction:
         return ""
-    return (f"values above {micros(tail.limit_ns)} µs {'more' if tail.direction > 0 else 'less'} often "
-            f"({words.rate(tail.with_it)} instead of {words.rate(tail.without)})")
+    return (
+        f"values above {micros(tail.limit_ns)} µs {'more' if tail.direction > 0 else 'less'} often "
+        f"({words.rate(tail.with_it)} instead of {words.rate(tail.without)})"
+    )
 
 
 def _print(effects: Effects) -> None:
@@ -77,24 +83,39 @@ def _print(effects: Effects) -> None:
         f"\n{effects.series}: with less without, in µs, means over the runs of {effects.pairs} pairs in random order; "
         f"n = {words.number(effects.n[0])} without and {words.number(effects.n[1])} with",
         ("quantile", "without", "with", "effect", f"{words.percent(effects.confidence)} interval", "with it"),
-        [(words.percent(each.quantile), words.microseconds(each.without_ns), words.microseconds(each.with_ns),
-          micros(each.effect_ns), words.microseconds_interval(*each.ends), finding(each)) for each in effects.effects],
+        [
+            (
+                words.percent(each.quantile),
+                words.microseconds(each.without_ns),
+                words.microseconds(each.with_ns),
+                micros(each.effect_ns),
+                words.microseconds_interval(*each.ends),
+                finding(each),
+            )
+            for each in effects.effects
+        ],
     )
     if effects.tail is not None:
         tail = effects.tail
-        say(f"rate of values above {micros(tail.limit_ns)} µs: {words.rate(tail.without)} without, "
-            f"{words.rate(tail.with_it)} with: {finding(tail)}")
+        say(
+            f"rate of values above {micros(tail.limit_ns)} µs: {words.rate(tail.without)} without, "
+            f"{words.rate(tail.with_it)} with: {finding(tail)}"
+        )
     for which, maxima in zip(("without", "with"), effects.maxima_ns, strict=True):
         say(f"maxima of the runs {which}, in µs: {', '.join(map(words.microseconds, maxima))}")
     say("of maxima no test can say whether they differ")
     print()
-    say(f"The intervals come from the spread of the pairs (Student's t), so they hold how much runs differ; "
-        f"\"{GREATER}\" and \"{SMALLER}\" hold for all {len(effects.effects)} quantiles and the rate together (Holm), "
-        f"\"{OPEN}\" is no proof that they are equal")
+    say(
+        f"The intervals come from the spread of the pairs (Student's t), so they hold how much runs differ; "
+        f'"{GREATER}" and "{SMALLER}" hold for all {len(effects.effects)} quantiles and the rate together (Holm), '
+        f'"{OPEN}" is no proof that they are equal'
+    )
     if effects.period_runs is not None:
-        say(f"warning: latencies rise and fall with a period of about {effects.period_runs:.2g} runs: something recurs "
+        say(
+            f"warning: latencies rise and fall with a period of about {effects.period_runs:.2g} runs: something recurs "
             "on this machine. The random order keeps it out of the effect, but it widens the intervals: stop it, or "
-            "give a --duration of several of its periods")
+            "give a --duration of several of its periods"
+        )
     for text in effects.left_out:
         say(f"left out: {text}")
     say("what differs between a run without and one with it:")
@@ -106,12 +127,23 @@ def _tell(trial: Trial, made: Made, store: Store, as_json: bool) -> ExitStatus:
     pairs = made.pairs(store.load)
     effects = paired(pairs, trial.change)
     enough = effects is not None and bool(effects.effects)
-    said = (conclusion(effects, trial.name) if effects is not None else
-            f"nothing can be said of {trial.name}: {LEAST_PAIRS} sound pairs are needed, {LEAST_OF_ORDER} of either "
-            "order, and there are fewer")
+    said = (
+        conclusion(effects, trial.name)
+        if effects is not None
+        else f"nothing can be said of {trial.name}: {LEAST_PAIRS} sound pairs are needed, {LEAST_OF_ORDER} of either "
+        "order, and there are fewer"
+    )
     if as_json:
-        print_json({"conclusion": said, "campaign": made.campaign, "change": trial.change, "runs": made.runs,
-                    "order": made.order, "effects": effects})
+        print_json(
+            {
+                "conclusion": said,
+                "campaign": made.campaign,
+                "change": trial.change,
+                "runs": made.runs,
+                "order": made.order,
+                "effects": effects,
+            }
+        )
         return ExitStatus.DONE if enough else ExitStatus.INCONCLUSIVE
     say(said)
     if any(is_emulated(recording) for pair in pairs for recording in (pair.without, pair.with_it)):
@@ -132,20 +164,44 @@ def _plan(probe: str, parameters: tuple[str, ...], load: Sequence[str], duration
 @click.command()
 @click.argument("probe")
 @click.argument("parameters", nargs=-1)
-@click.option("--set", "settings", multiple=True, required=True, metavar="NAME=VALUE",
-              help="The setting on trial (docs/settings.md); several are one change.")
-@click.option("--rounds", type=click.IntRange(min=LEAST_ROUNDS), default=5, show_default=True,
-              help="Of four runs each: two pairs without and with, in random order.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    required=True,
+    metavar="NAME=VALUE",
+    help="The setting on trial (docs/settings.md); several are one change.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=LEAST_ROUNDS),
+    default=5,
+    show_default=True,
+    help="Of four runs each: two pairs without and with, in random order.",
+)
 @click.option("--duration", "duration_ns", type=DURATION, default="10s", show_default=True, help="Of each run.")
-@click.option("--load", type=Names("load", list(LOADS)), default="none", show_default=True,
-              help="What runs in the background.")
+@click.option(
+    "--load", type=Names("load", list(LOADS)), default="none", show_default=True, help="What runs in the background."
+)
 @click.option("--board", default="local", show_default=True, help="Which board to measure.")
 @click.option("--resume", is_flag=True, help="Go on with the newest trial of the same words, which was cut short.")
 @as_granted_option
 @store_option
 @json_option
-def command(*, probe: str, parameters: tuple[str, ...], settings: tuple[str, ...], rounds: int, duration_ns: int,
-            load: list[str], board: str, resume: bool, as_granted: bool, store_path: Path, as_json: bool) -> int:
+def command(
+    *,
+    probe: str,
+    parameters: tuple[str, ...],
+    settings: tuple[str, ...],
+    rounds: int,
+    duration_ns: int,
+    load: list[str],
+    board: str,
+    resume: bool,
+    as_granted: bool,
+    store_path: Path,
+    as_json: bool,
+) -> int:
     """A/B-test a setting: pairs of runs of PROBE without and with it.
 
     The order within each pair is random.  The setting is put back after each run.  An interrupted trial goes on with
@@ -166,8 +222,10 @@ def command(*, probe: str, parameters: tuple[str, ...], settings: tuple[str, ...
         except Refused as error:
             raise BadInput(in_parameters(str(error))) from error
     if made.signal:
-        display.tell(f"stopped after {words.counted(len(made.runs), 'run')} of {trial.runs}; they are kept; to go on: "
-                     "the same command with --resume")
+        display.tell(
+            f"stopped after {words.counted(len(made.runs), 'run')} of {trial.runs}; they are kept; to go on: "
+            "the same command with --resume"
+        )
         if len(made.runs) < 2 * LEAST_PAIRS:
             return 128 + made.signal
     status = _tell(trial, made, store, as_json)

@@ -37,8 +37,10 @@ def _print(advice: Advice) -> None:
     required = advice.requirement
     say(advice.text)
     say(f"Basis: {advice.basis}")
-    say(f"{advice.side} (limit {words.latency(required.limit_ns)}, {words.percent(required.confidence)} confidence); "
-        f"marginal is what keeps {words.latency(advice.marginal_ns)}, and awful what does not")
+    say(
+        f"{advice.side} (limit {words.latency(required.limit_ns)}, {words.percent(required.confidence)} confidence); "
+        f"marginal is what keeps {words.latency(advice.marginal_ns)}, and awful what does not"
+    )
     print()
     say(f"start: how hard? {advice.side.partition(':')[0]}", "  ")
     say("v", "    ")
@@ -46,9 +48,12 @@ def _print(advice: Advice) -> None:
         _print_step(step, step is advice.steps[-1])
     say(f"( {advice.ending} )", "  ")
     cost = (advice.cost,) if advice.ending is Ending.HARDWARE else ()
-    for title, lines in (("Next", advice.next), ("Cost of keeping it", cost),
-                         ("Not on the path", [f"{name}: {standing.answer}" for name, standing in advice.aside]),
-                         ("Know that", advice.cautions)):
+    for title, lines in (
+        ("Next", advice.next),
+        ("Cost of keeping it", cost),
+        ("Not on the path", [f"{name}: {standing.answer}" for name, standing in advice.aside]),
+        ("Know that", advice.cautions),
+    ):
         if lines:
             print()
             say(title)
@@ -98,17 +103,38 @@ def _by_runs(names: Sequence[str], out: Path | None, store_path: Path, wanted: W
 @requirement_options
 @click.option("--probe", help="Which probe's runs decide  [default: the newest run's]")
 @click.option("--board", help="Which board's, where there are several.")
-@click.option("--marginal", "times", type=click.FloatRange(min=1, min_open=True), default=MARGINAL_TIMES,
-              show_default=True, help="What keeps a limit so many times as long is marginal; what does not is awful.")
-@click.option("--reference", "name", type=click.Choice(NAMES),
-              help="Walk with published figures, taken as exact, in place of runs.")
+@click.option(
+    "--marginal",
+    "times",
+    type=click.FloatRange(min=1, min_open=True),
+    default=MARGINAL_TIMES,
+    show_default=True,
+    help="What keeps a limit so many times as long is marginal; what does not is awful.",
+)
+@click.option(
+    "--reference",
+    "name",
+    type=click.Choice(NAMES),
+    help="Walk with published figures, taken as exact, in place of runs.",
+)
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Directory of a report with the path.")
 @store_option
 @json_option
 def command(
-    *, runs: tuple[str, ...], limit_ns: int | None, miss_rate: float, confidence: float, longest_burst: int | None,
-    return_time_ns: int, probe: str | None, board: str | None, times: float, name: str | None, out: Path | None,
-    store_path: Path, as_json: bool,
+    *,
+    runs: tuple[str, ...],
+    limit_ns: int | None,
+    miss_rate: float,
+    confidence: float,
+    longest_burst: int | None,
+    return_time_ns: int,
+    probe: str | None,
+    board: str | None,
+    times: float,
+    name: str | None,
+    out: Path | None,
+    store_path: Path,
+    as_json: bool,
 ) -> ExitStatus:
     """Say which way to build a task that must keep a limit: which kernel, user space or a module, or hardware.
 

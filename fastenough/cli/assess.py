@@ -47,29 +47,61 @@ def tell(answer: Answer, out: Path, as_json: bool) -> ExitStatus:
 @click.command()
 @requirement_options
 @task_option
-@click.option("--duration", "duration_ns", type=DURATION, default="2m", show_default=True,
-              help="Measuring time, shared by the loads.")
-@click.option("--loads", type=Loads(), default=MATRIX, show_default=True,
-              help="Loads to measure under, comma-separated; or files of your own (docs/loads.md).")
-@click.option("--interval", type=DurationText(), default="500us", show_default=True,
-              help="Period of the measuring threads.")
+@click.option(
+    "--duration",
+    "duration_ns",
+    type=DURATION,
+    default="2m",
+    show_default=True,
+    help="Measuring time, shared by the loads.",
+)
+@click.option(
+    "--loads",
+    type=Loads(),
+    default=MATRIX,
+    show_default=True,
+    help="Loads to measure under, comma-separated; or files of your own (docs/loads.md).",
+)
+@click.option(
+    "--interval", type=DurationText(), default="500us", show_default=True, help="Period of the measuring threads."
+)
 @click.option("--priority", type=click.IntRange(1, 99), default=98, show_default=True, help="Their FIFO priority.")
 @click.option("--board", default="local", show_default=True, help="Which board to assess.")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("report"), show_default=True,
-              help="Directory of the report.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("report"),
+    show_default=True,
+    help="Directory of the report.",
+)
 @click.option("--monitor", is_flag=True, help=MONITOR_HELP)
 @click.option("--resume", is_flag=True, help="Go on with an unfinished assessment of the same kind.")
-@click.option("--any-verdict", is_flag=True,
-              help="Exit with status 0 once the report is made, whatever the verdict.")
+@click.option("--any-verdict", is_flag=True, help="Exit with status 0 once the report is made, whatever the verdict.")
 @only_these_option
 @as_granted_option
 @store_option
 @json_option
 def command(
-    *, limit_ns: int | None, miss_rate: float, confidence: float, longest_burst: int | None,
-    return_time_ns: int, tasks: tuple[str, ...], duration_ns: int,
-    loads: dict[str, Load], interval: str, priority: int, board: str, out: Path,
-    monitor: bool, resume: bool, any_verdict: bool, only_these: bool, as_granted: bool, store_path: Path, as_json: bool,
+    *,
+    limit_ns: int | None,
+    miss_rate: float,
+    confidence: float,
+    longest_burst: int | None,
+    return_time_ns: int,
+    tasks: tuple[str, ...],
+    duration_ns: int,
+    loads: dict[str, Load],
+    interval: str,
+    priority: int,
+    board: str,
+    out: Path,
+    monitor: bool,
+    resume: bool,
+    any_verdict: bool,
+    only_these: bool,
+    as_granted: bool,
+    store_path: Path,
+    as_json: bool,
 ) -> int:
     """Measure how this Linux wakes up real-time tasks under load, and judge it.
 
@@ -79,23 +111,37 @@ def command(
     task_set = stated_tasks(tasks)
     if task_set is not None and (reasons := impossible(task_set)):
         return tell_impossible(reasons, as_json)
-    question = Question(None, confidence, tuple(loads), ASSESSED, tasks=task_set,
-                        selection=Selection.ONLY_THESE if only_these else Selection.CAMPAIGN)
+    question = Question(
+        None,
+        confidence,
+        tuple(loads),
+        ASSESSED,
+        tasks=task_set,
+        selection=Selection.ONLY_THESE if only_these else Selection.CAMPAIGN,
+    )
     if task_set is None:
         required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
         question = replace(question, required=required)
-        plan = assessment_plan(board, tuple(loads), duration_ns, interval, priority, requirement=required,
-                               monitor=monitor)
+        plan = assessment_plan(
+            board, tuple(loads), duration_ns, interval, priority, requirement=required, monitor=monitor
+        )
     else:
-        plan = task_plan(board, task_set, tuple(loads), duration_ns, priority, monitor=monitor,
-                         required=lambda longest_ns: Requirement(longest_ns, miss_rate, confidence, longest_burst,
-                                                                 return_time_ns))
+        plan = task_plan(
+            board,
+            task_set,
+            tuple(loads),
+            duration_ns,
+            priority,
+            monitor=monitor,
+            required=lambda longest_ns: Requirement(longest_ns, miss_rate, confidence, longest_burst, return_time_ns),
+        )
     require_writable(out)
     store, plan = Store(store_path), replace(plan, loads=written(loads))
     with Display() as display:
         opened, plan = boards_for(plan, as_granted, display.tell)
-        answer = assess(plan, question, store, out, display, resume=resume, opened=opened, tell=display.tell,
-                        on_step=display.step)
+        answer = assess(
+            plan, question, store, out, display, resume=resume, opened=opened, tell=display.tell, on_step=display.step
+        )
     if isinstance(answer, int):
         return 128 + answer
     status = tell(answer, out, as_json)

@@ -11,8 +11,11 @@ def print_assessment(assessment: Assessment) -> None:
     """The verdict, why, and what would settle it."""
     print()
     say(f"{assessment.verdict}: {assessment.headline}")
-    for title, lines in (("because", assessment.reasons), ("what would settle it", assessment.settle),
-                         ("mind", assessment.cautions)):
+    for title, lines in (
+        ("because", assessment.reasons),
+        ("what would settle it", assessment.settle),
+        ("mind", assessment.cautions),
+    ):
         if lines:
             print(f"{title}:")
             for line in lines:

@@ -52,8 +52,12 @@ class _Details:
 
 def _tell(found: Audit, measured: Measured | None, details: _Details, as_json: bool) -> None:
     if as_json:
-        said: dict[str, Any] = {"board": found.board, "machine": found.machine, "conclusion": summary(found),
-                                "findings": [_with_how(asdict(each), each.changes) for each in found.findings]}
+        said: dict[str, Any] = {
+            "board": found.board,
+            "machine": found.machine,
+            "conclusion": summary(found),
+            "findings": [_with_how(asdict(each), each.changes) for each in found.findings],
+        }
         print_json(said if measured is None else said | {"measured": as_document(measured)})
         return
     print_audit(found, details.everything, details.verbose)
@@ -89,34 +93,91 @@ def _put_back(link: Link) -> None:
 @click.option("--board", default="local", show_default=True, help="Which board to look at.")
 @click.option("--all", "everything", is_flag=True, help="Also what is fine, and why something cannot be known.")
 @click.option("--verbose", "-v", is_flag=True, help="With the reason, all changes and the source of each finding.")
-@click.option("--measure", "measuring", is_flag=True,
-              help="Try each change that can be made now, one at a time, and then the best of them at once.")
-@click.option("--only", type=Names("setting", list(SETTINGS)), default=None, metavar="SETTINGS",
-              help="With --measure: only these, by the names of docs/settings.md.")
-@click.option("--loads", type=Names("load", list(LOADS)), default="none,full", show_default=True,
-              help="With --measure: under which loads.")
-@click.option("--rounds", type=click.IntRange(min=LEAST_ROUNDS), default=5, show_default=True,
-              help="With --measure: of four runs each: without, with, with, without.")
-@click.option("--duration", "duration_ns", type=DURATION, default="10s", show_default=True,
-              help="With --measure: of each run.")
+@click.option(
+    "--measure",
+    "measuring",
+    is_flag=True,
+    help="Try each change that can be made now, one at a time, and then the best of them at once.",
+)
+@click.option(
+    "--only",
+    type=Names("setting", list(SETTINGS)),
+    default=None,
+    metavar="SETTINGS",
+    help="With --measure: only these, by the names of docs/settings.md.",
+)
+@click.option(
+    "--loads",
+    type=Names("load", list(LOADS)),
+    default="none,full",
+    show_default=True,
+    help="With --measure: under which loads.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=LEAST_ROUNDS),
+    default=5,
+    show_default=True,
+    help="With --measure: of four runs each: without, with, with, without.",
+)
+@click.option(
+    "--duration", "duration_ns", type=DURATION, default="10s", show_default=True, help="With --measure: of each run."
+)
 @click.option("--interval", default="500us", show_default=True, help="With --measure: of the timer.")
-@click.option("--cpus", type=CpuList(), default="", metavar="CPUS",
-              help="With --measure: those of the timer, as 2-3; all CPUs when left out.")
-@click.option("--boot", "boots", type=str, default="", metavar="CONFIGURATIONS",
-              help="With --measure, for a board that boots by itself: the others are tried against the first, as in "
-                   "stock,rt; settings then only with --only.")
+@click.option(
+    "--cpus",
+    type=CpuList(),
+    default="",
+    metavar="CPUS",
+    help="With --measure: those of the timer, as 2-3; all CPUs when left out.",
+)
+@click.option(
+    "--boot",
+    "boots",
+    type=str,
+    default="",
+    metavar="CONFIGURATIONS",
+    help="With --measure, for a board that boots by itself: the others are tried against the first, as in "
+    "stock,rt; settings then only with --only.",
+)
 @click.option("--resume", is_flag=True, help="With --measure: keep what an earlier one of the same words has measured.")
-@click.option("--emit", "folder", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
-              help="Write what would change it for other tools: kernel fragment, boot line, sysctl, tuned, rt-conf, "
-                   "systemd.")
-@click.option("--report", "report_path", type=click.Path(path_type=Path, file_okay=False), metavar="DIRECTORY",
-              help="With --measure: where to write a report on the trials.")
+@click.option(
+    "--emit",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Write what would change it for other tools: kernel fragment, boot line, sysctl, tuned, rt-conf, systemd.",
+)
+@click.option(
+    "--report",
+    "report_path",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIRECTORY",
+    help="With --measure: where to write a report on the trials.",
+)
 @as_granted_option
 @store_option
 @json_option
-def command(*, board: str, everything: bool, verbose: bool, measuring: bool, only: list[str] | None,
-            loads: list[str], rounds: int, duration_ns: int, interval: str, cpus: str, boots: str, resume: bool,
-            folder: Path | None, report_path: Path | None, as_granted: bool, store_path: Path, as_json: bool) -> int:
+def command(
+    *,
+    board: str,
+    everything: bool,
+    verbose: bool,
+    measuring: bool,
+    only: list[str] | None,
+    loads: list[str],
+    rounds: int,
+    duration_ns: int,
+    interval: str,
+    cpus: str,
+    boots: str,
+    resume: bool,
+    folder: Path | None,
+    report_path: Path | None,
+    as_granted: bool,
+    store_path: Path,
+    as_json: bool,
+) -> int:
     """Say what in this system costs latency or hides it, why, and what would change it.
 
     It looks at facts and changes nothing; status 0 when it could look.  What is not known is never called fine.  With

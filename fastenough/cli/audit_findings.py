@@ -21,17 +21,23 @@ _CUT = "..."
 
 
 def _said(counts: Sequence[Finding], what: str) -> str:
-    by = [f"{number} {severity}" for severity in Severity
-          if (number := sum(finding.severity is severity for finding in counts))]
+    by = [
+        f"{number} {severity}"
+        for severity in Severity
+        if (number := sum(finding.severity is severity for finding in counts))
+    ]
     return f"{words.counted(len(counts), 'matter')} {what}" + (f" ({', '.join(by)})" if by else "")
 
 
 def summary(audit: Audit) -> str:
     """How many matters stand how, in one sentence."""
     hiding = audit.of(Standing.HIDES)
-    parts = [_said(audit.of(Standing.COSTS), "may cost latency"),
-             f"{len(hiding)} {'hides' if len(hiding) == 1 else 'hide'} it",
-             f"{len(audit.of(Standing.UNKNOWN))} cannot be known here", f"{len(audit.of(Standing.FINE))} are fine"]
+    parts = [
+        _said(audit.of(Standing.COSTS), "may cost latency"),
+        f"{len(hiding)} {'hides' if len(hiding) == 1 else 'hide'} it",
+        f"{len(audit.of(Standing.UNKNOWN))} cannot be known here",
+        f"{len(audit.of(Standing.FINE))} are fine",
+    ]
     return "; ".join(parts)
 
 
@@ -55,8 +61,9 @@ def _labelled(finding: Finding) -> Iterator[tuple[str, str]]:
 
 
 def _print_short(mark: str, style: str, findings: Sequence[Finding], width: int) -> None:
-    wrapper = textwrap.TextWrapper(width, initial_indent=_INDENT, subsequent_indent=_INDENT + "  ",
-                                   break_on_hyphens=False)
+    wrapper = textwrap.TextWrapper(
+        width, initial_indent=_INDENT, subsequent_indent=_INDENT + "  ", break_on_hyphens=False
+    )
     for finding in findings:
         first, *rest = wrapper.wrap(clean(f"{finding.title}: {finding.text}"))
         print_marked(mark.ljust(len(_INDENT)), style, "\n".join([first.removeprefix(_INDENT), *rest]))
@@ -67,7 +74,7 @@ def _line(finding: Finding, width: int) -> str:
     hides = " (hides latency)" if finding.standing is Standing.HIDES else ""
     change = f" -> {finding.changes[0].how}" if finding.changes else ""
     text = " ".join(clean(f"{finding.title}{hides}: {finding.text.partition(': ')[0]}{change}").split())
-    return text if len(text) <= width else f"{text[:width - len(_CUT)]}{_CUT}"
+    return text if len(text) <= width else f"{text[: width - len(_CUT)]}{_CUT}"
 
 
 def print_audit(audit: Audit, everything: bool, verbose: bool) -> None:
@@ -80,15 +87,20 @@ def print_audit(audit: Audit, everything: bool, verbose: bool) -> None:
         print("\n".join(textwrap.wrap(clean(text), width, break_on_hyphens=False)))
     for finding in ordered([*audit.of(Standing.COSTS), *audit.of(Standing.HIDES)]):
         lines = list(_lines(finding, width)) if verbose else [_line(finding, width - len(_INDENT))]
-        print_marked(str(finding.severity).ljust(len(_INDENT)), _STYLES[finding.severity],
-                     "\n".join([lines[0].removeprefix(_INDENT), *lines[1:]]))
+        print_marked(
+            str(finding.severity).ljust(len(_INDENT)),
+            _STYLES[finding.severity],
+            "\n".join([lines[0].removeprefix(_INDENT), *lines[1:]]),
+        )
     not_known, well = audit.of(Standing.UNKNOWN), audit.of(Standing.FINE)
     if everything:
         _print_short("unknown", "yellow", not_known, width)
         _print_short("fine", "green", well, width)
     elif not_known:
         print(f"{'unknown'.ljust(len(_INDENT))}{words.counted(len(not_known), 'matter')}")
-    more = [*([] if verbose else ["reasons, changes and sources: --verbose"]),
-            *([] if everything else ["what is unknown or fine: --all"])]
+    more = [
+        *([] if verbose else ["reasons, changes and sources: --verbose"]),
+        *([] if everything else ["what is unknown or fine: --all"]),
+    ]
     if more:
         print("\n".join(textwrap.wrap(f"({'; '.join(more)})", width, break_on_hyphens=False)))

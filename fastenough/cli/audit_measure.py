@@ -68,8 +68,10 @@ class Asked:
         found = {name: value for name, (_, value) in changeable_now(audit.findings).items()}
         strange = [name for name in self.only if name not in found]
         if strange:
-            raise BadInput(f"--only {', '.join(strange)}: no finding here is changed by it; there are: "
-                           f"{', '.join(found) or 'none'}")
+            raise BadInput(
+                f"--only {', '.join(strange)}: no finding here is changed by it; there are: "
+                f"{', '.join(found) or 'none'}"
+            )
         everything = not self.only and not self.boots
         return {name: value for name, value in found.items() if everything or name in self.only}
 
@@ -77,24 +79,31 @@ class Asked:
 def measured_audit(asked: Asked, audit: Audit, store: Store) -> Measured:
     """Make all trials; raises BadInput where nothing can be changed."""
     if asked.boots and open_board(asked.board).configurations() == (AS_BOOTED,):
-        raise NotApplicable(f"--boot: board {asked.board} does not boot by itself; a plan with [[configuration]] says "
-                            "how it is brought into each: fastenough campaign plan")
+        raise NotApplicable(
+            f"--boot: board {asked.board} does not boot by itself; a plan with [[configuration]] says "
+            "how it is brought into each: fastenough campaign plan"
+        )
     changes = asked.changes(audit)
     if not changes and not asked.boots[1:]:
-        raise BadInput("no finding here can be changed while the system runs: there is nothing to measure; what is "
-                       "changed at boot or by a rebuild: --boot, where the board boots by itself, or a campaign")
+        raise BadInput(
+            "no finding here can be changed while the system runs: there is nothing to measure; what is "
+            "changed at boot or by a rebuild: --boot, where the board boots by itself, or a campaign"
+        )
     check_plan(asked.plan)
     _tell_before(asked, [*changes, *(f"booted {name}" for name in asked.boots[1:])])
-    return measure(asked.plan, changes, asked.loads, asked.rounds, store=store, make=_making(asked, store),
-                   boots=asked.boots[1:])
+    return measure(
+        asked.plan, changes, asked.loads, asked.rounds, store=store, make=_making(asked, store), boots=asked.boots[1:]
+    )
 
 
 def _tell_before(asked: Asked, changes: Sequence[str]) -> None:
     runs = asked.runs * len(changes)
     with Display() as display:
-        display.tell(f"{words.counted(len(changes), 'change')} ({', '.join(changes)}) under "
-                     f"{words.counted(len(asked.loads), 'load')}: {runs} runs, about "
-                     f"{words.duration(runs * (asked.duration_ns + _BESIDE_S * 1e9))}; each is put back after its run")
+        display.tell(
+            f"{words.counted(len(changes), 'change')} ({', '.join(changes)}) under "
+            f"{words.counted(len(asked.loads), 'load')}: {runs} runs, about "
+            f"{words.duration(runs * (asked.duration_ns + _BESIDE_S * 1e9))}; each is put back after its run"
+        )
 
 
 def _making(asked: Asked, store: Store) -> Callable[[Trial], Made]:
@@ -102,8 +111,9 @@ def _making(asked: Asked, store: Store) -> Callable[[Trial], Made]:
         with Display() as display:
             opened, granted = boards_for(trial.with_change(), asked.as_granted, lambda said: None)
             ready = trial.measured_by(granted)
-            return make_trial(ready, store, display, opened=opened, tell=display.tell,
-                              resume=asked.resume and is_begun(ready, store))
+            return make_trial(
+                ready, store, display, opened=opened, tell=display.tell, resume=asked.resume and is_begun(ready, store)
+            )
 
     return make
 
@@ -112,9 +122,17 @@ def _row(tried: Tried) -> tuple[str, ...]:
     effect, tail = tried.effect, tried.tail
     if effect is None or tail is None:
         return (tried.name, tried.load, *("–",) * 6, "; ".join(tried.reasons) or "nothing can be said")
-    return (tried.name, tried.load, words.percent(effect.quantile), micros(effect.without_ns), micros(effect.effect_ns),
-            words.microseconds_interval(*effect.ends), finding(effect),
-            f"{words.rate(tail.without)} -> {words.rate(tail.with_it)}", finding(tail))
+    return (
+        tried.name,
+        tried.load,
+        words.percent(effect.quantile),
+        micros(effect.without_ns),
+        micros(effect.effect_ns),
+        words.microseconds_interval(*effect.ends),
+        finding(effect),
+        f"{words.rate(tail.without)} -> {words.rate(tail.with_it)}",
+        finding(tail),
+    )
 
 
 _COLUMNS = ("change", "load", "at", "without", "effect", "95 % interval", "quantile", "beyond the limit", "rate")
@@ -128,11 +146,15 @@ def said_of(tried: Tried) -> str:
     interval = f"{words.microseconds_interval(effect.lower_ns, effect.upper_ns)} us"
     said = []
     if effect.direction:
-        said.append(f"{words.percent(effect.quantile)} {_direction(effect.direction)} by {micros(effect.effect_ns)} us "
-                    f"({interval})")
+        said.append(
+            f"{words.percent(effect.quantile)} {_direction(effect.direction)} by {micros(effect.effect_ns)} us "
+            f"({interval})"
+        )
     if tail.direction:
-        said.append(f"values beyond {micros(tail.limit_ns)} us {_direction(tail.direction)}: "
-                    f"{words.rate(tail.with_it)} instead of {words.rate(tail.without)}")
+        said.append(
+            f"values beyond {micros(tail.limit_ns)} us {_direction(tail.direction)}: "
+            f"{words.rate(tail.with_it)} instead of {words.rate(tail.without)}"
+        )
     nothing = f"no effect could be shown ({words.percent(effect.quantile)}: {interval})"
     return f"under load {tried.load}: {'; '.join(said) or nothing}"
 
@@ -175,25 +197,36 @@ def print_measured(measured: Measured) -> None:
     for text in conclusions(measured):
         say(text)
     if measured.alone:
-        print_table("\nEach change alone, in µs, from pairs of runs without and with it in random order", _COLUMNS,
-                    [_row(each) for each in measured.alone], texts=2)
+        print_table(
+            "\nEach change alone, in µs, from pairs of runs without and with it in random order",
+            _COLUMNS,
+            [_row(each) for each in measured.alone],
+            texts=2,
+        )
         for title, tried in (("Once more, to confirm", measured.again), ("All of these at once", measured.together)):
             if tried:
                 print_table(f"\n{title}", _COLUMNS, [_row(each) for each in tried], texts=2)
-        say(f"\"at\": {words.percent(AT)}, or less where the runs are too short for it; the interval is the wider of "
-            "that of the pairs (Student's t) and of a block bootstrap over time")
-        say("\"beyond the limit\": how often a value lies beyond the middle of the median runs without and with it")
-        say("\"smaller\" and \"greater\", of quantile and rate, hold for all changes and loads together (Holm)")
+        say(
+            f'"at": {words.percent(AT)}, or less where the runs are too short for it; the interval is the wider of '
+            "that of the pairs (Student's t) and of a block bootstrap over time"
+        )
+        say('"beyond the limit": how often a value lies beyond the middle of the median runs without and with it')
+        say('"smaller" and "greater", of quantile and rate, hold for all changes and loads together (Holm)')
     for name, reason in measured.refused:
         say(f"not tried: {name}: {reason}")
 
 
 def as_document(measured: Measured) -> dict[str, Any]:
     """For --json."""
-    return {"conclusions": list(conclusions(measured)), "alone": measured.alone, "again": measured.again,
-            "best": measured.best,
-            "together": measured.together, "refused": dict(measured.refused),
-            "campaigns": [each.campaign for each in (*measured.alone, *measured.again, *measured.together)]}
+    return {
+        "conclusions": list(conclusions(measured)),
+        "alone": measured.alone,
+        "again": measured.again,
+        "best": measured.best,
+        "together": measured.together,
+        "refused": dict(measured.refused),
+        "campaigns": [each.campaign for each in (*measured.alone, *measured.again, *measured.together)],
+    }
 
 
 def status_of(measured: Measured) -> int:

@@ -45,26 +45,41 @@ def command() -> None:
 
 
 @command.command("up")
-@click.option("--kernel", shell_complete=_names, metavar="NAME",
-              help=f"Which kernel to boot: one of Debian's ({', '.join(KERNELS)}; stock unless said), or one of yours. "
-                   "With --image: what yours is called from now on (own unless said).")
+@click.option(
+    "--kernel",
+    shell_complete=_names,
+    metavar="NAME",
+    help=f"Which kernel to boot: one of Debian's ({', '.join(KERNELS)}; stock unless said), or one of yours. "
+    "With --image: what yours is called from now on (own unless said).",
+)
 @click.option("--image", type=_FILE, help="A kernel that you built: Image or Image.gz of arm64, bzImage of x86-64.")
 @click.option("--modules", type=_FOLDER, help="Its modules: where make modules_install put them.")
 @click.option("--headers", type=_FOLDER, help="The folder in which it was built, to build fastenough's module.")
 @click.option("--root", type=_FOLDER, help="Files that its guest has besides, such as libraries.")
 @click.option("--snapshot/--cold", default=True, show_default=True, help="Restore a snapshot where there is one.")
 @_json
-def up_command(*, kernel: str | None, image: Path | None, modules: Path | None, headers: Path | None,
-               root: Path | None, snapshot: bool, as_json: bool) -> None:
+def up_command(
+    *,
+    kernel: str | None,
+    image: Path | None,
+    modules: Path | None,
+    headers: Path | None,
+    root: Path | None,
+    snapshot: bool,
+    as_json: bool,
+) -> None:
     """Fetch, build, boot and wire a virtual bench; it stays up in the background."""
     if image is None and (modules or headers or root):
         raise click.UsageError("--modules, --headers and --root belong to a kernel of your own: name its --image too")
     own = None if image is None else OwnFiles(image, modules, headers, root)
     kernel = kernel or ("stock" if own is None else "own")
     with Work("bringing the virtual bench up") as work:
+
         def downloading(folder: Path, size_bytes: int) -> None:
-            work.step(f"downloading kernel {kernel}, {size_bytes / 1e6:.0f} MB, then bringing the virtual bench up",
-                      share=lambda: _held(folder) / size_bytes if _held(folder) < size_bytes else 0.0)
+            work.step(
+                f"downloading kernel {kernel}, {size_bytes / 1e6:.0f} MB, then bringing the virtual bench up",
+                share=lambda: _held(folder) / size_bytes if _held(folder) < size_bytes else 0.0,
+            )
 
         state = up(kernel, snapshot, downloading, own)
     _print(state, as_json)

@@ -28,8 +28,10 @@ from fastenough.store.conclusions import conclude
 
 _MOST_LINE = 1 << 16
 _HEAD = 16
-_MEANING = ("The bound holds as far as each term was seen at its longest: another load, or another hour, may show a "
-            "longer one. It is never a PASS.")
+_MEANING = (
+    "The bound holds as far as each term was seen at its longest: another load, or another hour, may show a "
+    "longer one. It is never a PASS."
+)
 
 
 def _lines(trace: BinaryIO) -> Iterator[str]:
@@ -47,20 +49,31 @@ def _us(value_ns: int | None, otherwise: str) -> str:
 
 
 def _print(found: Sequence[CpuBound]) -> None:
-    print_table("Terms [µs], each the longest seen, less interrupts",
-                ("CPU", "off (POID)", "asked (PAIE)", "to schedule (PSD)", "unaware (DST)", "sections", "switches"),
-                [(str(one.traced.cpu), *map(words.microseconds, (terms.poid_ns, terms.paie_ns, terms.psd_ns,
-                                                                 terms.dst_ns)),
-                  f"{one.traced.sections:,}", f"{one.traced.switches:,}")
-                 for one in found for terms in (one.traced.blocking,)])
+    print_table(
+        "Terms [µs], each the longest seen, less interrupts",
+        ("CPU", "off (POID)", "asked (PAIE)", "to schedule (PSD)", "unaware (DST)", "sections", "switches"),
+        [
+            (
+                str(one.traced.cpu),
+                *map(words.microseconds, (terms.poid_ns, terms.paie_ns, terms.psd_ns, terms.dst_ns)),
+                f"{one.traced.sections:,}",
+                f"{one.traced.switches:,}",
+            )
+            for one in found
+            for terms in (one.traced.blocking,)
+        ],
+    )
     print()
     ways = [bound.interrupts for bound in found[0].bounds]
-    print_table("Bound [µs], by how interrupts are counted",
-                ("interrupts", *(f"CPU {one.traced.cpu}" for one in found)),
-                [(way, *(_us(one.bounds[place].latency_ns, "no bound") for one in found))
-                 for place, way in enumerate(ways)]
-                + [("longest seen", *(_us(one.traced.observed_ns, "none") for one in found)),
-                   ("of so many wake-ups", *(f"{one.traced.wakeups:,}" for one in found))])
+    print_table(
+        "Bound [µs], by how interrupts are counted",
+        ("interrupts", *(f"CPU {one.traced.cpu}" for one in found)),
+        [(way, *(_us(one.bounds[place].latency_ns, "no bound") for one in found)) for place, way in enumerate(ways)]
+        + [
+            ("longest seen", *(_us(one.traced.observed_ns, "none") for one in found)),
+            ("of so many wake-ups", *(f"{one.traced.wakeups:,}" for one in found)),
+        ],
+    )
     print()
     if any(one.traced.resolution_ns > 1 for one in found):
         say("The trace's clock tells microseconds: each term was made 1 µs longer.")
@@ -70,14 +83,26 @@ def _print(found: Sequence[CpuBound]) -> None:
 @click.command()
 @click.argument("trace", type=click.File("rb"), required=False)
 @click.option("--board", default="local", show_default=True, help="Without TRACE: the board whose kernel is traced.")
-@click.option("--duration", "duration_ns", type=DURATION, default="5s", show_default=True,
-              help="Without TRACE: for how long.  Each section with interrupts off is two events.")
-@click.option("--report", "report_path", type=click.Path(path_type=Path, file_okay=False), metavar="DIRECTORY",
-              help="Where to write the terms and the bounds as a report.")
+@click.option(
+    "--duration",
+    "duration_ns",
+    type=DURATION,
+    default="5s",
+    show_default=True,
+    help="Without TRACE: for how long.  Each section with interrupts off is two events.",
+)
+@click.option(
+    "--report",
+    "report_path",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIRECTORY",
+    help="Where to write the terms and the bounds as a report.",
+)
 @store_option
 @json_option
-def command(*, trace: BinaryIO | None, board: str, duration_ns: int, report_path: Path | None, store_path: Path,
-            as_json: bool) -> None:
+def command(
+    *, trace: BinaryIO | None, board: str, duration_ns: int, report_path: Path | None, store_path: Path, as_json: bool
+) -> None:
     """Say which scheduling latency the kernel's own blocking allows, beside the longest seen.
 
     By TRACE, a trace.dat of trace-cmd, text of the kernel's trace or of trace-cmd report -t -l, or - for standard

@@ -30,13 +30,17 @@ class ByHand:
             return
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             because = f"{why}; " if why else ""
-            raise BadInput(f"{because}{board} must be booted as {configuration} by hand, and there is no terminal to "
-                           f"ask at: boot it, then: fastenough campaign resume --booted {configuration}")
+            raise BadInput(
+                f"{because}{board} must be booted as {configuration} by hand, and there is no terminal to "
+                f"ask at: boot it, then: fastenough campaign resume --booted {configuration}"
+            )
         with self.display.still():
             if why:
                 self.display.tell(why)
-            self.display.tell(f"boot {board} as {configuration}, then press Enter (Ctrl-C ends here; "
-                              "to go on later: fastenough campaign resume)")
+            self.display.tell(
+                f"boot {board} as {configuration}, then press Enter (Ctrl-C ends here; "
+                "to go on later: fastenough campaign resume)"
+            )
             self._wait()
 
     def _wait(self) -> None:

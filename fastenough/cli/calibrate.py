@@ -41,8 +41,15 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 
 def _row(found: Found) -> tuple[str, ...]:
-    return (micros(found.asked_ns), str(found.injected), str(found.too_late), str(found.found),
-            micros(found.injected_median_ns), micros(found.found_median_ns), micros(found.excess_median_ns))
+    return (
+        micros(found.asked_ns),
+        str(found.injected),
+        str(found.too_late),
+        str(found.found),
+        micros(found.injected_median_ns),
+        micros(found.found_median_ns),
+        micros(found.excess_median_ns),
+    )
 
 
 def _show(calibration: Calibration) -> None:
@@ -50,14 +57,22 @@ def _show(calibration: Calibration) -> None:
     if not calibration.applicable:
         click.echo(f"{title}: not-applicable: {calibration.reason}\n")
         return
-    print_table(f"{title}: how often, and the medians in µs",
-                ("size", "injected", "too late", "found", "injected µs", "found µs", "found − injected"),
-                map(_row, calibration.rows), texts=0)
+    print_table(
+        f"{title}: how often, and the medians in µs",
+        ("size", "injected", "too late", "found", "injected µs", "found µs", "found − injected"),
+        map(_row, calibration.rows),
+        texts=0,
+    )
     for row in calibration.rows:
         for reason in row.reasons:
             click.echo(f"not found: {reason}")
-    click.echo("all found, in order\n" if calibration.passed else
-               f"not shown: {calibration.shortfall}\n" if calibration.shortfall else "MISSED: see the counts\n")
+    click.echo(
+        "all found, in order\n"
+        if calibration.passed
+        else f"not shown: {calibration.shortfall}\n"
+        if calibration.shortfall
+        else "MISSED: see the counts\n"
+    )
 
 
 def _watched(trials: Iterator[Calibration], plan: Plan) -> Iterator[Calibration]:
@@ -71,8 +86,10 @@ def _watched(trials: Iterator[Calibration], plan: Plan) -> Iterator[Calibration]
 
 
 def _plain(calibration: Calibration) -> dict[str, Any]:
-    return asdict(calibration) | {"passed": calibration.passed if calibration.applicable else None,
-                                  "shortfall": calibration.shortfall}
+    return asdict(calibration) | {
+        "passed": calibration.passed if calibration.applicable else None,
+        "shortfall": calibration.shortfall,
+    }
 
 
 def _output(text: str | None) -> Output | None:
@@ -92,42 +109,79 @@ def _to_boot(board: Board, emulated: bool) -> str:
 
 @click.command()
 @click.option("--board", "name", default="local", show_default=True, help="Which board, such as virtual:rt.")
-@click.option("--configuration", help="What to boot on it [default: as it is booted; on the board virtual, a guest for "
-              "the purpose].")
-@click.option("--gauge", help="Port or serial number of a gauge that watches a pin of the board "
-              "[default: the simulated one, on a guest booted for the purpose].")
-@click.option("--pin", help="CHIP/LINE, the board's output that the gauge watches [default: as the virtual board is "
-              "wired].")
-@click.option("--sizes", help=f"Latencies to inject, ascending [default: {_LOCAL_SIZES}; {_EMULATED_SIZES} on a "
-              "virtual board].")
-@click.option("--each", type=click.IntRange(1, 1000), help=f"How often each of them [default: {_EACH}; with "
-              "--monitor 200, on a virtual board 20].")
+@click.option(
+    "--configuration",
+    help="What to boot on it [default: as it is booted; on the board virtual, a guest for the purpose].",
+)
+@click.option(
+    "--gauge",
+    help="Port or serial number of a gauge that watches a pin of the board "
+    "[default: the simulated one, on a guest booted for the purpose].",
+)
+@click.option(
+    "--pin", help="CHIP/LINE, the board's output that the gauge watches [default: as the virtual board is wired]."
+)
+@click.option(
+    "--sizes", help=f"Latencies to inject, ascending [default: {_LOCAL_SIZES}; {_EMULATED_SIZES} on a virtual board]."
+)
+@click.option(
+    "--each",
+    type=click.IntRange(1, 1000),
+    help=f"How often each of them [default: {_EACH}; with --monitor 200, on a virtual board 20].",
+)
 @click.option("--cpu", type=click.IntRange(0), default=0, show_default=True, help="On which CPU.")
-@click.option("--implementation", default=DEFAULT, show_default=True, help="Where the delayed task runs: linux-user, "
-              "xenomai-user or evl-user.")
-@click.option("--monitor", "stations", is_flag=True, help="Delay wake-ups within each station, and see whether the "
-              "monitor finds them there.")
-@click.option("--figure", type=click.Path(dir_okay=False, path_type=Path), help="With --monitor: draw what was found "
-              "into this file, .svg or .png.")
+@click.option(
+    "--implementation",
+    default=DEFAULT,
+    show_default=True,
+    help="Where the delayed task runs: linux-user, xenomai-user or evl-user.",
+)
+@click.option(
+    "--monitor",
+    "stations",
+    is_flag=True,
+    help="Delay wake-ups within each station, and see whether the monitor finds them there.",
+)
+@click.option(
+    "--figure",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="With --monitor: draw what was found into this file, .svg or .png.",
+)
 @json_option
-def command(*, name: str, configuration: str | None, gauge: str | None, pin: str | None, sizes: str | None,
-            each: int | None, cpu: int, implementation: str, stations: bool, figure: Path | None,
-            as_json: bool) -> ExitStatus:
+def command(
+    *,
+    name: str,
+    configuration: str | None,
+    gauge: str | None,
+    pin: str | None,
+    sizes: str | None,
+    each: int | None,
+    cpu: int,
+    implementation: str,
+    stations: bool,
+    figure: Path | None,
+    as_json: bool,
+) -> ExitStatus:
     """Inject known latencies and show that they are found: sizes in order, none missed (else status 4)."""
     board, output, emulated = open_board(name), _output(pin), name.partition(":")[0] == "virtual"
     if stations and implementation != DEFAULT:
         raise BadInput("--monitor observes wake-ups by Linux; leave out --implementation")
     if stations:
         given = None if sizes is None else _sizes(sizes)
-        return calibrate_stations(board, configuration or _to_boot(board, emulated),
-                                  station_plan(given, each, cpu, emulated), figure, as_json)
+        return calibrate_stations(
+            board, configuration or _to_boot(board, emulated), station_plan(given, each, cpu, emulated), figure, as_json
+        )
     if figure is not None:
         raise BadInput("--figure shows what the monitor found; add --monitor")
     each = each or _EACH
-    plan = (Plan(_sizes(sizes or _EMULATED_SIZES), each, cpu, _EMULATED_PERIOD_NS, _EMULATED_LEAD_NS) if emulated else
-            Plan(_sizes(sizes or _LOCAL_SIZES), each, cpu))
-    trials = calibrate(board, configuration or _to_boot(board, emulated), plan, gauge, output,
-                       implementation=implementation)
+    plan = (
+        Plan(_sizes(sizes or _EMULATED_SIZES), each, cpu, _EMULATED_PERIOD_NS, _EMULATED_LEAD_NS)
+        if emulated
+        else Plan(_sizes(sizes or _LOCAL_SIZES), each, cpu)
+    )
+    trials = calibrate(
+        board, configuration or _to_boot(board, emulated), plan, gauge, output, implementation=implementation
+    )
     done = []
     for calibration in _watched(trials, plan):
         done.append(calibration)

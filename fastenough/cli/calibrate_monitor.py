@@ -41,8 +41,7 @@ def station_plan(sizes_ns: tuple[int, ...] | None, each: int | None, cpu: int, e
     return Plan(sizes_ns or _SIZES_NS, each or _EACH, cpu, _PERIOD_NS, _LEAD_NS)
 
 
-def calibrate_stations(board: Board, configuration: str, plan: Plan, figure: Path | None,
-                       as_json: bool) -> ExitStatus:
+def calibrate_stations(board: Board, configuration: str, plan: Plan, figure: Path | None, as_json: bool) -> ExitStatus:
     """Each station in turn, shown as it comes; then what task and monitor agree in."""
     if figure is not None and figure.suffix not in _DRAWN:
         raise BadInput(f"--figure {figure}: drawn as {' or '.join(sorted(_DRAWN))}")
@@ -56,8 +55,13 @@ def calibrate_stations(board: Board, configuration: str, plan: Plan, figure: Pat
         if not as_json:
             _show(one)
     if as_json:
-        print_json({"board": board.name, "stations": list(map(_plain, done)),
-                    "agreement": [asdict(one) | {"unexplained": one.unexplained} for one in agreed]})
+        print_json(
+            {
+                "board": board.name,
+                "stations": list(map(_plain, done)),
+                "agreement": [asdict(one) | {"unexplained": one.unexplained} for one in agreed],
+            }
+        )
     if figure is not None:
         _draw(done, figure)
     return _status(done, agreed)
@@ -85,9 +89,19 @@ def _status(done: list[StationTrial], agreed: list[Agreement]) -> ExitStatus:
 
 
 def _row(row: Placed) -> tuple[str, ...]:
-    return (micros(row.asked_ns), str(row.injected), str(row.too_late), str(row.unseen), str(row.found),
-            str(row.elsewhere), micros(row.injected_median_ns), micros(row.undisturbed_median_ns),
-            micros(row.station_median_ns), micros(row.excess_ns), micros(row.tolerated_ns))
+    return (
+        micros(row.asked_ns),
+        str(row.injected),
+        str(row.too_late),
+        str(row.unseen),
+        str(row.found),
+        str(row.elsewhere),
+        micros(row.injected_median_ns),
+        micros(row.undisturbed_median_ns),
+        micros(row.station_median_ns),
+        micros(row.excess_ns),
+        micros(row.tolerated_ns),
+    )
 
 
 def _show(one: StationTrial | Agreement) -> None:
@@ -97,34 +111,70 @@ def _show(one: StationTrial | Agreement) -> None:
     if not one.applicable:
         click.echo(f"{one.station}: not-applicable: {one.reason}\n")
         return
-    print_table(f"{one.station}, CPU {one.cpu}, by {one.injector}: how often, and the medians in µs",
-                ("size", "injected", "too late", "not seen", "found", "elsewhere", "injected µs", "undisturbed",
-                 "found µs", "excess", "tolerated"), map(_row, one.rows), texts=0)
+    print_table(
+        f"{one.station}, CPU {one.cpu}, by {one.injector}: how often, and the medians in µs",
+        (
+            "size",
+            "injected",
+            "too late",
+            "not seen",
+            "found",
+            "elsewhere",
+            "injected µs",
+            "undisturbed",
+            "found µs",
+            "excess",
+            "tolerated",
+        ),
+        map(_row, one.rows),
+        texts=0,
+    )
     for row in one.rows:
         named = ", ".join(f"{who} {times} times" for who, times in row.culprits[:_NAMED])
         click.echo(f"blamed for {micros(row.asked_ns)} µs: {named or 'nobody'}")
-    click.echo("all found at this station, in size\n" if one.passed else
-               f"not shown: {one.shortfall}\n" if one.shortfall else "MISSED: see the counts\n")
+    click.echo(
+        "all found at this station, in size\n"
+        if one.passed
+        else f"not shown: {one.shortfall}\n"
+        if one.shortfall
+        else "MISSED: see the counts\n"
+    )
 
 
 def _show_agreement(one: Agreement) -> None:
-    counted = ", ".join(f"{words.number(count)} {reason.removeprefix('monitor_').replace('_', ' ')}"
-                        for reason, count in one.counted) or "nothing counted as lost"
-    click.echo(f"The task's own samples, joined with the monitor's on the exact expiry: {words.number(one.joined)} of "
-               f"{words.number(one.taken)} ({words.percent(math.floor(one.share * 1e4) / 1e4)} of those that slept); "
-               f"{words.number(one.awake)} were due while the task was awake; {counted}; "
-               f"{words.number(one.unexplained)} without a reason.")
+    counted = (
+        ", ".join(
+            f"{words.number(count)} {reason.removeprefix('monitor_').replace('_', ' ')}"
+            for reason, count in one.counted
+        )
+        or "nothing counted as lost"
+    )
+    click.echo(
+        f"The task's own samples, joined with the monitor's on the exact expiry: {words.number(one.joined)} of "
+        f"{words.number(one.taken)} ({words.percent(math.floor(one.share * 1e4) / 1e4)} of those that slept); "
+        f"{words.number(one.awake)} were due while the task was awake; {counted}; "
+        f"{words.number(one.unexplained)} without a reason."
+    )
     if one.remainder_ns:
         least, median, high, most = map(micros, one.remainder_ns)
-        click.echo(f"What the task saw beyond the sum of its stations, in µs: {least} at least, {median} median, "
-                   f"{high} in 99 %, {most} at most.")
+        click.echo(
+            f"What the task saw beyond the sum of its stations, in µs: {least} at least, {median} median, "
+            f"{high} in 99 %, {most} at most."
+        )
 
 
 def _plain(trial: StationTrial) -> dict[str, Any]:
     rows = [asdict(row) | {"excess_ns": row.excess_ns, "tolerated_ns": row.tolerated_ns} for row in trial.rows]
-    return {"station": trial.station, "cpu": trial.cpu, "injector": trial.injector, "rows": rows,
-            "reason": trial.reason, "passed": trial.passed if trial.applicable else None,
-            "shortfall": trial.shortfall, "counted": trial.counted}
+    return {
+        "station": trial.station,
+        "cpu": trial.cpu,
+        "injector": trial.injector,
+        "rows": rows,
+        "reason": trial.reason,
+        "passed": trial.passed if trial.applicable else None,
+        "shortfall": trial.shortfall,
+        "counted": trial.counted,
+    }
 
 
 def _panel(trial: StationTrial) -> Panel:
@@ -132,8 +182,13 @@ def _panel(trial: StationTrial) -> Panel:
 
     assert trial.quiet is not None and trial.delayed is not None
     here = trial.delayed.by_station[trial.station]
-    return Panel(trial.station, tuple(row.asked_ns for row in trial.rows), trial.quiet.by_station[trial.station], here,
-                 trial.delayed.sum_ns - here)
+    return Panel(
+        trial.station,
+        tuple(row.asked_ns for row in trial.rows),
+        trial.quiet.by_station[trial.station],
+        here,
+        trial.delayed.sum_ns - here,
+    )
 
 
 def _draw(done: list[StationTrial], place: Path) -> None:

@@ -31,8 +31,9 @@ _STATUS = ("run", "state", "what", "recording", "reason")
 
 _plan_argument = click.argument("plan_path", metavar="PLAN", type=PlanFile())
 _board_option = click.option("--board", help="Which board to measure, where the plan names none.")
-_booted_option = click.option("--booted", metavar="CONFIGURATION",
-                              help="What was booted by hand already: no question is asked for it.")
+_booted_option = click.option(
+    "--booted", metavar="CONFIGURATION", help="What was booted by hand already: no question is asked for it."
+)
 
 
 @click.group()
@@ -60,9 +61,18 @@ def plan_command(plan_path: Path, board: str | None, as_json: bool) -> None:
     specs = expand(plan)
     matrix = matrix_of(specs)
     if as_json:
-        print_json({"name": plan.name, "title": plan.title, "question": plan.question, "settings": plan.settings,
-                    "runs": [asdict(spec) | {"title": spec.title} for spec in specs], "recordings": kept(plan),
-                    "measured_s": matrix.measured_s, "expected_s": matrix.expected_s})
+        print_json(
+            {
+                "name": plan.name,
+                "title": plan.title,
+                "question": plan.question,
+                "settings": plan.settings,
+                "runs": [asdict(spec) | {"title": spec.title} for spec in specs],
+                "recordings": kept(plan),
+                "measured_s": matrix.measured_s,
+                "expected_s": matrix.expected_s,
+            }
+        )
     else:
         _print_plan(plan, matrix)
 
@@ -79,13 +89,22 @@ def _print_plan(plan: Plan, matrix: Matrix) -> None:
     if plan.instrument:
         say(f"instrument: {plan.instrument.port}")
     print_table("", _MATRIX, map(_row, matrix.rows), texts=3, spare=("repeat", "limit"))
-    say(f"{words.counted(matrix.runs, 'run')}: measured {clock(matrix.measured_s * 1e9)}, with what is around it about "
-        f"{clock(matrix.expected_s * 1e9)}")
+    say(
+        f"{words.counted(matrix.runs, 'run')}: measured {clock(matrix.measured_s * 1e9)}, with what is around it about "
+        f"{clock(matrix.expected_s * 1e9)}"
+    )
 
 
 def _row(row: Row) -> tuple[str, ...]:
-    return (row.what, ", ".join(row.loads), _limit(row.requirement), clock(row.each_s * 1e9), words.number(row.repeat),
-            words.number(row.runs), clock(row.measured_s * 1e9))
+    return (
+        row.what,
+        ", ".join(row.loads),
+        _limit(row.requirement),
+        clock(row.each_s * 1e9),
+        words.number(row.repeat),
+        words.number(row.runs),
+        clock(row.measured_s * 1e9),
+    )
 
 
 def _limit(requirement: Requirement | None) -> str:
@@ -147,7 +166,7 @@ def status_command(campaign: str | None, store_path: Path, as_json: bool) -> Non
 def _print_status(campaign: str, runs: Sequence[Standing], counted: str) -> None:
     rows = [(f"{run.position}", run.state, run.title, run.run or "–", _why(run)) for run in runs]
     columns = _STATUS if any(row[-1] for row in rows) else _STATUS[:-1]
-    print_table(campaign, columns, [row[:len(columns)] for row in rows], texts=len(columns), spare=("recording",))
+    print_table(campaign, columns, [row[: len(columns)] for row in rows], texts=len(columns), spare=("recording",))
     print(f"{words.counted(len(runs), 'run')}: {counted}")
     if any(not run.settled for run in runs):
         print("to go on: fastenough campaign resume")

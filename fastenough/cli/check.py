@@ -29,8 +29,11 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 def conclusion(checked: Checked) -> str:
     """How the runs differ from the baseline, in one sentence."""
-    said = [f"{subject_of(pair.runs[0])}: {said_of(comparison, 'new')}"
-            for pair in checked.pairs for comparison in pair.comparisons]
+    said = [
+        f"{subject_of(pair.runs[0])}: {said_of(comparison, 'new')}"
+        for pair in checked.pairs
+        for comparison in pair.comparisons
+    ]
     return f"compared with the baseline, {'; '.join(said)}" if said else "nothing stands beside the baseline"
 
 
@@ -38,22 +41,32 @@ def _print(checked: Checked, said: str) -> None:
     say(said)
     for pair in checked.pairs:
         if pair.differs:
-            say(f"warning: the environment of {subject_of(pair.runs[0])} differs from the baseline's, any of which may "
-                "be the cause:")
+            say(
+                f"warning: the environment of {subject_of(pair.runs[0])} differs from the baseline's, any of which may "
+                "be the cause:"
+            )
         for text in pair.differs:
             say(text, "  ")
     if checked.held:
-        print_table("", ("verdict", "what", "limit"),
-                    [(one.verdict.value, one.subject, one.limit.text) for one in checked.held], texts=3)
+        print_table(
+            "",
+            ("verdict", "what", "limit"),
+            [(one.verdict.value, one.subject, one.limit.text) for one in checked.held],
+            texts=3,
+        )
     for one in checked.held:
         say(f"{one.verdict}: {one.limit.text}: {one.reason}")
     for text in _departed(checked):
         say(text)
     for gap in checked.gaps:
         say(gap)
-    say(f"{checked.verdict}: {_counted(checked.held)}" if checked.held else
-        f"{checked.verdict}: nothing is gated without a limit (--limits, docs/check.md)"
-        if checked.verdict is Verdict.NO_LIMIT else f"{checked.verdict}")
+    say(
+        f"{checked.verdict}: {_counted(checked.held)}"
+        if checked.held
+        else f"{checked.verdict}: nothing is gated without a limit (--limits, docs/check.md)"
+        if checked.verdict is Verdict.NO_LIMIT
+        else f"{checked.verdict}"
+    )
 
 
 def _departed(checked: Checked) -> list[str]:
@@ -69,12 +82,14 @@ def _counted(held: Sequence[Held]) -> str:
 
 def _cases(checked: Checked, said: str) -> list[Case]:
     """Each limit is a test; what forbids a PASS beside them is one too, and so is a comparison without limits."""
-    cases = [Case("check", f"{one.subject}: {one.limit.text}", one.verdict, [one.reason], said, one.duration_ns / 1e9)
-             for one in checked.held]
+    cases = [
+        Case("check", f"{one.subject}: {one.limit.text}", one.verdict, [one.reason], said, one.duration_ns / 1e9)
+        for one in checked.held
+    ]
     departed = Verdict.NO_LIMIT if checked.verdict is Verdict.NO_LIMIT else Verdict.FAIL
     cases += [Case("check", f"{one.subject}: {one.what}", departed, [one.reason], said) for one in checked.departures]
     if checked.gaps or not cases:
-        verdict = (checked.verdict if checked.verdict in (Verdict.BROKEN, Verdict.NO_LIMIT) else Verdict.INCONCLUSIVE)
+        verdict = checked.verdict if checked.verdict in (Verdict.BROKEN, Verdict.NO_LIMIT) else Verdict.INCONCLUSIVE
         cases.append(Case("check", "everything was measured and compared", verdict, list(checked.gaps), said))
     return cases
 
@@ -101,15 +116,29 @@ def _chosen(store: Store, names: tuple[str, ...], baseline_ids: Sequence[str]) -
 
 @click.command()
 @click.argument("runs", nargs=-1)
-@click.option("--baseline", "baselines", multiple=True, required=True, metavar="RUN|FILE",
-              help="What to compare with: a run in the store, or the file of a recording; several for several loads.")
+@click.option(
+    "--baseline",
+    "baselines",
+    multiple=True,
+    required=True,
+    metavar="RUN|FILE",
+    help="What to compare with: a run in the store, or the file of a recording; several for several loads.",
+)
 @click.option("--limits", "limits_path", type=_FILE, help="The file of limits (docs/check.md).")
 @click.option("--junit", "junit_path", type=_FILE, help="Write the result as JUnit XML.")
 @click.option("--markdown", "markdown_path", type=_FILE, help="Write the result as Markdown.")
 @store_option
 @json_option
-def command(*, runs: tuple[str, ...], baselines: tuple[str, ...], limits_path: Path | None, junit_path: Path | None,
-            markdown_path: Path | None, store_path: Path, as_json: bool) -> ExitStatus:
+def command(
+    *,
+    runs: tuple[str, ...],
+    baselines: tuple[str, ...],
+    limits_path: Path | None,
+    junit_path: Path | None,
+    markdown_path: Path | None,
+    store_path: Path,
+    as_json: bool,
+) -> ExitStatus:
     """Gate RUNS (without any, the newest campaign) against a baseline and a file of limits."""
     limits = Limits() if limits_path is None else read_limits(limits_path)
     store = existing_store(store_path)
@@ -122,13 +151,20 @@ def command(*, runs: tuple[str, ...], baselines: tuple[str, ...], limits_path: P
     if junit_path is not None:
         _write(junit_path, suite(_cases(checked, said), Place.of(runs_checked)))
     if markdown_path is not None:
-        page = markdown(said, checked.verdict, checked.pairs, checked.held,
-                        [*_departed(checked), *checked.gaps])
+        page = markdown(said, checked.verdict, checked.pairs, checked.held, [*_departed(checked), *checked.gaps])
         _write(markdown_path, page.encode())
     if as_json:
-        print_json({"conclusion": said, "verdict": checked.verdict, "held": checked.held,
-                    "gaps": checked.gaps, "departures": checked.departures,
-                    "comparisons": checked.comparisons, "not_applicable": checked.not_applicable})
+        print_json(
+            {
+                "conclusion": said,
+                "verdict": checked.verdict,
+                "held": checked.held,
+                "gaps": checked.gaps,
+                "departures": checked.departures,
+                "comparisons": checked.comparisons,
+                "not_applicable": checked.not_applicable,
+            }
+        )
     else:
         _print(checked, said)
     if checked.not_applicable and not checked.pairs and not checked.alone:

@@ -33,29 +33,44 @@ def _print_quantiles(comparison: Comparison, which: str) -> None:
     print_table(
         f"\n{comparison.series}: {which} minus base in µs, n = {words.number(second)} and {words.number(first)}",
         ("quantile", "base", which, "difference", f"{stated} interval", f"{which} is"),
-        [(words.percent(q.quantile), words.microseconds(q.first_ns), words.microseconds(q.second_ns),
-          micros(q.difference_ns), interval(q),
-          finding(q)) for q in comparison.quantiles],
+        [
+            (
+                words.percent(q.quantile),
+                words.microseconds(q.first_ns),
+                words.microseconds(q.second_ns),
+                micros(q.difference_ns),
+                interval(q),
+                finding(q),
+            )
+            for q in comparison.quantiles
+        ],
     )
     for rate in comparison.rates:
-        say(f"above {words.latency(rate.limit_ns)}: {rate.first[0]} of {words.number(rate.first[1])} and "
+        say(
+            f"above {words.latency(rate.limit_ns)}: {rate.first[0]} of {words.number(rate.first[1])} and "
             f"{rate.second[0]} of {words.number(rate.second[1])}; difference of rates {rate.difference:.3g} "
-            f"({words.interval(rate.lower, rate.upper)}): {finding(rate)}")
+            f"({words.interval(rate.lower, rate.upper)}): {finding(rate)}"
+        )
 
 
 def _print_maxima(comparisons: Sequence[Comparison]) -> None:
     """Of one kind of series in all runs."""
     maxima = [("base", comparisons[0].maxima_ns[0])]
     maxima += [(which, each.maxima_ns[1]) for which, each in zip(ORDINALS, comparisons, strict=False)]
-    say("maxima, of which no test can say whether they differ: "
-        + ", ".join(f"{which} {words.latency(maximum)}" for which, maximum in maxima))
+    say(
+        "maxima, of which no test can say whether they differ: "
+        + ", ".join(f"{which} {words.latency(maximum)}" for which, maximum in maxima)
+    )
 
 
 def _print_differences(base: Recording, other: Recording, which: str, comparisons: Sequence[Comparison]) -> None:
     """What else is not the same, what shapes a latency first."""
     differs = list(dict.fromkeys(text for comparison in comparisons for text in comparison.differs))
-    say(f"what else differs in the {which} run, any of which may be the cause:" if differs else
-        f"nothing else is known to differ in the {which} run")
+    say(
+        f"what else differs in the {which} run, any of which may be the cause:"
+        if differs
+        else f"nothing else is known to differ in the {which} run"
+    )
     for text in differs:
         say(text, "  ")
     facts = other_facts(base, other)

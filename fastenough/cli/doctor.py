@@ -34,21 +34,32 @@ def _probe(patient: Patient) -> Finding:
 
 def _real_time(patient: Patient) -> Finding:
     if patient.link.which("chrt") is None:
-        return Finding("real-time priority", State.MISSING, "there is no chrt to ask for it with",
-                       "apt-get install util-linux")
+        return Finding(
+            "real-time priority", State.MISSING, "there is no chrt to ask for it with", "apt-get install util-linux"
+        )
     if patient.link.raised.run(["chrt", "-f", "98", "true"]).status == 0:
         return Finding("real-time priority", State.FINE, f"SCHED_FIFO 98 is granted{_how(patient.link)}")
     if patient.distrust:
-        return Finding("real-time priority", State.MISSING, "SCHED_FIFO 98 is refused, and sudo is not used",
-                       patient.distrust)
+        return Finding(
+            "real-time priority", State.MISSING, "SCHED_FIFO 98 is refused, and sudo is not used", patient.distrust
+        )
     if _is_root(patient.link):
-        return Finding("real-time priority", State.MISSING, "SCHED_FIFO 98 is refused to root",
-                       _refused_to_root(patient))
+        return Finding(
+            "real-time priority", State.MISSING, "SCHED_FIFO 98 is refused to root", _refused_to_root(patient)
+        )
     if _is_elsewhere(patient.link):
-        return Finding("real-time priority", State.MISSING, "SCHED_FIFO 98 is refused to this user of the board",
-                       "log in there as root, or let sudo run there without a password")
-    return Finding("real-time priority", State.MISSING, "SCHED_FIFO 98 is refused",
-                   f"run as root; let sudo run it without a password; or grant rtprio and memlock:\n{how_to_grant()}")
+        return Finding(
+            "real-time priority",
+            State.MISSING,
+            "SCHED_FIFO 98 is refused to this user of the board",
+            "log in there as root, or let sudo run there without a password",
+        )
+    return Finding(
+        "real-time priority",
+        State.MISSING,
+        "SCHED_FIFO 98 is refused",
+        f"run as root; let sudo run it without a password; or grant rtprio and memlock:\n{how_to_grant()}",
+    )
 
 
 def _refused_to_root(patient: Patient) -> str:
@@ -78,8 +89,12 @@ def _machine(patient: Patient) -> Finding:
     if profile.get("emulated"):
         return Finding("machine", State.LIMITED, "emulated: function can be shown, speed cannot", "measure on hardware")
     if profile.get("hypervisor"):
-        return Finding("machine", State.LIMITED, f"virtual machine ({profile['hypervisor']}): no worst-case verdict "
-                       "where the host takes time", "measure on the bare machine")
+        return Finding(
+            "machine",
+            State.LIMITED,
+            f"virtual machine ({profile['hypervisor']}): no worst-case verdict where the host takes time",
+            "measure on the bare machine",
+        )
     return Finding("machine", State.FINE, "bare machine")
 
 
@@ -87,20 +102,30 @@ def _idle_states(patient: Patient) -> Finding:
     if patient.link.exists(DMA_LATENCY):
         if patient.link.raised.run(["sh", "-c", f"exec 3<>{DMA_LATENCY}"]).status == 0:
             return Finding("idle states", State.FINE, f"{DMA_LATENCY} can be held{_how(patient.link)}")
-        fix = ("run as root" if not _is_root(patient.link) else
-               f"give the container the device (--device {DMA_LATENCY})")
-        return Finding("idle states", State.LIMITED, f"{DMA_LATENCY} may not be held by this user",
-                       f"{fix}, or measure without: fastenough run timer latency=off")
-    return Finding("idle states", State.LIMITED, "there is no /dev/cpu_dma_latency: idle states cannot be held off",
-                   "boot with processor.max_cstate=1, or a kernel with CONFIG_CPU_IDLE")
+        fix = "run as root" if not _is_root(patient.link) else f"give the container the device (--device {DMA_LATENCY})"
+        return Finding(
+            "idle states",
+            State.LIMITED,
+            f"{DMA_LATENCY} may not be held by this user",
+            f"{fix}, or measure without: fastenough run timer latency=off",
+        )
+    return Finding(
+        "idle states",
+        State.LIMITED,
+        "there is no /dev/cpu_dma_latency: idle states cannot be held off",
+        "boot with processor.max_cstate=1, or a kernel with CONFIG_CPU_IDLE",
+    )
 
 
 def _loads(patient: Patient) -> Finding:
     tools = sorted({tool for load in LOADS.values() for tool in load.tools if patient.link.which(tool) is None})
     if not tools:
         return Finding("loads", State.FINE, ", ".join(LOADS))
-    lacking = [f"{tool} is not there, which these need: "
-               f"{', '.join(load.name for load in LOADS.values() if tool in load.tools)}" for tool in tools]
+    lacking = [
+        f"{tool} is not there, which these need: "
+        f"{', '.join(load.name for load in LOADS.values() if tool in load.tools)}"
+        for tool in tools
+    ]
     packages = sorted({TOOL_PACKAGES[tool] for tool in tools if tool in TOOL_PACKAGES})
     return Finding("loads", State.MISSING, "; ".join(lacking), f"apt-get install {' '.join(packages)}")
 
@@ -109,27 +134,41 @@ def _gpio(patient: Patient) -> Finding:
     chips = patient.link.glob("/dev/gpiochip*")
     if chips:
         return Finding("GPIO", State.FINE, ", ".join(chips))
-    return Finding("GPIO", State.MISSING, "no /dev/gpiochip*: response and periodic cannot be measured on this board",
-                   "use a board with pins, or the virtual bench (fastenough bench up)")
+    return Finding(
+        "GPIO",
+        State.MISSING,
+        "no /dev/gpiochip*: response and periodic cannot be measured on this board",
+        "use a board with pins, or the virtual bench (fastenough bench up)",
+    )
 
 
 def _gauge(patient: Patient) -> Finding:
     """It is plugged into the bench, whichever board is looked at."""
     ports = [port for pattern in ("/dev/ttyACM*", "/dev/ttyUSB*") for port in LocalLink().glob(pattern)]
     if ports:
-        return Finding("gauge", State.FINE, f"serial ports of this machine to look at: {', '.join(ports)} "
-                       f"(fastenough gauge id {ports[0]})")
-    return Finding("gauge", State.MISSING, "this machine has no serial port with an instrument: boards can only "
-                   "measure themselves",
-                   "connect an Arduino Uno and flash it: fastenough gauge flash uno /dev/ttyACM0")
+        return Finding(
+            "gauge",
+            State.FINE,
+            f"serial ports of this machine to look at: {', '.join(ports)} (fastenough gauge id {ports[0]})",
+        )
+    return Finding(
+        "gauge",
+        State.MISSING,
+        "this machine has no serial port with an instrument: boards can only measure themselves",
+        "connect an Arduino Uno and flash it: fastenough gauge flash uno /dev/ttyACM0",
+    )
 
 
 def _virtual_bench(patient: Patient) -> Finding:
     """It runs on the bench, whichever board is looked at."""
     missing = [tool for tool in ("qemu-system-aarch64", "aarch64-linux-gnu-gcc") if LocalLink().which(tool) is None]
     if missing:
-        return Finding("virtual bench", State.MISSING, f"{', '.join(missing)} not installed on this machine",
-                       "apt-get install qemu-system-arm gcc-aarch64-linux-gnu")
+        return Finding(
+            "virtual bench",
+            State.MISSING,
+            f"{', '.join(missing)} not installed on this machine",
+            "apt-get install qemu-system-arm gcc-aarch64-linux-gnu",
+        )
     return Finding("virtual bench", State.FINE, "QEMU and the cross compiler are there")
 
 
@@ -151,9 +190,12 @@ def _left_changed(patient: Patient) -> Finding:
         except FastenoughError as reason:
             return Finding("settings", State.LIMITED, str(reason), "wait until it has ended")
     if left:
-        return Finding("settings", State.LIMITED, f"a fastenough that was killed has left changed: {', '.join(left)}",
-                       "fastenough doctor --restore" + (
-                           f" --board {patient.link.name}" if _is_elsewhere(patient.link) else ""))
+        return Finding(
+            "settings",
+            State.LIMITED,
+            f"a fastenough that was killed has left changed: {', '.join(left)}",
+            "fastenough doctor --restore" + (f" --board {patient.link.name}" if _is_elsewhere(patient.link) else ""),
+        )
     return Finding("settings", State.FINE, "nothing is left changed by a fastenough that was killed")
 
 
@@ -190,8 +232,12 @@ CHECKS = (
 
 @click.command()
 @click.option("--board", default="local", show_default=True, help="Which board to look at.")
-@click.option("--restore", "restoring", is_flag=True,
-              help="Put back settings that a fastenough which was killed has left changed.")
+@click.option(
+    "--restore",
+    "restoring",
+    is_flag=True,
+    help="Put back settings that a fastenough which was killed has left changed.",
+)
 @json_option
 def command(board: str, restoring: bool, as_json: bool) -> ExitStatus:
     """Say what can be measured here and what is missing, with the fix.

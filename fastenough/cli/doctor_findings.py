@@ -84,8 +84,10 @@ def _summary(findings: Sequence[Finding]) -> str:
     if wrong:
         return f"Nothing sound can be measured here before this is fixed: {', '.join(wrong)}"
     if warnings:
-        return (f"A timer can be measured here; {words.counted(len(warnings), 'matter')} "
-                f"{'limits' if len(warnings) == 1 else 'limit'} what the result says: {', '.join(warnings)}")
+        return (
+            f"A timer can be measured here; {words.counted(len(warnings), 'matter')} "
+            f"{'limits' if len(warnings) == 1 else 'limit'} what the result says: {', '.join(warnings)}"
+        )
     return "A timer can be measured here, and nothing is known that limits what the result says"
 
 
@@ -108,8 +110,11 @@ def print_findings(findings: Sequence[Finding]) -> None:
         for finding in findings:
             if finding.severity is severity:
                 first, *rest = _lines(finding, width)
-                print_marked(_HEADS.get(severity, severity).ljust(len(_INDENT)), _STYLES[severity],
-                             "\n".join([first.removeprefix(_INDENT), *rest]))
+                print_marked(
+                    _HEADS.get(severity, severity).ljust(len(_INDENT)),
+                    _STYLES[severity],
+                    "\n".join([first.removeprefix(_INDENT), *rest]),
+                )
     for finding in findings:
         paste = (finding.fix or "").partition("\n")[2]
         if paste:

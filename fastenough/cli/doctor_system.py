@@ -44,8 +44,12 @@ def governor(patient: Patient) -> Finding:
     found = _audited(patient, "governor")
     if found.standing is not Standing.COSTS:
         return Finding("governor", State.FINE, found.text)
-    return Finding("governor", State.LIMITED, found.text,
-                   f"{found.changes[0].text}, or governor = \"performance\" under [settings] of a plan")
+    return Finding(
+        "governor",
+        State.LIMITED,
+        found.text,
+        f'{found.changes[0].text}, or governor = "performance" under [settings] of a plan',
+    )
 
 
 def isolation(patient: Patient) -> Finding:
@@ -53,20 +57,29 @@ def isolation(patient: Patient) -> Finding:
     found = _audited(patient, "isolated-cpus")
     if found.standing is Standing.FINE:
         known = patient.profile.get("cpu_isolation") or {}
-        ticks = "; its tick goes on (no nohz_full)" if known.get("isolated") and not as_cpus(known.get("nohz_full")
-                                                                                            ) else ""
+        ticks = (
+            "; its tick goes on (no nohz_full)" if known.get("isolated") and not as_cpus(known.get("nohz_full")) else ""
+        )
         return Finding("isolated CPUs", State.FINE, found.text + ticks)
     apart = next((change.text.partition("=")[2] for change in found.changes), "CPU")
-    return Finding("isolated CPUs", State.LIMITED, found.text, "where the task may have a CPU to itself, boot with "
-                   f"isolcpus={apart} nohz_full={apart} rcu_nocbs={apart}")
+    return Finding(
+        "isolated CPUs",
+        State.LIMITED,
+        found.text,
+        f"where the task may have a CPU to itself, boot with isolcpus={apart} nohz_full={apart} rcu_nocbs={apart}",
+    )
 
 
 def rights(patient: Patient) -> Finding:
     """By which right a measurement gets real-time priority and locked memory."""
     setuid = _setuid_probe(patient)
     if setuid:
-        return Finding("rights", State.LIMITED, f"{setuid} is setuid: whoever may run it can take over a CPU",
-                       f"chmod u-s {setuid}, and grant rtprio and memlock instead:\n{how_to_grant()}")
+        return Finding(
+            "rights",
+            State.LIMITED,
+            f"{setuid} is setuid: whoever may run it can take over a CPU",
+            f"chmod u-s {setuid}, and grant rtprio and memlock instead:\n{how_to_grant()}",
+        )
     if _said(patient, "id", "-u") == "0":
         return Finding("rights", State.FINE, "root")
     if patient.link.raised is not patient.link:
@@ -77,8 +90,12 @@ def rights(patient: Patient) -> Finding:
     enough = (priority == _UNLIMITED or (priority.isdigit() and int(priority) >= _FIFO)) and memory == _UNLIMITED
     if enough:
         return Finding("rights", State.FINE, said)
-    return Finding("rights", State.LIMITED, f"{said}: too little for SCHED_FIFO {_FIFO} and locked memory",
-                   "run as root; let sudo run it without a password; or grant rtprio and memlock (limits.conf)")
+    return Finding(
+        "rights",
+        State.LIMITED,
+        f"{said}: too little for SCHED_FIFO {_FIFO} and locked memory",
+        "run as root; let sudo run it without a password; or grant rtprio and memlock (limits.conf)",
+    )
 
 
 def _limit(text: str, name: str) -> str:
@@ -104,9 +121,13 @@ def module(patient: Patient) -> Finding:
     try:
         place = installed_module(patient.link, MODULE)
     except NotApplicable:
-        return Finding(_MODULE, State.MISSING, f"{MODULE}.ko is not installed for this kernel: no timer, no pin and no "
-                       "spin with interrupts off (gaps that SMIs and hypervisors make) by linux-kernel",
-                       "install the kernel's headers and the package fastenough-dkms, or see docs/module.md")
+        return Finding(
+            _MODULE,
+            State.MISSING,
+            f"{MODULE}.ko is not installed for this kernel: no timer, no pin and no "
+            "spin with interrupts off (gaps that SMIs and hypervisors make) by linux-kernel",
+            "install the kernel's headers and the package fastenough-dkms, or see docs/module.md",
+        )
     return Finding(_MODULE, State.FINE, f"{place}; {_GAPS}")
 
 
@@ -114,8 +135,12 @@ def smi(patient: Patient) -> Finding:
     """They are counted, or the gaps that they make are looked for."""
     if patient.link.glob("/dev/cpu/*/msr"):
         return Finding("SMI counter", State.FINE, f"readable where the CPU has one; {_GAPS}")
-    return Finding("SMI counter", State.LIMITED, "SMIs cannot be counted: there is no /dev/cpu/*/msr",
-                   f"modprobe msr (x86 of Intel only); {_GAPS}")
+    return Finding(
+        "SMI counter",
+        State.LIMITED,
+        "SMIs cannot be counted: there is no /dev/cpu/*/msr",
+        f"modprobe msr (x86 of Intel only); {_GAPS}",
+    )
 
 
 def _said(patient: Patient, *command: str) -> str:

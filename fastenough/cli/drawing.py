@@ -29,8 +29,10 @@ def bar(done: float, total: float, *texts: str, width: int = _BAR) -> Renderable
     """A bar with words behind it, on one line."""
     whole = max(total, 0.1)
     line = Table.grid(padding=(0, 1))
-    line.add_row(ProgressBar(whole, min(max(done, 0.0), whole), width=width, complete_style="green",
-                             finished_style="green"), Text(", ".join(text for text in texts if text)))
+    line.add_row(
+        ProgressBar(whole, min(max(done, 0.0), whole), width=width, complete_style="green", finished_style="green"),
+        Text(", ".join(text for text in texts if text)),
+    )
     return line
 
 
@@ -57,15 +59,21 @@ def _most_telling(standings: Sequence[Standing], most: int) -> tuple[list[Standi
     """As many as there is room for, the worst of them, in their order; and what is said of the others."""
     if len(standings) <= most:
         return list(standings), ""
-    worst = sorted(standings, key=lambda standing: -(standing.maximum_ns or 0))[:max(1, most)]
+    worst = sorted(standings, key=lambda standing: -(standing.maximum_ns or 0))[: max(1, most)]
     kept = [standing for standing in standings if standing in worst]
     return kept, f"and {len(standings) - len(kept)} more, none of them worse"
 
 
 def _row(standing: Standing, alone: bool) -> tuple[str, ...]:
-    return (place(standing.series, alone), words.number(standing.n), words.number(standing.missed),
-            readable(standing.tail_ns), readable(standing.maximum_ns), age(standing.since_maximum_ns),
-            readable(standing.latest_ns))
+    return (
+        place(standing.series, alone),
+        words.number(standing.n),
+        words.number(standing.missed),
+        readable(standing.tail_ns),
+        readable(standing.maximum_ns),
+        age(standing.since_maximum_ns),
+        readable(standing.latest_ns),
+    )
 
 
 def _table(standings: Sequence[Standing], width: int) -> RenderableType:

@@ -25,15 +25,19 @@ def _write_new(path: Path, content: bytes) -> None:
     except Untrusted as error:
         raise BadInput(str(error)) from error
     except OSError as error:
-        raise BadInput(f"{error.filename or path}: {error.strerror}; name a new file in a folder that you may "
-                       "write") from error
+        raise BadInput(
+            f"{error.filename or path}: {error.strerror}; name a new file in a folder that you may write"
+        ) from error
 
 
 @click.command()
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @click.option("--to", "form", type=click.Choice(list(EXPORTERS)), help="The form.")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False),
-              help="A new file to write; without it, standard output, but for parquet on a terminal.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A new file to write; without it, standard output, but for parquet on a terminal.",
+)
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="The same as --to json.")
 def command(runs: tuple[str, ...], form: str | None, out: Path | None, store_path: Path, as_json: bool) -> None:

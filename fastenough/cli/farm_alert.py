@@ -41,22 +41,34 @@ def _receivers(alertmanager: tuple[str, ...], webhook_file: Path | None, site: s
     if webhook:
         found.append(Receiver(webhook, False, site))
     if not found:
-        raise BadInput(f"nobody is told: give --alertmanager URL, --webhook-file FILE, or {WEBHOOK_SETTING} in the "
-                       "environment")
+        raise BadInput(
+            f"nobody is told: give --alertmanager URL, --webhook-file FILE, or {WEBHOOK_SETTING} in the environment"
+        )
     return found
 
 
 @click.command("alert")
 @farm_argument
 @click.option("--alertmanager", multiple=True, metavar="URL", help="An Alertmanager, as in http://127.0.0.1:9093.")
-@click.option("--webhook-file", type=click.Path(path_type=Path, dir_okay=False),
-              help=f"File with the address of a webhook; without, it is {WEBHOOK_SETTING} of the environment, if any.")
+@click.option(
+    "--webhook-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help=f"File with the address of a webhook; without, it is {WEBHOOK_SETTING} of the environment, if any.",
+)
 @click.option("--site", default="", metavar="URL", help="The farm's website, which alerts then link to.")
 @click.option("--every", "every_ns", type=DURATION, default="1m", show_default=True, help="How often to look.")
 @click.option("--once", is_flag=True, help="Look once; the exit status is 4 where a receiver takes nothing.")
 @json_option
-def command(*, file: Path, alertmanager: tuple[str, ...], webhook_file: Path | None, site: str, every_ns: int,
-            once: bool, as_json: bool) -> ExitStatus:
+def command(
+    *,
+    file: Path,
+    alertmanager: tuple[str, ...],
+    webhook_file: Path | None,
+    site: str,
+    every_ns: int,
+    once: bool,
+    as_json: bool,
+) -> ExitStatus:
     """Tell of each new maximum, changed tail, FAIL and silent board of FARM.toml, once, until it is accepted.
 
     Where a receiver takes nothing, that is said once; with --json as a line of JSON for each change of it.

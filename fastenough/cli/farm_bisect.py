@@ -32,25 +32,46 @@ from fastenough.store import Store
 
 
 def _told(step: Step) -> str:
-    return (f"{step.configuration}: {step.found} after {words.counted(step.measurements, 'measurement')} "
-            f"({words.duration(step.measured_ns)}): {step.reasons[0]}")
+    return (
+        f"{step.configuration}: {step.found} after {words.counted(step.measurements, 'measurement')} "
+        f"({words.duration(step.measured_ns)}): {step.reasons[0]}"
+    )
 
 
 def _print(found: Bisection) -> None:
     print()
     if found.emulated:
         say("emulated: it says which configuration brought what is seen in emulation, and nothing of speed")
-    say(f"{found.conclusion}; {words.counted(found.measurements, 'measurement')} of "
+    say(
+        f"{found.conclusion}; {words.counted(found.measurements, 'measurement')} of "
         f"{words.counted(len(found.steps), 'configuration')}, right at {words.percent(found.confidence)} confidence "
-        "in all")
-    print_table("", ("configuration", "is", "measured", "times", "runs"),
-                [(step.configuration, step.found, words.duration(step.measured_ns), str(step.measurements),
-                  f"{step.runs[0]} … {step.runs[-1]}" if len(step.runs) > 1 else "".join(step.runs))
-                 for step in found.steps], texts=2)
-    settle = [f"{step.configuration}: {line}" for step in found.steps if step.configuration in found.undecided
-              for line in step.settle]
-    for title, lines in (("what would settle the undecided ones", settle),
-                         ("what differs between the last good one and the first bad one", found.differs)):
+        "in all"
+    )
+    print_table(
+        "",
+        ("configuration", "is", "measured", "times", "runs"),
+        [
+            (
+                step.configuration,
+                step.found,
+                words.duration(step.measured_ns),
+                str(step.measurements),
+                f"{step.runs[0]} … {step.runs[-1]}" if len(step.runs) > 1 else "".join(step.runs),
+            )
+            for step in found.steps
+        ],
+        texts=2,
+    )
+    settle = [
+        f"{step.configuration}: {line}"
+        for step in found.steps
+        if step.configuration in found.undecided
+        for line in step.settle
+    ]
+    for title, lines in (
+        ("what would settle the undecided ones", settle),
+        ("what differs between the last good one and the first bad one", found.differs),
+    ):
         if lines:
             print(f"{title}:")
             for line in lines:
@@ -59,13 +80,16 @@ def _print(found: Bisection) -> None:
 
 def _required(required: Requirement | None, loads: tuple[str, ...]) -> Required:
     if required is None:
-        raise BadInput("a configuration is good or bad by a limit: give --limit, --miss-rate and --longest-burst; or "
-                       "beside the first one: give --slower-by")
+        raise BadInput(
+            "a configuration is good or bad by a limit: give --limit, --miss-rate and --longest-burst; or "
+            "beside the first one: give --slower-by"
+        )
     return Required(required, loads)
 
 
-def _criterion(required: Requirement | None, loads: tuple[str, ...], confidence: float, slower_by: str,
-               quantile: float) -> Criterion:
+def _criterion(
+    required: Requirement | None, loads: tuple[str, ...], confidence: float, slower_by: str, quantile: float
+) -> Criterion:
     """Raises BadInput where what was asked is none, or two."""
     if not slower_by:
         return _required(required, loads)
@@ -83,11 +107,20 @@ def _bisect(plan: Plan, question: Question, configurations: Sequence[str], store
     with Display() as display:
         stopping = Stopping()
         opened, plan = boards_for(plan, False, display.tell)
-        measure = measuring(plan, store, display, opened=opened, ask=ByHand(display, stopping, None),
-                            stopping=stopping, tell=display.tell)
-        display.tell(f"{words.counted(len(configurations), 'configuration')}; at most "
-                     f"{most_judged(len(configurations))} of them are judged, each measured for at most "
-                     f"{words.duration(question.most_ns)}")
+        measure = measuring(
+            plan,
+            store,
+            display,
+            opened=opened,
+            ask=ByHand(display, stopping, None),
+            stopping=stopping,
+            tell=display.tell,
+        )
+        display.tell(
+            f"{words.counted(len(configurations), 'configuration')}; at most "
+            f"{most_judged(len(configurations))} of them are judged, each measured for at most "
+            f"{words.duration(question.most_ns)}"
+        )
         try:
             return bisect(configurations, measure, question, lambda step: display.tell(_told(step)))
         except Stopped as stopped:
@@ -97,31 +130,73 @@ def _bisect(plan: Plan, question: Question, configurations: Sequence[str], store
 @click.command()
 @click.argument("configurations", nargs=-1, required=True)
 @click.option("--board", required=True, help="The board, such as labgrid:PLACE or ssh://USER@HOST.")
-@click.option("--install", default="", metavar="COMMAND",
-              help="Run on the board before it is rebooted; the word {} stands for the configuration.")
-@click.option("--kernel", default="", metavar="PATTERN",
-              help="What uname -r says then, {} standing for the configuration; '*' where something else differs. "
-                   "Left out: kernel, kernel configuration or command line must be another one.")
+@click.option(
+    "--install",
+    default="",
+    metavar="COMMAND",
+    help="Run on the board before it is rebooted; the word {} stands for the configuration.",
+)
+@click.option(
+    "--kernel",
+    default="",
+    metavar="PATTERN",
+    help="What uname -r says then, {} standing for the configuration; '*' where something else differs. "
+    "Left out: kernel, kernel configuration or command line must be another one.",
+)
 @requirement_options
-@click.option("--slower-by", default="", metavar="DURATION|SHARE",
-              help="In place of a limit: bad is what is slower than the first configuration by more than this, as in "
-                   "50us or 20%.")
-@click.option("--at", "quantile", type=FRACTION, default="99%", show_default=True,
-              help="The quantile that --slower-by is for.")
+@click.option(
+    "--slower-by",
+    default="",
+    metavar="DURATION|SHARE",
+    help="In place of a limit: bad is what is slower than the first configuration by more than this, as in "
+    "50us or 20%.",
+)
+@click.option(
+    "--at", "quantile", type=FRACTION, default="99%", show_default=True, help="The quantile that --slower-by is for."
+)
 @click.option("--loads", type=Loads(), default="cpu", show_default=True, help="Loads to measure under.")
-@click.option("--interval", type=DurationText(), default="500us", show_default=True,
-              help="Period of the measuring threads.")
+@click.option(
+    "--interval", type=DurationText(), default="500us", show_default=True, help="Period of the measuring threads."
+)
 @click.option("--priority", type=click.IntRange(1, 99), default=98, show_default=True, help="Their FIFO priority.")
-@click.option("--duration", "first_ns", type=DURATION, default="1m", show_default=True,
-              help="How long each configuration is measured at first, shared by the loads.")
-@click.option("--longest", "most_ns", type=DURATION, default="1h", show_default=True,
-              help="How long each is measured at most, until it is decided.")
+@click.option(
+    "--duration",
+    "first_ns",
+    type=DURATION,
+    default="1m",
+    show_default=True,
+    help="How long each configuration is measured at first, shared by the loads.",
+)
+@click.option(
+    "--longest",
+    "most_ns",
+    type=DURATION,
+    default="1h",
+    show_default=True,
+    help="How long each is measured at most, until it is decided.",
+)
 @store_option
 @json_option
 def command(
-    *, configurations: tuple[str, ...], board: str, install: str, kernel: str, limit_ns: int | None, miss_rate: float,
-    confidence: float, longest_burst: int | None, return_time_ns: int, slower_by: str, quantile: float,
-    loads: dict[str, Load], interval: str, priority: int, first_ns: int, most_ns: int, store_path: Path, as_json: bool,
+    *,
+    configurations: tuple[str, ...],
+    board: str,
+    install: str,
+    kernel: str,
+    limit_ns: int | None,
+    miss_rate: float,
+    confidence: float,
+    longest_burst: int | None,
+    return_time_ns: int,
+    slower_by: str,
+    quantile: float,
+    loads: dict[str, Load],
+    interval: str,
+    priority: int,
+    first_ns: int,
+    most_ns: int,
+    store_path: Path,
+    as_json: bool,
 ) -> int:
     """Find the first of CONFIGURATIONS with which a board is too slow: the first is good, the last is bad.
 
@@ -147,5 +222,6 @@ def _words(command_text: str) -> list[str]:
     try:
         return shlex.split(command_text)
     except ValueError as error:
-        raise BadInput(f"--install: {error}; write a command and its words, as in --install 'install-kernel {{}}'"
-                       ) from error
+        raise BadInput(
+            f"--install: {error}; write a command and its words, as in --install 'install-kernel {{}}'"
+        ) from error

@@ -30,16 +30,21 @@ def _token(file: Path | None) -> str:
             raise BadInput(f"--token-file {file}: no token can be read there: {error}") from error
     token = token.strip()
     if not token.isascii() or not token.isprintable() or not token:
-        raise BadInput(f"no token; give the one that 'fastenough farm token add' printed, by --token-file FILE or in "
-                       f"the environment as {TOKEN_SETTING}")
+        raise BadInput(
+            f"no token; give the one that 'fastenough farm token add' printed, by --token-file FILE or in "
+            f"the environment as {TOKEN_SETTING}"
+        )
     return token
 
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True)
 @click.option("--to", required=True, metavar="URL", help="Address of the farm's website, as in https://HOST.")
-@click.option("--token-file", type=click.Path(path_type=Path, dir_okay=False),
-              help=f"File that holds the token; without, it is {TOKEN_SETTING} of the environment.")
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help=f"File that holds the token; without, it is {TOKEN_SETTING} of the environment.",
+)
 @store_option
 @json_option
 def command(runs: tuple[str, ...], to: str, token_file: Path | None, store_path: Path, as_json: bool) -> None:

@@ -20,7 +20,8 @@ from fastenough.farm.config import read_farm
 from fastenough.farm.run import FarmRun
 
 farm_argument: Callable[[Any], Any] = click.argument(
-    "file", type=click.Path(path_type=Path, dir_okay=False), metavar="FARM.toml")
+    "file", type=click.Path(path_type=Path, dir_okay=False), metavar="FARM.toml"
+)
 
 
 def _say(line: str) -> None:

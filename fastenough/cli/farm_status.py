@@ -36,8 +36,15 @@ def _since(at_s: float, now_s: float) -> str:
 
 
 def _told(name: str, state: BoardState) -> dict[str, Any]:
-    return {"board": name, "state": state.told, "since_s": state.since_s, "reason": state.reason,
-            "failures": state.failures, "new_at_s": state.fresh_s or None, "refused": state.refused}
+    return {
+        "board": name,
+        "state": state.told,
+        "since_s": state.since_s,
+        "reason": state.reason,
+        "failures": state.failures,
+        "new_at_s": state.fresh_s or None,
+        "refused": state.refused,
+    }
 
 
 @click.command("status")
@@ -51,11 +58,25 @@ def command(file: Path, as_json: bool) -> None:
     beat, states = seen(read_farm(file).state)
     alive, now_s = _alive(beat), time.time()
     if as_json:
-        print_json({"running": alive, "said": beat.said if beat else None, "said_at_s": beat.at_s if beat else None,
-                    "boards": [_told(name, state) for name, state in sorted(states.items())]})
+        print_json(
+            {
+                "running": alive,
+                "said": beat.said if beat else None,
+                "said_at_s": beat.at_s if beat else None,
+                "boards": [_told(name, state) for name, state in sorted(states.items())],
+            }
+        )
         return
-    rows = [[name, state.told, _since(state.since_s, now_s), _since(state.fresh_s, now_s) if state.fresh_s else "never",
-             "; ".join(filter(None, (state.reason, state.refused)))] for name, state in sorted(states.items())]
+    rows = [
+        [
+            name,
+            state.told,
+            _since(state.since_s, now_s),
+            _since(state.fresh_s, now_s) if state.fresh_s else "never",
+            "; ".join(filter(None, (state.reason, state.refused))),
+        ]
+        for name, state in sorted(states.items())
+    ]
     print_table("", ["board", "state", "for", "new data", "why"], rows)
     say(f"{_since(beat.at_s, now_s)} ago: {beat.said}" if beat else "nothing has been said yet")
     say("the farm runs" if alive else "no farm runs; this is how it was left")

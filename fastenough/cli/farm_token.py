@@ -12,9 +12,14 @@ from fastenough.cli.output import print_json, print_table
 from fastenough.cli.parameters import json_option
 from fastenough.farm.tokens import UPLOADS_AN_HOUR, Tokens
 
-tokens_option = click.option("--tokens", "path", type=click.Path(path_type=Path, dir_okay=False),
-                             default=Path("fastenough-data/tokens.json"), show_default=True,
-                             help="File of the tokens' hashes.")
+tokens_option = click.option(
+    "--tokens",
+    "path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("fastenough-data/tokens.json"),
+    show_default=True,
+    help="File of the tokens' hashes.",
+)
 
 
 @click.group()
@@ -24,10 +29,21 @@ def command() -> None:
 
 @command.command()
 @click.argument("name")
-@click.option("--board", "boards", multiple=True, required=True, metavar="BOARD",
-              help="Whose recordings it may upload; may be given several times.")
-@click.option("--per-hour", type=click.IntRange(1, 100_000), default=UPLOADS_AN_HOUR, show_default=True,
-              help="How many recordings in an hour.")
+@click.option(
+    "--board",
+    "boards",
+    multiple=True,
+    required=True,
+    metavar="BOARD",
+    help="Whose recordings it may upload; may be given several times.",
+)
+@click.option(
+    "--per-hour",
+    type=click.IntRange(1, 100_000),
+    default=UPLOADS_AN_HOUR,
+    show_default=True,
+    help="How many recordings in an hour.",
+)
 @tokens_option
 @json_option
 def add(name: str, boards: tuple[str, ...], per_hour: int, path: Path, as_json: bool) -> None:
@@ -48,10 +64,21 @@ def list_command(path: Path, as_json: bool) -> None:
     if as_json:
         print_json({"tokens": [token.grants for token in tokens]})
     elif tokens:
-        print_table("", ("name", "id", "boards", "made", "an hour"), [
-            (token.name, token.id, ", ".join(token.boards),
-             f"{datetime.fromtimestamp(token.created_s, UTC):%Y-%m-%d %H:%MZ}", str(token.per_hour))
-            for token in tokens], texts=4)
+        print_table(
+            "",
+            ("name", "id", "boards", "made", "an hour"),
+            [
+                (
+                    token.name,
+                    token.id,
+                    ", ".join(token.boards),
+                    f"{datetime.fromtimestamp(token.created_s, UTC):%Y-%m-%d %H:%MZ}",
+                    str(token.per_hour),
+                )
+                for token in tokens
+            ],
+            texts=4,
+        )
     else:
         print(f"no token is in {path}: nobody may upload")
 

@@ -19,8 +19,13 @@ from fastenough.words import said_lines
 
 @click.command("try")
 @click.option("--boards", type=click.IntRange(1, 100), default=20, show_default=True, help="How many simulated boards.")
-@click.option("--guests", type=click.IntRange(0, 4), default=3, show_default=True,
-              help="How many guests of the virtual bench with kernels of their own, where this machine has room.")
+@click.option(
+    "--guests",
+    type=click.IntRange(0, 4),
+    default=3,
+    show_default=True,
+    help="How many guests of the virtual bench with kernels of their own, where this machine has room.",
+)
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of the website on 127.0.0.1; left out: a free one.")
 @json_option
 def command(boards: int, guests: int, port: int | None, as_json: bool) -> None:
@@ -33,9 +38,20 @@ def command(boards: int, guests: int, port: int | None, as_json: bool) -> None:
     link, tell = LocalLink(), line_printer(as_json)
     folder = link.scratch_name()
     os.environ["PYTHONPATH"] = os.pathsep.join(
-        (str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])))
-    process = link.start([sys.executable, "-m", "fastenough.farm.trial", folder, str(boards), str(guests),
-                          str(port or free_ports(1)[0])], scratch=folder)
+        (str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")]))
+    )
+    process = link.start(
+        [
+            sys.executable,
+            "-m",
+            "fastenough.farm.trial",
+            folder,
+            str(boards),
+            str(guests),
+            str(port or free_ports(1)[0]),
+        ],
+        scratch=folder,
+    )
     try:
         for line in process.lines():
             tell("; ".join(said_lines(line)))

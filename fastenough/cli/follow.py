@@ -55,8 +55,11 @@ def _in_store(named: str | None, store: Path) -> tuple[Folder, str]:
             return runs.recording(runs.find(named))
         under_way = runs.under_way()
         if under_way is None:
-            print(f"fastenough: no run is under way in {store}; waiting for the next one to begin (Ctrl-C ends this)",
-                  file=sys.stderr, flush=True)
+            print(
+                f"fastenough: no run is under way in {store}; waiting for the next one to begin (Ctrl-C ends this)",
+                file=sys.stderr,
+                flush=True,
+            )
         while under_way is None:
             time.sleep(_WAIT_S)
             under_way = runs.under_way()
@@ -100,8 +103,9 @@ class Screen:
             self._drawn_mono_s = time.monotonic()
             size = self._live.console.size
             drawing = import_module("fastenough.cli.drawing")  # which loads rich, and plain lines do without
-            self._live.update(drawing.picture(watch.following, self._state(watch), size.width, size.height),
-                              refresh=True)
+            self._live.update(
+                drawing.picture(watch.following, self._state(watch), size.width, size.height), refresh=True
+            )
         if not (catching_up or watch.over):
             time.sleep(_LOOK_S)
 

@@ -33,8 +33,12 @@ def list_command(as_json: bool) -> None:
     if as_json:
         print_json(found)
     elif found:
-        print_table("", ("port", "serial number", "product"),
-                    ((port.device, port.serial or "–", port.product or "–") for port in found), texts=3)
+        print_table(
+            "",
+            ("port", "serial number", "product"),
+            ((port.device, port.serial or "–", port.product or "–") for port in found),
+            texts=3,
+        )
     else:
         print("no USB serial port is there; plug the gauge in")
 
@@ -49,8 +53,10 @@ def identify(port: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"port": gauge.port} | identity)
     else:
-        print(f"gauge on {gauge.port}: {identity['mcu']}, firmware {identity['firmware']}, "
-              f"resolution {identity['tick_ps'] / 1000:g} ns{', simulated' if identity['simulated'] else ''}")
+        print(
+            f"gauge on {gauge.port}: {identity['mcu']}, firmware {identity['firmware']}, "
+            f"resolution {identity['tick_ps'] / 1000:g} ns{', simulated' if identity['simulated'] else ''}"
+        )
 
 
 @command.command("stop")
@@ -116,6 +122,8 @@ def calibrate(port: str | None, duration_ns: int, pps: bool, as_json: bool) -> N
 
 
 def _clock(measured: Calibration, nominal_ps: int) -> str:
-    return (f"a tick is {measured.tick_ps:.3f} ps, {measured.off_ppm(nominal_ps):+.1f} ppm off {nominal_ps} ps; "
-            f"uncertain by {measured.total_ppm:.1f} ppm: the comparison {measured.uncertainty_ppm:.1f}, "
-            f"{measured.reference} {measured.reference_ppm or 0:.1f}")
+    return (
+        f"a tick is {measured.tick_ps:.3f} ps, {measured.off_ppm(nominal_ps):+.1f} ppm off {nominal_ps} ps; "
+        f"uncertain by {measured.total_ppm:.1f} ppm: the comparison {measured.uncertainty_ppm:.1f}, "
+        f"{measured.reference} {measured.reference_ppm or 0:.1f}"
+    )

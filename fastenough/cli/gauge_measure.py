@@ -54,10 +54,19 @@ def _measure(run: GaugeRun, duration_ns: int, interval_ns: int) -> Outcome:
 
 
 def _summary(recording: Recording) -> list[dict[str, Any]]:
-    return [{"series": series.name, "count": total.total, "lost": recording.lost(series.id),
-             "min_ns": _ns(total.minimum, series.unit_ns), "mean_ns": _ns(total.mean, series.unit_ns),
-             "p99_ns": _ns(_p99(total), series.unit_ns), "max_ns": _ns(total.maximum, series.unit_ns)}
-            for series in recording.series for total in [recording.totals[series.id]]]
+    return [
+        {
+            "series": series.name,
+            "count": total.total,
+            "lost": recording.lost(series.id),
+            "min_ns": _ns(total.minimum, series.unit_ns),
+            "mean_ns": _ns(total.mean, series.unit_ns),
+            "p99_ns": _ns(_p99(total), series.unit_ns),
+            "max_ns": _ns(total.maximum, series.unit_ns),
+        }
+        for series in recording.series
+        for total in [recording.totals[series.id]]
+    ]
 
 
 def _p99(histogram: Histogram) -> int | None:
@@ -93,8 +102,10 @@ class _Known:
     calibration: Path | None
 
     def read(self, serial: str | None) -> tuple[SelfTest | None, Calibration | None]:
-        return (read_self_test(self.self_test, serial) if self.self_test else None,
-                read_calibration(self.calibration, serial) if self.calibration else None)
+        return (
+            read_self_test(self.self_test, serial) if self.self_test else None,
+            read_calibration(self.calibration, serial) if self.calibration else None,
+        )
 
 
 class _File:
@@ -160,32 +171,65 @@ class _Stored:
 @click.command("run")
 @click.argument("probe", type=click.Choice(["response", "periodic"]))
 @port_argument
-@click.option("--record", type=click.Path(path_type=Path, dir_okay=False),
-              help="A file for the recording, instead of the store; must not exist.")
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A file for the recording, instead of the store; must not exist.",
+)
 @store_option
 @click.option("-D", "--duration", "duration_ns", type=DURATION, default="10s", show_default=True)
-@click.option("--interval", "interval_ns", type=DURATION, default="1s", show_default=True,
-              help="How often the histogram is read.")
+@click.option(
+    "--interval", "interval_ns", type=DURATION, default="1s", show_default=True, help="How often the histogram is read."
+)
 @click.option("--min", "min_ns", type=DURATION, help="Shortest wait before a stimulus.  [default: 3us]")
 @click.option("--max", "max_ns", type=DURATION, help="Longest wait before a stimulus.  [default: 7071us]")
 @click.option("--timeout", "timeout_ns", type=DURATION, help="An answer later than this is lost.  [default: 1s]")
 @click.option("--period", "period_ns", type=DURATION, help="Period the board is expected to keep.")
-@click.option("--implementation", type=click.Choice(IMPLEMENTATIONS), default="linux-user", show_default=True,
-              help="What runs on the board.")
+@click.option(
+    "--implementation",
+    type=click.Choice(IMPLEMENTATIONS),
+    default="linux-user",
+    show_default=True,
+    help="What runs on the board.",
+)
 @click.option("--board", help="Name of the board; 'local' is this machine, and its profile is collected.")
 @click.option("--configuration", help="How the board is booted, such as its kernel's release.")
 @click.option("--load", help="What loads the board ('none': nothing does); your word, which nothing proves.")
-@click.option("--self-test", "self_test_path", type=click.Path(path_type=Path, dir_okay=False),
-              help="What 'gauge selftest --json' said of this instrument, for the recording's head.")
-@click.option("--calibration", "calibration_path", type=click.Path(path_type=Path, dir_okay=False),
-              help="What 'gauge calibrate --json' said of this instrument; else its clock is compared for 2 s.")
+@click.option(
+    "--self-test",
+    "self_test_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="What 'gauge selftest --json' said of this instrument, for the recording's head.",
+)
+@click.option(
+    "--calibration",
+    "calibration_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="What 'gauge calibrate --json' said of this instrument; else its clock is compared for 2 s.",
+)
 @click.option("--emulated", is_flag=True, help="The board is simulated: no verdict may be given.")
 @json_option
-def run_command(probe: str, port: str | None, *, record: Path | None, store_path: Path, duration_ns: int,
-                interval_ns: int, min_ns: int | None, max_ns: int | None, timeout_ns: int | None,
-                period_ns: int | None, implementation: str, board: str | None, configuration: str | None,
-                load: str | None, self_test_path: Path | None, calibration_path: Path | None, emulated: bool,
-                as_json: bool) -> int:
+def run_command(
+    probe: str,
+    port: str | None,
+    *,
+    record: Path | None,
+    store_path: Path,
+    duration_ns: int,
+    interval_ns: int,
+    min_ns: int | None,
+    max_ns: int | None,
+    timeout_ns: int | None,
+    period_ns: int | None,
+    implementation: str,
+    board: str | None,
+    configuration: str | None,
+    load: str | None,
+    self_test_path: Path | None,
+    calibration_path: Path | None,
+    emulated: bool,
+    as_json: bool,
+) -> int:
     """Measure a board that runs PROBE, with the gauge at PORT (a name, or its serial number), into the store."""
     request = _request(probe, {"min": min_ns, "max": max_ns, "timeout": timeout_ns, "period": period_ns})
     known = _Known(self_test_path, calibration_path)

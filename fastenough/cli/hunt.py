@@ -76,8 +76,9 @@ def _plan(probe: str, parameters: tuple[str, ...], turns_s: float, board: str) -
     given = parse_parameters(parameters)
     if _REPORT in given:
         raise BadInput(f"{_REPORT}: a hunt looks at blocks of {BLOCK}; leave it out")
-    return Plan("hunt", (Entry(probe, ("none",), turns_s, {**given, _REPORT: (BLOCK,)}, warm_up_s=0.5),),
-                boards=(board,))
+    return Plan(
+        "hunt", (Entry(probe, ("none",), turns_s, {**given, _REPORT: (BLOCK,)}, warm_up_s=0.5),), boards=(board,)
+    )
 
 
 def conclusion(hunted: Hunted) -> str:
@@ -87,30 +88,48 @@ def conclusion(hunted: Hunted) -> str:
         if not search.worst_fixed:
             return "the hunt ended before all fixed loads were tried: nothing can be said"
         if not search.confirmations:
-            return (f"the hunt ended after {words.counted(len(hunted.runs), 'trial')}, before a load was held against "
-                    "the fixed ones: nothing can be said; give a longer --budget")
-        return (f"nothing worse than the fixed loads was found in {words.counted(len(hunted.runs), 'trial')}; the "
-                f"worst of them is {search.worst_fixed}")
+            return (
+                f"the hunt ended after {words.counted(len(hunted.runs), 'trial')}, before a load was held against "
+                "the fixed ones: nothing can be said; give a longer --budget"
+            )
+        return (
+            f"nothing worse than the fixed loads was found in {words.counted(len(hunted.runs), 'trial')}; the "
+            f"worst of them is {search.worst_fixed}"
+        )
     found = search.found
     beside = f"load {found.beside}" if isinstance(found.beside, str) else "what was found before"
-    return (f"worse than {beside}: {described(search.space, found.recipe)}; the worst value of {BLOCK} is typically "
-            f"{readable(found.typical_ns)}, with {beside} {readable(found.beside_ns)} (chance {found.chance:.2g})")
+    return (
+        f"worse than {beside}: {described(search.space, found.recipe)}; the worst value of {BLOCK} is typically "
+        f"{readable(found.typical_ns)}, with {beside} {readable(found.beside_ns)} (chance {found.chance:.2g})"
+    )
 
 
 def _tell(hunted: Hunted, culprit: Watched | None, out: Path | None, as_json: bool) -> int:
     search, load = hunted.search, culprit.load if culprit else hunted.load
     written = _write(out, load)
     if as_json:
-        print_json({"conclusion": conclusion(hunted), "campaign": hunted.campaign, "runs": hunted.runs,
-                    "failed": hunted.failed, "worst_fixed": search.worst_fixed or None,
-                    "found": search.found, "load": load, "culprit": culprit})
+        print_json(
+            {
+                "conclusion": conclusion(hunted),
+                "campaign": hunted.campaign,
+                "runs": hunted.runs,
+                "failed": hunted.failed,
+                "worst_fixed": search.worst_fixed or None,
+                "found": search.found,
+                "load": load,
+                "culprit": culprit,
+            }
+        )
     else:
         say(conclusion(hunted))
         if culprit is not None:
             say(f"under it, {culprit.said}")
         if load is not None:
-            say(f"as a load file: {written}; use it: fastenough run PROBE --loads none,./{written}" if written
-                else "keep it as a load file with --out FILE.toml; it is:")
+            say(
+                f"as a load file: {written}; use it: fastenough run PROBE --loads none,./{written}"
+                if written
+                else "keep it as a load file with --out FILE.toml; it is:"
+            )
             print("" if written else as_file(load), end="")
         if hunted.failed:
             say(f"{words.counted(hunted.failed, 'trial')} could not be made, and count as nothing")
@@ -123,22 +142,49 @@ def _tell(hunted: Hunted, culprit: Watched | None, out: Path | None, as_json: bo
 @click.command()
 @click.argument("probe")
 @click.argument("parameters", nargs=-1)
-@click.option("--budget", "budget_ns", type=DURATION, default="30m", show_default=True,
-              help="How long to search; a quarter of an hour is a glance.")
-@click.option("--load-space", type=click.Path(path_type=Path), metavar="FILE",
-              help="A file that names the stressors to use, and the fixed loads (docs/hunt.md).")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE",
-              help="Where to write what was found, as a load file.")
-@click.option("--report", "report_path", type=click.Path(path_type=Path, file_okay=False), metavar="DIRECTORY",
-              help="Where to write a report: what was tried, what was found, and the culprit.")
+@click.option(
+    "--budget",
+    "budget_ns",
+    type=DURATION,
+    default="30m",
+    show_default=True,
+    help="How long to search; a quarter of an hour is a glance.",
+)
+@click.option(
+    "--load-space",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A file that names the stressors to use, and the fixed loads (docs/hunt.md).",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write what was found, as a load file."
+)
+@click.option(
+    "--report",
+    "report_path",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIRECTORY",
+    help="Where to write a report: what was tried, what was found, and the culprit.",
+)
 @click.option("--board", default="local", show_default=True, help="Which board to measure.")
 @click.option("--resume", is_flag=True, help="Go on with the newest hunt of the same words, which was cut short.")
 @as_granted_option
 @store_option
 @json_option
-def command(*, probe: str, parameters: tuple[str, ...], budget_ns: int, load_space: Path | None, out: Path | None,
-            report_path: Path | None, board: str, resume: bool, as_granted: bool, store_path: Path,
-            as_json: bool) -> int:
+def command(
+    *,
+    probe: str,
+    parameters: tuple[str, ...],
+    budget_ns: int,
+    load_space: Path | None,
+    out: Path | None,
+    report_path: Path | None,
+    board: str,
+    resume: bool,
+    as_granted: bool,
+    store_path: Path,
+    as_json: bool,
+) -> int:
     """Search for the load under which PROBE is worst, and keep it as a load file.
 
     As in: fastenough hunt timer interval=1ms --budget 30m --out worst.toml.  Stressors of stress-ng are tried in
@@ -155,16 +201,28 @@ def command(*, probe: str, parameters: tuple[str, ...], budget_ns: int, load_spa
         opened, granted = boards_for(plan, as_granted, display.tell)
         hunt, store = Hunt(granted, sketch.budget_s, only, fixed), Store(store_path)
         try:
-            hunted = make_hunt(hunt, store, lambda progress, ask: display(progress, progress_note(ask)), opened=opened,
-                               resume=resume, tell=display.tell)
+            hunted = make_hunt(
+                hunt,
+                store,
+                lambda progress, ask: display(progress, progress_note(ask)),
+                opened=opened,
+                resume=resume,
+                tell=display.tell,
+            )
         except Refused as error:
             raise BadInput(in_parameters(str(error))) from error
         if hunted.signal:
             display.tell("stopped; what was tried is kept; to go on: the same command with --resume")
         culprit = None
         if hunted.load is not None and not hunted.signal:
-            culprit = watch(granted, hunted.load, store, lambda progress: display(
-                progress, "what was found, with the monitor beside it"), opened=opened, tell=display.tell)
+            culprit = watch(
+                granted,
+                hunted.load,
+                store,
+                lambda progress: display(progress, "what was found, with the monitor beside it"),
+                opened=opened,
+                tell=display.tell,
+            )
     status = _tell(hunted, culprit, out, as_json)
     section = tell_hunt(hunted, culprit, conclusion(hunted), store)
     if report_path is not None:

@@ -19,8 +19,10 @@ from fastenough.store import Store
 
 _UNITS_NS = {"ns": 1, "us": 1000, "ms": 10**6, "s": 10**9}
 _COLUMNS = ("series", "n", "min", "mean", "max", "overflow")
-_UNSHOWN = ("imported: they do not show activations that were missed (coordinated omission), settings read back, or "
-            "that a load ran, and never give a PASS")
+_UNSHOWN = (
+    "imported: they do not show activations that were missed (coordinated omission), settings read back, or "
+    "that a load ran, and never give a PASS"
+)
 
 
 def _stored(store: Store, found: Found, source: Source) -> str:
@@ -36,10 +38,23 @@ def _stored(store: Store, found: Found, source: Source) -> str:
 
 
 def _document(run_id: str, found: Found) -> dict[str, Any]:
-    return {"id": run_id, "tool": found.tool, "version": found.version, "series": [
-        {"name": series.title, "unit": "ns", "count": series.count, "min": series.in_ns(series.minimum),
-         "max": series.in_ns(series.maximum), "mean": series.in_ns(series.mean), "overflow": series.overflow}
-        for series in found.series]}
+    return {
+        "id": run_id,
+        "tool": found.tool,
+        "version": found.version,
+        "series": [
+            {
+                "name": series.title,
+                "unit": "ns",
+                "count": series.count,
+                "min": series.in_ns(series.minimum),
+                "max": series.in_ns(series.maximum),
+                "mean": series.in_ns(series.mean),
+                "overflow": series.overflow,
+            }
+            for series in found.series
+        ],
+    }
 
 
 def _row(series: FoundSeries) -> tuple[str, ...]:
@@ -71,6 +86,9 @@ def command(files: tuple[Path, ...], unit: str | None, store_path: Path, as_json
         print_json({"runs": [_document(run_id, found) for run_id, found, _ in runs]})
         return
     for run_id, found, source in runs:
-        print_table(f"{run_id}: {found.tool} {found.version or '(version unknown)'}, {source.path} (times in µs)",
-                    _COLUMNS, [_row(series) for series in found.series])
+        print_table(
+            f"{run_id}: {found.tool} {found.version or '(version unknown)'}, {source.path} (times in µs)",
+            _COLUMNS,
+            [_row(series) for series in found.series],
+        )
     say(_UNSHOWN)

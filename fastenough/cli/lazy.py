@@ -36,6 +36,9 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, summary) for name, (_, summary) in self._lazily.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
-        names = [CompletionItem(name, help=summary) for name, (_, summary) in self._lazily.items()
-                 if name.startswith(incomplete)]
+        names = [
+            CompletionItem(name, help=summary)
+            for name, (_, summary) in self._lazily.items()
+            if name.startswith(incomplete)
+        ]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]

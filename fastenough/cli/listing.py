@@ -47,17 +47,26 @@ def variants(runs: Sequence[RunSummary], planned: Sequence[Sequence[str] | None]
 def _planned(store: Store, runs: Sequence[RunSummary]) -> list[Sequence[str] | None]:
     """What the campaign of each run planned, out of one run of each: all of them say it."""
     campaigns = {run.campaign: run.id for run in runs if run.campaign is not None}
-    ones = (store.runs(position=0) if len(campaigns) > _FEW else
-            [each for run_id in campaigns.values() for each in store.runs(id=run_id)])
+    ones = (
+        store.runs(position=0)
+        if len(campaigns) > _FEW
+        else [each for run_id in campaigns.values() for each in store.runs(id=run_id)]
+    )
     known = {each.campaign: each.planned for each in ones}
     return [known.get(run.campaign) for run in runs]
 
 
 def _row(run: RunSummary, variant: str) -> tuple[str, ...]:
     return (
-        run.id, wall_text(run.begin_wall_ns), run.board or "–", run.probe or "–", variant or "–", run.load or "–",
+        run.id,
+        wall_text(run.begin_wall_ns),
+        run.board or "–",
+        run.probe or "–",
+        variant or "–",
+        run.load or "–",
         run.state if run.state == "damaged" else run.outcome or run.state,
-        "–" if run.samples is None else words.number(run.samples), readable(run.worst_ns),
+        "–" if run.samples is None else words.number(run.samples),
+        readable(run.worst_ns),
     )
 
 

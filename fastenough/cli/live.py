@@ -23,8 +23,7 @@ from fastenough.cli.drawing import bar
 from fastenough.cli.output import clean, console, readable
 from fastenough.cli.progress_words import age, clock, kernel_of, left
 
-_PHASES = {"profile": "looking at the board", "load": "warming up", "measuring": "measuring",
-           "booting": "booting"}
+_PHASES = {"profile": "looking at the board", "load": "warming up", "measuring": "measuring", "booting": "booting"}
 
 
 class _Moving:
@@ -33,8 +32,14 @@ class _Moving:
     def __init__(self) -> None:
         self._console = console(sys.stderr)
         self._animated = self._console.is_terminal and not self._console.is_dumb_terminal
-        self._live = Live(get_renderable=self._picture, console=self._console, refresh_per_second=1, transient=True,
-                          redirect_stdout=False, redirect_stderr=False)
+        self._live = Live(
+            get_renderable=self._picture,
+            console=self._console,
+            refresh_per_second=1,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
 
     def _picture(self) -> RenderableType:
         raise NotImplementedError
@@ -45,7 +50,10 @@ class _Moving:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._live.stop()
 
@@ -137,8 +145,10 @@ class Display(_Moving):
         left_s = max(standing.later_s, standing.remaining_s - (now_s - self._heard_s))
         phase = _PHASES.get(standing.phase, standing.phase)
         where = [clean(kernel_of(standing.profile))] if standing.profile else []
-        return Group(Text(", ".join([f"{self._what(standing)}: {phase}", *where])),
-                     bar(now_s - self._begun_s, now_s - self._begun_s + left_s, left(left_s * 1e9), self._worst()))
+        return Group(
+            Text(", ".join([f"{self._what(standing)}: {phase}", *where])),
+            bar(now_s - self._begun_s, now_s - self._begun_s + left_s, left(left_s * 1e9), self._worst()),
+        )
 
     def _worst(self) -> str:
         """The greatest value so far, missed periods charged where the probe counts them, and when it was reached."""
@@ -160,5 +170,7 @@ class Display(_Moving):
 
     def _what(self, standing: Standing) -> str:
         where = f" {standing.spec.place}" if standing.spec.place else ""
-        return clean(f"[{standing.run}/{standing.runs}] {standing.spec.probe}{where}, load {standing.spec.load}"
-                     + (f", {self._note}" if self._note else ""))
+        return clean(
+            f"[{standing.run}/{standing.runs}] {standing.spec.probe}{where}, load {standing.spec.load}"
+            + (f", {self._note}" if self._note else "")
+        )

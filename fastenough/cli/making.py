@@ -42,8 +42,9 @@ class Begin(Enum):
     EITHER = "either"
 
 
-def make_runs(plan: Plan, store_path: Path, begin: Begin, *, as_granted: bool, as_json: bool,
-              booted: str | None = None) -> int:
+def make_runs(
+    plan: Plan, store_path: Path, begin: Begin, *, as_granted: bool, as_json: bool, booted: str | None = None
+) -> int:
     """All runs of the plan, or those that are left; the exit status.  ``booted``: what a person has booted already."""
     check_plan(plan)
     if booted is not None and booted not in plan.configurations:
@@ -58,8 +59,9 @@ def make_runs(plan: Plan, store_path: Path, begin: Begin, *, as_granted: bool, a
             return ExitStatus.DONE
         opened = changing(plan, opened, ByHand(display, stopping, booted), seen_before(plan, store, found.done))
         try:
-            campaign = run_campaign(plan, store, display, resume=begin is not Begin.NEW, opened=opened,
-                                    stopping=stopping, tell=display.tell)
+            campaign = run_campaign(
+                plan, store, display, resume=begin is not Begin.NEW, opened=opened, stopping=stopping, tell=display.tell
+            )
         except Refused as error:
             raise BadInput(in_parameters(str(error))) from error
     _tell(store, campaign, as_json)
@@ -80,8 +82,10 @@ def _whole(store: Store, found: Newest) -> str | None:
     was begun."""
     newest = found.campaign
     if newest is None:
-        raise BadInput(f"{store.path}: no campaign of this plan was begun there, or it was begun with another --board "
-                       "or --as-granted; see: fastenough campaign status")
+        raise BadInput(
+            f"{store.path}: no campaign of this plan was begun there, or it was begun with another --board "
+            "or --as-granted; see: fastenough campaign status"
+        )
     if store.runs(brief=True, campaign=newest, state="running"):
         raise BadInput(f"campaign {newest} is being measured by another bench; wait for it, or end that one")
     return None if found.left else newest
@@ -89,8 +93,13 @@ def _whole(store: Store, found: Newest) -> str | None:
 
 def _tell(store: Store, campaign: Campaign, as_json: bool) -> None:
     if as_json:
-        print_json({"campaign": campaign.id, "stopped": campaign.stopped,
-                    "runs": [run for run in store.runs() if run.id in campaign.runs]})
+        print_json(
+            {
+                "campaign": campaign.id,
+                "stopped": campaign.stopped,
+                "runs": [run for run in store.runs() if run.id in campaign.runs],
+            }
+        )
     else:
         print("\n".join(campaign.runs))
         print(f"see: fastenough show {campaign.runs[-1]}" if campaign.runs else "nothing was run")
@@ -135,8 +144,12 @@ def _check_files(plan: Plan) -> None:
             raise plan.fault(f"{key}: there is no file {path}; name one that exists", key)
 
 
-def _check_entry(entry: Entry, implementation: Implementation, parameters: Mapping[str, tuple[Value, ...]],
-                 known: Mapping[str, ProbeEntry]) -> None:
+def _check_entry(
+    entry: Entry,
+    implementation: Implementation,
+    parameters: Mapping[str, tuple[Value, ...]],
+    known: Mapping[str, ProbeEntry],
+) -> None:
     """Each parameter by itself, so that a complaint names its place."""
     asked: list[tuple[tuple[str, ...], dict[str, tuple[Value, ...]]]] = [(("probe",), {})]
     asked += [(("parameters", name), {name: values}) for name, values in parameters.items()]

@@ -85,8 +85,10 @@ def _ordinary(link: Link, pid: int | None, policy: str | None) -> dict[str, Valu
     policies = [] if pid is None else ordinary_policies(link, pid)
     if policy is not None or not policies:
         return {}
-    print(f"fastenough: process {pid} is {', '.join(policies)}, not real-time: its wake-ups are watched all the same",
-          file=sys.stderr)
+    print(
+        f"fastenough: process {pid} is {', '.join(policies)}, not real-time: its wake-ups are watched all the same",
+        file=sys.stderr,
+    )
     return {"policy": "any"}
 
 
@@ -97,24 +99,47 @@ def _parameters(**given: Value | None) -> dict[str, Value]:
 @click.group(invoke_without_command=True)
 @click.option("--pid", type=click.IntRange(1), help="Watch this process and its threads.")
 @click.option("--comm", metavar="NAME", help="Watch the tasks of this name, as ps -o comm shows it.")
-@click.option("--cgroup", metavar="PATH", help="Watch the tasks of this control group, such as "
-              "/system.slice/robot.service.")
-@click.option("--policy", type=click.Choice(POLICIES), help="Watch tasks of this scheduling policy; left out: those of "
-              "every real-time policy.")
+@click.option(
+    "--cgroup", metavar="PATH", help="Watch the tasks of this control group, such as /system.slice/robot.service."
+)
+@click.option(
+    "--policy",
+    type=click.Choice(POLICIES),
+    help="Watch tasks of this scheduling policy; left out: those of every real-time policy.",
+)
 @click.option("--priority", type=click.IntRange(1, 99), help="Watch tasks of this real-time priority and above.")
-@click.option("--threshold", type=DurationText(), help="Tell the culprit of each wake-up that takes longer, not "
-              "only of each new maximum.")
-@click.option("--noise", is_flag=True, help="Also count what interrupts, soft-IRQs and other threads take from each "
-              "CPU.")
-@click.option("--interval", type=DurationText(), default="1s", show_default=True,
-              help="How often what was seen is written down; 5min for days and months.")
+@click.option(
+    "--threshold",
+    type=DurationText(),
+    help="Tell the culprit of each wake-up that takes longer, not only of each new maximum.",
+)
+@click.option(
+    "--noise", is_flag=True, help="Also count what interrupts, soft-IRQs and other threads take from each CPU."
+)
+@click.option(
+    "--interval",
+    type=DurationText(),
+    default="1s",
+    show_default=True,
+    help="How often what was seen is written down; 5min for days and months.",
+)
 @click.option("--duration", "duration_ns", type=DURATION, help="How long to watch; left out: until Ctrl-C.")
 @click.option("--board", default=LOCAL, show_default=True, help="Which board to watch.")
 @store_option
 @json_option
 def command(
-    *, pid: int | None, comm: str | None, cgroup: str | None, policy: str | None, priority: int | None,
-    threshold: str | None, noise: bool, interval: str, duration_ns: int | None, board: str, store_path: Path,
+    *,
+    pid: int | None,
+    comm: str | None,
+    cgroup: str | None,
+    policy: str | None,
+    priority: int | None,
+    threshold: str | None,
+    noise: bool,
+    interval: str,
+    duration_ns: int | None,
+    board: str,
+    store_path: Path,
     as_json: bool,
 ) -> int:
     """Watch the real-time tasks of this machine, and say who delays them.
@@ -125,8 +150,16 @@ def command(
     """
     if click.get_current_context().invoked_subcommand is not None:
         return ExitStatus.DONE
-    said = _parameters(pid=pid, comm=comm, cgroup=cgroup, policy=policy, priority=priority, threshold=threshold,
-                       noise=noise or None, report=interval)
+    said = _parameters(
+        pid=pid,
+        comm=comm,
+        cgroup=cgroup,
+        policy=policy,
+        priority=priority,
+        threshold=threshold,
+        noise=noise or None,
+        report=interval,
+    )
     duration_s = None if duration_ns is None else duration_ns / 1e9
     opened, stopping = _board(board), Stopping()
     with opened.boot(AS_BOOTED) as booted, listening(stopping), _view(as_json) as view:

@@ -91,7 +91,7 @@ def _written(descriptor: int, content: bytes) -> OSError | None:
     left = memoryview(content)
     try:
         while left:
-            left = left[os.write(descriptor, left):]
+            left = left[os.write(descriptor, left) :]
     except OSError as error:
         return error
     return None
@@ -114,5 +114,8 @@ def unhurried(stream: TextIO, told: Callable[[int], str]) -> Iterator[TextIO]:
     finally:
         missed = outlet.drain()
         if missed:
-            print(f"fastenough: {missed} lines were not told: nobody reads standard output, though it is open; "
-                  "the recording has them", file=sys.stderr)
+            print(
+                f"fastenough: {missed} lines were not told: nobody reads standard output, though it is open; "
+                "the recording has them",
+                file=sys.stderr,
+            )

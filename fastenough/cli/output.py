@@ -38,8 +38,24 @@ _GAP = 2
 """Blanks between two columns."""
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """C0, DEL and C1, what reorders or breaks lines, and what is no character at all."""
-_PLAIN = {"µ": "u", "μ": "u", "–": "-", "—": "-", "−": "-", "→": "->", "≥": ">=", "≤": "<=", "±": "+-", "×": "x",
-          "…": "...", "·": "-", "⁻": "-", "’": "'", "“": '"', "”": '"'}
+_PLAIN = {
+    "µ": "u",
+    "μ": "u",
+    "–": "-",
+    "—": "-",
+    "−": "-",
+    "→": "->",
+    "≥": ">=",
+    "≤": "<=",
+    "±": "+-",
+    "×": "x",
+    "…": "...",
+    "·": "-",
+    "⁻": "-",
+    "’": "'",
+    "“": '"',
+    "”": '"',
+}
 """How our own characters are written where the terminal's encoding lacks them."""
 _ERRORS = "fastenough-plain"
 
@@ -63,7 +79,7 @@ def clean_lines(text: object) -> str:
 def _plainly(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    lacking = error.object[error.start:error.end]
+    lacking = error.object[error.start : error.end]
     return "".join(_PLAIN.get(character, "?") for character in lacking), error.end
 
 
@@ -163,8 +179,10 @@ def _widest(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int]
 
 def _fits(columns: Sequence[str], widest: Sequence[int], texts: int, width: int) -> bool:
     """Whether every heading and figure stays on one line, and words keep room to be folded in."""
-    needed = [max(len(column), min(size, _FOLDED) if position < texts else size)
-              for position, (column, size) in enumerate(zip(columns, widest, strict=True))]
+    needed = [
+        max(len(column), min(size, _FOLDED) if position < texts else size)
+        for position, (column, size) in enumerate(zip(columns, widest, strict=True))
+    ]
     return sum(needed) + _GAP * (len(columns) - 1) <= width
 
 
@@ -173,8 +191,9 @@ def table_width(file_width: int = _FILE_WIDTH) -> int:
     return console(sys.stdout).width if sys.stdout.isatty() else _file_width(file_width)
 
 
-def leave_out(columns: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[str],
-              width: int) -> tuple[list[str], list[list[str]]]:
+def leave_out(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[str], width: int
+) -> tuple[list[str], list[list[str]]]:
     """The table without as many of its ``spare`` columns, taken in order, as make it wider than ``width``."""
     sizes = {name: max([len(name), *(len(row[position]) for row in rows)]) for position, name in enumerate(columns)}
     left = list(columns)
@@ -186,8 +205,15 @@ def leave_out(columns: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequ
     return left, [[row[position] for position in places] for row in rows]
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1, *,
-                file_width: int = _FILE_WIDTH, spare: Sequence[str] = ()) -> None:
+def print_table(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    texts: int = 1,
+    *,
+    file_width: int = _FILE_WIDTH,
+    spare: Sequence[str] = (),
+) -> None:
     """A table; the first ``texts`` columns are words (left-aligned), the rest figures (right-aligned).
 
     Where that is too wide, it does without ``spare`` columns; where even that does not leave its figures room, each row
@@ -219,8 +245,15 @@ def _print_aligned(title: str, rows: Iterable[Sequence[str]], sizes: Sequence[in
     print("\n".join((line % tuple(row)).rstrip() for row in rows))
 
 
-def _print_drawn(title: str, columns: Sequence[str], cells: Sequence[Sequence[str]], *, texts: int,
-                 widest: Sequence[int], printer: Console) -> None:
+def _print_drawn(
+    title: str,
+    columns: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    *,
+    texts: int,
+    widest: Sequence[int],
+    printer: Console,
+) -> None:
     from rich.table import Table  # noqa: PLC0415 - see console
     from rich.text import Text  # noqa: PLC0415
 
@@ -244,8 +277,11 @@ def say(text: str, indent: str = "") -> None:
         print(f"{indent}{clean(text)}")
         return
     held = re.sub(words.WITH_UNIT, lambda quantity: quantity[0].replace(" ", _HELD), clean(text))
-    print(textwrap.fill(held, table_width(), initial_indent=indent, subsequent_indent=indent + "  ",
-                        break_on_hyphens=False).replace(_HELD, " "))
+    print(
+        textwrap.fill(
+            held, table_width(), initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False
+        ).replace(_HELD, " ")
+    )
 
 
 def print_marked(mark: str, style: str, text: str) -> None:

@@ -24,8 +24,12 @@ class PlanFile(click.Path):
             return super().convert(value, param, ctx)
         plans = shipped()
         if str(value) not in plans:
-            self.fail(f"there is no file {value} here, and no plan of that name comes with fastenough; these do: "
-                      f"{', '.join(plans)}", param, ctx)
+            self.fail(
+                f"there is no file {value} here, and no plan of that name comes with fastenough; these do: "
+                f"{', '.join(plans)}",
+                param,
+                ctx,
+            )
         return plans[str(value)]
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:

@@ -28,8 +28,10 @@ LOCAL = "local"
 _TRIAL = ("--interval=1ms", "--duration=20ms")
 
 as_granted_option = click.option(
-    "--as-granted", is_flag=True,
-    help="Without root: measure with the rights there are; where less is in effect than requested, nothing passes.")
+    "--as-granted",
+    is_flag=True,
+    help="Without root: measure with the rights there are; where less is in effect than requested, nothing passes.",
+)
 
 
 def boards_for(plan: Plan, as_granted: bool, tell: Callable[[str], None]) -> tuple[Callable[[str], Board], Plan]:
@@ -38,8 +40,10 @@ def boards_for(plan: Plan, as_granted: bool, tell: Callable[[str], None]) -> tup
     Raises BadInput where there are none; what would grant them to an ordinary user is its note.
     """
     if as_granted:
-        tell("measured with the rights there are: where less is in effect than requested, the result is marked "
-             "not-real-time and cannot pass")
+        tell(
+            "measured with the rights there are: where less is in effect than requested, the result is marked "
+            "not-real-time and cannot pass"
+        )
         return open_board, _allowing(plan)
     if plan.boards and LOCAL not in plan.boards:
         return open_board, plan
@@ -51,8 +55,9 @@ def boards_for(plan: Plan, as_granted: bool, tell: Callable[[str], None]) -> tup
         tell("not root: the probe and the settings run through sudo; the loads and all files are yours")
         return lambda name: LocalBoard(SudoLink()) if name == LOCAL else open_board(name), plan
     if lacking is not None:
-        refused = BadInput(f"not granted: {lacking}; grant it{'' if root else ' as shown above'}, or measure without: "
-                           "--as-granted")
+        refused = BadInput(
+            f"not granted: {lacking}; grant it{'' if root else ' as shown above'}, or measure without: --as-granted"
+        )
         if not root:
             refused.add_note(how_to_grant())
         raise refused
@@ -62,14 +67,20 @@ def boards_for(plan: Plan, as_granted: bool, tell: Callable[[str], None]) -> tup
 def _needs_root(plan: Plan) -> bool:
     """Whether something is written on the board: settings, a module, the directions of pins, a trace."""
     return bool(plan.settings) or any(
-        entry.probe in {**GPIO_PROBES, **BY_KERNEL} or BREAK in entry.parameters
-        or set(entry.implementations) != {DEFAULT} for entry in plan.entries)
+        entry.probe in {**GPIO_PROBES, **BY_KERNEL}
+        or BREAK in entry.parameters
+        or set(entry.implementations) != {DEFAULT}
+        for entry in plan.entries
+    )
 
 
 def refusal(link: Link, plan: Plan) -> str | None:
     """What the board refuses to this user of that which the plan's probes ask for, None where nothing is refused."""
-    trials = {tuple(sorted((name, spec.parameters[name]) for name in _GRANTED_BY if name in spec.parameters)): spec
-              for spec in reversed(expand(plan)) if ALLOWED not in spec.parameters and spec.implementation == DEFAULT}
+    trials = {
+        tuple(sorted((name, spec.parameters[name]) for name in _GRANTED_BY if name in spec.parameters)): spec
+        for spec in reversed(expand(plan))
+        if ALLOWED not in spec.parameters and spec.implementation == DEFAULT
+    }
     probe = find_probe(link)
     for asked in trials:
         tried = link.run([probe, *words(Act("timer", dict(asked))), *_TRIAL])
@@ -87,9 +98,11 @@ def how_to_grant() -> str:
         "| sudo tee /etc/security/limits.d/fastenough.conf   # and log in again",
     ]
     if os.path.exists(DMA_LATENCY) and not os.access(DMA_LATENCY, os.W_OK):  # noqa: PTH110 - as os.access
-        lines.append(f"echo 'KERNEL==\"cpu_dma_latency\", OWNER=\"{name}\", MODE=\"0600\"' "
-                     "| sudo tee /etc/udev/rules.d/70-fastenough.rules && sudo udevadm control --reload "
-                     f"&& sudo udevadm trigger {DMA_LATENCY}")
+        lines.append(
+            f'echo \'KERNEL=="cpu_dma_latency", OWNER="{name}", MODE="0600"\' '
+            "| sudo tee /etc/udev/rules.d/70-fastenough.rules && sudo udevadm control --reload "
+            f"&& sudo udevadm trigger {DMA_LATENCY}"
+        )
     return "\n".join(lines)
 
 
@@ -101,5 +114,6 @@ def _user() -> str:
 
 
 def _allowing(plan: Plan) -> Plan:
-    return replace(plan, entries=tuple(
-        replace(entry, parameters={**entry.parameters, ALLOWED: (True,)}) for entry in plan.entries))
+    return replace(
+        plan, entries=tuple(replace(entry, parameters={**entry.parameters, ALLOWED: (True,)}) for entry in plan.entries)
+    )

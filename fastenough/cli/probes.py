@@ -17,8 +17,13 @@ from fastenough.loads import LOADS
 from fastenough.model import BadInput, FastenoughError
 
 _WIDTH = 100
-_UNITS = {"duration": "time with unit, as 200us", "integer": "number", "cpus": "CPUs, as 0-3,5", "text": "text",
-          "flag": "(no value)"}
+_UNITS = {
+    "duration": "time with unit, as 200us",
+    "integer": "number",
+    "cpus": "CPUs, as 0-3,5",
+    "text": "text",
+    "flag": "(no value)",
+}
 
 
 def catalogue() -> dict[str, ProbeEntry]:
@@ -66,14 +71,24 @@ def _by_implementation(probes: Mapping[str, ProbeEntry]) -> dict[str, list[str]]
 
 
 def _print_all(probes: dict[str, ProbeEntry]) -> None:
-    print_table("", ("probe", "what it measures"), [(probe.name, probe.summary) for probe in probes.values()], texts=2,
-                file_width=_WIDTH)
+    print_table(
+        "",
+        ("probe", "what it measures"),
+        [(probe.name, probe.summary) for probe in probes.values()],
+        texts=2,
+        file_width=_WIDTH,
+    )
     for name, own in _by_implementation(probes).items():
         if len(own) < len(probes):
             print(f"by --implementation {name} too: {', '.join(own)}")
     print()
-    print_table("", ("load", "made with"), [(load.name, ", ".join(load.tools) or "–") for load in LOADS.values()],
-                texts=2, file_width=_WIDTH)
+    print_table(
+        "",
+        ("load", "made with"),
+        [(load.name, ", ".join(load.tools) or "–") for load in LOADS.values()],
+        texts=2,
+        file_width=_WIDTH,
+    )
     print("\nparameters of one probe: fastenough list-probes timer")
 
 
@@ -87,8 +102,9 @@ def command(probe: str | None, as_json: bool) -> None:
         raise BadInput(f"there is no probe '{probe}'; use one of {', '.join(known)}")
     chosen = known if probe is None else {probe: known[probe]}
     if as_json:
-        print_json({"probes": list(chosen.values()), "loads": list(LOADS),
-                    "implementations": _by_implementation(known)})
+        print_json(
+            {"probes": list(chosen.values()), "loads": list(LOADS), "implementations": _by_implementation(known)}
+        )
     elif probe is not None:
         _print_probe(known[probe])
     else:

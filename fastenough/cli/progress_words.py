@@ -33,8 +33,10 @@ def heading(head: Head) -> str:
     every = f" every {words.duration(period_ns)}" if period_ns else ""
     load = f"load {head.load.name}" if head.load else "load not stated"
     board = f" on {head.board}" if head.board else ""
-    return (f"{head.probe}{every}{_watched(head)} by {head.implementation}, {load}, {kernel_of(head.profile)}{board}; "
-            f"run {head.run_id}")
+    return (
+        f"{head.probe}{every}{_watched(head)} by {head.implementation}, {load}, {kernel_of(head.profile)}{board}; "
+        f"run {head.run_id}"
+    )
 
 
 def _watched(head: Head) -> str:
@@ -128,10 +130,12 @@ def plain_line(following: Following) -> str:
     worst = max(standings, key=lambda standing: standing.maximum_ns or 0)
     latest = max((standing.latest_ns or 0 for standing in standings), default=0)
     where = place(worst.series, alone=_alone(following.head))
-    return (f"{how_far(following)}: worst {readable(worst.maximum_ns)} ({where}, {age(worst.since_maximum_ns)}), "
-            f"in the last interval {readable(latest)}; "
-            f"{words.counted(sum(standing.n for standing in standings), 'sample')}, {missed:,} missed"
-            + (f", {losses(standings)}" if losses(standings) else ""))
+    return (
+        f"{how_far(following)}: worst {readable(worst.maximum_ns)} ({where}, {age(worst.since_maximum_ns)}), "
+        f"in the last interval {readable(latest)}; "
+        f"{words.counted(sum(standing.n for standing in standings), 'sample')}, {missed:,} missed"
+        + (f", {losses(standings)}" if losses(standings) else "")
+    )
 
 
 def _telling(following: Following) -> list[Standing]:
@@ -144,8 +148,11 @@ def final_lines(head: Head, end: End, in_store: bool) -> Iterator[str]:
     """How the run ended, in words."""
     shown = telling(head, {number: said.taken for number, said in end.series.items()})
     ends = [end.series[series.id] for series in shown]
-    worst = [(value * series.unit_ns, series) for series, said in zip(shown, ends, strict=True)
-             if (value := greatest(series, said.minimum, said.maximum)) is not None]
+    worst = [
+        (value * series.unit_ns, series)
+        for series, said in zip(shown, ends, strict=True)
+        if (value := greatest(series, said.minimum, said.maximum)) is not None
+    ]
     duration = words.duration(end.at.mono_ns - head.begin.mono_ns)
     lost, missed = sum(said.lost for said in ends), sum(said.missed for said in ends)
     text = f"{end.outcome} after {duration}: {words.counted(sum(said.taken for said in ends), 'sample')}"

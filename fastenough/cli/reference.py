@@ -14,25 +14,35 @@ from fastenough.reference.columns import columns_of
 from fastenough.reference.figures import Figure
 from fastenough.report.source_tables import maxima_by_kernel
 
-_FREQUENCIES = ("Frequencies: the highest at which the latency (jitter) is at most half the period, 1/(2 L), computed "
-                "here of 95 % and 100 % and rounded down")
+_FREQUENCIES = (
+    "Frequencies: the highest at which the latency (jitter) is at most half the period, 1/(2 L), computed "
+    "here of 95 % and 100 % and rounded down"
+)
 _SPARE = ("in the source", "duration", "n")
 """A narrow terminal does without."""
 
 
 def _list() -> None:
     references = [find_reference(name) for name in NAMES]
-    print_table("", ("name", "system", "source", "figures"),
-                [(one.name, one.title, one.source, str(len(one.figures))) for one in references], texts=3)
+    print_table(
+        "",
+        ("name", "system", "source", "figures"),
+        [(one.name, one.title, one.source, str(len(one.figures))) for one in references],
+        texts=3,
+    )
     print()
     say(f"fastenough reference {NAMES[0]} shows one; fastenough report --beside {NAMES[0]} sets it beside your runs")
 
 
 def _print(reference: Reference) -> None:
     say(reference.title)
-    for name, told in (("source", reference.source), ("machine", reference.machine),
-                       ("measured", reference.conditions), ("instrument", reference.instrument),
-                       *(("note", note) for note in reference.notes)):
+    for name, told in (
+        ("source", reference.source),
+        ("machine", reference.machine),
+        ("measured", reference.conditions),
+        ("instrument", reference.instrument),
+        *(("note", note) for note in reference.notes),
+    ):
         say(f"{name}: {told}", "  ")
     _print_figures([figure for figure in reference.figures if not figure.size])
     _print_figures([figure for figure in reference.figures if figure.size])
@@ -57,8 +67,12 @@ def _print_maxima(reference: Reference) -> None:
     tables = maxima_by_kernel("maxima", "Maximum response by board and kernel", reference.of("response"))
     for table in tables:
         print()
-        print_table(table.caption, [column.title for column in table.columns],
-                    [[cell.shown for cell in table.cells(row)] for row in table.rows], 1)
+        print_table(
+            table.caption,
+            [column.title for column in table.columns],
+            [[cell.shown for cell in table.cells(row)] for row in table.rows],
+            1,
+        )
 
 
 def _print_claims(reference: Reference) -> None:

@@ -51,8 +51,13 @@ def _note(store: Store, campaign: KeptCampaign) -> Note | None:
 
 def _probe_of(recordings: Sequence[Recording], named: str | None) -> str | None:
     """The probe that a limit is for; raises BadInput where that cannot be told, or none of the runs is of it."""
-    probes = list(dict.fromkeys(recording.head.probe for recording in recordings
-                                if recording.damage is None and not is_monitor(recording.head)))
+    probes = list(
+        dict.fromkeys(
+            recording.head.probe
+            for recording in recordings
+            if recording.damage is None and not is_monitor(recording.head)
+        )
+    )
     if named is not None and named not in probes:
         raise BadInput(f"--probe {named}: none of these runs is of it; they are of {', '.join(probes)}")
     if named is None and len(probes) > 1:
@@ -64,16 +69,34 @@ def _probe_of(recordings: Sequence[Recording], named: str | None) -> str | None:
 @click.argument("runs", nargs=-1)
 @requirement_options
 @click.option("--probe", help="Which probe's runs --limit is for, where there are several.")
-@click.option("--beside", type=Names("reference system", list(NAMES)),
-              help="Published systems to set beside these runs, comma-separated (see fastenough reference).")
+@click.option(
+    "--beside",
+    type=Names("reference system", list(NAMES)),
+    help="Published systems to set beside these runs, comma-separated (see fastenough reference).",
+)
 @only_these_option
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("report"), show_default=True,
-              help="Directory of the report.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("report"),
+    show_default=True,
+    help="Directory of the report.",
+)
 @store_option
 @json_option
 def command(
-    *, runs: tuple[str, ...], limit_ns: int | None, miss_rate: float, confidence: float, longest_burst: int | None,
-    return_time_ns: int, probe: str | None, beside: list[str] | None, only_these: bool, out: Path, store_path: Path,
+    *,
+    runs: tuple[str, ...],
+    limit_ns: int | None,
+    miss_rate: float,
+    confidence: float,
+    longest_burst: int | None,
+    return_time_ns: int,
+    probe: str | None,
+    beside: list[str] | None,
+    only_these: bool,
+    out: Path,
+    store_path: Path,
     as_json: bool,
 ) -> ExitStatus:
     """Report on RUNS (ids, or the beginnings of ids); without any, on the newest campaign.
@@ -92,9 +115,14 @@ def command(
     with Work("reading the runs") as work:
         recordings = read_runs(store, chosen.runs, work.step)
         judged = None if required is None else _probe_of(recordings, probe)
-        question = Question(required, confidence, probe=judged, missing=chosen.missing,
-                            beside=tuple(map(find_reference, beside or ())), note=_note(store, chosen),
-                            selection=Selection.ONLY_THESE if only_these else
-                            Selection.CHOSEN if runs else Selection.CAMPAIGN)
+        question = Question(
+            required,
+            confidence,
+            probe=judged,
+            missing=chosen.missing,
+            beside=tuple(map(find_reference, beside or ())),
+            note=_note(store, chosen),
+            selection=Selection.ONLY_THESE if only_these else Selection.CHOSEN if runs else Selection.CAMPAIGN,
+        )
         answer = judge_and_report(recordings, question, store, out, on_step=work.step)
     return tell(answer, out, as_json)

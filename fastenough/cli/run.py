@@ -34,8 +34,10 @@ def parse_parameters(words: tuple[str, ...]) -> dict[str, tuple[str | bool, ...]
     for word in words:
         name, equals, value = word.partition("=")
         if not name or name.startswith("-"):
-            raise BadInput(f"'{word}' is no parameter; write name=value, as in interval=200us "
-                           "(names: fastenough list-probes PROBE)")
+            raise BadInput(
+                f"'{word}' is no parameter; write name=value, as in interval=200us "
+                "(names: fastenough list-probes PROBE)"
+            )
         if name in parameters:
             raise BadInput(f"{name} is given twice; give each parameter once")
         parameters[name] = (value if equals else True,)
@@ -58,8 +60,9 @@ def _chosen(probe: str | None, plan_path: Path | None, entry: Entry, configurati
     if plan_path is None:
         return Plan(entry.probe, (entry,), boards=(board,), configurations=(named_plainly(configuration),))
     context = click.get_current_context()
-    beside = next((name.removesuffix("_ns") for name in _NOT_BESIDE_PLAN
-                   if context.get_parameter_source(name) is _GIVEN), None)
+    beside = next(
+        (name.removesuffix("_ns") for name in _NOT_BESIDE_PLAN if context.get_parameter_source(name) is _GIVEN), None
+    )
     if beside is not None:
         raise BadInput(f"--{beside} cannot stand beside --plan: the plan says it (see docs/plans.md)")
     plan = read_plan(plan_path)
@@ -80,8 +83,12 @@ class _Run(click.Command):
                 formatter.write_dl([(probe.name, probe.summary) for probe in known.values()])
             with formatter.section("Parameters of every probe (each probe's own: fastenough list-probes PROBE)"):
                 common = next(iter(known.values())).common
-                formatter.write_dl([(f"{each.name}=" if each.kind != "flag" else each.name,
-                                     f"{takes(each)}: {each.help}") for each in common])
+                formatter.write_dl(
+                    [
+                        (f"{each.name}=" if each.kind != "flag" else each.name, f"{takes(each)}: {each.help}")
+                        for each in common
+                    ]
+                )
         with formatter.section("Loads"):
             formatter.write_text(", ".join(LOADS))
 
@@ -89,27 +96,56 @@ class _Run(click.Command):
 @click.command(cls=_Run)
 @click.argument("probe", required=False, shell_complete=probe_names)
 @click.argument("parameters", nargs=-1)
-@click.option("--plan", "plan_path", type=PlanFile(),
-              help="A plan file, or the name of a plan that comes with fastenough.")
-@click.option("--loads", type=Loads(), default="none", show_default=True,
-              help="Comma-separated loads, or files of your own (docs/loads.md); one run under each.")
+@click.option(
+    "--plan", "plan_path", type=PlanFile(), help="A plan file, or the name of a plan that comes with fastenough."
+)
+@click.option(
+    "--loads",
+    type=Loads(),
+    default="none",
+    show_default=True,
+    help="Comma-separated loads, or files of your own (docs/loads.md); one run under each.",
+)
 @click.option("--duration", "duration_ns", type=DURATION, default="10s", show_default=True, help="Of each run.")
 @click.option("--board", default="local", show_default=True, help="Which board to measure.")
-@click.option("--configuration", default=AS_BOOTED, show_default=True,
-              help="What to boot on it, such as rt on the board virtual.")
-@click.option("--implementation", type=Names("implementation", list(IMPLEMENTATIONS)), default=DEFAULT,
-              show_default=True, help="Who does the timed act; comma-separated, one run by each.")
+@click.option(
+    "--configuration", default=AS_BOOTED, show_default=True, help="What to boot on it, such as rt on the board virtual."
+)
+@click.option(
+    "--implementation",
+    type=Names("implementation", list(IMPLEMENTATIONS)),
+    default=DEFAULT,
+    show_default=True,
+    help="Who does the timed act; comma-separated, one run by each.",
+)
 @click.option("--monitor", is_flag=True, help=MONITOR_HELP)
-@click.option("--break", "break_ns", type=DURATION, metavar="DURATION",
-              help="End the run at the first value above, and keep a trace of what the kernel did before it.")
+@click.option(
+    "--break",
+    "break_ns",
+    type=DURATION,
+    metavar="DURATION",
+    help="End the run at the first value above, and keep a trace of what the kernel did before it.",
+)
 @click.option("--resume", is_flag=True, help="Go on with an unfinished campaign of the same plan.")
 @as_granted_option
 @store_option
 @json_option
 def command(
-    *, probe: str | None, parameters: tuple[str, ...], plan_path: Path | None, loads: dict[str, Load], duration_ns: int,
-    board: str, configuration: str, implementation: list[str], monitor: bool, break_ns: int | None, resume: bool,
-    as_granted: bool, store_path: Path, as_json: bool,
+    *,
+    probe: str | None,
+    parameters: tuple[str, ...],
+    plan_path: Path | None,
+    loads: dict[str, Load],
+    duration_ns: int,
+    board: str,
+    configuration: str,
+    implementation: list[str],
+    monitor: bool,
+    break_ns: int | None,
+    resume: bool,
+    as_granted: bool,
+    store_path: Path,
+    as_json: bool,
 ) -> int:
     """Run PROBE with PARAMETERS such as interval=200us priority=98, or a whole --plan."""
     given = breaking(parse_parameters(parameters), break_ns)

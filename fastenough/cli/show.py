@@ -41,23 +41,36 @@ def _families(measured: Measured) -> Iterator[tuple[str, dict[str, Any], list[tu
         if len(family) == 1:
             yield name, {}, [(in_words(traits[0]), *family[0])]
         else:
-            yield name, shared(traits), [(in_words(apart), *one)
-                                         for apart, one in zip(told_apart(traits), family, strict=True)]
+            yield (
+                name,
+                shared(traits),
+                [(in_words(apart), *one) for apart, one in zip(told_apart(traits), family, strict=True)],
+            )
 
 
 def _cells(measures: Measures) -> tuple[str, ...]:
     us = words.microseconds
-    quantiles = [us(quantile.value_ns) if quantile.at_least_ns is None else
-                 f"≥ {words.microseconds_down(quantile.at_least_ns)}" for quantile in measures.quantiles]
-    return (words.number(measures.n), words.number(measures.lost), words.number(measures.missed),
-            words.microseconds_down(measures.minimum_ns), us(measures.mean_ns), *quantiles, us(measures.maximum_ns))
+    quantiles = [
+        us(quantile.value_ns) if quantile.at_least_ns is None else f"≥ {words.microseconds_down(quantile.at_least_ns)}"
+        for quantile in measures.quantiles
+    ]
+    return (
+        words.number(measures.n),
+        words.number(measures.lost),
+        words.number(measures.missed),
+        words.microseconds_down(measures.minimum_ns),
+        us(measures.mean_ns),
+        *quantiles,
+        us(measures.maximum_ns),
+    )
 
 
 def _print_measures(measured: Measured) -> None:
     """One row for each series; where that is too wide, the CPUs stand side by side, as many as there is room for."""
     families = list(_families([(series, measures) for series, measures in measured if series.refused is None]))
-    rows = [(f"{name} {which}".rstrip(), *_cells(measures)) for name, _, family in families
-            for which, _, measures in family]
+    rows = [
+        (f"{name} {which}".rstrip(), *_cells(measures)) for name, _, family in families for which, _, measures in family
+    ]
     sizes = [max(map(len, column)) for column in zip(("series", *_MEASURES), *rows, strict=True)]
     if sum(sizes) + 2 * (len(sizes) - 1) <= table_width():
         print_table(_WHAT, ("series", *_MEASURES), rows)
@@ -87,15 +100,18 @@ def _print_stacked(title: str, columns: Sequence[tuple[str, ...]]) -> None:
 
 def _print(recording: Recording, measured: Measured) -> None:
     head = recording.head
-    outcome = recording.outcome or (f"cut off ({recording.cut_off})" if recording.damage is None else
-                                    f"not believed: {recording.damage}")
+    outcome = recording.outcome or (
+        f"cut off ({recording.cut_off})" if recording.damage is None else f"not believed: {recording.damage}"
+    )
     load = head.load.name if head.load else "not stated"
     timed = recording.duration_ns or head.origin is None
     lasted = words.duration(recording.duration_ns) if timed else "time not stated"
     say(f"run {recording.run_id}: {head.probe} ({head.implementation}), load {load}, {lasted}, {outcome}")
     if head.origin is not None:
-        say(f"imported from {head.origin.file}, written by {head.tool.name} {head.tool.version}; what it says of the "
-            f"run: {in_words(head.origin.facts) or 'nothing'}")
+        say(
+            f"imported from {head.origin.file}, written by {head.tool.name} {head.tool.version}; what it says of the "
+            f"run: {in_words(head.origin.facts) or 'nothing'}"
+        )
     if head.profile:
         say(kernel_of(head.profile))
     for reason in recording.reasons:
@@ -114,9 +130,14 @@ def _print(recording: Recording, measured: Measured) -> None:
 
 def _document(recording: Recording, measured: Measured) -> dict[str, Any]:
     end = None if recording.end is None else end_line(recording.end)
-    return {"head": head_line(recording.head), "end": end, "cut_off": recording.cut_off, "damage": recording.damage,
-            "measures": [{"series": series, "measures": measures} for series, measures in measured],
-            "events": [event_line(event) for event in recording.events]}
+    return {
+        "head": head_line(recording.head),
+        "end": end,
+        "cut_off": recording.cut_off,
+        "damage": recording.damage,
+        "measures": [{"series": series, "measures": measures} for series, measures in measured],
+        "events": [event_line(event) for event in recording.events],
+    }
 
 
 @click.command()
@@ -132,12 +153,16 @@ def command(run: str | None, following: bool, store_path: Path, as_json: bool) -
     """
     if following:
         if as_json:
-            raise BadInput("--follow is for people: a program reads the recording itself as it grows (docs/format.md); "
-                           "leave out --json")
+            raise BadInput(
+                "--follow is for people: a program reads the recording itself as it grows (docs/format.md); "
+                "leave out --json"
+            )
         return follow(run, store_path)
     if run is None:
-        raise BadInput("name a run: its id, the unique beginning of it, or 'last' (see 'fastenough list'); "
-                       "with --follow it may be left out")
+        raise BadInput(
+            "name a run: its id, the unique beginning of it, or 'last' (see 'fastenough list'); "
+            "with --follow it may be left out"
+        )
     recording = existing_store(store_path).load(run)
     measured = [(series, measure(merge_samples([(recording, series)]))) for series in recording.series]
     if as_json:

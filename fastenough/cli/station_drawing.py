@@ -41,17 +41,24 @@ def _row(name: str, standings: Sequence[Standing], cpus: Sequence[int]) -> tuple
     latest = [standing.latest_ns for standing in standings if standing.latest_ns is not None]
     by_cpu = {standing.series.cpu: standing for standing in standings}
     cells = [readable(by_cpu[cpu].maximum_ns) if cpu in by_cpu else "–" for cpu in cpus]
-    return (name, words.number(sum(standing.n for standing in standings)), readable(max(latest, default=None)),
-            readable(worst.maximum_ns), "–" if worst.series.cpu is None else str(worst.series.cpu),
-            age(worst.since_maximum_ns), *cells)
+    return (
+        name,
+        words.number(sum(standing.n for standing in standings)),
+        readable(max(latest, default=None)),
+        readable(worst.maximum_ns),
+        "–" if worst.series.cpu is None else str(worst.series.cpu),
+        age(worst.since_maximum_ns),
+        *cells,
+    )
 
 
 def _table(stations: Sequence[tuple[str, list[Standing]]], width: int) -> RenderableType:
     """All CPUs together, and behind it each by itself, as many as there is room for."""
     if not stations:
         return Text(_NOTHING)
-    cpus = sorted({standing.series.cpu for _, standings in stations for standing in standings
-                   if standing.series.cpu is not None})
+    cpus = sorted(
+        {standing.series.cpu for _, standings in stations for standing in standings if standing.series.cpu is not None}
+    )
     by_cpu = [f"CPU {cpu}" for cpu in cpus] if len(cpus) > 1 else []
     rows = [tuple(map(clean, _row(name, standings, cpus if by_cpu else ()))) for name, standings in stations]
     columns, rows_left = leave_out((*_COLUMNS, *by_cpu), rows, (*reversed(by_cpu), *_SPARE), width)
@@ -79,6 +86,6 @@ def _culprits(following: Following, width: int, room: int) -> Iterator[Text]:
 def station_lines(following: Following, width: int, height: int) -> list[RenderableType]:
     """What stands between the heading and the last line."""
     stations = list(_by_station(following.standings()))
-    shown = stations[:max(3, height - _MOST_LINES)]
+    shown = stations[: max(3, height - _MOST_LINES)]
     culprits = list(_culprits(following, width, max(_MOST_LINES, height - len(shown) - 2)))
     return [_table(shown, width), *([Text(_CULPRITS, style="bold"), *culprits] if culprits else [])]

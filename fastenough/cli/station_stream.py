@@ -37,9 +37,14 @@ class Stream:
         """How it ended."""
         self._new(watch.following)
         end = watch.following.end
-        self._say({"type": "end", "outcome": None if end is None else end.outcome,
-                   "reasons": [] if end is None else list(end.reasons),
-                   "counters": {} if end is None else dict(end.counters)})
+        self._say(
+            {
+                "type": "end",
+                "outcome": None if end is None else end.outcome,
+                "reasons": [] if end is None else list(end.reasons),
+                "counters": {} if end is None else dict(end.counters),
+            }
+        )
         return ExitStatus.BROKEN if end is None else ExitStatus.DONE
 
     def _head(self, following: Following) -> None:
@@ -75,16 +80,38 @@ def _whole(ns: float | None) -> int | None:
 
 
 def _wakeup(wakeup: Wakeup) -> dict[str, Any]:
-    return {"type": "wake-up", "mono_ns": wakeup.at.mono_ns, "wall_ns": wakeup.at.wall_ns, "cpu": wakeup.cpu,
-            "delay_ns": _whole(wakeup.delay_ns), "stations": dict(wakeup.parts), "longest": wakeup.longest or None,
-            "blamed": wakeup.blamed, "culprit": dict(wakeup.culprit)}
+    return {
+        "type": "wake-up",
+        "mono_ns": wakeup.at.mono_ns,
+        "wall_ns": wakeup.at.wall_ns,
+        "cpu": wakeup.cpu,
+        "delay_ns": _whole(wakeup.delay_ns),
+        "stations": dict(wakeup.parts),
+        "longest": wakeup.longest or None,
+        "blamed": wakeup.blamed,
+        "culprit": dict(wakeup.culprit),
+    }
 
 
 def _interval(following: Following) -> dict[str, Any]:
     """The newest interval: each series that has seen anything, its current and its worst value, and how old that is."""
     last = following.last
-    stations = [{"station": standing.series.name, "cpu": standing.series.cpu, "n": standing.n, "lost": standing.lost,
-                 "current_ns": _whole(standing.latest_ns), "worst_ns": _whole(standing.maximum_ns),
-                 "age_ns": standing.since_maximum_ns} for standing in following.standings() if standing.n]
-    return {"type": "interval", "seq": None if last is None else last.seq,
-            "end_mono_ns": None if last is None else last.end_mono_ns, "stations": stations}
+    stations = [
+        {
+            "station": standing.series.name,
+            "cpu": standing.series.cpu,
+            "n": standing.n,
+            "lost": standing.lost,
+            "current_ns": _whole(standing.latest_ns),
+            "worst_ns": _whole(standing.maximum_ns),
+            "age_ns": standing.since_maximum_ns,
+        }
+        for standing in following.standings()
+        if standing.n
+    ]
+    return {
+        "type": "interval",
+        "seq": None if last is None else last.seq,
+        "end_mono_ns": None if last is None else last.end_mono_ns,
+        "stations": stations,
+    }

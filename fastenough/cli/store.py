@@ -29,8 +29,9 @@ def _tell(faults: dict[str, str], as_json: bool, fine: str) -> ExitStatus:
 
 
 def _tell_wait() -> None:
-    print("fastenough: another rebuild of this store is at work; waiting until it has ended", file=sys.stderr,
-          flush=True)
+    print(
+        "fastenough: another rebuild of this store is at work; waiting until it has ended", file=sys.stderr, flush=True
+    )
 
 
 @click.group()
@@ -73,14 +74,17 @@ def export(samples: Path, parquet: Path, as_json: bool) -> ExitStatus:
     except Untrusted as error:
         raise BadInput(str(error)) from error
     except OSError as error:
-        raise BadInput(f"{error.filename or parquet}: {error.strerror}; name a file of samples and a new file in a "
-                       "folder that you may write") from error
+        raise BadInput(
+            f"{error.filename or parquet}: {error.strerror}; name a file of samples and a new file in a "
+            "folder that you may write"
+        ) from error
     if as_json:
         print_json(told)
     else:
         for series in sorted(told.kept):
-            print(f"series {series}: {words.counted(told.kept[series], 'sample')}, "
-                  f"{words.number(told.lost[series])} lost")
+            print(
+                f"series {series}: {words.counted(told.kept[series], 'sample')}, {words.number(told.lost[series])} lost"
+            )
         if not told.complete:
             print(f"{samples} was cut off: what it holds is whole all the same")
     return ExitStatus.DONE

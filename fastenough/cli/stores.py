@@ -11,8 +11,14 @@ import click
 from fastenough.model import BadInput
 from fastenough.store import Store
 
-store_option = click.option("--store", "store_path", type=click.Path(path_type=Path), default=Path("fastenough-data"),
-                            show_default=True, help="Directory of the store.")
+store_option = click.option(
+    "--store",
+    "store_path",
+    type=click.Path(path_type=Path),
+    default=Path("fastenough-data"),
+    show_default=True,
+    help="Directory of the store.",
+)
 
 
 def existing_store(path: Path) -> Store:

@@ -10,8 +10,7 @@ from typing import Any
 def shared(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What all of them have, with one and the same value."""
     first = items[0] if items else {}
-    return {name: value for name, value in first.items()
-            if all(name in item and item[name] == value for item in items)}
+    return {name: value for name, value in first.items() if all(name in item and item[name] == value for item in items)}
 
 
 def told_apart(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

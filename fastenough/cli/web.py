@@ -132,22 +132,50 @@ def _caught_up(site: Site, follow: Follow | None, *, all_boards: bool, own: bool
 
 
 @click.command()
-@click.option("--database", metavar="URL", help="The history of a farm, such as postgresql+psycopg://HOST/NAME; left "
-              "out: history.sqlite in the store, which follows it.")
+@click.option(
+    "--database",
+    metavar="URL",
+    help="The history of a farm, such as postgresql+psycopg://HOST/NAME; left "
+    "out: history.sqlite in the store, which follows it.",
+)
 @click.option("--listen", default=_DEFAULT, show_default=True, metavar="ADDRESS:PORT", help="Where to serve the pages.")
-@click.option("--name", "names", multiple=True, metavar="HOST", help="Also answer to this name, such as that of the "
-              "web server in front; addresses and localhost are always answered, other names never.")
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="HOST",
+    help="Also answer to this name, such as that of the "
+    "web server in front; addresses and localhost are always answered, other names never.",
+)
 @click.option("--all-boards", is_flag=True, help="Also show boards that are not public.")
-@click.option("--into", type=click.Path(path_type=Path, file_okay=False), help="Write the pages into this folder "
-              "instead, for any web server.")
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write the pages into this folder instead, for any web server.",
+)
 @click.option("--rebuild", is_flag=True, help="Make the history anew from the store before.")
-@click.option("--uploads", type=click.Path(path_type=Path, dir_okay=False), metavar="TOKENS", help="Take recordings "
-              "from benches with a token of this file (fastenough farm token); left out: from nobody.")
+@click.option(
+    "--uploads",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="TOKENS",
+    help="Take recordings from benches with a token of this file (fastenough farm token); left out: from nobody.",
+)
 @click.option("--note", default="", metavar="TEXT", help="Say this at the top of every page.")
 @store_option
 @json_option
-def command(*, database: str | None, listen: str, names: tuple[str, ...], all_boards: bool, into: Path | None,
-            rebuild: bool, uploads: Path | None, note: str, store_path: Path, as_json: bool) -> None:
+def command(
+    *,
+    database: str | None,
+    listen: str,
+    names: tuple[str, ...],
+    all_boards: bool,
+    into: Path | None,
+    rebuild: bool,
+    uploads: Path | None,
+    note: str,
+    store_path: Path,
+    as_json: bool,
+) -> None:
     """Show the boards and runs of a store, or of a farm, as web pages.
 
     They are only read, but for --uploads, and on this machine alone unless --listen says otherwise, until Ctrl-C.

@@ -16,8 +16,18 @@ if TYPE_CHECKING:
 
     from fastenough.recording import Recording
 
-__all__ = ["EXPORTERS", "IMPORTERS", "Found", "FoundSeries", "Importer", "Source", "export", "found_in", "read_source",
-           "recording_lines"]
+__all__ = [
+    "EXPORTERS",
+    "IMPORTERS",
+    "Found",
+    "FoundSeries",
+    "Importer",
+    "Source",
+    "export",
+    "found_in",
+    "read_source",
+    "recording_lines",
+]
 
 
 class Importer(Protocol):
@@ -34,27 +44,31 @@ class Importer(Protocol):
         ...
 
 
-IMPORTERS: Sequence[Importer] = listed(__name__, "IMPORTER", (
-    "cyclictest",
-    "hgrm",
-    "hwlatdetect",
-    "jitterdebugger",
-    "jitterdebugger_samples",
-    "latmus",
-    "osadl",
-    "oslat",
-    "perf_sched",
-    "rt_app",
-    "rt_dataset",
-    "rt_tests_cycles",
-    "rt_tests_pairs",
-    "rt_tests_text",
-    "rteval",
-    "rtla",
-    "rtla_top",
-    "stress_ng",
-    "xenomai",
-))
+IMPORTERS: Sequence[Importer] = listed(
+    __name__,
+    "IMPORTER",
+    (
+        "cyclictest",
+        "hgrm",
+        "hwlatdetect",
+        "jitterdebugger",
+        "jitterdebugger_samples",
+        "latmus",
+        "osadl",
+        "oslat",
+        "perf_sched",
+        "rt_app",
+        "rt_dataset",
+        "rt_tests_cycles",
+        "rt_tests_pairs",
+        "rt_tests_text",
+        "rteval",
+        "rtla",
+        "rtla_top",
+        "stress_ng",
+        "xenomai",
+    ),
+)
 
 EXPORTERS = {
     "csv": "export_csv",

@@ -20,11 +20,15 @@ from fastenough.recording.head import Setting
 FROM = "the instant the timer was due"
 TO = "the thread reads its clock after waking"
 _UP = re.compile(r"\x1b\[(\d+)A")
-_THREAD = re.compile(r"T:\s*(\d+) \(\s*(\d+)\) P:\s*(\d+) I:\s*(\d+) C:\s*(\d+) Min:\s*(-?\d+) "
-                     r"Act:(\s*-?\d+) Avg:(\s*-?\d+) Max:\s*(-?\d+)(?: SMI:\s*(\d+))?\s*")
+_THREAD = re.compile(
+    r"T:\s*(\d+) \(\s*(\d+)\) P:\s*(\d+) I:\s*(\d+) C:\s*(\d+) Min:\s*(-?\d+) "
+    r"Act:(\s*-?\d+) Avg:(\s*-?\d+) Max:\s*(-?\d+)(?: SMI:\s*(\d+))?\s*"
+)
 _ROW = re.compile(r"\d{6,}(?:\s+\d+)+\s*")
-_FOOTER = re.compile(r"# (Total|Min Latencies|Avg Latencies|Max Latencies|Histogram Overflows|SMIs|Thread Ids|"
-                     r"Break thread|Break value):((?: +-?\d+)*)\s*")
+_FOOTER = re.compile(
+    r"# (Total|Min Latencies|Avg Latencies|Max Latencies|Histogram Overflows|SMIs|Thread Ids|"
+    r"Break thread|Break value):((?: +-?\d+)*)\s*"
+)
 _CYCLES_TITLE = "# Histogram Overflow at cycle number:"
 _CYCLES = re.compile(r"# Thread (\d+):((?: +\d+)*)(?: # *(\d+) others)?\s*")
 _SPIKE = re.compile(r"T:\s*(\d+) Spike:\s*(\d+): TS:\s*(\d+)\s*")
@@ -61,8 +65,11 @@ class _Cyclictest:
 
     def recognises(self, source: Source) -> bool:
         return any(line.startswith("# Histogram") or _THREAD.fullmatch(line) for line in source.lines[:200]) or (
-            bool(_UP.search(source.text[:4096])) and " P:" in source.text and " I:" in source.text
-            and " Max:" in source.text)
+            bool(_UP.search(source.text[:4096]))
+            and " P:" in source.text
+            and " I:" in source.text
+            and " Max:" in source.text
+        )
 
     def read(self, source: Source) -> Found:
         source.whole()
@@ -75,8 +82,15 @@ class _Cyclictest:
         events = tuple(_events(source, parts, len(series)))
         facts = parts.facts | {name: " ".join(map(str, parts.footers[name])) for name in _TOLD if name in parts.footers}
         missed_zero = parts.facts.pop(_NO_ZERO, False)
-        return Found("cyclicdeadline" if missed_zero else "cyclictest", None, "linux-user", series,
-                     settings=settings, facts=facts, events=events)
+        return Found(
+            "cyclicdeadline" if missed_zero else "cyclictest",
+            None,
+            "linux-user",
+            series,
+            settings=settings,
+            facts=facts,
+            events=events,
+        )
 
 
 IMPORTER = _Cyclictest()
@@ -89,7 +103,7 @@ def _last_screen(source: Source) -> int:
         if source.text.startswith("policy: ") or "\npolicy: " in source.text:
             source.refuse("its live display ends with the first picture: cyclictest was killed, or the file was cut")
         return 0
-    rest = source.text[pictures[-1].end():]
+    rest = source.text[pictures[-1].end() :]
     drawn = sum(bool(_THREAD.fullmatch(line)) for line in rest.split("\n"))
     if drawn != int(pictures[-1][1]) - 2:
         source.refuse("its last picture of the threads is not whole: cyclictest was killed, or the file was cut")
@@ -148,9 +162,18 @@ def _threads(source: Source, parts: _Parts) -> Iterator[FoundSeries]:
         count = reading.count(match[5], "C")
         low, high, mean = (reading.integer(match[group].strip(), "a latency") for group in (6, 9, 8))
         known = count > 0
-        yield FoundSeries("wakeup", FROM, TO, unit_ns, count, low if known else None, high if known else None,
-                          Decimal(mean) if known else None, labels={"thread": int(match[1])},
-                          period_ns=int(match[4]) * 1000 or None)
+        yield FoundSeries(
+            "wakeup",
+            FROM,
+            TO,
+            unit_ns,
+            count,
+            low if known else None,
+            high if known else None,
+            Decimal(mean) if known else None,
+            labels={"thread": int(match[1])},
+            period_ns=int(match[4]) * 1000 or None,
+        )
 
 
 def _unit_ns(source: Source, threads: Sequence[re.Match[str]]) -> int:
@@ -165,8 +188,10 @@ def _unit_ns(source: Source, threads: Sequence[re.Match[str]]) -> int:
 
 def _histogram(reading: Reading, parts: _Parts) -> Iterator[FoundSeries]:
     """One series for each column; the file says µs whatever -N was, so µs they are taken for."""
-    low, mean, high, beyond = (_footer(reading, parts, name) for name in (
-        "Min Latencies", "Avg Latencies", "Max Latencies", "Histogram Overflows"))
+    low, mean, high, beyond = (
+        _footer(reading, parts, name)
+        for name in ("Min Latencies", "Avg Latencies", "Max Latencies", "Histogram Overflows")
+    )
     columns = len(low)
     widths = {len(row) - 1 for row in parts.rows} or {columns}
     if len(mean) != columns or not columns or len(widths) != 1 or min(widths) not in (columns, columns + 1):
@@ -177,7 +202,7 @@ def _histogram(reading: Reading, parts: _Parts) -> Iterator[FoundSeries]:
     for thread in range(columns):
         buckets: tuple[Bucket, ...] = tuple((row[0], row[0], row[1 + thread]) for row in parts.rows if row[1 + thread])
         placed = sum(count for _, _, count in buckets)
-        if "Total" in parts.footers and parts.footers["Total"][thread:thread + 1] != [placed]:
+        if "Total" in parts.footers and parts.footers["Total"][thread : thread + 1] != [placed]:
             reading.refuse(f"its rows of thread {thread} add up to {placed}, # Total differs: it was cut or changed")
         if parts.cycles.get(thread, beyond[thread]) != beyond[thread]:
             reading.refuse(f"# Thread {thread} does not list its {beyond[thread]} overflows: it was cut or changed")
@@ -185,12 +210,25 @@ def _histogram(reading: Reading, parts: _Parts) -> Iterator[FoundSeries]:
         if buckets and buckets[0][0] == 0 < low[thread] and "Total" not in parts.footers:
             low[thread], parts.facts[_NO_ZERO] = 0, True
         period_ns = int(parts.threads[thread][4]) * 1000 if len(parts.threads) == columns else None
-        yield FoundSeries("wakeup", FROM, TO, 1000, count, low[thread] if count else None,
-                          high[thread] if count else None, Decimal(mean[thread]) if count else None,
-                          overflow=beyond[thread], overflow_from=edges[-1] + 1 if edges else 0, buckets=buckets,
-                          labels={"thread": thread}, period_ns=period_ns or None)
-    parts.facts |= {"unit": "µs, taken for granted: the file does not say whether -N was given",
-                    "histogram": f"{len(edges)} rows" + ("" if whole else ", empty ones left out")}
+        yield FoundSeries(
+            "wakeup",
+            FROM,
+            TO,
+            1000,
+            count,
+            low[thread] if count else None,
+            high[thread] if count else None,
+            Decimal(mean[thread]) if count else None,
+            overflow=beyond[thread],
+            overflow_from=edges[-1] + 1 if edges else 0,
+            buckets=buckets,
+            labels={"thread": thread},
+            period_ns=period_ns or None,
+        )
+    parts.facts |= {
+        "unit": "µs, taken for granted: the file does not say whether -N was given",
+        "histogram": f"{len(edges)} rows" + ("" if whole else ", empty ones left out"),
+    }
 
 
 def _footer(reading: Reading, parts: _Parts, name: str) -> list[int]:

@@ -17,19 +17,42 @@ def _series(held: Held) -> dict[str, Any]:
     identity = dict(zip(SERIES_COLUMNS, held.identity, strict=True))
     measures = measure(merge_samples([(held.recording, held.series)]))
     return {
-        "name": identity.pop("series"), **identity, "labels": held.series.labels,
-        "count": measures.n, "lost": measures.lost, "missed": measures.missed,
-        "min_ns": measures.minimum_ns, "max_ns": measures.maximum_ns, "mean_ns": measures.mean_ns,
-        "quantiles": [{"quantile": one.quantile, "ns": one.value_ns, "at_least_ns": one.at_least_ns,
-                       "lower_ns": one.lower_ns, "upper_ns": one.upper_ns, "reason": one.reason}
-                      for one in measures.quantiles],
-        "buckets": [{"least_ns": low, "greatest_ns": high, "count": count} for low, high, count in held.buckets_ns()]}
+        "name": identity.pop("series"),
+        **identity,
+        "labels": held.series.labels,
+        "count": measures.n,
+        "lost": measures.lost,
+        "missed": measures.missed,
+        "min_ns": measures.minimum_ns,
+        "max_ns": measures.maximum_ns,
+        "mean_ns": measures.mean_ns,
+        "quantiles": [
+            {
+                "quantile": one.quantile,
+                "ns": one.value_ns,
+                "at_least_ns": one.at_least_ns,
+                "lower_ns": one.lower_ns,
+                "upper_ns": one.upper_ns,
+                "reason": one.reason,
+            }
+            for one in measures.quantiles
+        ],
+        "buckets": [{"least_ns": low, "greatest_ns": high, "count": count} for low, high, count in held.buckets_ns()],
+    }
 
 
 def export(recordings: Sequence[Recording]) -> bytes:
-    document = {"runs": [
-        {"id": recording.run_id, "head": head_line(recording.head),
-         "end": None if recording.end is None else end_line(recording.end), "cut_off": recording.cut_off,
-         "duration_ns": recording.duration_ns, "series": [_series(held) for held in held_in([recording])]}
-        for recording in recordings]}
+    document = {
+        "runs": [
+            {
+                "id": recording.run_id,
+                "head": head_line(recording.head),
+                "end": None if recording.end is None else end_line(recording.end),
+                "cut_off": recording.cut_off,
+                "duration_ns": recording.duration_ns,
+                "series": [_series(held) for held in held_in([recording])],
+            }
+            for recording in recordings
+        ]
+    }
     return json.dumps(document, indent=1).encode() + b"\n"

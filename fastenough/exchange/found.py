@@ -131,8 +131,10 @@ def _of_extremes(series: FoundSeries) -> Iterator[str]:
     if series.minimum is not None and series.maximum is not None and series.minimum > series.maximum:
         yield f"its minimum {series.minimum} is above its maximum {series.maximum}"
     if (series.overflow or 0) < 0:
-        yield (f"its histogram holds {series.placed} values, more than the {series.count} that were taken: it was "
-               "cut or changed")
+        yield (
+            f"its histogram holds {series.placed} values, more than the {series.count} that were taken: it was "
+            "cut or changed"
+        )
     if series.count == 1 and None not in (series.minimum, series.maximum) and series.minimum != series.maximum:
         yield "its one value has two extremes"
 
@@ -145,7 +147,8 @@ def _of_buckets(series: FoundSeries) -> Iterator[str]:
     if series.count is not None and held != series.count:
         yield f"its histogram adds up to {held}, its count is {series.count}: it was cut or changed"
     if any(count < 0 or low > high for low, high, count in series.buckets) or any(
-            one[1] >= other[0] for one, other in pairwise(series.buckets)):
+        one[1] >= other[0] for one, other in pairwise(series.buckets)
+    ):
         yield "its buckets do not ascend"
     filled = [bucket for bucket in series.buckets if bucket[2]]
     if filled and series.minimum is not None and not filled[0][0] <= series.minimum <= filled[0][1]:

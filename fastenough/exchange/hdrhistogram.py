@@ -85,8 +85,10 @@ def _lines(held: Held, start_s: float) -> Iterator[str]:
         yield f"#[{held.only_counted} values of the next were only counted, and stand at the greatest they may be]\n"
     greatest_ms = held.buckets_ns()[-1][1] / _NS_IN_MS if held.total.total else 0.0
     encoded = base64.b64encode(compressed(held)).decode()
-    yield (f"Tag={_tag(held)},{max(0.0, begin_s - start_s):.3f},{held.recording.duration_ns / 1e9:.3f},"
-           f"{greatest_ms:.6f},{encoded}\n")
+    yield (
+        f"Tag={_tag(held)},{max(0.0, begin_s - start_s):.3f},{held.recording.duration_ns / 1e9:.3f},"
+        f"{greatest_ms:.6f},{encoded}\n"
+    )
 
 
 def export(recordings: Sequence[Recording]) -> bytes:
@@ -94,11 +96,15 @@ def export(recordings: Sequence[Recording]) -> bytes:
     series = list(held_in(recordings))
     negative = next((held for held in series if (held.total.minimum or 0) < 0), None)
     if negative is not None:
-        raise BadInput(f"run {negative.recording.run_id}: {negative.series.name} has negative values, which no "
-                       "HdrHistogram can hold; export it as csv, json or parquet")
+        raise BadInput(
+            f"run {negative.recording.run_id}: {negative.series.name} has negative values, which no "
+            "HdrHistogram can hold; export it as csv, json or parquet"
+        )
     start_s = min((recording.head.begin.wall_ns for recording in recordings), default=0) / 1e9
-    head = ("#[Histogram log format version 1.3]\n"
-            f"#[StartTime: {start_s:.3f} (seconds since epoch)]\n"
-            f"{_run_comments(recordings)}"
-            '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n')
+    head = (
+        "#[Histogram log format version 1.3]\n"
+        f"#[StartTime: {start_s:.3f} (seconds since epoch)]\n"
+        f"{_run_comments(recordings)}"
+        '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n'
+    )
     return (head + "".join(line for held in series for line in _lines(held, start_s))).encode()

@@ -35,12 +35,27 @@ class _Hgrm:
         rows, mean, most = _parts(Reading(source), source.unit_ns)
         first_width_ns = 2 * rows[0][0] // _sub_buckets(source) if rows else 0
         series = FoundSeries(
-            "latency", "not stated", "not stated", 1, rows[-1][1] if rows else 0, rows[0][0] if rows else None,
+            "latency",
+            "not stated",
+            "not stated",
+            1,
+            rows[-1][1] if rows else 0,
+            rows[0][0] if rows else None,
             most if rows else None,
-            mean if rows else None, Decimal(2 * source.unit_ns + first_width_ns), overflow=0,
-            overflow_from=most + 1, buckets=tuple(_buckets(rows)))
-        return Found("hdrhistogram", None, "unknown", (series,), probe="hgrm",
-                     facts={"unit": f"{source.unit_ns} ns, as stated at the import"})
+            mean if rows else None,
+            Decimal(2 * source.unit_ns + first_width_ns),
+            overflow=0,
+            overflow_from=most + 1,
+            buckets=tuple(_buckets(rows)),
+        )
+        return Found(
+            "hdrhistogram",
+            None,
+            "unknown",
+            (series,),
+            probe="hgrm",
+            facts={"unit": f"{source.unit_ns} ns, as stated at the import"},
+        )
 
 
 IMPORTER = _Hgrm()

@@ -14,10 +14,14 @@ from fastenough.exchange.source import Reading, Source
 from fastenough.recording import Event, Instant
 
 _TITLE = re.compile(r"hwlatdetect:\s+test duration (\d+) seconds\s*")
-_OPTION = re.compile(r"\s+(detector|CPU list|Latency threshold|Sample window|Sample width|Non-sampling period|"
-                     r"Output File|parameters):\s*(.*)")
-_SAMPLE = re.compile(r"ts: (\d+)\.(\d{9})(?:, delta:(?:nan|-?\d+\.\d{6}))?, inner:(\d+), outer:(\d+)(?:, cpu:(\d+))?"
-                     r"(?:, count:(\d+))?\s*")
+_OPTION = re.compile(
+    r"\s+(detector|CPU list|Latency threshold|Sample window|Sample width|Non-sampling period|"
+    r"Output File|parameters):\s*(.*)"
+)
+_SAMPLE = re.compile(
+    r"ts: (\d+)\.(\d{9})(?:, delta:(?:nan|-?\d+\.\d{6}))?, inner:(\d+), outer:(\d+)(?:, cpu:(\d+))?"
+    r"(?:, count:(\d+))?\s*"
+)
 _ENDING = re.compile(r"(Max Latency|Samples recorded|Samples exceeding threshold|SMIs during run|MTBF): (.+)")
 _NEEDED = ("Max Latency", "Samples recorded", "Samples exceeding threshold")
 _INTERRUPTED = "interrupted"
@@ -55,14 +59,30 @@ class _Hwlatdetect:
         series = tuple(_series(reading, ending, gaps))
         numbers = {one.cpu: number for number, one in enumerate(series)}
         first_wall_ns = min((gap.wall_ns for gap in gaps), default=None)
-        events = tuple(Event("threshold", Instant(gap.wall_ns - (first_wall_ns or 0), gap.wall_ns),
-                             series=numbers[gap.cpu], cpu=gap.cpu, value=gap.us,
-                             text=f"inner {gap.inner_us} us, outer {gap.outer_us} us") for gap in gaps)
+        events = tuple(
+            Event(
+                "threshold",
+                Instant(gap.wall_ns - (first_wall_ns or 0), gap.wall_ns),
+                series=numbers[gap.cpu],
+                cpu=gap.cpu,
+                value=gap.us,
+                text=f"inner {gap.inner_us} us, outer {gap.outer_us} us",
+            )
+            for gap in gaps
+        )
         asked_s = reading.count(facts["test duration"], "test duration")
         cut = _INTERRUPTED in map(str.strip, source.lines)
-        return Found("hwlatdetect", None, "linux-kernel", series, facts=facts | ending, events=events,
-                     begin_wall_ns=first_wall_ns, duration_ns=None if cut else asked_s * 10**9 or None,
-                     aborted=f"hwlatdetect was interrupted before its {asked_s} s were over" if cut else "")
+        return Found(
+            "hwlatdetect",
+            None,
+            "linux-kernel",
+            series,
+            facts=facts | ending,
+            events=events,
+            begin_wall_ns=first_wall_ns,
+            duration_ns=None if cut else asked_s * 10**9 or None,
+            aborted=f"hwlatdetect was interrupted before its {asked_s} s were over" if cut else "",
+        )
 
 
 IMPORTER = _Hwlatdetect()
@@ -83,8 +103,12 @@ def _lines(reading: Reading) -> tuple[dict[str, str], dict[str, str], list[_Gap]
             facts[match[1]] = match[2].strip()
         elif match := _ENDING.fullmatch(line):
             ending[match[1]] = match[2].strip()
-        elif facts and line.strip() not in _KNOWN and not line.startswith(("CPU ", "report saved")) and (
-                not _SMIS.fullmatch(line)):
+        elif (
+            facts
+            and line.strip() not in _KNOWN
+            and not line.startswith(("CPU ", "report saved"))
+            and (not _SMIS.fullmatch(line))
+        ):
             reading.refuse(f"no line of hwlatdetect's: {line[:60]!r}")
     return facts, ending, gaps
 
@@ -106,9 +130,18 @@ def _series(reading: Reading, ending: dict[str, str], gaps: Sequence[_Gap]) -> I
     for cpu in dict.fromkeys(gap.cpu for gap in gaps):
         values = sorted(gap.us for gap in gaps if gap.cpu == cpu)
         buckets = tuple((us, us, count) for us, count in Counter(values).items())
-        yield replace(_GAP, count=len(values), minimum=values[0], maximum=values[-1], overflow=0, buckets=buckets,
-                      mean=Decimal(sum(values)) / len(values), cpu=cpu)
+        yield replace(
+            _GAP,
+            count=len(values),
+            minimum=values[0],
+            maximum=values[-1],
+            overflow=0,
+            buckets=buckets,
+            mean=Decimal(sum(values)) / len(values),
+            cpu=cpu,
+        )
 
 
-_GAP = FoundSeries("gap", "a reading of the clock with interrupts off", "the next reading", 1000, None, None, None,
-                   None)
+_GAP = FoundSeries(
+    "gap", "a reading of the clock with interrupts off", "the next reading", 1000, None, None, None, None
+)

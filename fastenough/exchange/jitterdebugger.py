@@ -28,12 +28,22 @@ class _Jitterdebugger:
     def read(self, source: Source) -> Found:
         document = source.json
         system = document.get("sysinfo")
-        facts = {f"sysinfo.{name}": value for name, value in (system if isinstance(system, dict) else {}).items()
-                 if isinstance(value, str | int | float)}
+        facts = {
+            f"sysinfo.{name}": value
+            for name, value in (system if isinstance(system, dict) else {}).items()
+            if isinstance(value, str | int | float)
+        }
         if type(document.get("version")) is int:
             facts["format version"] = document["version"]
-        return with_system(Found("jitterdebugger", None, "linux-user", tuple(
-            _series(source, facts.get("sysinfo.resolution_in_ns"))), facts=facts))
+        return with_system(
+            Found(
+                "jitterdebugger",
+                None,
+                "linux-user",
+                tuple(_series(source, facts.get("sysinfo.resolution_in_ns"))),
+                facts=facts,
+            )
+        )
 
 
 IMPORTER = _Jitterdebugger()
@@ -50,6 +60,18 @@ def _series(source: Source, resolution: object) -> Iterator[FoundSeries]:
         buckets = histogram_of(source, entry)
         overflow = count - sum(n for _, _, n in buckets)
         yield FoundSeries(
-            "wakeup", FROM, TO, 1 if resolution == 1 else 1000, count, low if count else None, high if count else None,
-            mean_of(source, entry) if count else None, Decimal("0.01"), overflow=overflow,
-            overflow_from=buckets[-1][1] + 1 if buckets else 0, buckets=buckets, cpu=int(cpu), clock="monotonic")
+            "wakeup",
+            FROM,
+            TO,
+            1 if resolution == 1 else 1000,
+            count,
+            low if count else None,
+            high if count else None,
+            mean_of(source, entry) if count else None,
+            Decimal("0.01"),
+            overflow=overflow,
+            overflow_from=buckets[-1][1] + 1 if buckets else 0,
+            buckets=buckets,
+            cpu=int(cpu),
+            clock="monotonic",
+        )

@@ -48,8 +48,10 @@ class _Samples:
         if int(mono_ns.max()) - int(mono_ns.min()) > _LONGEST_S * 10**9:
             source.refuse("its samples are more than a year apart: it was changed")
         series = tuple(_series(int(one), sample) for one, sample in zip(cpus, samples, strict=True))
-        facts = {"unit": "µs, taken for granted: the file does not say whether -N was given", "end": "not marked: a "
-                 "file cut between two samples is not told from a whole one"}
+        facts = {
+            "unit": "µs, taken for granted: the file does not say whether -N was given",
+            "end": "not marked: a file cut between two samples is not told from a whole one",
+        }
         return Found("jitterdebugger", None, "linux-user", series, facts=facts, samples=tuple(samples))
 
 
@@ -64,9 +66,9 @@ def _due_ns(sample: Sample) -> IntArray:
 
 def _is_raw(content: bytes) -> bool:
     """No magic number: the first records must be ones that can be, whatever comes behind them."""
-    if len(content) < _RECORD.itemsize or b"\0" not in content[:_RECORD.itemsize]:
+    if len(content) < _RECORD.itemsize or b"\0" not in content[: _RECORD.itemsize]:
         return False
-    first = np.frombuffer(content[:len(content[:64 * 28]) // 28 * 28], _RECORD)
+    first = np.frombuffer(content[: len(content[: 64 * 28]) // 28 * 28], _RECORD)
     return not _fault(first)
 
 
@@ -114,6 +116,16 @@ def _series(cpu: int, sample: Sample) -> FoundSeries:
     values, counts = np.unique(sample.value, return_counts=True)
     mean = Decimal(int(sample.value.sum(dtype=np.object_))) / len(sample.value)
     return FoundSeries(
-        "wakeup", FROM, TO, 1000, len(sample.value), int(values[0]), int(values[-1]), mean, overflow=0,
+        "wakeup",
+        FROM,
+        TO,
+        1000,
+        len(sample.value),
+        int(values[0]),
+        int(values[-1]),
+        mean,
+        overflow=0,
         buckets=tuple((value, value, count) for value, count in zip(values.tolist(), counts.tolist(), strict=True)),
-        cpu=cpu, clock="monotonic")
+        cpu=cpu,
+        clock="monotonic",
+    )

@@ -19,8 +19,12 @@ from fastenough.model import Verdict
 from fastenough.recording import Recording
 
 _NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_ELEMENT = {Verdict.FAIL: "failure", Verdict.INCONCLUSIVE: "error", Verdict.BROKEN: "error",
-            Verdict.NO_LIMIT: "skipped"}
+_ELEMENT = {
+    Verdict.FAIL: "failure",
+    Verdict.INCONCLUSIVE: "error",
+    Verdict.BROKEN: "error",
+    Verdict.NO_LIMIT: "skipped",
+}
 
 
 @dataclass(frozen=True)
@@ -47,9 +51,13 @@ class Place:
     @classmethod
     def of(cls, recordings: Sequence[Recording]) -> Place:
         hosts = dict.fromkeys(recording.head.board or "" for recording in recordings)
-        return cls(list(filter(None, hosts)),
-                   min((recording.head.begin.wall_ns / 1e9 for recording in recordings
-                        if recording.head.begin.wall_ns), default=None))
+        return cls(
+            list(filter(None, hosts)),
+            min(
+                (recording.head.begin.wall_ns / 1e9 for recording in recordings if recording.head.begin.wall_ns),
+                default=None,
+            ),
+        )
 
 
 def _text(text: str) -> str:
@@ -68,8 +76,9 @@ def _case(judgment: Judgment, seconds: float) -> Case:
 
 
 def _element(case: Case) -> ElementTree.Element:
-    found = ElementTree.Element("testcase", classname=_text(f"fastenough.{case.group}"), name=_text(case.name),
-                                time=f"{case.seconds:.3f}")
+    found = ElementTree.Element(
+        "testcase", classname=_text(f"fastenough.{case.group}"), name=_text(case.name), time=f"{case.seconds:.3f}"
+    )
     element = _ELEMENT.get(case.verdict)
     if element is not None:
         said = ElementTree.SubElement(found, element, message=_text("; ".join([*case.reasons[:1], case.seen])))
@@ -84,12 +93,19 @@ def _document(elements: Sequence[ElementTree.Element], place: Place) -> bytes:
     """The whole file, of test cases."""
     begun = datetime.now(UTC) if place.begun_s is None else datetime.fromtimestamp(place.begun_s, UTC)
     seconds = sum(float(each.get("time", "0")) for each in elements)
-    suite = ElementTree.Element("testsuite", name="fastenough", tests=str(len(elements)), time=f"{seconds:.3f}",
-                                timestamp=f"{begun:%Y-%m-%dT%H:%M:%S}",
-                                hostname=_text(", ".join(place.hosts) or "unknown"))
+    suite = ElementTree.Element(
+        "testsuite",
+        name="fastenough",
+        tests=str(len(elements)),
+        time=f"{seconds:.3f}",
+        timestamp=f"{begun:%Y-%m-%dT%H:%M:%S}",
+        hostname=_text(", ".join(place.hosts) or "unknown"),
+    )
     for kind in ("failure", "error", "skipped"):
-        suite.set({"failure": "failures", "error": "errors"}.get(kind, kind),
-                  str(sum(one.find(kind) is not None for one in elements)))
+        suite.set(
+            {"failure": "failures", "error": "errors"}.get(kind, kind),
+            str(sum(one.find(kind) is not None for one in elements)),
+        )
     suite.extend(elements)
     root = ElementTree.Element("testsuites")
     root.append(suite)

@@ -18,16 +18,27 @@ from fastenough.model import Role
 from fastenough.recording.head import Setting
 
 _NUMBER = r"\s*(-?\d{1,12}\.\d{3})"
-_HEAD = re.compile(r"RTT\|\s*\d+:\d\d:\d\d\s+\((user|kernel|irq|sirq|oob-gpio|inband-gpio), (\d+) us period,"
-                   r"(?: priority (\d+),)? CPU(\d+)(-noisol)?\)\s*")
+_HEAD = re.compile(
+    r"RTT\|\s*\d+:\d\d:\d\d\s+\((user|kernel|irq|sirq|oob-gpio|inband-gpio), (\d+) us period,"
+    r"(?: priority (\d+),)? CPU(\d+)(-noisol)?\)\s*"
+)
 _ROUND = re.compile(rf"RTD\|{_NUMBER}\|{_NUMBER}\|{_NUMBER}\|\s*(\d+)\|\s*(\d+)\|{_NUMBER}\|{_NUMBER}\s*")
-_SUMMARY = re.compile(rf"RTS\|{_NUMBER}\|{_NUMBER}\|{_NUMBER}\|\s*(\d+)\|\s*(\d+)\|\s*"
-                      r"(\d+):(\d\d):(\d\d)/\d+:\d\d:\d\d\s*")
+_SUMMARY = re.compile(
+    rf"RTS\|{_NUMBER}\|{_NUMBER}\|{_NUMBER}\|\s*(\d+)\|\s*(\d+)\|\s*"
+    r"(\d+):(\d\d):(\d\d)/\d+:\d\d:\d\d\s*"
+)
 _KNOWN = re.compile(r"RTH\||---\||warming up|\*\*\*|  |CAUTION|connecting")
 _FACT = re.compile(r"# ([A-Za-z][\w .()-]*?): ?(.*)")
 _CELL = re.compile(r"(\d{1,7})(\+?) (\d{1,12})\s*")
-_PLOTTED = ("sampling period", "context", "duration (hhmmss)", "min latency", "avg latency", "max latency",
-            "sample count")
+_PLOTTED = (
+    "sampling period",
+    "context",
+    "duration (hhmmss)",
+    "min latency",
+    "avg latency",
+    "max latency",
+    "sample count",
+)
 _KEPT = ("test started on", "libevl version", "clock gravity", "clocksource")
 _CONTEXTS = {
     "user": ("wakeup", "evl-user", "the thread runs"),
@@ -71,8 +82,16 @@ class _Latmus:
         if run.switches:
             facts["caveat"] = "latmus counted switches to in-band mode and calls its figures not reliable"
         settings = () if run.priority is None else (Setting("priority", None, run.priority, cpu=run.cpu),)
-        return Found("latmus", None, _CONTEXTS[run.context][1], (_series(run),), probe="latmus", settings=settings,
-                     facts=facts, duration_ns=run.duration_s * 10**9 or None)
+        return Found(
+            "latmus",
+            None,
+            _CONTEXTS[run.context][1],
+            (_series(run),),
+            probe="latmus",
+            settings=settings,
+            facts=facts,
+            duration_ns=run.duration_s * 10**9 or None,
+        )
 
 
 IMPORTER = _Latmus()
@@ -91,11 +110,24 @@ def _series(run: _Run) -> FoundSeries:
     if known and run.last_is_open:
         buckets, beyond = run.buckets[:-1], run.buckets[-1][2]
     return FoundSeries(
-        name, "the instant the timer was due" if name != "response" else "the pulse leaves the other machine", to_event,
-        1, run.count, low if run.count != 0 else None, high if run.count != 0 else None, Decimal(mean), Decimal(2),
-        overflow=beyond if known else None, overflow_from=run.buckets[-1][0] if known else None,
-        buckets=buckets if known else (), cpu=run.cpu, period_ns=run.period_us * 1000 or None, missed=run.overruns,
-        role=Role.DIAGNOSTIC if name in ("irq", "sirq") else Role.VERDICT, clock="evl-monotonic")
+        name,
+        "the instant the timer was due" if name != "response" else "the pulse leaves the other machine",
+        to_event,
+        1,
+        run.count,
+        low if run.count != 0 else None,
+        high if run.count != 0 else None,
+        Decimal(mean),
+        Decimal(2),
+        overflow=beyond if known else None,
+        overflow_from=run.buckets[-1][0] if known else None,
+        buckets=buckets if known else (),
+        cpu=run.cpu,
+        period_ns=run.period_us * 1000 or None,
+        missed=run.overruns,
+        role=Role.DIAGNOSTIC if name in ("irq", "sirq") else Role.VERDICT,
+        clock="evl-monotonic",
+    )
 
 
 def _printed(reading: Reading) -> _Run:
@@ -117,9 +149,17 @@ def _printed(reading: Reading) -> _Run:
     if worst and worst[-1] != summary[3]:
         reading.refuse("the worst latency of its last line is not that of its summary: it was cut or changed")
     hours, minutes, seconds = (int(summary[group]) for group in (6, 7, 8))
-    return _Run(head[1], int(head[2]), (summary[1], summary[2], summary[3]), int(summary[4]), int(summary[5]),
-                hours * 3600 + minutes * 60 + seconds, priority=int(head[3]) if head[3] else None, cpu=int(head[4]),
-                facts={"isolated": head[5] is None})
+    return _Run(
+        head[1],
+        int(head[2]),
+        (summary[1], summary[2], summary[3]),
+        int(summary[4]),
+        int(summary[5]),
+        hours * 3600 + minutes * 60 + seconds,
+        priority=int(head[3]) if head[3] else None,
+        cpu=int(head[4]),
+        facts={"isolated": head[5] is None},
+    )
 
 
 def _plotted(reading: Reading) -> _Run:
@@ -135,8 +175,12 @@ def _plotted(reading: Reading) -> _Run:
             opened = bool(match[2])
         elif (match := _FACT.fullmatch(line)) and not cells:
             facts.setdefault(match[1], match[2].strip())
-        elif line.strip() and (cells or not line.startswith("#")) and not _SUMMARY.fullmatch(line) and not _KNOWN.match(
-                line):
+        elif (
+            line.strip()
+            and (cells or not line.startswith("#"))
+            and not _SUMMARY.fullmatch(line)
+            and not _KNOWN.match(line)
+        ):
             reading.refuse(f"no line of latmus's: {line[:60]!r}")
     missing = [name for name in _PLOTTED if name not in facts]
     if missing or not cells:
@@ -157,9 +201,16 @@ def _of_facts(reading: Reading, facts: Mapping[str, str], cells: tuple[Bucket, .
         reading.refuse("its cells do not add up to its sample count: it was cut or changed")
     priority = facts.get("thread priority")
     return _Run(
-        facts["context"], reading.count(period, "sampling period"), (low, mean, high),
+        facts["context"],
+        reading.count(period, "sampling period"),
+        (low, mean, high),
         reading.count(facts.get("OVERRUNS", "0"), "OVERRUNS"),
         reading.count(facts.get("IN-BAND SWITCHES", "0"), "IN-BAND SWITCHES"),
-        int(lasted[1]) * 3600 + int(lasted[2]) * 60 + int(lasted[3]), count,
+        int(lasted[1]) * 3600 + int(lasted[2]) * 60 + int(lasted[3]),
+        count,
         None if priority is None else reading.count(priority, "thread priority"),
-        int(affinity[1]) if affinity else None, cells, opened, {name: facts[name] for name in _KEPT if name in facts})
+        int(affinity[1]) if affinity else None,
+        cells,
+        opened,
+        {name: facts[name] for name in _KEPT if name in facts},
+    )

@@ -26,8 +26,15 @@ _COUNTERS = (
 
 def _of(held: Held) -> dict[str, object]:
     pairs: dict[str, object] = {"run": held.recording.run_id, "series": held.series.name}
-    pairs |= {name: value for name, value in (("cpu", held.series.cpu), ("bytes", held.series.bytes),
-                                              ("period_ns", held.series.period_ns)) if value is not None}
+    pairs |= {
+        name: value
+        for name, value in (
+            ("cpu", held.series.cpu),
+            ("bytes", held.series.bytes),
+            ("period_ns", held.series.period_ns),
+        )
+        if value is not None
+    }
     return pairs | ({"labels": held.labels} if held.labels else {}) | {"id": held.series.id}
 
 
@@ -61,12 +68,24 @@ def _metrics(recordings: Sequence[Recording]) -> Iterator[str]:
     yield from family("fastenough_run", "info", "What was run.")
     for recording in recordings:
         head, run = recording.head, run_identity(recording.head)
-        yield "fastenough_run_info" + labelled({
-            **{name: value if value is not None else "unknown" for name, value in run.items()},
-            "outcome": recording.outcome.value if recording.outcome else "cut-off",
-            "marks": " ".join(sorted(head.marks)), "tool": f"{head.tool.name} {head.tool.version}"}) + " 1\n"
-    yield from family("fastenough_latency_seconds", "histogram", "Latencies of a run; series with negative values "
-                       "have none.", "seconds")
+        yield (
+            "fastenough_run_info"
+            + labelled(
+                {
+                    **{name: value if value is not None else "unknown" for name, value in run.items()},
+                    "outcome": recording.outcome.value if recording.outcome else "cut-off",
+                    "marks": " ".join(sorted(head.marks)),
+                    "tool": f"{head.tool.name} {head.tool.version}",
+                }
+            )
+            + " 1\n"
+        )
+    yield from family(
+        "fastenough_latency_seconds",
+        "histogram",
+        "Latencies of a run; series with negative values have none.",
+        "seconds",
+    )
     for held in one_sided:
         yield from _histogram(held, greatest_ns)
     for name, kind, unit, help_text in _FAMILIES:

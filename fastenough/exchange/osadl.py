@@ -47,9 +47,20 @@ class _Osadl:
             buckets = ((low, min(rows) - 1, below), *buckets)
         count = int(head["total"][1])
         series = FoundSeries(
-            "latency", "the begin of the stretch that this kernel's histogram counts", "its end", 1000, count,
-            low if count else None, high if count else None, None if mean is None or not count else Decimal(mean),
-            Decimal(2), overflow=above, overflow_from=bound, buckets=buckets, clock="kernel")
+            "latency",
+            "the begin of the stretch that this kernel's histogram counts",
+            "its end",
+            1000,
+            count,
+            low if count else None,
+            high if count else None,
+            None if mean is None or not count else Decimal(mean),
+            Decimal(2),
+            overflow=above,
+            overflow_from=bound,
+            buckets=buckets,
+            clock="kernel",
+        )
         return Found("osadl-latency-hist", None, "linux-kernel", (series,), facts={"histogram": f"to {bound} µs"})
 
 

@@ -17,8 +17,10 @@ from fastenough.exchange.found import Bucket, Found, FoundSeries
 from fastenough.exchange.rt_tests import found_in, histogram_of, mean_of, number, test_of, threads_of
 from fastenough.exchange.source import Reading, Source
 
-_ROW = re.compile(r"\s*(Core|Counter Freq|CPU Freq|\d+(?:\.\d{3})? \(us\)|Minimum|Average|Maximum|Max-Min|Duration):\t"
-                  r"((?: \d+(?:\.\d+)?)+)\s*(\([A-Za-z ]+\))?\s*")
+_ROW = re.compile(
+    r"\s*(Core|Counter Freq|CPU Freq|\d+(?:\.\d{3})? \(us\)|Minimum|Average|Maximum|Max-Min|Duration):\t"
+    r"((?: \d+(?:\.\d+)?)+)\s*(\([A-Za-z ]+\))?\s*"
+)
 _OPTION = re.compile(r"([A-Z][A-Za-z ]+): *\t+(.+)")
 _NEEDED = ("Core", "Minimum", "Average", "Maximum", "Max-Min", "Duration")
 _STARTED, _ENDED = "Test starts...", "Test completed."
@@ -72,7 +74,8 @@ def _biased(source: Source) -> bool:
     """Whether all buckets are shifted by the least gap (-B)."""
     words = str(source.json.get("cmdline:", "")).split() if source.text.lstrip().startswith("{") else []
     return any(re.fullmatch(r"--bias|-[a-zA-Z]*B", word) for word in words) or any(
-        line.startswith("Global bias set to") for line in source.lines[:20])
+        line.startswith("Global bias set to") for line in source.lines[:20]
+    )
 
 
 def _naming(cores: Sequence[_Core], fine: bool, biased: bool) -> _Naming:
@@ -104,10 +107,20 @@ def _gap(core: _Core, naming: _Naming) -> FoundSeries:
     overflow = buckets[-1][2] if buckets and core.high > buckets[-1][1] else 0
     step = core.mean_step + 2 * (naming.width if naming.upper else naming.biased)
     return FoundSeries(
-        "gap", "a reading of the clock in a busy loop", "the next reading", naming.unit_ns, count,
-        core.low if count else None, core.high if count else None, core.mean if count else None, step,
-        overflow=overflow, overflow_from=buckets[-1][0] if buckets else None,
-        buckets=tuple(buckets[:-1] if overflow else buckets), cpu=core.cpu)
+        "gap",
+        "a reading of the clock in a busy loop",
+        "the next reading",
+        naming.unit_ns,
+        count,
+        core.low if count else None,
+        core.high if count else None,
+        core.mean if count else None,
+        step,
+        overflow=overflow,
+        overflow_from=buckets[-1][0] if buckets else None,
+        buckets=tuple(buckets[:-1] if overflow else buckets),
+        cpu=core.cpu,
+    )
 
 
 def _of_json(source: Source) -> tuple[list[_Core], bool]:
@@ -123,8 +136,16 @@ def _of_json(source: Source) -> tuple[list[_Core], bool]:
                 source.refuse("a bucket of its histogram is no number of µs with three decimals")
             held = {str(int(name.replace(".", ""))): n for name, n in held.items()}
         low, high, cpu = (number(source, entry, name) for name in ("min", "max", "cpu"))
-        cores.append(_Core(cpu, low, high, mean_of(source, entry) * scale, Decimal("0.000001") * scale,
-                           {name: count for name, _, count in histogram_of(source, {"histogram": held})}))
+        cores.append(
+            _Core(
+                cpu,
+                low,
+                high,
+                mean_of(source, entry) * scale,
+                Decimal("0.000001") * scale,
+                {name: count for name, _, count in histogram_of(source, {"histogram": held})},
+            )
+        )
     return cores, fine
 
 
@@ -156,10 +177,17 @@ def _read_text(source: Source) -> Found:
     series = list(_gaps(cores, _naming(cores, fine, biased)))
     for one, core in zip(series, cores, strict=True):
         if one.overflow and max(core.counts) != max(names):
-            source.refuse(f"the maximum of core {core.cpu} is beyond its buckets, and the last is empty: it was "
-                          "changed")
-    return Found("oslat", source.lines[0].removeprefix("oslat V ").strip() or None, "linux-user", tuple(series),
-                 facts=facts, duration_ns=int(longest_s * 10**9))
+            source.refuse(
+                f"the maximum of core {core.cpu} is beyond its buckets, and the last is empty: it was changed"
+            )
+    return Found(
+        "oslat",
+        source.lines[0].removeprefix("oslat V ").strip() or None,
+        "linux-user",
+        tuple(series),
+        facts=facts,
+        duration_ns=int(longest_s * 10**9),
+    )
 
 
 def _names(reading: Reading, rows: Mapping[str, Sequence[str]], biased: bool) -> dict[int, Sequence[str]]:
@@ -171,13 +199,15 @@ def _names(reading: Reading, rows: Mapping[str, Sequence[str]], biased: bool) ->
     step = names[1] - names[0] if len(names) > 1 else 1
     first = names[0] if biased else step
     if _LEFT_OUT not in map(str.strip, reading.source.lines) and names != list(
-            range(first, first + len(names) * step, step)):
+        range(first, first + len(names) * step, step)
+    ):
         reading.refuse("a bucket is missing, and none was left out (-z): it was cut or changed")
     return named
 
 
-def _of_rows(reading: Reading, rows: Mapping[str, Sequence[str]], named: Mapping[int, Sequence[str]],
-             scale: int) -> Iterator[_Core]:
+def _of_rows(
+    reading: Reading, rows: Mapping[str, Sequence[str]], named: Mapping[int, Sequence[str]], scale: int
+) -> Iterator[_Core]:
     def whole(name: str, place: int) -> int:
         return reading.count(rows[name][place].replace(".", ""), name)
 
@@ -186,5 +216,11 @@ def _of_rows(reading: Reading, rows: Mapping[str, Sequence[str]], named: Mapping
         low, high, spread = (whole(name, place) for name in ("Minimum", "Maximum", "Max-Min"))
         if high - low != spread:
             reading.refuse(f"Max-Min of core {core} is not its maximum less its minimum: it was changed")
-        yield _Core(reading.count(core, "Core"), low, high, Decimal(rows["Average"][place]) * scale,
-                    Decimal("0.001") * scale, {name: n for name, n in counts.items() if n})
+        yield _Core(
+            reading.count(core, "Core"),
+            low,
+            high,
+            Decimal(rows["Average"][place]) * scale,
+            Decimal("0.001") * scale,
+            {name: n for name, n in counts.items() if n},
+        )

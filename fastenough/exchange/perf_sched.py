@@ -14,10 +14,14 @@ from fastenough.exchange.found import Found, FoundSeries
 from fastenough.exchange.source import Reading, Source
 from fastenough.model import Role
 
-_TITLE = re.compile(r"\s*Task\s*\|\s*Runtime ms\s*\|\s*(?:Switches|Count)\s*\|\s*(?:Avg|Average) delay ms\s*\|\s*"
-                    r"(?:Max|Maximum) delay(?: ms)?\s*\|.*")
-_ROW = re.compile(r"\s{2}(.{1,40}?):(\((\d+)\)|\d+)\s*\|\s*(\d+\.\d{3}) ms \|\s*(\d+) \|"
-                  r"\s*(?:avg:)?\s*(\d+\.\d{3}) ms \|\s*(?:max:)?\s*(\d+\.\d{3}) ms \|(.*)")
+_TITLE = re.compile(
+    r"\s*Task\s*\|\s*Runtime ms\s*\|\s*(?:Switches|Count)\s*\|\s*(?:Avg|Average) delay ms\s*\|\s*"
+    r"(?:Max|Maximum) delay(?: ms)?\s*\|.*"
+)
+_ROW = re.compile(
+    r"\s{2}(.{1,40}?):(\((\d+)\)|\d+)\s*\|\s*(\d+\.\d{3}) ms \|\s*(\d+) \|"
+    r"\s*(?:avg:)?\s*(\d+\.\d{3}) ms \|\s*(?:max:)?\s*(\d+\.\d{3}) ms \|(.*)"
+)
 _TOTAL = re.compile(r"\s*TOTAL:\s*\|\s*(\d+\.\d{3}) ms \|\s*(\d+) \|\s*")
 _LOST = re.compile(r"\s*INFO: .*")
 _RULE = re.compile(r"\s*-+\s*")
@@ -58,14 +62,23 @@ def _tasks(reading: Reading) -> tuple[list[_Task], dict[str, str]]:
         if _TITLE.fullmatch(line):
             titled = True
         elif (match := _ROW.fullmatch(line)) and titled and not ended:
-            tasks.append(_Task(f"{match[1]}:{match[2]}", _us(match[4]), reading.count(match[5], "Switches"),
-                               _us(match[6]), _us(match[7])))
+            tasks.append(
+                _Task(
+                    f"{match[1]}:{match[2]}",
+                    _us(match[4]),
+                    reading.count(match[5], "Switches"),
+                    _us(match[6]),
+                    _us(match[7]),
+                )
+            )
             if tasks[-1].mean_us > tasks[-1].most_us:
                 reading.refuse("its mean is above its maximum: it was changed")
         elif match := _TOTAL.fullmatch(line):
             ended = True
-            if int(match[2]) != sum(task.switches for task in tasks) or abs(
-                    _us(match[1]) - sum(task.runtime_us for task in tasks)) > len(tasks) + 1:
+            if (
+                int(match[2]) != sum(task.switches for task in tasks)
+                or abs(_us(match[1]) - sum(task.runtime_us for task in tasks)) > len(tasks) + 1
+            ):
                 reading.refuse("its tasks do not add up to its TOTAL: it was cut or changed")
         elif _LOST.fullmatch(line):
             facts[f"note {len(facts) + 1}"] = line.strip()[:200]
@@ -84,5 +97,14 @@ def _series(tasks: list[_Task]) -> Iterator[FoundSeries]:
         labels = {"task": task.name} | ({"row": seen[task.name]} if seen[task.name] > 1 else {})
         waited = task.most_us > 0
         yield FoundSeries(
-            "runqueue", "the task becomes runnable", "it runs", 1000, None, None, task.most_us if waited else None,
-            None, labels=labels, role=Role.DIAGNOSTIC)
+            "runqueue",
+            "the task becomes runnable",
+            "it runs",
+            1000,
+            None,
+            None,
+            task.most_us if waited else None,
+            None,
+            labels=labels,
+            role=Role.DIAGNOSTIC,
+        )

@@ -46,39 +46,72 @@ def recording_lines(found: Found, source: Source, run_id: str) -> Iterator[Line]
         missed = [series.missed if seq == 0 else 0 for series in found.series]
         for kept, histogram in zip(totals, held, strict=True):
             kept.append(histogram)
-        yield interval_line(seq, begin, end, [interval_series(number, *values) for number, values in enumerate(
-            zip(held, lost, missed, strict=True))], {})
+        yield interval_line(
+            seq,
+            begin,
+            end,
+            [interval_series(number, *values) for number, values in enumerate(zip(held, lost, missed, strict=True))],
+            {},
+        )
         at = end
     for event in found.events:
         yield event_line(event)
-    ends = {number: series_end(Histogram.merged(kept, K), _lost(series), series.missed)
-            for number, (kept, series) in enumerate(zip(totals, found.series, strict=True))}
+    ends = {
+        number: series_end(Histogram.merged(kept, K), _lost(series), series.missed)
+        for number, (kept, series) in enumerate(zip(totals, found.series, strict=True))
+    }
     outcome, reasons = (Outcome.ABORTED, (found.aborted,)) if found.aborted else (Outcome.COMPLETED, ())
     yield end_line(End(outcome, reasons, at, ends))
 
 
 def _head(found: Found, source: Source, run_id: str) -> Head:
-    begin_mono_ns = min((*(int(sample.mono_ns[0]) for sample in found.samples if sample.value.size),
-                         *(event.at.mono_ns for event in found.events)), default=0)
+    begin_mono_ns = min(
+        (
+            *(int(sample.mono_ns[0]) for sample in found.samples if sample.value.size),
+            *(event.at.mono_ns for event in found.events),
+        ),
+        default=0,
+    )
     text = source.text if len(source.content) <= _MOST_TEXT else ""
     return Head(
-        tool=Tool(found.tool, found.version or "unknown"), run_id=run_id, probe=found.probe or found.tool,
-        implementation=found.implementation, parameters=found.parameters,
-        series=tuple(_series(number, series) for number, series in enumerate(found.series)), settings=found.settings,
-        cost_ns={}, interval_ns=max(_SECOND_NS, 0 if found.samples else found.duration_ns or 0),
-        begin=Instant(begin_mono_ns, found.begin_wall_ns or 0), marks=frozenset({IMPORTED}), board=found.board,
-        load=found.load, configuration=found.configuration, profile=found.profile,
-        origin=Origin(source.path.rpartition("/")[2], source.sha256, len(source.content), found.facts, text or None))
+        tool=Tool(found.tool, found.version or "unknown"),
+        run_id=run_id,
+        probe=found.probe or found.tool,
+        implementation=found.implementation,
+        parameters=found.parameters,
+        series=tuple(_series(number, series) for number, series in enumerate(found.series)),
+        settings=found.settings,
+        cost_ns={},
+        interval_ns=max(_SECOND_NS, 0 if found.samples else found.duration_ns or 0),
+        begin=Instant(begin_mono_ns, found.begin_wall_ns or 0),
+        marks=frozenset({IMPORTED}),
+        board=found.board,
+        load=found.load,
+        configuration=found.configuration,
+        profile=found.profile,
+        origin=Origin(source.path.rpartition("/")[2], source.sha256, len(source.content), found.facts, text or None),
+    )
 
 
 def _series(number: int, found: FoundSeries) -> Series:
-    said = Said(found.count, found.minimum, found.maximum, None if found.mean is None else float(found.mean),
-                found.overflow)
+    said = Said(
+        found.count, found.minimum, found.maximum, None if found.mean is None else float(found.mean), found.overflow
+    )
     return Series(
-        id=number, name=found.name, unit="ns" if found.unit_ns == 1 else "ticks", clock=found.clock,
-        from_event=found.from_event, to_event=found.to_event, k=K, role=found.role, cpu=found.cpu,
-        period_ns=found.period_ns, tick_ps=None if found.unit_ns == 1 else found.unit_ns * 1000,
-        labels=dict(found.labels), said=said)
+        id=number,
+        name=found.name,
+        unit="ns" if found.unit_ns == 1 else "ticks",
+        clock=found.clock,
+        from_event=found.from_event,
+        to_event=found.to_event,
+        k=K,
+        role=found.role,
+        cpu=found.cpu,
+        period_ns=found.period_ns,
+        tick_ps=None if found.unit_ns == 1 else found.unit_ns * 1000,
+        labels=dict(found.labels),
+        said=said,
+    )
 
 
 def _lost(series: FoundSeries) -> int:
@@ -123,10 +156,16 @@ def histogram_of(series: FoundSeries) -> Histogram:
         counts[place] = counts.get(place, 0) + count
         least[place] = min(low, least.get(place, low))
     index = np.array(sorted(counts), dtype=np.int64)
-    narrow = Histogram(K, index, np.array([counts[i] for i in index.tolist()], dtype=np.int64),
-                       min(low for low, _, _ in places), max(high for _, high, _ in places))
-    wide = tuple((i, least[i]) for i, low in zip(index.tolist(), narrow.lowest().tolist(), strict=True)
-                 if least[i] < low)
+    narrow = Histogram(
+        K,
+        index,
+        np.array([counts[i] for i in index.tolist()], dtype=np.int64),
+        min(low for low, _, _ in places),
+        max(high for _, high, _ in places),
+    )
+    wide = tuple(
+        (i, least[i]) for i, low in zip(index.tolist(), narrow.lowest().tolist(), strict=True) if least[i] < low
+    )
     total = _sum(series, places)
     return replace(narrow, wide=wide, sum=total, sum_sq=_sum_sq(places, total))
 
@@ -134,8 +173,9 @@ def histogram_of(series: FoundSeries) -> Histogram:
 def _places(series: FoundSeries) -> list[tuple[int, int, int]]:
     """(least, greatest, count) of all values, none of them empty; the first begins with the minimum."""
     low, high = series.minimum, series.maximum
-    places = [(a if low is None else max(a, low), b if high is None else min(b, high), n)
-              for a, b, n in series.buckets if n]
+    places = [
+        (a if low is None else max(a, low), b if high is None else min(b, high), n) for a, b, n in series.buckets if n
+    ]
     if series.overflow is None:
         places = _extremes(series)
     elif series.overflow and high is not None:

@@ -13,8 +13,19 @@ from fastenough.recording import Head, Histogram, Recording
 
 RUN_COLUMNS = ("run", "board", "configuration", "load", "implementation", "probe", "parameters")
 """What distinguishes one run from another."""
-SERIES_COLUMNS = ("id", "series", "cpu", "labels", "bytes", "period_ns", "clock", "from_event", "to_event", "corrected",
-                  "role")
+SERIES_COLUMNS = (
+    "id",
+    "series",
+    "cpu",
+    "labels",
+    "bytes",
+    "period_ns",
+    "clock",
+    "from_event",
+    "to_event",
+    "corrected",
+    "role",
+)
 """What distinguishes one series of a run from another."""
 COLUMNS = (*RUN_COLUMNS, *SERIES_COLUMNS, "least_ns", "greatest_ns", "count")
 
@@ -36,15 +47,29 @@ class Held:
     def identity(self) -> tuple[object, ...]:
         """The values of SERIES_COLUMNS."""
         one = self.series
-        return (one.id, one.name, one.cpu, self.labels, one.bytes, one.period_ns, one.clock, one.from_event,
-                one.to_event, one.corrected, one.role.value)
+        return (
+            one.id,
+            one.name,
+            one.cpu,
+            self.labels,
+            one.bytes,
+            one.period_ns,
+            one.clock,
+            one.from_event,
+            one.to_event,
+            one.corrected,
+            one.role.value,
+        )
 
     @property
     def only_counted(self) -> int:
         """Values of which it is only known between which times they lie: those in wide buckets."""
         wide = {index for index, _ in self.total.wide}
-        return sum(count for index, count in zip(self.total.index.tolist(), self.total.count.tolist(), strict=True)
-                   if index in wide)
+        return sum(
+            count
+            for index, count in zip(self.total.index.tolist(), self.total.count.tolist(), strict=True)
+            if index in wide
+        )
 
     @property
     def mean_known(self) -> bool:
@@ -54,8 +79,12 @@ class Held:
     def buckets_ns(self) -> list[tuple[float, float, int]]:
         """(least, greatest, count) of each bucket, ascending."""
         unit_ns = self.series.unit_ns
-        return [(low * unit_ns, high * unit_ns, count) for low, high, count in zip(
-            self.total.lowest().tolist(), self.total.highest().tolist(), self.total.count.tolist(), strict=True)]
+        return [
+            (low * unit_ns, high * unit_ns, count)
+            for low, high, count in zip(
+                self.total.lowest().tolist(), self.total.highest().tolist(), self.total.count.tolist(), strict=True
+            )
+        ]
 
 
 def held_in(recordings: Sequence[Recording]) -> Iterator[Held]:
@@ -70,9 +99,21 @@ def held_in(recordings: Sequence[Recording]) -> Iterator[Held]:
 def run_identity(head: Head) -> dict[str, Any]:
     """The values of RUN_COLUMNS by their names, None where the run does not state one; parameters as JSON."""
     parameters = json.dumps(dict(head.parameters), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return dict(zip(RUN_COLUMNS, (
-        head.run_id, head.board, head.configuration.name if head.configuration else None,
-        head.load.name if head.load else None, head.implementation, head.probe, parameters), strict=True))
+    return dict(
+        zip(
+            RUN_COLUMNS,
+            (
+                head.run_id,
+                head.board,
+                head.configuration.name if head.configuration else None,
+                head.load.name if head.load else None,
+                head.implementation,
+                head.probe,
+                parameters,
+            ),
+            strict=True,
+        )
+    )
 
 
 def rows(recordings: Sequence[Recording]) -> Iterator[tuple[object, ...]]:

@@ -43,10 +43,18 @@ class _RtApp:
         samples = _sample(slept, "wu_lat"), _sample(timed, "slack")
         series = _wakeups(samples[0], len(timed) - len(slept)), _slacks(samples[1])
         return Found(
-            "rt-app", None, "linux-user", series, samples=samples,
+            "rt-app",
+            None,
+            "linux-user",
+            series,
+            samples=samples,
             settings=(Setting("policy", None, policy.lower()), Setting("priority", None, int(priority))),
-            facts={"loops": len(rows), "loops without a timer": len(rows) - len(timed),
-                   "end": "not marked: a file cut between two loops is not told from a whole one"})
+            facts={
+                "loops": len(rows),
+                "loops without a timer": len(rows) - len(timed),
+                "end": "not marked: a file cut between two loops is not told from a whole one",
+            },
+        )
 
 
 IMPORTER = _RtApp()
@@ -60,8 +68,10 @@ def _rows(reading: Reading) -> Iterator[Row]:
             continue
         if len(words) != len(_COLUMNS):
             reading.refuse(f"no loop of {len(_COLUMNS)} columns: {line[:60]!r}")
-        row = {name: (reading.integer if name == "slack" else reading.count)(word, name)
-               for name, word in zip(_COLUMNS, words, strict=True)}
+        row = {
+            name: (reading.integer if name == "slack" else reading.count)(word, name)
+            for name, word in zip(_COLUMNS, words, strict=True)
+        }
         if any(abs(value) > MOST_NS // 1000 for value in row.values()):
             reading.refuse("it tells of a time longer than 10 years")
         yield row
@@ -73,8 +83,11 @@ def _check(source: Source, rows: list[Row]) -> None:
         source.refuse("it holds no loop: rt-app was killed, or wrote nothing yet")
     begin = rows[0]["start"] - rows[0]["rel_st"]
     for row in rows:
-        if (abs(row["end"] - row["start"] - row["period"]) > _ROUNDED_US
-                or abs(row["start"] - row["rel_st"] - begin) > _ROUNDED_US or row["#idx"] != rows[0]["#idx"]):
+        if (
+            abs(row["end"] - row["start"] - row["period"]) > _ROUNDED_US
+            or abs(row["start"] - row["rel_st"] - begin) > _ROUNDED_US
+            or row["#idx"] != rows[0]["#idx"]
+        ):
             source.refuse("a loop's begin or length is told twice and does not agree: it was changed")
         if row["wu_lat"] > row["period"]:
             source.refuse("a wake-up took longer than its loop: it was changed")
@@ -93,8 +106,12 @@ def _never_slept(row: Row) -> bool:
 
 
 def _wakeups(sample: Sample, missed: int) -> FoundSeries:
-    return _series("wakeup", ("the instant the timer was due",
-                              "the thread runs; added up where a loop has several timers"), sample, missed)
+    return _series(
+        "wakeup",
+        ("the instant the timer was due", "the thread runs; added up where a loop has several timers"),
+        sample,
+        missed,
+    )
 
 
 def _slacks(sample: Sample) -> FoundSeries:
@@ -103,13 +120,24 @@ def _slacks(sample: Sample) -> FoundSeries:
 
 
 def _sample(rows: list[Row], column: str) -> Sample:
-    return Sample(*(np.array([row[name] * unit for row in rows], dtype=np.int64)
-                    for name, unit in (("end", 1000), (column, 1))))
+    return Sample(
+        *(np.array([row[name] * unit for row in rows], dtype=np.int64) for name, unit in (("end", 1000), (column, 1)))
+    )
 
 
 def _series(name: str, events: tuple[str, str], sample: Sample, missed: int = 0) -> FoundSeries:
     values, counts = np.unique(sample.value, return_counts=True)
     mean = Decimal(int(sample.value.sum(dtype=np.object_))) / len(sample.value)
     return FoundSeries(
-        name, *events, 1000, len(sample.value), int(values[0]), int(values[-1]), mean, overflow=0, missed=missed,
-        buckets=tuple((at, at, n) for at, n in zip(values.tolist(), counts.tolist(), strict=True)), clock="monotonic")
+        name,
+        *events,
+        1000,
+        len(sample.value),
+        int(values[0]),
+        int(values[-1]),
+        mean,
+        overflow=0,
+        missed=missed,
+        buckets=tuple((at, at, n) for at, n in zip(values.tolist(), counts.tolist(), strict=True)),
+        clock="monotonic",
+    )

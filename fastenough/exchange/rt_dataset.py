@@ -28,8 +28,11 @@ class _RtDataset:
     what = "OSADL: RT Dataset"
 
     def recognises(self, source: Source) -> bool:
-        return source.text.lstrip().startswith("{") and f'"{_NAME}"' in source.text and _part(
-            source.json, "format").get("name") == _NAME
+        return (
+            source.text.lstrip().startswith("{")
+            and f'"{_NAME}"' in source.text
+            and _part(source.json, "format").get("name") == _NAME
+        )
 
     def read(self, source: Source) -> Found:
         document = source.json
@@ -40,15 +43,24 @@ class _RtDataset:
         release, command_line = _text(kernel.get("version")), _text(kernel.get("cmdline"))
         host, load = _text(_part(document, "system").get("hostname")), _text(condition.get("load"))
         found = Found(
-            "cyclictest", None, "linux-user", tuple(_series(source, condition)), probe="cyclictest",
-            facts=_facts(document), begin_wall_ns=_wall_ns(source, _part(document, "timestamps").get("origin")),
-            board=host)
+            "cyclictest",
+            None,
+            "linux-user",
+            tuple(_series(source, condition)),
+            probe="cyclictest",
+            facts=_facts(document),
+            begin_wall_ns=_wall_ns(source, _part(document, "timestamps").get("origin")),
+            board=host,
+        )
         if load is not None:
             found = replace(found, load=LoadStated(load))
         if release is None:
             return found
-        return replace(found, configuration=Configuration(release, release, None, command_line),
-                       profile={"hostname": host, "kernel": {"release": release, "command_line": command_line}})
+        return replace(
+            found,
+            configuration=Configuration(release, release, None, command_line),
+            profile={"hostname": host, "kernel": {"release": release, "command_line": command_line}},
+        )
 
 
 IMPORTER = _RtDataset()
@@ -65,9 +77,12 @@ def _text(value: object) -> str | None:
 
 def _facts(document: Mapping[str, Any]) -> dict[str, Any]:
     """All that is one value; the options and patches of the kernel are in the file's own text."""
-    return {f"{part}.{name}": value if not isinstance(value, str) else value[:_MOST_TEXT]
-            for part in ("format", "timestamps", "system", "processor", "kernel", "condition")
-            for name, value in _part(document, part).items() if isinstance(value, str | int | float)}
+    return {
+        f"{part}.{name}": value if not isinstance(value, str) else value[:_MOST_TEXT]
+        for part in ("format", "timestamps", "system", "processor", "kernel", "condition")
+        for name, value in _part(document, part).items()
+        if isinstance(value, str | int | float)
+    }
 
 
 def _wall_ns(source: Source, text: object) -> int | None:
@@ -104,8 +119,11 @@ def _series(source: Source, condition: Mapping[str, Any]) -> Iterator[FoundSerie
     period_ns = interval * 1000 if type(interval) is int and interval > 0 else None
     for number, counts in enumerate(cores):
         buckets = tuple((edge, edge, count) for edge, count in zip(edges, counts, strict=True) if count)
-        yield replace(_of_core(buckets, maxima[number] if maxima else None, edges[-1] + 1, unit_ns), cpu=number,
-                      period_ns=period_ns)
+        yield replace(
+            _of_core(buckets, maxima[number] if maxima else None, edges[-1] + 1, unit_ns),
+            cpu=number,
+            period_ns=period_ns,
+        )
 
 
 def _of_core(buckets: tuple[Bucket, ...], maximum: int | None, end: int, unit_ns: int) -> FoundSeries:
@@ -114,5 +132,15 @@ def _of_core(buckets: tuple[Bucket, ...], maximum: int | None, end: int, unit_ns
     placed = sum(count for _, _, count in buckets)
     high = maximum if maximum is not None and (beyond or placed) else buckets[-1][1] if buckets else None
     return FoundSeries(
-        "wakeup", FROM, TO, unit_ns, None if beyond else placed, buckets[0][0] if buckets else None, high, None,
-        overflow=int(beyond), overflow_from=end, buckets=buckets)
+        "wakeup",
+        FROM,
+        TO,
+        unit_ns,
+        None if beyond else placed,
+        buckets[0][0] if buckets else None,
+        high,
+        None,
+        overflow=int(beyond),
+        overflow_from=end,
+        buckets=buckets,
+    )

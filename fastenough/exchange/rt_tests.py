@@ -81,8 +81,9 @@ def mean_of(source: Source, entry: Mapping[str, Any]) -> Decimal:
 def histogram_of(source: Source, entry: Mapping[str, Any]) -> tuple[Bucket, ...]:
     """Bucket by bucket, each one unit wide, in ascending order; raises BadInput."""
     held = entry.get("histogram", {})
-    if not isinstance(held, dict) or not all(edge.isdecimal() and len(edge) < 19 and type(count) is int and count >= 0
-                                             for edge, count in held.items()):
+    if not isinstance(held, dict) or not all(
+        edge.isdecimal() and len(edge) < 19 and type(count) is int and count >= 0 for edge, count in held.items()
+    ):
         source.refuse("a bucket of its histogram is no whole number")
     buckets = tuple((int(edge), int(edge), count) for edge, count in held.items())
     if any(one[0] >= other[0] for one, other in pairwise(buckets)):
@@ -93,15 +94,29 @@ def histogram_of(source: Source, entry: Mapping[str, Any]) -> tuple[Bucket, ...]
 def found_in(source: Source, tool: str, series: Iterator[FoundSeries]) -> Found:
     """The whole file."""
     document = source.json
-    facts = {name.rstrip(":"): value for name, value in document.items()
-             if name.rstrip(":") in (*_FACTS, "cmdline") and isinstance(value, str | int | float)}
+    facts = {
+        name.rstrip(":"): value
+        for name, value in document.items()
+        if name.rstrip(":") in (*_FACTS, "cmdline") and isinstance(value, str | int | float)
+    }
     system = document.get("sysinfo")
-    facts |= {f"sysinfo.{name}": value for name, value in (system if isinstance(system, dict) else {}).items()
-              if isinstance(value, str | int | float)}
+    facts |= {
+        f"sysinfo.{name}": value
+        for name, value in (system if isinstance(system, dict) else {}).items()
+        if isinstance(value, str | int | float)
+    }
     begin_ns, end_ns = (_wall_ns(source, facts.get(name)) for name in ("start_time", "end_time"))
-    return with_system(Found(
-        tool, _text(facts.get("rt_test_version")), "linux-user", tuple(series), facts=facts, begin_wall_ns=begin_ns,
-        duration_ns=None if begin_ns is None or end_ns is None or end_ns <= begin_ns else end_ns - begin_ns))
+    return with_system(
+        Found(
+            tool,
+            _text(facts.get("rt_test_version")),
+            "linux-user",
+            tuple(series),
+            facts=facts,
+            begin_wall_ns=begin_ns,
+            duration_ns=None if begin_ns is None or end_ns is None or end_ns <= begin_ns else end_ns - begin_ns,
+        )
+    )
 
 
 def with_system(found: Found) -> Found:
@@ -109,8 +124,12 @@ def with_system(found: Found) -> Found:
     release, host, version = (_text(found.facts.get(f"sysinfo.{name}")) for name in ("release", "nodename", "version"))
     if release is None:
         return replace(found, board=host)
-    return replace(found, board=host, configuration=Configuration(release, release),
-                   profile={"hostname": host, "kernel": {"release": release, "version": version}})
+    return replace(
+        found,
+        board=host,
+        configuration=Configuration(release, release),
+        profile={"hostname": host, "kernel": {"release": release, "version": version}},
+    )
 
 
 def tool_of(source: Source) -> str:

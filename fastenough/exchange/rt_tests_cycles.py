@@ -13,8 +13,11 @@ from fastenough.exchange.source import Source
 
 EVENTS = {
     "cyclictest": ("wakeup", cyclictest.FROM, cyclictest.TO),
-    "signaltest": ("signal-round", "the thread sends the signal on to the next thread",
-                   "the signal has gone through all threads and the thread reads its clock"),
+    "signaltest": (
+        "signal-round",
+        "the thread sends the signal on to the next thread",
+        "the signal has gone through all threads and the thread reads its clock",
+    ),
     "cyclicdeadline": ("wakeup", "the begin of the deadline task's period", "the task reads its clock"),
 }
 """Name of the series and the two events, by test."""
@@ -44,8 +47,16 @@ def _series(source: Source, test: str) -> Iterator[FoundSeries]:
         if test == "cyclicdeadline" and buckets:
             low = min(low, buckets[0][0])  # it takes a minimum of 0 for none yet, and the next value for the minimum
         yield FoundSeries(
-            *EVENTS[test], unit_ns, count, low if count else None, high if count else None,
-            mean, Decimal("0.01"),
+            *EVENTS[test],
+            unit_ns,
+            count,
+            low if count else None,
+            high if count else None,
+            mean,
+            Decimal("0.01"),
             overflow=count - sum(n for _, _, n in buckets) if buckets else None,
-            overflow_from=buckets[-1][1] + 1 if buckets else None, buckets=buckets,
-            cpu=cpu if type(cpu) is int and cpu >= 0 else None, labels={"thread": thread})
+            overflow_from=buckets[-1][1] + 1 if buckets else None,
+            buckets=buckets,
+            cpu=cpu if type(cpu) is int and cpu >= 0 else None,
+            labels={"thread": thread},
+        )

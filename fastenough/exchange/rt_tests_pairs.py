@@ -36,10 +36,19 @@ def _series(source: Source) -> Iterator[FoundSeries]:
         mean = mean_of(source, receiver)
         cpu = receiver.get("cpu")
         yield FoundSeries(
-            "handover", FROM, TO, 1000, count,
-            low if count else None, high if count else None, mean if count else None, Decimal("0.01"),
-            cpu=cpu if type(cpu) is int and cpu >= 0 else None, period_ns=max(0, interval_us) * 1000 or None,
-            labels={"pair": pair})
+            "handover",
+            FROM,
+            TO,
+            1000,
+            count,
+            low if count else None,
+            high if count else None,
+            mean if count else None,
+            Decimal("0.01"),
+            cpu=cpu if type(cpu) is int and cpu >= 0 else None,
+            period_ns=max(0, interval_us) * 1000 or None,
+            labels={"pair": pair},
+        )
 
 
 def _part(source: Source, entry: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -19,11 +19,15 @@ from fastenough.exchange.source import Reading, Source
 from fastenough.recording.head import Setting
 
 _MOVED = re.compile(r"\x1b\[\d*[A-Z]")
-_SENDER = re.compile(r"#(\d+): ID\d+, P(\d+), CPU(\d+), I(\d+); #(\d+): ID\d+, P(\d+), CPU(\d+)(, TO \d+)?, "
-                     r"Cycles (\d+)\s*")
+_SENDER = re.compile(
+    r"#(\d+): ID\d+, P(\d+), CPU(\d+), I(\d+); #(\d+): ID\d+, P(\d+), CPU(\d+)(, TO \d+)?, "
+    r"Cycles (\d+)\s*"
+)
 _RECEIVER = re.compile(r"#(\d+) -> #(\d+), Min\s+(\d+), Cur\s+(\d+), Avg\s+(\d+), Max\s+(\d+)\s*")
-_THREAD = re.compile(r"T:\s*(\d+) \(\s*\d+\) (?:P:\s*(?P<priority>\d+)|I:\s*(?P<interval>\d+)) C:\s*(\d+) Min:\s*(\d+) "
-                     r"Act:\s*(\d+) Avg:\s*(\d+) Max:\s*(\d+)\s*")
+_THREAD = re.compile(
+    r"T:\s*(\d+) \(\s*\d+\) (?:P:\s*(?P<priority>\d+)|I:\s*(?P<interval>\d+)) C:\s*(\d+) Min:\s*(\d+) "
+    r"Act:\s*(\d+) Avg:\s*(\d+) Max:\s*(\d+)\s*"
+)
 _NOT_READY = re.compile(r"#\d+ -> #\d+ \(not yet ready\)\s*")
 """A pair without a value yet, in the first pictures of svsematest and sigwaittest."""
 _SAID_BEFORE = 200
@@ -63,7 +67,7 @@ IMPORTER = _RtTestsText()
 def _last_threads(source: Source, threads: Sequence[re.Match[str]]) -> list[re.Match[str]]:
     """The last picture; signaltest draws its first thread alone, and all of them at its end."""
     begins = [place for place, match in enumerate(threads) if match[1] == "0"]
-    last = list(threads[begins[-1]:]) if begins else []
+    last = list(threads[begins[-1] :]) if begins else []
     most = max(int(match[1]) for match in threads) + 1
     if [int(match[1]) for match in last] != list(range(most)):
         source.refuse("its threads are not numbered from 0 on, or its last picture is not whole: it was cut")
@@ -77,8 +81,15 @@ def _of_threads(reading: Reading, threads: Sequence[re.Match[str]], test: str) -
             reading.refuse(f"thread {match[1]}: a latency lies beyond its own extremes: it was changed")
         period_us = int(match["interval"] or 0)
         yield FoundSeries(
-            *rt_tests_cycles.EVENTS[test], 1000, count, low if count else None, high if count else None,
-            Decimal(mean) if count else None, labels={"thread": int(match[1])}, period_ns=period_us * 1000 or None)
+            *rt_tests_cycles.EVENTS[test],
+            1000,
+            count,
+            low if count else None,
+            high if count else None,
+            Decimal(mean) if count else None,
+            labels={"thread": int(match[1])},
+            period_ns=period_us * 1000 or None,
+        )
 
 
 def _of_pairs(source: Source) -> Found:
@@ -87,10 +98,18 @@ def _of_pairs(source: Source) -> Found:
         series.append(_of_pair(Reading(source), number, pair))
     timed_out = any(pair.sender[8] for pair in pairs)
     facts = {} if timed_out else {"test": "ptsematest, svsematest or sigwaittest: the text does not say which"}
-    settings = tuple(Setting("priority", None, int(pair.sender[6]), thread=str(number))
-                     for number, pair in enumerate(pairs))
-    return Found("pmqtest" if timed_out else "rt-tests", None, "linux-user", tuple(series), facts=facts,
-                 settings=settings, probe="pmqtest" if timed_out else "handover")
+    settings = tuple(
+        Setting("priority", None, int(pair.sender[6]), thread=str(number)) for number, pair in enumerate(pairs)
+    )
+    return Found(
+        "pmqtest" if timed_out else "rt-tests",
+        None,
+        "linux-user",
+        tuple(series),
+        facts=facts,
+        settings=settings,
+        probe="pmqtest" if timed_out else "handover",
+    )
 
 
 def _last_pairs(reading: Reading) -> list[_Pair]:
@@ -127,6 +146,15 @@ def _of_pair(reading: Reading, number: int, pair: _Pair) -> FoundSeries:
     if count and not low <= now <= high:
         reading.refuse(f"pair {number}: a latency lies beyond its own extremes: it was changed")
     return FoundSeries(
-        "handover", FROM, TO, 1000, count, low if count else None, high if count else None,
-        Decimal(mean) if count else None, cpu=int(pair.sender[7]), period_ns=int(pair.sender[4]) * 1000 or None,
-        labels={"pair": number})
+        "handover",
+        FROM,
+        TO,
+        1000,
+        count,
+        low if count else None,
+        high if count else None,
+        Decimal(mean) if count else None,
+        cpu=int(pair.sender[7]),
+        period_ns=int(pair.sender[4]) * 1000 or None,
+        labels={"pair": number},
+    )

@@ -31,7 +31,7 @@ _MEASURED = {
 _CAVEATS = {
     "cyclictest": "rteval leaves all numbers out where a latency exceeds its histogram",
     "timerlat": "rteval adds the samples of interrupt, thread and user space into one histogram and silently drops "
-                "those beyond it: no latency of a task follows from it",
+    "those beyond it: no latency of a task follows from it",
 }
 
 
@@ -49,18 +49,33 @@ class _Rteval:
         part = parts[0]
         line = part.get("command_line", "")
         series = tuple(_series(source, part, line))
-        settings = tuple(Setting("priority", None, int(core.get("priority", "")), thread=core.get("id"))
-                         for core in part.findall("core") if core.get("priority", "").isdecimal())
+        settings = tuple(
+            Setting("priority", None, int(core.get("priority", "")), thread=core.get("id"))
+            for core in part.findall("core")
+            if core.get("priority", "").isdecimal()
+        )
         node, release = _found_text(root, "uname/node"), _found_text(root, "uname/kernel")
-        facts = {"measured by": part.tag, "command line": line, "caveat": _CAVEATS[part.tag],
-                 "loads": _found_text(root, "loads/command_line") or "", "cpu": _found_text(root, "CPUtopology") or ""}
+        facts = {
+            "measured by": part.tag,
+            "command line": line,
+            "caveat": _CAVEATS[part.tag],
+            "loads": _found_text(root, "loads/command_line") or "",
+            "cpu": _found_text(root, "CPUtopology") or "",
+        }
         return Found(
-            "rteval", root.get("version"), "linux-user" if part.tag == "cyclictest" else "linux-kernel", series,
-            probe=f"rteval-{part.tag}", settings=settings,
+            "rteval",
+            root.get("version"),
+            "linux-user" if part.tag == "cyclictest" else "linux-kernel",
+            series,
+            probe=f"rteval-{part.tag}",
+            settings=settings,
             facts={name: value for name, value in facts.items() if value},
-            begin_wall_ns=_begin_ns(root), duration_ns=_duration_ns(source, root), board=node,
+            begin_wall_ns=_begin_ns(root),
+            duration_ns=_duration_ns(source, root),
+            board=node,
             configuration=None if release is None else Configuration(release, release),
-            profile=None if release is None else {"hostname": node, "kernel": {"release": release}})
+            profile=None if release is None else {"hostname": node, "kernel": {"release": release}},
+        )
 
 
 IMPORTER = _Rteval()
@@ -102,9 +117,11 @@ def _duration_ns(source: Source, root: ElementTree.Element) -> int | None:
 def _series(source: Source, part: ElementTree.Element, command_line: str) -> Iterator[FoundSeries]:
     cores = part.findall("core")
     if not cores:
-        source.refuse("it holds no core: rteval leaves all numbers out where a latency exceeded its histogram"
-                      if part.tag == "cyclictest" else "it holds no core: rteval left all numbers out, as it does "
-                      "where a threshold ended timerlat")
+        source.refuse(
+            "it holds no core: rteval leaves all numbers out where a latency exceeded its histogram"
+            if part.tag == "cyclictest"
+            else "it holds no core: rteval left all numbers out, as it does where a threshold ended timerlat"
+        )
     if len(cores) > MOST_THREADS:
         source.refuse(f"it holds more than {MOST_THREADS} cores")
     found = [_of_core(source, part.tag, core, command_line) for core in cores]
@@ -126,17 +143,27 @@ def _of_core(source: Source, measured: str, core: ElementTree.Element, command_l
     beyond = high is not None and bool(buckets) and high > buckets[-1][1]
     interval = _INTERVAL.search(command_line)
     return FoundSeries(
-        *_MEASURED[measured], 1000, None if beyond else samples, low, high,
-        _mean(source, statistics) if samples and not beyond else None, Decimal("0.001"), overflow=int(beyond),
-        overflow_from=min(end, high or 0) if beyond else end, buckets=buckets, cpu=cpu,
+        *_MEASURED[measured],
+        1000,
+        None if beyond else samples,
+        low,
+        high,
+        _mean(source, statistics) if samples and not beyond else None,
+        Decimal("0.001"),
+        overflow=int(beyond),
+        overflow_from=min(end, high or 0) if beyond else end,
+        buckets=buckets,
+        cpu=cpu,
         period_ns=int(interval[1]) * 1000 or None if interval else None,
-        role=Role.VERDICT if measured == "cyclictest" else Role.DIAGNOSTIC)
+        role=Role.VERDICT if measured == "cyclictest" else Role.DIAGNOSTIC,
+    )
 
 
 def _statistics(core: ElementTree.Element) -> Mapping[str, str]:
     held = core.find("statistics")
-    return {} if held is None else {one.tag: (one.text or "").strip() for one in held
-                                    if one.get("unit") in (None, "us")}
+    return (
+        {} if held is None else {one.tag: (one.text or "").strip() for one in held if one.get("unit") in (None, "us")}
+    )
 
 
 def _buckets(reading: Reading, core: ElementTree.Element) -> Iterator[Bucket]:

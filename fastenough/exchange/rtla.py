@@ -60,10 +60,16 @@ class _Rtla:
             source.refuse(f"its table has no line '{missing[0]}': it was cut off")
         if which == "timerlat" and "count:" in table.summary:
             _check_all(reading, table)
-        return Found("rtla", None, "linux-kernel", tuple(_series(reading, table, unit_ns)), probe=f"rtla-{which}",
-                     facts={"command": f"rtla {which} hist", "unit": "ns" if unit_ns == 1 else "µs"} | (
-                         STOPPED_FACT if table.stopped else {}),
-                     duration_ns=duration_ns or None)
+        return Found(
+            "rtla",
+            None,
+            "linux-kernel",
+            tuple(_series(reading, table, unit_ns)),
+            probe=f"rtla-{which}",
+            facts={"command": f"rtla {which} hist", "unit": "ns" if unit_ns == 1 else "µs"}
+            | (STOPPED_FACT if table.stopped else {}),
+            duration_ns=duration_ns or None,
+        )
 
 
 IMPORTER = _Rtla()
@@ -134,8 +140,11 @@ def _check_all(reading: Reading, table: _Table) -> None:
         if name not in table.all_summary:
             reading.refuse(f"what it says of all CPUs has no line '{name}': it was cut off")
         for kind, said in zip(table.all_columns, table.all_summary[name], strict=True):
-            values = [int(word) for (one, _), word in zip(table.columns, table.summary[name], strict=True)
-                      if one == kind and word.isdecimal()]
+            values = [
+                int(word)
+                for (one, _), word in zip(table.columns, table.summary[name], strict=True)
+                if one == kind and word.isdecimal()
+            ]
             joined = {"count:": sum(values), "min:": min(values, default=0), "max:": max(values, default=0)}[name]
             if values and said.isdecimal() and joined != int(said):
                 reading.refuse(f"'{name}' of all CPUs does not fit its columns: it was changed")
@@ -145,8 +154,10 @@ def _width(reading: Reading, table: _Table) -> int:
     """Of the buckets, or a multiple of it: empty rows are left out, and -b is not said.  0 where only row 0 is left."""
     width = gcd(*table.rows)
     if table.rows and width != 1 and "count:" not in table.summary:
-        reading.refuse("its buckets are wider than one unit (-b), and nothing says where its extremes lie; run rtla "
-                       "without --no-summary")
+        reading.refuse(
+            "its buckets are wider than one unit (-b), and nothing says where its extremes lie; run rtla "
+            "without --no-summary"
+        )
     return width
 
 
@@ -160,16 +171,27 @@ def _series(reading: Reading, table: _Table, unit_ns: int) -> Iterator[FoundSeri
             return None if word == "-" else word
 
         overflow = reading.count(table.summary["over:"][place], "over:")
-        count, low, high = (None if (word := said(what)) is None else reading.count(word, what)
-                            for what in ("count:", "min:", "max:"))
+        count, low, high = (
+            None if (word := said(what)) is None else reading.count(word, what) for what in ("count:", "min:", "max:")
+        )
         mean, top = said("avg:"), width - 1 if width else high or 0
         buckets = tuple((edge, edge + top, row[place]) for edge, row in table.rows.items() if row[place])
         yield FoundSeries(
-            name, from_event, to_event, unit_ns, sum(n for _, _, n in buckets) + overflow if count is None else count,
-            low if count != 0 else None, high if count != 0 else None, _mean(reading, mean) if count != 0 else None,
-            Decimal("0.01") if mean and "." in mean else Decimal(1), cpu=cpu,
+            name,
+            from_event,
+            to_event,
+            unit_ns,
+            sum(n for _, _, n in buckets) + overflow if count is None else count,
+            low if count != 0 else None,
+            high if count != 0 else None,
+            _mean(reading, mean) if count != 0 else None,
+            Decimal("0.01") if mean and "." in mean else Decimal(1),
+            cpu=cpu,
             role=Role.VERDICT if kind in ("Thr", "Usr", "CPU") else Role.DIAGNOSTIC,
-            buckets=buckets, overflow=overflow, overflow_from=edges[-1] + 1 if edges else 0)
+            buckets=buckets,
+            overflow=overflow,
+            overflow_from=edges[-1] + 1 if edges else 0,
+        )
 
 
 def _mean(reading: Reading, word: str | None) -> Decimal | None:

@@ -60,11 +60,20 @@ class _RtlaTop:
         if not before.rows:
             source.refuse("no CPU was measured")
         series = _latencies(reading, before) if before.which == "timerlat" else _noises(reading, before)
-        return Found("rtla", None, "linux-kernel", tuple(series), probe=f"rtla-{before.which}",
-                     facts={"command": f"rtla {before.which} top", "unit": "ns" if before.unit_ns == 1 else "µs",
-                            "end": "not marked: a file cut between two CPUs is not told from one of fewer CPUs"}
-                     | (STOPPED_FACT if any(map(STOPPED.fullmatch, source.lines)) else {}),
-                     duration_ns=before.duration_ns or None)
+        return Found(
+            "rtla",
+            None,
+            "linux-kernel",
+            tuple(series),
+            probe=f"rtla-{before.which}",
+            facts={
+                "command": f"rtla {before.which} top",
+                "unit": "ns" if before.unit_ns == 1 else "µs",
+                "end": "not marked: a file cut between two CPUs is not told from one of fewer CPUs",
+            }
+            | (STOPPED_FACT if any(map(STOPPED.fullmatch, source.lines)) else {}),
+            duration_ns=before.duration_ns or None,
+        )
 
 
 IMPORTER = _RtlaTop()
@@ -119,8 +128,11 @@ def _check_all(reading: Reading, picture: _Picture, match: re.Match[str]) -> Non
     told = len(words) == picture.columns // 4 * 3 and total // places == int(match[1])
     for kind in range(picture.columns // 4):
         for place, most in ((1, min), (3, max)):
-            values = [int(cells[4 * kind + place]) for _, cells in picture.rows.values()
-                      if cells[4 * kind + place].isdecimal()]
+            values = [
+                int(cells[4 * kind + place])
+                for _, cells in picture.rows.values()
+                if cells[4 * kind + place].isdecimal()
+            ]
             told = told and (not values or words[3 * kind + place - 1] == str(most(values)))
     if not told:
         reading.refuse("what it says of all CPUs does not fit their lines: it was changed")
@@ -129,25 +141,37 @@ def _check_all(reading: Reading, picture: _Picture, match: re.Match[str]) -> Non
 def _latencies(reading: Reading, picture: _Picture) -> Iterator[FoundSeries]:
     """COUNT is that of the interrupts: a thread may have been counted once less."""
     for cpu, (count, cells) in picture.rows.items():
-        for number, kind in enumerate(_KINDS[:picture.columns // 4]):
-            words = cells[4 * number:4 * number + 4]
+        for number, kind in enumerate(_KINDS[: picture.columns // 4]):
+            words = cells[4 * number : 4 * number + 4]
             if words == ["-"] * 4:
                 continue
             now, low, mean, high = (reading.count(word, "a latency") for word in words)
             if not low <= now <= high:
                 reading.refuse(f"CPU {cpu}: a latency lies beyond its own extremes: it was changed")
             interrupt = kind == "IRQ"
-            yield FoundSeries(*EVENTS[kind], picture.unit_ns, count if interrupt else None, low, high, Decimal(mean),
-                              cpu=cpu, role=Role.DIAGNOSTIC if interrupt else Role.VERDICT)
+            yield FoundSeries(
+                *EVENTS[kind],
+                picture.unit_ns,
+                count if interrupt else None,
+                low,
+                high,
+                Decimal(mean),
+                cpu=cpu,
+                role=Role.DIAGNOSTIC if interrupt else Role.VERDICT,
+            )
 
 
 def _noises(reading: Reading, picture: _Picture) -> Iterator[FoundSeries]:
     """Of single interruptions only the longest is told, and not how many there were of them."""
     for cpu, (_, cells) in picture.rows.items():
         told = _told(reading, cells)
-        if told["max single"] > told["max noise"] or told["max noise"] > told["noise"] or \
-                told["noise"] > told["runtime"] or bool(told["noise"]) != bool(told["max single"]) or \
-                _share(told) != cells[_NOISE.index("available")]:
+        if (
+            told["max single"] > told["max noise"]
+            or told["max noise"] > told["noise"]
+            or told["noise"] > told["runtime"]
+            or bool(told["noise"]) != bool(told["max single"])
+            or _share(told) != cells[_NOISE.index("available")]
+        ):
             reading.refuse(f"CPU {cpu}: its noise does not fit its parts: it was changed")
         longest = told["max single"]
         yield FoundSeries(*EVENTS["CPU"], picture.unit_ns, None if longest else 0, None, longest or None, None, cpu=cpu)

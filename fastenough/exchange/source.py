@@ -86,8 +86,10 @@ class Source:
         if _ENDLESS.search(self.text):
             self.refuse("it holds a number of a hundred digits or more: it was changed")
         if match := _FOREIGN_DIGIT.search(self.text):
-            self.refuse(f"it holds a digit that no tool writes, {match[0]!a}: it was changed",
-                        self.text.count("\n", 0, match.start()) + 1)
+            self.refuse(
+                f"it holds a digit that no tool writes, {match[0]!a}: it was changed",
+                self.text.count("\n", 0, match.start()) + 1,
+            )
 
     def whole(self) -> None:
         """What a tool prints ends with the end of a line; what does not was cut."""
@@ -144,7 +146,7 @@ class Reading:
     number: int = 0
 
     def __iter__(self) -> Iterator[str]:
-        for line in self.source.lines[self.number:]:
+        for line in self.source.lines[self.number :]:
             self.number += 1
             if len(line) > MOST_LINE:
                 self.refuse("the line is too long")

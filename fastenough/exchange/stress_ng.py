@@ -53,8 +53,10 @@ class _StressNg:
         facts: dict[str, Any] = {}
         for one in instances:
             facts |= {f"{f'{one.pid} ' if several else ''}{share} %": value for share, value in one.percentiles.items()}
-            facts |= {f"{f'{one.pid} ' if several else ''}std.dev.": one.said["extremes"][3],
-                      f"{f'{one.pid} ' if several else ''}mode": int(one.said["mean"][2])}
+            facts |= {
+                f"{f'{one.pid} ' if several else ''}std.dev.": one.said["extremes"][3],
+                f"{f'{one.pid} ' if several else ''}mode": int(one.said["mean"][2]),
+            }
         facts |= {"policy": instances[0].said["sched"][1]}
         return Found("stress-ng", version, "linux-user", series, probe="stress-ng-cyclic", facts=facts)
 
@@ -105,10 +107,19 @@ def _series(reading: Reading, one: _Instance, labels: dict[str, int]) -> FoundSe
     sched, extremes = one.said["sched"], one.said["extremes"]
     count = reading.count(sched[3], "samples")
     series = FoundSeries(
-        "wakeup", "the instant the sleep was to end, counted from before it", "the thread reads its clock after waking",
-        1, count, reading.integer(extremes[1], "min"), reading.integer(extremes[2], "max"),
-        Decimal(one.said["mean"][1]), Decimal("0.01"), period_ns=reading.count(sched[2], "delay") or None,
-        clock="realtime", labels=labels)
+        "wakeup",
+        "the instant the sleep was to end, counted from before it",
+        "the thread reads its clock after waking",
+        1,
+        count,
+        reading.integer(extremes[1], "min"),
+        reading.integer(extremes[2], "max"),
+        Decimal(one.said["mean"][1]),
+        Decimal("0.01"),
+        period_ns=reading.count(sched[2], "delay") or None,
+        clock="realtime",
+        labels=labels,
+    )
     return series if "width" not in one.said else _distributed(reading, one, series)
 
 
@@ -121,8 +132,14 @@ def _distributed(reading: Reading, one: _Instance, series: FoundSeries) -> Found
     if series.maximum is not None and buckets != series.maximum // width + 1:
         reading.refuse("its distribution is not of as many buckets as its maximum needs: it was changed")
     filled = tuple(_rows(one, width))
-    return FoundSeries(**{**vars(series), "buckets": filled, "overflow_from": shown * width,
-                          "overflow": (series.count or 0) - sum(count for _, _, count in filled)})
+    return FoundSeries(
+        **{
+            **vars(series),
+            "buckets": filled,
+            "overflow_from": shown * width,
+            "overflow": (series.count or 0) - sum(count for _, _, count in filled),
+        }
+    )
 
 
 def _rows(one: _Instance, width: int) -> Iterator[tuple[int, int, int]]:

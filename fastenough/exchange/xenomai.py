@@ -18,8 +18,10 @@ from fastenough.exchange.source import Reading, Source
 from fastenough.recording.head import Setting
 
 _NUMBER = r"\s*(-?\d+\.\d{3})"
-_SUMMARY = re.compile(rf"(?:RTS\||#){_NUMBER}\|{_NUMBER}\|{_NUMBER}\|\s*(\d+)\|\s*(\d+)\|\s*"
-                      r"(?:(\d+):(\d\d):(\d\d)/(\d+):(\d\d):(\d\d))?\s*")
+_SUMMARY = re.compile(
+    rf"(?:RTS\||#){_NUMBER}\|{_NUMBER}\|{_NUMBER}\|\s*(\d+)\|\s*(\d+)\|\s*"
+    r"(?:(\d+):(\d\d):(\d\d)/(\d+):(\d\d):(\d\d))?\s*"
+)
 _MODE = re.compile(r"(?:RTT\||#)\s*(\d+):(\d\d):(\d\d)\s+\(([^,()]+), (\d+) us period, priority (\d+)\)\s*")
 _CELL = re.compile(r"HSD\|\s*(min|avg|max)\|\s*(\d+)\s*-\s*(\d+)\s*\|\s*(\d+)\s*")
 _STATS = re.compile(r"HSS\|\s*(min|avg|max)\|\s*(\d+)\|\s*(-?\d+\.\d+|-?nan)\|\s*(-?\d+\.\d+|-?nan)\s*")
@@ -46,10 +48,12 @@ class _Xenomai:
 
     def recognises(self, source: Source) -> bool:
         """EVL's latmus prints like columns, and says which CPU it ran on."""
-        return any(_MODE.fullmatch(line) or line.startswith(("RTS|", "RTD|", "== Test mode: "))
-                   for line in source.lines[:200]) and not any(
-                       line.startswith("# libevl version: ") or re.match(r"RTT\|.* CPU\d+(-noisol)?\)\s*$", line)
-                       for line in source.lines[:200])
+        return any(
+            _MODE.fullmatch(line) or line.startswith(("RTS|", "RTD|", "== Test mode: ")) for line in source.lines[:200]
+        ) and not any(
+            line.startswith("# libevl version: ") or re.match(r"RTT\|.* CPU\d+(-noisol)?\)\s*$", line)
+            for line in source.lines[:200]
+        )
 
     def read(self, source: Source) -> Found:
         source.whole()
@@ -59,13 +63,29 @@ class _Xenomai:
             source.refuse("its summary (RTS) is not there: it was cut off, or latency was killed")
         if parts.summary[0].startswith("#") and not parts.points:
             source.refuse("its histogram is not there: it was cut off")
-        mode = parts.mode[4] if parts.mode else next(
-            (line.partition(": ")[2].strip() for line in source.lines if line.startswith("== Test mode:")), "unknown")
-        facts: dict[str, Any] = {"mode": mode, "overruns": int(parts.summary[4]),
-                                 "mode switches": int(parts.summary[5])}
+        mode = (
+            parts.mode[4]
+            if parts.mode
+            else next(
+                (line.partition(": ")[2].strip() for line in source.lines if line.startswith("== Test mode:")),
+                "unknown",
+            )
+        )
+        facts: dict[str, Any] = {
+            "mode": mode,
+            "overruns": int(parts.summary[4]),
+            "mode switches": int(parts.summary[5]),
+        }
         settings = () if parts.mode is None else (Setting("priority", None, int(parts.mode[6])),)
-        return Found("xenomai-latency", None, _IMPLEMENTATIONS.get(mode, "unknown"), (_series(reading, parts),),
-                     facts=facts, settings=settings, duration_ns=_duration_ns(parts))
+        return Found(
+            "xenomai-latency",
+            None,
+            _IMPLEMENTATIONS.get(mode, "unknown"),
+            (_series(reading, parts),),
+            facts=facts,
+            settings=settings,
+            duration_ns=_duration_ns(parts),
+        )
 
 
 IMPORTER = _Xenomai()
@@ -109,9 +129,19 @@ def _series(reading: Reading, parts: _Parts) -> FoundSeries:
     low, mean, high = (int(Decimal(parts.summary[group]) * 1000) for group in (1, 2, 3))
     period_us = int(parts.mode[5]) if parts.mode else None
     series = FoundSeries(
-        "wakeup", "the instant the timer was due", "the task, or handler, reads its clock", 1, None, low, high,
-        Decimal(mean), Decimal(2000), period_ns=period_us * 1000 if period_us else None,
-        missed=reading.count(parts.summary[4], "overruns"), clock="monotonic")
+        "wakeup",
+        "the instant the timer was due",
+        "the task, or handler, reads its clock",
+        1,
+        None,
+        low,
+        high,
+        Decimal(mean),
+        Decimal(2000),
+        period_ns=period_us * 1000 if period_us else None,
+        missed=reading.count(parts.summary[4], "overruns"),
+        clock="monotonic",
+    )
     cells, cell_ns = _cells_of(reading, parts)
     if not cells:
         return replace(series, count=parts.stats.get("avg"))
@@ -133,14 +163,16 @@ def _cells_of(reading: Reading, parts: _Parts) -> tuple[Mapping[int, int], int]:
     cell_ns = round((end - begin) * 1000 / len(middles))
     cell = round(begin * 1000 / cell_ns) if cell_ns > 0 else 0
     places = [cell, *(cell + place + 0.5 for place in range(len(middles))), cell + len(middles)]
-    if cell_ns <= 0 or any(Decimal(f"{place * cell_ns / 1000:g}") != at
-                           for place, (at, _) in zip(places, parts.points, strict=True)):
+    if cell_ns <= 0 or any(
+        Decimal(f"{place * cell_ns / 1000:g}") != at for place, (at, _) in zip(places, parts.points, strict=True)
+    ):
         reading.refuse("its cells do not follow one another: it was cut or changed")
     return {cell + place: count - 1 for place, (_, count) in enumerate(middles) if count > 1}, cell_ns
 
 
-def _with_cells(series: FoundSeries, cells: Mapping[int, int], cell_ns: int, count: int, *,
-                width_said: bool) -> FoundSeries:
+def _with_cells(
+    series: FoundSeries, cells: Mapping[int, int], cell_ns: int, count: int, *, width_said: bool
+) -> FoundSeries:
     """The series with its histogram, where the extremes show of what; else with its count alone.
 
     A maximum beyond the cells is an overflow, or the sign of wider cells.
@@ -150,10 +182,19 @@ def _with_cells(series: FoundSeries, cells: Mapping[int, int], cell_ns: int, cou
     if low < 0:
         return replace(series, count=count, labels={"histogram": "of magnitudes: some values were negative"})
     over = high >= (filled[-1] + 1) * cell_ns
-    if low // cell_ns != filled[0] or high < filled[-1] * cell_ns or (
-            over and not width_said and filled[-1] != _LAST_CELL):
+    if (
+        low // cell_ns != filled[0]
+        or high < filled[-1] * cell_ns
+        or (over and not width_said and filled[-1] != _LAST_CELL)
+    ):
         return replace(series, count=count, labels={"histogram": "of cells whose width is not said (-B)"})
-    buckets = tuple((cell * cell_ns, (cell + 1) * cell_ns - 1, cells[cell])
-                    for cell in (filled[:-1] if over else filled))
-    return replace(series, count=count, buckets=buckets, overflow=cells[filled[-1]] if over else 0,
-                   overflow_from=filled[-1] * cell_ns)
+    buckets = tuple(
+        (cell * cell_ns, (cell + 1) * cell_ns - 1, cells[cell]) for cell in (filled[:-1] if over else filled)
+    )
+    return replace(
+        series,
+        count=count,
+        buckets=buckets,
+        overflow=cells[filled[-1]] if over else 0,
+        overflow_from=filled[-1] * cell_ns,
+    )

@@ -15,32 +15,40 @@ from fastenough.registry import listed
 
 __all__ = ["FACTS", "Absent", "Fact", "Inputs", "collect", "gather", "profile_sha256"]
 
-FACTS: tuple[Fact, ...] = tuple(fact for family in listed(__name__, "FACTS", (
-    "machine",
-    "kernel",
-    "cpu",
-    "memory",
-    "timing",
-    "power",
-    "interrupts",
-    "tasks",
-    "tunables",
-    "allowance",
-    "disturbance",
-    "software",
-    "console",
-    "cores",
-    "thermal",
-    "limits",
-    "mounts",
-    "services",
-    "cache",
-    "machine_check",
-    "latency_request",
-    "activity",
-    "scheduler",
-    "devices",
-)) for fact in family)
+FACTS: tuple[Fact, ...] = tuple(
+    fact
+    for family in listed(
+        __name__,
+        "FACTS",
+        (
+            "machine",
+            "kernel",
+            "cpu",
+            "memory",
+            "timing",
+            "power",
+            "interrupts",
+            "tasks",
+            "tunables",
+            "allowance",
+            "disturbance",
+            "software",
+            "console",
+            "cores",
+            "thermal",
+            "limits",
+            "mounts",
+            "services",
+            "cache",
+            "machine_check",
+            "latency_request",
+            "activity",
+            "scheduler",
+            "devices",
+        ),
+    )
+    for fact in family
+)
 
 _GZIP = b"\x1f\x8b"
 

@@ -13,8 +13,15 @@ _INSTANCES = "/sys/kernel/tracing/instances/*/set_event"
 _KPROBES = "/sys/kernel/tracing/kprobe_events"
 _BPF = "bpftool -j prog show"
 _PRESSURE = "/proc/pressure/cpu"
-_ENABLED_CGROUP_KINDS = ("cgroup_skb", "cgroup_device", "cgroup_sock", "cgroup_sock_addr", "cgroup_sysctl", "sk_filter",
-                         "socket_filter")
+_ENABLED_CGROUP_KINDS = (
+    "cgroup_skb",
+    "cgroup_device",
+    "cgroup_sock",
+    "cgroup_sock_addr",
+    "cgroup_sysctl",
+    "sk_filter",
+    "socket_filter",
+)
 """Kinds of BPF programs that systemd and container managers load for control groups; they run per packet or call."""
 
 
@@ -38,8 +45,11 @@ def _tracing(inputs: Inputs) -> dict[str, Any]:
     if events is None and kprobes is None and programs is None:
         raise Absent("neither tracefs nor bpftool can be used here")
     events = None if events is None else "\n".join([events, *(text for _, text in inputs.matching(_INSTANCES))])
-    return {"events": _lines(events), "kprobes": _lines(kprobes),
-            "bpf_programs": None if programs is None else bpf_programs(programs)}
+    return {
+        "events": _lines(events),
+        "kprobes": _lines(kprobes),
+        "bpf_programs": None if programs is None else bpf_programs(programs),
+    }
 
 
 def _pressure(inputs: Inputs) -> bool:

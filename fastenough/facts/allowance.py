@@ -73,9 +73,17 @@ def _levels(inputs: Inputs, controller: str) -> tuple[int, list[str]]:
 
 
 def _files(inputs: Inputs) -> list[str]:
-    names = {"cpu": ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.rt_runtime_us", "cpu.rt_period_us",
-                     "cpu.stat"),
-             "cpuset": ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")}
+    names = {
+        "cpu": (
+            "cpu.max",
+            "cpu.cfs_quota_us",
+            "cpu.cfs_period_us",
+            "cpu.rt_runtime_us",
+            "cpu.rt_period_us",
+            "cpu.stat",
+        ),
+        "cpuset": ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"),
+    }
     found = []
     for controller, files in names.items():
         try:
@@ -99,8 +107,9 @@ def _real_time(inputs: Inputs, folder: str) -> _Budget | None:
 
 def _pair(inputs: Inputs, granted: str, period: str) -> _Budget | None:
     granted_us, period_us = inputs.number(granted), inputs.number(period)
-    return None if granted_us is None or period_us is None or granted_us < 0 or period_us <= 0 else \
-        (granted_us, period_us)
+    return (
+        None if granted_us is None or period_us is None or granted_us < 0 or period_us <= 0 else (granted_us, period_us)
+    )
 
 
 def _tightest(inputs: Inputs, budget: Callable[[Inputs, str], _Budget | None]) -> dict[str, int] | None:

@@ -20,10 +20,12 @@ def _cache(inputs: Inputs) -> dict[str, Any]:
     line = next((line for line in inputs.text(_CPUINFO).splitlines() if line.startswith("flags")), None)
     if line is None:
         raise Absent("the kernel names no flags of this processor")
-    return {"can": sorted(_FLAGS.intersection(line.partition(":")[2].split())),
-            "kernel": "resctrl" in (inputs.get(_FILESYSTEMS) or ""),
-            "mounted": " - resctrl " in (inputs.get(_MOUNTS) or ""),
-            "tcc": any(True for _ in inputs.matching(_TCC))}
+    return {
+        "can": sorted(_FLAGS.intersection(line.partition(":")[2].split())),
+        "kernel": "resctrl" in (inputs.get(_FILESYSTEMS) or ""),
+        "mounted": " - resctrl " in (inputs.get(_MOUNTS) or ""),
+        "tcc": any(True for _ in inputs.matching(_TCC)),
+    }
 
 
 FACTS = (Fact("cache_allocation", _cache, files=(_CPUINFO, _MOUNTS, _FILESYSTEMS, _TCC)),)

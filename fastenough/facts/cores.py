@@ -26,8 +26,11 @@ def _core(inputs: Inputs) -> tuple[str | None, str | None, int | None]:
 def _library(inputs: Inputs) -> dict[str, str] | None:
     """Of Xenomai also for which core: mercury is its API on Linux alone."""
     if _XENOMAI_VERSION in inputs.outputs:
-        return {"name": "xenomai", "version": inputs.output(_XENOMAI_VERSION).strip(),
-                "for": inputs.outputs.get(_XENOMAI_CORE, "unknown").strip()}
+        return {
+            "name": "xenomai",
+            "version": inputs.output(_XENOMAI_VERSION).strip(),
+            "for": inputs.outputs.get(_XENOMAI_CORE, "unknown").strip(),
+        }
     if _EVL_VERSION in inputs.outputs:
         return {"name": "libevl", "version": inputs.output(_EVL_VERSION).strip(), "for": "evl"}
     return None
@@ -42,6 +45,10 @@ def _real_time_core(inputs: Inputs) -> dict[str, Any]:
 
 
 FACTS = (
-    Fact("real_time_core", _real_time_core, files=(_COBALT, _EVL_ABI),
-         commands=(_XENOMAI_VERSION, _XENOMAI_CORE, _EVL_VERSION)),
+    Fact(
+        "real_time_core",
+        _real_time_core,
+        files=(_COBALT, _EVL_ABI),
+        commands=(_XENOMAI_VERSION, _XENOMAI_CORE, _EVL_VERSION),
+    ),
 )

@@ -16,15 +16,50 @@ _VULNERABILITIES = "/sys/devices/system/cpu/vulnerabilities/*"
 _MODEL_KEYS = ("model name", "cpu model", "uarch", "Processor", "cpu", "isa")
 _FLAG_KEYS = ("flags", "Features", "features", "ASEs implemented", "isa")
 _OF_INTEREST = {
-    "aperfmperf", "arat", "constant_tsc", "ht", "hypervisor", "nonstop_tsc", "rdtscp", "tsc", "tsc_adjust",
-    "tsc_deadline_timer", "tsc_known_freq", "tsc_reliable", "evtstrm", "lpae", "ecv", "sstc", "nopl", "rtm", "hle",
+    "aperfmperf",
+    "arat",
+    "constant_tsc",
+    "ht",
+    "hypervisor",
+    "nonstop_tsc",
+    "rdtscp",
+    "tsc",
+    "tsc_adjust",
+    "tsc_deadline_timer",
+    "tsc_known_freq",
+    "tsc_reliable",
+    "evtstrm",
+    "lpae",
+    "ecv",
+    "sstc",
+    "nopl",
+    "rtm",
+    "hle",
 }
 _ARM_PARTS = {
-    0x926: "ARM926", 0xb76: "ARM1176", 0xc05: "Cortex-A5", 0xc07: "Cortex-A7", 0xc08: "Cortex-A8",
-    0xc09: "Cortex-A9", 0xc0e: "Cortex-A17", 0xc0f: "Cortex-A15", 0xd01: "Cortex-A32", 0xd03: "Cortex-A53",
-    0xd04: "Cortex-A35", 0xd05: "Cortex-A55", 0xd07: "Cortex-A57", 0xd08: "Cortex-A72", 0xd09: "Cortex-A73",
-    0xd0a: "Cortex-A75", 0xd0b: "Cortex-A76", 0xd0c: "Neoverse-N1", 0xd0d: "Cortex-A77", 0xd40: "Neoverse-V1",
-    0xd41: "Cortex-A78", 0xd42: "Cortex-A78AE", 0xd49: "Neoverse-N2",
+    0x926: "ARM926",
+    0xB76: "ARM1176",
+    0xC05: "Cortex-A5",
+    0xC07: "Cortex-A7",
+    0xC08: "Cortex-A8",
+    0xC09: "Cortex-A9",
+    0xC0E: "Cortex-A17",
+    0xC0F: "Cortex-A15",
+    0xD01: "Cortex-A32",
+    0xD03: "Cortex-A53",
+    0xD04: "Cortex-A35",
+    0xD05: "Cortex-A55",
+    0xD07: "Cortex-A57",
+    0xD08: "Cortex-A72",
+    0xD09: "Cortex-A73",
+    0xD0A: "Cortex-A75",
+    0xD0B: "Cortex-A76",
+    0xD0C: "Neoverse-N1",
+    0xD0D: "Cortex-A77",
+    0xD40: "Neoverse-V1",
+    0xD41: "Cortex-A78",
+    0xD42: "Cortex-A78AE",
+    0xD49: "Neoverse-N2",
 }
 """Main ID register part numbers of Arm Limited (implementer 0x41), from its technical reference manuals."""
 
@@ -66,8 +101,10 @@ def list_form(cpus: set[int]) -> str:
 def parse_cpuinfo(text: str) -> list[dict[str, str]]:
     """The blocks of /proc/cpuinfo, one per processor; what stands outside them (board names) is in a block apart."""
     blocks = [block for block in text.split("\n\n") if block.strip()]
-    return [{name.strip(): value.strip() for name, _, value in (line.partition(":") for line in block.splitlines())}
-            for block in blocks]
+    return [
+        {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in block.splitlines())}
+        for block in blocks
+    ]
 
 
 def arm_model(block: dict[str, str]) -> str | None:
@@ -136,9 +173,22 @@ def _isolation(inputs: Inputs) -> dict[str, Any]:
 
 
 FACTS = (
-    Fact("cpu", _cpu, files=(_CPUINFO, _ONLINE, "/proc/sys/kernel/arch", "/sys/devices/system/cpu/smt/active",
-                             _TOPOLOGY.format("thread_siblings_list"), _TOPOLOGY.format("core_siblings_list"))),
-    Fact("cpu_isolation", _isolation, files=tuple(
-        f"/sys/devices/system/cpu/{name}" for name in ("online", "offline", "isolated", "nohz_full"))),
+    Fact(
+        "cpu",
+        _cpu,
+        files=(
+            _CPUINFO,
+            _ONLINE,
+            "/proc/sys/kernel/arch",
+            "/sys/devices/system/cpu/smt/active",
+            _TOPOLOGY.format("thread_siblings_list"),
+            _TOPOLOGY.format("core_siblings_list"),
+        ),
+    ),
+    Fact(
+        "cpu_isolation",
+        _isolation,
+        files=tuple(f"/sys/devices/system/cpu/{name}" for name in ("online", "offline", "isolated", "nohz_full")),
+    ),
     Fact("vulnerabilities", _vulnerabilities, files=(_VULNERABILITIES,)),
 )

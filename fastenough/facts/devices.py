@@ -23,8 +23,11 @@ def parse_coalescing(text: str) -> dict[str, dict[str, Any]]:
         adaptive = re.search(r"^Adaptive RX: (\S+)", block, re.MULTILINE)
         pairs = re.findall(r"^(rx-usecs|rx-frames):\s+(\d+)$", block, re.MULTILINE)
         numbers = {key: int(value) for key, value in pairs}
-        found[name] = {"adaptive": adaptive is not None and adaptive[1] == "on", "rx_us": numbers.get("rx-usecs"),
-                       "rx_frames": numbers.get("rx-frames")}
+        found[name] = {
+            "adaptive": adaptive is not None and adaptive[1] == "on",
+            "rx_us": numbers.get("rx-usecs"),
+            "rx_frames": numbers.get("rx-frames"),
+        }
     return found
 
 

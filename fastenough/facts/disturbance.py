@@ -49,6 +49,10 @@ FACTS = (
     Fact("smi_counter", _smi, files=(_CPUINFO, _MSR)),
     Fact("uptime_s", _uptime, files=("/proc/uptime",), volatile=True),
     Fact("load_average", _load_average, files=("/proc/loadavg",), volatile=True),
-    Fact("boot_id", lambda inputs: inputs.text("/proc/sys/kernel/random/boot_id"),
-         files=("/proc/sys/kernel/random/boot_id",), volatile=True),
+    Fact(
+        "boot_id",
+        lambda inputs: inputs.text("/proc/sys/kernel/random/boot_id"),
+        files=("/proc/sys/kernel/random/boot_id",),
+        volatile=True,
+    ),
 )

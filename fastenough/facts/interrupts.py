@@ -30,8 +30,11 @@ def _interrupts(inputs: Inputs) -> dict[str, dict[str, Any]]:
     named = parse_interrupts(inputs.text(_INTERRUPTS))
     allowed = {irq: cpus for (irq,), cpus in inputs.matching(_AFFINITY)}
     effective = {irq: cpus for (irq,), cpus in inputs.matching(_EFFECTIVE)}
-    return {irq: {"name": name, "cpus": allowed.get(irq), "effective_cpus": effective.get(irq) or None}
-            for irq, name in named.items() if irq.isdigit()}
+    return {
+        irq: {"name": name, "cpus": allowed.get(irq), "effective_cpus": effective.get(irq) or None}
+        for irq, name in named.items()
+        if irq.isdigit()
+    }
 
 
 def _default(inputs: Inputs) -> str:

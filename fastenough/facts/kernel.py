@@ -20,7 +20,8 @@ _OF_INTEREST = re.compile(
     r"CONFIG_(PREEMPT\w*|HZ(_\w+)?|NO_HZ\w*|HIGH_RES_TIMERS|RCU_\w+|IRQ_FORCED_THREADING|CPU_IDLE|CPU_FREQ|"
     r"CPU_ISOLATION|TRANSPARENT_HUGEPAGE\w*|SCHED_MC|SCHED_SMT|NUMA_BALANCING|SMP|PARAVIRT|HYPERVISOR_GUEST|"
     r"DEBUG_PREEMPT|DEBUG_LOCKDEP|PROVE_LOCKING|LATENCYTOP|KASAN|KCSAN|FUNCTION_TRACER|IRQSOFF_TRACER|"
-    r"PREEMPT_TRACER|TIMERLAT_TRACER|OSNOISE_TRACER|HWLAT_TRACER|XENOMAI|EVL|DOVETAIL|IPIPE)$")
+    r"PREEMPT_TRACER|TIMERLAT_TRACER|OSNOISE_TRACER|HWLAT_TRACER|XENOMAI|EVL|DOVETAIL|IPIPE)$"
+)
 
 
 def parse_preemption(version: str, realtime: str | None, chosen: str, options: dict[str, str]) -> str:
@@ -37,8 +38,12 @@ def parse_preemption(version: str, realtime: str | None, chosen: str, options: d
         named = re.findall(r"(?:^|\s)preempt=(\w+)", chosen)
     if named:
         return "preempt" if named[-1] == "full" else named[-1]
-    for option, name in (("PREEMPT", "preempt"), ("PREEMPT_LAZY", "lazy"), ("PREEMPT_VOLUNTARY", "voluntary"),
-                         ("PREEMPT_NONE", "none")):
+    for option, name in (
+        ("PREEMPT", "preempt"),
+        ("PREEMPT_LAZY", "lazy"),
+        ("PREEMPT_VOLUNTARY", "voluntary"),
+        ("PREEMPT_NONE", "none"),
+    ):
         if options.get(f"CONFIG_{option}") == "y":
             return name
     return "preempt" if "PREEMPT" in version.split() else "stock"
@@ -67,16 +72,22 @@ def _kernel(inputs: Inputs) -> dict[str, Any]:
         options = {}
     chosen = inputs.get(_PREEMPT_DEBUG) or inputs.get(_CMDLINE) or ""
     preemption = parse_preemption(version, inputs.get(_REALTIME), chosen, options)
-    return {"release": release, "version": version, "preemption": preemption,
-            "tainted": inputs.number("/proc/sys/kernel/tainted")}
+    return {
+        "release": release,
+        "version": version,
+        "preemption": preemption,
+        "tainted": inputs.number("/proc/sys/kernel/tainted"),
+    }
 
 
 def _config(inputs: Inputs) -> dict[str, Any]:
     text = _config_text(inputs)
     options = parse_config(text)
-    return {"sha256": hashlib.sha256(text.encode()).hexdigest(),
-            "of_interest": {name: value for name, value in options.items() if _OF_INTEREST.match(name)},
-            "set": [f"{name}={value}" for name, value in options.items()]}
+    return {
+        "sha256": hashlib.sha256(text.encode()).hexdigest(),
+        "of_interest": {name: value for name, value in options.items() if _OF_INTEREST.match(name)},
+        "set": [f"{name}={value}" for name, value in options.items()],
+    }
 
 
 def _cmdline(inputs: Inputs) -> str:
@@ -88,8 +99,11 @@ def _modules(inputs: Inputs) -> list[str]:
 
 
 FACTS = (
-    Fact("kernel", _kernel, files=(_RELEASE, _VERSION, _REALTIME, _PREEMPT_DEBUG, _CMDLINE, *_CONFIGS,
-                                   "/proc/sys/kernel/tainted")),
+    Fact(
+        "kernel",
+        _kernel,
+        files=(_RELEASE, _VERSION, _REALTIME, _PREEMPT_DEBUG, _CMDLINE, *_CONFIGS, "/proc/sys/kernel/tainted"),
+    ),
     Fact("kernel_config", _config, files=(_RELEASE, *_CONFIGS)),
     Fact("cmdline", _cmdline, files=(_CMDLINE,)),
     Fact("modules", _modules, files=("/proc/modules",)),

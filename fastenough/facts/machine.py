@@ -8,8 +8,17 @@ from typing import Any
 from fastenough.facts.fact import Absent, Fact, Inputs
 
 _DMI = "/sys/class/dmi/id/"
-_DMI_NAMES = ("sys_vendor", "product_name", "product_version", "board_vendor", "board_name", "board_version",
-              "bios_vendor", "bios_version", "bios_date")
+_DMI_NAMES = (
+    "sys_vendor",
+    "product_name",
+    "product_version",
+    "board_vendor",
+    "board_name",
+    "board_version",
+    "bios_vendor",
+    "bios_version",
+    "bios_date",
+)
 _TREE = "/proc/device-tree/"
 _CLOCKSOURCES = "/sys/devices/system/clocksource/clocksource0/available_clocksource"
 _HYPERVISOR_TYPE = "/sys/hypervisor/type"
@@ -17,16 +26,38 @@ _ACPI = "/sys/firmware/acpi/tables/FACP"
 _CPUINFO = "/proc/cpuinfo"
 _PTP = "/sys/class/ptp/ptp*/clock_name"
 _IDENTITY_FILES = (
-    *(_DMI + name for name in _DMI_NAMES), _TREE + "model", _TREE + "compatible", _TREE + "hypervisor/compatible",
-    _TREE + "ibm,partition-name", _CLOCKSOURCES, _HYPERVISOR_TYPE, _ACPI, _CPUINFO, _PTP, "/proc/xen/capabilities",
+    *(_DMI + name for name in _DMI_NAMES),
+    _TREE + "model",
+    _TREE + "compatible",
+    _TREE + "hypervisor/compatible",
+    _TREE + "ibm,partition-name",
+    _CLOCKSOURCES,
+    _HYPERVISOR_TYPE,
+    _ACPI,
+    _CPUINFO,
+    _PTP,
+    "/proc/xen/capabilities",
     "/proc/sysinfo",
 )
 
 _DMI_HYPERVISORS = (
-    ("KVM", "kvm"), ("OpenStack", "kvm"), ("KubeVirt", "kvm"), ("Amazon EC2", "amazon"), ("QEMU", "qemu"),
-    ("VMware", "vmware"), ("VMW", "vmware"), ("innotek GmbH", "oracle"), ("VirtualBox", "oracle"), ("Xen", "xen"),
-    ("Bochs", "bochs"), ("Parallels", "parallels"), ("BHYVE", "bhyve"), ("Hyper-V", "microsoft"),
-    ("Virtual Machine", "microsoft"), ("Apple Virtualization", "apple"), ("Google Compute Engine", "google"),
+    ("KVM", "kvm"),
+    ("OpenStack", "kvm"),
+    ("KubeVirt", "kvm"),
+    ("Amazon EC2", "amazon"),
+    ("QEMU", "qemu"),
+    ("VMware", "vmware"),
+    ("VMW", "vmware"),
+    ("innotek GmbH", "oracle"),
+    ("VirtualBox", "oracle"),
+    ("Xen", "xen"),
+    ("Bochs", "bochs"),
+    ("Parallels", "parallels"),
+    ("BHYVE", "bhyve"),
+    ("Hyper-V", "microsoft"),
+    ("Virtual Machine", "microsoft"),
+    ("Apple Virtualization", "apple"),
+    ("Google Compute Engine", "google"),
 )
 """What firmware calls itself under which hypervisor; the same signs systemd-detect-virt goes by."""
 _CLOCK_HYPERVISORS = (("kvm-clock", "kvm"), ("hyperv", "microsoft"), ("xen", "xen"))
@@ -94,8 +125,11 @@ def _emulated(inputs: Inputs) -> bool:
     """
     cpuinfo = inputs.get(_CPUINFO) or ""
     identity = " ".join((*_dmi(inputs).values(), inputs.get(_TREE + "compatible") or "", cpuinfo))
-    helped = _from_kernel(inputs) is not None or "kvm" in (inputs.get(_TREE + "hypervisor/compatible") or "") \
+    helped = (
+        _from_kernel(inputs) is not None
+        or "kvm" in (inputs.get(_TREE + "hypervisor/compatible") or "")
         or any("KVM" in name for _, name in inputs.matching(_PTP))
+    )
     return any(sign in identity for sign in _QEMU_SIGNS) and not helped
 
 

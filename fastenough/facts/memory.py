@@ -29,10 +29,14 @@ def chosen(text: str | None) -> str | None:
 
 def _memory(inputs: Inputs) -> dict[str, Any]:
     values = parse_meminfo(inputs.text(_MEMINFO))
-    return {"total_bytes": values.get("MemTotal"), "swap_bytes": values.get("SwapTotal"),
-            "huge_pages": values.get("HugePages_Total"), "huge_page_bytes": values.get("Hugepagesize"),
-            "transparent_huge_pages": chosen(inputs.get(_HUGE + "enabled")),
-            "transparent_huge_pages_defrag": chosen(inputs.get(_HUGE + "defrag"))}
+    return {
+        "total_bytes": values.get("MemTotal"),
+        "swap_bytes": values.get("SwapTotal"),
+        "huge_pages": values.get("HugePages_Total"),
+        "huge_page_bytes": values.get("Hugepagesize"),
+        "transparent_huge_pages": chosen(inputs.get(_HUGE + "enabled")),
+        "transparent_huge_pages_defrag": chosen(inputs.get(_HUGE + "defrag")),
+    }
 
 
 def _numa(inputs: Inputs) -> dict[str, str]:

@@ -18,8 +18,9 @@ def _mounts(inputs: Inputs) -> list[dict[str, Any]]:
         kind, source = rest.split()[:2]
         point, options = words.split()[4:6]
         if source.startswith("/dev/") or kind in _NETWORK or point == "/" or kind.startswith("fuse."):
-            found.append({"point": point, "kind": kind, "options": sorted(set(options.split(","))),
-                          "network": kind in _NETWORK})
+            found.append(
+                {"point": point, "kind": kind, "options": sorted(set(options.split(","))), "network": kind in _NETWORK}
+            )
     if not found:
         raise Absent("no file system can be seen")
     return found

@@ -8,8 +8,15 @@ from typing import Any
 from fastenough.facts.fact import Absent, Fact, Inputs
 
 _FREQ = "/sys/devices/system/cpu/cpu*/cpufreq/"
-_FREQ_NAMES = ("scaling_driver", "scaling_governor", "scaling_min_freq", "scaling_max_freq", "cpuinfo_min_freq",
-               "cpuinfo_max_freq", "energy_performance_preference")
+_FREQ_NAMES = (
+    "scaling_driver",
+    "scaling_governor",
+    "scaling_min_freq",
+    "scaling_max_freq",
+    "cpuinfo_min_freq",
+    "cpuinfo_max_freq",
+    "energy_performance_preference",
+)
 _IDLE = "/sys/devices/system/cpu/cpu*/cpuidle/state*/"
 _IDLE_NAMES = ("name", "latency", "residency", "disable")
 _BOOST = "/sys/devices/system/cpu/cpufreq/boost"
@@ -35,8 +42,12 @@ def _frequency(inputs: Inputs) -> dict[str, Any]:
             cpus.setdefault(cpu, {})[name] = _number(content)
     if not cpus:
         raise Absent("the kernel scales no frequencies here (no cpufreq driver)")
-    return {"cpus": cpus, "boost": inputs.number(_BOOST), "no_turbo": inputs.number(_NO_TURBO),
-            "max_perf_pct": inputs.number(_MAX_PERF)}
+    return {
+        "cpus": cpus,
+        "boost": inputs.number(_BOOST),
+        "no_turbo": inputs.number(_NO_TURBO),
+        "max_perf_pct": inputs.number(_MAX_PERF),
+    }
 
 
 def _idle(inputs: Inputs) -> dict[str, Any]:
@@ -54,8 +65,12 @@ def _idle(inputs: Inputs) -> dict[str, Any]:
 def _power_caps(inputs: Inputs) -> dict[str, dict[str, Any]]:
     """By zone: its name, whether it is enforced, and the long-term limit beside the greatest possible, in µW."""
     found: dict[str, dict[str, Any]] = {}
-    for key, file in (("name", "name"), ("enabled", "enabled"), ("limit_uw", "constraint_0_power_limit_uw"),
-                      ("max_uw", "constraint_0_max_power_uw")):
+    for key, file in (
+        ("name", "name"),
+        ("enabled", "enabled"),
+        ("limit_uw", "constraint_0_power_limit_uw"),
+        ("max_uw", "constraint_0_max_power_uw"),
+    ):
         for (zone,), content in inputs.matching(_CAP.format(file)):
             found.setdefault(zone, {})[key] = _number(content)
     if not found:
@@ -80,12 +95,18 @@ def _idle_injection(inputs: Inputs) -> dict[str, int]:
 
 
 FACTS = (
-    Fact("power_caps", _power_caps, files=tuple(_CAP.format(file) for file in (
-        "name", "enabled", "constraint_0_power_limit_uw", "constraint_0_max_power_uw"))),
+    Fact(
+        "power_caps",
+        _power_caps,
+        files=tuple(
+            _CAP.format(file)
+            for file in ("name", "enabled", "constraint_0_power_limit_uw", "constraint_0_max_power_uw")
+        ),
+    ),
     Fact("platform_profile", _profile, files=(_PROFILE,)),
-    Fact("idle_injection", _idle_injection, volatile=True, files=(_COOLING.format("type"),
-                                                                  _COOLING.format("cur_state"))),
-    Fact("frequency", _frequency, files=(*(_FREQ + name for name in _FREQ_NAMES), _BOOST, _NO_TURBO,
-                                       _MAX_PERF)),
+    Fact(
+        "idle_injection", _idle_injection, volatile=True, files=(_COOLING.format("type"), _COOLING.format("cur_state"))
+    ),
+    Fact("frequency", _frequency, files=(*(_FREQ + name for name in _FREQ_NAMES), _BOOST, _NO_TURBO, _MAX_PERF)),
     Fact("idle", _idle, files=(*(_IDLE + name for name in _IDLE_NAMES), _IDLE_DRIVER, _IDLE_GOVERNOR)),
 )

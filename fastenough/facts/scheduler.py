@@ -31,7 +31,10 @@ def _partitions(inputs: Inputs) -> str:
 
 
 FACTS = (
-    Fact("scheduler_debug", _debugfs, files=(_DEBUG + "preempt", _DEBUG + "nr_migrate", _FAIR.format("runtime"),
-                                             _FAIR.format("period"))),
+    Fact(
+        "scheduler_debug",
+        _debugfs,
+        files=(_DEBUG + "preempt", _DEBUG + "nr_migrate", _FAIR.format("runtime"), _FAIR.format("period")),
+    ),
     Fact("isolated_partitions", _partitions, files=(_PARTITIONS,)),
 )

@@ -7,10 +7,40 @@ from fastenough.facts.fact import Absent, Fact, Inputs
 from fastenough.facts.tasks import parse_task
 
 _STATS = "/proc/[0-9]*/task/[0-9]*/stat"
-_NAMES = ("irqbalance", "tuned", "thermald", "power-profiles-", "auto-cpufreq", "tlp", "cron", "crond", "anacron",
-          "atd", "packagekitd", "unattended-upgr", "apt.systemd.dai", "snapd", "updatedb", "updatedb.mlocat",
-          "updatedb.ploca", "fwupd", "smartd", "tracker-miner-f", "baloo_file", "earlyoom", "systemd-oomd",
-          "ksmtuned", "numad", "stalld", "rtkit-daemon", "dockerd", "containerd", "kubelet", "collectd", "auditd")
+_NAMES = (
+    "irqbalance",
+    "tuned",
+    "thermald",
+    "power-profiles-",
+    "auto-cpufreq",
+    "tlp",
+    "cron",
+    "crond",
+    "anacron",
+    "atd",
+    "packagekitd",
+    "unattended-upgr",
+    "apt.systemd.dai",
+    "snapd",
+    "updatedb",
+    "updatedb.mlocat",
+    "updatedb.ploca",
+    "fwupd",
+    "smartd",
+    "tracker-miner-f",
+    "baloo_file",
+    "earlyoom",
+    "systemd-oomd",
+    "ksmtuned",
+    "numad",
+    "stalld",
+    "rtkit-daemon",
+    "dockerd",
+    "containerd",
+    "kubelet",
+    "collectd",
+    "auditd",
+)
 """As the kernel calls them: at most 15 letters."""
 
 

@@ -11,8 +11,23 @@ from fastenough.facts.fact import Absent, Fact, Inputs
 _RELEASES = ("/etc/os-release", "/usr/lib/os-release")
 _STATUS_FILES = ("/var/lib/dpkg/status", "/usr/lib/opkg/status", "/var/lib/opkg/status")
 _RPM = "rpm -qa --qf %{NAME}=%{VERSION}-%{RELEASE}\\n"
-_OF_INTEREST = ("libc6", "glibc", "musl", "busybox", "systemd", "stress-ng", "rt-tests", "irqbalance", "tuned",
-                "rtkit", "linux-image-", "intel-microcode", "amd64-microcode", "xenomai", "libevl")
+_OF_INTEREST = (
+    "libc6",
+    "glibc",
+    "musl",
+    "busybox",
+    "systemd",
+    "stress-ng",
+    "rt-tests",
+    "irqbalance",
+    "tuned",
+    "rtkit",
+    "linux-image-",
+    "intel-microcode",
+    "amd64-microcode",
+    "xenomai",
+    "libevl",
+)
 
 
 def parse_os_release(text: str) -> dict[str, str]:

@@ -19,11 +19,17 @@ def _zones(inputs: Inputs) -> dict[str, dict[str, Any]]:
     kinds = {(zone, name.removesuffix("_type")): text for (zone, name), text in inputs.matching(_TRIP.format("type"))}
     found: dict[str, dict[str, Any]] = {}
     for (zone,), kind in inputs.matching(_ZONE.format("type")):
-        slowing = [value for (where, name), value in trips.items()
-                   if where == zone and kinds.get((zone, name.removesuffix("_temp"))) in _SLOWING and value > 0]
+        slowing = [
+            value
+            for (where, name), value in trips.items()
+            if where == zone and kinds.get((zone, name.removesuffix("_temp"))) in _SLOWING and value > 0
+        ]
         text = temperatures.get((zone,))
-        found[zone] = {"kind": kind, "millidegrees": None if text is None else int(text),
-                       "slowed_from_millidegrees": min(slowing, default=None)}
+        found[zone] = {
+            "kind": kind,
+            "millidegrees": None if text is None else int(text),
+            "slowed_from_millidegrees": min(slowing, default=None),
+        }
     return found
 
 
@@ -37,7 +43,17 @@ def _thermal(inputs: Inputs) -> dict[str, Any]:
 
 
 FACTS = (
-    Fact("thermal", _thermal, volatile=True, files=(
-        _ZONE.format("type"), _ZONE.format("temp"), _TRIP.format("type"), _TRIP.format("temp"),
-        _COUNT.format("core"), _COUNT.format("package"))),
+    Fact(
+        "thermal",
+        _thermal,
+        volatile=True,
+        files=(
+            _ZONE.format("type"),
+            _ZONE.format("temp"),
+            _TRIP.format("type"),
+            _TRIP.format("temp"),
+            _COUNT.format("core"),
+            _COUNT.format("package"),
+        ),
+    ),
 )

@@ -53,6 +53,7 @@ def _labgrid(order: Order, act: str) -> Mapping[str, Any]:
 
     Nothing waits here: whoever ordered the act ends the group in time.
     """
+
     def act_there(pipe: socket.socket) -> None:
         os.environ.update(LG_COORDINATOR=order["coordinator"], LG_USERNAME=order["farm"])
         pipe.sendall(json.dumps(labgrid_act.main(order["coordinator"], order.get("place", ""), act)).encode())
@@ -90,12 +91,14 @@ def _forked(work: Callable[[socket.socket], None]) -> Iterator[socket.socket]:
 
 def _answering(work: Callable[[Order], Answer]) -> Callable[[Order], Answer]:
     """labgrid's refusals are answers.  An act keeps its name: another process finds it by that."""
+
     @wraps(work)
     def act(order: Order) -> Answer:
         try:
             return work(order)
         except Failed as failed:
             return failed.answer
+
     return act
 
 
@@ -128,8 +131,10 @@ def boot(order: Order) -> Answer:
     held = _acquired(order) if order.get("place") else {}
     link = order.get("link") or held.get("link") or ""
     if not link:
-        return {"fault": f"{order['place']} has no NetworkService, so it cannot be reached; export one, or write link "
-                         "in the farm's file"}
+        return {
+            "fault": f"{order['place']} has no NetworkService, so it cannot be reached; export one, or write link "
+            "in the farm's file"
+        }
     if not order.get("place"):
         return {"link": link, "newest": _up(order, link)} if order["ring"] else {"link": link}
     with _console(held.get("console")) as words:
@@ -211,9 +216,12 @@ def _seen(order: Order, booted: Booted) -> SeenBoard:
 
 
 def _told(pulled: Pulled) -> Answer:
-    return {"stored": [one.run_id for one in pulled.stored],
-            "under_way": [[one.run_id, one.name] for one in pulled.under_way],
-            "gaps": len(pulled.gaps), "refused": [[one.name, one.reason] for one in pulled.refused]}
+    return {
+        "stored": [one.run_id for one in pulled.stored],
+        "under_way": [[one.run_id, one.name] for one in pulled.under_way],
+        "gaps": len(pulled.gaps),
+        "refused": [[one.name, one.reason] for one in pulled.refused],
+    }
 
 
 @dataclass(frozen=True)
@@ -235,8 +243,13 @@ def measure(order: Order) -> Answer:
     board = open_board(order["given"]) if order["given"] else LabgridBoard(order["place"], order["boot_s"], kept=True)
     plan, store = on_board(read_plan(Path(order["plan"])), order["board"]), Store(Path(order["store"]))
     os.environ.update(LG_COORDINATOR=order["coordinator"], LG_USERNAME=order["farm"])
-    campaign = run_campaign(plan, store, resume=order["resume"], opened=lambda name: NamedBoard(board, name),
-                            journal=Path(order["state"]) / f"{order['board']}.journal")
+    campaign = run_campaign(
+        plan,
+        store,
+        resume=order["resume"],
+        opened=lambda name: NamedBoard(board, name),
+        journal=Path(order["state"]) / f"{order['board']}.journal",
+    )
     runs = [store.load(run) for run in campaign.runs]
     failed = [why for run in runs if run.outcome is Outcome.FAILED for why in (run.end.reasons if run.end else ())]
     told = "; ".join(dict.fromkeys(failed[:_MOST_REASONS]))

@@ -34,11 +34,17 @@ _SHOWN_FOR_S = _DAY_S
 """So long Alertmanager shows what happened at one moment."""
 _LASTS_S = 30 * _DAY_S
 _SEVERITY = {"fail": "critical", "silent": "warning", "refused": "warning", TAIL: "warning", "maximum": "info"}
-_ALERT = {"fail": "FastenoughFail", "silent": "FastenoughBoardSilent", "refused": "FastenoughRecordingRefused",
-          TAIL: "FastenoughTailChanged", "maximum": "FastenoughNewMaximum"}
+_ALERT = {
+    "fail": "FastenoughFail",
+    "silent": "FastenoughBoardSilent",
+    "refused": "FastenoughRecordingRefused",
+    TAIL: "FastenoughTailChanged",
+    "maximum": "FastenoughNewMaximum",
+}
 
 
 # --- what is seen
+
 
 def happened(history: History, boards: Sequence[Standing], now_s: int, noted: Container[Key]) -> Iterator[Seen]:
     """New maxima of 30 days, and changes of tails; but for what was ``noted`` already, with what stands beside each."""
@@ -46,14 +52,23 @@ def happened(history: History, boards: Sequence[Standing], now_s: int, noted: Co
         name = one.board.name
         for event in events(history, OWNER, name, now_s - _LOOK_BACK_S, now_s + 1):
             key = f"{event.at_s} {event.value_ns}"
-            if (event.new_maximum and event.series == one.board.main and (name, "maximum", key) not in noted
-                    and _was_watched(history, name, event)):
+            if (
+                event.new_maximum
+                and event.series == one.board.main
+                and (name, "maximum", key) not in noted
+                and _was_watched(history, name, event)
+            ):
                 yield _new_maximum(history, one, event, key)
         for change in changes(history, OWNER, name, now_s - _TAIL_BACK_S, now_s + 1):
             if change.kind == TAIL and (name, TAIL, str(change.at_s)) not in noted:
-                yield Seen(name, TAIL, str(change.at_s), change.at_s, f"{name}: the greatest values of its cycles "
-                           f"are about {change.now}, and were about {change.was}",
-                           more=_beside(history, name, change.at_s) | {"run": change.run})
+                yield Seen(
+                    name,
+                    TAIL,
+                    str(change.at_s),
+                    change.at_s,
+                    f"{name}: the greatest values of its cycles are about {change.now}, and were about {change.was}",
+                    more=_beside(history, name, change.at_s) | {"run": change.run},
+                )
 
 
 def _was_watched(history: History, name: str, event: Happening) -> bool:
@@ -67,16 +82,22 @@ def _new_maximum(history: History, one: Standing, event: Happening, key: str) ->
     where = "" if event.cpu is None else f" on CPU {event.cpu}"
     summary = f"{one.board.name}: new maximum, {words.latency(event.value_ns)}{where}{above}"
     more = {"value_ns": str(event.value_ns), "culprit": event.culprit or "not known", "run": event.run}
-    return Seen(one.board.name, "maximum", key, event.at_s, summary,
-                more=more | _beside(history, one.board.name, event.at_s))
+    return Seen(
+        one.board.name, "maximum", key, event.at_s, summary, more=more | _beside(history, one.board.name, event.at_s)
+    )
 
 
 def _beside(history: History, name: str, at_s: int) -> dict[str, str]:
     """What changed before, as far as it shapes latencies, and the last run that kept the limit."""
-    changed = [f"{change.key}: {change.was} → {change.now}" for change in changes(
-        history, OWNER, name, at_s - _CHANGED_WITHIN_S, at_s + 1) if change.kind != TAIL and change.latency]
-    return {"changed_within_7_days": "; ".join(changed[:5]) or "nothing that is known to shape latencies",
-            "last_run_within_limit": last_good(history, OWNER, name, at_s) or "none known"}
+    changed = [
+        f"{change.key}: {change.was} → {change.now}"
+        for change in changes(history, OWNER, name, at_s - _CHANGED_WITHIN_S, at_s + 1)
+        if change.kind != TAIL and change.latency
+    ]
+    return {
+        "changed_within_7_days": "; ".join(changed[:5]) or "nothing that is known to shape latencies",
+        "last_run_within_limit": last_good(history, OWNER, name, at_s) or "none known",
+    }
 
 
 def lasting(boards: Sequence[Standing], now_s: int) -> Iterator[Seen]:
@@ -86,17 +107,31 @@ def lasting(boards: Sequence[Standing], now_s: int) -> Iterator[Seen]:
         if one.verdict == Verdict.FAIL:
             yield Seen(name, "fail", "fail", at_s, f"{name}: FAIL: {one.verdict_reason}", lasts=True)
         elif one.above_ns is not None:
-            yield Seen(name, "fail", "fail", at_s, f"{name}: {words.latency(one.above_ns)} within 30 days, above its "
-                       f"limit of {words.latency(one.board.limit_ns)}", lasts=True)
+            yield Seen(
+                name,
+                "fail",
+                "fail",
+                at_s,
+                f"{name}: {words.latency(one.above_ns)} within 30 days, above its "
+                f"limit of {words.latency(one.board.limit_ns)}",
+                lasts=True,
+            )
         if one.state is State.DEAD or one.silence:
             why = f"dead: {one.reason}" if one.state is State.DEAD else f"silent: {one.silence}"
             yield Seen(name, "silent", "silent", at_s, f"{name}: {why}", lasts=True)
         if one.refusal is not None and now_s - one.refusal.at_s < _DAY_S:
-            yield Seen(name, "refused", "refused", one.refusal.at_s,
-                       f"{name}: recording {one.refusal.kind}: {one.refusal.name}: {one.refusal.reason}", lasts=True)
+            yield Seen(
+                name,
+                "refused",
+                "refused",
+                one.refusal.at_s,
+                f"{name}: recording {one.refusal.kind}: {one.refusal.name}: {one.refusal.reason}",
+                lasts=True,
+            )
 
 
 # --- who is told
+
 
 @dataclass(frozen=True)
 class Receiver:
@@ -121,8 +156,10 @@ class Receiver:
         except ValueError:
             usable = False
         if not usable or not self.url.isprintable() or " " in self.url:
-            raise BadInput("a receiver of alerts is no address (it is not shown: it may be secret); write "
-                           "http://HOST:PORT or https://HOST/PATH")
+            raise BadInput(
+                "a receiver of alerts is no address (it is not shown: it may be secret); write "
+                "http://HOST:PORT or https://HOST/PATH"
+            )
 
     def take(self, alert: Alert) -> None:
         """Send one; raises FastenoughError where it is not accepted."""
@@ -132,8 +169,12 @@ class Receiver:
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         connection = kind(parts.hostname or "", parts.port, timeout=_PATIENCE_S)
         try:
-            connection.request("POST", path + (f"?{parts.query}" if parts.query else ""), json.dumps(body).encode(),
-                               {"Content-Type": "application/json", "Idempotency-Key": _key(alert)})
+            connection.request(
+                "POST",
+                path + (f"?{parts.query}" if parts.query else ""),
+                json.dumps(body).encode(),
+                {"Content-Type": "application/json", "Idempotency-Key": _key(alert)},
+            )
             status = connection.getresponse().status
         except (OSError, http.client.HTTPException) as error:
             raise FastenoughError(f"{self.host} takes no alert: {error or type(error).__name__}") from error
@@ -155,19 +196,34 @@ def _alert(alert: Alert, site: str) -> dict[str, Any]:
     """In the form of Alertmanager: the same whenever it is sent, but that its end has come once it has ended."""
     seen = alert.seen
     until_s = alert.noted_s + (_LASTS_S if seen.lasts else _SHOWN_FOR_S)
-    return {"labels": {"alertname": _ALERT[seen.kind], "board": seen.board, "severity": _SEVERITY[seen.kind],
-                       "alert": str(alert.id)},
-            "annotations": {"summary": seen.summary, **seen.more},
-            "startsAt": iso(alert.noted_s), "endsAt": iso((alert.ended_s or 0) if alert.end else until_s),
-            **({"generatorURL": _page(alert, site)} if site else {})}
+    return {
+        "labels": {
+            "alertname": _ALERT[seen.kind],
+            "board": seen.board,
+            "severity": _SEVERITY[seen.kind],
+            "alert": str(alert.id),
+        },
+        "annotations": {"summary": seen.summary, **seen.more},
+        "startsAt": iso(alert.noted_s),
+        "endsAt": iso((alert.ended_s or 0) if alert.end else until_s),
+        **({"generatorURL": _page(alert, site)} if site else {}),
+    }
 
 
 def _message(alert: Alert, site: str) -> Mapping[str, Any]:
     seen = alert.seen
-    return {"id": alert.id, "state": "ended" if alert.end else "new", "kind": seen.kind, "board": seen.board,
-            "severity": _SEVERITY[seen.kind], "text": seen.summary, "at": iso(seen.at_s),
-            "ended": iso(alert.ended_s) if alert.end and alert.ended_s else None, "page": _page(alert, site),
-            **seen.more}
+    return {
+        "id": alert.id,
+        "state": "ended" if alert.end else "new",
+        "kind": seen.kind,
+        "board": seen.board,
+        "severity": _SEVERITY[seen.kind],
+        "text": seen.summary,
+        "at": iso(seen.at_s),
+        "ended": iso(alert.ended_s) if alert.end and alert.ended_s else None,
+        "page": _page(alert, site),
+        **seen.more,
+    }
 
 
 class Alerting:

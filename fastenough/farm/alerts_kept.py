@@ -35,19 +35,26 @@ from fastenough.history.database import History
 
 METADATA = MetaData()
 ALERT = Table(
-    "alert", METADATA,
+    "alert",
+    METADATA,
     Column("id", Integer, primary_key=True),
-    Column("board", String(200), nullable=False), Column("kind", String(16), nullable=False),
+    Column("board", String(200), nullable=False),
+    Column("kind", String(16), nullable=False),
     Column("key", String(64), nullable=False),
-    Column("at_s", BigInteger, nullable=False), Column("noted_s", BigInteger, nullable=False),
-    Column("lasts", Boolean, nullable=False), Column("ended_s", BigInteger),
-    Column("summary", Text, nullable=False), Column("more", Text, nullable=False),
+    Column("at_s", BigInteger, nullable=False),
+    Column("noted_s", BigInteger, nullable=False),
+    Column("lasts", Boolean, nullable=False),
+    Column("ended_s", BigInteger),
+    Column("summary", Text, nullable=False),
+    Column("more", Text, nullable=False),
     UniqueConstraint("board", "kind", "key"),
 )
 ACCEPTED = Table(
-    "alert_accepted", METADATA,
+    "alert_accepted",
+    METADATA,
     Column("alert", Integer, primary_key=True, autoincrement=False),
-    Column("receiver", String(64), primary_key=True), Column("end", Boolean, primary_key=True),
+    Column("receiver", String(64), primary_key=True),
+    Column("end", Boolean, primary_key=True),
 )
 """``receiver`` has taken the alert; ``end``: that it ended."""
 
@@ -98,8 +105,9 @@ def known(history: History) -> set[Key]:
 
 
 def _known(connection: Connection) -> set[Key]:
-    return {(row.board, row.kind, row.key) for row in connection.execute(
-        select(ALERT.c.board, ALERT.c.kind, ALERT.c.key))}
+    return {
+        (row.board, row.kind, row.key) for row in connection.execute(select(ALERT.c.board, ALERT.c.kind, ALERT.c.key))
+    }
 
 
 def note(history: History, happened: Iterable[Seen], lasting: Iterable[Seen], now_s: int) -> None:
@@ -126,9 +134,18 @@ def _note_lasting(connection: Connection, now: Mapping[tuple[str, str], Seen], n
 
 
 def _insert(connection: Connection, seen: Seen, key: str, now_s: int) -> None:
-    connection.execute(insert(ALERT).values(
-        board=seen.board, kind=seen.kind, key=key, at_s=seen.at_s, noted_s=now_s, lasts=seen.lasts,
-        summary=seen.summary, more=json.dumps(dict(seen.more))))
+    connection.execute(
+        insert(ALERT).values(
+            board=seen.board,
+            kind=seen.kind,
+            key=key,
+            at_s=seen.at_s,
+            noted_s=now_s,
+            lasts=seen.lasts,
+            summary=seen.summary,
+            more=json.dumps(dict(seen.more)),
+        )
+    )
 
 
 def pending(history: History, receiver: str) -> list[Alert]:
@@ -136,8 +153,9 @@ def pending(history: History, receiver: str) -> list[Alert]:
     found: list[Alert] = []
     with history.reading() as connection:
         for end in (False, True):
-            taken = exists().where(ACCEPTED.c.alert == ALERT.c.id, ACCEPTED.c.receiver == receiver,
-                                   ACCEPTED.c.end.is_(end))
+            taken = exists().where(
+                ACCEPTED.c.alert == ALERT.c.id, ACCEPTED.c.receiver == receiver, ACCEPTED.c.end.is_(end)
+            )
             question = select(ALERT).where(~taken)
             if end:
                 question = question.where(ALERT.c.ended_s.is_not(None))
@@ -146,8 +164,9 @@ def pending(history: History, receiver: str) -> list[Alert]:
 
 
 def _alert(row: Mapping[str, Any] | Any, end: bool) -> Alert:
-    seen = Seen(row["board"], row["kind"], row["key"], row["at_s"], row["summary"], row["lasts"],
-                json.loads(row["more"]))
+    seen = Seen(
+        row["board"], row["kind"], row["key"], row["at_s"], row["summary"], row["lasts"], json.loads(row["more"])
+    )
     return Alert(row["id"], seen, row["noted_s"], row["ended_s"], end)
 
 

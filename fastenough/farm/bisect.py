@@ -41,8 +41,10 @@ class Question:
 
     def __post_init__(self) -> None:
         if self.most_ns < self.first_ns:
-            raise BadInput(f"each configuration is measured for {words.duration(self.first_ns)} at first (--duration), "
-                           f"which is longer than {words.duration(self.most_ns)} (--longest)")
+            raise BadInput(
+                f"each configuration is measured for {words.duration(self.first_ns)} at first (--duration), "
+                f"which is longer than {words.duration(self.most_ns)} (--longest)"
+            )
 
 
 @dataclass(frozen=True)
@@ -119,13 +121,20 @@ class _Search:
         ends = None if good is None or bad is None else (self._last[good], self._last[bad])
         between = range(0 if good is None else good, len(self.configurations) if bad is None else bad)
         return Bisection(
-            conclusion, decided, None if good is None else self.configurations[good],
+            conclusion,
+            decided,
+            None if good is None else self.configurations[good],
             None if bad is None else self.configurations[bad],
-            tuple(self.configurations[place] for place in between
-                  if place in self.steps and self.steps[place].found is Found.UNDECIDED),
+            tuple(
+                self.configurations[place]
+                for place in between
+                if place in self.steps and self.steps[place].found is Found.UNDECIDED
+            ),
             tuple(self.steps.values()),
             () if ends is None else all_differences(RUN_KEYS, *(run_values(end) for end in ends)),
-            self.question.criterion.confidence, any(map(is_emulated, self._last.values())))
+            self.question.criterion.confidence,
+            any(map(is_emulated, self._last.values())),
+        )
 
     def _judged(self, configuration: str) -> tuple[Step, list[Recording]]:
         """One configuration, measured until it is decided, as long again each time, up to the limit."""
@@ -145,8 +154,12 @@ class _Search:
         return Step(configuration, look.found, look.reasons, look.settle, looks, measured_ns, runs), recordings
 
 
-def bisect(configurations: Sequence[str], measure: Measure, question: Question,
-           tell: Callable[[Step], None] = lambda step: None) -> Bisection:
+def bisect(
+    configurations: Sequence[str],
+    measure: Measure,
+    question: Question,
+    tell: Callable[[Step], None] = lambda step: None,
+) -> Bisection:
     """Find where good ends and bad begins; the first configuration is said to be good, the last to be bad, and both are
     measured before that is believed.  Where they go from good to bad more than once, one such place is found.
 
@@ -171,13 +184,16 @@ def bisect(configurations: Sequence[str], measure: Measure, question: Question,
 
 def _not_so(configuration: str, wanted: Found, found: Found) -> str:
     how = "is not shown to be" if found is Found.UNDECIDED else f"is {found}, and not"
-    return (f"{configuration} {how} {wanted}: nothing lies between a good one and a bad one; name another "
-            f"{'first' if wanted is Found.GOOD else 'last'} configuration, or another limit")
+    return (
+        f"{configuration} {how} {wanted}: nothing lies between a good one and a bad one; name another "
+        f"{'first' if wanted is Found.GOOD else 'last'} configuration, or another limit"
+    )
 
 
 def _between(configurations: Sequence[str], good: int, bad: int) -> str:
     if bad - good == 1:
         return f"{configurations[bad]} is the first bad one, and {configurations[good]} before it is good"
-    return (f"cannot tell between {configurations[good]}, which is good, and {configurations[bad]}, which is bad: of "
-            f"{words.counted(bad - good - 1, 'configuration')} between them nothing is shown")
-
+    return (
+        f"cannot tell between {configurations[good]}, which is good, and {configurations[bad]}, which is bad: of "
+        f"{words.counted(bad - good - 1, 'configuration')} between them nothing is shown"
+    )

@@ -33,17 +33,29 @@ def installing(plan: Plan, configurations: Sequence[str], install: Sequence[str]
     Raises BadInput for a command that names no configuration.
     """
     if install and "{}" not in install:
-        raise BadInput("--install: one word of the command must be {}, which stands for the configuration, as in "
-                       "--install 'install-kernel {}'")
+        raise BadInput(
+            "--install: one word of the command must be {}, which stands for the configuration, as in "
+            "--install 'install-kernel {}'"
+        )
     if kernel and not install:
         raise BadInput("--kernel is of what --install has installed; leave it out")
-    changes = {name: Change(tuple(name if word == "{}" else word for word in install),
-                            kernel.replace("{}", glob.escape(name))) for name in configurations}
+    changes = {
+        name: Change(tuple(name if word == "{}" else word for word in install), kernel.replace("{}", glob.escape(name)))
+        for name in configurations
+    }
     return replace(plan, configurations=tuple(configurations), changes=changes if install else {})
 
 
-def measuring(plan: Plan, store: Store, on_progress: Callable[[Progress], None], *, opened: Callable[[str], Board],
-              ask: Ask, stopping: Stopping, tell: Callable[[str], None]) -> Measure:
+def measuring(
+    plan: Plan,
+    store: Store,
+    on_progress: Callable[[Progress], None],
+    *,
+    opened: Callable[[str], Board],
+    ask: Ask,
+    stopping: Stopping,
+    tell: Callable[[str], None],
+) -> Measure:
     """What measures one of the plan's configurations for a given time, shared by the entries' loads.
 
     Raises Stopped where a signal ends it.
@@ -53,8 +65,14 @@ def measuring(plan: Plan, store: Store, on_progress: Callable[[Progress], None],
     def measure(configuration: str, duration_ns: int) -> list[Recording]:
         loads = sum(len(entry.loads) for entry in plan.entries)
         entries = tuple(replace(entry, duration_s=duration_ns / loads / 1e9) for entry in plan.entries)
-        done = run_campaign(replace(plan, configurations=(configuration,), entries=entries), store, on_progress,
-                            opened=brought, stopping=stopping, tell=tell)
+        done = run_campaign(
+            replace(plan, configurations=(configuration,), entries=entries),
+            store,
+            on_progress,
+            opened=brought,
+            stopping=stopping,
+            tell=tell,
+        )
         if done.stopped:
             raise Stopped(done.signal)
         return [store.load(run) for run in done.runs]

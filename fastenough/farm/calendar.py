@@ -62,8 +62,9 @@ def parse_dates(every_s: float, days: Sequence[str], at: str) -> Dates:
     told = _AT.fullmatch(at)
     if told is None:
         raise ValueError(f'at = {at[:20]!r} is no time of day; write at = "06:00" (UTC)')
-    return Dates(every_s, frozenset(map(DAYS.index, days)) or frozenset(range(7)),
-                 int(told[1]) * 3600.0 + int(told[2]) * 60.0)
+    return Dates(
+        every_s, frozenset(map(DAYS.index, days)) or frozenset(range(7)), int(told[1]) * 3600.0 + int(told[2]) * 60.0
+    )
 
 
 def due(plans: Sequence[Planned], now_s: float) -> Due | None:

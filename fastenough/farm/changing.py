@@ -39,8 +39,12 @@ def rename_board(file: Path, name: str, new: str) -> None:
     """A board has another name from now on, with all that it recorded.  Raises BadInput."""
     formerly = (*_board(read_farm(file), name).formerly, name)
     listed = ", ".join(f'"{each}"' for each in formerly)
-    _change(file, name, {"name": f'"{new}"', "formerly": f"[{listed}]"},
-            lambda farm, board: replace(board, name=new, formerly=formerly))
+    _change(
+        file,
+        name,
+        {"name": f'"{new}"', "formerly": f"[{listed}]"},
+        lambda farm, board: replace(board, name=new, formerly=formerly),
+    )
 
 
 def _board(farm: Farm, name: str) -> BoardEntry:
@@ -51,8 +55,9 @@ def _board(farm: Farm, name: str) -> BoardEntry:
     return found
 
 
-def _change(file: Path, name: str, values: Mapping[str, str],
-            changed: Callable[[Farm, BoardEntry], BoardEntry]) -> None:
+def _change(
+    file: Path, name: str, values: Mapping[str, str], changed: Callable[[Farm, BoardEntry], BoardEntry]
+) -> None:
     """Write values of a board into the file, which must then say what is meant, and into the history."""
     farm = read_farm(file)
     expected = changed(farm, _board(farm, name))
@@ -62,8 +67,10 @@ def _change(file: Path, name: str, values: Mapping[str, str],
             new.write_text(_with_values(file.read_text(), name, values))
             shutil.copymode(file, new)
             if expected not in read_farm(new).boards:
-                raise BadInput(f"{file}: the table of {name} is not written as one line for each key; write this into "
-                               f"it: {'; '.join(f'{key} = {value}' for key, value in values.items())}")
+                raise BadInput(
+                    f"{file}: the table of {name} is not written as one line for each key; write this into "
+                    f"it: {'; '.join(f'{key} = {value}' for key, value in values.items())}"
+                )
             with closing(Store(farm.store)) as store, closing(History.of(store, farm.database)) as history:
                 if expected.name != name:
                     rename_in_history(history, name, expected.name, expected.formerly)
@@ -86,7 +93,8 @@ def _with_values(text: str, name: str, values: Mapping[str, str]) -> str:
         keys = {found["key"]: number for number in range(begin + 1, end) if (found := _KEY.match(lines[number]))}
         if "name" in keys and re.search(rf"""=\s*["']{re.escape(name)}["']\s*(#.*)?$""", lines[keys["name"]].rstrip()):
             for key, value in values.items():
-                lines[keys.get(key, begin)] = (f"{key} = {value}\n" if key in keys else
-                                               lines[begin].rstrip("\n") + f"\n{key} = {value}\n")
+                lines[keys.get(key, begin)] = (
+                    f"{key} = {value}\n" if key in keys else lines[begin].rstrip("\n") + f"\n{key} = {value}\n"
+                )
             break
     return "".join(lines)

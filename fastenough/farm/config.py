@@ -29,8 +29,25 @@ DEFAULT_PLAN = "osadl-cycle"
 IDLE = 0.1
 """Share of each measured CPU's time for which an idle board may be busy, with the probe and what pulls it."""
 _KEYS = ("name", "coordinator", "store", "database", "state", "reconcile", "board")
-_BOARD_KEYS = ("name", "place", "link", "rack", "public", "limit", "requirement", "ring", "load", "pull", "boot",
-               "patience", "retry", "plan", "simulated", "retired", "formerly")
+_BOARD_KEYS = (
+    "name",
+    "place",
+    "link",
+    "rack",
+    "public",
+    "limit",
+    "requirement",
+    "ring",
+    "load",
+    "pull",
+    "boot",
+    "patience",
+    "retry",
+    "plan",
+    "simulated",
+    "retired",
+    "formerly",
+)
 _PLAN_KEYS = ("file", "every", "days", "at")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _ADDRESS = re.compile(r"[A-Za-z0-9.\[\]:_-]{1,255}:[0-9]{1,5}", re.ASCII)
@@ -112,8 +129,11 @@ def _named(table: Table, key: str, what: str, default: str | None = None) -> str
     """A name that may stand in paths, addresses and tables of any other program."""
     name = table.text(key, what, default)
     if name and _NAME.fullmatch(name) is None:
-        raise table.fault(f"{key} = {name[:LINE_CHARS]!r} cannot be used; a name is up to 64 letters, digits, dots, "
-                          "dashes and underscores, and begins with a letter or digit", key)
+        raise table.fault(
+            f"{key} = {name[:LINE_CHARS]!r} cannot be used; a name is up to 64 letters, digits, dots, "
+            "dashes and underscores, and begins with a letter or digit",
+            key,
+        )
     return name
 
 
@@ -127,8 +147,9 @@ def _path(table: Table, key: str, base: Path, default: str) -> Path:
 def _ring(table: Table) -> str:
     ring = table.text("ring", f'"{RING}"', "")
     if ring and (not ring.startswith("/") or not ring.isprintable() or ".." in ring.split("/")):
-        raise table.fault(f"ring = {ring[:LINE_CHARS]!r} is no absolute path of a folder; write ring = \"{RING}\"",
-                          "ring")
+        raise table.fault(
+            f'ring = {ring[:LINE_CHARS]!r} is no absolute path of a folder; write ring = "{RING}"', "ring"
+        )
     return ring
 
 
@@ -145,17 +166,26 @@ def _load(table: Table, ring: str) -> LoadStated | None:
     share = load.share(key, IDLE if idle else 0.0)
     load.finish(("name", key))
     if not 0 < share < 1:
-        raise load.fault(f"{key} is missing or says nothing; write for which share of the time each measured CPU is "
-                         f"busy, such as {key} = 0.5", key)
-    return LoadStated(name, source="stated by the farm, and read back", busy_at_least=None if idle else share,
-                      busy_at_most=share if idle else None)
+        raise load.fault(
+            f"{key} is missing or says nothing; write for which share of the time each measured CPU is "
+            f"busy, such as {key} = 0.5",
+            key,
+        )
+    return LoadStated(
+        name,
+        source="stated by the farm, and read back",
+        busy_at_least=None if idle else share,
+        busy_at_most=share if idle else None,
+    )
 
 
 def _link(table: Table, place: str) -> str:
     link = table.text("link", '"ssh://root@board"', "")
     if not link and not place:
-        raise table.fault("neither place nor link says how the board is reached; add place = \"rack1-slot1\", or "
-                          "link = \"ssh://root@board\"")
+        raise table.fault(
+            'neither place nor link says how the board is reached; add place = "rack1-slot1", or '
+            'link = "ssh://root@board"'
+        )
     if link:
         try:
             open_board(link)
@@ -179,8 +209,12 @@ def _seconds(table: Table, key: str, default_s: float) -> float:
 
 def _times(table: Table) -> Times:
     usual = Times()
-    return Times(_seconds(table, "pull", usual.pull_s), _seconds(table, "boot", usual.boot_s),
-                 _seconds(table, "patience", usual.patience_s), _seconds(table, "retry", usual.retry_s))
+    return Times(
+        _seconds(table, "pull", usual.pull_s),
+        _seconds(table, "boot", usual.boot_s),
+        _seconds(table, "patience", usual.patience_s),
+        _seconds(table, "retry", usual.retry_s),
+    )
 
 
 def _dates(table: Table) -> Dates:
@@ -206,11 +240,20 @@ def _board(table: Table, base: Path) -> BoardEntry:
     name = _named(table, "name", '"board-1"')
     place, ring = _named(table, "place", '"rack1-slot1"', ""), _ring(table)
     board = BoardEntry(
-        name, place, _link(table, place), _named(table, "rack", '"1"', ""),
-        table.take("public", bool, "true", False), _requirement(table), ring, _load(table, ring), _times(table),
+        name,
+        place,
+        _link(table, place),
+        _named(table, "rack", '"1"', ""),
+        table.take("public", bool, "true", False),
+        _requirement(table),
+        ring,
+        _load(table, ring),
+        _times(table),
         tuple(_planned(each, base) for each in table.tables("plan", [])),
-        table.take("simulated", bool, "true", False), table.take("retired", bool, "true", False),
-        table.words("formerly", ()))
+        table.take("simulated", bool, "true", False),
+        table.take("retired", bool, "true", False),
+        table.words("formerly", ()),
+    )
     table.finish(_BOARD_KEYS)
     if board.ring or board.plans:
         return board
@@ -232,8 +275,13 @@ def _require_new_names(table: Table, boards: tuple[BoardEntry, ...]) -> None:
     for number, board in enumerate(boards):
         for name in board.formerly:
             if _NAME.fullmatch(name) is None or names.count(name):
-                raise table.fault(f"formerly names {name[:LINE_CHARS]!r}, which is no name or that of a board; write "
-                                  "former names of this board", "board", number, "formerly")
+                raise table.fault(
+                    f"formerly names {name[:LINE_CHARS]!r}, which is no name or that of a board; write "
+                    "former names of this board",
+                    "board",
+                    number,
+                    "formerly",
+                )
             names.append(name)
 
 
@@ -242,16 +290,23 @@ def read_farm(path: Path) -> Farm:
     table, base = read_toml(path, _EXAMPLE), path.resolve().parent
     coordinator = table.text("coordinator", f'"{COORDINATOR}"', COORDINATOR)
     if _ADDRESS.fullmatch(coordinator) is None:
-        raise table.fault(f"coordinator = {coordinator[:LINE_CHARS]!r} is no address; write "
-                          f'coordinator = "{COORDINATOR}"', "coordinator")
+        raise table.fault(
+            f'coordinator = {coordinator[:LINE_CHARS]!r} is no address; write coordinator = "{COORDINATOR}"',
+            "coordinator",
+        )
     store = _path(table, "store", base, "fastenough-data")
     boards = tuple(_board(each, base) for each in table.tables("board"))
     _require_distinct(table, boards)
     _require_new_names(table, boards)
     farm = Farm(
-        _named(table, "name", '"farm"', "farm"), coordinator, store,
+        _named(table, "name", '"farm"', "farm"),
+        coordinator,
+        store,
         table.text("database", '"postgresql+psycopg:///farm"', f"sqlite:///{store}/history.sqlite"),
-        _path(table, "state", base, "farm-state"), _seconds(table, "reconcile", 60.0), boards)
+        _path(table, "state", base, "farm-state"),
+        _seconds(table, "reconcile", 60.0),
+        boards,
+    )
     table.finish(_KEYS)
     if not boards:
         raise table.fault("there is no board; add [[board]]")

@@ -75,11 +75,15 @@ class Required:
 
     def __post_init__(self) -> None:
         if self.requirement.miss_rate == 0:
-            raise BadInput("with a miss rate of 0 one late activation would decide a step; say how often the limit may "
-                           "be exceeded (--miss-rate)")
+            raise BadInput(
+                "with a miss rate of 0 one late activation would decide a step; say how often the limit may "
+                "be exceeded (--miss-rate)"
+            )
         if self.requirement.longest_burst is None:
-            raise BadInput("without --longest-burst no configuration in which hardly anything is late can be called "
-                           "good; declare how many activations one disturbance makes late at most")
+            raise BadInput(
+                "without --longest-burst no configuration in which hardly anything is late can be called "
+                "good; declare how many activations one disturbance makes late at most"
+            )
 
     @property
     def confidence(self) -> float:
@@ -88,8 +92,13 @@ class Required:
     def look(self, runs: Sequence[Recording], first: Sequence[Recording], confidence: float, looks: int) -> Look:
         assessment = judge(runs, replace(self.requirement, confidence=confidence), loads=self.loads or None, look=looks)
         closed = assessment.verdict is not Verdict.INCONCLUSIVE or assessment.all_not_applicable
-        return Look(_FOUND.get(assessment.verdict, Found.UNDECIDED), assessment.reasons, assessment.settle,
-                    _more_ns(assessment), closed)
+        return Look(
+            _FOUND.get(assessment.verdict, Found.UNDECIDED),
+            assessment.reasons,
+            assessment.settle,
+            _more_ns(assessment),
+            closed,
+        )
 
 
 def _more_ns(assessment: Assessment) -> int:
@@ -132,8 +141,11 @@ class Slower:
         of them."""
         told = tuple(one.text(self.growth, confidence) for one in seen)
         error = (1 - confidence) / max(1, len(seen))
-        slower = [text for one, text in zip(seen, told, strict=True)
-                  if one.beyond is not None and one.beyond.chance_of_no_more() <= error]
+        slower = [
+            text
+            for one, text in zip(seen, told, strict=True)
+            if one.beyond is not None and one.beyond.chance_of_no_more() <= error
+        ]
         if slower:
             return Look(Found.BAD, tuple(slower))
         within = all(one.beyond is not None and one.beyond.is_no_more(confidence) for one in seen)
@@ -160,9 +172,11 @@ class _Seen:
         if before is None or now is None or drawn is None:
             return f"{at}: too few samples for an interval"
         lower, upper = drawn.interval(confidence)
-        return (f"{at}: {words.latency(before)} in the first, {words.latency(now)} here; difference "
-                f"{words.microseconds_interval(lower, upper)} µs ({words.percent(confidence)}), of which "
-                f"{growth.allowed} is allowed")
+        return (
+            f"{at}: {words.latency(before)} in the first, {words.latency(now)} here; difference "
+            f"{words.microseconds_interval(lower, upper)} µs ({words.percent(confidence)}), of which "
+            f"{growth.allowed} is allowed"
+        )
 
 
 def _seen(growth: Growth, runs: Sequence[Recording], first: Sequence[Recording]) -> Iterator[_Seen]:
@@ -189,4 +203,3 @@ def _against(runs: Sequence[Recording]) -> Iterator[tuple[Verdict, str]]:
     for run in runs:
         for finding in findings_between(run):
             yield finding.verdict, f"run {run.run_id}: {finding.text}"
-

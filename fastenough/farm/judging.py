@@ -32,8 +32,13 @@ _MOST_RUNS = 4000
 """Of a board that are considered: in a window of 30 days, one each ten minutes."""
 
 
-def verdict_on(store: Store, board: str, required: Mapping[str, Any] | None,
-               now_s: float | None = None, formerly: Sequence[str] = ()) -> dict[str, Any]:
+def verdict_on(
+    store: Store,
+    board: str,
+    required: Mapping[str, Any] | None,
+    now_s: float | None = None,
+    formerly: Sequence[str] = (),
+) -> dict[str, Any]:
     """What the history stores of a board's verdicts, as `declare` takes it.
 
     ``verdict`` and ``verdict_reason`` cover the evaluation window, from ``judged_from_s`` on; ``cycle_verdict`` and
@@ -41,8 +46,9 @@ def verdict_on(store: Store, board: str, required: Mapping[str, Any] | None,
     ``formerly``: names under which the board recorded before.
     """
     now_s = time.time() if now_s is None else now_s
-    runs = [run for name in (*formerly, board) for run in store.runs(board=name, last=_MOST_RUNS)
-            if _counts(run, now_s)]
+    runs = [
+        run for name in (*formerly, board) for run in store.runs(board=name, last=_MOST_RUNS) if _counts(run, now_s)
+    ]
     runs.sort(key=lambda run: (run.begin_wall_ns or 0, run.id))
     cycle = _cycle_of(store, runs)
     try:
@@ -105,18 +111,31 @@ def _guarded(whole: Assessment, window: _Window, requirement: Requirement | None
     worst = max(window.left_out, key=_maximum_ns, default=None)
     if worst is not None:
         said.append(f"{words.counted(len(window.left_out), 'recording')} left out: cut off, failed or damaged")
-    if (verdict is Verdict.PASS and worst is not None and requirement is not None
-            and _maximum_ns(worst) > requirement.limit_ns):
+    if (
+        verdict is Verdict.PASS
+        and worst is not None
+        and requirement is not None
+        and _maximum_ns(worst) > requirement.limit_ns
+    ):
         verdict = Verdict.INCONCLUSIVE
-        said.insert(0, f"Not enough evidence: {worst.run_id} is not whole and holds "
-                       f"{words.latency(_maximum_ns(worst))}, above the limit {words.latency(requirement.limit_ns)}")
+        said.insert(
+            0,
+            f"Not enough evidence: {worst.run_id} is not whole and holds "
+            f"{words.latency(_maximum_ns(worst))}, above the limit {words.latency(requirement.limit_ns)}",
+        )
     return verdict, "; ".join(said)
 
 
 def _maximum_ns(recording: Recording) -> float:
     """The greatest value of the series that a limit applies to."""
-    return max((max(abs(total.minimum or 0), abs(total.maximum or 0)) * series.unit_ns
-                for series in judged_series(recording) if (total := recording.totals[series.id]).total), default=0.0)
+    return max(
+        (
+            max(abs(total.minimum or 0), abs(total.maximum or 0)) * series.unit_ns
+            for series in judged_series(recording)
+            if (total := recording.totals[series.id]).total
+        ),
+        default=0.0,
+    )
 
 
 def _reason(assessment: Assessment) -> str:
@@ -124,8 +143,13 @@ def _reason(assessment: Assessment) -> str:
 
 
 def _stated(verdict: str, why: str, of_cycle: str, cycle_why: str, from_s: int | None) -> dict[str, Any]:
-    return {"verdict": str(verdict), "verdict_reason": why[:_MOST_CHARS], "cycle_verdict": str(of_cycle),
-            "cycle_reason": cycle_why[:_MOST_CHARS], "judged_from_s": from_s}
+    return {
+        "verdict": str(verdict),
+        "verdict_reason": why[:_MOST_CHARS],
+        "cycle_verdict": str(of_cycle),
+        "cycle_reason": cycle_why[:_MOST_CHARS],
+        "judged_from_s": from_s,
+    }
 
 
 def _cycle_of(store: Store, runs: Sequence[RunSummary]) -> KeptCampaign | None:

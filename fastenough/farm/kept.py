@@ -87,8 +87,13 @@ def _state(said: Mapping[str, object]) -> BoardState:
     """What an older version kept is taken as far as it is known."""
     known = {name: value for name, value in said.items() if name in _FIELDS}
     state = BoardState(**known)  # type: ignore[arg-type]
-    return BoardState(**known | {"phase": Phase(state.phase),  # type: ignore[arg-type]
-                                 "busy": frozenset(map(Act, state.busy))})
+    return BoardState(
+        **known
+        | {
+            "phase": Phase(state.phase),  # type: ignore[arg-type]
+            "busy": frozenset(map(Act, state.busy)),
+        }
+    )
 
 
 def kept_states(state: Path) -> dict[str, BoardState]:

@@ -42,9 +42,20 @@ class Pace:
 
     @property
     def probe(self) -> tuple[str, ...]:
-        return (find_probe(), "timer", f"--interval={self.period_ms}ms", f"--report={self.report_s:g}s",
-                f"--ring-cycle={self.cycle_s:g}s", "--interval-k=4", "--policy=other", "--allow-difference",
-                "--affinity=0", "--default-system", "--quiet", "--until-interrupt")
+        return (
+            find_probe(),
+            "timer",
+            f"--interval={self.period_ms}ms",
+            f"--report={self.report_s:g}s",
+            f"--ring-cycle={self.cycle_s:g}s",
+            "--interval-k=4",
+            "--policy=other",
+            "--allow-difference",
+            "--affinity=0",
+            "--default-system",
+            "--quiet",
+            "--until-interrupt",
+        )
 
 
 def free_ports(count: int) -> list[int]:
@@ -74,9 +85,12 @@ class Lab:
         home = self.folder / "coordinator"
         home.mkdir()
         (home / "places.yaml").write_text("".join(_PLACE.format(name=name, exporter=EXPORTER) for name in self.names))
-        (self.folder / "exporter.yaml").write_text("".join(
-            _RESOURCES.format(name=name, number=number, switch=self.switch, console=self._consoles[name])
-            for number, name in enumerate(self.names)))
+        (self.folder / "exporter.yaml").write_text(
+            "".join(
+                _RESOURCES.format(name=name, number=number, switch=self.switch, console=self._consoles[name])
+                for number, name in enumerate(self.names)
+            )
+        )
         slots = tuple(Slot(self._consoles[name], str(self.rings[name])) for name in self.names)
         (self.folder / "rack.json").write_text(rack_text(Rack(self.switch, self.pace.probe, self.pace.boot_s, slots)))
         self.start_rack()
@@ -92,23 +106,35 @@ class Lab:
 
     def start_exporter(self) -> None:
         """It ends when the coordinator goes, or drops it; whoever has a lab lets systemd start it again."""
-        self._run("exporter", "-m", "labgrid.remote.exporter", "-c", self.coordinator, "-n", EXPORTER, "--hostname",
-                  "127.0.0.1", self.folder / "exporter.yaml")
+        self._run(
+            "exporter",
+            "-m",
+            "labgrid.remote.exporter",
+            "-c",
+            self.coordinator,
+            "-n",
+            EXPORTER,
+            "--hostname",
+            "127.0.0.1",
+            self.folder / "exporter.yaml",
+        )
         self._await("exporter", b"Exporter ready")
 
     def _run(self, name: str, *words: str | Path) -> None:
         home = self.folder / "coordinator" if name == "coordinator" else self.folder
         with (self.folder / f"{name}.log").open("wb") as log:
-            self.processes[name] = subprocess.Popen([sys.executable, "-P", *words], cwd=home, stdout=log, stderr=log,
-                                                    stdin=subprocess.DEVNULL)
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, "-P", *words], cwd=home, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            )
 
     def _await(self, name: str, said: bytes) -> None:
         deadline = time.monotonic() + _READY_S
         path = self.folder / f"{name}.log"
         while said not in path.read_bytes():
             if time.monotonic() > deadline or self.processes[name].poll() is not None:
-                raise FastenoughError(f"labgrid's {name} has not come up; it said last: "
-                                      f"{path.read_text(errors='replace')[-200:]}")
+                raise FastenoughError(
+                    f"labgrid's {name} has not come up; it said last: {path.read_text(errors='replace')[-200:]}"
+                )
             time.sleep(0.1)
 
     def end(self) -> None:

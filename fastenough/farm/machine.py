@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a board of the farm is in, and what follows from what happens to it: a pure function, without any clock.
 
-    off -> booting -> ready <-> measuring          a pull goes on beside either
-             |            \\-> dead (nothing new came of it for too long)
-             \\-> dead -> booting (after a back-off)
-    any -> lent (a person has the place: nothing of ours goes on there) -> off
+off -> booting -> ready <-> measuring          a pull goes on beside either
+         |            \\-> dead (nothing new came of it for too long)
+         \\-> dead -> booting (after a back-off)
+any -> lent (a person has the place: nothing of ours goes on there) -> off
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ class Act(StrEnum):
 
 UP = (Phase.READY, Phase.MEASURING)
 """In which a board of a place is held."""
-_FORGOTTEN = ("a person had it when the coordinator was started again; acquire it for a minute and release it to give "
-              "it back")
+_FORGOTTEN = (
+    "a person had it when the coordinator was started again; acquire it for a minute and release it to give it back"
+)
 _MATTERS = {Act.BOOT: (Phase.BOOTING,), Act.PULL: UP, Act.MEASURE: UP, Act.ACQUIRE: UP}
 """In which phases it matters how an act has ended."""
 
@@ -173,8 +174,13 @@ def restored(state: BoardState, now_s: float) -> BoardState:
 def shifted(state: BoardState, by_s: float) -> BoardState:
     """The state once the clock was set by so much: what was ten minutes ago still is, what is due in a minute too.
     Since when a plan was due stays, as the calendar has it."""
-    return replace(state, since_s=state.since_s + by_s, retry_s=state.retry_s + by_s, pull_s=state.pull_s + by_s,
-                   fresh_s=state.fresh_s and state.fresh_s + by_s)
+    return replace(
+        state,
+        since_s=state.since_s + by_s,
+        retry_s=state.retry_s + by_s,
+        pull_s=state.pull_s + by_s,
+        fresh_s=state.fresh_s and state.fresh_s + by_s,
+    )
 
 
 def _become(state: BoardState, phase: Phase, now_s: float, reason: str = "") -> BoardState:
@@ -193,8 +199,9 @@ def _backed_off_s(board: BoardEntry, failures: int) -> float:
 def _die(board: BoardEntry, state: BoardState, reason: str, now_s: float) -> Step:
     """It is let go, so that a person may look at it, and tried again later."""
     failures = state.failures + 1
-    dead = replace(_become(state, Phase.DEAD, now_s, reason), failures=failures,
-                   retry_s=now_s + _backed_off_s(board, failures))
+    dead = replace(
+        _become(state, Phase.DEAD, now_s, reason), failures=failures, retry_s=now_s + _backed_off_s(board, failures)
+    )
     return _begin(dead, Start(Act.RELEASE)) if board.place else (dead, [])
 
 
@@ -278,8 +285,13 @@ def _ended(board: BoardEntry, state: BoardState, ended: Ended, now_s: float) -> 
 def _booted(board: BoardEntry, state: BoardState, ended: Ended, now_s: float) -> Step:
     if ended.fault:
         return _die(board, state, ended.fault, now_s)
-    return replace(_become(state, Phase.READY, now_s), fresh_s=now_s, pull_s=now_s,
-                   link=ended.link or state.link, newest=ended.newest or state.newest), []
+    return replace(
+        _become(state, Phase.READY, now_s),
+        fresh_s=now_s,
+        pull_s=now_s,
+        link=ended.link or state.link,
+        newest=ended.newest or state.newest,
+    ), []
 
 
 def _pulled(board: BoardEntry, state: BoardState, ended: Ended, now_s: float) -> Step:

@@ -49,14 +49,30 @@ def private_server(folder: Path) -> str:
     if user:
         shutil.chown(folder, "postgres")
     data = folder / "data"
-    made = subprocess.run([*user, initialise, "-A", "trust", "-U", _USER, "-N", "-D", data], capture_output=True,
-                          check=False, cwd=folder)
+    made = subprocess.run(
+        [*user, initialise, "-A", "trust", "-U", _USER, "-N", "-D", data], capture_output=True, check=False, cwd=folder
+    )
     if made.returncode:
         raise FastenoughError(f"initdb failed: {made.stderr.decode(errors='replace')[-200:]}")
     with (folder / "log").open("wb") as log:
-        subprocess.Popen([*user, server, "-D", data, "-c", "listen_addresses=", "-c", "fsync=off", "-c",
-                          f"unix_socket_directories={folder}"], cwd=folder, stdin=subprocess.DEVNULL, stdout=log,
-                         stderr=log)
+        subprocess.Popen(
+            [
+                *user,
+                server,
+                "-D",
+                data,
+                "-c",
+                "listen_addresses=",
+                "-c",
+                "fsync=off",
+                "-c",
+                f"unix_socket_directories={folder}",
+            ],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
     deadline = time.monotonic() + _READY_S
     while not (folder / ".s.PGSQL.5432").exists() or b"ready to accept" not in (folder / "log").read_bytes():
         if time.monotonic() > deadline:

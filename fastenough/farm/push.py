@@ -49,14 +49,18 @@ def push(goal: Goal, token: str, run: str, recording: BinaryIO, length: int) -> 
     kind = http.client.HTTPSConnection if goal.encrypted else http.client.HTTPConnection
     connection = kind(goal.host, goal.port, timeout=_PATIENCE_S)
     try:
-        connection.request("POST", f"{goal.path}/upload/{quote(run, safe='')}", recording,
-                           {"Authorization": f"Bearer {token}", "Content-Length": str(length),
-                            "Content-Type": "application/zstd"})
+        connection.request(
+            "POST",
+            f"{goal.path}/upload/{quote(run, safe='')}",
+            recording,
+            {"Authorization": f"Bearer {token}", "Content-Length": str(length), "Content-Type": "application/zstd"},
+        )
         answer = connection.getresponse()
         said = answer.read(_MOST_ANSWER_BYTES)
     except (OSError, http.client.HTTPException) as error:
-        raise FastenoughError(f"{goal.host}: {str(error) or type(error).__name__}; what was not sent can be sent again"
-                              ) from error
+        raise FastenoughError(
+            f"{goal.host}: {str(error) or type(error).__name__}; what was not sent can be sent again"
+        ) from error
     finally:
         connection.close()
     return _stored(goal, run, answer.status, said)

@@ -83,8 +83,13 @@ class _Board:
             self._say(b"Kernel panic (simulated)\r\n")
             return
         self.service = await asyncio.create_subprocess_exec(
-            *self.rack.probe, f"--ring={self.slot.ring}", stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL, preexec_fn=_end_with_rack)
+            *self.rack.probe,
+            f"--ring={self.slot.ring}",
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            preexec_fn=_end_with_rack,
+        )
         self._say(b"board login: ")
 
     def ail(self, fault: str) -> None:

@@ -40,8 +40,13 @@ from fastenough.farm.nursery import Answer, Nursery, Work, Workers
 from fastenough.history.schema import CYCLE_S
 from fastenough.model import BadInput
 
-WORK: Mapping[Act, Work] = {Act.BOOT: acts.boot, Act.ACQUIRE: acts.acquire, Act.PULL: acts.pull_ring,
-                            Act.MEASURE: acts.measure, Act.RELEASE: acts.release}
+WORK: Mapping[Act, Work] = {
+    Act.BOOT: acts.boot,
+    Act.ACQUIRE: acts.acquire,
+    Act.PULL: acts.pull_ring,
+    Act.MEASURE: acts.measure,
+    Act.RELEASE: acts.release,
+}
 _TICK_S = 0.2
 _LABGRID_S = 90.0
 """The coordinator may wait half a minute for an exporter that is silent, and acts wait for each other meanwhile."""
@@ -85,15 +90,24 @@ class Backlog:
         self.stored.update(stored)
         self.judge.update([board.name] if stored else [])
         for run, name in said.get("under_way", ()):
-            self.under_way[board.name] = {"board": board.name, "spool": board.first_name, "ring": board.ring,
-                                          "run": run, "name": name}
+            self.under_way[board.name] = {
+                "board": board.name,
+                "spool": board.first_name,
+                "ring": board.ring,
+                "run": run,
+                "name": name,
+            }
         if said.get("refused"):
             self.refused[board.name] = list(said["refused"])
 
     def before(self, later: Backlog) -> Backlog:
         """Both of them."""
-        return Backlog(self.stored | later.stored, self.judge | later.judge, self.under_way | later.under_way,
-                       self.refused | later.refused)
+        return Backlog(
+            self.stored | later.stored,
+            self.judge | later.judge,
+            self.under_way | later.under_way,
+            self.refused | later.refused,
+        )
 
 
 @dataclass
@@ -137,10 +151,16 @@ class FarmRun:
 
     async def run(self) -> None:
         """Until it is asked to end; then acts end, and places are let go."""
-        loops = [asyncio.ensure_future(one) for one in (
-            self._every(_TICK_S, self._tick), self._every(self.farm.reconcile_s, self._reconcile),
-            self._every(self.beat_s, self._beat), self._taking(),
-            self._every(self.farm.reconcile_s, self._look_back))]
+        loops = [
+            asyncio.ensure_future(one)
+            for one in (
+                self._every(_TICK_S, self._tick),
+                self._every(self.farm.reconcile_s, self._reconcile),
+                self._every(self.beat_s, self._beat),
+                self._taking(),
+                self._every(self.farm.reconcile_s, self._look_back),
+            )
+        ]
         ending = asyncio.ensure_future(self._ending.wait())
         try:
             done, _ = await asyncio.wait([*loops, ending], return_when=asyncio.FIRST_COMPLETED)
@@ -181,8 +201,11 @@ class FarmRun:
         if answer.fault:
             return
         said, me = answer.said["places"], answer.said["me"]
-        forgot = any(said.get(board.place, {}).get("holder") == "" and self.states[name].phase in UP
-                     for name, board in self._boards.items() if board.place)
+        forgot = any(
+            said.get(board.place, {}).get("holder") == "" and self.states[name].phase in UP
+            for name, board in self._boards.items()
+            if board.place
+        )
         for name, board in self._boards.items():
             if board.place:
                 place = said.get(board.place, {"holder": None})
@@ -225,15 +248,27 @@ class FarmRun:
         return self._pulling_again if state.reason else self._pulling
 
     def _order(self, board: BoardEntry | None = None, state: BoardState | None = None) -> dict[str, Any]:
-        farm = {"farm": f"fastenough-{self.farm.name}", "coordinator": self.farm.coordinator,
-                "store": str(self.farm.store), "state": str(self.farm.state), "database": self.farm.database}
+        farm = {
+            "farm": f"fastenough-{self.farm.name}",
+            "coordinator": self.farm.coordinator,
+            "store": str(self.farm.store),
+            "state": str(self.farm.state),
+            "database": self.farm.database,
+        }
         if board is None or state is None:
             return farm
-        return farm | {"board": board.name, "formerly": board.formerly, "place": board.place, "ring": board.ring,
-                       "simulated": board.simulated,
-                       "load": board.load and asdict(board.load),
-                       "link": board.link or state.link, "given": board.link, "newest": state.newest,
-                       "boot_s": board.times.boot_s}
+        return farm | {
+            "board": board.name,
+            "formerly": board.formerly,
+            "place": board.place,
+            "ring": board.ring,
+            "simulated": board.simulated,
+            "load": board.load and asdict(board.load),
+            "link": board.link or state.link,
+            "given": board.link,
+            "newest": state.newest,
+            "boot_s": board.times.boot_s,
+        }
 
     async def _taking(self) -> None:
         """The history follows the store: everything at first, then what has come; what it cannot take now waits."""
@@ -249,16 +284,22 @@ class FarmRun:
         backlog, self._backlog = self._backlog, Backlog()
         backlog.judge |= set(self._boards) if whole else set()
         judged = sorted(backlog.judge)[:_JUDGED]
-        standing = [taking.said_of(board, self.states.get(board.name, BoardState()), self.farm.id)
-                    for board in self.farm.boards]
+        standing = [
+            taking.said_of(board, self.states.get(board.name, BoardState()), self.farm.id) for board in self.farm.boards
+        ]
         changed = [said for said in standing if said not in self._declared]
         today = int(self._now_s() // _DAY_S)
-        order = self._order() | {"all": whole, "boards": changed, "id": self.farm.id,
-                                 "names": [board.name for board in self.farm.boards],
-                                 "close": list(self._boards) if today != self._closed_day else [],
-                                 "judge": self._required(judged),
-                                 "stored": sorted(backlog.stored), "under_way": list(backlog.under_way.values()),
-                                 "refused": backlog.refused}
+        order = self._order() | {
+            "all": whole,
+            "boards": changed,
+            "id": self.farm.id,
+            "names": [board.name for board in self.farm.boards],
+            "close": list(self._boards) if today != self._closed_day else [],
+            "judge": self._required(judged),
+            "stored": sorted(backlog.stored),
+            "under_way": list(backlog.under_way.values()),
+            "refused": backlog.refused,
+        }
         answer = await self._taking_one.act("take", taking.take_runs, order, _TAKE_S)
         self.faults.history = answer.fault
         if answer.fault:
@@ -277,10 +318,16 @@ class FarmRun:
 
     def _required(self, names: Collection[str]) -> dict[str, Any]:
         """What is required of these boards, but of none whose cycle is under way."""
-        chosen = [board for name, board in self._boards.items()
-                  if name in names and Act.MEASURE not in self.states[name].busy]
-        return {board.name: {"required": None if board.requirement is None else asdict(board.requirement),
-                             "formerly": board.formerly} for board in chosen}
+        chosen = [
+            board for name, board in self._boards.items() if name in names and Act.MEASURE not in self.states[name].busy
+        ]
+        return {
+            board.name: {
+                "required": None if board.requirement is None else asdict(board.requirement),
+                "formerly": board.formerly,
+            }
+            for board in chosen
+        }
 
     def _beat(self) -> None:
         line = status_line(self.states, self.faults, self._bytes)
@@ -290,21 +337,37 @@ class FarmRun:
 
     async def _finish(self) -> None:
         """Acts end in order, and the places are let go: their boards go on recording by themselves."""
-        await asyncio.gather(*(processes.end() for processes in (
-            self._nursery, self._pulling, self._pulling_again, self._taking_one)))
+        await asyncio.gather(
+            *(processes.end() for processes in (self._nursery, self._pulling, self._pulling_again, self._taking_one))
+        )
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        held = [name for name, board in self._boards.items()
-                if board.place and self.states[name].phase not in (Phase.LENT, Phase.OFF, Phase.DEAD)]
-        await asyncio.gather(*(self._nursery.act(f"release {name}", acts.release, self._order(
-            self._boards[name], self.states[name]), _LABGRID_S) for name in held))
+        held = [
+            name
+            for name, board in self._boards.items()
+            if board.place and self.states[name].phase not in (Phase.LENT, Phase.OFF, Phase.DEAD)
+        ]
+        await asyncio.gather(
+            *(
+                self._nursery.act(
+                    f"release {name}", acts.release, self._order(self._boards[name], self.states[name]), _LABGRID_S
+                )
+                for name in held
+            )
+        )
         self._kept.close()
 
 
 def _ended(act: Act, answer: Answer) -> Ended:
     said = answer.said
-    return Ended(act, " ".join(words.said_lines(answer.fault.encode()))[:500], str(said.get("lent", "")),
-                 bool(said.get("grown")), str(said.get("link", "")), str(said.get("newest", "")),
-                 _refused_text(said.get("refused") or ()))
+    return Ended(
+        act,
+        " ".join(words.said_lines(answer.fault.encode()))[:500],
+        str(said.get("lent", "")),
+        bool(said.get("grown")),
+        str(said.get("link", "")),
+        str(said.get("newest", "")),
+        _refused_text(said.get("refused") or ()),
+    )
 
 
 def _refused_text(refused: Sequence[Sequence[str]]) -> str:
@@ -321,7 +384,8 @@ def _limit_s(board: BoardEntry, start: Start) -> float:
     if start.plan is not None:
         return _planned_s(start.plan) * 1.25 + _LATE_S
     return {Act.BOOT: 2 * board.times.boot_s + _SWITCHED_S, Act.PULL: max(_PULL_S, board.times.pull_s)}.get(
-        start.act, _LABGRID_S)
+        start.act, _LABGRID_S
+    )
 
 
 def _planned_s(plan: Path) -> float:
@@ -336,6 +400,9 @@ def status_line(states: Mapping[str, BoardState], faults: Faults, pulled_bytes: 
     parts = [f"{words.counted(len(states), 'board')}: {told}", f"{pulled_bytes / 1e6:,.1f} MB pulled"]
     refusing = sum(bool(state.refused) for state in states.values())
     parts += [f"recordings of {words.counted(refusing, 'board')} refused"] if refusing else []
-    parts += [f"{name}: {fault}" for name, fault in (("coordinator", faults.coordinator), ("history", faults.history))
-              if fault]
+    parts += [
+        f"{name}: {fault}"
+        for name, fault in (("coordinator", faults.coordinator), ("history", faults.history))
+        if fault
+    ]
     return "; ".join(parts)

@@ -33,11 +33,18 @@ def said_of(board: BoardEntry, state: BoardState, farm: str = "") -> dict[str, A
     """What the history is told of a board of a farm, as JSON has it."""
     told = "retired" if board.retired else _TOLD.get(state.phase, "ok")
     required = board.requirement
-    return {"name": board.name, "rack": board.rack, "public": board.public,
-            "limit_ns": None if required is None else required.limit_ns,
-            "requirement": "" if required is None else json.dumps(asdict(required)), "state": told, "farm": farm,
-            "formerly": json.dumps(board.formerly) if board.formerly else "",
-            "reason": state.reason if told != "ok" else "", "due_s": round(due_s(board))}
+    return {
+        "name": board.name,
+        "rack": board.rack,
+        "public": board.public,
+        "limit_ns": None if required is None else required.limit_ns,
+        "requirement": "" if required is None else json.dumps(asdict(required)),
+        "state": told,
+        "farm": farm,
+        "formerly": json.dumps(board.formerly) if board.formerly else "",
+        "reason": state.reason if told != "ok" else "",
+        "due_s": round(due_s(board)),
+    }
 
 
 def take_runs(order: Order) -> dict[str, Any]:

@@ -64,8 +64,16 @@ class Tokens:
         with self._changed() as tokens:
             if any(token.name == name for token in tokens):
                 raise BadInput(f"there is a token {name} already; revoke it first, or choose another name")
-            tokens.append(Token(identity, name, tuple(dict.fromkeys(boards)), per_hour, int(time.time()),
-                                hashlib.sha256(secret.encode()).hexdigest()))
+            tokens.append(
+                Token(
+                    identity,
+                    name,
+                    tuple(dict.fromkeys(boards)),
+                    per_hour,
+                    int(time.time()),
+                    hashlib.sha256(secret.encode()).hexdigest(),
+                )
+            )
         return f"fe1.{identity}.{secret}"
 
     def revoke(self, which: str) -> Token:
@@ -103,8 +111,10 @@ class Tokens:
             with Folder.at(self.path.parent, make=True) as folder, folder.turn(lambda: None):
                 tokens = self._read(folder)
                 yield tokens
-                content = json.dumps({"format": "fastenough-tokens", "version": 1,
-                                      "tokens": [asdict(token) for token in tokens]}, indent=1)
+                content = json.dumps(
+                    {"format": "fastenough-tokens", "version": 1, "tokens": [asdict(token) for token in tokens]},
+                    indent=1,
+                )
                 folder.replace(self.path.name, content.encode() + b"\n", 0o600)
         except (OSError, Untrusted) as error:
             raise self._fault(error) from error
@@ -115,8 +125,9 @@ class Tokens:
         except FileNotFoundError:
             return []
         if stat.S_IMODE(found.st_mode) & 0o077 or found.st_uid != os.geteuid():
-            raise BadInput(f"{self.path} can be read by other users; after looking what is in it: "
-                           f"chmod 600 {self.path}")
+            raise BadInput(
+                f"{self.path} can be read by other users; after looking what is in it: chmod 600 {self.path}"
+            )
         try:
             return [_token(entry) for entry in json.loads(folder.read(self.path.name, _MOST_FILE_BYTES))["tokens"]]
         except (ValueError, KeyError, TypeError) as error:

@@ -104,13 +104,17 @@ def _database(folder: Path, say: Say) -> str:
 
 def _farm_file(folder: Path, lab: Lab, guests: list[str], database: str) -> Path:
     """The last board is not public, so that it can be seen to be nowhere."""
-    boards = [_BOARD.format(name=name, ring=lab.rings[name], limit=_LIMIT, public=str(name != lab.names[-1]).lower())
-              for name in lab.names]
+    boards = [
+        _BOARD.format(name=name, ring=lab.rings[name], limit=_LIMIT, public=str(name != lab.names[-1]).lower())
+        for name in lab.names
+    ]
     for kernel in guests:
         (folder / f"guest-{kernel}.toml").write_text(_GUEST_PLAN.format(kernel=kernel))
     path = folder / "farm.toml"
-    path.write_text(_FARM.format(coordinator=lab.coordinator, database=database) + "".join(
-        (*boards, *(_GUEST.format(kernel=kernel) for kernel in guests))))
+    path.write_text(
+        _FARM.format(coordinator=lab.coordinator, database=database)
+        + "".join((*boards, *(_GUEST.format(kernel=kernel) for kernel in guests)))
+    )
     return path
 
 
@@ -118,9 +122,23 @@ def _pages(folder: Path, database: str, port: int) -> subprocess.Popen[bytes]:
     """Start the website."""
     Store(folder / "store").close()
     with (folder / "web.log").open("wb") as log:
-        return subprocess.Popen([sys.executable, "-m", "fastenough", "web", "--store", folder / "store", "--database",
-                                 database, "--listen", f"127.0.0.1:{port}"], stdin=subprocess.DEVNULL, stdout=log,
-                                stderr=log)
+        return subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "fastenough",
+                "web",
+                "--store",
+                folder / "store",
+                "--database",
+                database,
+                "--listen",
+                f"127.0.0.1:{port}",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
 
 
 def _answers(address: str) -> bool:
@@ -154,8 +172,10 @@ def _leave_network(say: Say) -> None:
         with socket.socket() as own:
             fcntl.ioctl(own, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
         return
-    say(f"no network namespace ({os.strerror(ctypes.get_errno())}): other local users can reach labgrid and disturb "
-        "this trial")
+    say(
+        f"no network namespace ({os.strerror(ctypes.get_errno())}): other local users can reach labgrid and disturb "
+        "this trial"
+    )
 
 
 def trial(folder: Path, boards: int, guests: int, port: int, say: Say) -> None:

@@ -90,7 +90,8 @@ def require_possible(calibration: Calibration, identity: Identity) -> None:
         raise FastenoughError(
             f"the gauge's tick was measured as {calibration.tick_ps:.1f} ps, {off_ppm:+.0f} ppm off; the clock of its "
             f"{identity.mcu} is off by at most {most_ppm:.0f} ppm: calibrate again on a quieter host, or replace the "
-            "board")
+            "board"
+        )
 
 
 def usable_tick_ps(calibration: Calibration | None, identity: Identity) -> float:
@@ -105,9 +106,11 @@ def usable_tick_ps(calibration: Calibration | None, identity: Identity) -> float
     if off_ppm <= calibration.total_ppm:
         return identity.tick_ps
     if off_ppm > tolerance_ppm(identity.mcu):
-        raise FastenoughError(f"the gauge's tick was measured {off_ppm:.0f} ppm off, uncertain by "
-                              f"{calibration.total_ppm:.0f} ppm, which its clock cannot be; calibrate it for longer: "
-                              "fastenough gauge calibrate -D 5m")
+        raise FastenoughError(
+            f"the gauge's tick was measured {off_ppm:.0f} ppm off, uncertain by "
+            f"{calibration.total_ppm:.0f} ppm, which its clock cannot be; calibrate it for longer: "
+            "fastenough gauge calibrate -D 5m"
+        )
     return calibration.tick_ps
 
 
@@ -132,9 +135,15 @@ _STA_UNSYNC = 0x40
 class _Timex(ctypes.Structure):
     """struct timex up to the frequency; the rest is only read over."""
 
-    _fields_ = [("modes", ctypes.c_uint), ("offset", ctypes.c_long), ("freq", ctypes.c_long),
-                ("maxerror", ctypes.c_long), ("esterror", ctypes.c_long), ("status", ctypes.c_int),
-                ("rest", ctypes.c_byte * 256)]
+    _fields_ = [
+        ("modes", ctypes.c_uint),
+        ("offset", ctypes.c_long),
+        ("freq", ctypes.c_long),
+        ("maxerror", ctypes.c_long),
+        ("esterror", ctypes.c_long),
+        ("status", ctypes.c_int),
+        ("rest", ctypes.c_byte * 256),
+    ]
 
 
 def host_ppm(begin: HostClock, end: HostClock) -> float:
@@ -170,8 +179,13 @@ def fit(readings: Sequence[Reading], reference_ppm: float | None) -> Calibration
     slope, begin = np.polyfit(ticks, middles, 1)
     off_ns = np.abs(middles - (slope * ticks + begin)) + np.array([reading.half_ns for reading in used])
     elapsed_ns = float(middles[-1])
-    return Calibration(float(slope) * 1000, 2 * float(off_ns.max()) / elapsed_ns * 1e6, elapsed_ns / 1e9,
-                       reference_ppm=reference_ppm, readings=len(readings))
+    return Calibration(
+        float(slope) * 1000,
+        2 * float(off_ns.max()) / elapsed_ns * 1e6,
+        elapsed_ns / 1e9,
+        reference_ppm=reference_ppm,
+        readings=len(readings),
+    )
 
 
 def from_pps(deviations: Histogram, period_ticks: int) -> Calibration:
@@ -187,8 +201,14 @@ def from_pps(deviations: Histogram, period_ticks: int) -> Calibration:
     if max(-deviations.minimum, deviations.maximum) > period_ticks // 50:
         raise FastenoughError("the pulses do not come once a second; is something else wired to the gauge's input?")
     doubt_ticks = deviations.maximum - deviations.minimum + 2
-    return Calibration(count * 1e12 / elapsed_ticks, doubt_ticks / elapsed_ticks * 1e6, float(count),
-                       "pulse per second on the gauge's input", 0.0, count)
+    return Calibration(
+        count * 1e12 / elapsed_ticks,
+        doubt_ticks / elapsed_ticks * 1e6,
+        float(count),
+        "pulse per second on the gauge's input",
+        0.0,
+        count,
+    )
 
 
 @dataclass(frozen=True)
@@ -205,9 +225,11 @@ def parse_self_test(lines: Sequence[str]) -> SelfTest:
     exact = [numbers(line) for line in lines if line.startswith("series=")]
     if any(not {"count", "min", "max"} <= found.keys() for found in exact):
         raise Damaged(f"{lines[:1]!r} is no self-test")
-    return SelfTest(any(line.startswith("selftest=pass") for line in lines),
-                    {found["series"]: found["min"] for found in exact if found["count"]},
-                    {found["series"]: found["max"] for found in exact if found["count"]})
+    return SelfTest(
+        any(line.startswith("selftest=pass") for line in lines),
+        {found["series"]: found["min"] for found in exact if found["count"]},
+        {found["series"]: found["max"] for found in exact if found["count"]},
+    )
 
 
 def _kept(path: Path, serial: str | None) -> dict[str, Any]:
@@ -225,14 +247,17 @@ def read_self_test(path: Path, serial: str | None = None) -> SelfTest:
     """A self-test kept as JSON (``fastenough gauge selftest --json``); raises BadInput, also for one that failed."""
     try:
         kept = _kept(path, serial)
-        by_series = [{int(series): int(ticks) for series, ticks in kept[name].items()}
-                     for name in ("minimum", "maximum")]
+        by_series = [
+            {int(series): int(ticks) for series, ticks in kept[name].items()} for name in ("minimum", "maximum")
+        ]
         test = SelfTest(bool(kept["passed"]), *by_series)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, Untrusted) as error:
         raise BadInput(f"{path}: no self-test; make one: fastenough gauge selftest --json >{path}") from error
     if not test.passed:
-        raise BadInput(f"{path}: that self-test failed; wire the gauge's output to its input and make it again: "
-                       f"fastenough gauge selftest --json >{path}")
+        raise BadInput(
+            f"{path}: that self-test failed; wire the gauge's output to its input and make it again: "
+            f"fastenough gauge selftest --json >{path}"
+        )
     return test
 
 
@@ -241,8 +266,13 @@ def read_calibration(path: Path, serial: str | None = None) -> Calibration:
     try:
         kept = _kept(path, serial)
         calibration = Calibration(
-            float(kept["tick_ps"]), float(kept["uncertainty_ppm"]), float(kept["seconds"]), str(kept["reference"]),
-            float(kept["reference_ppm"]), int(kept["readings"]))
+            float(kept["tick_ps"]),
+            float(kept["uncertainty_ppm"]),
+            float(kept["seconds"]),
+            str(kept["reference"]),
+            float(kept["reference_ppm"]),
+            int(kept["readings"]),
+        )
         if not 0 < calibration.tick_ps < 1e9 or not 0 <= calibration.total_ppm < 1e6:
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, Untrusted) as error:
@@ -256,8 +286,10 @@ def chosen(kept: Calibration | None, fresh: Calibration) -> Calibration:
         return fresh
     if not kept.agrees_with(fresh):
         off_ppm = abs(kept.tick_ps / fresh.tick_ps - 1) * 1e6
-        raise BadInput(f"the gauge's clock is {off_ppm:.0f} ppm off the calibration given ({kept.tick_ps:.1f} ps, "
-                       f"now {fresh.tick_ps:.1f}); is it this gauge's? calibrate it again: fastenough gauge calibrate")
+        raise BadInput(
+            f"the gauge's clock is {off_ppm:.0f} ppm off the calibration given ({kept.tick_ps:.1f} ps, "
+            f"now {fresh.tick_ps:.1f}); is it this gauge's? calibrate it again: fastenough gauge calibrate"
+        )
     return kept
 
 

@@ -48,8 +48,9 @@ def _open(port: str) -> serial.Serial:
     except serial.SerialException as error:
         text = str(error)
         if not Path(port).exists():
-            raise BadInput(f"{port}: no such port; plug the gauge in, or name its port (ls /dev/ttyACM* /dev/ttyUSB*)"
-                           ) from error
+            raise BadInput(
+                f"{port}: no such port; plug the gauge in, or name its port (ls /dev/ttyACM* /dev/ttyUSB*)"
+            ) from error
         if "ermission" in text:
             raise BadInput(f"{port}: no permission; join the group that owns it: sudo adduser $USER dialout") from error
         if "exclusively lock" in text:
@@ -163,8 +164,9 @@ class Line:
                     raise
             except Damaged as error:
                 if attempt == _ATTEMPTS - 1:
-                    raise Damaged(f"{self.port}: {_ATTEMPTS} replies in a row came damaged, look at the cable; {error}"
-                                  ) from error
+                    raise Damaged(
+                        f"{self.port}: {_ATTEMPTS} replies in a row came damaged, look at the cable; {error}"
+                    ) from error
             self.asked_again += 1
             self.hush()
             if fix is not None:

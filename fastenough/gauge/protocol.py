@@ -116,12 +116,23 @@ def parse_identity(lines: list[str]) -> Identity:
     if found.get("gauge", "fastenough") != "fastenough":
         raise Damaged(f"this is another instrument: {lines[0][:60]!r}")
     try:
-        identity = Identity(found["firmware"], found["mcu"], number(found["protocol"]), number(found["tick_ps"]),
-                            number(found["k"]), number(found["bits"]), found.get("simulated") == "1")
+        identity = Identity(
+            found["firmware"],
+            found["mcu"],
+            number(found["protocol"]),
+            number(found["tick_ps"]),
+            number(found["k"]),
+            number(found["bits"]),
+            found.get("simulated") == "1",
+        )
     except KeyError as error:
         raise Damaged(f"the identity {lines[:1]!r} lacks {error}") from error
-    if not (_WORD.fullmatch(identity.firmware) and _WORD.fullmatch(identity.mcu) and 0 < identity.tick_ps < 10**9
-            and 0 < identity.k < identity.bits <= 32):
+    if not (
+        _WORD.fullmatch(identity.firmware)
+        and _WORD.fullmatch(identity.mcu)
+        and 0 < identity.tick_ps < 10**9
+        and 0 < identity.k < identity.bits <= 32
+    ):
         raise Damaged(f"the identity {lines[:1]!r} cannot be understood")
     return identity
 
@@ -180,8 +191,11 @@ def _histogram(k: int, rows: list[tuple[int, int]], exact: Mapping[str, int]) ->
     if total == 0:
         return Histogram(k)
     least, most = exact["min"], exact["max"]
-    if not (-(2**32) < least <= most < 2**32 and total * least <= exact["sum"] <= total * most
-            and bucket_index([least, most], k).tolist() == [rows[0][0], rows[-1][0]]):
+    if not (
+        -(2**32) < least <= most < 2**32
+        and total * least <= exact["sum"] <= total * most
+        and bucket_index([least, most], k).tolist() == [rows[0][0], rows[-1][0]]
+    ):
         raise Damaged(f"the statistics of a series contradict its rows: {dict(exact)}")
     index, count = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
     return Histogram(k, index, count, least, most, exact["sum"], exact["sum_sq"])
@@ -201,13 +215,18 @@ class Running:
     def since(self, take: Take) -> dict[int, Histogram]:
         """Histogram by series of what came since the reading before; raises Damaged where it contradicts itself."""
         grown = {place: count - self.known.get(place, 0) for place, count in take.rows.items()}
-        if min(grown.values(), default=0) < 0 or any(count for place, count in self.known.items()
-                                                     if place not in take.rows):
+        if min(grown.values(), default=0) < 0 or any(
+            count for place, count in self.known.items() if place not in take.rows
+        ):
             raise Damaged("a bucket of the histogram has shrunk")
         if any(series not in take.exact for series, _ in grown):
             raise Damaged("a series has rows but no statistics")
-        found = {series: _histogram(self.k, [(bucket, count) for (of, bucket), count in grown.items() if of == series],
-                                    exact) for series, exact in take.exact.items()}
+        found = {
+            series: _histogram(
+                self.k, [(bucket, count) for (of, bucket), count in grown.items() if of == series], exact
+            )
+            for series, exact in take.exact.items()
+        }
         self.known = {place: count % (1 << _BUCKET_BITS) for place, count in take.rows.items()}
         return found
 
@@ -225,8 +244,10 @@ class Counters:
     def lost(self, series: int) -> int:
         """Samples that were taken and have no value: timed out, cut off by a storm of edges, dropped, not kept."""
         counted = self.by_series.get(series, {})
-        return sum(counted.get(name, 0) for name in (("lost", "unkept") if "lost" in counted else
-                                                     ("timeouts", "cut", "unkept")))
+        return sum(
+            counted.get(name, 0)
+            for name in (("lost", "unkept") if "lost" in counted else ("timeouts", "cut", "unkept"))
+        )
 
     def stored(self, series: int) -> int:
         return self.by_series.get(series, {}).get("stored", 0)
@@ -237,8 +258,9 @@ class Counters:
             raise Restarted(f"the gauge started anew in the middle: it measured {before.mode}, and now {self.mode}")
         if self.ticks < before.ticks:
             raise Restarted("the gauge started anew in the middle: its time went back")
-        by_series = {series: _carried(counted, before.by_series.get(series, {}))
-                     for series, counted in self.by_series.items()}
+        by_series = {
+            series: _carried(counted, before.by_series.get(series, {})) for series, counted in self.by_series.items()
+        }
         return replace(self, common=_carried(self.common, before.common), by_series=by_series)
 
 

@@ -49,13 +49,28 @@ class Response:
         return identity.k < FINE_K and keeps_up
 
     def start(self, gauge: Gauge, tick_ps: float) -> None:
-        gauge.start_response(_ticks(gauge, "min", self.min_ns, tick_ps), _ticks(gauge, "max", self.max_ns, tick_ps),
-                             _ticks(gauge, "timeout", self.timeout_ns, tick_ps), self.seed)
+        gauge.start_response(
+            _ticks(gauge, "min", self.min_ns, tick_ps),
+            _ticks(gauge, "max", self.max_ns, tick_ps),
+            _ticks(gauge, "timeout", self.timeout_ns, tick_ps),
+            self.seed,
+        )
 
     def series(self, k: int, tick_ps: int) -> tuple[Series, ...]:
-        return tuple(Series(number, f"latency-{edge}", "ticks", "gauge", f"{edge} edge of the gauge's output",
-                            f"{edge} edge of the board's output", k, Role.VERDICT, tick_ps=tick_ps)
-                     for number, edge in enumerate(("falling", "rising")))
+        return tuple(
+            Series(
+                number,
+                f"latency-{edge}",
+                "ticks",
+                "gauge",
+                f"{edge} edge of the gauge's output",
+                f"{edge} edge of the board's output",
+                k,
+                Role.VERDICT,
+                tick_ps=tick_ps,
+            )
+            for number, edge in enumerate(("falling", "rising"))
+        )
 
 
 @dataclass(frozen=True)
@@ -78,13 +93,26 @@ class Periodic:
 
     def start(self, gauge: Gauge, tick_ps: float) -> None:
         """The period is told in ticks as long as they are: each sample is off by what the period is off."""
-        gauge.start_periodic(_ticks(gauge, "period", self.period_ns, tick_ps),
-                             _ticks(gauge, "timeout", self.timeout_ns, tick_ps))
+        gauge.start_periodic(
+            _ticks(gauge, "period", self.period_ns, tick_ps), _ticks(gauge, "timeout", self.timeout_ns, tick_ps)
+        )
 
     def series(self, k: int, tick_ps: int) -> tuple[Series, ...]:
-        return (Series(0, "period-jitter", "ticks", "gauge", "falling edge of the board's output, and one period",
-                       "its next falling edge", k, Role.VERDICT, two_sided=True, tick_ps=tick_ps,
-                       period_ns=self.period_ns),)
+        return (
+            Series(
+                0,
+                "period-jitter",
+                "ticks",
+                "gauge",
+                "falling edge of the board's output, and one period",
+                "its next falling edge",
+                k,
+                Role.VERDICT,
+                two_sided=True,
+                tick_ps=tick_ps,
+                period_ns=self.period_ns,
+            ),
+        )
 
 
 def _ticks(gauge: Gauge, name: str, duration_ns: int, tick_ps: float) -> int:
@@ -121,8 +149,9 @@ class GaugeRun:
     FastenoughError; ``end()`` then writes an end that says so.
     """
 
-    def __init__(self, gauge: Gauge, request: Response | Periodic, head: RunHead, stream: IO[bytes],
-                 interval_ns: int) -> None:
+    def __init__(
+        self, gauge: Gauge, request: Response | Periodic, head: RunHead, stream: IO[bytes], interval_ns: int
+    ) -> None:
         self._gauge = gauge
         self._request = request
         self._head = head
@@ -153,11 +182,24 @@ class GaugeRun:
         offset_ticks = max(self._head.self_test.maximum.values(), default=0) if self._head.self_test else None
         cost = {} if offset_ticks is None else {"gauge_offset_ns": offset_ticks * self._gauge.identity.tick_ps / 1000}
         instrument = describe(self._gauge, self._head.calibration, self._head.self_test)
-        self._writer.line(head_line(Head(
-            tool=Tool("fastenough-gauge", __version__), run_id=self._head.run_id, probe=self._request.probe,
-            implementation=self._head.implementation, parameters=asdict(self._request), series=self._series,
-            settings=(), cost_ns=cost, interval_ns=self._interval_ns, begin=self._since, marks=self._marks(),
-            instrument=instrument | ({} if self._head.port is None else {"port": self._head.port}))))
+        self._writer.line(
+            head_line(
+                Head(
+                    tool=Tool("fastenough-gauge", __version__),
+                    run_id=self._head.run_id,
+                    probe=self._request.probe,
+                    implementation=self._head.implementation,
+                    parameters=asdict(self._request),
+                    series=self._series,
+                    settings=(),
+                    cost_ns=cost,
+                    interval_ns=self._interval_ns,
+                    begin=self._since,
+                    marks=self._marks(),
+                    instrument=instrument | ({} if self._head.port is None else {"port": self._head.port}),
+                )
+            )
+        )
 
     def _marks(self) -> frozenset[str]:
         return frozenset(self._head.marks) | ({EMULATED} if self._gauge.identity.simulated else set())
@@ -166,8 +208,10 @@ class GaugeRun:
         """What the instrument has counted; raises Restarted when it has forgotten what it counted before."""
         now = self._gauge.counters()
         if now.mode != self._request.probe:
-            raise Restarted(f"the gauge started anew in the middle: it no longer measures {self._request.probe}; "
-                            "look at its supply and its reset button")
+            raise Restarted(
+                f"the gauge started anew in the middle: it no longer measures {self._request.probe}; "
+                "look at its supply and its reset button"
+            )
         self.counters = now if self.counters is None else now.after(self.counters)
         return self.counters
 

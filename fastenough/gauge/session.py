@@ -79,8 +79,9 @@ class Gauge:
     def __enter__(self) -> Gauge:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -104,12 +105,16 @@ class Gauge:
                 break
             except (BadInput, GaugeLost, Damaged) as error:
                 if time.monotonic() > limit:
-                    raise GaugeLost(f"{self.port}: the gauge is gone and has not come back within {patience_s:g} s; "
-                                    f"plug it in again ({error})") from error
+                    raise GaugeLost(
+                        f"{self.port}: the gauge is gone and has not come back within {patience_s:g} s; "
+                        f"plug it in again ({error})"
+                    ) from error
                 time.sleep(_LOOK_S)
         if (self.identity, serial_of(self.port)) != (known, self.serial):
-            raise GaugeLost(f"{self.port}: another gauge has come in the place of the one that was unplugged; "
-                            "begin a new measurement with it")
+            raise GaugeLost(
+                f"{self.port}: another gauge has come in the place of the one that was unplugged; "
+                "begin a new measurement with it"
+            )
 
     @property
     def asked_again(self) -> int:
@@ -133,12 +138,16 @@ class Gauge:
                 heard = heard or self._line.spoken
             else:
                 if identity.protocol != PROTOCOL:
-                    raise BadInput(f"{self.port}: the gauge's firmware {identity.firmware} speaks protocol "
-                                   f"{identity.protocol}, this program {PROTOCOL}; run: fastenough gauge flash")
+                    raise BadInput(
+                        f"{self.port}: the gauge's firmware {identity.firmware} speaks protocol "
+                        f"{identity.protocol}, this program {PROTOCOL}; run: fastenough gauge flash"
+                    )
                 return identity
         if heard:
-            raise BadInput(f"{self.port}: something answers, but not intelligibly at {BAUD} baud; is it a gauge? "
-                           "if so, run: fastenough gauge flash")
+            raise BadInput(
+                f"{self.port}: something answers, but not intelligibly at {BAUD} baud; is it a gauge? "
+                "if so, run: fastenough gauge flash"
+            )
         raise BadInput(f"{self.port}: nothing answers; is it the gauge's port? if so, run: fastenough gauge flash")
 
     def _tell(self, command: str) -> None:
@@ -240,5 +249,4 @@ def describe(gauge: Gauge, calibration: Calibration | None, self_test: SelfTest 
     identity = gauge.identity
     described: dict[str, Any] = {"name": f"fastenough gauge {identity.firmware} on {identity.mcu}", "port": gauge.port}
     described |= asdict(identity)
-    return described | {"serial": gauge.serial, "calibration": known(calibration),
-                        "self_test": known(self_test)}
+    return described | {"serial": gauge.serial, "calibration": known(calibration), "self_test": known(self_test)}

@@ -21,7 +21,7 @@ def _unstuffed(block: bytes) -> bytes | None:
         code = block[at]
         if code == 0 or at + code > len(block):
             return None
-        payload += block[at + 1:at + code]
+        payload += block[at + 1 : at + code]
         at += code
         if at < len(block):
             payload.append(0)

@@ -26,8 +26,21 @@ KEPT_DAYS = 60
 """So long are the rows of a month kept after it has ended."""
 _NEW_FOR_S = 30 * DAY_S
 _AROUND_S = HOUR_S
-_COLUMNS = ("series", "begin_s", "cpu", "run", "intervals", "count", "lost", "missed", "min_ns", "max_ns", "sum_ns",
-            "sum_sq", "histogram")
+_COLUMNS = (
+    "series",
+    "begin_s",
+    "cpu",
+    "run",
+    "intervals",
+    "count",
+    "lost",
+    "missed",
+    "min_ns",
+    "max_ns",
+    "sum_ns",
+    "sum_sq",
+    "histogram",
+)
 Span = tuple[int, int]
 
 
@@ -48,8 +61,10 @@ def close_months(history: History, now_s: int, of_boards: Collection[str] | None
         with Folder.at(history.archive, make=True) as folder:
             written = [_close(history, folder, board, begin_s) for board, begin_s in due]
     except OSError as error:
-        raise FastenoughError(f"closed months cannot be written into {history.archive}: {error.strerror}; their rows "
-                              "stay in the database, and it is tried again") from error
+        raise FastenoughError(
+            f"closed months cannot be written into {history.archive}: {error.strerror}; their rows "
+            "stay in the database, and it is tried again"
+        ) from error
     return [name for name in written if name is not None]
 
 
@@ -58,8 +73,11 @@ def _due(connection: Connection, board: int, before_s: int) -> Iterable[int]:
     at_s = connection.execute(select(func.min(INTERVAL.c.begin_s)).where(INTERVAL.c.board == board)).scalar()
     while at_s is not None and next_month_s(at_s) <= before_s:
         yield month_begin_s(at_s)
-        at_s = connection.execute(select(func.min(INTERVAL.c.begin_s)).where(
-            INTERVAL.c.board == board, INTERVAL.c.begin_s >= next_month_s(at_s))).scalar()
+        at_s = connection.execute(
+            select(func.min(INTERVAL.c.begin_s)).where(
+                INTERVAL.c.board == board, INTERVAL.c.begin_s >= next_month_s(at_s)
+            )
+        ).scalar()
 
 
 def _close(history: History, folder: Folder, board: int, begin_s: int) -> str | None:
@@ -67,13 +85,16 @@ def _close(history: History, folder: Folder, board: int, begin_s: int) -> str | 
     span = begin_s, next_month_s(begin_s)
     name = f"{board:06d}-{begin_s}.parquet"
     with history.writing() as connection:
-        going, gone = (_outside(table.c.board == board, begin, span, kept_spans(connection, board, span))
-                       for table, begin in ((INTERVAL, INTERVAL.c.begin_s), (EVENT, EVENT.c.slot_s)))
+        going, gone = (
+            _outside(table.c.board == board, begin, span, kept_spans(connection, board, span))
+            for table, begin in ((INTERVAL, INTERVAL.c.begin_s), (EVENT, EVENT.c.slot_s))
+        )
         if connection.execute(select(INTERVAL.c.board).where(going).limit(1)).first() is None:
             return None
         rows = connection.execute(_named(board, span)).mappings().all()
-        known = connection.execute(select(ARCHIVE.c.file).where(
-            ARCHIVE.c.board == board, ARCHIVE.c.begin_s == begin_s)).scalar()
+        known = connection.execute(
+            select(ARCHIVE.c.file).where(ARCHIVE.c.board == board, ARCHIVE.c.begin_s == begin_s)
+        ).scalar()
         _write(folder, name, rows, known)
         put(connection, ARCHIVE, [{"board": board, "begin_s": begin_s, "file": name}])
         connection.execute(delete(INTERVAL).where(going))
@@ -92,11 +113,20 @@ def _within(column: Any, span: Span) -> Any:
 
 def kept_spans(connection: Connection, board: int, span: Span) -> list[Span]:
     """The times around new maxima and changes whose rows are kept for ever, an hour to either side."""
-    hours = connection.execute(select(HOUR.c.series, HOUR.c.begin_s, HOUR.c.max_ns).where(
-        HOUR.c.board == board, HOUR.c.begin_s >= span[0] - _NEW_FOR_S - _AROUND_S,
-        HOUR.c.begin_s < span[1] + _AROUND_S).order_by(HOUR.c.series, HOUR.c.begin_s)).all()
-    changed = connection.execute(select(CHANGE.c.at_s).where(
-        CHANGE.c.board == board, CHANGE.c.at_s >= span[0] - _AROUND_S, CHANGE.c.at_s < span[1] + _AROUND_S)).scalars()
+    hours = connection.execute(
+        select(HOUR.c.series, HOUR.c.begin_s, HOUR.c.max_ns)
+        .where(
+            HOUR.c.board == board,
+            HOUR.c.begin_s >= span[0] - _NEW_FOR_S - _AROUND_S,
+            HOUR.c.begin_s < span[1] + _AROUND_S,
+        )
+        .order_by(HOUR.c.series, HOUR.c.begin_s)
+    ).all()
+    changed = connection.execute(
+        select(CHANGE.c.at_s).where(
+            CHANGE.c.board == board, CHANGE.c.at_s >= span[0] - _AROUND_S, CHANGE.c.at_s < span[1] + _AROUND_S
+        )
+    ).scalars()
     moments = [(at_s - _AROUND_S, at_s + _AROUND_S) for at_s in set(changed)]
     moments += [(at_s - _AROUND_S, at_s + HOUR_S + _AROUND_S) for at_s in _new_maxima(hours)]
     return _joined(moment for moment in moments if moment[0] < span[1] and moment[1] > span[0])
@@ -130,10 +160,13 @@ def _joined(spans: Iterable[Span]) -> list[Span]:
 def _named(board: int, span: Span) -> Select[Any]:
     """Rows with names for the numbers, which only one database knows."""
     own = [INTERVAL.c[name] for name in _COLUMNS if name not in ("series", "run")]
-    return select(SERIES.c.name.label("series"), RUN.c.name.label("run"), *own).join(
-        SERIES, INTERVAL.c.series == SERIES.c.id).join(RUN, INTERVAL.c.run == RUN.c.id).where(
-        INTERVAL.c.board == board, _within(INTERVAL.c.begin_s, span)).order_by(
-        SERIES.c.name, INTERVAL.c.cpu, INTERVAL.c.begin_s, RUN.c.name)
+    return (
+        select(SERIES.c.name.label("series"), RUN.c.name.label("run"), *own)
+        .join(SERIES, INTERVAL.c.series == SERIES.c.id)
+        .join(RUN, INTERVAL.c.run == RUN.c.id)
+        .where(INTERVAL.c.board == board, _within(INTERVAL.c.begin_s, span))
+        .order_by(SERIES.c.name, INTERVAL.c.cpu, INTERVAL.c.begin_s, RUN.c.name)
+    )
 
 
 def _key(row: Mapping[str, Any] | RowMapping) -> tuple[Any, ...]:
@@ -149,14 +182,24 @@ def _write(folder: Folder, name: str, rows: Sequence[RowMapping], known: str | N
         with folder.open_file(known) as stream:
             every += [row for row in parquet.read_table(stream).to_pylist() if _key(row) not in here]
         every.sort(key=_key)
-    kinds = {"series": arrow.string(), "run": arrow.string(), "sum_sq": arrow.string(), "histogram": arrow.binary(),
-             "cpu": arrow.int16()}
+    kinds = {
+        "series": arrow.string(),
+        "run": arrow.string(),
+        "sum_sq": arrow.string(),
+        "histogram": arrow.binary(),
+        "cpu": arrow.int16(),
+    }
     schema = arrow.schema([(column, kinds.get(column, arrow.int64())) for column in _COLUMNS])
     table = arrow.table({column: [row[column] for row in every] for column in _COLUMNS}, schema=schema)
     with folder.replacing(name, 0o644) as stream:
-        parquet.write_table(table, stream, compression="zstd", row_group_size=16384,
-                            use_dictionary=["series", "run", "cpu", "lost", "missed", "intervals"],
-                            column_encoding={column: "DELTA_BINARY_PACKED" for column in ("begin_s", "max_ns")})
+        parquet.write_table(
+            table,
+            stream,
+            compression="zstd",
+            row_group_size=16384,
+            use_dictionary=["series", "run", "cpu", "lost", "missed", "intervals"],
+            column_encoding={column: "DELTA_BINARY_PACKED" for column in ("begin_s", "max_ns")},
+        )
 
 
 @dataclass(frozen=True)
@@ -170,9 +213,13 @@ class Archived:
 
 def archived_rows(history: History, connection: Connection, board: int, series: str, span: Span) -> Archived:
     """Of the files whose months a span touches; raises FastenoughError for one that is damaged."""
-    noted = connection.execute(select(ARCHIVE.c.begin_s, ARCHIVE.c.file).where(
-        ARCHIVE.c.board == board, ARCHIVE.c.begin_s >= month_begin_s(max(span[0], 0)),
-        ARCHIVE.c.begin_s < span[1]).order_by(ARCHIVE.c.begin_s)).all()
+    noted = connection.execute(
+        select(ARCHIVE.c.begin_s, ARCHIVE.c.file)
+        .where(
+            ARCHIVE.c.board == board, ARCHIVE.c.begin_s >= month_begin_s(max(span[0], 0)), ARCHIVE.c.begin_s < span[1]
+        )
+        .order_by(ARCHIVE.c.begin_s)
+    ).all()
     with ExitStack() as opened:
         months = dict(_opened(history, noted, opened))
         rows = _read([stream.fileno() for stream in months.values()], series, span) if months else []
@@ -197,9 +244,13 @@ def _read(files: Sequence[int], series: str, span: Span) -> list[dict[str, Any]]
     paths = [f"/proc/self/fd/{file}" for file in files]
     try:
         with duckdb.connect() as duck:
-            found = duck.execute(f"SELECT {', '.join(names)} FROM read_parquet(?) WHERE series = ? AND begin_s >= ? "
-                                 "AND begin_s < ?", [paths, series, *span]).fetchall()
+            found = duck.execute(
+                f"SELECT {', '.join(names)} FROM read_parquet(?) WHERE series = ? AND begin_s >= ? AND begin_s < ?",
+                [paths, series, *span],
+            ).fetchall()
     except duckdb.Error as error:
-        raise FastenoughError(f"a closed month of the history cannot be read ({str(error).splitlines()[0]}); the runs "
-                              "are safe: fastenough farm rebuild, or web --rebuild, makes it anew") from error
+        raise FastenoughError(
+            f"a closed month of the history cannot be read ({str(error).splitlines()[0]}); the runs "
+            "are safe: fastenough farm rebuild, or web --rebuild, makes it anew"
+        ) from error
     return [dict(zip(names, row, strict=True)) for row in found]

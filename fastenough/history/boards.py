@@ -64,16 +64,29 @@ def rename(history: History, name: str, new: str, formerly: Iterable[str]) -> No
             return  # as a change that was cut off has left it
         if new in names:
             raise BadInput(f"the history has a board {new} already; choose another name")
-        connection.execute(update(BOARD).where(BOARD.c.name == name).values(
-            name=new, formerly=json.dumps(list(formerly))))
+        connection.execute(
+            update(BOARD).where(BOARD.c.name == name).values(name=new, formerly=json.dumps(list(formerly)))
+        )
 
 
 def disown(history: History, farm: str, names: Collection[str]) -> None:
     """Boards of a farm that its file no longer names are not public any more, and nobody waits for them."""
     with history.writing() as connection:
-        connection.execute(update(BOARD).where(BOARD.c.farm == farm, BOARD.c.farm != "", BOARD.c.name.not_in(
-            names)).values(watched=False, public=False, state="ok", reason="", verdict="", verdict_reason="",
-                           cycle_verdict="", cycle_reason="", farm=""))
+        connection.execute(
+            update(BOARD)
+            .where(BOARD.c.farm == farm, BOARD.c.farm != "", BOARD.c.name.not_in(names))
+            .values(
+                watched=False,
+                public=False,
+                state="ok",
+                reason="",
+                verdict="",
+                verdict_reason="",
+                cycle_verdict="",
+                cycle_reason="",
+                farm="",
+            )
+        )
 
 
 def alone(connection: Connection, board: str) -> None:
@@ -88,9 +101,20 @@ def series_numbers(connection: Connection, sources: Iterable[Source]) -> dict[st
     known = _known(connection, wanted)
     missing = sorted(wanted.keys() - known.keys())
     if missing:
-        put(connection, SERIES, [
-            {"name": name, "judged": wanted[name].role is Role.VERDICT, "from_event": wanted[name].from_event,
-             "to_event": wanted[name].to_event} for name in missing], keys=("name",))
+        put(
+            connection,
+            SERIES,
+            [
+                {
+                    "name": name,
+                    "judged": wanted[name].role is Role.VERDICT,
+                    "from_event": wanted[name].from_event,
+                    "to_event": wanted[name].to_event,
+                }
+                for name in missing
+            ],
+            keys=("name",),
+        )
         known = _known(connection, wanted)
     return known
 
@@ -129,10 +153,21 @@ def _new_run(connection: Connection, when: tuple[int, int, int | None], run_id: 
     if head.profile:
         profile = profile_sha256(dict(head.profile))
         put(connection, PROFILE, [{"sha256": profile, "content": packed_profile(head.profile)}])
-    run = int(connection.execute(insert(RUN).values(
-        name=run_id, board=board, begin_s=begin_s, end_s=begin_s if end_s is None else end_s,
-        load=head.load.name[:200] if head.load else "", profile=profile,
-        configuration=head.configuration.name[:200] if head.configuration else "").returning(RUN.c.id)).scalar_one())
+    run = int(
+        connection.execute(
+            insert(RUN)
+            .values(
+                name=run_id,
+                board=board,
+                begin_s=begin_s,
+                end_s=begin_s if end_s is None else end_s,
+                load=head.load.name[:200] if head.load else "",
+                profile=profile,
+                configuration=head.configuration.name[:200] if head.configuration else "",
+            )
+            .returning(RUN.c.id)
+        ).scalar_one()
+    )
     if profile is not None:
         before, after = _neighbours(connection, board, (begin_s, run_id))
         _note_changes(connection, before, _run(connection, run))
@@ -145,8 +180,9 @@ def _run(connection: Connection, run: int) -> RowMapping:
     return connection.execute(select(RUN).where(RUN.c.id == run)).mappings().one()
 
 
-def _neighbours(connection: Connection, board: int,
-                place: tuple[int, str]) -> tuple[RowMapping | None, RowMapping | None]:
+def _neighbours(
+    connection: Connection, board: int, place: tuple[int, str]
+) -> tuple[RowMapping | None, RowMapping | None]:
     """The runs of a board before and after one, of those that have a profile: whatever the order in which runs are
     read, the same two are compared in the end."""
     mine = select(RUN).where(RUN.c.board == board, RUN.c.profile.is_not(None)).limit(1)
@@ -164,9 +200,20 @@ def _note_changes(connection: Connection, before: RowMapping | None, after: RowM
     if before is None or before["profile"] in (None, after["profile"]):
         return
     was, now = (_profile(connection, run["profile"]) for run in (before, after))
-    found = [{"board": after["board"], "at_s": after["begin_s"], "kind": CONFIGURATION, "key": one.key, "was": one.was,
-              "now": one.now, "latency": one.latency, "last_run": before["id"], "run": after["id"]}
-             for one in profile_differences(was, now)[:_MOST_CHANGES]]
+    found = [
+        {
+            "board": after["board"],
+            "at_s": after["begin_s"],
+            "kind": CONFIGURATION,
+            "key": one.key,
+            "was": one.was,
+            "now": one.now,
+            "latency": one.latency,
+            "last_run": before["id"],
+            "run": after["id"],
+        }
+        for one in profile_differences(was, now)[:_MOST_CHANGES]
+    ]
     if found:
         connection.execute(insert(CHANGE), found)
 
@@ -178,13 +225,27 @@ def _profile(connection: Connection, sha256: str) -> dict[str, Any]:
 
 def _note_newest(connection: Connection, board: int) -> None:
     """What is told of a board is what its newest run with a profile says."""
-    newest = connection.execute(select(RUN.c.configuration, RUN.c.profile).where(RUN.c.board == board).order_by(
-        RUN.c.profile.is_(None), RUN.c.begin_s.desc(), RUN.c.name.desc()).limit(1)).mappings().one()
+    newest = (
+        connection.execute(
+            select(RUN.c.configuration, RUN.c.profile)
+            .where(RUN.c.board == board)
+            .order_by(RUN.c.profile.is_(None), RUN.c.begin_s.desc(), RUN.c.name.desc())
+            .limit(1)
+        )
+        .mappings()
+        .one()
+    )
     shown = shown_of(_profile(connection, newest["profile"])) if newest["profile"] else {}
     changed = select(func.max(CHANGE.c.at_s)).where(CHANGE.c.board == board, CHANGE.c.kind == CONFIGURATION)
-    connection.execute(update(BOARD).where(BOARD.c.id == board).values(
-        configuration=newest["configuration"], shown=json.dumps(shown),
-        changed_s=connection.execute(changed).scalar()))
+    connection.execute(
+        update(BOARD)
+        .where(BOARD.c.id == board)
+        .values(
+            configuration=newest["configuration"],
+            shown=json.dumps(shown),
+            changed_s=connection.execute(changed).scalar(),
+        )
+    )
 
 
 def note_refused(history: History, board: str, refused: Iterable[tuple[str, str, str]]) -> None:
@@ -196,14 +257,31 @@ def note_refused(history: History, board: str, refused: Iterable[tuple[str, str,
 
 
 def _enter_refused(connection: Connection, board: int, rows: Iterable[tuple[str, str, str]], now_s: int) -> None:
-    known = {row.name: (row.kind, row.reason, row.at_s) for row in connection.execute(
-        select(REFUSED).where(REFUSED.c.board == board))}
-    put(connection, REFUSED, [
-        {"board": board, "name": name[:200], "kind": kind, "reason": reason[:_MOST_REASON],
-         "at_s": known[name[:200]][2] if name[:200] in known else now_s}
-        for name, kind, reason in rows if known.get(name[:200], ("", ""))[:2] != (kind, reason[:_MOST_REASON])])
-    kept = select(REFUSED.c.name).where(REFUSED.c.board == board).order_by(
-        REFUSED.c.at_s.desc(), REFUSED.c.name.desc()).limit(_MOST_REFUSED)
+    known = {
+        row.name: (row.kind, row.reason, row.at_s)
+        for row in connection.execute(select(REFUSED).where(REFUSED.c.board == board))
+    }
+    put(
+        connection,
+        REFUSED,
+        [
+            {
+                "board": board,
+                "name": name[:200],
+                "kind": kind,
+                "reason": reason[:_MOST_REASON],
+                "at_s": known[name[:200]][2] if name[:200] in known else now_s,
+            }
+            for name, kind, reason in rows
+            if known.get(name[:200], ("", ""))[:2] != (kind, reason[:_MOST_REASON])
+        ],
+    )
+    kept = (
+        select(REFUSED.c.name)
+        .where(REFUSED.c.board == board)
+        .order_by(REFUSED.c.at_s.desc(), REFUSED.c.name.desc())
+        .limit(_MOST_REFUSED)
+    )
     connection.execute(delete(REFUSED).where(REFUSED.c.board == board, REFUSED.c.name.not_in(kept)))
 
 

@@ -44,10 +44,12 @@ def sources_of(head: Head) -> dict[int, Source]:
     """
     if IMPORTED in head.marks or not head.begin.wall_ns:
         return {}
-    taken = [series for series in head.series
-             if series.tick_ps is None and (series.role is Role.VERDICT or head.probe == MONITOR)]
-    return {series.id: Source(series, _name(head, series), _cpu(series))
-            for series in taken}
+    taken = [
+        series
+        for series in head.series
+        if series.tick_ps is None and (series.role is Role.VERDICT or head.probe == MONITOR)
+    ]
+    return {series.id: Source(series, _name(head, series), _cpu(series)) for series in taken}
 
 
 def _cpu(series: Series) -> int:
@@ -84,9 +86,16 @@ class Cell:
 
     def plus(self, other: Cell) -> Cell:
         filled = [cell for cell in (self, other) if cell.count] or [self]
-        return Cell(self.intervals + other.intervals, self.count + other.count, self.lost + other.lost,
-                    self.missed + other.missed, min(cell.min_ns for cell in filled),
-                    max(cell.max_ns for cell in filled), self.sum_ns + other.sum_ns, self.sum_sq + other.sum_sq)
+        return Cell(
+            self.intervals + other.intervals,
+            self.count + other.count,
+            self.lost + other.lost,
+            self.missed + other.missed,
+            min(cell.min_ns for cell in filled),
+            max(cell.max_ns for cell in filled),
+            self.sum_ns + other.sum_ns,
+            self.sum_sq + other.sum_sq,
+        )
 
 
 _MOST_CPUS = 2**15
@@ -98,8 +107,12 @@ _MOST_VALUES = 2**40
 def require_possible(run_id: str, cells: Mapping[Key, Cell]) -> None:
     """Raises BadInput where numbers are beyond what a database holds, which none that were measured are."""
     for (_, _, cpu), cell in cells.items():
-        if cell.count + cell.lost + cell.missed > _MOST_VALUES or abs(cell.sum_ns) >= 2**63 or cpu >= _MOST_CPUS or (
-                max(abs(cell.min_ns), cell.max_ns) > _MOST_NS):
+        if (
+            cell.count + cell.lost + cell.missed > _MOST_VALUES
+            or abs(cell.sum_ns) >= 2**63
+            or cpu >= _MOST_CPUS
+            or (max(abs(cell.min_ns), cell.max_ns) > _MOST_NS)
+        ):
             raise BadInput(f"{run_id}: it tells of more values, or longer ones, than five minutes of a CPU can have")
 
 
@@ -128,8 +141,9 @@ def slot_s(wall_ns: int) -> int:
     return wall_ns // 10**9 // STEP_S * STEP_S
 
 
-def cells_of(intervals: Iterable[Interval], sources: Mapping[int, Source],
-             series: Mapping[str, int]) -> tuple[dict[Key, Cell], Pile]:
+def cells_of(
+    intervals: Iterable[Interval], sources: Mapping[int, Source], series: Mapping[str, int]
+) -> tuple[dict[Key, Cell], Pile]:
     """Cells, and their histograms, by (series, begin, CPU); ``series``: their numbers by name."""
     cells: dict[Key, Cell] = {}
     keys: list[Key] = []
@@ -160,8 +174,9 @@ def _folded(keys: list[Key], held: list[Histogram]) -> Pile:
     return Pile.of(keys, which, index, count)
 
 
-def standouts_of(events: Iterable[Event], sources: Mapping[int, Source], told: Mapping[int, int],
-                 series: Mapping[str, int]) -> dict[tuple[int, str, int], Standout]:
+def standouts_of(
+    events: Iterable[Event], sources: Mapping[int, Source], told: Mapping[int, int], series: Mapping[str, int]
+) -> dict[tuple[int, str, int], Standout]:
     """By (series, kind, begin): the greatest of each five minutes."""
     found: dict[tuple[int, str, int], Standout] = {}
     for event in events:
@@ -179,8 +194,16 @@ def standouts_of(events: Iterable[Event], sources: Mapping[int, Source], told: M
 
 def without_histogram(cell: Cell) -> dict[str, int | str]:
     """The columns of a row of ``interval``."""
-    return {"intervals": cell.intervals, "count": cell.count, "lost": cell.lost, "missed": cell.missed,
-            "min_ns": cell.min_ns, "max_ns": cell.max_ns, "sum_ns": cell.sum_ns, "sum_sq": str(cell.sum_sq)}
+    return {
+        "intervals": cell.intervals,
+        "count": cell.count,
+        "lost": cell.lost,
+        "missed": cell.missed,
+        "min_ns": cell.min_ns,
+        "max_ns": cell.max_ns,
+        "sum_ns": cell.sum_ns,
+        "sum_sq": str(cell.sum_sq),
+    }
 
 
 def grown(cell: Cell, row: RowMapping) -> Cell:

@@ -25,8 +25,13 @@ from fastenough.store.index import secrets_of, without_secrets
 
 _PATIENCE_MS = 30_000
 """How long one process waits for another that writes into the same file."""
-_PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", f"busy_timeout={_PATIENCE_MS}", "mmap_size=1073741824",
-            "cache_size=-65536")
+_PRAGMAS = (
+    "journal_mode=WAL",
+    "synchronous=NORMAL",
+    f"busy_timeout={_PATIENCE_MS}",
+    "mmap_size=1073741824",
+    "cache_size=-65536",
+)
 _WRITES = "history_writes"
 _FILE = "history.sqlite"
 _ARCHIVE = "history-archive"
@@ -64,8 +69,10 @@ class History:
         try:
             engine = create_engine(make_url(url))
         except (SQLAlchemyError, ImportError, TypeError, ValueError):
-            raise BadInput("the history is no database URL (it is not shown: it may hold a password); give one such as "
-                           "sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME") from None
+            raise BadInput(
+                "the history is no database URL (it is not shown: it may hold a password); give one such as "
+                "sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME"
+            ) from None
         if engine.dialect.name == "sqlite":
             if engine.url.database:
                 _require_trusted(Path(engine.url.database))
@@ -105,8 +112,9 @@ class History:
             yield
         except SQLAlchemyError as error:
             said = without_secrets(error, secrets_of(self.engine.url))
-            raise Unavailable(f"the history cannot be used: {said}; the runs are safe, and it can be made again "
-                                  "from them") from None
+            raise Unavailable(
+                f"the history cannot be used: {said}; the runs are safe, and it can be made again from them"
+            ) from None
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -126,8 +134,11 @@ class History:
 
     @contextmanager
     def _written(self) -> Iterator[Connection]:
-        with self._usable(), self.engine.connect().execution_options(**{_WRITES: True}) as connection, \
-                connection.begin():
+        with (
+            self._usable(),
+            self.engine.connect().execution_options(**{_WRITES: True}) as connection,
+            connection.begin(),
+        ):
             yield connection
 
     def close(self) -> None:
@@ -138,8 +149,10 @@ class History:
 
 def _require_own(store: Store) -> None:
     if not store.is_private():
-        raise BadInput(f"{store.path} can be changed by other users, so no history is kept in it; name a database "
-                       "elsewhere, such as sqlite:////var/lib/fastenough/history.sqlite")
+        raise BadInput(
+            f"{store.path} can be changed by other users, so no history is kept in it; name a database "
+            "elsewhere, such as sqlite:////var/lib/fastenough/history.sqlite"
+        )
     try:
         store.require_own(_FILE)
     except Untrusted as error:
@@ -159,8 +172,10 @@ def _require_trusted(database: Path) -> None:
         with suppress(OSError, ValueError):  # SQLite says why it cannot be opened
             place = changeable_by_others(Path(f"{database}{ending}"), owner)
         if place is not None:
-            raise BadInput(f"{place} can be changed by other users, so {database} is not used; name a database in a "
-                           "folder that only you can write (chmod go-w), or run this as its owner")
+            raise BadInput(
+                f"{place} can be changed by other users, so {database} is not used; name a database in a "
+                "folder that only you can write (chmod go-w), or run this as its owner"
+            )
 
 
 def _as_file(engine: Engine) -> None:
@@ -188,13 +203,15 @@ def put(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]],
 
 
 @cache
-def _putting(dialect: Dialect, table: Table, same: tuple[str, ...],
-             names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+def _putting(
+    dialect: Dialect, table: Table, same: tuple[str, ...], names: tuple[str, ...]
+) -> tuple[str, tuple[str, ...]]:
     """The statement as the driver takes it, with the order of its values where it takes them in one: all columns are
     numbers, text or bytes, which need no conversion, and to make it for each row takes longer than the row does."""
     statement: Any = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[dialect.name](table).values(
-        {name: bindparam(name) for name in names})
+        {name: bindparam(name) for name in names}
+    )
     compiled: Any = statement.on_conflict_do_update(
-        index_elements=same, set_={name: statement.excluded[name] for name in names if name not in same}).compile(
-        dialect=dialect)
+        index_elements=same, set_={name: statement.excluded[name] for name in names if name not in same}
+    ).compile(dialect=dialect)
     return str(compiled), tuple(compiled.positiontup or ())

@@ -60,12 +60,18 @@ def profile_differences(was: Profile, now: Profile) -> list[Difference]:
     """What differs in what lasts of two profiles, those first that shape latencies."""
     before, after = dict(_parts(lasting(was), "")), dict(_parts(lasting(now), ""))
     differing = [name for name in dict.fromkeys((*before, *after)) if before.get(name) != after.get(name)]
-    repeated = {name for name in differing if name == "kernel_config.sha256" or (
-        name.startswith("kernel_config.set.") and name.replace(".set.", ".of_interest.") in differing)}
+    repeated = {
+        name
+        for name in differing
+        if name == "kernel_config.sha256"
+        or (name.startswith("kernel_config.set.") and name.replace(".set.", ".of_interest.") in differing)
+    }
     if repeated != set(differing):  # a hash alone is told where nothing says what has changed
         differing = [name for name in differing if name not in repeated]
-    found = [Difference(name, before.get(name, "")[:_MOST_TOLD], after.get(name, "")[:_MOST_TOLD], _matters(name))
-             for name in differing]
+    found = [
+        Difference(name, before.get(name, "")[:_MOST_TOLD], after.get(name, "")[:_MOST_TOLD], _matters(name))
+        for name in differing
+    ]
     return sorted(found, key=lambda one: not one.latency)
 
 
@@ -81,18 +87,32 @@ _TOLD_ONLY = {"packages", "modules"}
 def shown_of(profile: Profile) -> dict[str, Any]:
     """What is told of a board in lists and at the top of its page: cpus, arch, model, kernel, preemption, facts."""
     count = _part(profile, "cpu", "count")
-    return {"cpus": int(count) if count.isdecimal() else 0, "arch": _part(profile, "cpu", "architecture"),
-            "model": _part(profile, "cpu", "model"), "kernel": _part(profile, "kernel", "release"),
-            "preemption": _part(profile, "kernel", "preemption"), "facts": _facts(profile)}
+    return {
+        "cpus": int(count) if count.isdecimal() else 0,
+        "arch": _part(profile, "cpu", "architecture"),
+        "model": _part(profile, "cpu", "model"),
+        "kernel": _part(profile, "kernel", "release"),
+        "preemption": _part(profile, "kernel", "preemption"),
+        "facts": _facts(profile),
+    }
 
 
 def _facts(profile: Profile) -> dict[str, str]:
-    governors = {str(each.get("scaling_governor")) for each in _below(profile, "frequency", "cpus").values()
-                 if isinstance(each, dict)}
-    found = {"governor": ", ".join(sorted(governors)), "isolcpus": _part(profile, "cpu_isolation", "isolated"),
-             "nohz_full": _part(profile, "cpu_isolation", "nohz_full"), "clock source": _text(profile, "clocksource"),
-             "idle driver": _part(profile, "idle", "driver"), "microcode": _part(profile, "cpu", "microcode"),
-             "hypervisor": _text(profile, "hypervisor"), "command line": _text(profile, "cmdline")}
+    governors = {
+        str(each.get("scaling_governor"))
+        for each in _below(profile, "frequency", "cpus").values()
+        if isinstance(each, dict)
+    }
+    found = {
+        "governor": ", ".join(sorted(governors)),
+        "isolcpus": _part(profile, "cpu_isolation", "isolated"),
+        "nohz_full": _part(profile, "cpu_isolation", "nohz_full"),
+        "clock source": _text(profile, "clocksource"),
+        "idle driver": _part(profile, "idle", "driver"),
+        "microcode": _part(profile, "cpu", "microcode"),
+        "hypervisor": _text(profile, "hypervisor"),
+        "command line": _text(profile, "cmdline"),
+    }
     return {name: value for name, value in found.items() if value}
 
 
@@ -111,4 +131,4 @@ def _below(profile: Profile, fact: str, name: str) -> dict[str, Any]:
 
 def _text(profile: Profile, fact: str) -> str:
     value = profile.get(fact)
-    return value[:_MOST_TOLD * 5] if isinstance(value, str) else ""
+    return value[: _MOST_TOLD * 5] if isinstance(value, str) else ""

@@ -29,7 +29,8 @@ MOST_STEPS = 400
 
 
 def distribution(  # noqa: PLR0917 - every question: who asks, of what, and when
-        history: History, viewer: Viewer, name: str, series: str, begin_s: int, end_s: int) -> Distribution:
+    history: History, viewer: Viewer, name: str, series: str, begin_s: int, end_s: int
+) -> Distribution:
     """By CPU, of all five minutes that begin in the range; raises UnknownBoard.
 
     Whole months and cycles are taken as they are kept, what is left at the ends from the five minutes themselves.
@@ -41,29 +42,49 @@ def distribution(  # noqa: PLR0917 - every question: who asks, of what, and when
     for row in rows:
         if row["cpu"] != ALL_CPUS:
             by_cpu.setdefault(row["cpu"], []).append((row["max_ns"], row["histogram"]))
-    return Distribution(begin_s, end_s, {cpu: _added_up(held) for cpu, held in sorted(by_cpu.items())},
-                        tuple(sorted(kept.elsewhere_s)))
+    return Distribution(
+        begin_s, end_s, {cpu: _added_up(held) for cpu, held in sorted(by_cpu.items())}, tuple(sorted(kept.elsewhere_s))
+    )
 
 
 def ridge(history: History, viewer: Viewer, name: str, series: str, months: int) -> Ridge:
     """The cycles of so many months up to the newest one, all CPUs together; raises UnknownBoard."""
     with about(history, viewer, name) as (connection, board):
         mine = select(CYCLE.c.begin_s, CYCLE.c.max_ns, CYCLE.c.histogram).where(
-            CYCLE.c.board == board, CYCLE.c.series == series_number(connection, series), CYCLE.c.cpu == ALL_CPUS)
+            CYCLE.c.board == board, CYCLE.c.series == series_number(connection, series), CYCLE.c.cpu == ALL_CPUS
+        )
         newest = connection.execute(mine.order_by(CYCLE.c.begin_s.desc()).limit(1)).first()
-        rows = [] if newest is None else connection.execute(mine.where(
-            CYCLE.c.begin_s > newest.begin_s - months * 30.4375 * 86400).order_by(CYCLE.c.begin_s)).all()
+        rows = (
+            []
+            if newest is None
+            else connection.execute(
+                mine.where(CYCLE.c.begin_s > newest.begin_s - months * 30.4375 * 86400).order_by(CYCLE.c.begin_s)
+            ).all()
+        )
     index, count, which = unpacked_histograms([row.histogram for row in rows])
     edges = np.searchsorted(which, np.arange(len(rows) + 1)).tolist()
     whole = _buckets(index, count, NOTHING)
     parts = (slice(low, high) for low, high in pairwise(edges))
-    return Ridge(tuple(RidgeRow(row.begin_s, Buckets(
-        whole.lower_ns[part], whole.upper_ns[part], count[part], row.max_ns if part.start < part.stop else None))
-        for row, part in zip(rows, parts, strict=True)), CYCLE_S)
+    return Ridge(
+        tuple(
+            RidgeRow(
+                row.begin_s,
+                Buckets(
+                    whole.lower_ns[part],
+                    whole.upper_ns[part],
+                    count[part],
+                    row.max_ns if part.start < part.stop else None,
+                ),
+            )
+            for row, part in zip(rows, parts, strict=True)
+        ),
+        CYCLE_S,
+    )
 
 
 def heat(  # noqa: PLR0917 - as above
-        history: History, viewer: Viewer, name: str, series: str, begin_s: int, end_s: int) -> Heat:
+    history: History, viewer: Viewer, name: str, series: str, begin_s: int, end_s: int
+) -> Heat:
     """Counts over time in steps of five minutes, an hour, or a cycle, whichever gives no more than MOST_STEPS rows
     (of a cycle as many as there are); raises UnknownBoard."""
     step_s = next((step for step in (STEP_S, HOUR_S) if (end_s - begin_s) / step <= MOST_STEPS), CYCLE_S)
@@ -79,8 +100,9 @@ def heat(  # noqa: PLR0917 - as above
     counts = np.zeros((times.size, high - low + 1), dtype=np.int64)
     np.add.at(counts, (places[which] if which.size else which, index - low), count)
     buckets = np.arange(low, high + 1)
-    return Heat(times, step_s, bucket_lowest(buckets, K), bucket_highest(buckets, K), counts,
-                tuple(sorted(kept.elsewhere_s)))
+    return Heat(
+        times, step_s, bucket_lowest(buckets, K), bucket_highest(buckets, K), counts, tuple(sorted(kept.elsewhere_s))
+    )
 
 
 def _tables_of(begin_s: int, end_s: int) -> Iterator[tuple[Table, list[Span]]]:
@@ -118,8 +140,12 @@ class _Kept:
 
     def rows(self, table: Table, span: Span) -> Sequence[Mapping[str, Any]]:
         """begin_s, cpu, max_ns and histogram; of the five minutes also those that only the archive has any more."""
-        mine = [table.c.board == self.board, table.c.series == series_number(self.connection, self.series),
-                table.c.begin_s >= span[0], table.c.begin_s < span[1]]
+        mine = [
+            table.c.board == self.board,
+            table.c.series == series_number(self.connection, self.series),
+            table.c.begin_s >= span[0],
+            table.c.begin_s < span[1],
+        ]
         columns = [table.c.begin_s, table.c.cpu, table.c.max_ns, table.c.histogram]
         if table is not INTERVAL:
             return self._found(select(*columns).where(*mine))

@@ -128,13 +128,16 @@ def _take_text(taking: _Taking, place: _Place, stream: BinaryIO) -> _Place:
             break
         place = after
         if batch.ahead_ns is not None:
-            raise Ahead(f"{taking.run_id}: its times lie up to {words.duration(batch.ahead_ns)} ahead of this bench's "
-                        f"clock, which is more than {words.duration(AHEAD_S * 10**9)}; set the clock that is wrong")
+            raise Ahead(
+                f"{taking.run_id}: its times lie up to {words.duration(batch.ahead_ns)} ahead of this bench's "
+                f"clock, which is more than {words.duration(AHEAD_S * 10**9)}; set the clock that is wrong"
+            )
     return place
 
 
-def _take_folded(taking: _Taking, place: _Place, size: int, intervals: Iterator[Interval],
-                 events: list[Event]) -> tuple[int, bool]:
+def _take_folded(
+    taking: _Taking, place: _Place, size: int, intervals: Iterator[Interval], events: list[Event]
+) -> tuple[int, bool]:
     """A sealed run of which nothing was taken yet; where it is cut off, the rest comes out of the text.
 
     Returns how many intervals were taken, and whether that was the whole: times ahead of this machine's clock are left.
@@ -194,8 +197,11 @@ def _begin(history: History, run_id: str, stream: BinaryIO) -> tuple[bytes, _Pla
     first = next(_lines(stream, run_id, 0), b"")
     told = hashlib.sha256(first).hexdigest()
     with history.reading() as connection:
-        row = connection.execute(select(CURSOR).join(RUN, CURSOR.c.run == RUN.c.id).where(
-            RUN.c.name == run_id)).mappings().one_or_none()
+        row = (
+            connection.execute(select(CURSOR).join(RUN, CURSOR.c.run == RUN.c.id).where(RUN.c.name == run_id))
+            .mappings()
+            .one_or_none()
+        )
     if row is None:
         return first, _Place(len(first), 0, told)
     # the bench completes heads and ends when a recording comes into the store: other offsets, the same intervals
@@ -289,8 +295,11 @@ class _Taking:
             if _stands_at(connection, run) != place.intervals:
                 return False
             self._write(connection, (board, run), intervals, events)
-            put(connection, CURSOR, [{"run": run, "head": after.head, "offset": after.offset,
-                                      "intervals": after.intervals}])
+            put(
+                connection,
+                CURSOR,
+                [{"run": run, "head": after.head, "offset": after.offset, "intervals": after.intervals}],
+            )
         return True
 
     def _begin_s(self, intervals: list[Interval]) -> int:
@@ -299,8 +308,9 @@ class _Taking:
             return intervals[0].begin_wall_ns // 10**9 if intervals else 0
         return self.head.begin.wall_ns // 10**9
 
-    def _write(self, connection: Connection, place: tuple[int, int], intervals: list[Interval],
-               events: list[Event]) -> None:
+    def _write(
+        self, connection: Connection, place: tuple[int, int], intervals: list[Interval], events: list[Event]
+    ) -> None:
         board, run = place
         sources = sources_of(self.head)
         series = series_numbers(connection, sources.values())
@@ -317,13 +327,28 @@ def _stands_at(connection: Connection, run: int) -> int:
     return connection.execute(select(CURSOR.c.intervals).where(CURSOR.c.run == run)).scalar() or 0
 
 
-def _add_standouts(connection: Connection, board: int, run: int,
-                   found: dict[tuple[int, str, int], Standout]) -> None:
+def _add_standouts(connection: Connection, board: int, run: int, found: dict[tuple[int, str, int], Standout]) -> None:
     """The greatest of each five minutes stays."""
-    here = connection.execute(select(EVENT).where(
-        EVENT.c.run == run, EVENT.c.slot_s.in_({slot_s for _, _, slot_s in found}))).mappings()
+    here = connection.execute(
+        select(EVENT).where(EVENT.c.run == run, EVENT.c.slot_s.in_({slot_s for _, _, slot_s in found}))
+    ).mappings()
     kept = {(row["series"], row["kind"], row["slot_s"]): row["value_ns"] for row in here}
-    put(connection, EVENT, [
-        {"board": board, "run": run, "series": key[0], "kind": key[1], "slot_s": key[2], "at_s": one.at_s,
-         "cpu": one.cpu, "value_ns": one.value_ns, "culprit": one.culprit}
-        for key, one in found.items() if one.value_ns > kept.get(key, -1)])
+    put(
+        connection,
+        EVENT,
+        [
+            {
+                "board": board,
+                "run": run,
+                "series": key[0],
+                "kind": key[1],
+                "slot_s": key[2],
+                "at_s": one.at_s,
+                "cpu": one.cpu,
+                "value_ns": one.value_ns,
+                "culprit": one.culprit,
+            }
+            for key, one in found.items()
+            if one.value_ns > kept.get(key, -1)
+        ],
+    )

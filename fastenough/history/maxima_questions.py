@@ -19,14 +19,20 @@ FINE_S = 31 * 86400
 
 
 def maxima(  # noqa: PLR0917 - every question: who asks, of what, and when
-        history: History, viewer: Viewer, name: str, series: str, begin_s: int, end_s: int) -> Maxima:
+    history: History, viewer: Viewer, name: str, series: str, begin_s: int, end_s: int
+) -> Maxima:
     """Five-minute maxima, or hourly ones of more than 31 days; raises UnknownBoard."""
     step_s = STEP_S if end_s - begin_s <= FINE_S else HOUR_S
     first, last = begin_s // HOUR_S * HOUR_S, -(-end_s // HOUR_S) * HOUR_S
     with about(history, viewer, name) as (connection, board):
-        rows = connection.execute(select(HOUR.c.begin_s, HOUR.c.maxima).where(
-            HOUR.c.board == board, HOUR.c.series == series_number(connection, series),
-            HOUR.c.begin_s >= first, HOUR.c.begin_s < last)).all()
+        rows = connection.execute(
+            select(HOUR.c.begin_s, HOUR.c.maxima).where(
+                HOUR.c.board == board,
+                HOUR.c.series == series_number(connection, series),
+                HOUR.c.begin_s >= first,
+                HOUR.c.begin_s < last,
+            )
+        ).all()
     per_hour = HOUR_S // STEP_S
     fine: dict[int, NDArray[np.int64]] = {}
     which, cpus, values = HourMaxima.unpacked([data for _, data in rows])
@@ -49,9 +55,13 @@ def worst(history: History, viewer: Viewer, begin_s: int, end_s: int, step_s: in
     with history.reading() as connection:
         names = {number: name for number, name in connection.execute(seen_by(select(BOARD.c.id, BOARD.c.name), viewer))}
         main = main_series(connection)
-        rows = connection.execute(select(HOUR.c.board, HOUR.c.series, place, func.max(HOUR.c.max_ns)).where(
-            HOUR.c.begin_s >= first, HOUR.c.begin_s < first + steps * step_s,
-            HOUR.c.series.in_(set(main.values()))).group_by(HOUR.c.board, HOUR.c.series, place)).all()
+        rows = connection.execute(
+            select(HOUR.c.board, HOUR.c.series, place, func.max(HOUR.c.max_ns))
+            .where(
+                HOUR.c.begin_s >= first, HOUR.c.begin_s < first + steps * step_s, HOUR.c.series.in_(set(main.values()))
+            )
+            .group_by(HOUR.c.board, HOUR.c.series, place)
+        ).all()
     found = {name: np.full(steps, NOTHING, dtype=np.int64) for name in sorted(names.values())}
     for board, series, at, max_ns in rows:
         if board in names and main.get(board) == series:
@@ -66,8 +76,11 @@ def latest(history: History, viewer: Viewer, end_s: int, steps: int) -> dict[str
     with history.reading() as connection:
         names = {number: name for number, name in connection.execute(seen_by(select(BOARD.c.id, BOARD.c.name), viewer))}
         main = main_series(connection)
-        rows = connection.execute(select(HOUR.c.board, HOUR.c.series, HOUR.c.begin_s, HOUR.c.maxima).where(
-            HOUR.c.begin_s > first - HOUR_S, HOUR.c.begin_s <= end_s, HOUR.c.series.in_(set(main.values())))).all()
+        rows = connection.execute(
+            select(HOUR.c.board, HOUR.c.series, HOUR.c.begin_s, HOUR.c.maxima).where(
+                HOUR.c.begin_s > first - HOUR_S, HOUR.c.begin_s <= end_s, HOUR.c.series.in_(set(main.values()))
+            )
+        ).all()
     found: dict[str, list[int | None]] = {name: [None] * steps for name in names.values()}
     for board, series, begin_s, data in rows:
         if board in names and main.get(board) == series:

@@ -28,8 +28,10 @@ def migrate(connection: Connection, to: str = VERSION) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(7701, 0)"))
     found = version_of(connection)
     if (found is not None and not found.isdecimal()) or int(found or 0) > int(VERSION):
-        raise FastenoughError(f"the history is of version {found}, made by a newer fastenough; this one knows up to "
-                              f"{VERSION}: update it, or name another database")
+        raise FastenoughError(
+            f"the history is of version {found}, made by a newer fastenough; this one knows up to "
+            f"{VERSION}: update it, or name another database"
+        )
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     config.attributes["connection"] = connection

@@ -43,8 +43,12 @@ class Pile:
         return Pile.of([others[key] for key in self.keys], self.which, self.index, self.count)
 
     def plus(self, other: Pile) -> Pile:
-        return Pile.of([*self.keys, *other.keys], np.concatenate((self.which, other.which + len(self.keys))),
-                       np.concatenate((self.index, other.index)), np.concatenate((self.count, other.count)))
+        return Pile.of(
+            [*self.keys, *other.keys],
+            np.concatenate((self.which, other.which + len(self.keys))),
+            np.concatenate((self.index, other.index)),
+            np.concatenate((self.count, other.count)),
+        )
 
     def packed(self) -> dict[Key, bytes]:
         begins = np.searchsorted(self.which, np.arange(len(self.keys) + 1))

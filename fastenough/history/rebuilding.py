@@ -56,6 +56,7 @@ def rebuild(history: History, store: Store, own: Collection[str] = (), farm: str
         connection.execute(delete(BOARD).where(BOARD.c.watched.is_(False)))
         if farm:
             connection.execute(delete(BOARD).where(BOARD.c.id.not_in(others), BOARD.c.name.not_in(own)))
-        connection.execute(update(BOARD).where(BOARD.c.id.not_in(others)).values(configuration="", shown="{}",
-                                                                                   changed_s=None))
+        connection.execute(
+            update(BOARD).where(BOARD.c.id.not_in(others)).values(configuration="", shown="{}", changed_s=None)
+        )
     return catch_up(history, store)

@@ -55,21 +55,34 @@ def add_cells(connection: Connection, board: int, run: int, cells: Mapping[Key, 
 def _add_intervals(connection: Connection, board: int, run: int, cells: Mapping[Key, Cell], pile: Pile) -> None:
     begins = [begin_s for _, begin_s, _ in cells]
     wanted = select(INTERVAL).where(
-        INTERVAL.c.board == board, INTERVAL.c.series.in_({series for series, _, _ in cells}),
-        INTERVAL.c.begin_s.between(min(begins), max(begins)), INTERVAL.c.run == run)
+        INTERVAL.c.board == board,
+        INTERVAL.c.series.in_({series for series, _, _ in cells}),
+        INTERVAL.c.begin_s.between(min(begins), max(begins)),
+        INTERVAL.c.run == run,
+    )
     here = {(row["series"], row["begin_s"], row["cpu"]): row for row in connection.execute(wanted).mappings()}
     here = {key: row for key, row in here.items() if key in cells}
     packed = pile.plus(Pile.unpacked((key, row["histogram"]) for key, row in here.items())).packed()
-    put(connection, INTERVAL, [
-        {"board": board, "run": run, "series": key[0], "begin_s": key[1], "cpu": key[2], "histogram": packed[key]}
-        | without_histogram(grown(cell, here[key]) if key in here else cell) for key, cell in cells.items()])
+    put(
+        connection,
+        INTERVAL,
+        [
+            {"board": board, "run": run, "series": key[0], "begin_s": key[1], "cpu": key[2], "histogram": packed[key]}
+            | without_histogram(grown(cell, here[key]) if key in here else cell)
+            for key, cell in cells.items()
+        ],
+    )
 
 
 def _add_hours(connection: Connection, board: int, cells: Mapping[Key, Cell]) -> None:
     keys = {(series, begin_s - begin_s % HOUR_S) for series, begin_s, _ in cells}
-    found = connection.execute(select(HOUR).where(
-        HOUR.c.board == board, HOUR.c.series.in_({series for series, _ in keys}),
-        HOUR.c.begin_s.in_({begin_s for _, begin_s in keys})))
+    found = connection.execute(
+        select(HOUR).where(
+            HOUR.c.board == board,
+            HOUR.c.series.in_({series for series, _ in keys}),
+            HOUR.c.begin_s.in_({begin_s for _, begin_s in keys}),
+        )
+    )
     hours = {key: HourMaxima() for key in keys}
     counts = {key: [0, 0] for key in keys}
     for row in found.mappings():
@@ -81,9 +94,22 @@ def _add_hours(connection: Connection, board: int, cells: Mapping[Key, Cell]) ->
         hours[key].lay(cpu, begin_s - key[1], cell.max_ns)
         counts[key][0] += cell.count
         counts[key][1] += cell.lost
-    put(connection, HOUR, [
-        {"board": board, "series": key[0], "begin_s": key[1], "max_ns": hour.worst_ns, "count": counts[key][0],
-         "lost": counts[key][1], "maxima": hour.data} for key, hour in hours.items()])
+    put(
+        connection,
+        HOUR,
+        [
+            {
+                "board": board,
+                "series": key[0],
+                "begin_s": key[1],
+                "max_ns": hour.worst_ns,
+                "count": counts[key][0],
+                "lost": counts[key][1],
+                "maxima": hour.data,
+            }
+            for key, hour in hours.items()
+        ],
+    )
 
 
 def _of_all(key: Key) -> Key:
@@ -104,9 +130,13 @@ def _add_histograms(connection: Connection, table: Table, board: int, each: Pile
     """Of each CPU, and of all together."""
     together = {key: _of_all(key) for key in each.keys}
     more, worst = each.plus(each.by(together)), {**maxima, **_worst(maxima, together)}
-    found = connection.execute(select(table).where(
-        table.c.board == board, table.c.series.in_({key[0] for key in worst}),
-        table.c.begin_s.in_({key[1] for key in worst})))
+    found = connection.execute(
+        select(table).where(
+            table.c.board == board,
+            table.c.series.in_({key[0] for key in worst}),
+            table.c.begin_s.in_({key[1] for key in worst}),
+        )
+    )
     here: list[tuple[Key, bytes]] = []
     for row in found.mappings():
         key = (row["series"], row["begin_s"], row["cpu"])
@@ -115,9 +145,22 @@ def _add_histograms(connection: Connection, table: Table, board: int, each: Pile
             worst[key] = max(worst[key], row["max_ns"])
     whole = more.plus(Pile.unpacked(here))
     packed, counts = whole.packed(), whole.counts()
-    put(connection, table, [
-        {"board": board, "series": key[0], "begin_s": key[1], "cpu": key[2], "count": counts[key], "max_ns": most,
-         "histogram": packed[key]} for key, most in worst.items()])
+    put(
+        connection,
+        table,
+        [
+            {
+                "board": board,
+                "series": key[0],
+                "begin_s": key[1],
+                "cpu": key[2],
+                "count": counts[key],
+                "max_ns": most,
+                "histogram": packed[key],
+            }
+            for key, most in worst.items()
+        ],
+    )
 
 
 def note_newest(connection: Connection, board: int, cells: Mapping[Key, Cell], seen_s: int, step_s: int) -> None:
@@ -127,19 +170,31 @@ def note_newest(connection: Connection, board: int, cells: Mapping[Key, Cell], s
         maxima.setdefault(series, []).append((begin_s, cell.max_ns))
     found = connection.execute(select(NOW).where(NOW.c.board == board, NOW.c.series.in_(maxima))).mappings()
     here = {row["series"]: row for row in found}
-    put(connection, NOW, [
-        _joined(here.get(series), {"board": board, "series": series, "seen_s": seen_s, "step_s": step_s}
-                | _newest(those)) for series, those in maxima.items()])
+    put(
+        connection,
+        NOW,
+        [
+            _joined(
+                here.get(series),
+                {"board": board, "series": series, "seen_s": seen_s, "step_s": step_s} | _newest(those),
+            )
+            for series, those in maxima.items()
+        ],
+    )
 
 
 def _newest(maxima: Iterable[tuple[int, int]]) -> dict[str, Any]:
     """What the maxima, each with where its five minutes begin, say by themselves."""
     begins, values = np.array(list(maxima), dtype=np.int64).T
     most, newest_s = int(values.max()), int(begins.max())
-    return {"newest_s": newest_s, "max_5min_ns": int(values[begins == newest_s].max()), "max_ever_ns": most,
-            "max_ever_at_s": int(begins[values == most].min()),
-            "hours": Ring.empty(HOURS).laid(begins // HOUR_S, values).data,
-            "days": Ring.empty(DAYS).laid(begins // DAY_S, values).data}
+    return {
+        "newest_s": newest_s,
+        "max_5min_ns": int(values[begins == newest_s].max()),
+        "max_ever_ns": most,
+        "max_ever_at_s": int(begins[values == most].min()),
+        "hours": Ring.empty(HOURS).laid(begins // HOUR_S, values).data,
+        "days": Ring.empty(DAYS).laid(begins // DAY_S, values).data,
+    }
 
 
 def _joined(before: RowMapping | None, new: dict[str, Any]) -> dict[str, Any]:
@@ -151,10 +206,15 @@ def _joined(before: RowMapping | None, new: dict[str, Any]) -> dict[str, Any]:
     seen_s, step_s = max((row["seen_s"], row["step_s"]) for row in both)
     most, earlier = max((row["max_ever_ns"], -row["max_ever_at_s"]) for row in both)
     return new | {
-        "seen_s": seen_s, "step_s": step_s, "newest_s": newest_s,
+        "seen_s": seen_s,
+        "step_s": step_s,
+        "newest_s": newest_s,
         "max_5min_ns": max(row["max_5min_ns"] for row in both if row["newest_s"] == newest_s),
-        "max_ever_ns": most, "max_ever_at_s": -earlier,
-        "hours": _one_ring("hours", HOUR_S, both), "days": _one_ring("days", DAY_S, both)}
+        "max_ever_ns": most,
+        "max_ever_at_s": -earlier,
+        "hours": _one_ring("hours", HOUR_S, both),
+        "days": _one_ring("days", DAY_S, both),
+    }
 
 
 def _one_ring(name: str, unit_s: int, rows: Sequence[Mapping[str, Any] | RowMapping]) -> bytes:

@@ -58,9 +58,19 @@ class State(StrEnum):
         return list(State).index(self)
 
 
-_SHAPES = {State.DEAD: "□", State.FAIL: "✕", State.NEW_MAXIMUM: "▲", State.ABOVE: "△", State.SILENT: "■",
-           State.REFUSED: "▣", State.CHANGED: "◆", State.LENT: "◇", State.NO_DATA: "○", State.OK: "●",
-           State.RETIRED: "–"}
+_SHAPES = {
+    State.DEAD: "□",
+    State.FAIL: "✕",
+    State.NEW_MAXIMUM: "▲",
+    State.ABOVE: "△",
+    State.SILENT: "■",
+    State.REFUSED: "▣",
+    State.CHANGED: "◆",
+    State.LENT: "◇",
+    State.NO_DATA: "○",
+    State.OK: "●",
+    State.RETIRED: "–",
+}
 
 
 @dataclass(frozen=True)

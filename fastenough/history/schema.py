@@ -45,7 +45,8 @@ def _number(name: str) -> Column[Any]:
 
 
 BOARD = Table(
-    "board", METADATA,
+    "board",
+    METADATA,
     Column("id", Integer, primary_key=True),
     Column("name", String(200), nullable=False, unique=True),
     # what the farm says of it: not in any recording, and kept when all is read again
@@ -53,17 +54,20 @@ BOARD = Table(
     Column("public", Boolean, nullable=False, default=False),
     Column("watched", Boolean, nullable=False, default=False),
     Column("limit_ns", BigInteger),
-    Column("state", String(16), nullable=False, default="ok"), Column("reason", Text, nullable=False, default=""),
+    Column("state", String(16), nullable=False, default="ok"),
+    Column("reason", Text, nullable=False, default=""),
     Column("verdict", String(16), nullable=False, default=""),
     Column("verdict_reason", Text, nullable=False, default=""),
     # what its newest run says of it
     Column("configuration", String(200), nullable=False, default=""),
-    Column("shown", Text, nullable=False, default="{}"), Column("changed_s", BigInteger),
+    Column("shown", Text, nullable=False, default="{}"),
+    Column("changed_s", BigInteger),
     # and of what the farm says, with the limit
     Column("requirement", Text, nullable=False, server_default=""),
     Column("cycle_verdict", String(16), nullable=False, server_default=""),
     Column("cycle_reason", Text, nullable=False, server_default=""),
-    Column("judged_from_s", BigInteger), Column("due_s", BigInteger, nullable=False, server_default="0"),
+    Column("judged_from_s", BigInteger),
+    Column("due_s", BigInteger, nullable=False, server_default="0"),
     Column("farm", String(300), nullable=False, server_default=""),
     Column("formerly", Text, nullable=False, server_default=""),
 )
@@ -75,35 +79,54 @@ which one declared it; ``formerly``: JSON list of names under which it recorded 
 """
 
 SERIES = Table(
-    "series", METADATA,
+    "series",
+    METADATA,
     Column("id", Integer, primary_key=True),
-    Column("name", String(200), nullable=False, unique=True), Column("judged", Boolean, nullable=False),
-    Column("from_event", Text, nullable=False), Column("to_event", Text, nullable=False),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("judged", Boolean, nullable=False),
+    Column("from_event", Text, nullable=False),
+    Column("to_event", Text, nullable=False),
 )
 
 RUN = Table(
-    "run", METADATA,
+    "run",
+    METADATA,
     Column("id", Integer, primary_key=True),
     Column("name", String(200), nullable=False, unique=True),
     Column("board", ForeignKey("board.id"), nullable=False),
-    _number("begin_s"), Column("end_s", BigInteger, nullable=False),
-    Column("load", String(200), nullable=False), Column("configuration", String(200), nullable=False),
+    _number("begin_s"),
+    Column("end_s", BigInteger, nullable=False),
+    Column("load", String(200), nullable=False),
+    Column("configuration", String(200), nullable=False),
     Column("profile", String(64)),
     Index("ix_run_board_begin", "board", "begin_s"),
 )
 """``end_s``: the end of its newest interval."""
 
 PROFILE = Table(
-    "profile", METADATA,
-    Column("sha256", String(64), primary_key=True), Column("content", LargeBinary, nullable=False),
+    "profile",
+    METADATA,
+    Column("sha256", String(64), primary_key=True),
+    Column("content", LargeBinary, nullable=False),
 )
 """``content``: JSON, compressed."""
 
 INTERVAL = Table(
-    "interval", METADATA,
-    _key("board"), _key("series"), _key("begin_s", BigInteger), _key("cpu", SmallInteger), _key("run"),
-    _number("intervals"), _number("count"), _number("lost"), _number("missed"),
-    _number("min_ns"), _number("max_ns"), _number("sum_ns"), Column("sum_sq", String(48), nullable=False),
+    "interval",
+    METADATA,
+    _key("board"),
+    _key("series"),
+    _key("begin_s", BigInteger),
+    _key("cpu", SmallInteger),
+    _key("run"),
+    _number("intervals"),
+    _number("count"),
+    _number("lost"),
+    _number("missed"),
+    _number("min_ns"),
+    _number("max_ns"),
+    _number("sum_ns"),
+    Column("sum_sq", String(48), nullable=False),
     Column("histogram", LargeBinary, nullable=False),
     sqlite_with_rowid=False,
 )
@@ -111,62 +134,106 @@ INTERVAL = Table(
 a clock was set back, add up in one row."""
 
 HOUR = Table(
-    "hour", METADATA,
-    _key("board"), _key("series"), _key("begin_s", BigInteger),
-    _number("max_ns"), _number("count"), _number("lost"), Column("maxima", LargeBinary, nullable=False),
+    "hour",
+    METADATA,
+    _key("board"),
+    _key("series"),
+    _key("begin_s", BigInteger),
+    _number("max_ns"),
+    _number("count"),
+    _number("lost"),
+    Column("maxima", LargeBinary, nullable=False),
     Index("ix_hour_begin", "begin_s", "series", "board", "max_ns"),
 )
 
 
 def _rollup(name: str) -> Table:
     return Table(
-        name, METADATA, _key("board"), _key("series"), _key("begin_s", BigInteger), _key("cpu", SmallInteger),
-        _number("count"), _number("max_ns"), Column("histogram", LargeBinary, nullable=False))
+        name,
+        METADATA,
+        _key("board"),
+        _key("series"),
+        _key("begin_s", BigInteger),
+        _key("cpu", SmallInteger),
+        _number("count"),
+        _number("max_ns"),
+        Column("histogram", LargeBinary, nullable=False),
+    )
 
 
 CYCLE = _rollup("cycle")
 MONTH = _rollup("month")
 
 ARCHIVE = Table(
-    "archive", METADATA, _key("board"), _key("begin_s", BigInteger), Column("file", String(200), nullable=False))
+    "archive", METADATA, _key("board"), _key("begin_s", BigInteger), Column("file", String(200), nullable=False)
+)
 """Closed months of ``interval``: the name of the file of Parquet that has all its rows."""
 
 NOW = Table(
-    "now", METADATA, _key("board"), _key("series"),
-    _number("seen_s"), _number("step_s"), _number("newest_s"), _number("max_5min_ns"),
-    _number("max_ever_ns"), _number("max_ever_at_s"),
-    Column("hours", LargeBinary, nullable=False), Column("days", LargeBinary, nullable=False),
+    "now",
+    METADATA,
+    _key("board"),
+    _key("series"),
+    _number("seen_s"),
+    _number("step_s"),
+    _number("newest_s"),
+    _number("max_5min_ns"),
+    _number("max_ever_ns"),
+    _number("max_ever_at_s"),
+    Column("hours", LargeBinary, nullable=False),
+    Column("days", LargeBinary, nullable=False),
 )
 """``hours``, ``days``: maxima of the newest ones, in rings (`rings.py`)."""
 
 REFUSED = Table(
-    "refused", METADATA, _key("board"), _key("name", String(200)),
-    Column("kind", String(16), nullable=False), Column("reason", Text, nullable=False), _number("at_s"),
+    "refused",
+    METADATA,
+    _key("board"),
+    _key("name", String(200)),
+    Column("kind", String(16), nullable=False),
+    Column("reason", Text, nullable=False),
+    _number("at_s"),
 )
 """Recordings of a board that were not taken, or not whole: ``kind`` says how, ``at_s`` when this was first seen."""
 
 CURSOR = Table(
-    "cursor", METADATA,
+    "cursor",
+    METADATA,
     Column("run", ForeignKey("run.id"), primary_key=True, autoincrement=False),
     Column("head", String(64), nullable=False),
-    _number("offset"), _number("intervals"),
+    _number("offset"),
+    _number("intervals"),
 )
 """How far a recording was read, moved in the transaction that writes its rows.  ``head``: SHA-256 of its first line."""
 
 EVENT = Table(
-    "event", METADATA,
-    _key("run"), _key("series"), _key("kind", String(16)), _key("slot_s", BigInteger),
-    Column("board", Integer, nullable=False), _number("at_s"), Column("cpu", SmallInteger, nullable=False),
-    _number("value_ns"), Column("culprit", Text, nullable=False),
+    "event",
+    METADATA,
+    _key("run"),
+    _key("series"),
+    _key("kind", String(16)),
+    _key("slot_s", BigInteger),
+    Column("board", Integer, nullable=False),
+    _number("at_s"),
+    Column("cpu", SmallInteger, nullable=False),
+    _number("value_ns"),
+    Column("culprit", Text, nullable=False),
     Index("ix_event_board_at", "board", "at_s"),
 )
 """Of each five minutes the greatest of its kind: a run begins with hundreds of new maxima."""
 
 CHANGE = Table(
-    "change", METADATA,
+    "change",
+    METADATA,
     Column("id", Integer, primary_key=True),
-    Column("board", Integer, nullable=False), _number("at_s"), Column("kind", String(16), nullable=False),
-    Column("key", Text, nullable=False), Column("was", Text, nullable=False), Column("now", Text, nullable=False),
-    Column("latency", Boolean, nullable=False), Column("last_run", Integer), Column("run", Integer),
+    Column("board", Integer, nullable=False),
+    _number("at_s"),
+    Column("kind", String(16), nullable=False),
+    Column("key", Text, nullable=False),
+    Column("was", Text, nullable=False),
+    Column("now", Text, nullable=False),
+    Column("latency", Boolean, nullable=False),
+    Column("last_run", Integer),
+    Column("run", Integer),
     Index("ix_change_board_at", "board", "at_s"),
 )

@@ -59,8 +59,12 @@ def standing(history: History, viewer: Viewer, now_s: int) -> list[Standing]:
 def refusals(history: History, viewer: Viewer, name: str, most: int) -> list[Refusal]:
     """The newest recordings of a board that were refused, damaged or cut off; raises UnknownBoard."""
     with about(history, viewer, name) as (connection, number):
-        rows = connection.execute(select(REFUSED).where(REFUSED.c.board == number).order_by(
-            REFUSED.c.at_s.desc(), REFUSED.c.name.desc()).limit(most)).mappings()
+        rows = connection.execute(
+            select(REFUSED)
+            .where(REFUSED.c.board == number)
+            .order_by(REFUSED.c.at_s.desc(), REFUSED.c.name.desc())
+            .limit(most)
+        ).mappings()
         return [_refusal(row) for row in rows]
 
 
@@ -86,8 +90,9 @@ class _Known:
 def _boards(connection: Connection, numbers: Select[tuple[int]]) -> list[_Known]:
     """Those that a question for numbers finds."""
     nows: dict[int, list[RowMapping]] = {}
-    for now in connection.execute(select(NOW, SERIES).join(SERIES, NOW.c.series == SERIES.c.id).where(
-            NOW.c.board.in_(numbers))).mappings():
+    for now in connection.execute(
+        select(NOW, SERIES).join(SERIES, NOW.c.series == SERIES.c.id).where(NOW.c.board.in_(numbers))
+    ).mappings():
         nows.setdefault(now["board"], []).append(now)
     rows = connection.execute(select(BOARD).where(BOARD.c.id.in_(numbers))).mappings()
     return [_board(row, nows.get(row["id"], [])) for row in rows]
@@ -95,16 +100,20 @@ def _boards(connection: Connection, numbers: Select[tuple[int]]) -> list[_Known]
 
 def _standings(connection: Connection, numbers: Select[tuple[int]], now_s: int) -> list[Standing]:
     edges, refused = _Edges.of(connection, numbers, now_s), _refused(connection, numbers, now_s)
-    return [_standing(connection, known, _Recent.of(known.now, edges, now_s), refused.get(known.row["id"], []), now_s)
-            for known in _boards(connection, numbers)]
+    return [
+        _standing(connection, known, _Recent.of(known.now, edges, now_s), refused.get(known.row["id"], []), now_s)
+        for known in _boards(connection, numbers)
+    ]
 
 
 def _refused(connection: Connection, numbers: Select[tuple[int]], now_s: int) -> dict[int, list[RowMapping]]:
     """By board, what was first refused within the window, the newest first."""
     found: dict[int, list[RowMapping]] = {}
-    for row in connection.execute(select(REFUSED).where(
-            REFUSED.c.board.in_(numbers), REFUSED.c.at_s > now_s - WINDOW_S).order_by(
-            REFUSED.c.at_s.desc(), REFUSED.c.name.desc())).mappings():
+    for row in connection.execute(
+        select(REFUSED)
+        .where(REFUSED.c.board.in_(numbers), REFUSED.c.at_s > now_s - WINDOW_S)
+        .order_by(REFUSED.c.at_s.desc(), REFUSED.c.name.desc())
+    ).mappings():
         found.setdefault(row["board"], []).append(row)
     return found
 
@@ -118,11 +127,21 @@ def _board(row: RowMapping, nows: Sequence[RowMapping]) -> _Known:
     shown = json.loads(row["shown"])
     series = sorted(nows, key=_importance)
     board = Board(
-        name=row["name"], rack=row["rack"], public=row["public"], cpus=shown.get("cpus", 0), arch=shown.get("arch", ""),
-        model=shown.get("model", ""), kernel=shown.get("kernel", ""), preemption=shown.get("preemption", ""),
-        configuration=row["configuration"], limit_ns=row["limit_ns"], facts=shown.get("facts", {}),
+        name=row["name"],
+        rack=row["rack"],
+        public=row["public"],
+        cpus=shown.get("cpus", 0),
+        arch=shown.get("arch", ""),
+        model=shown.get("model", ""),
+        kernel=shown.get("kernel", ""),
+        preemption=shown.get("preemption", ""),
+        configuration=row["configuration"],
+        limit_ns=row["limit_ns"],
+        facts=shown.get("facts", {}),
         series=tuple(SeriesOf(now["name"], now["judged"], now["from_event"], now["to_event"]) for now in series),
-        main=series[0]["name"] if series else "", requirement=_requirement(row))
+        main=series[0]["name"] if series else "",
+        requirement=_requirement(row),
+    )
     return _Known(board, row, series[0] if series else None)
 
 
@@ -132,8 +151,9 @@ def _requirement(row: RowMapping) -> Requirement | None:
     return Requirement(row["limit_ns"]) if row["limit_ns"] else None
 
 
-def _standing(connection: Connection, known: _Known, recent: _Recent, refused: Sequence[RowMapping],
-              now_s: int) -> Standing:
+def _standing(
+    connection: Connection, known: _Known, recent: _Recent, refused: Sequence[RowMapping], now_s: int
+) -> Standing:
     board, row, now = known.board, known.row, known.now
     above_ns = _above_limit_ns(connection, known, recent, now_s)
     verdict, why = _verdict(board, row, above_ns)
@@ -141,13 +161,29 @@ def _standing(connection: Connection, known: _Known, recent: _Recent, refused: S
     after_s = _silent_after_s(row, now)
     silence = _silence(now, after_s, refusal, now_s) if row["watched"] and row["state"] not in _NOT_DUE else ""
     standing = Standing(
-        board, State.OK, "", now["seen_s"] if now else None,
-        _value(now["max_5min_ns"] if now else NOTHING), _value(recent.day_ns), _value(recent.month_ns),
+        board,
+        State.OK,
+        "",
+        now["seen_s"] if now else None,
+        _value(now["max_5min_ns"] if now else NOTHING),
+        _value(recent.day_ns),
+        _value(recent.month_ns),
         _value(now["max_ever_ns"] if now else NOTHING),
         now["max_ever_at_s"] if now and now["max_ever_ns"] != NOTHING else None,
-        tuple(_value(value) for value in recent.daily_ns), verdict, why, row["changed_s"], recent.more_ns,
-        row["cycle_verdict"], row["cycle_reason"], row["judged_from_s"], silence, after_s, len(refused), refusal,
-        above_ns)
+        tuple(_value(value) for value in recent.daily_ns),
+        verdict,
+        why,
+        row["changed_s"],
+        recent.more_ns,
+        row["cycle_verdict"],
+        row["cycle_reason"],
+        row["judged_from_s"],
+        silence,
+        after_s,
+        len(refused),
+        refusal,
+        above_ns,
+    )
     state, reason = next(_states(standing, row, recent, now_s))
     return replace(standing, state=state, reason=reason)
 
@@ -173,36 +209,51 @@ class _Edges:
         before_ns, day_ns = _split_hour(connection, numbers, now_s - DAY_S)
         _, hour_ns = _split_hour(connection, numbers, now_s - WINDOW_S)
         next_hour_s = (now_s - WINDOW_S) // HOUR_S * HOUR_S + HOUR_S
-        rest = connection.execute(select(HOUR.c.board, HOUR.c.series, func.max(HOUR.c.max_ns)).where(
-            HOUR.c.board.in_(numbers), HOUR.c.begin_s >= next_hour_s,
-            HOUR.c.begin_s < (now_s - WINDOW_S) // DAY_S * DAY_S + DAY_S).group_by(HOUR.c.board, HOUR.c.series))
+        rest = connection.execute(
+            select(HOUR.c.board, HOUR.c.series, func.max(HOUR.c.max_ns))
+            .where(
+                HOUR.c.board.in_(numbers),
+                HOUR.c.begin_s >= next_hour_s,
+                HOUR.c.begin_s < (now_s - WINDOW_S) // DAY_S * DAY_S + DAY_S,
+            )
+            .group_by(HOUR.c.board, HOUR.c.series)
+        )
         for board, series, max_ns in rest:
             hour_ns[board, series] = max(hour_ns.get((board, series), NOTHING), max_ns)
         return cls(before_ns, day_ns, hour_ns)
 
 
-def _split_hour(connection: Connection, numbers: Select[tuple[int]],
-                at_s: int) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]]:
+def _split_hour(
+    connection: Connection, numbers: Select[tuple[int]], at_s: int
+) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]]:
     """Maxima, by board and series, of the five minutes before and after an instant in the hour that it lies in."""
     hour_s = at_s // HOUR_S * HOUR_S
-    rows = connection.execute(select(HOUR.c.board, HOUR.c.series, HOUR.c.maxima).where(
-        HOUR.c.board.in_(numbers), HOUR.c.begin_s == hour_s)).all()
-    return ({(board, series): _worst_of(data, 0, (at_s - hour_s) // STEP_S) for board, series, data in rows},
-            {(board, series): _worst_of(data, (at_s - hour_s) // STEP_S, STEPS) for board, series, data in rows})
+    rows = connection.execute(
+        select(HOUR.c.board, HOUR.c.series, HOUR.c.maxima).where(HOUR.c.board.in_(numbers), HOUR.c.begin_s == hour_s)
+    ).all()
+    return (
+        {(board, series): _worst_of(data, 0, (at_s - hour_s) // STEP_S) for board, series, data in rows},
+        {(board, series): _worst_of(data, (at_s - hour_s) // STEP_S, STEPS) for board, series, data in rows},
+    )
 
 
 def _worst_of(data: bytes, first: int, last: int) -> int:
     """Of the five minutes of an hour from the first to before the last."""
-    return max((value for maxima in HourMaxima.of(data).of_cpu.values() for value in maxima[first:last]),
-               default=NOTHING)
+    return max(
+        (value for maxima in HourMaxima.of(data).of_cpu.values() for value in maxima[first:last]), default=NOTHING
+    )
 
 
 def _max_since(connection: Connection, now: RowMapping, since_s: int) -> int:
     """Of a board's series, to five minutes."""
     _, edge = _split_hour(connection, select(BOARD.c.id).where(BOARD.c.id == now["board"]), since_s)
-    rest = connection.execute(select(func.max(HOUR.c.max_ns)).where(
-        HOUR.c.board == now["board"], HOUR.c.series == now["series"],
-        HOUR.c.begin_s >= since_s // HOUR_S * HOUR_S + HOUR_S)).scalar()
+    rest = connection.execute(
+        select(func.max(HOUR.c.max_ns)).where(
+            HOUR.c.board == now["board"],
+            HOUR.c.series == now["series"],
+            HOUR.c.begin_s >= since_s // HOUR_S * HOUR_S + HOUR_S,
+        )
+    ).scalar()
     return max(edge.get((now["board"], now["series"]), NOTHING), NOTHING if rest is None else int(rest))
 
 
@@ -229,11 +280,17 @@ class _Recent:
         hours, days = Ring.of(now["hours"], now["newest_s"] // HOUR_S), Ring.of(now["days"], now["newest_s"] // DAY_S)
         hour, today, since = now_s // HOUR_S, now_s // DAY_S, now_s // HOUR_S - 24
         daily = days.at(np.arange(today - DAYS_SHOWN + 1, today + 1))
-        before = np.concatenate((hours.at(np.arange(since * HOUR_S // DAY_S * 24, since)),
-                                 days.at(np.arange(today - DAYS_SHOWN - 1, since * HOUR_S // DAY_S))))
+        before = np.concatenate(
+            (
+                hours.at(np.arange(since * HOUR_S // DAY_S * 24, since)),
+                days.at(np.arange(today - DAYS_SHOWN - 1, since * HOUR_S // DAY_S)),
+            )
+        )
         of_day = int(hours.at(np.arange(since + 1, hour + 1)).max())
-        day_ns, before_ns, month_ns = (max(int(most), edge.get(key, NOTHING)) for most, edge in (
-            (of_day, edges.day_ns), (before.max(), edges.before_ns), (daily.max(), edges.month_ns)))
+        day_ns, before_ns, month_ns = (
+            max(int(most), edge.get(key, NOTHING))
+            for most, edge in ((of_day, edges.day_ns), (before.max(), edges.before_ns), (daily.max(), edges.month_ns))
+        )
         return cls(day_ns, before_ns, month_ns, tuple(daily.tolist()))
 
 
@@ -241,8 +298,13 @@ def _above_limit_ns(connection: Connection, known: _Known, recent: _Recent, now_
     """The greatest value since the board's configuration is judged, where it is above a limit that must never be
     exceeded; None where it is not."""
     required, now, since_s = known.board.requirement, known.now, known.row["judged_from_s"]
-    if required is None or required.miss_rate or now is None or not now["judged"] or (
-            recent.month_ns <= required.limit_ns):
+    if (
+        required is None
+        or required.miss_rate
+        or now is None
+        or not now["judged"]
+        or (recent.month_ns <= required.limit_ns)
+    ):
         return None
     greatest = recent.month_ns
     if since_s is not None and since_s > now_s - WINDOW_S:
@@ -254,8 +316,10 @@ def _verdict(board: Board, row: RowMapping, above_ns: int | None) -> tuple[str, 
     """As the farm has judged the board, but never PASS above the limit: what came since may not be judged yet."""
     if row["verdict"] != Verdict.PASS or above_ns is None:
         return row["verdict"], row["verdict_reason"]
-    return str(Verdict.INCONCLUSIVE), (f"Not judged yet: a recording holds {words.latency(above_ns)}, above the limit "
-                                       f"{words.latency(board.limit_ns)}; before it: {row['verdict_reason']}")
+    return str(Verdict.INCONCLUSIVE), (
+        f"Not judged yet: a recording holds {words.latency(above_ns)}, above the limit "
+        f"{words.latency(board.limit_ns)}; before it: {row['verdict_reason']}"
+    )
 
 
 def _silent_after_s(row: RowMapping, now: RowMapping | None) -> int:
@@ -267,14 +331,20 @@ def _silent_after_s(row: RowMapping, now: RowMapping | None) -> int:
 def _silence(now: RowMapping | None, after_s: int, refusal: Refusal | None, now_s: int) -> str:
     """Why nothing can be said of what a board does now; empty where something can."""
     if now is None:
-        return "it has not measured yet" if refusal is None else (
-            f"no recording was accepted yet; the newest that was not: {refusal.name}: {refusal.reason}")
+        return (
+            "it has not measured yet"
+            if refusal is None
+            else (f"no recording was accepted yet; the newest that was not: {refusal.name}: {refusal.reason}")
+        )
     ago_s = now_s - now["seen_s"]
     if abs(ago_s) <= after_s:
         return ""
     lasted = words.duration(abs(ago_s) * 10**9)
-    return (f"its last interval ended {lasted} ago" if ago_s > 0 else
-            f"its clock is {lasted} ahead: when it measured last cannot be told")
+    return (
+        f"its last interval ended {lasted} ago"
+        if ago_s > 0
+        else f"its clock is {lasted} ahead: when it measured last cannot be told"
+    )
 
 
 def _states(one: Standing, row: RowMapping, recent: _Recent, now_s: int) -> Iterator[tuple[State, str]]:
@@ -286,11 +356,21 @@ def _states(one: Standing, row: RowMapping, recent: _Recent, now_s: int) -> Iter
     if one.verdict == Verdict.FAIL:
         yield State.FAIL, one.verdict_reason
     if recent.more_ns is not None:
-        yield State.NEW_MAXIMUM, (f"{words.latency(recent.day_ns)} within 24 hours; in the 30 days before none was "
-                                  f"above {words.latency(recent.before_ns)}")
+        yield (
+            State.NEW_MAXIMUM,
+            (
+                f"{words.latency(recent.day_ns)} within 24 hours; in the 30 days before none was "
+                f"above {words.latency(recent.before_ns)}"
+            ),
+        )
     if one.above_ns is not None:
-        yield State.ABOVE, (f"{words.latency(one.above_ns)} was measured within {DAYS_SHOWN} days, and the limit is "
-                            f"{words.latency(one.board.limit_ns)}")
+        yield (
+            State.ABOVE,
+            (
+                f"{words.latency(one.above_ns)} was measured within {DAYS_SHOWN} days, and the limit is "
+                f"{words.latency(one.board.limit_ns)}"
+            ),
+        )
     if row["state"] == State.LENT:
         yield State.LENT, row["reason"]
     if one.silence:

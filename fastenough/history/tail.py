@@ -66,11 +66,12 @@ def tail_points(begins_s: Sequence[int], max_ns: Sequence[int]) -> list[TailPoin
     found = change_points(Maxima(values, begins * 10**9, 1.0, CYCLE_S * 1e9))
     bounds = [0, *np.searchsorted(begins * 10**9, [point.wall_ns for point in found]).tolist(), values.size]
     for number in range(1, len(bounds) - 1):
-        first, place, last = bounds[number - 1:number + 2]
+        first, place, last = bounds[number - 1 : number + 2]
         bounds[number] = first + _best_split(values[first:last], place - first)
     medians = [round(float(np.median(values[first:last]))) for first, last in pairwise(bounds) if last > first]
-    return [TailPoint(int(begins[place]), medians[number], medians[number + 1])
-            for number, place in enumerate(bounds[1:-1])]
+    return [
+        TailPoint(int(begins[place]), medians[number], medians[number + 1]) for number, place in enumerate(bounds[1:-1])
+    ]
 
 
 def equally_measured(counts: Sequence[int]) -> NDArray[np.bool_]:
@@ -104,8 +105,10 @@ class TailWatch:
         """The changes that were not known yet; each is noted, once, before it is told."""
         with history.reading() as connection:
             main = main_series(connection)
-            newest = {(row.board, row.series): int(row.newest_s) for row in connection.execute(
-                select(NOW.c.board, NOW.c.series, NOW.c.newest_s))}
+            newest = {
+                (row.board, row.series): int(row.newest_s)
+                for row in connection.execute(select(NOW.c.board, NOW.c.series, NOW.c.newest_s))
+            }
         found: list[TailChange] = []
         for board, series in main.items():
             closed_s = newest[board, series] // CYCLE_S * CYCLE_S
@@ -119,23 +122,39 @@ class TailWatch:
 def _noted(connection: Connection, board: int, series: int, closed_s: int) -> list[TailChange]:
     name = connection.execute(select(BOARD.c.name).where(BOARD.c.id == board)).scalar_one()
     alone(connection, name)
-    rows = connection.execute(select(CYCLE.c.begin_s, CYCLE.c.max_ns, CYCLE.c.count.label("held")).where(
-        CYCLE.c.board == board, CYCLE.c.series == series, CYCLE.c.cpu == ALL_CPUS, CYCLE.c.begin_s < closed_s,
-        CYCLE.c.count > 0).order_by(CYCLE.c.begin_s)).all()
+    rows = connection.execute(
+        select(CYCLE.c.begin_s, CYCLE.c.max_ns, CYCLE.c.count.label("held"))
+        .where(
+            CYCLE.c.board == board,
+            CYCLE.c.series == series,
+            CYCLE.c.cpu == ALL_CPUS,
+            CYCLE.c.begin_s < closed_s,
+            CYCLE.c.count > 0,
+        )
+        .order_by(CYCLE.c.begin_s)
+    ).all()
     alike = equally_measured([row.held for row in rows])
     rows = [row for row, compared in zip(rows, alike, strict=True) if compared]
     points = tail_points([row.begin_s for row in rows], [row.max_ns for row in rows])
-    known = list(connection.execute(select(CHANGE.c.at_s).where(
-        CHANGE.c.board == board, CHANGE.c.kind == TAIL)).scalars())
+    known = list(
+        connection.execute(select(CHANGE.c.at_s).where(CHANGE.c.board == board, CHANGE.c.kind == TAIL)).scalars()
+    )
     found = [TailChange(name, point.at_s, point.was_ns, point.now_ns) for point in points]
-    new = [change for change in found if all(
-        abs(change.at_s - at_s) > _SAME_CYCLES * CYCLE_S for at_s in known)]
+    new = [change for change in found if all(abs(change.at_s - at_s) > _SAME_CYCLES * CYCLE_S for at_s in known)]
     for change in new:
-        connection.execute(insert(CHANGE).values(
-            board=board, at_s=change.at_s, kind=TAIL, key=KEY, was=words.latency(change.was_ns),
-            now=words.latency(change.now_ns), latency=True,
-            last_run=_run_beside(connection, board, change.at_s, before=True),
-            run=_run_beside(connection, board, change.at_s, before=False)))
+        connection.execute(
+            insert(CHANGE).values(
+                board=board,
+                at_s=change.at_s,
+                kind=TAIL,
+                key=KEY,
+                was=words.latency(change.was_ns),
+                now=words.latency(change.now_ns),
+                latency=True,
+                last_run=_run_beside(connection, board, change.at_s, before=True),
+                run=_run_beside(connection, board, change.at_s, before=False),
+            )
+        )
     return new
 
 
@@ -157,8 +176,18 @@ def last_good(history: History, viewer: Viewer, name: str, before_s: int) -> str
         return None
     worst = func.max(INTERVAL.c.max_ns)
     with about(history, viewer, name) as (connection, number):
-        return connection.execute(select(RUN.c.name).join(INTERVAL, INTERVAL.c.run == RUN.c.id).where(
-            INTERVAL.c.board == number, INTERVAL.c.series == series_number(connection, board.main),
-            INTERVAL.c.begin_s >= before_s - _GOOD_WITHIN_S, INTERVAL.c.begin_s < before_s, RUN.c.end_s <= before_s,
-        ).group_by(RUN.c.id, RUN.c.name, RUN.c.begin_s).having(worst <= board.limit_ns).order_by(
-            RUN.c.begin_s.desc()).limit(1)).scalar()
+        return connection.execute(
+            select(RUN.c.name)
+            .join(INTERVAL, INTERVAL.c.run == RUN.c.id)
+            .where(
+                INTERVAL.c.board == number,
+                INTERVAL.c.series == series_number(connection, board.main),
+                INTERVAL.c.begin_s >= before_s - _GOOD_WITHIN_S,
+                INTERVAL.c.begin_s < before_s,
+                RUN.c.end_s <= before_s,
+            )
+            .group_by(RUN.c.id, RUN.c.name, RUN.c.begin_s)
+            .having(worst <= board.limit_ns)
+            .order_by(RUN.c.begin_s.desc())
+            .limit(1)
+        ).scalar()

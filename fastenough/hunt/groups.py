@@ -59,8 +59,10 @@ class Groups:
         for first, second in itertools.permutations(group, 2):
             self._met[first, second] += 1
         levels = {self._names[place]: self._levels(self._names[place]) for place in group}
-        return tuple(self._space.fitting([Part(name, levels[name][turn]) for name in self._shuffled(list(levels))])
-                     for turn in range(self._turns))
+        return tuple(
+            self._space.fitting([Part(name, levels[name][turn]) for name in self._shuffled(list(levels))])
+            for turn in range(self._turns)
+        )
 
     def _met_before(self, places: Iterable[int]) -> float:
         among = np.fromiter(places, int)
@@ -116,8 +118,9 @@ def suspect_pairs(looks: Sequence[Look], seen: Evidence, most: int) -> list[Reci
     for first, second in itertools.combinations(range(len(seen.names)), 2):
         if met[first, second]:
             worst = int(np.argmax(np.where(seen.present[:, first] * seen.present[:, second] > 0, seen.over, -np.inf)))
-            pair = tuple(part for part in looks[worst].recipe
-                         if part.stressor in (seen.names[first], seen.names[second]))
+            pair = tuple(
+                part for part in looks[worst].recipe if part.stressor in (seen.names[first], seen.names[second])
+            )
             ranked.append((float(together[first, second] + seen.over[worst]), pair))
     return [pair for _, pair in sorted(ranked, reverse=True)[:most]]
 
@@ -129,4 +132,4 @@ def candidates(looks: Sequence[Look], turns: int, most: int, tried: frozenset[Re
     order = np.argsort(-seen.over, kind="stable")
     whole = [looks[place].recipe for place in order if looks[place].recipe not in tried]
     of_pairs = round(most * _PAIRS)
-    return list(dict.fromkeys([*whole[:most - of_pairs], *pairs[:of_pairs]]))
+    return list(dict.fromkeys([*whole[: most - of_pairs], *pairs[:of_pairs]]))

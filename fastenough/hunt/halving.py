@@ -37,5 +37,5 @@ def halve(trials: Trials, candidates: Sequence[Recipe]) -> Asking[list[Recipe]]:
             tail = yield from trials.tail(candidate, Phase.HALVING)
             fresh[candidate] += [] if tail is None else [tail]
         left.sort(key=lambda candidate: -mean_tail(fresh[candidate]))
-        left, each = left[:max(_KEPT, len(left) // 2)], min(_MOST_EACH, 2 * each)
+        left, each = left[: max(_KEPT, len(left) // 2)], min(_MOST_EACH, 2 * each)
     return left

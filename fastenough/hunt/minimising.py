@@ -66,8 +66,8 @@ def _fewer(trials: Trials, effect: _Effect, steps: list[Recipe], random_: random
 
 def _with_level(recipe: Recipe, place: int, parameter: int, level: int) -> Recipe:
     part = recipe[place]
-    levels = (*part.levels[:parameter], level, *part.levels[parameter + 1:])
-    return *recipe[:place], replace(part, levels=levels), *recipe[place + 1:]
+    levels = (*part.levels[:parameter], level, *part.levels[parameter + 1 :])
+    return *recipe[:place], replace(part, levels=levels), *recipe[place + 1 :]
 
 
 def _plainer(trials: Trials, effect: _Effect, steps: list[Recipe]) -> Asking[None]:

@@ -41,12 +41,25 @@ def turn_of(wall_ns: int, turns: int) -> int:
 
 
 def _arguments(space: Space, part: Part, cpus: int) -> list[str]:
-    own = [word for parameter in space.stressors[part.stressor].parameters
-           if parameter.name not in (WORKERS, PLACE, PHASE)
-           for word in (f"--{parameter.name}", space.value(part, parameter.name))]
+    own = [
+        word
+        for parameter in space.stressors[part.stressor].parameters
+        if parameter.name not in (WORKERS, PLACE, PHASE)
+        for word in (f"--{parameter.name}", space.value(part, parameter.name))
+    ]
     place = {FIRST: ["--taskset", "0"], LAST: ["--taskset", str(cpus - 1)]}.get(space.value(part, PLACE), [])
-    return ["stress-ng", f"--{part.stressor}", space.value(part, WORKERS), *own, *place, "--temp-path", "{scratch}",
-            "--timeout", "{limit_s}s", "--quiet"]
+    return [
+        "stress-ng",
+        f"--{part.stressor}",
+        space.value(part, WORKERS),
+        *own,
+        *place,
+        "--temp-path",
+        "{scratch}",
+        "--timeout",
+        "{limit_s}s",
+        "--quiet",
+    ]
 
 
 def _command(space: Space, part: Part, cpus: int) -> tuple[str, ...]:
@@ -61,8 +74,10 @@ def _command(space: Space, part: Part, cpus: int) -> tuple[str, ...]:
 def _turning(space: Space, name: str, turns: Sequence[Recipe], cpus: int) -> tuple[str, ...]:
     """One stressor of a group: what it does in each turn, nothing where the bounds left it out.  It runs always while
     it is its turn: a second is too short for phases of half of one."""
-    commands = [" ".join(_arguments(space, part, cpus)) if part else ""
-                for part in (next((part for part in turn if part.stressor == name), None) for turn in turns)]
+    commands = [
+        " ".join(_arguments(space, part, cpus)) if part else ""
+        for part in (next((part for part in turn if part.stressor == name), None) for turn in turns)
+    ]
     return ("sh", "-c", IN_TURNS, "sh", str(len(turns)), *commands)
 
 
@@ -80,8 +95,15 @@ def load_of(space: Space, turns: Sequence[Recipe], cpus: int) -> Load:
         names = sorted({part.stressor for turn in turns for part in turn})
         commands = tuple(_turning(space, name, turns, cpus) for name in names)
     memory = max(sum(map(space.memory_of, recipe)) for recipe in turns)
-    return Load(name_of(turns), f"{FOUND_BY}: {described(space, turns[0])}", ("stress-ng",), commands,
-                Expectation(cpu_share=_CPU_SHARE), memory_bytes=-(-memory // cpus), start_s=1.0)
+    return Load(
+        name_of(turns),
+        f"{FOUND_BY}: {described(space, turns[0])}",
+        ("stress-ng",),
+        commands,
+        Expectation(cpu_share=_CPU_SHARE),
+        memory_bytes=-(-memory // cpus),
+        start_s=1.0,
+    )
 
 
 def described(space: Space, recipe: Recipe) -> str:
@@ -90,17 +112,26 @@ def described(space: Space, recipe: Recipe) -> str:
 
 
 def _part_in_words(space: Space, part: Part) -> str:
-    said = [f"{parameter.name} {parameter.values[level]}" for parameter, level in zip(
-        space.stressors[part.stressor].parameters, part.levels, strict=True) if level]
+    said = [
+        f"{parameter.name} {parameter.values[level]}"
+        for parameter, level in zip(space.stressors[part.stressor].parameters, part.levels, strict=True)
+        if level
+    ]
     return f"{part.stressor} ({', '.join(said)})" if said else part.stressor
 
 
 def as_file(load: Load) -> str:
     """The load as a file that plans and ``--loads`` take."""
-    lines = [f"name = {_text(load.name)}", f"source = {_text(load.source)}", "commands = [",
-             *(f"    [{', '.join(map(_text, command))}]," for command in load.commands), "]",
-             f"tools = [{', '.join(map(_text, load.tools))}]", f"cpu-share = {load.expects.cpu_share:g}",
-             f"memory-mb = {-(-load.memory_bytes // (1 << 20))}"]
+    lines = [
+        f"name = {_text(load.name)}",
+        f"source = {_text(load.source)}",
+        "commands = [",
+        *(f"    [{', '.join(map(_text, command))}]," for command in load.commands),
+        "]",
+        f"tools = [{', '.join(map(_text, load.tools))}]",
+        f"cpu-share = {load.expects.cpu_share:g}",
+        f"memory-mb = {-(-load.memory_bytes // (1 << 20))}",
+    ]
     return "\n".join([*lines, ""])
 
 

@@ -93,8 +93,11 @@ class Search:
             turns = self._groups.drawn()
             maxima = yield from trials.make(turns, Phase.GROUPS)
             each = len(maxima) // len(turns)
-            self.looks += [Look(recipe, tail_of(maxima[turn * each:(turn + 1) * each]))
-                           for turn, recipe in enumerate(turns) if each]
+            self.looks += [
+                Look(recipe, tail_of(maxima[turn * each : (turn + 1) * each]))
+                for turn, recipe in enumerate(turns)
+                if each
+            ]
 
     def _made_smaller(self, trials: Trials, confirmed: Confirmed) -> Asking[None]:
         """Down to the smallest recipe that is confirmed as the whole one was, and nearly reaches it."""

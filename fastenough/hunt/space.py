@@ -60,14 +60,16 @@ class Space:
     def memory_of(self, part: Part) -> int:
         stressor = self.stressors[part.stressor]
         return stressor.memory_bytes * math.prod(
-            parameter.factors[level] for level, parameter in zip(part.levels, stressor.parameters, strict=True)
-            if parameter.factors)
+            parameter.factors[level]
+            for level, parameter in zip(part.levels, stressor.parameters, strict=True)
+            if parameter.factors
+        )
 
     def fitting(self, parts: Sequence[Part]) -> Recipe:
         """As many of these, in the order given, as the bounds allow."""
         taken: list[Part] = []
         free_bytes = self.memory_bytes
-        for part in parts[:self.most]:
+        for part in parts[: self.most]:
             needed = self.memory_of(part)
             if needed <= free_bytes:
                 taken.append(part)

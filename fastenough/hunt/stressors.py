@@ -26,8 +26,11 @@ ALWAYS = "always"
 PHASES = {ALWAYS: (0, 0), "on and off for 500 ms": (500, 500), "on for 100 ms, off for 400 ms": (100, 400)}
 """How long each lets a stressor run, and how long it stops it, in ms."""
 
-_COMMON = (Parameter(WORKERS, ("1", "2", "4"), (1, 2, 4)), Parameter(PLACE, (ANYWHERE, FIRST, LAST)),
-           Parameter(PHASE, tuple(PHASES)))
+_COMMON = (
+    Parameter(WORKERS, ("1", "2", "4"), (1, 2, 4)),
+    Parameter(PLACE, (ANYWHERE, FIRST, LAST)),
+    Parameter(PHASE, tuple(PHASES)),
+)
 
 
 def _sized(name: str, option: str) -> Stressor:
@@ -40,24 +43,62 @@ def _plain(name: str, option: str = "", values: tuple[str, ...] = ()) -> Stresso
 
 
 _FREQUENCIES = ("100", "1000", "10000", "50000")
-STRESSORS: Mapping[str, Stressor] = {stressor.name: stressor for stressor in (
-    _plain("cpu", "cpu-method", ("sqrt", "int64", "matrixprod", "fft", "ackermann")),
-    _plain("matrix", "matrix-size", ("32", "128", "512")),
-    _plain("cache"), _plain("l1cache"), _plain("lockbus"), _plain("membarrier"), _plain("tsc"),
-    _plain("memcpy"), _plain("zlib"), _plain("crypt"), _plain("qsort", "qsort-size", ("1024", "65536", "262144")),
-    _sized("vm", "vm-bytes"), _sized("mmap", "mmap-bytes"), _sized("malloc", "malloc-bytes"),
-    _sized("memrate", "memrate-bytes"),
-    _plain("fault"), _plain("mremap", "mremap-bytes", ("4K", "1M", "4M")), _plain("tlb-shootdown"), _plain("mlock"),
-    _plain("timer", "timer-freq", _FREQUENCIES), _plain("timerfd", "timerfd-freq", _FREQUENCIES),
-    _plain("itimer", "itimer-freq", _FREQUENCIES), _plain("nanosleep"), _plain("clock"),
-    _plain("switch", "switch-freq", _FREQUENCIES), _plain("yield"), _plain("context"),
-    _plain("futex"), _plain("sem"), _plain("eventfd"), _plain("poll"), _plain("epoll"),
-    _plain("pipe", "pipe-data-size", ("8", "512", "4096")), _plain("fifo"), _plain("msg"), _plain("sock"),
-    _plain("udp"), _plain("sockpair"), _plain("splice"), _plain("signal"), _plain("kill"), _plain("rseq"),
-    _plain("fork", "fork-max", ("1", "8", "32")), _plain("vfork"), _plain("clone", "clone-max", ("1", "8", "32")),
-    _plain("exec", "exec-max", ("1", "8")), _plain("dentry", "dentries", ("16", "256")), _plain("flock"),
-    _plain("getdent"), _plain("procfs"), _plain("sysinfo"),
-)}
+STRESSORS: Mapping[str, Stressor] = {
+    stressor.name: stressor
+    for stressor in (
+        _plain("cpu", "cpu-method", ("sqrt", "int64", "matrixprod", "fft", "ackermann")),
+        _plain("matrix", "matrix-size", ("32", "128", "512")),
+        _plain("cache"),
+        _plain("l1cache"),
+        _plain("lockbus"),
+        _plain("membarrier"),
+        _plain("tsc"),
+        _plain("memcpy"),
+        _plain("zlib"),
+        _plain("crypt"),
+        _plain("qsort", "qsort-size", ("1024", "65536", "262144")),
+        _sized("vm", "vm-bytes"),
+        _sized("mmap", "mmap-bytes"),
+        _sized("malloc", "malloc-bytes"),
+        _sized("memrate", "memrate-bytes"),
+        _plain("fault"),
+        _plain("mremap", "mremap-bytes", ("4K", "1M", "4M")),
+        _plain("tlb-shootdown"),
+        _plain("mlock"),
+        _plain("timer", "timer-freq", _FREQUENCIES),
+        _plain("timerfd", "timerfd-freq", _FREQUENCIES),
+        _plain("itimer", "itimer-freq", _FREQUENCIES),
+        _plain("nanosleep"),
+        _plain("clock"),
+        _plain("switch", "switch-freq", _FREQUENCIES),
+        _plain("yield"),
+        _plain("context"),
+        _plain("futex"),
+        _plain("sem"),
+        _plain("eventfd"),
+        _plain("poll"),
+        _plain("epoll"),
+        _plain("pipe", "pipe-data-size", ("8", "512", "4096")),
+        _plain("fifo"),
+        _plain("msg"),
+        _plain("sock"),
+        _plain("udp"),
+        _plain("sockpair"),
+        _plain("splice"),
+        _plain("signal"),
+        _plain("kill"),
+        _plain("rseq"),
+        _plain("fork", "fork-max", ("1", "8", "32")),
+        _plain("vfork"),
+        _plain("clone", "clone-max", ("1", "8", "32")),
+        _plain("exec", "exec-max", ("1", "8")),
+        _plain("dentry", "dentries", ("16", "256")),
+        _plain("flock"),
+        _plain("getdent"),
+        _plain("procfs"),
+        _plain("sysinfo"),
+    )
+}
 """By name.  ``workers`` comes to so many processes, each of which may have children of its own."""
 
 

@@ -11,17 +11,30 @@ from fastenough.implementations.linux_user import IMPLEMENTATION as LINUX_USER
 from fastenough.model import BadInput
 from fastenough.registry import listed
 
-__all__ = ["DEFAULT", "IMPLEMENTATIONS", "Act", "Counted", "Implementation", "Tally", "Value", "find_implementation",
-           "vocabulary"]
+__all__ = [
+    "DEFAULT",
+    "IMPLEMENTATIONS",
+    "Act",
+    "Counted",
+    "Implementation",
+    "Tally",
+    "Value",
+    "find_implementation",
+    "vocabulary",
+]
 
-_ALL: list[Implementation] = listed(__name__, "IMPLEMENTATION", (
-    "linux_user",
-    "linux_kernel",
-    "xenomai_user",
-    "xenomai_kernel",
-    "evl_user",
-    "evl_kernel",
-))
+_ALL: list[Implementation] = listed(
+    __name__,
+    "IMPLEMENTATION",
+    (
+        "linux_user",
+        "linux_kernel",
+        "xenomai_user",
+        "xenomai_kernel",
+        "evl_user",
+        "evl_kernel",
+    ),
+)
 
 IMPLEMENTATIONS: Mapping[str, Implementation] = {implementation.name: implementation for implementation in _ALL}
 

@@ -72,8 +72,14 @@ class ProbeEntry:
 
 
 def _parameter(option: Mapping[str, Any]) -> Parameter:
-    return Parameter(option["name"], option["kind"], " ".join(in_parameters(option["help"]).split()),
-                     tuple(option.get("choices", ())), option.get("low"), option.get("high"))
+    return Parameter(
+        option["name"],
+        option["kind"],
+        " ".join(in_parameters(option["help"]).split()),
+        tuple(option.get("choices", ())),
+        option.get("low"),
+        option.get("high"),
+    )
 
 
 def _parameters(options: list[Mapping[str, Any]]) -> tuple[Parameter, ...]:
@@ -85,10 +91,16 @@ def read_catalogue(link: Link, probe: str) -> dict[str, ProbeEntry]:
     said = link.run([probe, "--list-json"])
     try:
         listed = json.loads(said.stdout)
-        common, watching = (_parameters([option for option in listed["options"] if not (watches and option["acts"])])
-                            for watches in (False, True))
-        return {entry["name"]: ProbeEntry(entry["name"], entry["summary"], _parameters(entry["options"]),
-                                          watching if entry["watches"] else common) for entry in listed["probes"]}
+        common, watching = (
+            _parameters([option for option in listed["options"] if not (watches and option["acts"])])
+            for watches in (False, True)
+        )
+        return {
+            entry["name"]: ProbeEntry(
+                entry["name"], entry["summary"], _parameters(entry["options"]), watching if entry["watches"] else common
+            )
+            for entry in listed["probes"]
+        }
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(f"{probe} does not say what it can measure; build probe and bench from one version") from error
 
@@ -98,12 +110,14 @@ def in_parameters(text: str) -> str:
     return _OPTION.sub(lambda found: f"{found[1]}={found[2]}" if found[2] else found[1], text)
 
 
-def check_parameters(name_of_probe: str, parameters: Mapping[str, Iterable[Value]],
-                     catalogue: Mapping[str, ProbeEntry]) -> None:
+def check_parameters(
+    name_of_probe: str, parameters: Mapping[str, Iterable[Value]], catalogue: Mapping[str, ProbeEntry]
+) -> None:
     """Raises BadInput for a probe, parameter or value that cannot be, as far as can be known beforehand."""
     if name_of_probe not in catalogue:
-        raise BadInput(f"there is no probe '{name_of_probe}'; use one of {', '.join(catalogue)} "
-                       "(see fastenough list-probes)")
+        raise BadInput(
+            f"there is no probe '{name_of_probe}'; use one of {', '.join(catalogue)} (see fastenough list-probes)"
+        )
     probe = catalogue[name_of_probe]
     for name, values in parameters.items():
         if name in BENCH_OWN:
@@ -161,10 +175,13 @@ def check_deadline(parameters: Mapping[str, Value]) -> None:
     deadline_ns = _duration_ns("deadline", str(parameters["deadline"])) if "deadline" in parameters else period_ns
     runtime_ns = _duration_ns("runtime", str(parameters["runtime"])) if "runtime" in parameters else deadline_ns // 5
     if not runtime_ns <= deadline_ns <= period_ns:
-        raise BadInput(f"policy=deadline: runtime {words.latency(runtime_ns)}, deadline {words.latency(deadline_ns)}, "
-                       f"period {words.latency(period_ns)}: each must be at most the next")
+        raise BadInput(
+            f"policy=deadline: runtime {words.latency(runtime_ns)}, deadline {words.latency(deadline_ns)}, "
+            f"period {words.latency(period_ns)}: each must be at most the next"
+        )
 
 
 def _example(parameter: Parameter) -> str:
     return {"duration": "200us", "choice": parameter.choices[0] if parameter.choices else "", "integer": "1"}.get(
-        parameter.kind, "TEXT")
+        parameter.kind, "TEXT"
+    )

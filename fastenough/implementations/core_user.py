@@ -45,8 +45,10 @@ class CoreUser(LinuxUser):
 
     def check(self, probe: str, parameters: Mapping[str, Iterable[Value]], known: Mapping[str, ProbeEntry]) -> None:
         if probe not in PROBES:
-            raise BadInput(f"{self.name} has no probe '{probe}'; use one of {', '.join(PROBES)}, or leave {self.name} "
-                           "out of the implementations")
+            raise BadInput(
+                f"{self.name} has no probe '{probe}'; use one of {', '.join(PROBES)}, or leave {self.name} "
+                "out of the implementations"
+            )
         for name, choices in self.choices.items():
             unknown = next((value for value in map(str, parameters.get(name, ())) if value not in choices), None)
             if unknown is not None:
@@ -58,13 +60,17 @@ class CoreUser(LinuxUser):
         if not booted.link.exists(self.core):
             raise NotApplicable(self.without)
         if booted.link.which(self.program) is None:
-            raise NotApplicable(f"there is no {self.program} on the board; build it with meson "
-                                f"-Dprobe_platform={self.platform} and put it into the board's PATH")
+            raise NotApplicable(
+                f"there is no {self.program} on the board; build it with meson "
+                f"-Dprobe_platform={self.platform} and put it into the board's PATH"
+            )
 
     @contextmanager
     def start(self, booted: Booted, act: Act, settings: Settings) -> Iterator[Task]:
-        with self._known(booted, act, settings), \
-                Task(booted.link, [self.program, *words(act)], act.limit_s, silence_s=act.silence_s) as task:
+        with (
+            self._known(booted, act, settings),
+            Task(booted.link, [self.program, *words(act)], act.limit_s, silence_s=act.silence_s) as task,
+        ):
             yield task
 
     def _known(self, booted: Booted, act: Act, settings: Settings) -> AbstractContextManager[None]:

@@ -9,6 +9,11 @@ METHODS = ("evl_sleep_until", "evl_timer")
 DEVICE = "/dev/evl/control"
 
 IMPLEMENTATION = CoreUser(
-    "evl-user", core=DEVICE, without=f"the board's kernel has no EVL core ({DEVICE} is not there)", platform="evl",
-    lines="/dev/fastenough-oob", module="fastenough_oob_gpio",
-    choices={"method": METHODS, "way": ("auto", "oob"), "policy": ("fifo", "other")})
+    "evl-user",
+    core=DEVICE,
+    without=f"the board's kernel has no EVL core ({DEVICE} is not there)",
+    platform="evl",
+    lines="/dev/fastenough-oob",
+    module="fastenough_oob_gpio",
+    choices={"method": METHODS, "way": ("auto", "oob"), "policy": ("fifo", "other")},
+)

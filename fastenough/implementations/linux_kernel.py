@@ -28,9 +28,16 @@ _SPIN = ("affinity", "width", "window")
 """What the probe ``spin`` takes: its thread has no priority, for nothing interrupts it while it reads the clock."""
 _REPORT = "report"
 """Of the parameters, what is the reading probe's."""
-_OWN = tuple(Parameter(name, kind, "", (), low, high) for name, kind, low, high in (
-    ("affinity", "integer", -1, None), ("priority", "integer", 1, 99), ("interval", "duration", 20_000, 10**9),
-    ("width", "duration", 10**6, 10**8), ("window", "duration", 2 * 10**6, 10**9)))
+_OWN = tuple(
+    Parameter(name, kind, "", (), low, high)
+    for name, kind, low, high in (
+        ("affinity", "integer", -1, None),
+        ("priority", "integer", 1, 99),
+        ("interval", "duration", 20_000, 10**9),
+        ("width", "duration", 10**6, 10**8),
+        ("window", "duration", 2 * 10**6, 10**9),
+    )
+)
 """The values that the module takes, as in target/module/main.c and spin.c."""
 _TIMEOUT_S = 20.0
 
@@ -86,8 +93,10 @@ class LinuxKernel:
 
     def check(self, probe: str, parameters: Mapping[str, Iterable[Value]], known: Mapping[str, ProbeEntry]) -> None:
         if probe not in self.probes:
-            raise BadInput(f"{self.name} has no probe '{probe}'; use one of {', '.join(self.probes)}, or leave "
-                           f"{self.name} out of the implementations")
+            raise BadInput(
+                f"{self.name} has no probe '{probe}'; use one of {', '.join(self.probes)}, or leave "
+                f"{self.name} out of the implementations"
+            )
         known_here = _SPIN if probe == "spin" else (*_WORDS, "interval")
         names = (*known_here, _REPORT, *([_METHOD] if probe == "timer" else []))
         for method in map(str, parameters.get(_METHOD, ())):
@@ -103,8 +112,10 @@ class LinuxKernel:
 
     @contextmanager
     def start(self, booted: Booted, act: Act, settings: Settings) -> Iterator[Task]:
-        with inserted(booted, settings, self.module, words(booted.module(self.module), act)), \
-                Task(booted.link, reading(booted, act), act.limit_s, silence_s=act.silence_s) as task:
+        with (
+            inserted(booted, settings, self.module, words(booted.module(self.module), act)),
+            Task(booted.link, reading(booted, act), act.limit_s, silence_s=act.silence_s) as task,
+        ):
             yield task
 
     def counted(self, booted: Booted, act: Act, tally: Tally) -> Counted | None:
@@ -112,8 +123,11 @@ class LinuxKernel:
         toggled = tally.counters.get("toggled_since_load")
         if toggled is not None:
             return Counted(None, toggled // 2)
-        return Counted(tally.counters.get("seen_since_load"), tally.counters.get("answered_since_load"),
-                       tally.counters.get("unchanged_since_load") or 0)
+        return Counted(
+            tally.counters.get("seen_since_load"),
+            tally.counters.get("answered_since_load"),
+            tally.counters.get("unchanged_since_load") or 0,
+        )
 
 
 IMPLEMENTATION = LinuxKernel()

@@ -45,8 +45,9 @@ class Task:
     ``silence_s``: how long nothing may be said; a task that was asked to end may take as long where that is longer.
     """
 
-    def __init__(self, link: Link, argv: Sequence[str], limit_s: float,
-                 silence_s: float | None = _HEAD_TIMEOUT_S) -> None:
+    def __init__(
+        self, link: Link, argv: Sequence[str], limit_s: float, silence_s: float | None = _HEAD_TIMEOUT_S
+    ) -> None:
         self._name = Path(argv[0]).name
         self._end_s = max(_END_TIMEOUT_S, silence_s or 0.0)
         self._process = link.raised.start(argv, limit_s=limit_s)
@@ -98,8 +99,10 @@ class Task:
             for line in self._stream:
                 taken += len(line)
                 if taken > _BYTES_AT_ONCE + _BYTES_PER_S * (time.monotonic() - begun_s):
-                    raise FastenoughError(f"{self._name} writes more than any recording holds: {taken >> 20} MB in "
-                                          f"{time.monotonic() - begun_s:.0f} s; it is ended")
+                    raise FastenoughError(
+                        f"{self._name} writes more than any recording holds: {taken >> 20} MB in "
+                        f"{time.monotonic() - begun_s:.0f} s; it is ended"
+                    )
                 take(line)
                 self._changed.set()
         except FastenoughError as error:
@@ -135,8 +138,9 @@ class Task:
         except FastenoughError as error:
             return error
         said = (self._process.stderr().decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
-        return FastenoughError(f"the board's task ended by itself in the middle of the run, with status {status}: "
-                               f"{said}")
+        return FastenoughError(
+            f"the board's task ended by itself in the middle of the run, with status {status}: {said}"
+        )
 
     def interrupt(self) -> None:
         """Ask the task to end its recording, and wait until it has."""
@@ -150,8 +154,9 @@ class Task:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._thread is None or self._thread.is_alive() or self._process.running:
             self._process.stop()
         if self._thread is not None:

@@ -9,7 +9,12 @@ METHODS = ("clock_nanosleep-abs", "clock_nanosleep-rel", "timerfd")
 VERSION = "/proc/xenomai/version"
 
 IMPLEMENTATION = CoreUser(
-    "xenomai-user", core=VERSION, without=f"the board's kernel has no Cobalt core ({VERSION} is not there); Mercury is "
-    "Linux with Xenomai's API: measure it as linux-user", platform="xenomai", lines="/dev/rtdm",
+    "xenomai-user",
+    core=VERSION,
+    without=f"the board's kernel has no Cobalt core ({VERSION} is not there); Mercury is "
+    "Linux with Xenomai's API: measure it as linux-user",
+    platform="xenomai",
+    lines="/dev/rtdm",
     module="fastenough_rtdm_gpio",
-    choices={"method": METHODS, "way": ("auto", "rtdm"), "policy": ("fifo", "rr", "other")})
+    choices={"method": METHODS, "way": ("auto", "rtdm"), "policy": ("fifo", "rr", "other")},
+)

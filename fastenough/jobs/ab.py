@@ -84,7 +84,7 @@ class Made:
         """The recordings of whole pairs."""
         found = []
         for begin in range(0, len(self.runs) // 2 * 2, 2):
-            first, second = map(load, self.runs[begin:begin + 2])
+            first, second = map(load, self.runs[begin : begin + 2])
             with_it_first = self.order[begin] == "B"
             found.append(Pair(second, first, True) if with_it_first else Pair(first, second, False))
         return found
@@ -97,8 +97,10 @@ def require_changeable(trial: Trial, opened: Opened) -> None:
         configuration = trial.with_change().configurations[0]
         with opened(board).boot(configuration) as booted, Settings(booted.link) as settings:
             if all(is_in_effect(booted.link, name, value) for name, value in trial.change.items()):
-                raise BadInput(f"{trial.name} is in effect already: A and B would be the same; name "
-                               "another value, or undo it first")
+                raise BadInput(
+                    f"{trial.name} is in effect already: A and B would be the same; name "
+                    "another value, or undo it first"
+                )
             for name, value in trial.change.items():
                 _require_one(settings.apply(name, value))
 
@@ -125,8 +127,11 @@ class _Turns(OneCampaign):
     def __post_init__(self) -> None:
         specs = expand(self.trial.plan)
         self._title = titles(self.trial.plan, specs)[0]
-        changed = (*sorted(self.trial.change.items()), *((self.trial.booted,) if self.trial.booted else ()),
-                   *(("again",) if self.trial.again else ()))
+        changed = (
+            *sorted(self.trial.change.items()),
+            *((self.trial.booted,) if self.trial.booted else ()),
+            *(("again",) if self.trial.again else ()),
+        )
         said = repr((plan_sha256(self.trial.plan, specs), list(changed), self.trial.rounds, "pairs"))
         self.sha256 = hashlib.sha256(said.encode()).hexdigest()
         self.campaign = new_campaign("ab")
@@ -143,8 +148,11 @@ class _Turns(OneCampaign):
         cancels only between runs that follow each other.
         """
         mine = self.newest(self.sha256, "trial of this probe, load, board, duration, change and number of rounds")
-        sound = {run.position: run.id for run in mine
-                 if run.outcome == Outcome.COMPLETED.value and self.store.fault(run.id) is None}
+        sound = {
+            run.position: run.id
+            for run in mine
+            if run.outcome == Outcome.COMPLETED.value and self.store.fault(run.id) is None
+        }
         for first in range(0, self.trial.runs, 2):
             pair = (first, first + 1)
             if all(position in sound for position in pair):
@@ -181,8 +189,17 @@ class _Standing:
         later_s = (self.left - done - 1) * each_s
 
         def told(progress: Progress) -> None:
-            self.tell(replace(progress, campaign=self.campaign, run=position + 1, runs=self.trial.runs,
-                              remaining_s=progress.remaining_s + later_s, later_s=progress.later_s + later_s), label)
+            self.tell(
+                replace(
+                    progress,
+                    campaign=self.campaign,
+                    run=position + 1,
+                    runs=self.trial.runs,
+                    remaining_s=progress.remaining_s + later_s,
+                    later_s=progress.later_s + later_s,
+                ),
+                label,
+            )
 
         return told
 
@@ -199,8 +216,15 @@ def _require_measured(recording: Recording, change: Mapping[str, str]) -> None:
     judged_name(recording)
 
 
-def make_trial(trial: Trial, store: Store, on_progress: Callable[[Progress, str], None], *, opened: Opened,
-               resume: bool = False, tell: Callable[[str], None] | None = None) -> Made:
+def make_trial(
+    trial: Trial,
+    store: Store,
+    on_progress: Callable[[Progress, str], None],
+    *,
+    opened: Opened,
+    resume: bool = False,
+    tell: Callable[[str], None] | None = None,
+) -> Made:
     """Make the runs in pairs; the change is put back after each run that has it.  ``on_progress`` is also given on
     which side the run is, in words.
 
@@ -218,9 +242,14 @@ def make_trial(trial: Trial, store: Store, on_progress: Callable[[Progress, str]
     for done, position in enumerate(left):
         keeper.position, arm = position, keeper.order[position]
         has_it = arm == "B"
-        campaign = run_campaign(trial.with_change() if has_it else trial.plan, keeper,
-                                standing.at(position, done, trial.label(arm)),
-                                opened=opened, stopping=stopping, tell=tell)
+        campaign = run_campaign(
+            trial.with_change() if has_it else trial.plan,
+            keeper,
+            standing.at(position, done, trial.label(arm)),
+            opened=opened,
+            stopping=stopping,
+            tell=tell,
+        )
         if campaign.stopped:
             keeper.made.pop(position, None)
             return Made(keeper.campaign, keeper.in_order, keeper.order, campaign.signal)

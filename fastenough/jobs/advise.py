@@ -54,8 +54,11 @@ def probe_of(probes: Sequence[str], named: str | None) -> str:
     """The probe that advice is about; raises BadInput where that cannot be told."""
     if named is not None or len(probes) == 1:
         return named or probes[0]
-    raise BadInput("there is nothing to advise on: measure something first" if not probes else
-                   f"advice is about one probe, and there are {', '.join(probes)}; add --probe {probes[0]}")
+    raise BadInput(
+        "there is nothing to advise on: measure something first"
+        if not probes
+        else f"advice is about one probe, and there are {', '.join(probes)}; add --probe {probes[0]}"
+    )
 
 
 def advise_by_runs(recordings: Sequence[Recording], wanted: Wanted, store: Store) -> Advice:
@@ -72,21 +75,28 @@ def advise_by_runs(recordings: Sequence[Recording], wanted: Wanted, store: Store
     candidates = {name: _candidates(_by_instrument(runs), wanted, store) for name, runs in boxes.items()}
     loads = sorted({load for recording in mine if (load := load_name(recording)) not in (None, "none")})
     each = _shared(wanted.requirement, sum(len(candidates.get(box, ())) for box in chart_of(wanted.requirement)))
-    standings = {name: _box(some, each, loads, wanted, store) if some else unfit[name]
-                 for name, some in candidates.items()}
-    return advise(standings, wanted.requirement, probe=wanted.probe, times=wanted.times, cautions=cautions,
-                  basis=f"your measurements: {words.counted(len(mine), 'run')} of {wanted.probe} on "
-                        f"{mine[0].head.board or 'a board without a name' if mine else 'no board'}")
+    standings = {
+        name: _box(some, each, loads, wanted, store) if some else unfit[name] for name, some in candidates.items()
+    }
+    return advise(
+        standings,
+        wanted.requirement,
+        probe=wanted.probe,
+        times=wanted.times,
+        cautions=cautions,
+        basis=f"your measurements: {words.counted(len(mine), 'run')} of {wanted.probe} on "
+        f"{mine[0].head.board or 'a board without a name' if mine else 'no board'}",
+    )
 
 
 def _of_one_board(recordings: Sequence[Recording], wanted: Wanted) -> tuple[list[Recording], list[str]]:
     damaged = [recording.run_id for recording in recordings if recording.damage is not None]
-    mine = [recording for recording in recordings if recording.damage is None
-            and recording.head.probe == wanted.probe]
+    mine = [recording for recording in recordings if recording.damage is None and recording.head.probe == wanted.probe]
     boards = list(dict.fromkeys(recording.head.board or "" for recording in mine))
     if wanted.board is None and len(boards) > 1:
-        raise BadInput(f"these runs are of several boards, and advice is about one; add --board with one of "
-                       f"{', '.join(boards)}")
+        raise BadInput(
+            f"these runs are of several boards, and advice is about one; add --board with one of {', '.join(boards)}"
+        )
     mine = [recording for recording in mine if wanted.board in (None, recording.head.board)]
     if not mine:
         what = f" on board {wanted.board}" if wanted.board else ""
@@ -108,8 +118,10 @@ def _unfit(runs: Sequence[Recording]) -> Standing:
 
 
 def _candidates(runs: Sequence[Recording], wanted: Wanted, store: Store) -> list[Candidate]:
-    return [Candidate(some, len(store.looks_before(_question(some, wanted), [one.run_id for one in some])))
-            for some in setups(runs)]
+    return [
+        Candidate(some, len(store.looks_before(_question(some, wanted), [one.run_id for one in some])))
+        for some in setups(runs)
+    ]
 
 
 def _question(runs: Sequence[Recording], wanted: Wanted) -> Topic:
@@ -117,8 +129,9 @@ def _question(runs: Sequence[Recording], wanted: Wanted) -> Topic:
     return asked_of(runs, Question(wanted.requirement, wanted.requirement.confidence)) or Topic("")
 
 
-def _box(candidates: Sequence[Candidate], requirement: Requirement, loads: Sequence[str], wanted: Wanted,
-         store: Store) -> Standing:
+def _box(
+    candidates: Sequence[Candidate], requirement: Requirement, loads: Sequence[str], wanted: Wanted, store: Store
+) -> Standing:
     """Where one approach stands; the store counts that it was asked."""
     found = [stand(candidate, requirement, loads, wanted.times) for candidate in candidates]
     for candidate, standing in zip(candidates, found, strict=True):
@@ -148,16 +161,26 @@ def advise_by_reference(reference: Reference, wanted: Wanted) -> Advice:
         raise BadInput(f"{reference.name} has figures of several boards; add --board with one of {', '.join(boards)}")
     figures = tuple(figure for figure in figures if wanted.board in (None, figure.board))
     if not figures:
-        raise BadInput(f"{reference.name} has no figures of {wanted.probe} on {wanted.board or 'any board'}; it has "
-                       f"{', '.join(reference.probes)}{' on ' + ', '.join(boards) if boards else ''}")
+        raise BadInput(
+            f"{reference.name} has no figures of {wanted.probe} on {wanted.board or 'any board'}; it has "
+            f"{', '.join(reference.probes)}{' on ' + ', '.join(boards) if boards else ''}"
+        )
     boxes: dict[str, dict[tuple[str, str], list[Exact]]] = {}
     for one in figures:
         name = " ".join(filter(None, (one.configuration, one.implementation, one.variant, one.load)))
         of_box = boxes.setdefault(approach_of(one.implementation, one.kernel), {})
         of_box.setdefault((one.configuration, one.variant), []).append(
-            Exact(name, one.p95_ns, one.maximum_ns, one.beyond))
-    standings = {name: best(published(some, wanted.requirement, wanted.times) for some in of_box.values())
-                 for name, of_box in boxes.items()}
-    return advise(standings, wanted.requirement, probe=wanted.probe, times=wanted.times,
-                  basis=f"published figures of {reference.name}, taken as exact: no measurement of yours, and no bound",
-                  cautions=(f"Nothing here is evidence about your machine: {reference.source}",))
+            Exact(name, one.p95_ns, one.maximum_ns, one.beyond)
+        )
+    standings = {
+        name: best(published(some, wanted.requirement, wanted.times) for some in of_box.values())
+        for name, of_box in boxes.items()
+    }
+    return advise(
+        standings,
+        wanted.requirement,
+        probe=wanted.probe,
+        times=wanted.times,
+        basis=f"published figures of {reference.name}, taken as exact: no measurement of yours, and no bound",
+        cautions=(f"Nothing here is evidence about your machine: {reference.source}",),
+    )

@@ -73,27 +73,47 @@ class Answer:
     tasks: TaskAnswer | None = None
 
 
-def assessment_plan(board: str, loads: Sequence[str], duration_ns: int, interval: str, priority: int, *,
-                    requirement: Requirement | None = None, monitor: bool = False) -> Plan:
+def assessment_plan(
+    board: str,
+    loads: Sequence[str],
+    duration_ns: int,
+    interval: str,
+    priority: int,
+    *,
+    requirement: Requirement | None = None,
+    monitor: bool = False,
+) -> Plan:
     """A timer under each of the loads, which share the duration; raises BadInput where that is too short."""
     each_ns = duration_ns // len(loads)
     if each_ns < SHORTEST_RUN_NS:
-        raise BadInput(f"--duration is shared by {len(loads)} loads and leaves less than a second for each; "
-                       f"give at least {len(loads)}s")
+        raise BadInput(
+            f"--duration is shared by {len(loads)} loads and leaves less than a second for each; "
+            f"give at least {len(loads)}s"
+        )
     parameters: dict[str, tuple[str | int, ...]] = {"interval": (interval,), "priority": (priority,)}
     entry = Entry(ASSESSED, tuple(loads), each_ns / 1e9, parameters, requirement=requirement)
     return Plan("assess", (entry,), boards=(board,), monitor=monitor)
 
 
-def assess(plan: Plan, question: Question, store: Store, out: Path, on_progress: Callable[[Progress], None], *,
-           resume: bool = False, opened: Callable[[str], Board] = open_board,
-           tell: Callable[[str], None] | None = None, on_step: OnStep = nobody_waits) -> Answer | int:
+def assess(
+    plan: Plan,
+    question: Question,
+    store: Store,
+    out: Path,
+    on_progress: Callable[[Progress], None],
+    *,
+    resume: bool = False,
+    opened: Callable[[str], Board] = open_board,
+    tell: Callable[[str], None] | None = None,
+    on_step: OnStep = nobody_waits,
+) -> Answer | int:
     """Measure, judge, report; the number of the signal that stopped it where nothing was measured at all."""
     campaign = run_campaign(plan, store, on_progress, resume=resume, opened=opened, tell=tell)
     if campaign.signal and not campaign.runs:
         return campaign.signal
-    return judge_and_report(read_runs(store, campaign.runs, on_step), question, store, out, signal=campaign.signal,
-                            on_step=on_step)
+    return judge_and_report(
+        read_runs(store, campaign.runs, on_step), question, store, out, signal=campaign.signal, on_step=on_step
+    )
 
 
 def read_runs(store: Store, runs: Sequence[str], on_step: OnStep = nobody_waits) -> list[Recording]:
@@ -105,8 +125,9 @@ def read_runs(store: Store, runs: Sequence[str], on_step: OnStep = nobody_waits)
     return recordings
 
 
-def asked_of(recordings: Sequence[Recording], question: Question, by: str = "assessment",
-             together: Sequence[Requirement] = ()) -> Topic | None:
+def asked_of(
+    recordings: Sequence[Recording], question: Question, by: str = "assessment", together: Sequence[Requirement] = ()
+) -> Topic | None:
     """The question: what is required, by what is asked or by the runs themselves, and of what; None where nothing is.
 
     What was asked ``by`` somebody else, under other loads, or of another kernel or command line, belongs to another
@@ -118,8 +139,13 @@ def asked_of(recordings: Sequence[Recording], question: Question, by: str = "ass
         given = question.required if question.probe in (None, head.probe) else None
         required = given or head.requirement
         if required is not None:
-            of = (head.board, head.configuration and asdict(head.configuration), head.probe, head.implementation,
-                  load_name(recording))
+            of = (
+                head.board,
+                head.configuration and asdict(head.configuration),
+                head.probe,
+                head.implementation,
+                load_name(recording),
+            )
             asked.add(str((asdict(required), *of)))
             families.add(question_of("family", by, str(of)))
     at_once = question_of(sorted(str(asdict(each)) for each in together)) if together else ""
@@ -130,9 +156,15 @@ def judge_asked(recordings: Sequence[Recording], question: Question, store: Stor
     """What recordings say about a requirement; the store counts how often it was asked."""
     judged = [recording for recording in recordings if not is_monitor(recording.head)]
     asked, runs = asked_of(judged, question), [recording.run_id for recording in judged]
-    assessment = judge(recordings, question.required, probe=question.probe, confidence=question.confidence,
-                       loads=question.loads or None, missing=question.missing,
-                       look=len(store.looks_before(asked, runs)) if asked else 0)
+    assessment = judge(
+        recordings,
+        question.required,
+        probe=question.probe,
+        confidence=question.confidence,
+        loads=question.loads or None,
+        missing=question.missing,
+        look=len(store.looks_before(asked, runs)) if asked else 0,
+    )
     if asked:
         others = left_out(judged, _alike(judged, store), assessment)
         assessment = judged_without(assessment, others, question.selection)
@@ -147,18 +179,35 @@ _MOST_ALIKE = 200
 def _alike(judged: Sequence[Recording], store: Store) -> Iterator[Recording]:
     """Other runs of the store that may answer the same question."""
     taken = {recording.run_id for recording in judged}
-    begins = {(recording.head.board, recording.head.probe, recording.head.implementation, load_name(recording)):
-              recording.head.begin.wall_ns for recording in judged}
+    begins = {
+        (
+            recording.head.board,
+            recording.head.probe,
+            recording.head.implementation,
+            load_name(recording),
+        ): recording.head.begin.wall_ns
+        for recording in judged
+    }
     for (board, probe, implementation, load), begin_ns in begins.items():
         alike = store.runs(brief=True, board=board, probe=probe, implementation=implementation, load=load)
-        apart = sorted((abs((run.begin_wall_ns or 0) - begin_ns), run.id) for run in alike
-                       if run.id not in taken and run.state != "running")
+        apart = sorted(
+            (abs((run.begin_wall_ns or 0) - begin_ns), run.id)
+            for run in alike
+            if run.id not in taken and run.state != "running"
+        )
         for _, run_id in apart[:_MOST_ALIKE]:
             yield store.load(run_id)
 
 
-def judge_and_report(recordings: Sequence[Recording], question: Question, store: Store, out: Path, *,
-                     signal: int = 0, on_step: OnStep = nobody_waits) -> Answer:
+def judge_and_report(
+    recordings: Sequence[Recording],
+    question: Question,
+    store: Store,
+    out: Path,
+    *,
+    signal: int = 0,
+    on_step: OnStep = nobody_waits,
+) -> Answer:
     """What recordings say about a requirement, and a report on them."""
     on_step("judging", lambda: 0.0)
     assessment = judge_asked(recordings, question, store)
@@ -167,10 +216,23 @@ def judge_and_report(recordings: Sequence[Recording], question: Question, store:
         assessment = judged_with(assessment, tasks)
     made = [0.0]
     on_step("making the report", lambda: made[-1])
-    return Answer(assessment, tuple(report.write_report(recordings, assessment, out, made.append,
-                                                        references=question.beside, note=question.note, tasks=tasks,
-                                                        answers=_answers(recordings, tasks, store))),
-                  signal, tasks)
+    return Answer(
+        assessment,
+        tuple(
+            report.write_report(
+                recordings,
+                assessment,
+                out,
+                made.append,
+                references=question.beside,
+                note=question.note,
+                tasks=tasks,
+                answers=_answers(recordings, tasks, store),
+            )
+        ),
+        signal,
+        tasks,
+    )
 
 
 def _answers(recordings: Sequence[Recording], tasks: TaskAnswer | None, store: Store) -> tuple[Section, ...]:

@@ -21,8 +21,7 @@ class Audit:
     findings: tuple[Finding, ...]
 
     def of(self, standing: Standing, severity: Severity | None = None) -> list[Finding]:
-        return [each for each in self.findings
-                if each.standing is standing and severity in (None, each.severity)]
+        return [each for each in self.findings if each.standing is standing and severity in (None, each.severity)]
 
 
 def audit_of(board: str, profile: Mapping[str, Any]) -> Audit:

@@ -54,8 +54,16 @@ def _trial(plan: Plan, change: Mapping[str, str], load: str, rounds: int) -> Tri
     return Trial(replace(plan, entries=entries), dict(change), rounds)
 
 
-def measure(plan: Plan, changes: Mapping[str, str], loads: Sequence[str], rounds: int, *, store: Store,
-            make: Callable[[Trial], Made], boots: Sequence[str] = ()) -> Measured:
+def measure(
+    plan: Plan,
+    changes: Mapping[str, str],
+    loads: Sequence[str],
+    rounds: int,
+    *,
+    store: Store,
+    make: Callable[[Trial], Made],
+    boots: Sequence[str] = (),
+) -> Measured:
     """All trials, one after the other.  What the board refuses is told, and the others go on.
 
     ``boots``: configurations of the board that are tried against the plan's, each by itself.
@@ -92,8 +100,11 @@ def report_measured(measured: Measured, section: Section, store: Store, out: Pat
 
 
 def _tables(measured: Measured) -> tuple[tuple[str, tuple[Tried, ...]], ...]:
-    return (("Each change alone", measured.alone), ("Once more, to confirm", measured.again),
-            ("All of these at once", measured.together))
+    return (
+        ("Each change alone", measured.alone),
+        ("Once more, to confirm", measured.again),
+        ("All of these at once", measured.together),
+    )
 
 
 def _runs(measured: Measured, store: Store) -> list[str]:
@@ -110,8 +121,9 @@ def _known_as(trial: Trial) -> tuple[str, str]:
     return (" ".join(f"{name}={value}" for name, value in _change(trial).items()), trial.plan.entries[0].loads[0])
 
 
-def _made(planned: Sequence[Trial], store: Store,
-          make: Callable[[Trial], Made]) -> tuple[list[Tried], tuple[tuple[str, str], ...], int]:
+def _made(
+    planned: Sequence[Trial], store: Store, make: Callable[[Trial], Made]
+) -> tuple[list[Tried], tuple[tuple[str, str], ...], int]:
     """What was tried, what was refused, and the signal that ended it."""
     tried: list[Tried] = []
     refused: dict[str, str] = {}

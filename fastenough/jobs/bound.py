@@ -24,8 +24,14 @@ from fastenough.report.document import Section
 TRACEFS = "/sys/kernel/tracing"
 INSTANCE = f"{TRACEFS}/instances/fastenough-bound"
 """A buffer of its own: what others trace meanwhile is neither seen nor changed."""
-EVENTS = ("preemptirq/preempt_disable", "preemptirq/preempt_enable", "preemptirq/irq_disable",
-          "preemptirq/irq_enable", "sched/sched_switch", "sched/sched_wakeup")
+EVENTS = (
+    "preemptirq/preempt_disable",
+    "preemptirq/preempt_enable",
+    "preemptirq/irq_disable",
+    "preemptirq/irq_enable",
+    "sched/sched_switch",
+    "sched/sched_wakeup",
+)
 """Without these the terms cannot be told; those of interrupts differ from machine to machine."""
 INTERRUPTS = ("irq/irq_handler_entry", "irq/irq_handler_exit", "ipi/ipi_entry", "ipi/ipi_exit", "irq_vectors")
 _MOST_KIB, _SHARE_OF_MEMORY = 128 << 10, 8
@@ -81,11 +87,14 @@ def trace_cmd_lines(path: Path) -> Iterator[str]:
     """
     program = shutil.which("trace-cmd")
     if program is None:
-        raise BadInput("reading a trace.dat takes trace-cmd, which is not installed: install the package trace-cmd, or "
-                       "write the text with trace-cmd report -t -l where it was recorded")
+        raise BadInput(
+            "reading a trace.dat takes trace-cmd, which is not installed: install the package trace-cmd, or "
+            "write the text with trace-cmd report -t -l where it was recorded"
+        )
     command = [program, "report", "-N", "-t", "-l", "-i", str(path)]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
         assert process.stdout is not None
         try:
             while line := process.stdout.readline(_MOST_LINE):
@@ -103,9 +112,12 @@ def section_of(found: Sequence[CpuBound], meaning: str) -> Section:
 
 def report_bound(section: Section, out: Path) -> None:
     """A report of bounds alone, which are no verdict."""
-    told = replace(judge([]), headline="A bound composed of measured terms is no verdict",
-                   reasons=("a term may be longer than it was seen to be, and then the bound is too",),
-                   settle=("record for longer, under the loads that matter",))
+    told = replace(
+        judge([]),
+        headline="A bound composed of measured terms is no verdict",
+        reasons=("a term may be longer than it was seen to be, and then the bound is too",),
+        settle=("record for longer, under the loads that matter",),
+    )
     report.write_report([], told, out, answers=(section,))
 
 
@@ -115,8 +127,10 @@ def require_events(link: Link) -> None:
         raise NotApplicable(f"{TRACEFS} cannot be read on {link.name}: mount tracefs there, and look as root")
     missing = [event for event in EVENTS if not link.exists(f"{TRACEFS}/events/{event}")]
     if missing:
-        raise NotApplicable(f"the kernel of {link.name} has no events {', '.join(missing)}: build one with "
-                            "CONFIG_PREEMPT_TRACER=y CONFIG_IRQSOFF_TRACER=y, for this only: it is slower")
+        raise NotApplicable(
+            f"the kernel of {link.name} has no events {', '.join(missing)}: build one with "
+            "CONFIG_PREEMPT_TRACER=y CONFIG_IRQSOFF_TRACER=y, for this only: it is slower"
+        )
 
 
 def recorded(link: Link, duration_s: float) -> Iterator[str]:
@@ -126,8 +140,10 @@ def recorded(link: Link, duration_s: float) -> Iterator[str]:
     """
     require_events(link)
     if link.exists(INSTANCE):
-        raise FastenoughError(f"{INSTANCE} is there on {link.name}: another bench records there, or was killed with "
-                              f"all that it ran; in that case: rmdir {INSTANCE}")
+        raise FastenoughError(
+            f"{INSTANCE} is there on {link.name}: another bench records there, or was killed with "
+            f"all that it ran; in that case: rmdir {INSTANCE}"
+        )
     events = [*EVENTS, *(event for event in INTERRUPTS if link.exists(f"{TRACEFS}/events/{event}"))]
     process = link.start(["sh", "-c", _RECORD, "sh", INSTANCE, str(_buffer_kib(link)), f"{duration_s:g}", *events])
     with tempfile.TemporaryFile() as kept:
@@ -148,18 +164,22 @@ def _bounded(board: str, lines: Iterable[bytes], patience_s: float) -> Iterator[
     for line in lines:
         taken += len(line)
         if taken > _MOST_BYTES:
-            raise FastenoughError(f"{board} wrote more than {_MOST_BYTES >> 30} GiB of trace; record for a shorter "
-                                  "--duration")
+            raise FastenoughError(
+                f"{board} wrote more than {_MOST_BYTES >> 30} GiB of trace; record for a shorter --duration"
+            )
         if time.monotonic() - begun_s > patience_s + taken / _BYTES_PER_S:
-            raise FastenoughError(f"{board} has not finished its trace: {taken} bytes came within "
-                                  f"{time.monotonic() - begun_s:.0f} s")
+            raise FastenoughError(
+                f"{board} has not finished its trace: {taken} bytes came within {time.monotonic() - begun_s:.0f} s"
+            )
         yield line
 
 
 def _require_whole(link: Link, process: Process, status: int) -> None:
     if status == _LOST:
-        raise FastenoughError("the trace has lost events, and with them perhaps the longest: its buffer was full; "
-                              "record for a shorter --duration")
+        raise FastenoughError(
+            "the trace has lost events, and with them perhaps the longest: its buffer was full; "
+            "record for a shorter --duration"
+        )
     if status != 0:
         said = process.stderr().decode(errors="replace").strip().splitlines()
         raise FastenoughError(f"{link.name} could not record: {said[-1] if said else f'status {status}'}")

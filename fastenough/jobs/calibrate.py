@@ -88,16 +88,26 @@ Toggling = Callable[[Act], AbstractContextManager[Probing]]
 def _in_kernel(booted: Booted, settings: Settings, act: Act) -> Iterator[Probing]:
     """An act in the kernel, on its way."""
     said = linux_kernel.words(booted.module(linux_kernel.MODULE), act)
-    with linux_kernel.inserted(booted, settings, linux_kernel.MODULE, said), \
-            Probing(booted.link, linux_kernel.reading(booted, act), act.limit_s) as task:
+    with (
+        linux_kernel.inserted(booted, settings, linux_kernel.MODULE, said),
+        Probing(booted.link, linux_kernel.reading(booted, act), act.limit_s) as task,
+    ):
         yield task
 
 
 def timer_finds(booted: Booted, plan: Plan, injector: Injector) -> Calibration:
     """Does the timer probe find the latencies in its own wake-ups?"""
-    act = Act("timer", {"affinity": plan.cpu, "report": REPORT, "priority": _PRIORITY,
-                        "interval": f"{plan.period_ns}ns", "threshold": f"{min(plan.sizes_ns) // 2}ns"},
-              limit_s=plan.longest_s + 4 * MARGIN_S)
+    act = Act(
+        "timer",
+        {
+            "affinity": plan.cpu,
+            "report": REPORT,
+            "priority": _PRIORITY,
+            "interval": f"{plan.period_ns}ns",
+            "threshold": f"{min(plan.sizes_ns) // 2}ns",
+        },
+        limit_s=plan.longest_s + 4 * MARGIN_S,
+    )
     with in_user_space(booted, act) as delayed:
         injected, late = injector.inject(delayed.head.begin.mono_ns)
         delayed.interrupt()
@@ -113,8 +123,11 @@ def handler_finds(booted: Booted, settings: Settings, plan: Plan) -> Calibration
     with _in_kernel(booted, settings, act) as handler:
         injected, late = injector.inject(_a_due_time(handler))
         handler.interrupt()
-    return Calibration(injector.name, "timer handler in the kernel, self-measured",
-                       tuple(found_by_interval(injected, late, handler.recording(), 0)))
+    return Calibration(
+        injector.name,
+        "timer handler in the kernel, self-measured",
+        tuple(found_by_interval(injected, late, handler.recording(), 0)),
+    )
 
 
 def gauge_finds(wired: Wired | NotApplicable, injector: Injector, by: str, toggling: Toggling) -> Calibration:
@@ -126,10 +139,22 @@ def gauge_finds(wired: Wired | NotApplicable, injector: Injector, by: str, toggl
     if isinstance(wired, NotApplicable):
         return Calibration(injector.name, witness, reason=str(wired))
     if 2 * plan.period_ns < STREAMED_PERIOD_NS:
-        return Calibration(injector.name, witness, reason="its raw samples tell edges apart that are "
-                           f"{STREAMED_PERIOD_NS // 1000} µs apart: inject nothing shorter")
-    act = Act("periodic", {"chip": wired.chip, "out": wired.line, "affinity": plan.cpu,
-                           "interval": f"{plan.period_ns}ns", "report": "100ms"})
+        return Calibration(
+            injector.name,
+            witness,
+            reason="its raw samples tell edges apart that are "
+            f"{STREAMED_PERIOD_NS // 1000} µs apart: inject nothing shorter",
+        )
+    act = Act(
+        "periodic",
+        {
+            "chip": wired.chip,
+            "out": wired.line,
+            "affinity": plan.cpu,
+            "interval": f"{plan.period_ns}ns",
+            "report": "100ms",
+        },
+    )
     with Gauge(find_port(wired.port)) as gauge:
         tick_ps = usable_tick_ps(gauge.calibrate(_CALIBRATION_S), gauge.identity)
         period_ticks = round(2 * plan.period_ns * 1000 / tick_ps)
@@ -184,8 +209,15 @@ def _a_due_time(task: Probing) -> int:
     return event.at.mono_ns - (event.value or 0)
 
 
-def calibrate(board: Board, configuration: str, plan: Plan, port: str | None = None,
-              output: Output | None = None, *, implementation: str = DEFAULT) -> Iterator[Calibration]:
+def calibrate(
+    board: Board,
+    configuration: str,
+    plan: Plan,
+    port: str | None = None,
+    output: Output | None = None,
+    *,
+    implementation: str = DEFAULT,
+) -> Iterator[Calibration]:
     """Every witness of a board, with every injector that may be used there.
 
     Interrupts are kept off only on a board that one can lose: a guest.  Tasks of a real-time core (``implementation``)
@@ -205,14 +237,18 @@ def calibrate(board: Board, configuration: str, plan: Plan, port: str | None = N
         yield timer_finds(booted, plan, Hog(booted, plan))
         yield gauge_finds(gauge, Hog(booted, plan.toggled), "user space", partial(in_user_space, booted))
         if EMULATED not in booted.marks:
-            yield Calibration(Interrupt.name, SELF_MEASURED, reason="interrupts are kept off only on boards that one "
-                              "can lose: try --board virtual:stock")
+            yield Calibration(
+                Interrupt.name,
+                SELF_MEASURED,
+                reason="interrupts are kept off only on boards that one can lose: try --board virtual:stock",
+            )
             return
         with Settings(booted.link) as settings:
             yield timer_finds(booted, plan, Interrupt(booted, settings, plan))
             yield handler_finds(booted, settings, plan)
-            yield gauge_finds(gauge, Interrupt(booted, settings, plan.toggled), "the kernel",
-                              partial(_in_kernel, booted, settings))
+            yield gauge_finds(
+                gauge, Interrupt(booted, settings, plan.toggled), "the kernel", partial(_in_kernel, booted, settings)
+            )
 
 
 def _in_user_space_by(implementation: str) -> LinuxUser:
@@ -220,16 +256,21 @@ def _in_user_space_by(implementation: str) -> LinuxUser:
     found = find_implementation(implementation)
     if not isinstance(found, LinuxUser):
         known = [name for name, user in IMPLEMENTATIONS.items() if isinstance(user, LinuxUser)]
-        raise BadInput(f"{implementation} is not calibrated by itself: use one of {', '.join(known)}; linux-user "
-                       "includes the timer handler in the kernel on virtual boards")
+        raise BadInput(
+            f"{implementation} is not calibrated by itself: use one of {', '.join(known)}; linux-user "
+            "includes the timer handler in the kernel on virtual boards"
+        )
     return found
 
 
 def _core_finds(booted: Booted, plan: Plan) -> Iterator[Calibration]:
     """By the core's own program; what delays tasks of Linux is named, with the reason why it is left out."""
     yield timer_finds(booted, plan, Hog(booted, plan))
-    yield Calibration(Interrupt.name, SELF_MEASURED, reason="the module disables interrupts of Linux, which does not "
-                      "delay tasks of a real-time core")
+    yield Calibration(
+        Interrupt.name,
+        SELF_MEASURED,
+        reason="the module disables interrupts of Linux, which does not delay tasks of a real-time core",
+    )
     yield Calibration(Hog.name, "gauge", reason="a gauge is tried with linux-user only")
 
 
@@ -238,11 +279,13 @@ def _gauge_of(booted: Booted, port: str | None, output: Output | None) -> Wired 
     wired = None if booted.wires is None else (booted.wires.chip, booted.wires.output)
     watched = output or wired
     if port is None and wired is None:
-        return NotApplicable("no gauge is named; give its port, and the output that it watches: "
-                             "--gauge /dev/ttyACM0 --pin gpiochip0/27")
+        return NotApplicable(
+            "no gauge is named; give its port, and the output that it watches: --gauge /dev/ttyACM0 --pin gpiochip0/27"
+        )
     if watched is None:
-        raise BadInput("it is not known which output of the board the gauge watches; add --pin CHIP/LINE, such as "
-                       "gpiochip0/27")
+        raise BadInput(
+            "it is not known which output of the board the gauge watches; add --pin CHIP/LINE, such as gpiochip0/27"
+        )
     try:
         return Wired(port or booted.wire_gauge().terminal, *watched)
     except BadInput as why:

@@ -58,12 +58,16 @@ class StationTrial:
             return None
         never = [row for row in self.rows if not row.injected]
         if never or not self.rows:
-            return (f"nothing of {_sizes(never)} could be injected: the injector was too late each time, the machine "
-                    "is busy")
+            return (
+                f"nothing of {_sizes(never)} could be injected: the injector was too late each time, the machine "
+                "is busy"
+            )
         unseen = sum(row.unseen for row in self.rows)
         if unseen:
-            reasons = ", ".join(f"{count} {why.removeprefix('monitor_').replace('_', ' ')}"
-                                for why, count in self.counted) or "none"
+            reasons = (
+                ", ".join(f"{count} {why.removeprefix('monitor_').replace('_', ' ')}" for why, count in self.counted)
+                or "none"
+            )
             return f"the monitor has not {unseen} of the delayed wake-ups; counted by it with a reason: {reasons}"
         wrong = [row for row in self.rows if not row.right_size]
         return f"the size found of {_sizes(wrong)} is off by more than is tolerated" if wrong else None
@@ -117,15 +121,24 @@ def trial_of(watched: Watched, station: str, plan: Plan) -> StationTrial:
     quiet = undisturbed(seen, watched.injected, plan.lead_ns, plan.period_ns)
     witnessed = Witnessed(station, seen, usual(quiet), _culprits(watched))
     dues = np.array([one.due_mono_ns for one in watched.injected], dtype=np.int64)
-    return StationTrial(station, plan.cpu, tuple(witnessed.placed(watched.injected, watched.late)), quiet,
-                        seen.only(np.isin(seen.due_ns, dues)),
-                        tuple((why, count) for why, count in _counted(watched).items() if count), watched.injector)
+    return StationTrial(
+        station,
+        plan.cpu,
+        tuple(witnessed.placed(watched.injected, watched.late)),
+        quiet,
+        seen.only(np.isin(seen.due_ns, dues)),
+        tuple((why, count) for why, count in _counted(watched).items() if count),
+        watched.injector,
+    )
 
 
 def _culprits(watched: Watched) -> dict[int, str]:
     """By due time, whom the monitor named."""
-    return {expiry_ns: wakeup.blamed for wakeup in told.wakeups(watched.monitor.head, watched.monitor.events)
-            if (expiry_ns := culprits.whole(wakeup.culprit, "expiry_mono_ns")) is not None}
+    return {
+        expiry_ns: wakeup.blamed
+        for wakeup in told.wakeups(watched.monitor.head, watched.monitor.events)
+        if (expiry_ns := culprits.whole(wakeup.culprit, "expiry_mono_ns")) is not None
+    }
 
 
 def _agreement(watched: Watched, plan: Plan) -> Agreement:
@@ -135,5 +148,3 @@ def _agreement(watched: Watched, plan: Plan) -> Agreement:
     own = watched.task
     common = (own.due_ns >= begin_ns) & (own.due_ns <= end_ns)
     return agreement(Samples(own.due_ns[common], own.latency_ns[common], own.lost), seen, _counted(watched))
-
-

@@ -92,8 +92,9 @@ def _marked(pairs: Sequence[Beside]) -> list[Beside]:
     return [replace(pair, comparisons=tuple(next(marked) for _ in pair.comparisons)) for pair in pairs]
 
 
-def _by_itself(limit: Limit, required: Requirement, runs: Sequence[Recording], store: Store,
-               together: Sequence[Requirement]) -> Iterator[Held]:
+def _by_itself(
+    limit: Limit, required: Requirement, runs: Sequence[Recording], store: Store, together: Sequence[Requirement]
+) -> Iterator[Held]:
     """Each key's runs by a limit that needs no baseline.
 
     New runs are judged by themselves, as the nights of a CI are; where some of them were judged before and did not
@@ -120,8 +121,11 @@ def _unused(limits: Sequence[Limit], held: Sequence[Held], runs: Sequence[Record
     used = {id(one.limit) for one in held}
     for limit in limits:
         if id(limit) not in used and limit.board in (None, *boards):
-            reason = ("no run is of this" if not any(map(limit.is_for, runs)) else
-                      "there is nothing in the baseline that it could be compared with")
+            reason = (
+                "no run is of this"
+                if not any(map(limit.is_for, runs))
+                else "there is nothing in the baseline that it could be compared with"
+            )
             yield Held(limit, Verdict.INCONCLUSIVE, reason, limit.subject)
 
 
@@ -132,11 +136,13 @@ def earlier_nights(store: Store, runs: Sequence[Recording], baseline: Sequence[R
     Runs that cannot be trusted are left out, and do not end the search.
     """
     first, newest = runs[0], {run.run_id for run in (*runs, *baseline)}
-    begin_ns, since_ns = (edge(run.head.begin.wall_ns for run in group) for edge, group in
-                          ((min, runs), (max, baseline)))
+    begin_ns, since_ns = (
+        edge(run.head.begin.wall_ns for run in group) for edge, group in ((min, runs), (max, baseline))
+    )
     found: list[Recording] = []
-    for summary in reversed(store.runs(brief=True, probe=first.head.probe, load=load_name(first),
-                                       outcome=Outcome.COMPLETED.value)):
+    for summary in reversed(
+        store.runs(brief=True, probe=first.head.probe, load=load_name(first), outcome=Outcome.COMPLETED.value)
+    ):
         began_ns = summary.begin_wall_ns or 0
         if summary.id in newest or began_ns >= begin_ns:
             continue
@@ -158,7 +164,7 @@ def _windows(pair: Beside, store: Store) -> list[Beside]:
     windows, taken = [pair], len(pair.runs)
     while taken < len(pair.runs) + len(nights):
         taken = min(2 * taken, len(pair.runs) + len(nights))
-        runs = (*pair.runs, *nights[:taken - len(pair.runs)])
+        runs = (*pair.runs, *nights[: taken - len(pair.runs)])
         _, sides = sides_of(pair.baseline, runs)
         windows.append(replace(pair, runs=runs, sides=tuple(each for each in sides if each.judged)))
     return windows
@@ -174,10 +180,18 @@ def _growth_held(limits: Sequence[Limit], pairs: Sequence[Beside], store: Store)
     of = {id(strict): shared[id(limit)] for strict, limit in zip(stricter, asked, strict=True)}
     decided: list[Held] = []
     for number in range(most):
-        held = [replace(one, limit=of[id(one.limit)]) for one in
-                held_growth(stricter, [each[min(number, len(each) - 1)] for each in windows])]
-        decided = held if not decided else [
-            one if one.verdict is not Verdict.INCONCLUSIVE else later for one, later in zip(decided, held, strict=True)]
+        held = [
+            replace(one, limit=of[id(one.limit)])
+            for one in held_growth(stricter, [each[min(number, len(each) - 1)] for each in windows])
+        ]
+        decided = (
+            held
+            if not decided
+            else [
+                one if one.verdict is not Verdict.INCONCLUSIVE else later
+                for one, later in zip(decided, held, strict=True)
+            ]
+        )
     return [_with_nights(one, pairs) for one in decided]
 
 
@@ -192,8 +206,13 @@ def _with_nights(held: Held, pairs: Sequence[Beside]) -> Held:
     """Says in the reason where earlier runs were taken in."""
     newest = {run.run_id for pair in pairs for run in pair.runs}
     earlier = sum(run not in newest for run in held.run_ids)
-    return held if not earlier else replace(
-        held, reason=f"{held.reason}; together with {words.counted(earlier, 'earlier run')} since the last change")
+    return (
+        held
+        if not earlier
+        else replace(
+            held, reason=f"{held.reason}; together with {words.counted(earlier, 'earlier run')} since the last change"
+        )
+    )
 
 
 def _all_held(limits: Sequence[Limit], runs: Sequence[Recording], pairs: Sequence[Beside], store: Store) -> list[Held]:
@@ -219,18 +238,29 @@ def _require_believed(recordings: Sequence[Recording]) -> None:
             raise FastenoughError(f"run {recording.run_id} is not believed: {recording.damage}")
 
 
-def check(runs: Sequence[Recording], baselines: Sequence[Recording], limits: Limits, store: Store, *,
-          missing: Sequence[str] = (), on_step: Callable[[str], None] = lambda what: None) -> Checked:
+def check(
+    runs: Sequence[Recording],
+    baselines: Sequence[Recording],
+    limits: Limits,
+    store: Store,
+    *,
+    missing: Sequence[str] = (),
+    on_step: Callable[[str], None] = lambda what: None,
+) -> Checked:
     """Hold runs beside a baseline and against limits.  ``missing``: runs that were planned and are not there.
 
     Raises MixedRuns where a run and its baseline may not be compared, FastenoughError for one that is not believed.
     """
     _require_believed((*runs, *baselines))
     taken = [run for run in runs if not is_monitor(run.head)]
-    unfit = tuple(f"run {run.run_id}: {'; '.join(run.reasons)}" for run in taken
-                  if run.outcome is Outcome.NOT_APPLICABLE)
-    failed = [f"run {run.run_id} holds nothing: {'; '.join(run.reasons) or run.cut_off or 'no reason is recorded'}"
-              for run in taken if run.outcome not in _MAY_BE_EMPTY and not judged_series(run)]
+    unfit = tuple(
+        f"run {run.run_id}: {'; '.join(run.reasons)}" for run in taken if run.outcome is Outcome.NOT_APPLICABLE
+    )
+    failed = [
+        f"run {run.run_id} holds nothing: {'; '.join(run.reasons) or run.cut_off or 'no reason is recorded'}"
+        for run in taken
+        if run.outcome not in _MAY_BE_EMPTY and not judged_series(run)
+    ]
     measured = [run for run in taken if run.outcome is not Outcome.NOT_APPLICABLE and judged_series(run)]
     if not measured:
         verdict = Verdict.BROKEN if failed else Verdict.INCONCLUSIVE

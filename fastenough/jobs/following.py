@@ -114,7 +114,7 @@ class Following:
     def culprits_after(self, told: int) -> list[Event]:
         """Those that came after so many, as far as they are kept."""
         new = min(self.culprits_seen - told, len(self.culprits))
-        return list(self.culprits)[len(self.culprits) - new:]
+        return list(self.culprits)[len(self.culprits) - new :]
 
     def _greatest_of_last(self, series: Series) -> int | None:
         histogram = None if self.last is None else self.last.histograms.get(series.id)
@@ -137,15 +137,26 @@ class Following:
             return []
         shown = [series for series in self.head.series if series.role is Role.VERDICT and series.refused is None]
         added = self._adding.added()
-        return [self._standing(series, added.totals[series.id], added.lost, added.missed)
-                for series in shown or self.head.series]
+        return [
+            self._standing(series, added.totals[series.id], added.lost, added.missed)
+            for series in shown or self.head.series
+        ]
 
-    def _standing(self, series: Series, total: Histogram, lost: Mapping[int, int],
-                  missed: Mapping[int, int]) -> Standing:
+    def _standing(
+        self, series: Series, total: Histogram, lost: Mapping[int, int], missed: Mapping[int, int]
+    ) -> Standing:
         def in_ns(value: int | None) -> float | None:
             return None if value is None else value * series.unit_ns
 
         maximum, at_mono_ns = self._maxima.get(series.id, (None, 0))
         since_ns = None if maximum is None or self.last is None else self.last.end_mono_ns - at_mono_ns
-        return Standing(series, total.total, lost[series.id], missed[series.id], in_ns(_tail(series, total)),
-                        in_ns(maximum), since_ns, in_ns(self._greatest_of_last(series)))
+        return Standing(
+            series,
+            total.total,
+            lost[series.id],
+            missed[series.id],
+            in_ns(_tail(series, total)),
+            in_ns(maximum),
+            since_ns,
+            in_ns(self._greatest_of_last(series)),
+        )

@@ -114,8 +114,9 @@ class Ground:
     def space(self, only: Sequence[str]) -> Space:
         chosen = [name for name in self.present if not only or name in only]
         if len(chosen) < 2:
-            raise NotApplicable(f"of the stressors asked for only {', '.join(chosen) or 'none'} works on this board; a "
-                                "hunt needs two")
+            raise NotApplicable(
+                f"of the stressors asked for only {', '.join(chosen) or 'none'} works on this board; a hunt needs two"
+            )
         return space_of(chosen, self.cpus, self.available_bytes)
 
 
@@ -124,8 +125,11 @@ def look_at(board: Board, only: Sequence[str]) -> Ground:
     with board.boot(AS_BOOTED) as booted:
         present = _working(booted.link, [name for name in STRESSORS if not only or name in only])
         cpus = (collect(booted.link, ("cpu",)).get("cpu") or {}).get("count") or 1
-        free = next(line.split()[1] for line in booted.link.read("/proc/meminfo").decode(errors="replace").splitlines()
-                    if line.startswith("MemAvailable:"))
+        free = next(
+            line.split()[1]
+            for line in booted.link.read("/proc/meminfo").decode(errors="replace").splitlines()
+            if line.startswith("MemAvailable:")
+        )
         return Ground(int(cpus), present, int(free) << 10)
 
 
@@ -134,8 +138,10 @@ def _working(link: Link, names: Sequence[str]) -> tuple[str, ...]:
     limit_s = 30.0 + 6.0 * len(names) / _AT_ONCE
     brought = bring(link, _STRESS_NG, int(limit_s) + 1)
     try:
-        said = link.run(["sh", "-c", _TRY_ALL, "sh", brought.folder if brought else "", link.scratch_name(), *names],
-                        timeout_s=limit_s)
+        said = link.run(
+            ["sh", "-c", _TRY_ALL, "sh", brought.folder if brought else "", link.scratch_name(), *names],
+            timeout_s=limit_s,
+        )
     finally:
         if brought:
             brought.holder.stop()
@@ -209,8 +215,13 @@ class _Trials(OneCampaign):
     def go_on(self) -> None:
         """Be the newest hunt of the same words; raises BadInput where there is none, or another bench makes it."""
         mine = self.newest(self.hunt.sha256, "hunt of this probe, board, budget and load space")
-        whole = {run.position: run.id for run in mine if run.state == "ended" and run.position is not None
-                 and run.outcome in (Outcome.COMPLETED.value, Outcome.FAILED.value)}
+        whole = {
+            run.position: run.id
+            for run in mine
+            if run.state == "ended"
+            and run.position is not None
+            and run.outcome in (Outcome.COMPLETED.value, Outcome.FAILED.value)
+        }
         for position in range(len(whole)):
             kept = self.store.kept(whole[position], KEPT_FILE) if position in whole else None
             if kept is None:
@@ -222,8 +233,12 @@ class _Trials(OneCampaign):
 
     def begin(self, origin: Mapping[str, Any] | None = None) -> Writer:
         writer = self.placed(self.hunt.sha256, (*[""] * self.position, self.title))
-        writer.keep(KEPT_FILE, json.dumps({"left": self.left, "spent_s": self.spent_s,
-                                            "ground": asdict(self.ground) if self.ground else None}).encode())
+        writer.keep(
+            KEPT_FILE,
+            json.dumps(
+                {"left": self.left, "spent_s": self.spent_s, "ground": asdict(self.ground) if self.ground else None}
+            ).encode(),
+        )
         return writer
 
     def settle(self) -> None:
@@ -293,9 +308,14 @@ class _Hunting:
         """One trial; None where it was stopped."""
         plan = self._plan(ask)
         self.trials.title = f"{ask.phase}: {expand(plan)[0].title}"
-        campaign = run_campaign(plan, self.trials, lambda progress: self._told(progress, ask),
-                                opened=lambda name: _Cooled(self.opened(name), self.stopping.sleep),
-                                stopping=self.stopping, tell=self.tell)
+        campaign = run_campaign(
+            plan,
+            self.trials,
+            lambda progress: self._told(progress, ask),
+            opened=lambda name: _Cooled(self.opened(name), self.stopping.sleep),
+            stopping=self.stopping,
+            tell=self.tell,
+        )
         if campaign.stopped or not campaign.runs:
             return None
         self._count_time()
@@ -312,14 +332,28 @@ class _Hunting:
 
     def _told(self, progress: Progress, ask: Ask) -> None:
         left_s = max(0.0, self.hunt.budget_s - self.trials.spent_s)
-        self.on_progress(replace(progress, campaign=self.trials.campaign, run=self.trials.position + 1,
-                                 runs=self.trials.position + max(1, self.trials.left), remaining_s=left_s,
-                                 later_s=0.0), ask)
+        self.on_progress(
+            replace(
+                progress,
+                campaign=self.trials.campaign,
+                run=self.trials.position + 1,
+                runs=self.trials.position + max(1, self.trials.left),
+                remaining_s=left_s,
+                later_s=0.0,
+            ),
+            ask,
+        )
 
 
-def make_hunt(hunt: Hunt, store: Store, on_progress: Callable[[Progress, Ask], None], *,
-              opened: Callable[[str], Board], resume: bool = False,
-              tell: Callable[[str], None] | None = None) -> Hunted:
+def make_hunt(
+    hunt: Hunt,
+    store: Store,
+    on_progress: Callable[[Progress, Ask], None],
+    *,
+    opened: Callable[[str], Board],
+    resume: bool = False,
+    tell: Callable[[str], None] | None = None,
+) -> Hunted:
     """Hunt for the budget.  With ``resume`` the newest hunt of the same words goes on: the search is told again what
     the trials that are kept answered.
 

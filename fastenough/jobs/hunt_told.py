@@ -45,12 +45,20 @@ class Watched:
     said: str
 
 
-def watch(plan: Plan, load: Load, store: Store, on_progress: Callable[[Progress], None], *,
-          opened: Callable[[str], Board], tell: Callable[[str], None] | None = None) -> Watched:
+def watch(
+    plan: Plan,
+    load: Load,
+    store: Store,
+    on_progress: Callable[[Progress], None],
+    *,
+    opened: Callable[[str], Board],
+    tell: Callable[[str], None] | None = None,
+) -> Watched:
     """One run more under a load that a hunt found; it is no trial, since the monitor itself delays a little."""
     first = plan.entries[0]
-    entry = replace(first, loads=(load.name,), duration_s=_WATCHED_S,
-                    parameters={**first.parameters, "report": _SELDOM})
+    entry = replace(
+        first, loads=(load.name,), duration_s=_WATCHED_S, parameters={**first.parameters, "report": _SELDOM}
+    )
     watched = replace(plan, entries=(entry,), loads={load.name: load}, monitor=True)
     campaign = run_campaign(watched, store, on_progress, opened=opened, tell=tell)
     said = _said(store, campaign.runs)
@@ -82,16 +90,23 @@ def blamed_words(wakeups: Sequence[tuple[str, int]]) -> str:
     def share(who: str) -> str:
         return f"{took[who] * 100 / max(1, took.total()):.0f} % of their time"
 
-    said = (f"{most} is blamed for {times[most]} of the {len(wakeups)} worst wake-ups that the monitor saw, and "
-            f"{share(most)}")
+    said = (
+        f"{most} is blamed for {times[most]} of the {len(wakeups)} worst wake-ups that the monitor saw, and "
+        f"{share(most)}"
+    )
     return said if longest == most else f"{said}; by time {longest}, for {times[longest]} of them, and {share(longest)}"
 
 
 def tell_hunt(hunted: Hunted, culprit: Watched | None, conclusion: str, store: Store) -> Section:
     """As a chapter, which the store keeps."""
     load = culprit.load if culprit else hunted.load
-    section = hunt_section(hunted.search, hunted.made, conclusion, as_file(load) if load else "",
-                           culprit.said if culprit else "nobody was looked for")
+    section = hunt_section(
+        hunted.search,
+        hunted.made,
+        conclusion,
+        as_file(load) if load else "",
+        culprit.said if culprit else "nobody was looked for",
+    )
     keep(store, (*hunted.runs, *(culprit.runs if culprit else ())), section)
     return section
 
@@ -107,13 +122,20 @@ def of_all_trials(assessment: Assessment, made: Sequence[Made]) -> Assessment:
     greatest_ns = max((max(trial.block_maxima_ns) for trial in made if trial.block_maxima_ns), default=0)
     if greatest_ns <= max((judgment.maximum_ns or 0.0 for judgment in assessment.judgments), default=0.0):
         return assessment
-    return replace(assessment, headline=f"Maximum latency of all trials: {words.latency(greatest_ns)}. Of the runs "
-                                        f"that confirm the result: {assessment.headline}")
+    return replace(
+        assessment,
+        headline=f"Maximum latency of all trials: {words.latency(greatest_ns)}. Of the runs "
+        f"that confirm the result: {assessment.headline}",
+    )
 
 
 def _confirming(hunted: Hunted) -> list[str]:
     found = hunted.search.found
-    subjects = [] if found is None else [each if isinstance(each, str) else (each,)
-                                         for each in (found.recipe, found.beside)]
-    return [made.run for made in hunted.made if made.ask.phase is Phase.FIXED or (
-        made.ask.phase is Phase.CONFIRMING and made.ask.subject in subjects)]
+    subjects = (
+        [] if found is None else [each if isinstance(each, str) else (each,) for each in (found.recipe, found.beside)]
+    )
+    return [
+        made.run
+        for made in hunted.made
+        if made.ask.phase is Phase.FIXED or (made.ask.phase is Phase.CONFIRMING and made.ask.subject in subjects)
+    ]

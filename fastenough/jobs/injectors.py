@@ -48,8 +48,10 @@ class Plan:
         if not self.sizes_ns or self.each < 1:
             raise BadInput("nothing to inject: name at least one size, and inject it at least once")
         if any(longer < 1.5 * shorter for shorter, longer in pairwise(self.sizes_ns)):
-            raise BadInput("the sizes must ascend, each at least half as long again as the one before, "
-                           "so that they can be told apart")
+            raise BadInput(
+                "the sizes must ascend, each at least half as long again as the one before, "
+                "so that they can be told apart"
+            )
 
     @property
     def interval_ns(self) -> int:
@@ -88,11 +90,21 @@ class Hog:
 
     def inject(self, due_mono_ns: int) -> Injected:
         """Inject everything planned; one of the delayed task's due times is given."""
-        act = Act("hog", {
-            "affinity": self.plan.cpu, "report": REPORT, "threshold": "1ns", "priority": _PRIORITY,
-            "interval": f"{self.plan.interval_ns}ns", "sizes": ",".join(f"{size}ns" for size in self.plan.sizes_ns),
-            "each": self.plan.each, "lead": f"{self.plan.lead_ns}ns", "begin": due_mono_ns},
-            limit_s=self.plan.longest_s + 2 * MARGIN_S)
+        act = Act(
+            "hog",
+            {
+                "affinity": self.plan.cpu,
+                "report": REPORT,
+                "threshold": "1ns",
+                "priority": _PRIORITY,
+                "interval": f"{self.plan.interval_ns}ns",
+                "sizes": ",".join(f"{size}ns" for size in self.plan.sizes_ns),
+                "each": self.plan.each,
+                "lead": f"{self.plan.lead_ns}ns",
+                "begin": due_mono_ns,
+            },
+            limit_s=self.plan.longest_s + 2 * MARGIN_S,
+        )
         with in_user_space(self.booted, act) as hogging:
             hogging.wait(self.plan.longest_s + MARGIN_S)
         recording = hogging.recording()
@@ -110,8 +122,14 @@ class Interrupt:
 
     def inject(self, due_mono_ns: int) -> Injected:
         """As the hog does."""
-        parameters = {"sizes_ns": ",".join(map(str, self.plan.sizes_ns)), "each": self.plan.each, "cpu": self.plan.cpu,
-                      "begin_ns": due_mono_ns, "interval_ns": self.plan.interval_ns, "lead_ns": self.plan.lead_ns}
+        parameters = {
+            "sizes_ns": ",".join(map(str, self.plan.sizes_ns)),
+            "each": self.plan.each,
+            "cpu": self.plan.cpu,
+            "begin_ns": due_mono_ns,
+            "interval_ns": self.plan.interval_ns,
+            "lead_ns": self.plan.lead_ns,
+        }
         said = " ".join([self.booted.module(MODULE), *(f"{name}={value}" for name, value in parameters.items())])
         with linux_kernel.inserted(self.booted, self.settings, MODULE, said):
             return _from_device(self._lines())

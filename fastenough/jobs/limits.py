@@ -16,9 +16,11 @@ GROWTH_KEYS = (*_ALL_HAVE, "quantile", "slower-by")
 REQUIREMENT_KEYS = (*_ALL_HAVE, "limit", "miss-rate", "longest-burst", "return-time")
 ALLOW_KEYS = ("differs", "missing")
 _MAXIMA = ("max", "maximum", "max-slower-by", "maximum-slower-by")
-_NO_MAXIMUM = ("a maximum is one value of one run: it grows with the time that is measured, and no test can say "
-               "whether two of them differ, so nothing can be gated by it; write quantile = \"99.9%\" and slower-by = "
-               "\"5us\", or limit = \"100us\" with a miss-rate, which judges by bounds")
+_NO_MAXIMUM = (
+    "a maximum is one value of one run: it grows with the time that is measured, and no test can say "
+    'whether two of them differ, so nothing can be gated by it; write quantile = "99.9%" and slower-by = '
+    '"5us", or limit = "100us" with a miss-rate, which judges by bounds'
+)
 
 
 @dataclass(frozen=True)
@@ -50,14 +52,18 @@ def _allowed(table: Table) -> Allowed:
 
 def _limit(path: Path, number: int, table: Table) -> Limit:
     _refuse_maximum(table)
-    board, probe, load = (table.text(key, f'"{example}"') if key in table else None
-                          for key, example in (("board", "my-board"), ("probe", "timer"), ("load", "cpu")))
+    board, probe, load = (
+        table.text(key, f'"{example}"') if key in table else None
+        for key, example in (("board", "my-board"), ("probe", "timer"), ("load", "cpu"))
+    )
     confidence = table.share("confidence", Requirement.confidence)
     if not 0 < confidence < 1:
         raise table.fault("confidence must lie between 0% and 100%", "confidence")
     if ("slower-by" in table) == ("limit" in table):
-        raise table.fault('write either slower-by = "5us" with a quantile, which looks at the baseline, or '
-                          'limit = "100us" with a miss-rate, which stands by itself')
+        raise table.fault(
+            'write either slower-by = "5us" with a quantile, which looks at the baseline, or '
+            'limit = "100us" with a miss-rate, which stands by itself'
+        )
     grows = "slower-by" in table
     asked = _growth(table, confidence) if grows else _requirement(table, confidence)
     table.finish(GROWTH_KEYS if grows else REQUIREMENT_KEYS)
@@ -89,16 +95,20 @@ def _growth(table: Table, confidence: float) -> Growth:
 
 def grown_by(said: str, quantile: float, confidence: float) -> Growth:
     """By how much more, as in 5us or 10%; raises ValueError, and BadInput for a confidence that cannot be shown."""
-    growth = (Growth(quantile, more_share=parse_share(said), confidence=confidence) if said.endswith("%") else
-              Growth(quantile, more_ns=float(parse_duration_ns(said)), confidence=confidence))
+    growth = (
+        Growth(quantile, more_share=parse_share(said), confidence=confidence)
+        if said.endswith("%")
+        else Growth(quantile, more_ns=float(parse_duration_ns(said)), confidence=confidence)
+    )
     growth.require_resolved()
     return growth
 
 
 def _requirement(table: Table, confidence: float) -> Requirement:
     if "quantile" in table:
-        raise table.fault("quantile belongs to slower-by; a limit has a miss-rate: 99.9% is miss-rate = 0.001",
-                          "quantile")
+        raise table.fault(
+            "quantile belongs to slower-by; a limit has a miss-rate: 99.9% is miss-rate = 0.001", "quantile"
+        )
     limit = table.text("limit", '"100us"')
     rate = table.share("miss-rate", Requirement.miss_rate)
     burst = table.number("longest-burst", "20", 1) if "longest-burst" in table else None

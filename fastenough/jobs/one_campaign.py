@@ -29,8 +29,9 @@ class OneCampaign:
         self.store.settle()
         earlier = [run for run in self.store.runs(plan_sha256=sha256) if run.campaign]
         if not earlier:
-            raise BadInput(f"--resume: {self.store.path} has no {what}; leave out --resume to begin one (see: "
-                           "fastenough list)")
+            raise BadInput(
+                f"--resume: {self.store.path} has no {what}; leave out --resume to begin one (see: fastenough list)"
+            )
         self.campaign = earlier[-1].campaign or ""
         mine = [run for run in earlier if run.campaign == self.campaign]
         if any(run.state == "running" for run in mine):
@@ -39,8 +40,15 @@ class OneCampaign:
 
     def placed(self, sha256: str, planned: tuple[str, ...]) -> Writer:
         """Begin the run at the position, of so many that are planned."""
-        writer = self.store.begin({"campaign": self.campaign, "plan_sha256": sha256, "position": self.position,
-                                   "positions": len(planned), "planned": planned})
+        writer = self.store.begin(
+            {
+                "campaign": self.campaign,
+                "plan_sha256": sha256,
+                "position": self.position,
+                "positions": len(planned),
+                "planned": planned,
+            }
+        )
         self.made[self.position] = writer.id
         return writer
 

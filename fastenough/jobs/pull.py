@@ -186,8 +186,11 @@ class _Pull:
     def _vanished(self, files: list[RingFile]) -> list[RingFile]:
         """Recordings of which a part is here, and that have made room on the board meanwhile."""
         there = {file.name for file in files}
-        return [RingFile(int(name[:10]), name[11:].removesuffix(".jsonl"), name, 0)
-                for name in self._spool.names() if name not in there]
+        return [
+            RingFile(int(name[:10]), name[11:].removesuffix(".jsonl"), name, 0)
+            for name in self._spool.names()
+            if name not in there
+        ]
 
     def _one(self, file: RingFile, *, grows: bool) -> None:
         if not self._is_stored(file):
@@ -230,8 +233,9 @@ class _Pull:
         added, before = self._told.added(head), self._before
         if added.profile is not None or before is None or before.boot_id is None or before.boot_id != head.boot_id:
             return added
-        return replace(added, configuration=before.configuration, profile=before.profile,
-                       profile_sha256=before.profile_sha256)
+        return replace(
+            added, configuration=before.configuration, profile=before.profile, profile_sha256=before.profile_sha256
+        )
 
     def _fetch(self, file: RingFile) -> None:
         """Raises FastenoughError where what is on the board is not what was fetched, twice."""
@@ -272,8 +276,16 @@ class _Pull:
         self._tell_gap(file, head)
         self._keep(file, span.stopped, span.outcome is not None)
         self._spool.release(file.name, file.run_id)
-        self.done.stored.append(Stored(file.run_id, file.serial, head.profile is not None, span.outcome, span.intervals,
-                                       span.stopped.mono_ns - head.begin.mono_ns))
+        self.done.stored.append(
+            Stored(
+                file.run_id,
+                file.serial,
+                head.profile is not None,
+                span.outcome,
+                span.intervals,
+                span.stopped.mono_ns - head.begin.mono_ns,
+            )
+        )
 
     def _pass(self, file: RingFile) -> None:
         """It is in the store; a pull that was killed may have come no further."""
@@ -289,14 +301,23 @@ class _Pull:
 
     def _tell_gap(self, file: RingFile, head: Head) -> None:
         last = self._last
-        if last is None or last.gap_told == file.run_id or (
-                head.begin.mono_ns, head.begin.wall_ns) == (last.mono_ns, last.wall_ns):
+        if (
+            last is None
+            or last.gap_told == file.run_id
+            or (head.begin.mono_ns, head.begin.wall_ns) == (last.mono_ns, last.wall_ns)
+        ):
             return
         refused = sum(last.serial < serial < file.serial for serial in self._refused_serials)
         dropped = max(0, file.serial - last.serial - 1 - refused)
-        reason = ("recordings between them made room before they were pulled" if dropped else
-                  "what was recorded between them is refused" if refused else
-                  "nothing was recorded between them" if last.ended else "the first of them was cut off")
+        reason = (
+            "recordings between them made room before they were pulled"
+            if dropped
+            else "what was recorded between them is refused"
+            if refused
+            else "nothing was recorded between them"
+            if last.ended
+            else "the first of them was cut off"
+        )
         self.done.gaps.append(Gap(last.run_id, file.run_id, _between_ns(last, head.begin), dropped, reason))
         self._last = replace(last, gap_told=file.run_id)
         self._spool.keep_last(self._last)

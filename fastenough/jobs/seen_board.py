@@ -34,5 +34,11 @@ class SeenBoard:
         marks = tuple(dict.fromkeys((*self.booted.marks, *marks_in(self._profile), *self.marks)))
         if head.boot_id is None or head.boot_id != self._profile["boot_id"]:
             return Added(self.name, None, self.load, marks=marks)
-        return Added(self.name, configuration_in(self._profile), self.load, self._profile,
-                     profile_sha256(self._profile), marks=marks)
+        return Added(
+            self.name,
+            configuration_in(self._profile),
+            self.load,
+            self._profile,
+            profile_sha256(self._profile),
+            marks=marks,
+        )

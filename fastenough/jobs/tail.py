@@ -58,8 +58,10 @@ class Tail:
             if whole or len(piece) < most:
                 break
             if most > MOST_LINE_BYTES:
-                raise BadInput(f"{self._folder.path / self._name}: a line is longer than {MOST_LINE_BYTES} bytes, "
-                               "which no recording's is")
+                raise BadInput(
+                    f"{self._folder.path / self._name}: a line is longer than {MOST_LINE_BYTES} bytes, "
+                    "which no recording's is"
+                )
             most *= 4
         self._taken += whole
         return [line + b"\n" for line in piece[:whole].split(b"\n")[:-1]]

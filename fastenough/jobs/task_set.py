@@ -14,8 +14,13 @@ from fastenough.model import BadInput, Requirement
 from fastenough.units import parse_duration_ns
 
 MOST_TASKS = 32
-_TIMES = {"period": "period_ns", "compute": "compute_ns", "deadline": "deadline_ns", "jitter": "jitter_ns",
-          "blocking": "blocking_ns"}
+_TIMES = {
+    "period": "period_ns",
+    "compute": "compute_ns",
+    "deadline": "deadline_ns",
+    "jitter": "jitter_ns",
+    "blocking": "blocking_ns",
+}
 _NUMBERS = {"priority": (1, 99), "cpu": (0, 4095)}
 _KEYS = ("name", *_TIMES, *_NUMBERS)
 _NAME = re.compile(r"[\w.+-]{1,32}", re.ASCII)
@@ -27,6 +32,7 @@ _EXAMPLE = "period=1ms compute=200us deadline=800us"
 
 
 # --- tasks as people write them
+
 
 def task_set_of(texts: Sequence[str]) -> TaskSet:
     """``name=loop period=1ms compute=200us deadline=800us priority=80 cpu=2``, one text a task; raises BadInput."""
@@ -64,9 +70,15 @@ def _task(pairs: dict[str, str]) -> Task:
     if not _NAME.fullmatch(name):
         raise BadInput("--task: a name= is up to 32 letters, digits and . _ + -")
     times = {field: _time_ns(name, key, pairs[key]) for key, field in _TIMES.items() if key in pairs}
-    task = Task(name, times["period_ns"], times["compute_ns"], times.get("deadline_ns", times["period_ns"]),
-                _number(pairs, "priority") if "priority" in pairs else 0, times.get("jitter_ns", 0),
-                times.get("blocking_ns", 0))
+    task = Task(
+        name,
+        times["period_ns"],
+        times["compute_ns"],
+        times.get("deadline_ns", times["period_ns"]),
+        _number(pairs, "priority") if "priority" in pairs else 0,
+        times.get("jitter_ns", 0),
+        times.get("blocking_ns", 0),
+    )
     if not _SHORTEST_PERIOD_NS <= task.period_ns <= _LONGEST_PERIOD_NS:
         raise BadInput(f"--task: period={pairs['period']} of {name} must lie between 5us and 10s, to be measured")
     if task.deadline_ns > 100 * task.period_ns:
@@ -93,8 +105,17 @@ def _number(pairs: dict[str, str], key: str) -> int:
 
 # --- what is measured
 
-def task_plan(board: str, task_set: TaskSet, loads: Sequence[str], duration_ns: int, priority: int, *,
-              required: Callable[[int], Requirement], monitor: bool = False) -> Plan:
+
+def task_plan(
+    board: str,
+    task_set: TaskSet,
+    loads: Sequence[str],
+    duration_ns: int,
+    priority: int,
+    *,
+    required: Callable[[int], Requirement],
+    monitor: bool = False,
+) -> Plan:
     """A timer at each period, and a busy loop, under each of the loads, on the CPUs of the tasks.
 
     ``required``: what must hold of a latency with this limit; of each period it is what the least patient task of it
@@ -107,15 +128,23 @@ def task_plan(board: str, task_set: TaskSet, loads: Sequence[str], duration_ns: 
     parts = len(loads) * (len(groups) + 1)
     each_ns = duration_ns // parts
     if each_ns < SHORTEST_RUN_NS:
-        raise BadInput(f"--duration is shared by {parts} runs and leaves less than a second for each; "
-                       f"give at least {parts}s")
-    timers = tuple(Entry(ASSESSED, tuple(loads), each_ns / 1e9,
-                         {"interval": (f"{period_ns}ns",), "priority": (level,), **_on(() if cpu is None else (cpu,))},
-                         requirement=required(max(1, min(task.deadline_ns - task.compute_ns for task in tasks))))
-                   for (period_ns, level, cpu), tasks in groups.items())
+        raise BadInput(
+            f"--duration is shared by {parts} runs and leaves less than a second for each; give at least {parts}s"
+        )
+    timers = tuple(
+        Entry(
+            ASSESSED,
+            tuple(loads),
+            each_ns / 1e9,
+            {"interval": (f"{period_ns}ns",), "priority": (level,), **_on(() if cpu is None else (cpu,))},
+            requirement=required(max(1, min(task.deadline_ns - task.compute_ns for task in tasks))),
+        )
+        for (period_ns, level, cpu), tasks in groups.items()
+    )
     lowest = min((level for _, level, _ in groups), default=priority)
-    busy = Entry("spin", tuple(loads), each_ns / 1e9,
-                 {"priority": (lowest,), "report": (_STRETCH,), **_on(task_set.cpus)})
+    busy = Entry(
+        "spin", tuple(loads), each_ns / 1e9, {"priority": (lowest,), "report": (_STRETCH,), **_on(task_set.cpus)}
+    )
     return Plan("assess-tasks", (*timers, busy), boards=(board,), monitor=monitor)
 
 

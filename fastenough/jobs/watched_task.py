@@ -80,8 +80,10 @@ class Watching:
         with _folder(self._booted.link) as folder, self._task(folder, seconds) as task:
             begin_ns = task.head.begin.mono_ns
             first_ns = begin_ns + plan.interval_ns * math.ceil(settle_s * 1e9 / plan.interval_ns)
-            with self._injector(station, first_ns, folder, seconds) as inject, \
-                    self._watch(task, folder, seconds) as monitor:
+            with (
+                self._injector(station, first_ns, folder, seconds) as inject,
+                self._watch(task, folder, seconds) as monitor,
+            ):
                 if monitor.head.begin.mono_ns > first_ns:
                     return None
                 injected, late = inject()
@@ -101,24 +103,33 @@ class Watching:
             task.interrupt()
             return self._watched(folder, monitor, [], {})
 
-    def _watched(self, folder: str, monitor: Probing, injected: list[Injection], late: dict[int, int],
-                 by: str = BPF) -> Watched:
+    def _watched(
+        self, folder: str, monitor: Probing, injected: list[Injection], late: dict[int, int], by: str = BPF
+    ) -> Watched:
         (own,) = _samples(self._booted.link, f"{folder}/task").values()
         return Watched(monitor.recording(), _samples(self._booted.link, f"{folder}/seen"), own, injected, late, by)
 
     @contextmanager
     def _task(self, folder: str, seconds: float) -> Iterator[Probing]:
-        act = Act("timer", {"affinity": self._plan.cpu, "priority": _TASK_PRIORITY,
-                            "interval": f"{self._plan.period_ns}ns", "samples": f"{folder}/task"},
-                  limit_s=seconds + 2 * LOADING_S + 4 * MARGIN_S)
+        act = Act(
+            "timer",
+            {
+                "affinity": self._plan.cpu,
+                "priority": _TASK_PRIORITY,
+                "interval": f"{self._plan.period_ns}ns",
+                "samples": f"{folder}/task",
+            },
+            limit_s=seconds + 2 * LOADING_S + 4 * MARGIN_S,
+        )
         with in_user_space(self._booted, act) as task:
             yield task
 
     def _by_module(self, station: str) -> bool:
         return station == _MODULES_STATION and EMULATED in self._booted.marks
 
-    def _injector(self, station: str, first_ns: int, folder: str,
-                  seconds: float) -> AbstractContextManager[Callable[[], Injected]]:
+    def _injector(
+        self, station: str, first_ns: int, folder: str, seconds: float
+    ) -> AbstractContextManager[Callable[[], Injected]]:
         """While inside, what injects all that is planned and tells what took place."""
         if self._by_module(station):
             return self._module(first_ns)
@@ -130,16 +141,26 @@ class Watching:
             yield lambda: Interrupt(self._booted, settings, self._plan).inject(first_ns)
 
     @contextmanager
-    def _computing(self, station: str, first_ns: int, folder: str,
-                   seconds: float) -> Iterator[Callable[[], Injected]]:
+    def _computing(self, station: str, first_ns: int, folder: str, seconds: float) -> Iterator[Callable[[], Injected]]:
         plan = self._plan
-        act = Act("inject", {
-            "station": station, "affinity": f"{plan.cpu},{_other_cpu(self._booted.link, plan.cpu)}",
-            "priority": _INJECTOR_PRIORITY, "sizes": ",".join(f"{size}ns" for size in plan.sizes_ns), "each": plan.each,
-            "interval": f"{plan.interval_ns}ns", "lead": f"{plan.lead_ns}ns", "begin": first_ns,
-            "samples": f"{folder}/injected"}, limit_s=seconds + 2 * LOADING_S + 4 * MARGIN_S)
+        act = Act(
+            "inject",
+            {
+                "station": station,
+                "affinity": f"{plan.cpu},{_other_cpu(self._booted.link, plan.cpu)}",
+                "priority": _INJECTOR_PRIORITY,
+                "sizes": ",".join(f"{size}ns" for size in plan.sizes_ns),
+                "each": plan.each,
+                "interval": f"{plan.interval_ns}ns",
+                "lead": f"{plan.lead_ns}ns",
+                "begin": first_ns,
+                "samples": f"{folder}/injected",
+            },
+            limit_s=seconds + 2 * LOADING_S + 4 * MARGIN_S,
+        )
         program = find_program(INJECTOR, self._booted.link)
         with Probing(self._booted.link, [program, act.probe, *options(act)], act.limit_s, LOADING_S) as injector:
+
             def inject() -> Injected:
                 injector.wait(seconds + MARGIN_S)
                 return _injections(injector.recording(), _samples(self._booted.link, f"{folder}/injected"))
@@ -148,9 +169,17 @@ class Watching:
 
     @contextmanager
     def _watch(self, task: Probing, folder: str, seconds: float) -> Iterator[Probing]:
-        act = Act("monitor", {"affinity": self._plan.cpu, "pid": _process_of(self._booted.link, task.pid),
-                              "threshold": f"{min(self._plan.sizes_ns) // 2}ns", "report": REPORT,
-                              "samples": f"{folder}/seen"}, limit_s=seconds + LOADING_S + 3 * MARGIN_S)
+        act = Act(
+            "monitor",
+            {
+                "affinity": self._plan.cpu,
+                "pid": _process_of(self._booted.link, task.pid),
+                "threshold": f"{min(self._plan.sizes_ns) // 2}ns",
+                "report": REPORT,
+                "samples": f"{folder}/seen",
+            },
+            limit_s=seconds + LOADING_S + 3 * MARGIN_S,
+        )
         with Probing(self._booted.link, [self._monitor, act.probe, *options(act)], act.limit_s, LOADING_S) as monitor:
             yield monitor
 
@@ -168,8 +197,10 @@ def _injections(recording: Recording, samples: dict[int, Samples]) -> Injected:
         late[asked_ns] = recording.missed(series.id)
         kept = samples.get(series.id)
         if kept is not None:
-            injected += [Injection(asked_ns, injected_ns, due_ns) for due_ns, injected_ns
-                         in zip(kept.due_ns.tolist(), kept.latency_ns.tolist(), strict=True)]
+            injected += [
+                Injection(asked_ns, injected_ns, due_ns)
+                for due_ns, injected_ns in zip(kept.due_ns.tolist(), kept.latency_ns.tolist(), strict=True)
+            ]
     return sorted(injected, key=lambda one: one.due_mono_ns), late
 
 

@@ -167,8 +167,9 @@ class Runs:
             names = names[-1:]
         if len(names) != 1:
             how_many = "no run" if not names else f"{len(names)} runs"
-            raise BadInput(f"{how_many} in {self._path.parent} with an id that begins with {prefix!r}; "
-                           "see 'fastenough list'")
+            raise BadInput(
+                f"{how_many} in {self._path.parent} with an id that begins with {prefix!r}; see 'fastenough list'"
+            )
         return names[0]
 
     def under_way(self) -> str | None:
@@ -215,8 +216,9 @@ def at_path(path: Path) -> tuple[Folder, str]:
     with _readable(path):
         if not path.is_dir():
             if not path.exists():
-                raise BadInput(f"{path}: no file there; name a recording, or a run of the store (see 'fastenough "
-                               "list')")
+                raise BadInput(
+                    f"{path}: no file there; name a recording, or a run of the store (see 'fastenough list')"
+                )
             return Folder.at(path.parent), path.name
         folder = Folder.at(path)
         return folder, LIVE_FILE if _has(folder, LIVE_FILE) else SEALED_FILE

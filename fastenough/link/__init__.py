@@ -12,8 +12,20 @@ from fastenough.link.fake import FakeLink
 from fastenough.link.local import LocalLink
 from fastenough.model import NotApplicable
 
-__all__ = ["INJECTOR", "MONITOR", "BoardGone", "Completed", "FakeLink", "Link", "LocalLink", "Process", "Stalled",
-           "find_probe", "find_program", "read_matching"]
+__all__ = [
+    "INJECTOR",
+    "MONITOR",
+    "BoardGone",
+    "Completed",
+    "FakeLink",
+    "Link",
+    "LocalLink",
+    "Process",
+    "Stalled",
+    "find_probe",
+    "find_program",
+    "read_matching",
+]
 
 PROBE = "fastenough-probe"
 MONITOR = "fastenough-monitor"

@@ -45,8 +45,10 @@ _SEND_S = 20.0
 _SEND_BYTES_PER_S = 20_000
 """How long a board may take for a frame: so long, and at this pace."""
 _NO_COMMAND = 127
-_WHICH = ('case "$1" in */*) [ -x "$1" ] && echo "$1"; exit;; esac; IFS=:; '
-          'for place in $PATH; do [ -f "$place/$1" ] && [ -x "$place/$1" ] && echo "$place/$1" && exit; done')
+_WHICH = (
+    'case "$1" in */*) [ -x "$1" ] && echo "$1"; exit;; esac; IFS=:; '
+    'for place in $PATH; do [ -f "$place/$1" ] && [ -x "$place/$1" ] && echo "$place/$1" && exit; done'
+)
 
 
 class AgentLink:
@@ -58,8 +60,9 @@ class AgentLink:
 
     near = False
 
-    def __init__(self, stream: Stream, name: str, *, pace: Pace = NO_PACE, timeout_s: float = 10.0,
-                 command_s: float = 10.0) -> None:
+    def __init__(
+        self, stream: Stream, name: str, *, pace: Pace = NO_PACE, timeout_s: float = 10.0, command_s: float = 10.0
+    ) -> None:
         self.name = name
         self.gone = ""
         self._stream = stream
@@ -99,8 +102,9 @@ class AgentLink:
             raise FileNotFoundError(2, "no such command", argv[0])
         return Completed(status, stdout, process.stderr())
 
-    def start(self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None,
-              limit_s: float = 0.0) -> Process:
+    def start(
+        self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None, limit_s: float = 0.0
+    ) -> Process:
         if self.which(argv[0]) is None:
             raise FileNotFoundError(2, "no such command", argv[0])
         return self._launch(argv, input, scratch or "", limit_s)
@@ -151,9 +155,13 @@ class AgentLink:
                     if self._closing.is_set():
                         raise BoardGone(self.gone)
                     if not self._has_room(deadline - time.monotonic()):
-                        raise BoardGone(self._end(f"{self.name} is gone: it has not taken a frame of {len(content)} "
-                                                  f"bytes within {limit_s:.0f} s"))
-                    left = left[os.write(self._stream.writer, left[:_AT_ONCE]):]
+                        raise BoardGone(
+                            self._end(
+                                f"{self.name} is gone: it has not taken a frame of {len(content)} "
+                                f"bytes within {limit_s:.0f} s"
+                            )
+                        )
+                    left = left[os.write(self._stream.writer, left[:_AT_ONCE]) :]
             except OSError as error:
                 raise BoardGone(self._end("")) from error
 
@@ -193,7 +201,7 @@ class AgentLink:
         process = AgentProcess(self, number, argv[0])
         self._processes[number] = process
         for begin in range(0, len(input), _CHUNK):
-            self.send(number, Kind.INPUT, input[begin:begin + _CHUNK])
+            self.send(number, Kind.INPUT, input[begin : begin + _CHUNK])
         self.send(number, Kind.START, content)
         if self._closing.is_set():
             process.end(None)
@@ -235,8 +243,8 @@ class AgentLink:
                 return f"{self.name} is gone: its agent said what is no frame"
             if len(buffer) < FRAME.size + length:
                 break
-            content = bytes(buffer[FRAME.size:FRAME.size + length])
-            del buffer[:FRAME.size + length]
+            content = bytes(buffer[FRAME.size : FRAME.size + length])
+            del buffer[: FRAME.size + length]
             if kind == Kind.REFUSED:
                 return f"{self.name} is gone: its agent refused {content.decode(errors='replace')}"
             self._sort(number, kind, content)
@@ -247,10 +255,10 @@ class AgentLink:
         head = FRAME.pack(0, Kind.RESET, NONCE_SIZE + GREETING.size) + self._nonce
         at = buffer.find(head)
         if at < 0:
-            del buffer[:-len(head)]
+            del buffer[: -len(head)]
         elif len(buffer) >= at + len(head) + GREETING.size:
             version, self.agent_pid, self.user = GREETING.unpack_from(buffer, at + len(head))
-            del buffer[:at + len(head) + GREETING.size]
+            del buffer[: at + len(head) + GREETING.size]
             if version != VERSION:
                 self._end(f"{self.name} has an agent of version {version}, not {VERSION}")
             self._begun.set()

@@ -145,8 +145,9 @@ class Link(Protocol):
         """Run a command to its end; raises FileNotFoundError where there is no such command, Stalled when too slow,
         Flood (BoardGone of another machine) where its output does not end."""
 
-    def start(self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None,
-              limit_s: float = 0.0) -> Process:
+    def start(
+        self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None, limit_s: float = 0.0
+    ) -> Process:
         """Start a command; the directory ``scratch``, if given, is made before and removed after its last process.
 
         After ``limit_s``, unless 0, the tree is ended whatever the bench does.

@@ -45,7 +45,7 @@ def _is_pattern(path: str) -> bool:
 def _all_at_once(link: Link, patterns: list[str]) -> dict[str, bytes]:
     contents: dict[str, bytes] = {}
     for begin in range(0, len(patterns), _AT_ONCE):
-        contents |= _some_at_once(link, patterns[begin:begin + _AT_ONCE])
+        contents |= _some_at_once(link, patterns[begin : begin + _AT_ONCE])
     return contents
 
 
@@ -57,5 +57,8 @@ def _some_at_once(link: Link, patterns: list[str]) -> dict[str, bytes]:
     except (OSError, Stalled):
         return _one_by_one(link, patterns)
     _, *parts = _HEADER.split(completed.stdout)
-    return {path.decode(errors="replace"): content for path, content in zip(parts[::2], parts[1::2], strict=True)
-            if path != b"/dev/null"}
+    return {
+        path.decode(errors="replace"): content
+        for path, content in zip(parts[::2], parts[1::2], strict=True)
+        if path != b"/dev/null"
+    }

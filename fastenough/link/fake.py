@@ -30,8 +30,9 @@ class FakeLink:
             raise FileNotFoundError(2, "no such command", argv[0])
         return Completed(0, self._commands[line].encode(), b"")
 
-    def start(self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None,
-              limit_s: float = 0.0) -> Process:
+    def start(
+        self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None, limit_s: float = 0.0
+    ) -> Process:
         raise NotApplicable("a fake board runs nothing")
 
     def read(self, path: str) -> bytes:
@@ -47,7 +48,7 @@ class FakeLink:
 
     def glob(self, pattern: str) -> list[str]:
         depth = pattern.count("/")
-        prefixes = {"/".join(known.split("/")[:depth + 1]) for known in self._files if known.count("/") >= depth}
+        prefixes = {"/".join(known.split("/")[: depth + 1]) for known in self._files if known.count("/") >= depth}
         return sorted(path for path in prefixes if _matches(path, pattern))
 
     def scratch_name(self) -> str:

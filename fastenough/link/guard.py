@@ -101,8 +101,15 @@ def _own_proc() -> None:
 
 def _first_in_namespace(command: list[str]) -> None:
     """Start the command, pass signals on, and end with it: the kernel then kills all that is left beside it."""
-    numbers = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1,
-               signal.SIGUSR2}
+    numbers = {
+        signal.SIGCHLD,
+        signal.SIGTERM,
+        signal.SIGINT,
+        signal.SIGHUP,
+        signal.SIGQUIT,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+    }
     signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     _own_proc()
     pid = os.fork()

@@ -48,8 +48,9 @@ class LocalProcess:
     ``through``: a command such as sudo that starts the guard, its standard input being the lifeline then.
     """
 
-    def __init__(self, argv: Sequence[str], input: bytes, scratch: str | None, limit_s: float,
-                 through: Sequence[str] = ()) -> None:
+    def __init__(
+        self, argv: Sequence[str], input: bytes, scratch: str | None, limit_s: float, through: Sequence[str] = ()
+    ) -> None:
         self.name = Path(argv[0]).name
         self._through = bool(through)
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this object
@@ -59,10 +60,24 @@ class LocalProcess:
             stdin.seek(0)
             held = 0 if through else lifeline
             self._popen = subprocess.Popen(
-                [*through, sys.executable, "-I", "-S", guard.__file__, str(held), str(limit_s), scratch or "", _CPUS,
-                 *argv],
-                stdin=lifeline if through else stdin, stdout=subprocess.PIPE, stderr=self._stderr, bufsize=0,
-                pass_fds=() if through else (lifeline,), start_new_session=True,
+                [
+                    *through,
+                    sys.executable,
+                    "-I",
+                    "-S",
+                    guard.__file__,
+                    str(held),
+                    str(limit_s),
+                    scratch or "",
+                    _CPUS,
+                    *argv,
+                ],
+                stdin=lifeline if through else stdin,
+                stdout=subprocess.PIPE,
+                stderr=self._stderr,
+                bufsize=0,
+                pass_fds=() if through else (lifeline,),
+                start_new_session=True,
             )
         os.close(lifeline)
 
@@ -188,8 +203,9 @@ class LocalLink:
             raise
         return Completed(status, stdout, process.stderr())
 
-    def start(self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None,
-              limit_s: float = 0.0) -> Process:
+    def start(
+        self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None, limit_s: float = 0.0
+    ) -> Process:
         return self._started(argv, input, scratch, limit_s)
 
     def _started(self, argv: Sequence[str], input: bytes, scratch: str | None, limit_s: float) -> LocalProcess:

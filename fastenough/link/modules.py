@@ -71,5 +71,7 @@ def _built_for_another(link: Link, module: bytes) -> str | None:
     running = link.read("/proc/sys/kernel/osrelease").decode(errors="replace").strip()
     if built_for is None or built_for[1].decode(errors="replace") == running:
         return None
-    return (f"it was built for kernel {built_for[1].decode(errors='replace')}, and {running} is running; build it "
-            "against this kernel's headers")
+    return (
+        f"it was built for kernel {built_for[1].decode(errors='replace')}, and {running} is running; build it "
+        "against this kernel's headers"
+    )

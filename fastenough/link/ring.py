@@ -54,8 +54,10 @@ class Ring:
         """What lies there, oldest first, files of other names passed over; raises BadInput where there is no ring."""
         said = self._link.run(["sh", "-c", _LIST, "sh", self.folder], _TIMEOUT_S)
         if said.status == _NO_FOLDER:
-            raise BadInput(f"{self._link.name}: there is no ring of recordings in {self.folder}, or it may not be "
-                           "read; name the folder that the service writes (--ring), see docs/monitor-service.md")
+            raise BadInput(
+                f"{self._link.name}: there is no ring of recordings in {self.folder}, or it may not be "
+                "read; name the folder that the service writes (--ring), see docs/monitor-service.md"
+            )
         if said.status:
             raise FastenoughError(f"{self._link.name}: {self.folder} cannot be listed (status {said.status})")
         found = [_LINE.fullmatch(line) for line in said.text.split("\n")[:_MOST_FILES]]

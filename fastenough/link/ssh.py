@@ -31,12 +31,22 @@ CONFIG_SETTING = "FASTENOUGH_SSH_CONFIG"
 OWN_FILE = "fastenough-probe"
 """The command that the agent on the board takes for its own file."""
 PACE = Pace(ping_s=5.0, silence_s=20.0, patience_s=30.0)
-_ADDRESS = re.compile(r"(?P<user>[A-Za-z0-9_.][A-Za-z0-9_.-]{0,63}@)?(?P<host>[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}"
-                      r"|\[[0-9A-Fa-f:.]{2,45}(%[A-Za-z0-9_.-]{1,32})?\])(?P<port>:[0-9]{1,5})?", re.ASCII)
+_ADDRESS = re.compile(
+    r"(?P<user>[A-Za-z0-9_.][A-Za-z0-9_.-]{0,63}@)?(?P<host>[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}"
+    r"|\[[0-9A-Fa-f:.]{2,45}(%[A-Za-z0-9_.-]{1,32})?\])(?P<port>:[0-9]{1,5})?",
+    re.ASCII,
+)
 _OPTIONS = {
-    "BatchMode": "yes", "ConnectTimeout": "10", "ServerAliveInterval": "5", "ServerAliveCountMax": "3",
-    "ControlMaster": "no", "ControlPath": "none", "ClearAllForwardings": "yes", "RemoteCommand": "none",
-    "PermitLocalCommand": "no", "EscapeChar": "none",
+    "BatchMode": "yes",
+    "ConnectTimeout": "10",
+    "ServerAliveInterval": "5",
+    "ServerAliveCountMax": "3",
+    "ControlMaster": "no",
+    "ControlPath": "none",
+    "ClearAllForwardings": "yes",
+    "RemoteCommand": "none",
+    "PermitLocalCommand": "no",
+    "EscapeChar": "none",
 }
 _LAST_WORDS_S = 2.0
 _SAID_MOST = 16384
@@ -59,8 +69,12 @@ class Address:
 
     def words(self) -> list[str]:
         """For the command line of ssh, options first."""
-        return [*(("-l", self.user) if self.user else ()), *(("-p", str(self.port)) if self.port else ()), "--",
-                self.host]
+        return [
+            *(("-l", self.user) if self.user else ()),
+            *(("-p", str(self.port)) if self.port else ()),
+            "--",
+            self.host,
+        ]
 
 
 def parse_address(text: str) -> Address:
@@ -68,16 +82,19 @@ def parse_address(text: str) -> Address:
     found = _ADDRESS.fullmatch(text)
     port = int(found["port"][1:]) if found and found["port"] else None
     if found is None or (port is not None and not 1 <= port <= 65535):
-        raise BadInput(f"{text[:LINE_CHARS]!r} is no address of a board; write ssh://USER@HOST:PORT "
-                       "(USER and PORT may be left out)")
+        raise BadInput(
+            f"{text[:LINE_CHARS]!r} is no address of a board; write ssh://USER@HOST:PORT "
+            "(USER and PORT may be left out)"
+        )
     return Address(found["host"].strip("[]"), found["user"][:-1] if found["user"] else None, port)
 
 
 def piped(argv: Sequence[str]) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
     """A process to talk with, and the file that takes what it complains of."""
     said = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the stream
-    return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, bufsize=0,
-                            start_new_session=True), said
+    return subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, bufsize=0, start_new_session=True
+    ), said
 
 
 def stream_of(process: subprocess.Popen[bytes], said: IO[bytes], why: Callable[[], str]) -> Stream:
@@ -107,10 +124,18 @@ class _Connection:
             raise NotApplicable("ssh is missing; to fix it: apt-get install openssh-client")
         config = os.environ.get(CONFIG_SETTING)
         self.address = address
-        self.process, self._said = piped([
-            "ssh", *(("-F", config) if config else ()), "-T", "-a", "-x",
-            *(word for name, value in _OPTIONS.items() for word in ("-o", f"{name}={value}")),
-            *address.words(), command])
+        self.process, self._said = piped(
+            [
+                "ssh",
+                *(("-F", config) if config else ()),
+                "-T",
+                "-a",
+                "-x",
+                *(word for name, value in _OPTIONS.items() for word in ("-o", f"{name}={value}")),
+                *address.words(),
+                command,
+            ]
+        )
         with contextlib.suppress(ProcessLookupError):  # what the board writes beyond that ends it by SIGXFSZ
             resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (_COMPLAINTS_MOST, _COMPLAINTS_MOST))
 
@@ -146,14 +171,19 @@ class _Connection:
         text = "\n".join(self.said())
         by_hand = f"ssh {' '.join(word for word in self.address.words() if word != '--')}"
         if "IDENTIFICATION HAS CHANGED" in text:
-            return BadInput(f"ssh://{self.address}: its host key has changed; where that is expected, remove the old "
-                            f"one with ssh-keygen -R, then compare the new one: {by_hand}")
+            return BadInput(
+                f"ssh://{self.address}: its host key has changed; where that is expected, remove the old "
+                f"one with ssh-keygen -R, then compare the new one: {by_hand}"
+            )
         if "Host key verification failed" in text:
-            return BadInput(f"ssh://{self.address}: its host key is not known; connect once by hand and compare it: "
-                            f"{by_hand}")
+            return BadInput(
+                f"ssh://{self.address}: its host key is not known; connect once by hand and compare it: {by_hand}"
+            )
         if "Permission denied" in text:
-            return BadInput(f"ssh://{self.address}: it lets us in by no key that asks no question; give it yours with "
-                            f"ssh-copy-id, and try: {by_hand}")
+            return BadInput(
+                f"ssh://{self.address}: it lets us in by no key that asks no question; give it yours with "
+                f"ssh-copy-id, and try: {by_hand}"
+            )
         if self.process.returncode == -signal.SIGXFSZ:
             late = f"it wrote more than {_COMPLAINTS_MOST >> 20} MB of messages"
         why = late or (self.said() or ["ssh has ended"])[-1]

@@ -74,8 +74,10 @@ class Opening:
                 elif word == "refused":
                     refused.append(rest)
                 elif word == "nowhere":
-                    raise NotApplicable("the board has no place from which our file can be started: "
-                                        f"{'; '.join(refused) or 'no directory can be made'}")
+                    raise NotApplicable(
+                        "the board has no place from which our file can be started: "
+                        f"{'; '.join(refused) or 'no directory can be made'}"
+                    )
                 elif word == "ready":
                     return True
         return False
@@ -101,11 +103,12 @@ class Opening:
         left = memoryview(content)
         with self._limited(process, _OPENING_S + len(content) / _BYTES_PER_S):
             while left:
-                left = left[process.stdin.write(left) or 0:]
+                left = left[process.stdin.write(left) or 0 :]
 
     @contextmanager
     def _limited(self, process: subprocess.Popen[bytes], limit_s: float) -> Iterator[None]:
         """Whoever reads from the process or writes to it is not kept longer than that: it is killed then."""
+
         def end() -> None:
             self.late = f"it has not answered within {limit_s:g} s"
             process.kill()

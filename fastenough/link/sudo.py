@@ -57,7 +57,9 @@ def may_sudo() -> bool:
     if shutil.which(_SUDO[0]) is None:
         return False
     try:
-        return all(link.run(words, _TIMEOUT_S).status == 0
-                   for link, words in ((LocalLink(), [*_SUDO, "true"]), (_Root(), ["true"])))
+        return all(
+            link.run(words, _TIMEOUT_S).status == 0
+            for link, words in ((LocalLink(), [*_SUDO, "true"]), (_Root(), ["true"]))
+        )
     except Stalled:
         return False

@@ -13,20 +13,27 @@ from fastenough.registry import listed
 
 __all__ = ["LOADS", "TOOL_PACKAGES", "Expectation", "Load", "RunningLoad", "find_load", "require_tools"]
 
-LOADS: Mapping[str, Load] = {load.name: load for load in listed(__name__, "LOAD", (
-    "none",
-    "cpu",
-    "io",
-    "vm",
-    "hdd",
-    "full",
-    "hackbench",
-    "at91",
-    "brown_martin",
-    "osadl",
-    "rtlinux_io",
-    "rtlinux_memory",
-))}
+LOADS: Mapping[str, Load] = {
+    load.name: load
+    for load in listed(
+        __name__,
+        "LOAD",
+        (
+            "none",
+            "cpu",
+            "io",
+            "vm",
+            "hdd",
+            "full",
+            "hackbench",
+            "at91",
+            "brown_martin",
+            "osadl",
+            "rtlinux_io",
+            "rtlinux_memory",
+        ),
+    )
+}
 
 
 def find_load(name: str) -> Load:

@@ -15,8 +15,18 @@ from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.virtual.tools import Tools, fetch_tools
 from fastenough.words import said_lines
 
-DEBIAN = {"aarch64": "arm64", "armv8l": "armhf", "armv7l": "armhf", "armv6l": "armel", "armv5tel": "armel",
-          "armv5tejl": "armel", "i586": "i386", "i686": "i386", "riscv64": "riscv64", "x86_64": "amd64"}
+DEBIAN = {
+    "aarch64": "arm64",
+    "armv8l": "armhf",
+    "armv7l": "armhf",
+    "armv6l": "armel",
+    "armv5tel": "armel",
+    "armv5tejl": "armel",
+    "i586": "i386",
+    "i686": "i386",
+    "riscv64": "riscv64",
+    "x86_64": "amd64",
+}
 """What ``uname -m`` says, and Debian's name of the architecture whose programs run there."""
 
 _UNPACK = """
@@ -85,8 +95,12 @@ def _fetched(link: Link) -> Tools:
 
 def _unpacked(link: Link, tools: Sequence[str], fetched: Tools, limit_s: int) -> Brought:
     scratch = link.scratch_name()
-    holder = link.start(["sh", "-c", _UNPACK, "sh", scratch, str(limit_s)], input=fetched.archive(tools),
-                        scratch=scratch, limit_s=limit_s)
+    holder = link.start(
+        ["sh", "-c", _UNPACK, "sh", scratch, str(limit_s)],
+        input=fetched.archive(tools),
+        scratch=scratch,
+        limit_s=limit_s,
+    )
     try:
         if next(holder.lines(_UNPACK_S), b"") != b"ready\n":
             raise NotApplicable(" ".join(said_lines(holder.stderr())[-1:]) or "the board cannot unpack them")

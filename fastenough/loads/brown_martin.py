@@ -84,12 +84,15 @@ done
 wait
 '
 """
-_READER = _LARGE + """ || exit
+_READER = (
+    _LARGE
+    + """ || exit
 while dd if={scratch}/large of=/dev/null bs=1M iflag=direct 2>/dev/null || cat {scratch}/large >/dev/null
 do
 	:
 done
 """
+)
 
 LOAD = Load(
     name="brown-martin",

@@ -66,8 +66,9 @@ class Load:
 
     def command_lines(self, cpus: int, scratches: list[str], limit_s: int) -> list[list[str]]:
         """The commands as they are started, each with its scratch directory."""
-        return [_filled(command, cpus, scratch, limit_s)
-                for command, scratch in zip(self.commands, scratches, strict=True)]
+        return [
+            _filled(command, cpus, scratch, limit_s) for command, scratch in zip(self.commands, scratches, strict=True)
+        ]
 
     def counter_line(self, cpus: int, scratches: list[str], limit_s: int) -> list[str]:
         """The counter's command, empty where there is none."""
@@ -78,8 +79,10 @@ class Load:
 
 
 def _filled(command: tuple[str, ...], cpus: int, scratch: str, limit_s: int) -> list[str]:
-    return [word.replace("{cpus}", str(cpus)).replace("{scratch}", scratch).replace("{limit_s}", str(limit_s))
-            for word in command]
+    return [
+        word.replace("{cpus}", str(cpus)).replace("{scratch}", scratch).replace("{limit_s}", str(limit_s))
+        for word in command
+    ]
 
 
 def again_and_again(command: str, fine: str = "0") -> tuple[str, ...]:
@@ -87,8 +90,11 @@ def again_and_again(command: str, fine: str = "0") -> tuple[str, ...]:
 
     A command that fails must not pass for work: the load ends then, with the command's last words.
     """
-    return ("sh", "-c", f"while {command}; status=$?; case $status in {fine}) :;; *) false;; esac; do :; done; "
-                        'exit "$status"')
+    return (
+        "sh",
+        "-c",
+        f'while {command}; status=$?; case $status in {fine}) :;; *) false;; esac; do :; done; exit "$status"',
+    )
 
 
 def stress_ng(*arguments: str) -> tuple[str, ...]:

@@ -59,8 +59,11 @@ def look(link: Link, roots: Iterable[int], mono_s: float, *, with_bytes: bool = 
 
     The file of a process that ends while it is read is empty: it is not there any more.
     """
-    stats = {int(path.split("/")[2]): parse_stat(content.decode(errors="replace"))
-             for path, content in read_matching(link, ["/proc/[0-9]*/stat"]).items() if content}
+    stats = {
+        int(path.split("/")[2]): parse_stat(content.decode(errors="replace"))
+        for path, content in read_matching(link, ["/proc/[0-9]*/stat"]).items()
+        if content
+    }
     tree = set(roots) & set(stats)
     grown = bool(tree)
     while grown:
@@ -80,8 +83,11 @@ def look(link: Link, roots: Iterable[int], mono_s: float, *, with_bytes: bool = 
         if _FIRST_IN_NAMESPACE.search(text) and stats[pid][0] in guards:
             guards.add(pid)
         sample.uses[(pid, stats[pid][1])] = Use(
-            stats[pid][2], status.get("voluntary_ctxt_switches", 0), status.get("nonvoluntary_ctxt_switches", 0),
-            moved.get("rchar", 0), moved.get("wchar", 0),
+            stats[pid][2],
+            status.get("voluntary_ctxt_switches", 0),
+            status.get("nonvoluntary_ctxt_switches", 0),
+            moved.get("rchar", 0),
+            moved.get("wchar", 0),
         )
     return sample
 
@@ -116,15 +122,29 @@ def prove(name: str, expects: Expectation, cpus: int, before: Sample, after: Sam
         ("counts of its own counter", counted or 0, expects.counted_per_s * window_s),
         ("processes", after.workers(), expects.processes_on(cpus)),
     ]
-    reasons = tuple(f"load {name} had {got:g} {what}, at least {least:g} were expected"
-                    for what, got, least in bars if got < least)
-    return LoadProof(name, not reasons, reasons, window_s=round(window_s, 3), cpu_time_s=cpu_time_s,
-                     voluntary_switches=voluntary, involuntary_switches=involuntary, bytes_read=bytes_read,
-                     bytes_written=bytes_written, counted=counted, processes=after.workers())
+    reasons = tuple(
+        f"load {name} had {got:g} {what}, at least {least:g} were expected" for what, got, least in bars if got < least
+    )
+    return LoadProof(
+        name,
+        not reasons,
+        reasons,
+        window_s=round(window_s, 3),
+        cpu_time_s=cpu_time_s,
+        voluntary_switches=voluntary,
+        involuntary_switches=involuntary,
+        bytes_read=bytes_read,
+        bytes_written=bytes_written,
+        counted=counted,
+        processes=after.workers(),
+    )
 
 
 def used(before: Sample, after: Sample) -> LoadUse:
     """What was consumed between two looks, for one interval."""
-    return LoadUse(_grown(before, after, lambda use: use.cpu_ticks) * (1_000_000_000 // _TICKS_PER_S),
-                   _switched(before, after, lambda use: use.voluntary + use.involuntary), after.workers(),
-                   max(0, round((after.mono_s - before.mono_s) * 1e9)))
+    return LoadUse(
+        _grown(before, after, lambda use: use.cpu_ticks) * (1_000_000_000 // _TICKS_PER_S),
+        _switched(before, after, lambda use: use.voluntary + use.involuntary),
+        after.workers(),
+        max(0, round((after.mono_s - before.mono_s) * 1e9)),
+    )

@@ -64,14 +64,17 @@ class ReadBack:
         busy, bar = (most_busy, f"at most {high:.0%}") if over else (least_busy, f"at least {low:.0%}")
         self.first = self.first or (
             f"a CPU was busy for {max(0.0, busy):.0%} of the {words.duration(self._length_ns)} before "
-            f"{words.duration(since_ns)}, and {bar} was stated")
+            f"{words.duration(since_ns)}, and {bar} was stated"
+        )
 
     def proof(self) -> LoadProof:
-        reasons = [f"{self.first} ({self.wrong} of {self.stretches:,} stretches are so)"
-                   ] * bool(self.wrong)
+        reasons = [f"{self.first} ({self.wrong} of {self.stretches:,} stretches are so)"] * bool(self.wrong)
         if self.unknown or not self.stretches:
-            reasons.append(f"how long CPUs were idle is not known of {words.counted(self.unknown, 'interval')}"
-                           if self.unknown else "less than a second was measured")
+            reasons.append(
+                f"how long CPUs were idle is not known of {words.counted(self.unknown, 'interval')}"
+                if self.unknown
+                else "less than a second was measured"
+            )
         return LoadProof(self.stated.name, not reasons, tuple(reasons))
 
 

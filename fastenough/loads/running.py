@@ -53,16 +53,21 @@ class RunningLoad:
     def head(self) -> LoadStated:
         """What the recording's head says of it."""
         brought = f"; brought by the bench: {self._brought.told}" if self._brought else ""
-        return LoadStated(self._load.name, tuple(map(tuple, self.command_lines)), self._load.source + brought,
-                          self._load.bounds(self._cpus, self._limit_s))
+        return LoadStated(
+            self._load.name,
+            tuple(map(tuple, self.command_lines)),
+            self._load.source + brought,
+            self._load.bounds(self._cpus, self._limit_s),
+        )
 
     def __enter__(self) -> Self:
         try:
             self._brought = bring(self._link, self._load, self._limit_s)
             self._try()
             for command, scratch in zip(self.command_lines, self._scratches, strict=True):
-                self._processes.append(self._link.start(self._with_tools(command), scratch=scratch,
-                                                        limit_s=self._limit_s + 10))
+                self._processes.append(
+                    self._link.start(self._with_tools(command), scratch=scratch, limit_s=self._limit_s + 10)
+                )
         except FileNotFoundError as error:
             self.stop()
             raise NotApplicable(f"load {self._load.name} needs {error.filename}, which is not there") from error
@@ -71,8 +76,9 @@ class RunningLoad:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.stop()
 
     def _try(self) -> None:
@@ -110,8 +116,9 @@ class RunningLoad:
 
     def _is_whole(self) -> bool:
         """Whether nothing more is to be waited for."""
-        return (self._look(whole=False).workers() >= self._load.expects.processes_on(self._cpus)
-                or not all(process.running for process in self._processes))
+        return self._look(whole=False).workers() >= self._load.expects.processes_on(self._cpus) or not all(
+            process.running for process in self._processes
+        )
 
     def begin(self) -> None:
         """The probe starts now: what the load consumed before does not count."""
@@ -159,8 +166,11 @@ class RunningLoad:
         """What the load has consumed since ``begin``, and whether that shows that it ran."""
         assert self._before is not None and self._stretches is not None, "begin() comes first"
         proof = prove(self._load.name, self._load.expects, self._cpus, self._before, self._look())
-        ended = [f"{command[0]} of load {self._load.name} ended too early" + _last_words(process)
-                 for command, process in zip(self.command_lines, self._processes, strict=True) if not process.running]
+        ended = [
+            f"{command[0]} of load {self._load.name} ended too early" + _last_words(process)
+            for command, process in zip(self.command_lines, self._processes, strict=True)
+            if not process.running
+        ]
         reasons = (*proof.reasons, *self._stretches.reasons(), *ended)
         return replace(proof, ran=not reasons, reasons=reasons)
 

@@ -18,6 +18,23 @@ from fastenough.model.terms import (
     Verdict,
 )
 
-__all__ = ["EMULATED", "HOW_LONG", "IMPORTED", "RETURN_TIME_NS", "VERDICT_EXIT_STATUS", "BadInput", "Configuration",
-           "ExitStatus", "FastenoughError", "NotApplicable", "Outcome", "Requirement", "Role", "Said", "Series",
-           "Unavailable", "Verdict", "parameter_name"]
+__all__ = [
+    "EMULATED",
+    "HOW_LONG",
+    "IMPORTED",
+    "RETURN_TIME_NS",
+    "VERDICT_EXIT_STATUS",
+    "BadInput",
+    "Configuration",
+    "ExitStatus",
+    "FastenoughError",
+    "NotApplicable",
+    "Outcome",
+    "Requirement",
+    "Role",
+    "Said",
+    "Series",
+    "Unavailable",
+    "Verdict",
+    "parameter_name",
+]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fastenough.recording.rises import Rises
     from fastenough.recording.writer import RecordingWriter
 else:
+
     def __getattr__(name: str) -> Any:
         for module, names in _MODULES.items():
             if name in names:
@@ -25,8 +26,26 @@ else:
                 return found
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-__all__ = ["End", "Event", "Head", "Histogram", "Instant", "Interval", "LoadProof", "LoadStated", "LoadUse", "Reading",
-           "Recording", "RecordingWriter", "Rises", "SeriesEnd", "read_from", "read_recording", "unbelievable"]
+
+__all__ = [
+    "End",
+    "Event",
+    "Head",
+    "Histogram",
+    "Instant",
+    "Interval",
+    "LoadProof",
+    "LoadStated",
+    "LoadUse",
+    "Reading",
+    "Recording",
+    "RecordingWriter",
+    "Rises",
+    "SeriesEnd",
+    "read_from",
+    "read_recording",
+    "unbelievable",
+]
 
 _MODULES = {
     "fastenough.recording.content": ("Recording", "unbelievable"),

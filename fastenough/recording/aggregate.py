@@ -130,8 +130,9 @@ class Adding:
 
     def _limit(self, number: int, count: LimitCount | None) -> None:
         """One limit for the whole run, or none."""
-        before = self._limits.setdefault(number, None if count is None else replace(count, exceeded=0, runs=0,
-                                                                                    sum_sq_runs=0, longest=0))
+        before = self._limits.setdefault(
+            number, None if count is None else replace(count, exceeded=0, runs=0, sum_sq_runs=0, longest=0)
+        )
         if (None if before is None else before.ns) != (None if count is None else count.ns):
             raise BadInput(f"{self._name}: series {number}: its limit is not the same in all intervals")
         if before is not None and count is not None:
@@ -163,13 +164,25 @@ class Adding:
         for number, value in self._greatest.items():
             maximum = Histogram.merged(self._waiting[number], self._k[number]).maximum
             if not self._lost[number] and (maximum is None or value > maximum):
-                raise BadInput(f"{self._name}: series {number}: an event tells of a value of {value}, which is above "
-                               "its maximum")
+                raise BadInput(
+                    f"{self._name}: series {number}: an event tells of a value of {value}, which is above its maximum"
+                )
 
     def added(self) -> Aggregate:
         """All that came so far."""
         totals = {number: Histogram.merged(waiting, self._k[number]) for number, waiting in self._waiting.items()}
-        return Aggregate(totals, dict(self._lost), dict(self._missed), self._intervals, self._first_mono_ns,
-                         self._last_mono_ns, dict(self._counters), dict(self._events), dict(self._rises),
-                         {number: count for number, count in self._limits.items() if count is not None},
-                         dict(self._unknown), dict(self._covered_ns), self._load)
+        return Aggregate(
+            totals,
+            dict(self._lost),
+            dict(self._missed),
+            self._intervals,
+            self._first_mono_ns,
+            self._last_mono_ns,
+            dict(self._counters),
+            dict(self._events),
+            dict(self._rises),
+            {number: count for number, count in self._limits.items() if count is not None},
+            dict(self._unknown),
+            dict(self._covered_ns),
+            self._load,
+        )

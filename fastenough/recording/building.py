@@ -65,24 +65,47 @@ def _without_none(entry: Mapping[str, Any]) -> Line:
 
 def head_line(head: Head) -> Line:
     """The head, in the version that is written."""
-    return {
-        "type": "head", "format": "fastenough-recording", "version": VERSION, "tool": _without_none(asdict(head.tool)),
-        "run_id": head.run_id, "probe": head.probe, "implementation": head.implementation,
-        "parameters": dict(head.parameters), "series": [series_line(series) for series in head.series],
-        "settings": [setting_line(setting) for setting in head.settings], "cost": dict(head.cost_ns),
-        "interval_ns": head.interval_ns, "begin": asdict(head.begin), "marks": sorted(head.marks),
-    } | _added_line(head) | _without_none({
-        "boot_id": head.boot_id, "planned_n": head.planned_n,
-        "origin": None if head.origin is None else _without_none(asdict(head.origin))})
+    return (
+        {
+            "type": "head",
+            "format": "fastenough-recording",
+            "version": VERSION,
+            "tool": _without_none(asdict(head.tool)),
+            "run_id": head.run_id,
+            "probe": head.probe,
+            "implementation": head.implementation,
+            "parameters": dict(head.parameters),
+            "series": [series_line(series) for series in head.series],
+            "settings": [setting_line(setting) for setting in head.settings],
+            "cost": dict(head.cost_ns),
+            "interval_ns": head.interval_ns,
+            "begin": asdict(head.begin),
+            "marks": sorted(head.marks),
+        }
+        | _added_line(head)
+        | _without_none(
+            {
+                "boot_id": head.boot_id,
+                "planned_n": head.planned_n,
+                "origin": None if head.origin is None else _without_none(asdict(head.origin)),
+            }
+        )
+    )
 
 
 def _added_line(added: Head | Added) -> Line:
     """The keys that a probe leaves to the bench; those that are not known are left out."""
-    return _without_none({
-        "board": added.board, "profile": added.profile, "profile_sha256": added.profile_sha256,
-        "configuration": None if added.configuration is None else asdict(added.configuration),
-        "load": None if added.load is None else _without_none(asdict(added.load)), "instrument": added.instrument,
-        "requirement": None if added.requirement is None else _without_none(asdict(added.requirement))})
+    return _without_none(
+        {
+            "board": added.board,
+            "profile": added.profile,
+            "profile_sha256": added.profile_sha256,
+            "configuration": None if added.configuration is None else asdict(added.configuration),
+            "load": None if added.load is None else _without_none(asdict(added.load)),
+            "instrument": added.instrument,
+            "requirement": None if added.requirement is None else _without_none(asdict(added.requirement)),
+        }
+    )
 
 
 def series_line(series: Series) -> Line:
@@ -96,16 +119,29 @@ def series_line(series: Series) -> Line:
 
 def setting_line(setting: Setting) -> Line:
     """One entry of the head's ``settings``."""
-    return {"name": setting.name, **_whose(setting), "requested": setting.requested, "in_effect": setting.in_effect,
-            **({} if setting.reason is None else {"reason": setting.reason})}
+    return {
+        "name": setting.name,
+        **_whose(setting),
+        "requested": setting.requested,
+        "in_effect": setting.in_effect,
+        **({} if setting.reason is None else {"reason": setting.reason}),
+    }
 
 
 def _whose(setting: Setting) -> Line:
     return _without_none({"cpu": setting.cpu, "thread": setting.thread})
 
 
-def interval_series(series_id: int, histogram: Histogram, lost: int = 0, missed: int = 0, *,
-                    rises: Rises | None = None, limit: LimitCount | None = None, order_unknown: int = 0) -> Line:
+def interval_series(
+    series_id: int,
+    histogram: Histogram,
+    lost: int = 0,
+    missed: int = 0,
+    *,
+    rises: Rises | None = None,
+    limit: LimitCount | None = None,
+    order_unknown: int = 0,
+) -> Line:
     """One entry of an interval's ``series``."""
     entry: Line = {"id": series_id, "count": histogram.total, "lost": lost, "missed": missed}
     if histogram.total:
@@ -119,17 +155,33 @@ def interval_series(series_id: int, histogram: Histogram, lost: int = 0, missed:
 
 def _order_line(rises: Sequence[Sequence[int]] | None, limit: LimitCount | None, order_unknown: int) -> Line:
     """What is known of the order of values."""
-    return _without_none({
-        "rises": None if rises is None else [list(each) for each in rises],
-        "limit": None if limit is None else asdict(limit) | {"sum_sq_runs": str(limit.sum_sq_runs)},
-        "order_unknown": order_unknown or None})
+    return _without_none(
+        {
+            "rises": None if rises is None else [list(each) for each in rises],
+            "limit": None if limit is None else asdict(limit) | {"sum_sq_runs": str(limit.sum_sq_runs)},
+            "order_unknown": order_unknown or None,
+        }
+    )
 
 
-def interval_line(seq: int, begin: Instant, end: Instant, series: Sequence[Mapping[str, Any]],
-                  counters: Mapping[str, int | None], *, load: LoadUse | None = None) -> Line:
+def interval_line(
+    seq: int,
+    begin: Instant,
+    end: Instant,
+    series: Sequence[Mapping[str, Any]],
+    counters: Mapping[str, int | None],
+    *,
+    load: LoadUse | None = None,
+) -> Line:
     """One interval, its series as ``interval_series`` makes them."""
-    return {"type": "interval", "seq": seq, "begin": asdict(begin), "end": asdict(end), "series": list(series),
-            "counters": dict(counters)} | ({} if load is None else {"load": _use_line(load)})
+    return {
+        "type": "interval",
+        "seq": seq,
+        "begin": asdict(begin),
+        "end": asdict(end),
+        "series": list(series),
+        "counters": dict(counters),
+    } | ({} if load is None else {"load": _use_line(load)})
 
 
 def _use_line(use: LoadUse) -> Line:
@@ -146,35 +198,65 @@ def with_load(interval: bytes, use: LoadUse | None) -> bytes:
     return interval.rstrip()[:-1] + b',"load":' + json.dumps(_use_line(use), separators=(",", ":")).encode() + b"}\n"
 
 
-def series_end(total: Histogram, lost: int = 0, missed: int = 0, *, rises: Rises | None = None,
-               limit: LimitCount | None = None, order_unknown: int = 0) -> SeriesEnd:
+def series_end(
+    total: Histogram,
+    lost: int = 0,
+    missed: int = 0,
+    *,
+    rises: Rises | None = None,
+    limit: LimitCount | None = None,
+    order_unknown: int = 0,
+) -> SeriesEnd:
     """What the end says of a series, from its totals."""
     pairs = None if rises is None else tuple((edge, delta) for edge, delta in rises.entries())
-    return SeriesEnd(total.total + lost, total.total, lost, missed, total.minimum, total.maximum, total.sum,
-                     total.sum_sq, pairs, limit, order_unknown)
+    return SeriesEnd(
+        total.total + lost,
+        total.total,
+        lost,
+        missed,
+        total.minimum,
+        total.maximum,
+        total.sum,
+        total.sum_sq,
+        pairs,
+        limit,
+        order_unknown,
+    )
 
 
 def end_series(series_id: int, said: SeriesEnd) -> Line:
     """One entry of the end's ``series``."""
-    entry: Line = {"id": series_id, "taken": said.taken, "stored": said.stored, "lost": said.lost,
-                   "missed": said.missed}
+    entry: Line = {
+        "id": series_id,
+        "taken": said.taken,
+        "stored": said.stored,
+        "lost": said.lost,
+        "missed": said.missed,
+    }
     if said.stored:
         entry |= {"min": said.minimum, "max": said.maximum}
     if said.k is not None:
         entry |= {"k": said.k, "buckets": [list(each) for each in zip(*said.buckets, strict=True)]}
-    return entry | {"sum": said.sum, "sum_sq": str(said.sum_sq)} | _order_line(
-        said.rises, said.limit, said.order_unknown)
+    return (
+        entry | {"sum": said.sum, "sum_sq": str(said.sum_sq)} | _order_line(said.rises, said.limit, said.order_unknown)
+    )
 
 
 def end_line(end: End) -> Line:
     """The end, in the version that is written."""
     line: Line = {
-        "type": "end", "outcome": end.outcome.value, "reasons": list(end.reasons), "at": asdict(end.at),
+        "type": "end",
+        "outcome": end.outcome.value,
+        "reasons": list(end.reasons),
+        "at": asdict(end.at),
         "series": [end_series(number, said) for number, said in end.series.items()],
-        "counters": dict(end.counters), "events_dropped": end.events_dropped}
+        "counters": dict(end.counters),
+        "events_dropped": end.events_dropped,
+    }
     if end.settings is not None:
-        line["settings"] = [{"name": setting.name, **_whose(setting), "in_effect": setting.in_effect}
-                            for setting in end.settings]
+        line["settings"] = [
+            {"name": setting.name, **_whose(setting), "in_effect": setting.in_effect} for setting in end.settings
+        ]
     if end.samples is not None:
         line["samples"] = asdict(end.samples)
     return line if end.load is None else line | {"load": proof_line(end.load)}
@@ -196,9 +278,16 @@ def proof_line(proof: LoadProof) -> Line:
 def completed_head(line: Line, run_id: str, added: Added) -> Line:
     """A probe's head, of version 2, with what only the bench knows: lists are joined, the rest is added."""
     more = [entry for entry in map(setting_line, added.settings) if entry not in line["settings"]]
-    return line | _added_line(added) | _without_none({"planned_n": _planned_n(line, added.planned_ns)}) | {
-        "run_id": run_id, "settings": [*line["settings"], *more],
-        "marks": [*line["marks"], *(mark for mark in added.marks if mark not in line["marks"])]}
+    return (
+        line
+        | _added_line(added)
+        | _without_none({"planned_n": _planned_n(line, added.planned_ns)})
+        | {
+            "run_id": run_id,
+            "settings": [*line["settings"], *more],
+            "marks": [*line["marks"], *(mark for mark in added.marks if mark not in line["marks"])],
+        }
+    )
 
 
 def _planned_n(line: Line, planned_ns: int | None) -> int | None:
@@ -212,18 +301,35 @@ def _planned_n(line: Line, planned_ns: int | None) -> int | None:
 def completed_end(line: Line, proof: LoadProof) -> Line:
     """A probe's end with the load's proof; a completed run whose load did not run has failed."""
     failed = line["outcome"] == Outcome.COMPLETED and not proof.ran
-    return line | {"load": proof_line(proof), "reasons": [*line["reasons"], *proof.reasons],
-                   "outcome": Outcome.FAILED.value if failed else line["outcome"]}
+    return line | {
+        "load": proof_line(proof),
+        "reasons": [*line["reasons"], *proof.reasons],
+        "outcome": Outcome.FAILED.value if failed else line["outcome"],
+    }
 
 
 def made_head(probe: str, implementation: str, parameters: Mapping[str, Any], added: Added, run_id: str = "") -> Head:
     """The head of a run in which nothing came to measure."""
     return Head(
-        tool=Tool("fastenough", __version__), run_id=run_id, probe=probe, implementation=implementation,
-        parameters=parameters, series=(), settings=added.settings, cost_ns={}, interval_ns=_SECOND_NS,
-        begin=Instant.now(), marks=frozenset(added.marks), load=added.load, profile=added.profile,
-        profile_sha256=added.profile_sha256, board=added.board, configuration=added.configuration,
-        instrument=added.instrument, requirement=added.requirement)
+        tool=Tool("fastenough", __version__),
+        run_id=run_id,
+        probe=probe,
+        implementation=implementation,
+        parameters=parameters,
+        series=(),
+        settings=added.settings,
+        cost_ns={},
+        interval_ns=_SECOND_NS,
+        begin=Instant.now(),
+        marks=frozenset(added.marks),
+        load=added.load,
+        profile=added.profile,
+        profile_sha256=added.profile_sha256,
+        board=added.board,
+        configuration=added.configuration,
+        instrument=added.instrument,
+        requirement=added.requirement,
+    )
 
 
 def made_end(outcome: Outcome, *reasons: str) -> End:
@@ -233,8 +339,15 @@ def made_end(outcome: Outcome, *reasons: str) -> End:
 
 def ended(recording: Recording, outcome: Outcome, reasons: Sequence[str]) -> End:
     """An end for a recording that has none, or that is to have another one."""
-    series = {one.id: series_end(recording.totals[one.id], recording.lost(one.id), recording.missed(one.id),
-                                 rises=recording.rises(one.id), limit=recording.limit(one.id),
-                                 order_unknown=recording.order_unknown(one.id))
-              for one in recording.series}
+    series = {
+        one.id: series_end(
+            recording.totals[one.id],
+            recording.lost(one.id),
+            recording.missed(one.id),
+            rises=recording.rises(one.id),
+            limit=recording.limit(one.id),
+            order_unknown=recording.order_unknown(one.id),
+        )
+        for one in recording.series
+    }
     return End(outcome, tuple(reasons), recording.stopped, series)

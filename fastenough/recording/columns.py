@@ -60,9 +60,14 @@ class Source:
     bytes: int | None
 
     def manifest(self, recording_file: str, totals_file: str, intervals_file: str) -> dict[str, Any]:
-        return {"format": "fastenough-columns", "version": _VERSION, "recording_sha256": self.sha256,
-                "recording_file_sha256": recording_file, "totals_sha256": totals_file,
-                "intervals_sha256": intervals_file}
+        return {
+            "format": "fastenough-columns",
+            "version": _VERSION,
+            "recording_sha256": self.sha256,
+            "recording_file_sha256": recording_file,
+            "totals_sha256": totals_file,
+            "intervals_sha256": intervals_file,
+        }
 
     @property
     def most_values(self) -> int:
@@ -100,8 +105,9 @@ def found(source: Source) -> Columns | None:
         said = json.loads(source.folder.read(MANIFEST_FILE, _MOST_MANIFEST))
         content = source.folder.read(TOTALS_FILE, _most_bytes(source))
         intervals_sha256 = source.file_sha256(INTERVALS_FILE)
-        if said != source.manifest(source.file_sha256(source.file), hashlib.sha256(content).hexdigest(),
-                                   intervals_sha256):
+        if said != source.manifest(
+            source.file_sha256(source.file), hashlib.sha256(content).hexdigest(), intervals_sha256
+        ):
             return None
         beside, added = totals.read(content, TOTALS_FILE, source.sha256, source.most_values)
         return Columns(beside["head"], beside["end"], added, intervals_sha256)
@@ -142,13 +148,15 @@ def make(source: Source) -> None:
         recording_file = _sha256(stream)
         stream.seek(0)
         lines = Reading(stream, source.file, source.sha256)
-        with folder.replacing(INTERVALS_FILE, 0o444) as target, \
-                parquet.writer(target, interval_rows.SCHEMA) as writer:
+        with folder.replacing(INTERVALS_FILE, 0o444) as target, parquet.writer(target, interval_rows.SCHEMA) as writer:
             for batch in rows_of(lines):
                 writer.write_batch(batch)
         recording = lines.recording()
-        folder.replace(TOTALS_FILE, totals.written(source.sha256, lines.head_line, lines.end_line, recording.series,
-                                                   recording.aggregate), 0o444)
+        folder.replace(
+            TOTALS_FILE,
+            totals.written(source.sha256, lines.head_line, lines.end_line, recording.series, recording.aggregate),
+            0o444,
+        )
         said = source.manifest(recording_file, source.file_sha256(TOTALS_FILE), source.file_sha256(INTERVALS_FILE))
         folder.replace(MANIFEST_FILE, json.dumps(said, indent=1).encode() + b"\n", 0o444)
 
@@ -193,13 +201,29 @@ def differ(source: Source, columns: Columns) -> bool:
         except BadInput:
             return True
     recording = lines.recording()
-    return not same or (columns.head, columns.end) != (lines.head_line, lines.end_line) or (
-        _plain(columns.aggregate) != _plain(recording.aggregate))
+    return (
+        not same
+        or (columns.head, columns.end) != (lines.head_line, lines.end_line)
+        or (_plain(columns.aggregate) != _plain(recording.aggregate))
+    )
 
 
 def _plain(added: Aggregate) -> Any:
     """As values that can be compared."""
-    return replace(added, totals={}, rises={}), {
-        number: rises.entries() for number, rises in added.rises.items()}, {
-        number: (total.k, total.index.tolist(), total.count.tolist(), total.minimum, total.maximum, total.sum,
-                 total.sum_sq, total.wide) for number, total in added.totals.items()}
+    return (
+        replace(added, totals={}, rises={}),
+        {number: rises.entries() for number, rises in added.rises.items()},
+        {
+            number: (
+                total.k,
+                total.index.tolist(),
+                total.count.tolist(),
+                total.minimum,
+                total.maximum,
+                total.sum,
+                total.sum_sq,
+                total.wide,
+            )
+            for number, total in added.totals.items()
+        },
+    )

@@ -80,8 +80,9 @@ class Recording:
     def totals(self) -> dict[int, Histogram]:
         """The histogram of each series over the whole run, by its id; as fine as its end has it, or its intervals."""
         said = {} if self.end is None else self.end.series
-        return self.aggregate.totals | {number: total for number, one in said.items()
-                                        if (total := total_of(one)) is not None}
+        return self.aggregate.totals | {
+            number: total for number, one in said.items() if (total := total_of(one)) is not None
+        }
 
     @property
     def duration_ns(self) -> int:

@@ -88,40 +88,67 @@ def _cpu(culprit: Culprit) -> list[str]:
     """What the CPU was doing, or had done to it."""
     vector, khz, idle = (_said(culprit, name) for name in ("last_vector", "frequency_khz", "idle_state"))
     frequency = whole(culprit, "frequency_khz")
-    return [f"last vector {vector}" if vector else "", f"left idle state {idle}" if idle else "",
-            f"at {frequency / 1000:,.0f} MHz" if frequency else f"at {khz} kHz" if khz and frequency is None else "",
-            *_meanwhile(culprit)]
+    return [
+        f"last vector {vector}" if vector else "",
+        f"left idle state {idle}" if idle else "",
+        f"at {frequency / 1000:,.0f} MHz" if frequency else f"at {khz} kHz" if khz and frequency is None else "",
+        *_meanwhile(culprit),
+    ]
 
 
 def _meanwhile(culprit: Culprit) -> list[str]:
     """What is counted for whole intervals only: perhaps it was this delay, and nobody is blamed for a perhaps."""
     steal_ns, smi = whole(culprit, "interval_steal_ns"), whole(culprit, "interval_smi")
-    return [f"the hypervisor took {words.duration(steal_ns)} of the CPUs in this interval" if steal_ns else "",
-            f"{words.counted(smi, 'SMI')} in this interval" if smi else ""]
+    return [
+        f"the hypervisor took {words.duration(steal_ns)} of the CPUs in this interval" if steal_ns else "",
+        f"{words.counted(smi, 'SMI')} in this interval" if smi else "",
+    ]
 
 
-TOLD = frozenset({
-    *(f"{which}{what}" for which in ("task", "waited_for") for what in ("", "_pid", "_policy", "_priority")),
-    "interrupt", "interrupt_ns", "softirq", "softirq_ns", "last_vector", "frequency_khz", "idle_state",
-    "interval_steal_ns", "interval_smi", "stack"})
+TOLD = frozenset(
+    {
+        *(f"{which}{what}" for which in ("task", "waited_for") for what in ("", "_pid", "_policy", "_priority")),
+        "interrupt",
+        "interrupt_ns",
+        "softirq",
+        "softirq_ns",
+        "last_vector",
+        "frequency_khz",
+        "idle_state",
+        "interval_steal_ns",
+        "interval_smi",
+        "stack",
+    }
+)
 """The keys that are told in words of their own."""
 
 
 def culprit_words(culprit: Culprit) -> str:
     """One line for people; the times of the stations are left to whoever draws them."""
     stack = _stack(culprit)
-    rest = [f"{name} {value}" for name, value in culprit.items()
-            if name not in TOLD and not name.endswith("_ns") and value is not None]
-    parts = [_who(culprit), *(_took(culprit, name, called) for name, called in _TAKERS), *_cpu(culprit), *rest,
-             f"in {stack}" if stack else ""]
+    rest = [
+        f"{name} {value}"
+        for name, value in culprit.items()
+        if name not in TOLD and not name.endswith("_ns") and value is not None
+    ]
+    parts = [
+        _who(culprit),
+        *(_took(culprit, name, called) for name, called in _TAKERS),
+        *_cpu(culprit),
+        *rest,
+        f"in {stack}" if stack else "",
+    ]
     return "; ".join(part for part in parts if part)
 
 
 def blamed(culprit: Culprit, delay_ns: float) -> str:
     """Who is to blame for a delay: what is known to have taken half of it or more, else the task that was running, else
     the idle state that was left, where the CPU was idle and that was waited for."""
-    taken = [(taken_ns, name, called) for name, called in _TAKERS
-             if (taken_ns := whole(culprit, f"{name}_ns")) and taken_ns >= _LEAST_SHARE * delay_ns]
+    taken = [
+        (taken_ns, name, called)
+        for name, called in _TAKERS
+        if (taken_ns := whole(culprit, f"{name}_ns")) and taken_ns >= _LEAST_SHARE * delay_ns
+    ]
     if taken:
         _, name, called = max(taken)
         return f"{called} {_said(culprit, name)}".rstrip()

@@ -166,8 +166,13 @@ class LimitCount:
 
     def plus(self, other: LimitCount) -> LimitCount:
         """Both one after the other, which are of one limit."""
-        return LimitCount(self.ns, self.exceeded + other.exceeded, self.runs + other.runs,
-                          self.sum_sq_runs + other.sum_sq_runs, max(self.longest, other.longest))
+        return LimitCount(
+            self.ns,
+            self.exceeded + other.exceeded,
+            self.runs + other.runs,
+            self.sum_sq_runs + other.sum_sq_runs,
+            max(self.longest, other.longest),
+        )
 
 
 @dataclass(frozen=True)

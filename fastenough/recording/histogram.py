@@ -106,8 +106,10 @@ def add_sparse(index: Sequence[IndexArray], count: Sequence[CountArray]) -> tupl
     before.
     """
     if len(index) > _AT_ONCE:
-        parts = [add_sparse(index[first:first + _AT_ONCE], count[first:first + _AT_ONCE])
-                 for first in range(0, len(index), _AT_ONCE)]
+        parts = [
+            add_sparse(index[first : first + _AT_ONCE], count[first : first + _AT_ONCE])
+            for first in range(0, len(index), _AT_ONCE)
+        ]
         return add_sparse([part[0] for part in parts], [part[1] for part in parts])
     indices, counts = np.concatenate(index), np.concatenate(count)
     if not indices.size:
@@ -175,8 +177,16 @@ class Histogram:
         index, count = add_sparse([part.index for part in kept], [part.count for part in kept])
         minima = [part.minimum for part in kept if part.minimum is not None]
         maxima = [part.maximum for part in kept if part.maximum is not None]
-        return cls(k, index, count, min(minima), max(maxima),
-                   sum(part.sum for part in kept), sum(part.sum_sq for part in kept), _widest(kept))
+        return cls(
+            k,
+            index,
+            count,
+            min(minima),
+            max(maxima),
+            sum(part.sum for part in kept),
+            sum(part.sum_sq for part in kept),
+            _widest(kept),
+        )
 
     def folded(self, k: int) -> Histogram:
         """The same values in the wider buckets of a coarser ``k``, exactly; itself where it is as coarse already."""

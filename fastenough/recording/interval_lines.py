@@ -34,15 +34,27 @@ def parsed_interval(where: str, line: Mapping[str, Any], by_id: Mapping[int, Ser
     if end["mono_ns"] < begin["mono_ns"]:
         raise BadInput(f"{where}: the interval ends before it begins")
     values = {key: checked_histogram(f"{where}: series {key}", entry, by_id[key].k) for key, entry in entries.items()}
-    rises = {key: _rises(f"{where}: series {key}", entry, by_id[key], values[key]) for key, entry in entries.items()
-             if "rises" in entry or by_id[key].rise_k is not None}
-    limits = {key: _limit(f"{where}: series {key}", entry, by_id[key], values[key]) for key, entry in entries.items()
-              if "limit" in entry}
+    rises = {
+        key: _rises(f"{where}: series {key}", entry, by_id[key], values[key])
+        for key, entry in entries.items()
+        if "rises" in entry or by_id[key].rise_k is not None
+    }
+    limits = {
+        key: _limit(f"{where}: series {key}", entry, by_id[key], values[key])
+        for key, entry in entries.items()
+        if "limit" in entry
+    }
     unknown = {key: entry["order_unknown"] for key, entry in entries.items() if "order_unknown" in entry}
     interval = Interval(
-        line["seq"], begin["mono_ns"], end["mono_ns"], begin["wall_ns"], end["wall_ns"], values,
+        line["seq"],
+        begin["mono_ns"],
+        end["mono_ns"],
+        begin["wall_ns"],
+        end["wall_ns"],
+        values,
         {key: entry["lost"] for key, entry in entries.items()},
-        {key: entry["missed"] for key, entry in entries.items()}, line["counters"],
+        {key: entry["missed"] for key, entry in entries.items()},
+        line["counters"],
         load=load_use(line.get("load")),
     )
     if not (rises or limits or unknown):
@@ -54,7 +66,8 @@ def checked_histogram(where: str, entry: Mapping[str, Any], k: int) -> Histogram
     """The histogram of one series, in one interval as a rule; what contradicts itself is refused."""
     indices, counts = [i for i, _ in entry["buckets"]], [n for _, n in entry["buckets"]]
     if not {*map(type, indices), *map(type, counts)} <= {int} or (
-            counts and not 1 <= min(counts) <= max(counts) <= _MOST_IN_BUCKET):
+        counts and not 1 <= min(counts) <= max(counts) <= _MOST_IN_BUCKET
+    ):
         raise BadInput(f"{where}: a bucket is not [index, count] with a count from 1 to 2^53")
     try:
         index, count = np.array(indices, dtype=np.int64), np.array(counts, dtype=np.int64)
@@ -76,17 +89,31 @@ def checked_histogram(where: str, entry: Mapping[str, Any], k: int) -> Histogram
     if (bucket_of(entry["min"], k), bucket_of(entry["max"], k)) != (indices[0], indices[-1]):
         raise BadInput(f"{where}: minimum or maximum lies outside its bucket")
     _check_sums(where, entry)
-    return Histogram(k, index, count, entry["min"], entry["max"], entry["sum"], int(entry["sum_sq"]),
-                     _wide(where, entry, k, frozenset(indices)) if "wide" in entry else ())
+    return Histogram(
+        k,
+        index,
+        count,
+        entry["min"],
+        entry["max"],
+        entry["sum"],
+        int(entry["sum_sq"]),
+        _wide(where, entry, k, frozenset(indices)) if "wide" in entry else (),
+    )
 
 
 def _wide(where: str, entry: Mapping[str, Any], k: int, filled: frozenset[int]) -> tuple[tuple[int, int], ...]:
     """Buckets whose values may lie lower than they say, each once and ascending, down to the minimum at most."""
     pairs = tuple((index, least) for index, least in entry["wide"])
-    if not all(type(index) is int and type(least) is int and index in filled
-               and entry["min"] <= least <= int(bucket_lowest([index], k)[0]) for index, least in pairs):
-        raise BadInput(f"{where}: a wide bucket is not [index, least value], of a bucket that is there and from the "
-                       "minimum on")
+    if not all(
+        type(index) is int
+        and type(least) is int
+        and index in filled
+        and entry["min"] <= least <= int(bucket_lowest([index], k)[0])
+        for index, least in pairs
+    ):
+        raise BadInput(
+            f"{where}: a wide bucket is not [index, least value], of a bucket that is there and from the minimum on"
+        )
     if sorted({index for index, _ in pairs}) != [index for index, _ in pairs]:
         raise BadInput(f"{where}: wide buckets do not ascend")
     return pairs
@@ -111,8 +138,10 @@ def _rises(where: str, entry: Mapping[str, Any], series: Series, values: Histogr
     entries = entry.get("rises")
     if entries is None or series.rise_k is None:
         raise BadInput(f"{where}: rises need a rise_k in the head, and with one every interval has them")
-    if not all(type(edge) is int and type(delta) is int and 1 <= edge < 64 << series.rise_k
-               and abs(delta) <= _MOST_DELTA for edge, delta in entries):
+    if not all(
+        type(edge) is int and type(delta) is int and 1 <= edge < 64 << series.rise_k and abs(delta) <= _MOST_DELTA
+        for edge, delta in entries
+    ):
         raise BadInput(f"{where}: a rise is not [edge, delta], the edge from 1 to the last of rise_k")
     rises = Rises.of(entries, series.rise_k)
     fault = rises_fault(rises, values, series.two_sided)

@@ -19,15 +19,29 @@ from fastenough.recording.timeline import INTERVAL_K, Course, IntArray, Known, T
 ROWS_AT_ONCE = 8192
 _INSTANTS = ("begin_mono_ns", "end_mono_ns", "begin_wall_ns", "end_wall_ns")
 _NAMED = pa.map_(pa.string(), pa.int64())
-SCHEMA = pa.schema([
-    ("seq", pa.int64()), *((name, pa.int64()) for name in _INSTANTS), ("series", pa.int64()),
-    ("count", pa.int64()), ("lost", pa.int64()), ("missed", pa.int64()), ("min", pa.int64()), ("max", pa.int64()),
-    ("sum", pa.decimal128(38, 0)), ("sum_sq", pa.string()), ("exceeded", pa.int64()), ("runs", pa.int64()),
-    ("bucket", pa.list_(pa.int32())), ("bucket_count", pa.list_(pa.int64())), ("counters", _NAMED), ("load", _NAMED),
-])
+SCHEMA = pa.schema(
+    [
+        ("seq", pa.int64()),
+        *((name, pa.int64()) for name in _INSTANTS),
+        ("series", pa.int64()),
+        ("count", pa.int64()),
+        ("lost", pa.int64()),
+        ("missed", pa.int64()),
+        ("min", pa.int64()),
+        ("max", pa.int64()),
+        ("sum", pa.decimal128(38, 0)),
+        ("sum_sq", pa.string()),
+        ("exceeded", pa.int64()),
+        ("runs", pa.int64()),
+        ("bucket", pa.list_(pa.int32())),
+        ("bucket_count", pa.list_(pa.int64())),
+        ("counters", _NAMED),
+        ("load", _NAMED),
+    ]
+)
 """Counters and load stand in the first row of each interval only, so that they add up.  ``exceeded`` and ``runs`` are
 of the limit given before the run; null: there was none."""
-_SCALARS = SCHEMA.names[:SCHEMA.get_field_index("bucket")]
+_SCALARS = SCHEMA.names[: SCHEMA.get_field_index("bucket")]
 
 
 def folded(index: IntArray, k: int) -> IntArray:
@@ -65,9 +79,21 @@ class _Rows:
         taken = [(number, values) for number, values in interval.histograms.items() if number in k_of]
         for number, values in taken:
             limit = interval.limits.get(number)
-            self._add([*bounds, number, values.total, interval.lost[number], interval.missed[number], values.minimum,
-                       values.maximum, values.sum, str(values.sum_sq),
-                       *((None, None) if limit is None else (limit.exceeded, limit.runs))], named)
+            self._add(
+                [
+                    *bounds,
+                    number,
+                    values.total,
+                    interval.lost[number],
+                    interval.missed[number],
+                    values.minimum,
+                    values.maximum,
+                    values.sum,
+                    str(values.sum_sq),
+                    *((None, None) if limit is None else (limit.exceeded, limit.runs)),
+                ],
+                named,
+            )
             self._buckets.append((k_of[number], values.index, values.count))
             named = {"counters": None, "load": None}
         if not taken:
@@ -85,8 +111,10 @@ class _Rows:
         offsets, index, count = _folded_rows(self._buckets)
         columns: dict[str, Any] = self._scalars | self._named
         arrays = [pa.array(columns[field.name], field.type) for field in SCHEMA if field.name in columns]
-        lists = [pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, kind))
-                 for values, kind in ((index, pa.int32()), (count, pa.int64()))]
+        lists = [
+            pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, kind))
+            for values, kind in ((index, pa.int32()), (count, pa.int64()))
+        ]
         first = len(_SCALARS)
         return pa.RecordBatch.from_arrays([*arrays[:first], *lists, *arrays[first:]], schema=SCHEMA)
 
@@ -136,8 +164,9 @@ def timeline_of(batches: Iterable[pa.RecordBatch], series: Iterable[Series]) -> 
     bounds = {name: _ints(table, name)[first] for name in _INSTANTS}
     of_series = _ints(table, "series", -1)
     courses = {one.id: _course(table, np.flatnonzero(of_series == one.id), seq, one.k) for one in series}
-    return Timeline(**bounds, courses=courses, counters=_named(table, "counters", first),
-                    load=_named(table, "load", first))
+    return Timeline(
+        **bounds, courses=courses, counters=_named(table, "counters", first), load=_named(table, "load", first)
+    )
 
 
 def intervals_of(batches: Iterable[pa.RecordBatch], series: Iterable[Series]) -> Iterator[Interval]:
@@ -150,14 +179,31 @@ def intervals_of(batches: Iterable[pa.RecordBatch], series: Iterable[Series]) ->
         edges = offsets.tolist()
         scalars = rows.select(_SCALARS).to_pylist()
         for seq, places in groupby(range(len(scalars)), key=lambda place: scalars[place]["seq"]):
-            mine = [(scalars[place], slice(*edges[place:place + 2])) for place in places]
+            mine = [(scalars[place], slice(*edges[place : place + 2])) for place in places]
             told = [(row, part) for row, part in mine if row["series"] is not None]
             begin_mono_ns, end_mono_ns, begin_wall_ns, end_wall_ns = (mine[0][0][name] for name in _INSTANTS)
             yield Interval(
-                seq, begin_mono_ns, end_mono_ns, begin_wall_ns, end_wall_ns,
-                {row["series"]: Histogram(k_of[row["series"]], index[part], count[part], row["min"], row["max"],
-                                          int(row["sum"]), int(row["sum_sq"])) for row, part in told},
-                {row["series"]: row["lost"] for row, _ in told}, {row["series"]: row["missed"] for row, _ in told}, {})
+                seq,
+                begin_mono_ns,
+                end_mono_ns,
+                begin_wall_ns,
+                end_wall_ns,
+                {
+                    row["series"]: Histogram(
+                        k_of[row["series"]],
+                        index[part],
+                        count[part],
+                        row["min"],
+                        row["max"],
+                        int(row["sum"]),
+                        int(row["sum_sq"]),
+                    )
+                    for row, part in told
+                },
+                {row["series"]: row["lost"] for row, _ in told},
+                {row["series"]: row["missed"] for row, _ in told},
+                {},
+            )
 
 
 def timeline_of_intervals(intervals: Iterable[Interval], series: Iterable[Series]) -> Timeline:
@@ -178,9 +224,20 @@ def _course(table: pa.Table, rows: IntArray, seq: IntArray, k: int) -> Course:
     same, count = _lists(taken, "bucket_count")
     if not np.array_equal(offsets, same):
         raise ValueError("its buckets and their counts are not as many")
-    return Course(interval_scale(k), seq[rows], _ints(taken, "count"), _ints(taken, "lost"), _ints(taken, "missed"),
-                  _ints(taken, "min"), _ints(taken, "max"), _ints(taken, "exceeded"), _ints(taken, "runs"),
-                  offsets, packed(index), packed(count))
+    return Course(
+        interval_scale(k),
+        seq[rows],
+        _ints(taken, "count"),
+        _ints(taken, "lost"),
+        _ints(taken, "missed"),
+        _ints(taken, "min"),
+        _ints(taken, "max"),
+        _ints(taken, "exceeded"),
+        _ints(taken, "runs"),
+        offsets,
+        packed(index),
+        packed(count),
+    )
 
 
 def _lists(table: pa.Table, name: str) -> tuple[IntArray, IntArray]:

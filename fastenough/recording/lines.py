@@ -30,7 +30,8 @@ _MOST_WINDOW_BYTES = 64 << 20
 _CHUNK = 1 << 20
 _SUSPICIOUS = re.compile(rb"\\[ubf]|\x7f")
 _UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
 
 
 class _Readable(Protocol):
@@ -127,8 +128,9 @@ class Lines:
                 self._digest.update(chunk)
                 taken += len(chunk)
                 if taken > self._most:
-                    raise BadInput(f"{self._name}: it expands to more than {self._most} bytes, which no recording of "
-                                   "its size does")
+                    raise BadInput(
+                        f"{self._name}: it expands to more than {self._most} bytes, which no recording of its size does"
+                    )
                 yield chunk
         except zstandard.ZstdError as error:
             self.fault = f"its compression is damaged: {error}"

@@ -42,8 +42,12 @@ def written(table: pa.Table) -> bytes:
 def opened(content: bytes, name: str, schema: pa.Schema, most_values: int) -> pq.ParquetFile:
     """A file of this schema, none of whose columns declares more than so many values; raises BadInput."""
     with _telling(name):
-        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True,
-                              thrift_string_size_limit=_MOST_METADATA, thrift_container_size_limit=1 << 20)
+        file = pq.ParquetFile(
+            pa.BufferReader(content),
+            page_checksum_verification=True,
+            thrift_string_size_limit=_MOST_METADATA,
+            thrift_container_size_limit=1 << 20,
+        )
         if not file.schema_arrow.remove_metadata().equals(schema.remove_metadata()):
             raise ValueError("it has other columns")
         groups = [file.metadata.row_group(group) for group in range(file.num_row_groups)]

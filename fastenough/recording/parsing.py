@@ -37,26 +37,53 @@ def parsed_head(name: str, line: Line, version: int) -> Head:
         raise BadInput(f"{name}: two series share one id")
     tool = line["tool"]
     return Head(
-        version=version, tool=Tool(tool["name"], tool["version"], tool.get("build")), run_id=line["run_id"],
-        probe=line["probe"], implementation=line["implementation"], parameters=line["parameters"], series=series,
-        settings=tuple(map(parsed_setting, line["settings"])), cost_ns=line["cost"], interval_ns=line["interval_ns"],
-        begin=instant(line["begin"]), boot_id=line.get("boot_id"), marks=frozenset(line["marks"]),
-        load=parsed_load(line.get("load")), profile=line.get("profile"),
-        profile_sha256=line.get("profile_sha256"), board=line.get("board"),
+        version=version,
+        tool=Tool(tool["name"], tool["version"], tool.get("build")),
+        run_id=line["run_id"],
+        probe=line["probe"],
+        implementation=line["implementation"],
+        parameters=line["parameters"],
+        series=series,
+        settings=tuple(map(parsed_setting, line["settings"])),
+        cost_ns=line["cost"],
+        interval_ns=line["interval_ns"],
+        begin=instant(line["begin"]),
+        boot_id=line.get("boot_id"),
+        marks=frozenset(line["marks"]),
+        load=parsed_load(line.get("load")),
+        profile=line.get("profile"),
+        profile_sha256=line.get("profile_sha256"),
+        board=line.get("board"),
         configuration=Configuration(**line["configuration"]) if "configuration" in line else None,
-        instrument=line.get("instrument"), planned_n=line.get("planned_n"),
+        instrument=line.get("instrument"),
+        planned_n=line.get("planned_n"),
         requirement=Requirement(**line["requirement"]) if "requirement" in line else None,
-        origin=Origin(**line["origin"]) if "origin" in line else None)
+        origin=Origin(**line["origin"]) if "origin" in line else None,
+    )
 
 
 def _series(name: str, entry: Line) -> Series:
     series = Series(
-        id=entry["id"], name=entry["name"], unit=entry["unit"], clock=entry["clock"], from_event=entry["from"],
-        to_event=entry["to"], k=entry["k"], role=Role(entry["role"]), two_sided=entry["two_sided"],
-        corrected=entry["corrected"], relative=entry["relative"], cpu=entry.get("cpu"),
-        period_ns=entry.get("period_ns"), bytes=entry.get("bytes"), tick_ps=entry.get("tick_ps"),
-        rise_k=entry.get("rise_k"), refused=entry.get("refused"), labels=entry.get("labels", {}),
-        said=Said(**entry["said"]) if "said" in entry else None)
+        id=entry["id"],
+        name=entry["name"],
+        unit=entry["unit"],
+        clock=entry["clock"],
+        from_event=entry["from"],
+        to_event=entry["to"],
+        k=entry["k"],
+        role=Role(entry["role"]),
+        two_sided=entry["two_sided"],
+        corrected=entry["corrected"],
+        relative=entry["relative"],
+        cpu=entry.get("cpu"),
+        period_ns=entry.get("period_ns"),
+        bytes=entry.get("bytes"),
+        tick_ps=entry.get("tick_ps"),
+        rise_k=entry.get("rise_k"),
+        refused=entry.get("refused"),
+        labels=entry.get("labels", {}),
+        said=Said(**entry["said"]) if "said" in entry else None,
+    )
     fault = next(_contradictions(series), None)
     if fault is not None:
         raise BadInput(f"{name}: series {series.id} {fault}")
@@ -83,22 +110,40 @@ def instant(entry: Line) -> Instant:
 
 def parsed_setting(entry: Line) -> Setting:
     """A setting of the head, or of the end, where nothing is requested."""
-    return Setting(entry["name"], entry.get("requested"), entry["in_effect"], entry.get("cpu"), entry.get("thread"),
-                   entry.get("reason"))
+    return Setting(
+        entry["name"],
+        entry.get("requested"),
+        entry["in_effect"],
+        entry.get("cpu"),
+        entry.get("thread"),
+        entry.get("reason"),
+    )
 
 
 def parsed_load(entry: Line | None) -> LoadStated | None:
     if entry is None:
         return None
     source, bounds = entry.get("source"), entry.get("bounds")
-    return LoadStated(entry["name"], tuple(tuple(command) for command in entry.get("commands", ())),
-                      source if isinstance(source, str) else None, bounds if isinstance(bounds, dict) else None,
-                      entry.get("busy_at_least"), entry.get("busy_at_most"))
+    return LoadStated(
+        entry["name"],
+        tuple(tuple(command) for command in entry.get("commands", ())),
+        source if isinstance(source, str) else None,
+        bounds if isinstance(bounds, dict) else None,
+        entry.get("busy_at_least"),
+        entry.get("busy_at_most"),
+    )
 
 
 def parsed_event(line: Line) -> Event:
-    return Event(line["kind"], instant(line["at"]), line.get("series"), line.get("cpu"), line.get("value"),
-                 line.get("text"), line.get("culprit"))
+    return Event(
+        line["kind"],
+        instant(line["at"]),
+        line.get("series"),
+        line.get("cpu"),
+        line.get("value"),
+        line.get("text"),
+        line.get("culprit"),
+    )
 
 
 def parsed_end(name: str, line: Line, head: Head) -> End:
@@ -112,10 +157,17 @@ def parsed_end(name: str, line: Line, head: Head) -> End:
     if len(series) != len(line["series"]):
         raise BadInput(f"{name}: end: two series share one id")
     return End(
-        outcome=Outcome(line["outcome"]), reasons=tuple(line["reasons"]), at=instant(line["at"]), series=series,
-        counters=line["counters"], settings=settings, changes=tuple(changes(head.settings, settings or ())),
-        events_dropped=line["events_dropped"], load=_load_proof(line.get("load")),
-        samples=None if samples is None else SamplesKept(samples["kept"], samples["lost"]))
+        outcome=Outcome(line["outcome"]),
+        reasons=tuple(line["reasons"]),
+        at=instant(line["at"]),
+        series=series,
+        counters=line["counters"],
+        settings=settings,
+        changes=tuple(changes(head.settings, settings or ())),
+        events_dropped=line["events_dropped"],
+        load=_load_proof(line.get("load")),
+        samples=None if samples is None else SamplesKept(samples["kept"], samples["lost"]),
+    )
 
 
 def changes(before: Sequence[Setting], after: Sequence[Setting]) -> Iterator[Change]:
@@ -133,11 +185,20 @@ def changes(before: Sequence[Setting], after: Sequence[Setting]) -> Iterator[Cha
 def _series_end(entry: Line) -> SeriesEnd:
     buckets = entry.get("buckets", ())
     return SeriesEnd(
-        entry["taken"], entry["stored"], entry["lost"], entry["missed"], entry.get("min"), entry.get("max"),
-        entry["sum"], int(entry["sum_sq"]),
+        entry["taken"],
+        entry["stored"],
+        entry["lost"],
+        entry["missed"],
+        entry.get("min"),
+        entry.get("max"),
+        entry["sum"],
+        int(entry["sum_sq"]),
         tuple((edge, delta) for edge, delta in entry["rises"]) if "rises" in entry else None,
-        limit_count(entry.get("limit")), entry.get("order_unknown", 0), entry.get("k"),
-        (array("q", [index for index, _ in buckets]), array("q", [count for _, count in buckets])))
+        limit_count(entry.get("limit")),
+        entry.get("order_unknown", 0),
+        entry.get("k"),
+        (array("q", [index for index, _ in buckets]), array("q", [count for _, count in buckets])),
+    )
 
 
 def limit_count(entry: Line | None) -> LimitCount | None:
@@ -166,7 +227,16 @@ def _load_proof(entry: Line | None) -> LoadProof | None:
     if entry is None:
         return None
     return LoadProof(
-        entry.get("name"), entry.get("ran"), tuple(entry.get("reasons", ())), entry.get("stated") not in (None, False),
-        _number(entry, "window_s"), _number(entry, "cpu_time_s"), _count(entry, "voluntary_switches"),
-        _count(entry, "involuntary_switches"), _count(entry, "bytes_read"), _count(entry, "bytes_written"),
-        _count(entry, "counted"), _count(entry, "processes"))
+        entry.get("name"),
+        entry.get("ran"),
+        tuple(entry.get("reasons", ())),
+        entry.get("stated") not in (None, False),
+        _number(entry, "window_s"),
+        _number(entry, "cpu_time_s"),
+        _count(entry, "voluntary_switches"),
+        _count(entry, "involuntary_switches"),
+        _count(entry, "bytes_read"),
+        _count(entry, "bytes_written"),
+        _count(entry, "counted"),
+        _count(entry, "processes"),
+    )

@@ -105,16 +105,29 @@ class Reading:
     def _check_content(self) -> None:
         """Once all was read."""
         if self._sha256 is not None and self._source.sha256 != self._sha256:
-            raise BadInput(f"{self._name}: the content is not what was recorded (its SHA-256 is another)"
-                           + (f"; {self._source.fault}" if self._source.fault else ""))
+            raise BadInput(
+                f"{self._name}: the content is not what was recorded (its SHA-256 is another)"
+                + (f"; {self._source.fault}" if self._source.fault else "")
+            )
 
-    def recording(self, intervals: Sequence[Interval] = (), events: Sequence[Event] = (),
-                  over_time: Callable[[], Timeline] | None = None) -> Recording:
+    def recording(
+        self,
+        intervals: Sequence[Interval] = (),
+        events: Sequence[Event] = (),
+        over_time: Callable[[], Timeline] | None = None,
+    ) -> Recording:
         """The whole of it, with these for its intervals and events; only when all have been taken."""
         if self._end is not None:
             self._adding.check_events()
-        return assembled(self._name, self.head, self._end, self._adding.added(), intervals=intervals, events=events,
-                         over_time=over_time)
+        return assembled(
+            self._name,
+            self.head,
+            self._end,
+            self._adding.added(),
+            intervals=intervals,
+            events=events,
+            over_time=over_time,
+        )
 
     def _check_follows(self, where: str, last: Interval | None, interval: Interval) -> None:
         """Intervals cover the run without a gap, from its begin on."""
@@ -150,6 +163,7 @@ class Reading:
             self._version = _stated_version(self._name, line)
         return _checked(where, line, self._version)
 
+
 @contextmanager
 def _readable(name: str) -> Iterator[None]:
     try:
@@ -164,8 +178,16 @@ def as_counted(head: Head, total: Histogram) -> Histogram:
     return total.folded(k) if isinstance(k, int) and 0 < k < total.k else total
 
 
-def assembled(name: str, head: Head, end: End | None, added: Aggregate, *, intervals: Sequence[Interval],
-              events: Sequence[Event], over_time: Callable[[], Timeline] | None = None) -> Recording:
+def assembled(
+    name: str,
+    head: Head,
+    end: End | None,
+    added: Aggregate,
+    *,
+    intervals: Sequence[Interval],
+    events: Sequence[Event],
+    over_time: Callable[[], Timeline] | None = None,
+) -> Recording:
     """A recording of parts that were checked one by one; raises BadInput where they contradict each other."""
     faults = [(number, total_fault(count)) for number, count in added.limits.items()]
     faults += [(number, sums_fault(as_counted(head, total))) for number, total in added.totals.items()]
@@ -189,8 +211,9 @@ def _typed_line(where: str, raw: bytes) -> dict[str, Any]:
 def _typed(where: str, line: Any) -> dict[str, Any]:
     kind = line.get("type") if isinstance(line, dict) else None
     if not isinstance(kind, str) or kind not in line_validators(VERSIONS[-1]):
-        raise BadInput(f"{where}: not a line of a recording: type is none of "
-                       f"{', '.join(line_validators(VERSIONS[-1]))}")
+        raise BadInput(
+            f"{where}: not a line of a recording: type is none of {', '.join(line_validators(VERSIONS[-1]))}"
+        )
     return dict(line)
 
 
@@ -200,8 +223,10 @@ def _stated_version(name: str, line: Mapping[str, Any]) -> int:
         return VERSIONS[-1]
     version = line.get("version")
     if type(version) is not int or version not in VERSIONS:
-        raise BadInput(f"{name}: recording of version {str(version)[:_SAID]}; this program reads versions "
-                       f"{' and '.join(map(str, VERSIONS))}")
+        raise BadInput(
+            f"{name}: recording of version {str(version)[:_SAID]}; this program reads versions "
+            f"{' and '.join(map(str, VERSIONS))}"
+        )
     return version
 
 
@@ -282,7 +307,8 @@ def _check_end(name: str, recording: Recording, end: End) -> None:
         if said.rises is not None and (rises is None or [list(each) for each in said.rises] != rises.entries()):
             raise BadInput(f"{where}: the rises of the intervals do not add up to the total")
         if (said.limit is not None and said.limit != recording.limit(number)) or (
-                said.order_unknown and said.order_unknown != recording.order_unknown(number)):
+            said.order_unknown and said.order_unknown != recording.order_unknown(number)
+        ):
             raise BadInput(f"{where}: what the intervals say of a limit or of gaps does not add up to the total")
 
 
@@ -294,12 +320,24 @@ def _check_total(where: str, said: SeriesEnd, added: Histogram) -> None:
         return
     if said.k <= added.k:
         raise BadInput(f"{where}: its buckets (k {said.k}) are no finer than those of the intervals (k {added.k})")
-    total = checked_histogram(where, {"count": said.stored, "buckets": list(zip(*said.buckets, strict=True)),
-                                      "sum": said.sum, "sum_sq": said.sum_sq, "min": said.minimum,
-                                      "max": said.maximum}, said.k)
+    total = checked_histogram(
+        where,
+        {
+            "count": said.stored,
+            "buckets": list(zip(*said.buckets, strict=True)),
+            "sum": said.sum,
+            "sum_sq": said.sum_sq,
+            "min": said.minimum,
+            "max": said.maximum,
+        },
+        said.k,
+    )
     folded = total.folded(added.k)
-    if sums_fault(total) or folded.index.tolist() != added.index.tolist() or (
-            folded.count.tolist() != added.count.tolist()):
+    if (
+        sums_fault(total)
+        or folded.index.tolist() != added.index.tolist()
+        or (folded.count.tolist() != added.count.tolist())
+    ):
         raise BadInput(f"{where}: its buckets are not those of the intervals")
 
 

@@ -91,8 +91,11 @@ def limit_fault(count: LimitCount, histogram: Histogram, series: Series) -> str 
         return "nothing exceeded the limit, yet runs did" if runs or count.sum_sq_runs or longest else None
     if runs > exceeded or longest < 1 or not exceeded <= count.sum_sq_runs <= exceeded * (2 * longest - 1):
         return "its runs above the limit contradict each other"
-    if not _surely(histogram, _units(count.ns, series, 1), series.two_sided) <= exceeded <= int(
-            at_or_above(histogram, np.array([_units(count.ns, series, -1) + 1]), series.two_sided)[0]):
+    if (
+        not _surely(histogram, _units(count.ns, series, 1), series.two_sided)
+        <= exceeded
+        <= int(at_or_above(histogram, np.array([_units(count.ns, series, -1) + 1]), series.two_sided)[0])
+    ):
         return contradicted
     return None
 
@@ -121,7 +124,11 @@ def _surely(histogram: Histogram, limit: int, two_sided: bool) -> int:
 def total_fault(count: LimitCount) -> str | None:
     """Why this cannot be what all values of a run did at a limit; None where it can."""
     exceeded, runs, squares = count.exceeded, count.runs, count.sum_sq_runs
-    if exceeded and not (runs and count.longest <= exceeded and squares <= exceeded * count.longest
-                         and squares * runs >= exceeded * exceeded):
+    if exceeded and not (
+        runs
+        and count.longest <= exceeded
+        and squares <= exceeded * count.longest
+        and squares * runs >= exceeded * exceeded
+    ):
         return "its runs above the limit contradict each other"
     return None

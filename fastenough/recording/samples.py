@@ -67,8 +67,9 @@ def read_blocks(stream: BinaryIO, path: Path, told: Told) -> Iterator[tuple[int,
     """Series, lost and samples of each block of a file; raises BadInput for what is none or was damaged."""
     head = stream.read(_HEAD.size)
     if len(head) < _HEAD.size or _HEAD.unpack(head) != (_MAGIC, _VERSION, SAMPLE.itemsize):
-        raise BadInput(f"{path}: not a file of samples of version {_VERSION}; make one: "
-                       "fastenough-probe timer --samples FILE")
+        raise BadInput(
+            f"{path}: not a file of samples of version {_VERSION}; make one: fastenough-probe timer --samples FILE"
+        )
     for series, lost, samples in _blocks(stream, path):
         if told.complete:
             raise BadInput(f"{path}: there is something after its end mark; it was damaged")

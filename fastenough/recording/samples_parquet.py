@@ -15,8 +15,9 @@ from fastenough.files import open_regular
 from fastenough.recording import parquet
 from fastenough.recording.samples import SAMPLE, read_blocks
 
-SCHEMA = pa.schema([("series", pa.int64()), ("due_ns", pa.int64()), ("latency_ns", pa.int64()),
-                    ("lost_before", pa.int64())])
+SCHEMA = pa.schema(
+    [("series", pa.int64()), ("due_ns", pa.int64()), ("latency_ns", pa.int64()), ("lost_before", pa.int64())]
+)
 """``lost_before``: samples of the series lost between the sample before it and this one."""
 _ROWS_AT_ONCE = 1 << 16
 

@@ -23,19 +23,40 @@ from fastenough.recording.rises import Rises
 
 VERSION = 2
 _KEY = b"fastenough"
-SCHEMA = pa.schema([
-    ("id", pa.int64()), ("name", pa.string()), ("cpu", pa.int64()), ("unit", pa.string()), ("k", pa.int64()),
-    ("stored", pa.int64()), ("lost", pa.int64()), ("missed", pa.int64()), ("min", pa.int64()), ("max", pa.int64()),
-    ("sum", pa.decimal128(38, 0)), ("sum_sq", pa.string()), ("bucket", pa.list_(pa.int32())),
-    ("bucket_count", pa.list_(pa.int64())),
-])
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("cpu", pa.int64()),
+        ("unit", pa.string()),
+        ("k", pa.int64()),
+        ("stored", pa.int64()),
+        ("lost", pa.int64()),
+        ("missed", pa.int64()),
+        ("min", pa.int64()),
+        ("max", pa.int64()),
+        ("sum", pa.decimal128(38, 0)),
+        ("sum_sq", pa.string()),
+        ("bucket", pa.list_(pa.int32())),
+        ("bucket_count", pa.list_(pa.int64())),
+    ]
+)
 _INTEGER = {"type": "integer"}
 _INTEGERS = {"type": "object", "additionalProperties": _INTEGER}
 _BY_NAME = {"type": "object", "additionalProperties": _INTEGERS}
-_SUMS = {"type": "object", "properties": {
-    "intervals": _INTEGER, "begin_mono_ns": _INTEGER, "end_mono_ns": _INTEGER, "counters": _BY_NAME,
-    "events": _INTEGERS, "covered_ns": _INTEGERS, "load": _INTEGERS,
-    "order": {"type": "object", "properties": {"limits": _BY_NAME, "order_unknown": _INTEGERS}}}}
+_SUMS = {
+    "type": "object",
+    "properties": {
+        "intervals": _INTEGER,
+        "begin_mono_ns": _INTEGER,
+        "end_mono_ns": _INTEGER,
+        "counters": _BY_NAME,
+        "events": _INTEGERS,
+        "covered_ns": _INTEGERS,
+        "load": _INTEGERS,
+        "order": {"type": "object", "properties": {"limits": _BY_NAME, "order_unknown": _INTEGERS}},
+    },
+}
 """What stands beside the rows, apart from head and end: one who edits it by hand may write anything."""
 
 
@@ -44,25 +65,42 @@ def _sums_check() -> Any:
     return fastjsonschema.compile(_SUMS)
 
 
-def written(sha256: str, head: Mapping[str, Any], end: Mapping[str, Any] | None, series: tuple[Series, ...],
-            added: Aggregate) -> bytes:
+def written(
+    sha256: str, head: Mapping[str, Any], end: Mapping[str, Any] | None, series: tuple[Series, ...], added: Aggregate
+) -> bytes:
     """The file; ``sha256`` is that of the recording, ``head`` and ``end`` its lines."""
     totals = [added.totals[one.id] for one in series]
     values: dict[str, Any] = {
-        "id": [one.id for one in series], "name": [one.name for one in series], "cpu": [one.cpu for one in series],
-        "unit": [one.unit for one in series], "k": [one.k for one in series],
-        "stored": [total.total for total in totals], "lost": [added.lost[one.id] for one in series],
-        "missed": [added.missed[one.id] for one in series], "min": [total.minimum for total in totals],
-        "max": [total.maximum for total in totals], "sum": [total.sum for total in totals],
-        "sum_sq": [str(total.sum_sq) for total in totals], "bucket": [total.index for total in totals],
+        "id": [one.id for one in series],
+        "name": [one.name for one in series],
+        "cpu": [one.cpu for one in series],
+        "unit": [one.unit for one in series],
+        "k": [one.k for one in series],
+        "stored": [total.total for total in totals],
+        "lost": [added.lost[one.id] for one in series],
+        "missed": [added.missed[one.id] for one in series],
+        "min": [total.minimum for total in totals],
+        "max": [total.maximum for total in totals],
+        "sum": [total.sum for total in totals],
+        "sum_sq": [str(total.sum_sq) for total in totals],
+        "bucket": [total.index for total in totals],
         "bucket_count": [total.count for total in totals],
     }
-    said = {"version": VERSION, "recording_sha256": sha256, "head": head, "end": end, "intervals": added.intervals,
-            "begin_mono_ns": added.begin_mono_ns, "end_mono_ns": added.end_mono_ns,
-            "counters": {name: asdict(counter) for name, counter in added.counters.items()}, "events": added.events,
-            "order": _order_said(added), "covered_ns": added.covered_ns,
-            "load": asdict(added.load),
-            "wide": {number: total.wide for number, total in added.totals.items() if total.wide}}
+    said = {
+        "version": VERSION,
+        "recording_sha256": sha256,
+        "head": head,
+        "end": end,
+        "intervals": added.intervals,
+        "begin_mono_ns": added.begin_mono_ns,
+        "end_mono_ns": added.end_mono_ns,
+        "counters": {name: asdict(counter) for name, counter in added.counters.items()},
+        "events": added.events,
+        "order": _order_said(added),
+        "covered_ns": added.covered_ns,
+        "load": asdict(added.load),
+        "wide": {number: total.wide for number, total in added.totals.items() if total.wide},
+    }
     schema = SCHEMA.with_metadata({_KEY: json.dumps(said)})
     return parquet.written(pa.table([pa.array(values[field.name], field.type) for field in SCHEMA], schema=schema))
 
@@ -77,31 +115,53 @@ def read(content: bytes, name: str, sha256: str, most_values: int) -> tuple[dict
         _sums_check()(said)
         rows = parquet.table(file, name)
         totals = _histograms(rows, said.get("wide", {}))
-        by_id = {column: dict(zip(rows["id"].to_pylist(), rows[column].to_pylist(), strict=True))
-                 for column in ("lost", "missed")}
+        by_id = {
+            column: dict(zip(rows["id"].to_pylist(), rows[column].to_pylist(), strict=True))
+            for column in ("lost", "missed")
+        }
         if len(by_id["lost"]) != rows.num_rows:
             raise ValueError("it has one series twice")
         return said, Aggregate(
-            totals, by_id["lost"], by_id["missed"], said["intervals"], said["begin_mono_ns"], said["end_mono_ns"],
-            {counter: CounterSum(**values) for counter, values in said["counters"].items()}, said["events"],
-            **_order_of(said["order"]), covered_ns={int(number): ns for number, ns in said["covered_ns"].items()},
-            load=LoadSum(**said["load"]))
-    except (pa.ArrowException, fastjsonschema.JsonSchemaException, AttributeError, KeyError, TypeError, ValueError,
-            IndexError, OverflowError) as error:
+            totals,
+            by_id["lost"],
+            by_id["missed"],
+            said["intervals"],
+            said["begin_mono_ns"],
+            said["end_mono_ns"],
+            {counter: CounterSum(**values) for counter, values in said["counters"].items()},
+            said["events"],
+            **_order_of(said["order"]),
+            covered_ns={int(number): ns for number, ns in said["covered_ns"].items()},
+            load=LoadSum(**said["load"]),
+        )
+    except (
+        pa.ArrowException,
+        fastjsonschema.JsonSchemaException,
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+        IndexError,
+        OverflowError,
+    ) as error:
         raise BadInput(f"{name}: not the columns that were written: {str(error)[:200]}") from error
 
 
 def _order_said(added: Aggregate) -> dict[str, Any]:
     """What is known of the order of values, by series id."""
-    return {"rises": {number: [rises.k, rises.entries()] for number, rises in added.rises.items()},
-            "limits": {number: asdict(count) for number, count in added.limits.items()},
-            "order_unknown": added.order_unknown}
+    return {
+        "rises": {number: [rises.k, rises.entries()] for number, rises in added.rises.items()},
+        "limits": {number: asdict(count) for number, count in added.limits.items()},
+        "order_unknown": added.order_unknown,
+    }
 
 
 def _order_of(said: Mapping[str, Any]) -> dict[str, Any]:
-    return {"rises": {int(number): Rises.of(entries, k) for number, (k, entries) in said["rises"].items()},
-            "limits": {int(number): LimitCount(**count) for number, count in said["limits"].items()},
-            "order_unknown": {int(number): gaps for number, gaps in said["order_unknown"].items()}}
+    return {
+        "rises": {int(number): Rises.of(entries, k) for number, (k, entries) in said["rises"].items()},
+        "limits": {int(number): LimitCount(**count) for number, count in said["limits"].items()},
+        "order_unknown": {int(number): gaps for number, gaps in said["order_unknown"].items()},
+    }
 
 
 def _histograms(rows: pa.Table, wide: Mapping[str, Any]) -> dict[int, Histogram]:
@@ -112,8 +172,16 @@ def _histograms(rows: pa.Table, wide: Mapping[str, Any]) -> dict[int, Histogram]
     totals = {}
     for place, row in enumerate(scalars):
         index, count = (np.array(part[place].values.to_numpy(), dtype=np.int64) for part in lists)  # copies
-        total = Histogram(row["k"], index, count, row["min"], row["max"], int(row["sum"]), int(row["sum_sq"]),
-                          tuple((int(bucket), int(least)) for bucket, least in wide.get(str(row["id"]), ())))
+        total = Histogram(
+            row["k"],
+            index,
+            count,
+            row["min"],
+            row["max"],
+            int(row["sum"]),
+            int(row["sum_sq"]),
+            tuple((int(bucket), int(least)) for bucket, least in wide.get(str(row["id"]), ())),
+        )
         if not {bucket for bucket, _ in total.wide} <= set(index.tolist()):
             raise ValueError("a wide bucket is not there")
         if index.size != count.size or np.any(np.diff(index) <= 0) or np.any(count < 1) or total.total != row["stored"]:

@@ -27,8 +27,12 @@ def upgraded_head(head: Mapping[str, Any]) -> Line:
         "settings": [_setting(entry) for entry in head["settings"]],
     }
     if "configuration" in head:
-        line["configuration"] = {"name": head["configuration"], "kernel_release": None, "kernel_config_sha256": None,
-                                 "command_line": None}
+        line["configuration"] = {
+            "name": head["configuration"],
+            "kernel_release": None,
+            "kernel_config_sha256": None,
+            "command_line": None,
+        }
     return line
 
 
@@ -37,7 +41,9 @@ def _series(entry: Mapping[str, Any], names: set[str], relative: bool) -> Line:
     corrected = name.endswith(_OWED)
     return dict(entry) | {
         "name": name.removesuffix(_OWED) + _CORRECTED if corrected else name,
-        "role": _role(entry, names).value, "two_sided": "jitter" in name, "corrected": corrected,
+        "role": _role(entry, names).value,
+        "two_sided": "jitter" in name,
+        "corrected": corrected,
         "relative": relative and not corrected,
     }
 
@@ -63,8 +69,10 @@ def upgraded_end(end: Mapping[str, Any], head: Mapping[str, Any]) -> Line:
 def _after(settings: Sequence[Mapping[str, Any]], changes: Sequence[Mapping[str, Any]]) -> list[Line]:
     """What was read back after the run: what was read before, but for the changes."""
     changed = {_place(change): change for change in changes}
-    kept = [_read_back(entry, changed[_place(entry)]["after"] if _place(entry) in changed else entry["in_effect"])
-            for entry in settings]
+    kept = [
+        _read_back(entry, changed[_place(entry)]["after"] if _place(entry) in changed else entry["in_effect"])
+        for entry in settings
+    ]
     known = {_place(entry) for entry in settings}
     return kept + [_read_back(change, change["after"]) for place, change in changed.items() if place not in known]
 

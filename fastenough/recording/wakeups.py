@@ -42,8 +42,10 @@ NOISE: Mapping[str, str] = {
 
 def longest_way(head: Head, n: Mapping[int, int]) -> str | None:
     """Which series of the monitor stand for the whole, by name, given how many values each has by its id."""
-    return next((name for name in (*SUMS, *STATIONS)
-                 for series in head.series if series.name == name and n.get(series.id)), None)
+    return next(
+        (name for name in (*SUMS, *STATIONS) for series in head.series if series.name == name and n.get(series.id)),
+        None,
+    )
 
 
 def key_of(station: str) -> str:
@@ -103,9 +105,16 @@ def _wakeup(head: Head, event: Event, series: Series) -> Wakeup:
     culprit = event.culprit or {}
     parts = _parts(culprit)
     value_ns = (event.value or 0) * series.unit_ns
-    return Wakeup(head.run_id, event.at, event.at.mono_ns - head.begin.mono_ns,
-                  series.cpu if event.cpu is None else event.cpu, parts,
-                  float(sum(parts.values())) if parts else value_ns, culprit, (series.name,))
+    return Wakeup(
+        head.run_id,
+        event.at,
+        event.at.mono_ns - head.begin.mono_ns,
+        series.cpu if event.cpu is None else event.cpu,
+        parts,
+        float(sum(parts.values())) if parts else value_ns,
+        culprit,
+        (series.name,),
+    )
 
 
 def wakeups(head: Head, events: Iterable[Event]) -> list[Wakeup]:

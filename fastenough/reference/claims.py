@@ -31,9 +31,18 @@ _FORMS: dict[str, Callable[[Values, Values], float]] = {
     "least_times": lambda ones, others: min(ones) / max(others),
 }
 """How values of one measure are held against those of another; a rank is the place of the first among the others."""
-_UNITS = {"times": "times", "more": "% more", "less": "% less", "us": "µs", "us_on_average": "µs on average",
-          "khz": "kHz", "rank": "= rank, the least is 1", "rank_from_top": "= rank, the greatest is 1",
-          "share_5_times": "% of the cases by 5 times or more", "least_times": "times"}
+_UNITS = {
+    "times": "times",
+    "more": "% more",
+    "less": "% less",
+    "us": "µs",
+    "us_on_average": "µs on average",
+    "khz": "kHz",
+    "rank": "= rank, the least is 1",
+    "rank_from_top": "= rank, the greatest is 1",
+    "share_5_times": "% of the cases by 5 times or more",
+    "least_times": "times",
+}
 _PERCENT = ("more", "less", "share_5_times")
 
 
@@ -83,5 +92,15 @@ def _values(reference: Reference, said: str, measure: str) -> list[float]:
 def read_claims(text: str) -> Iterator[Claim]:
     """The claims in a file's text."""
     for row in csv.DictReader(line for line in text.splitlines() if not line.startswith("#")):
-        yield Claim(row["reference"], row["text"], row["form"], row["of"], row["of_measure"], row["against"],
-                    row["against_measure"], float(row["least"]), float(row["most"]), row["differs"])
+        yield Claim(
+            row["reference"],
+            row["text"],
+            row["form"],
+            row["of"],
+            row["of_measure"],
+            row["against"],
+            row["against_measure"],
+            float(row["least"]),
+            float(row["most"]),
+            row["differs"],
+        )

@@ -45,8 +45,9 @@ def _us(value: Any) -> str:
 
 def _frequency(name: str) -> Callable[[Figure], Any]:
     """Of tasks that repeat: for the cost of a lock or of an early timer it says nothing."""
-    return lambda figure: (None if figure.beyond or figure.probe not in _TASKS
-                           else highest_frequency_hz(getattr(figure, name)))
+    return lambda figure: (
+        None if figure.beyond or figure.probe not in _TASKS else highest_frequency_hz(getattr(figure, name))
+    )
 
 
 _TASKS = ("response", "periodic")

@@ -15,8 +15,21 @@ from decimal import Decimal
 _NS = {"_ns": 1, "_us": 1000}
 _SHARED = ("board", "configuration", "kernel", "load")
 _BEYOND = ">"
-_TEXTS = ("probe", "board", "configuration", "kernel", "implementation", "variant", "load", "command", "duration",
-          "transfer", "size", "said", "place")
+_TEXTS = (
+    "probe",
+    "board",
+    "configuration",
+    "kernel",
+    "implementation",
+    "variant",
+    "load",
+    "command",
+    "duration",
+    "transfer",
+    "size",
+    "said",
+    "place",
+)
 
 
 @dataclass(frozen=True)
@@ -55,8 +68,16 @@ class Figure:
     @property
     def words(self) -> frozenset[str]:
         """By which words it can be named."""
-        named = (self.probe, self.configuration, self.implementation, self.load, self.variant, self.transfer, self.size,
-                 self.place)
+        named = (
+            self.probe,
+            self.configuration,
+            self.implementation,
+            self.load,
+            self.variant,
+            self.transfer,
+            self.size,
+            self.place,
+        )
         return frozenset(" ".join(named).replace(",", "").split())
 
 
@@ -103,11 +124,18 @@ def _number(row: Mapping[str, str], name: str) -> float | None:
 def _figure(row: Mapping[str, str]) -> Figure:
     text = {name: row.get(name, "") for name in _TEXTS}
     return Figure(
-        **text, n=int(row["n"]) if row.get("n") else None, minimum_ns=_time_ns(row, "min"),
-        mean_ns=_time_ns(row, "mean"), median_ns=_time_ns(row, "median"), p95_ns=_time_ns(row, "p95"),
-        maximum_ns=_time_ns(row, "max"), beyond=row.get("max_us", "").startswith(_BEYOND),
-        printed_95_khz=_number(row, "freq95_khz"), printed_100_khz=_number(row, "freq100_khz"),
-        speed_mb_s=_number(row, "speed_mb_s"))
+        **text,
+        n=int(row["n"]) if row.get("n") else None,
+        minimum_ns=_time_ns(row, "min"),
+        mean_ns=_time_ns(row, "mean"),
+        median_ns=_time_ns(row, "median"),
+        p95_ns=_time_ns(row, "p95"),
+        maximum_ns=_time_ns(row, "max"),
+        beyond=row.get("max_us", "").startswith(_BEYOND),
+        printed_95_khz=_number(row, "freq95_khz"),
+        printed_100_khz=_number(row, "freq100_khz"),
+        speed_mb_s=_number(row, "speed_mb_s"),
+    )
 
 
 def read_reference(name: str, text: str) -> Reference:
@@ -118,6 +146,12 @@ def read_reference(name: str, text: str) -> Reference:
     shared = {key: head[key] for key in _SHARED if key in head}
     rows = csv.DictReader(line for line in lines if not line.startswith("#"))
     return Reference(
-        name, head["title"], head["source"], head["machine"], head["conditions"], head["instrument"],
+        name,
+        head["title"],
+        head["source"],
+        head["machine"],
+        head["conditions"],
+        head["instrument"],
         tuple(value.strip() for key, _, value in told if key.strip() == "note"),
-        tuple(_figure(shared | row) for row in rows))
+        tuple(_figure(shared | row) for row in rows),
+    )

@@ -17,11 +17,13 @@ logging.getLogger("matplotlib").setLevel(logging.ERROR)
 if TYPE_CHECKING:
     from fastenough.report.write import write_report
 else:
+
     def __getattr__(name: str) -> Any:
         if name != "write_report":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from fastenough.report import write  # noqa: PLC0415 - see above
 
         return write.write_report
+
 
 __all__ = ["require_writable", "write_report"]

@@ -42,13 +42,21 @@ def calibration_picture(panels: Sequence[Panel]) -> Picture:
         axes.set_xlabel("µs at the station", fontsize=9)
     figure.supylabel("wake-ups", fontsize=9)
     rows = [(panel.station, kind, int(value)) for panel in panels for kind, values in _kinds(panel) for value in values]
-    return plot.picture(figure, "monitor-calibration", "Delays injected into each station, and where the monitor found "
-                        "them", (("station", "wake-ups", "ns"), rows), wide=True)
+    return plot.picture(
+        figure,
+        "monitor-calibration",
+        "Delays injected into each station, and where the monitor found them",
+        (("station", "wake-ups", "ns"), rows),
+        wide=True,
+    )
 
 
 def _kinds(panel: Panel) -> list[tuple[str, Times]]:
-    return [("not delayed", panel.quiet_ns), ("delayed here", panel.delayed_ns),
-            ("the same at other stations", panel.elsewhere_ns)]
+    return [
+        ("not delayed", panel.quiet_ns),
+        ("delayed here", panel.delayed_ns),
+        ("the same at other stations", panel.elsewhere_ns),
+    ]
 
 
 def _edges_us(panels: Sequence[Panel]) -> NDArray[np.float64]:
@@ -63,12 +71,14 @@ def _draw(axes: Axes, panel: Panel, edges_us: NDArray[np.float64]) -> None:
     most = 1
     for (kind, values), colour in zip(_kinds(panel), colours, strict=True):
         counts, _ = np.histogram(np.clip(values / 1000.0, edges_us[0], edges_us[-1]), edges_us)
-        axes.stairs(np.maximum(counts, plot.FLOOR), edges_us, baseline=plot.FLOOR, color=colour, label=kind,
-                    linewidth=1.3)
+        axes.stairs(
+            np.maximum(counts, plot.FLOOR), edges_us, baseline=plot.FLOOR, color=colour, label=kind, linewidth=1.3
+        )
         most = max(most, int(counts.max()))
     for position, size_ns in enumerate(panel.sizes_ns):
-        axes.axvline(size_ns / 1000.0, color="#000000", linestyle=":", linewidth=1.0,
-                     label="_" if position else "injected")
+        axes.axvline(
+            size_ns / 1000.0, color="#000000", linestyle=":", linewidth=1.0, label="_" if position else "injected"
+        )
     plot.count_axis(axes, most)
     plot.plain_log_axis(axes.xaxis)
     for side in ("top", "right"):

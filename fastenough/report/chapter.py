@@ -30,16 +30,23 @@ def _part(part: Part) -> Mapping[str, Any]:
     if isinstance(part, Text):
         return {"kind": part.kind, "text": part.text, "lines": list(part.lines)}
     assert isinstance(part, Table), "a figure is made of recordings"
-    return {"kind": part.kind, "name": part.name, "caption": part.caption, "over": part.over, "note": part.note,
-            "columns": [[column.title, column.numeric] for column in part.columns],
-            "rows": [[[cell.value, cell.shown, cell.below] for cell in part.cells(row)] for row in part.rows]}
+    return {
+        "kind": part.kind,
+        "name": part.name,
+        "caption": part.caption,
+        "over": part.over,
+        "note": part.note,
+        "columns": [[column.title, column.numeric] for column in part.columns],
+        "rows": [[[cell.value, cell.shown, cell.below] for cell in part.cells(row)] for row in part.rows],
+    }
 
 
 def read_section(said: Mapping[str, Any]) -> Section:
     """Raises BadInput for what is none."""
     try:
-        return Section(_id(said["id"]), str(said["title"]), str(said["lead"]),
-                       [_read_part(part) for part in said["parts"]])
+        return Section(
+            _id(said["id"]), str(said["title"]), str(said["lead"]), [_read_part(part) for part in said["parts"]]
+        )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BadInput(f"what was kept is no chapter ({type(error).__name__})") from error
 

@@ -32,34 +32,53 @@ def _quantiles(comparison: Comparison) -> list[str]:
     for one in comparison.quantiles:
         if one.first_ns is None:
             continue
-        interval = ("–" if one.ends is None else
-                    words.microseconds_interval(*one.ends))
-        rows.append((words.percent(one.quantile), words.microseconds(one.first_ns), words.microseconds(one.second_ns),
-                     interval, "shown" if one.shown else "not shown"))
+        interval = "–" if one.ends is None else words.microseconds_interval(*one.ends)
+        rows.append(
+            (
+                words.percent(one.quantile),
+                words.microseconds(one.first_ns),
+                words.microseconds(one.second_ns),
+                interval,
+                "shown" if one.shown else "not shown",
+            )
+        )
     rows.append(("maximum (no test)", *map(words.microseconds, comparison.maxima_ns), "–", "–"))
-    return _table(("quantile, µs", "baseline", "now", f"difference, {words.percent(comparison.confidence)} interval",
-                   "differs"), rows)
+    return _table(
+        ("quantile, µs", "baseline", "now", f"difference, {words.percent(comparison.confidence)} interval", "differs"),
+        rows,
+    )
 
 
 def _pair(pair: Beside) -> list[str]:
     lines = [f"### {plain(subject_of(pair.runs[0]))}", ""]
     for comparison in pair.comparisons:
-        lines += [f"{plain(comparison.series)}, n = {words.number(comparison.n[1])} (baseline "
-                  f"{words.number(comparison.n[0])}), runs {plain(comparison.second_id)} (baseline "
-                  f"{plain(comparison.first_id)})", "", *_quantiles(comparison)]
+        lines += [
+            f"{plain(comparison.series)}, n = {words.number(comparison.n[1])} (baseline "
+            f"{words.number(comparison.n[0])}), runs {plain(comparison.second_id)} (baseline "
+            f"{plain(comparison.first_id)})",
+            "",
+            *_quantiles(comparison),
+        ]
     if pair.differs:
-        lines += ["**The environment differs from the baseline's**, any of which may be the cause:", "",
-                  *(f"- {plain(text)}" for text in pair.differs), ""]
+        lines += [
+            "**The environment differs from the baseline's**, any of which may be the cause:",
+            "",
+            *(f"- {plain(text)}" for text in pair.differs),
+            "",
+        ]
     return lines
 
 
-def markdown(conclusion: str, verdict: Verdict, pairs: Sequence[Beside], held: Sequence[Held],
-             gaps: Sequence[str]) -> str:
+def markdown(
+    conclusion: str, verdict: Verdict, pairs: Sequence[Beside], held: Sequence[Held], gaps: Sequence[str]
+) -> str:
     """The whole page; ``conclusion``: the difference to the baseline in one sentence."""
     lines = [f"## fastenough: {verdict}", "", plain(conclusion), ""]
     if held:
-        lines += _table(("verdict", "what", "limit", "why"),
-                        [(one.verdict, one.subject, one.limit.text, one.reason) for one in held])
+        lines += _table(
+            ("verdict", "what", "limit", "why"),
+            [(one.verdict, one.subject, one.limit.text, one.reason) for one in held],
+        )
     lines += [*(f"- {plain(gap)}" for gap in gaps), ""] if gaps else []
     for pair in pairs:
         lines += _pair(pair)

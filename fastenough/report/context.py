@@ -120,8 +120,14 @@ class Group:
         """Of what is corrected for coordinated omission, the same without what was charged; None: nothing was."""
         if not kind.series.corrected or not kind.all_cpus.missed:
             return None
-        return next((other for other in self.kinds if not other.series.corrected
-                     and act_of(other.series) == act_of(kind.series)), None)
+        return next(
+            (
+                other
+                for other in self.kinds
+                if not other.series.corrected and act_of(other.series) == act_of(kind.series)
+            ),
+            None,
+        )
 
     @property
     def configuration(self) -> str:
@@ -129,8 +135,11 @@ class Group:
         head = self.recordings[0].head
         kernel = (head.profile or {}).get("kernel") or {}
         said = [part for part in (head.board, head.configuration and head.configuration.name) if part]
-        said += [str(part) for part in (kernel.get("release"), kernel.get("preemption"))
-                 if part and part != "none" and not any(str(part) in word for word in said)]
+        said += [
+            str(part)
+            for part in (kernel.get("release"), kernel.get("preemption"))
+            if part and part != "none" and not any(str(part) in word for word in said)
+        ]
         return " ".join(said) or "configuration not stated"
 
     @property
@@ -195,8 +204,11 @@ class Context:
 
     def beside(self, entry: Entry) -> list[Entry]:
         """The same kind under every load of one setup: what shares axes."""
-        return [other for other in (*self.entries, *self.ways)
-                if (other.group.setup, other.kind.name) == (entry.group.setup, entry.kind.name)]
+        return [
+            other
+            for other in (*self.entries, *self.ways)
+            if (other.group.setup, other.kind.name) == (entry.group.setup, entry.kind.name)
+        ]
 
     def limit_ns(self, group: Group) -> int | None:
         """The limit that was stated for what these runs measured; None where none was."""
@@ -210,19 +222,30 @@ class Context:
 
 def named_entries(members: Sequence[tuple[Group, Kind]]) -> tuple[Entry, ...]:
     """Each with a name made of that by which it differs from the others: load, setup, series, labels; no two alike."""
-    parts: list[dict[str, str]] = [{"load": f"load {group.load}", "setup": group.setup}
-             | {label: told for label, value in kind.series.labels.items() if value != kind.series.name
-                and (told := f"{label} {value}") not in group.setup.split(" · ")}
-             | {"series": kind.series.name} for group, kind in members]
-    telling = [name for name in dict.fromkeys(name for one in parts for name in one)
-               if name != "series" and len({one[name] for one in parts if name in one}) > 1]
+    parts: list[dict[str, str]] = [
+        {"load": f"load {group.load}", "setup": group.setup}
+        | {
+            label: told
+            for label, value in kind.series.labels.items()
+            if value != kind.series.name and (told := f"{label} {value}") not in group.setup.split(" · ")
+        }
+        | {"series": kind.series.name}
+        for group, kind in members
+    ]
+    telling = [
+        name
+        for name in dict.fromkeys(name for one in parts for name in one)
+        if name != "series" and len({one[name] for one in parts if name in one}) > 1
+    ]
     if _apart(parts, [*telling, "series"]) > _apart(parts, telling):
         telling.append("series")
     telling = telling or ["load"]
     said = [" · ".join(filter(None, (one.get(name) for name in telling))) for one in parts]
     again = [said[:place].count(one) for place, one in enumerate(said)]
-    return tuple(Entry(group, kind, f"{name} ({times + 1})" if times else name)
-                 for (group, kind), name, times in zip(members, said, again, strict=True))
+    return tuple(
+        Entry(group, kind, f"{name} ({times + 1})" if times else name)
+        for (group, kind), name, times in zip(members, said, again, strict=True)
+    )
 
 
 def _apart(parts: Sequence[Mapping[str, str]], names: Sequence[str]) -> int:
@@ -237,9 +260,13 @@ def _groups(recordings: Iterable[Recording]) -> tuple[Group, ...]:
     return tuple(Group(tuple(group), setup) for group, setup in zip(groups, told, strict=True))
 
 
-def make_context(recordings: Sequence[Recording], assessment: Assessment,
-                 references: Sequence[Reference] = (), advice: Advice | None = None,
-                 note: Note | None = None) -> Context:
+def make_context(
+    recordings: Sequence[Recording],
+    assessment: Assessment,
+    references: Sequence[Reference] = (),
+    advice: Advice | None = None,
+    note: Note | None = None,
+) -> Context:
     """Group the recordings that hold measurements; what was not applicable is in the assessment."""
     held = [one for one in recordings if one.outcome is not Outcome.NOT_APPLICABLE and one.damage is None]
     watched = _groups(one for one in held if is_monitor(one.head))

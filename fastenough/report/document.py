@@ -56,8 +56,10 @@ class Table:
 
     def cells(self, row: Sequence[Any]) -> list[Cell]:
         """A row as it is shown."""
-        return [value if isinstance(value, Cell) else Cell(value, column.show(value))
-                for column, value in zip(self.columns, row, strict=True)]
+        return [
+            value if isinstance(value, Cell) else Cell(value, column.show(value))
+            for column, value in zip(self.columns, row, strict=True)
+        ]
 
     def csv_rows(self) -> list[Sequence[Any]]:
         """Header and rows of the CSV file."""

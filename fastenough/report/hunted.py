@@ -16,12 +16,16 @@ from fastenough.report.document import Column, Folded, Part, Section, Source, Ta
 
 _NS = words.microseconds
 _MOST_LOOKS = 12
-_STEPS = (("hunt-fixed", "The fixed loads", (Phase.FIXED,)),
-          ("hunt-halving", "Tried by themselves, half of them left after each round", (Phase.HALVING,)),
-          ("hunt-confirming", "Confirmation, in turns, by fresh trials", (Phase.CONFIRMING,)),
-          ("hunt-smaller", "Stressors left out, then levels set back", (Phase.FEWER, Phase.PLAINER)))
-_MEANS = ("A trial's value is typical of it: the geometric mean of the greatest latencies of its blocks of 250 ms. Of "
-          "several trials the least and the greatest such value are told, and their geometric mean.")
+_STEPS = (
+    ("hunt-fixed", "The fixed loads", (Phase.FIXED,)),
+    ("hunt-halving", "Tried by themselves, half of them left after each round", (Phase.HALVING,)),
+    ("hunt-confirming", "Confirmation, in turns, by fresh trials", (Phase.CONFIRMING,)),
+    ("hunt-smaller", "Stressors left out, then levels set back", (Phase.FEWER, Phase.PLAINER)),
+)
+_MEANS = (
+    "A trial's value is typical of it: the geometric mean of the greatest latencies of its blocks of 250 ms. Of "
+    "several trials the least and the greatest such value are told, and their geometric mean."
+)
 
 
 def _what(space: Space, subject: Subject) -> str:
@@ -37,8 +41,14 @@ def _row(name: str, trials: Sequence[Made]) -> tuple[object, ...]:
 
 
 def _columns(first: str) -> tuple[Column, ...]:
-    return (Column(first, numeric=False), Column("trials"), Column("that failed"), Column("least [µs]", _NS),
-            Column("mean [µs]", _NS), Column("greatest [µs]", _NS))
+    return (
+        Column(first, numeric=False),
+        Column("trials"),
+        Column("that failed"),
+        Column("least [µs]", _NS),
+        Column("mean [µs]", _NS),
+        Column("greatest [µs]", _NS),
+    )
 
 
 def _phases(made: Sequence[Made]) -> Table:
@@ -51,9 +61,12 @@ def _groups(search: Search) -> Table | None:
     if not search.looks:
         return None
     worst = sorted(search.looks, key=lambda look: -look.tail)[:_MOST_LOOKS]
-    return Table("hunt-groups", f"The worst of {words.counted(len(search.looks), 'look')} at groups",
-                 (Column("recipe", numeric=False), Column("typically at worst [µs]", _NS)),
-                 [(described(search.space, look.recipe) or "nothing", typical_ns(look.tail)) for look in worst])
+    return Table(
+        "hunt-groups",
+        f"The worst of {words.counted(len(search.looks), 'look')} at groups",
+        (Column("recipe", numeric=False), Column("typically at worst [µs]", _NS)),
+        [(described(search.space, look.recipe) or "nothing", typical_ns(look.tail)) for look in worst],
+    )
 
 
 def _steps(search: Search, made: Sequence[Made]) -> Iterator[Table]:
@@ -63,8 +76,12 @@ def _steps(search: Search, made: Sequence[Made]) -> Iterator[Table]:
             if one.ask.phase in phases:
                 by_subject.setdefault(one.ask.subject, []).append(one)
         if by_subject:
-            yield Table(name, caption, _columns("load"),
-                        [_row(_what(search.space, subject), mine) for subject, mine in by_subject.items()])
+            yield Table(
+                name,
+                caption,
+                _columns("load"),
+                [_row(_what(search.space, subject), mine) for subject, mine in by_subject.items()],
+            )
 
 
 def hunt_section(search: Search, made: Sequence[Made], conclusion: str, recipe: str, culprit: str) -> Section:

@@ -46,9 +46,15 @@ def lines_by_cpu(entry: Entry) -> list[Line]:
     """CPU by CPU, those that hold samples."""
     measured = entry.group.measured_kind(entry.kind)
     uncharged = {values.cpus: values for values in measured.per_cpu} if measured else {}
-    return [Line(f"CPU {values.cpus[0]}" if values.cpus else values.name, values,
-                 uncharged.get(values.cpus) if values.missed else None)
-            for values in sorted(entry.kind.per_cpu, key=lambda values: values.cpus) if values.n]
+    return [
+        Line(
+            f"CPU {values.cpus[0]}" if values.cpus else values.name,
+            values,
+            uncharged.get(values.cpus) if values.missed else None,
+        )
+        for values in sorted(entry.kind.per_cpu, key=lambda values: values.cpus)
+        if values.n
+    ]
 
 
 @dataclass(frozen=True)
@@ -65,8 +71,13 @@ class Scale:
     reach: float = _LIMIT_WITHIN
 
     @classmethod
-    def over(cls, together: Sequence[Merged], axis: Callable[[Axes, Sequence[Merged]], object],
-             limits_ns: Sequence[float] = (), reach: float = _LIMIT_WITHIN) -> Scale:
+    def over(
+        cls,
+        together: Sequence[Merged],
+        axis: Callable[[Axes, Sequence[Merged]], object],
+        limits_ns: Sequence[float] = (),
+        reach: float = _LIMIT_WITHIN,
+    ) -> Scale:
         most = max((int(plot.one_microsecond_view(values)[1].max()) for values in together), default=1)
         return cls(together, axis, most, limits_ns, reach)
 
@@ -83,8 +94,9 @@ def charged(line: Line) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[n
     return us, counts, np.maximum(counts - taken, 0)
 
 
-def _draw_charged(axes: Axes, line: Line, edges: NDArray[np.float64], heights: NDArray[np.float64],
-                  colour: str) -> None:
+def _draw_charged(
+    axes: Axes, line: Line, edges: NDArray[np.float64], heights: NDArray[np.float64], colour: str
+) -> None:
     """Hatched from what was measured up to what is judged, where the two differ."""
     us, counts, added = charged(line)
     measured, _ = plot.stairs(us, counts - added)
@@ -92,8 +104,16 @@ def _draw_charged(axes: Axes, line: Line, edges: NDArray[np.float64], heights: N
     first = plot.places(edges, axes, _HATCHED_PLACES)
     tops, floors = np.maximum.reduceat(heights, first), np.maximum.reduceat(measured, first)
     has = np.add.reduceat((heights > measured).astype(np.int64), first) > 0
-    axes.stairs(np.where(has, tops, floors), np.append(edges[first], edges[-1]), baseline=floors, fill=True,
-                facecolor="none", edgecolor=colour, hatch=_HATCH, linewidth=0)
+    axes.stairs(
+        np.where(has, tops, floors),
+        np.append(edges[first], edges[-1]),
+        baseline=floors,
+        fill=True,
+        facecolor="none",
+        edgecolor=colour,
+        hatch=_HATCH,
+        linewidth=0,
+    )
     axes.stairs(*plot.drawable(measured, edges, axes), baseline=plot.FLOOR, color=colour, linewidth=1.3)
 
 
@@ -108,17 +128,31 @@ def _draw_line(axes: Axes, line: Line, colour: str) -> None:
         axes.stairs(*plot.drawable(heights, edges, axes), baseline=plot.FLOOR, color=colour, linewidth=0.6, alpha=0.5)
         _draw_charged(axes, line, edges, heights, colour)
     maximum_us = (line.values.maximum_ns or 0.0) / 1000.0
-    axes.plot([min(maximum_us, right)], [plot.FLOOR], marker="^" if maximum_us <= right else ">", color=colour,
-              markersize=6, clip_on=False, zorder=5)
+    axes.plot(
+        [min(maximum_us, right)],
+        [plot.FLOOR],
+        marker="^" if maximum_us <= right else ">",
+        color=colour,
+        markersize=6,
+        clip_on=False,
+        zorder=5,
+    )
 
 
 def _draw_limits(axes: Axes, scale: Scale) -> list[Artist]:
     end_us = axes.get_xlim()[1] * scale.reach
     near_us = [limit_ns / 1000.0 for limit_ns in scale.limits_ns if limit_ns / 1000.0 <= end_us]
     axes.set_xlim(right=max([axes.get_xlim()[1], *(limit_us * 1.05 for limit_us in near_us)]))
-    return [axes.axvline(limit_us, color=plot.LIMIT, linestyle=style, linewidth=1.2,
-                         label=f"limit {words.latency(limit_us * 1000.0)}")
-            for limit_us, style in zip(near_us, itertools.cycle(("--", "-.", ":")), strict=False)]
+    return [
+        axes.axvline(
+            limit_us,
+            color=plot.LIMIT,
+            linestyle=style,
+            linewidth=1.2,
+            label=f"limit {words.latency(limit_us * 1000.0)}",
+        )
+        for limit_us, style in zip(near_us, itertools.cycle(("--", "-.", ":")), strict=False)
+    ]
 
 
 def _named(lines: Sequence[Line]) -> list[bool]:
@@ -135,18 +169,25 @@ def _draw_lines(axes: Axes, lines: Sequence[Line]) -> list[Artist]:
         colour = next(colours) if named else plot.UNNAMED
         _draw_line(axes, line, colour)
         if named:
-            handles.append(Line2D([], [], color=colour, linewidth=2,
-                                  label=f"{line.name}: max {words.latency(line.values.maximum_ns)}"))
+            handles.append(
+                Line2D(
+                    [], [], color=colour, linewidth=2, label=f"{line.name}: max {words.latency(line.values.maximum_ns)}"
+                )
+            )
     if len(lines) > MOST_NAMED:
         handles.append(Line2D([], [], color=plot.UNNAMED, linewidth=2, label=f"{len(lines) - MOST_NAMED} others"))
     if any(line.measured is not None for line in lines):
-        handles.append(Patch(facecolor="none", edgecolor=plot.UNNAMED, hatch=_HATCH,
-                             label="charged for missed periods, not measured"))
+        handles.append(
+            Patch(
+                facecolor="none", edgecolor=plot.UNNAMED, hatch=_HATCH, label="charged for missed periods, not measured"
+            )
+        )
     return handles
 
 
-def latency_figure(title: str, lines: Sequence[Line], scale: Scale,
-                   size_in: tuple[float, float] = plot.HALF_IN) -> Figure:
+def latency_figure(
+    title: str, lines: Sequence[Line], scale: Scale, size_in: tuple[float, float] = plot.HALF_IN
+) -> Figure:
     """These lines, which all hold samples, on the axes of ``scale``."""
     figure, axes = plot.new_figure(title, size_in)
     scale.axis(axes, scale.together)
@@ -161,6 +202,9 @@ def latency_figure(title: str, lines: Sequence[Line], scale: Scale,
 
 def latency_data(lines: Sequence[Line]) -> Data:
     """What such a figure draws, as numbers."""
-    rows = [(line.name, int(us), int(count), int(added)) for line in lines
-            for us, count, added in zip(*charged(line), strict=True)]
+    rows = [
+        (line.name, int(us), int(count), int(added))
+        for line in lines
+        for us, count, added in zip(*charged(line), strict=True)
+    ]
     return ("line", "latency_us", "samples", "of_which_charged"), rows

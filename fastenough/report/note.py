@@ -63,6 +63,8 @@ def chapters(sections: Sequence[Section], note: Note | None) -> list[Chapter]:
     by_id = {section.id: section for section in sections}
     placed = {name for _, names in _CHAPTERS.values() for name in names}
     results = tuple(section for section in sections if section.id not in placed)
-    found = [Chapter(id, title, results if id == RESULT else tuple(by_id[name] for name in names if name in by_id))
-             for id, (title, names) in _CHAPTERS.items()]
+    found = [
+        Chapter(id, title, results if id == RESULT else tuple(by_id[name] for name in names if name in by_id))
+        for id, (title, names) in _CHAPTERS.items()
+    ]
     return [chapter for chapter in found if chapter.sections]

@@ -71,8 +71,10 @@ def _system(group: Group) -> str:
 
 def _systems(groups: Sequence[Group]) -> tuple[str, ...]:
     """What was booted on what, and of all of them together who did it and who took the times."""
-    how = [", ".join(dict.fromkeys(said)) for said in zip(
-        *((group.recordings[0].head.implementation, group.instrument) for group in groups), strict=True)]
+    how = [
+        ", ".join(dict.fromkeys(said))
+        for said in zip(*((group.recordings[0].head.implementation, group.instrument) for group in groups), strict=True)
+    ]
     systems = list(dict.fromkeys(_system(group) for group in groups))
     return ("; ".join([*systems, *how]),) if len(systems) < 2 else (*systems, "; ".join(how))
 
@@ -98,8 +100,11 @@ def _not_excluded(context: Context, entry: Entry) -> Cell:
     if judgment is None or not judgment.bound.n or judgment.verdict is Verdict.BROKEN:
         return Cell(None, "nothing is excluded")
     every_ns = judgment.bound.every_ns
-    return Cell(judgment.bound.rate, f"{int(1 / judgment.bound.rate):,} activations",
-                "" if every_ns is None else words.at_least(every_ns))
+    return Cell(
+        judgment.bound.rate,
+        f"{int(1 / judgment.bound.rate):,} activations",
+        "" if every_ns is None else words.at_least(every_ns),
+    )
 
 
 def _quantile(quantile: Quantile) -> Cell:
@@ -111,12 +116,19 @@ def _quantile(quantile: Quantile) -> Cell:
 def _row(context: Context, entry: Entry, limits_ns: Sequence[float]) -> list[Any]:
     measures = entry.kind.measures
     above = [_above(context, entry, len(limits_ns) > 1)] if limits_ns else []
-    return [entry.name.removeprefix("load "), measures.n, *above,
-            _quantile(measures.quantile(0.999)), measures.maximum_ns, _not_excluded(context, entry)]
+    return [
+        entry.name.removeprefix("load "),
+        measures.n,
+        *above,
+        _quantile(measures.quantile(0.999)),
+        measures.maximum_ns,
+        _not_excluded(context, entry),
+    ]
 
 
 def _foremost(context: Context, entries: Sequence[Entry]) -> tuple[list[Entry], str]:
     """Of many those whose maxima are greatest, beside their limits where there are some; and what to say of that."""
+
     def beside_limit(entry: Entry) -> tuple[bool, float]:
         limit_ns = context.limit_ns(entry.group)
         return limit_ns is not None, (entry.kind.measures.maximum_ns or 0.0) / (limit_ns or 1)
@@ -125,8 +137,10 @@ def _foremost(context: Context, entries: Sequence[Entry]) -> tuple[list[Entry], 
         return list(entries), ""
     places = sorted(range(len(entries)), key=lambda place: beside_limit(entries[place]), reverse=True)[:_MOST_ROWS]
     measure = " beside their limits" if _limits_ns(context, entries) else ""
-    return ([entries[place] for place in sorted(places)],
-            f"Shown are the {len(places)} of {len(entries)} whose maxima are greatest{measure}; all stand below.")
+    return (
+        [entries[place] for place in sorted(places)],
+        f"Shown are the {len(places)} of {len(entries)} whose maxima are greatest{measure}; all stand below.",
+    )
 
 
 def first_table(context: Context) -> Table:
@@ -134,9 +148,14 @@ def first_table(context: Context) -> Table:
     what = "load" if all(name.startswith("load ") and "·" not in name for name in names) else "measured"
     us, limits_ns = words.microseconds, _limits_ns(context, context.entries)
     above = f"above {words.latency(limits_ns[0])}" if len(limits_ns) == 1 else "above limit"
-    columns = (Column(what, numeric=False), Column("n"), *([Column(above)] if limits_ns else []),
-               Column("99.9 % [µs]", us),
-               Column("maximum [µs]", us), Column("not excluded on each CPU: worse once in", numeric=False))
+    columns = (
+        Column(what, numeric=False),
+        Column("n"),
+        *([Column(above)] if limits_ns else []),
+        Column("99.9 % [µs]", us),
+        Column("maximum [µs]", us),
+        Column("not excluded on each CPU: worse once in", numeric=False),
+    )
     shown, note = _foremost(context, context.entries)
     rows = {id(entry): _row(context, entry, limits_ns) for entry in context.entries}
     table = Table("overview", "All CPUs together, but for the last column", columns, list(rows.values()))
@@ -145,8 +164,10 @@ def first_table(context: Context) -> Table:
 
 
 def _label(entries: Sequence[Entry]) -> str:
-    each = ", ".join(f"{entry.name} {entry.kind.all_cpus.n:,} in {words.measured_time(entry.kind.all_cpus.duration_ns)}"
-                     for entry in entries)
+    each = ", ".join(
+        f"{entry.name} {entry.kind.all_cpus.n:,} in {words.measured_time(entry.kind.all_cpus.duration_ns)}"
+        for entry in entries
+    )
     instruments = ", ".join(dict.fromkeys(entry.group.instrument for entry in entries))
     return f"n: {each}; {instruments}."
 
@@ -170,20 +191,34 @@ def _draw_ranges(context: Context, entries: Sequence[Entry]) -> Figure:
     """A row each, its name above it: thin from minimum to maximum, thick from 95 % to 99.9 %."""
     names = ["\n".join(textwrap.wrap(entry.name, _NAME_CHARS)) for entry in entries]
     row_in = 0.42 + 0.14 * max(name.count("\n") for name in names)
-    figure, axes = plot.new_figure("Minimum, 95 % to 99.9 % (thick), maximum",
-                                   (_SIZE_IN[0], 1.1 + row_in * len(entries)))
+    figure, axes = plot.new_figure(
+        "Minimum, 95 % to 99.9 % (thick), maximum", (_SIZE_IN[0], 1.1 + row_in * len(entries))
+    )
     axes.set_xscale("log")
     axes.set_yticks([])
     axes.set_ylim(len(entries) - 0.4, -0.6)
     axes.spines["left"].set_visible(False)
     for row, entry in enumerate(entries):
         _draw_range(axes, row + 0.15, entry)
-        axes.annotate(names[row].replace("$", r"\$"), (0.0, row - 0.1), xycoords=("axes fraction", "data"), fontsize=9,
-                      va="bottom")
+        axes.annotate(
+            names[row].replace("$", r"\$"),
+            (0.0, row - 0.1),
+            xycoords=("axes fraction", "data"),
+            fontsize=9,
+            va="bottom",
+        )
     for limit_ns in _limits_ns(context, entries):
         axes.axvline(limit_ns / 1000.0, color=plot.LIMIT, linestyle="--", linewidth=1.2)
-        axes.annotate(f"limit {words.latency(limit_ns)}", (limit_ns / 1000.0, 0.0), color=plot.LIMIT, fontsize=9,
-                      xycoords=("data", "axes fraction"), xytext=(-3, 3), textcoords="offset points", ha="right")
+        axes.annotate(
+            f"limit {words.latency(limit_ns)}",
+            (limit_ns / 1000.0, 0.0),
+            color=plot.LIMIT,
+            fontsize=9,
+            xycoords=("data", "axes fraction"),
+            xytext=(-3, 3),
+            textcoords="offset points",
+            ha="right",
+        )
     plot.plain_log_axis(axes.xaxis)
     axes.set_xlabel("latency [µs], logarithmic")
     return figure
@@ -193,8 +228,10 @@ def _draw_range(axes: Axes, at: float, entry: Entry) -> None:
     """Of a jitter, magnitudes: it has no minimum worth drawing."""
     measures = entry.kind.measures
     most_us = max(_LEAST_US, (measures.maximum_ns or 0.0) / 1000.0)
-    low_us, high_us = ((most_us if ns is None else max(_LEAST_US, ns / 1000.0))
-                       for ns in (measures.quantile(0.95).value_ns, measures.quantile(0.999).value_ns))
+    low_us, high_us = (
+        (most_us if ns is None else max(_LEAST_US, ns / 1000.0))
+        for ns in (measures.quantile(0.95).value_ns, measures.quantile(0.999).value_ns)
+    )
     minimum_us = (measures.minimum_ns or 0.0) / 1000.0
     least_us = low_us if entry.kind.all_cpus.two_sided or minimum_us <= 0 else minimum_us
     axes.plot([least_us, most_us], [at, at], color=plot.COLOURS[0], linewidth=1)
@@ -205,13 +242,20 @@ def _draw_range(axes: Axes, at: float, entry: Entry) -> None:
 def _ranges(context: Context, entries: Sequence[Entry]) -> Picture:
     """Many things, or things of several probes, whose plots over one another nobody could tell apart."""
     drawn, note = _foremost(context, entries)
-    rows = [(entry.name, m.n, m.minimum_ns, m.quantile(0.95).value_ns, m.quantile(0.999).value_ns, m.maximum_ns)
-            for entry in drawn for m in (entry.kind.measures,)]
+    rows = [
+        (entry.name, m.n, m.minimum_ns, m.quantile(0.95).value_ns, m.quantile(0.999).value_ns, m.maximum_ns)
+        for entry in drawn
+        for m in (entry.kind.measures,)
+    ]
     data = (("measured", "n", "min_ns", "p95_ns", "p99_9_ns", "max_ns"), rows)
     n = sum(entry.kind.all_cpus.n for entry in drawn)
     instruments = ", ".join(dict.fromkeys(entry.group.instrument for entry in drawn))
-    return plot.picture(_draw_ranges(context, drawn), "overview", f"Diamonds mark the maxima. n = {n:,} together, one "
-                        f"by one in the table; {instruments}. {note}".rstrip(), data)
+    return plot.picture(
+        _draw_ranges(context, drawn),
+        "overview",
+        f"Diamonds mark the maxima. n = {n:,} together, one by one in the table; {instruments}. {note}".rstrip(),
+        data,
+    )
 
 
 def _figure(context: Context) -> Picture | None:
@@ -225,5 +269,10 @@ def _figure(context: Context) -> Picture | None:
 def make_overview(context: Context) -> Overview:
     """What the first screen shows."""
     other = None if context.entries else throughput.summary(context) or stations.summary(context)
-    return Overview(_when(context), _systems(context.groups) if context.groups else (), _identity(context),
-                    first_table(context) if context.entries else other, _figure(context))
+    return Overview(
+        _when(context),
+        _systems(context.groups) if context.groups else (),
+        _identity(context),
+        first_table(context) if context.entries else other,
+        _figure(context),
+    )

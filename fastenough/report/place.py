@@ -42,5 +42,6 @@ def refusing(out_dir: Path) -> Iterator[None]:
     except Untrusted as error:
         raise BadInput(f"--out {out_dir}: {error}") from error
     except OSError as error:
-        raise BadInput(f"{out_dir}: the report cannot be written there: {error.strerror}; "
-                       "name another directory with --out") from error
+        raise BadInput(
+            f"{out_dir}: the report cannot be written there: {error.strerror}; name another directory with --out"
+        ) from error

@@ -74,7 +74,7 @@ def new_figure(title: str, size_in: tuple[float, float] = HALF_IN) -> tuple[Figu
 
 def _inline(svg: str, name: str) -> str:
     """An SVG that can stand in a page beside others: no prolog, no fixed size, ids of its own."""
-    svg = svg[svg.index("<svg"):]
+    svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
@@ -126,8 +126,7 @@ def picture(figure: Figure, name: str, caption: str, data: Data, wide: bool = Fa
         figure.savefig(svg, format="svg", metadata={"Date": None}, dpi=_RASTER_DPI)
         figure.savefig(pdf, format="pdf", metadata={"CreationDate": None}, dpi=_RASTER_DPI)
         figure.savefig(png, format="png", dpi=150)
-    return Picture(name, caption, _inline(svg.getvalue(), name), pdf.getvalue(), png.getvalue(), data,
-                   wide)
+    return Picture(name, caption, _inline(svg.getvalue(), name), pdf.getvalue(), png.getvalue(), data, wide)
 
 
 def one_microsecond_view(values: Merged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -156,8 +155,9 @@ def places(edges: NDArray[np.float64], axes: Axes, most: int) -> NDArray[np.intp
     return np.flatnonzero(np.r_[True, np.diff(place) != 0])
 
 
-def drawable(heights: NDArray[np.float64], edges: NDArray[np.float64],
-             axes: Axes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def drawable(
+    heights: NDArray[np.float64], edges: NDArray[np.float64], axes: Axes
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Stairs with no more steps than can be told apart on these axes: of those in one place the tallest is drawn.
 
     No count is drawn lower than it is, and the last edge stays where it is: what lies beyond the axes stays beyond.

@@ -55,18 +55,32 @@ def setups(loads: Sequence[str], runs: Sequence[Values]) -> list[str]:
     if len(set(zip(loads, setups, strict=True))) < len(runs):
         setups = _worded(telling, runs, stated=False)
     seen = list(zip(loads, setups, strict=True))
-    return [" · ".join(filter(None, (setup, f"run {unknown.run_id}"))) if unknown and seen.count((load, setup)) > 1
-            else setup
-            for (load, setup), unknown in zip(seen, map(_first_unknown, runs), strict=True)]
+    return [
+        " · ".join(filter(None, (setup, f"run {unknown.run_id}")))
+        if unknown and seen.count((load, setup)) > 1
+        else setup
+        for (load, setup), unknown in zip(seen, map(_first_unknown, runs), strict=True)
+    ]
 
 
 def _worded(telling: Sequence[str], runs: Sequence[Values], *, stated: bool) -> list[str]:
     """Per group what differs.  ``stated``: of parameters and settings only what another states too: those of an
     instrument and those of a board's own task are other ones, and no reader looks for them all in a name."""
-    return [" · ".join(filter(None, (
-        _short(name, differing) for name in telling if not isinstance(values[name], Unknown)
-        and _differs(name, values, runs) and (differing := _differing(name, values, runs, stated)) not in ({}, []))))
-        for values in runs]
+    return [
+        " · ".join(
+            filter(
+                None,
+                (
+                    _short(name, differing)
+                    for name in telling
+                    if not isinstance(values[name], Unknown)
+                    and _differs(name, values, runs)
+                    and (differing := _differing(name, values, runs, stated)) not in ({}, [])
+                ),
+            )
+        )
+        for values in runs
+    ]
 
 
 def _comparable(name: str, values: Values, runs: Sequence[Values]) -> list[Values]:
@@ -96,18 +110,29 @@ def _differing(name: str, values: Values, runs: Sequence[Values], stated: bool) 
         return [mark for mark in value if any(mark not in other for other in others)]
     if name == "kernel" or not isinstance(value, dict):
         return value
-    return {part: _unlike(item, [other.get(part) for other in others if isinstance(other, dict)])
-            for part, item in value.items()
-            if any(not isinstance(other, dict) or other.get(part) != item for other in others
-                   if not (stated and isinstance(other, dict)) or part in other)}
+    return {
+        part: _unlike(item, [other.get(part) for other in others if isinstance(other, dict)])
+        for part, item in value.items()
+        if any(
+            not isinstance(other, dict) or other.get(part) != item
+            for other in others
+            if not (stated and isinstance(other, dict)) or part in other
+        )
+    }
 
 
 def _unlike(value: Any, others: Sequence[Any]) -> Any:
     """Of what has parts itself only those in which another differs."""
     held = [other for other in others if isinstance(other, dict)]
-    return value if not isinstance(value, dict) or len(held) < len(others) else {
-        part: _unlike(item, [other.get(part) for other in held]) for part, item in value.items()
-        if any(other.get(part) != item for other in held)}
+    return (
+        value
+        if not isinstance(value, dict) or len(held) < len(others)
+        else {
+            part: _unlike(item, [other.get(part) for other in held])
+            for part, item in value.items()
+            if any(other.get(part) != item for other in held)
+        }
+    )
 
 
 def _differing_settings(values: Values, compared: Sequence[Values], stated: bool) -> dict[str, None]:
@@ -116,6 +141,12 @@ def _differing_settings(values: Values, compared: Sequence[Values], stated: bool
     there = [other for other in compared if all(other[name] == values[name] for name in _BOOTED)]
     alike = [other["settings"] for other in there if other["parameters"] == values["parameters"]]
     every = [other["settings"] for other in there]
-    return dict.fromkeys(f"{place.partition(' of ')[0]} {in_effect}" for place, in_effect in values["settings"].items()
-                         if any(other.get(place) != in_effect for other in (alike if _OF_A_THREAD in place else every)
-                                if place in other or not stated))
+    return dict.fromkeys(
+        f"{place.partition(' of ')[0]} {in_effect}"
+        for place, in_effect in values["settings"].items()
+        if any(
+            other.get(place) != in_effect
+            for other in (alike if _OF_A_THREAD in place else every)
+            if place in other or not stated
+        )
+    )

@@ -97,11 +97,22 @@ def histograms(drawn: Drawn, figures: Sequence[Figure], held: Sequence[Merged]) 
     rows[-1].set_xlabel(f"{drawn.quantity} [µs]")
     _titled(drawing, drawn, f"Share of the samples by {drawn.quantity}")
     cut = f" {words.counted(beyond, 'sample')} lie beyond the axis." if beyond else ""
-    data = (("configuration", "implementation", "from_us", "to_us", "percent"), [
-        (one.configuration, one.implementation, *band) for one, values in zip(figures, held, strict=True)
-        for band in zip(edges_us[:-1], edges_us[1:], shares(values, edges_us), strict=True)])
-    return plot.picture(drawing, f"{drawn.name}-histograms", f"Share of the samples by {drawn.quantity}, on a linear "
-                        f"scale; within the dashed line lie 95 %.{cut} {drawn.conditions}", data, wide=True)
+    data = (
+        ("configuration", "implementation", "from_us", "to_us", "percent"),
+        [
+            (one.configuration, one.implementation, *band)
+            for one, values in zip(figures, held, strict=True)
+            for band in zip(edges_us[:-1], edges_us[1:], shares(values, edges_us), strict=True)
+        ],
+    )
+    return plot.picture(
+        drawing,
+        f"{drawn.name}-histograms",
+        f"Share of the samples by {drawn.quantity}, on a linear "
+        f"scale; within the dashed line lie 95 %.{cut} {drawn.conditions}",
+        data,
+        wide=True,
+    )
 
 
 def _serial_line(axes: Axes) -> None:
@@ -109,25 +120,42 @@ def _serial_line(axes: Axes) -> None:
     low, high = np.log10(axes.get_xlim())
     right = (np.log10(SERIAL_US) - low) / (high - low) > 0.5
     axes.axvline(SERIAL_US, color="#444444", linestyle=":", linewidth=1.5)
-    axes.annotate(f"{_SERIAL_BYTES} serial bytes at {_SERIAL_BAUD:,} bps: {SERIAL_US:,.0f} µs", (SERIAL_US, 1.0),
-                  xycoords=("data", "axes fraction"), xytext=(-3 if right else 3, 2), textcoords="offset points",
-                  ha="right" if right else "left", fontsize=8)
+    axes.annotate(
+        f"{_SERIAL_BYTES} serial bytes at {_SERIAL_BAUD:,} bps: {SERIAL_US:,.0f} µs",
+        (SERIAL_US, 1.0),
+        xycoords=("data", "axes fraction"),
+        xytext=(-3 if right else 3, 2),
+        textcoords="offset points",
+        ha="right" if right else "left",
+        fontsize=8,
+    )
 
 
 def _bar(axes: Axes, at: float, share: str, value_ns: float, colour: str) -> None:
     """Its label interrupts the serial line where it would be crossed by it."""
     axes.barh(at, value_ns / 1000.0, height=0.38, color=colour)
-    axes.annotate(f"{share}: {words.latency(value_ns)}", (value_ns / 1000.0, at), xytext=(4, 0), va="center",
-                  textcoords="offset points", fontsize=9,
-                  bbox={"facecolor": "#ffffff", "edgecolor": "none", "pad": 0.8})
+    axes.annotate(
+        f"{share}: {words.latency(value_ns)}",
+        (value_ns / 1000.0, at),
+        xytext=(4, 0),
+        va="center",
+        textcoords="offset points",
+        fontsize=9,
+        bbox={"facecolor": "#ffffff", "edgecolor": "none", "pad": 0.8},
+    )
 
 
 def bars(drawn: Drawn, figures: Sequence[Figure]) -> Picture:
     """Figures 3 and 5: maximum and 95 % envelope on a logarithmic scale, and the serial line as a yardstick."""
     drawing, axes = plot.new_figure("", (plot.WIDE_IN[0], 1.0 + _BAR_IN * len(figures)))
-    rows = [(place + off, one, share, value_ns or 0.0, colour) for place, one in enumerate(figures)
-            for off, share, value_ns, colour in ((-0.2, "95 %", one.p95_ns, plot.COLOURS[0]),
-                                                 (0.2, "100 %", one.maximum_ns, plot.COLOURS[1]))]
+    rows = [
+        (place + off, one, share, value_ns or 0.0, colour)
+        for place, one in enumerate(figures)
+        for off, share, value_ns, colour in (
+            (-0.2, "95 %", one.p95_ns, plot.COLOURS[0]),
+            (0.2, "100 %", one.maximum_ns, plot.COLOURS[1]),
+        )
+    ]
     least_us = min([SERIAL_US, *((one.p95_ns or 1e9) / 1000.0 for one in figures)])
     greatest_us = max([SERIAL_US, *(value_ns / 1000.0 for _, _, _, value_ns, _ in rows)])
     axes.set_xscale("log")
@@ -140,11 +168,19 @@ def bars(drawn: Drawn, figures: Sequence[Figure]) -> Picture:
     plot.plain_log_axis(axes.xaxis)
     axes.set_xlabel(f"{drawn.quantity} [µs], logarithmic")
     _titled(drawing, drawn, f"95 % and 100 % of the samples by {drawn.quantity}")
-    data = (("configuration", "implementation", "share", "value_ns"),
-            [(one.configuration, one.implementation, share, value_ns) for _, one, share, value_ns, _ in rows])
-    return plot.picture(drawing, f"{drawn.name}-bars", f"95 % and 100 % of the samples by {drawn.quantity}, on a "
-                        f"logarithmic scale, beside the time {_SERIAL_BYTES} bytes take on a serial line. "
-                        f"{drawn.conditions}", data, wide=True)
+    data = (
+        ("configuration", "implementation", "share", "value_ns"),
+        [(one.configuration, one.implementation, share, value_ns) for _, one, share, value_ns, _ in rows],
+    )
+    return plot.picture(
+        drawing,
+        f"{drawn.name}-bars",
+        f"95 % and 100 % of the samples by {drawn.quantity}, on a "
+        f"logarithmic scale, beside the time {_SERIAL_BYTES} bytes take on a serial line. "
+        f"{drawn.conditions}",
+        data,
+        wide=True,
+    )
 
 
 def traces(values: Merged, edges_us: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -174,15 +210,25 @@ def overlay(drawn: Drawn, figures: Sequence[Figure], held: Sequence[Merged]) -> 
     for axes, name, one, values in zip(rows, names(figures), figures, held, strict=True):
         found = traces(values, edges_us)
         axes.set_facecolor(plot.GROUND)
-        mesh = axes.pcolormesh(edges_us, _LEVELS, np.ma.masked_equal(found, 0), cmap=plot.DENSITY, norm=norm,
-                               rasterized=True)
+        mesh = axes.pcolormesh(
+            edges_us, _LEVELS, np.ma.masked_equal(found, 0), cmap=plot.DENSITY, norm=norm, rasterized=True
+        )
         _named(axes, f"{name}: max {words.latency(values.maximum_ns)}")
-        data += [(one.configuration, one.implementation, *band) for band in zip(
-            edges_us[:-1], edges_us[1:], found[1], strict=True) if band[-1]]
+        data += [
+            (one.configuration, one.implementation, *band)
+            for band in zip(edges_us[:-1], edges_us[1:], found[1], strict=True)
+            if band[-1]
+        ]
     rows[0].set_yticks([np.mean(_LEVELS[:2]), np.mean(_LEVELS[2:])], reversed(drawn.levels))
     rows[-1].set_xlabel(f"{drawn.quantity} [µs]" + (", logarithmic" if rows[0].get_xscale() != "linear" else ""))
     plot.plain_log_axis(drawing.colorbar(mesh, ax=list(rows), label="traces", pad=0.01).ax.yaxis)
     _titled(drawing, drawn, "All over one another, as on an oscilloscope")
     header: Data = (("configuration", "implementation", "from_us", "to_us", "traces"), data)
-    return plot.picture(drawing, f"{drawn.name}-overlay", f"Every act, drawn over all others: the darker, the more; "
-                        f"where nothing is drawn, none ever was. {drawn.conditions}", header, wide=True)
+    return plot.picture(
+        drawing,
+        f"{drawn.name}-overlay",
+        f"Every act, drawn over all others: the darker, the more; "
+        f"where nothing is drawn, none ever was. {drawn.conditions}",
+        header,
+        wide=True,
+    )

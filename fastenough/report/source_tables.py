@@ -15,9 +15,12 @@ from fastenough.report.document import Cell, Column, Table
 Of = Callable[[Figure], Any]
 _ALWAYS = ("configuration", "implementation")
 _WHO: tuple[tuple[str, Of], ...] = (
-    ("board", lambda one: one.board), ("configuration", lambda one: one.configuration),
-    ("implementation", lambda one: one.implementation), ("measured", lambda one: one.variant),
-    ("load", lambda one: one.load))
+    ("board", lambda one: one.board),
+    ("configuration", lambda one: one.configuration),
+    ("implementation", lambda one: one.implementation),
+    ("measured", lambda one: one.variant),
+    ("load", lambda one: one.load),
+)
 _KERNELS = ("stock", "rt")
 _STRESS = {"none": "no stress"}
 
@@ -61,26 +64,43 @@ def _maximum(one: Figure) -> Cell:
 def percentile_table(name: str, caption: str, quantity: str, figures: Sequence[Figure], note: str) -> Table:
     """Tables 4, 6, 8 and 9: n, median, 95 % and 100 %; of a jitter the median is signed, the others are magnitudes."""
     who, us = _who(figures), words.microseconds
-    columns = (*(Column(title, numeric=False) for title, _ in who), Column("samples"), Column("median [µs]", us),
-               Column("95 % [µs]", us), Column("100 % [µs]", us))
+    columns = (
+        *(Column(title, numeric=False) for title, _ in who),
+        Column("samples"),
+        Column("median [µs]", us),
+        Column("95 % [µs]", us),
+        Column("100 % [µs]", us),
+    )
     rows = [[*(of(one) for _, of in who), one.n, one.median_ns, one.p95_ns, _maximum(one)] for one in figures]
     header = [*(title for title, _ in who), "samples", "median_ns", "p95_ns", "max_ns"]
     return Table(name, caption, columns, rows, over=quantity, csv=(header, _bare(rows)), note=note)
 
 
-_PRINTED: tuple[tuple[str, Of], ...] = (("95 % as printed [kHz]", lambda one: one.printed_95_khz),
-                                        ("100 % as printed [kHz]", lambda one: one.printed_100_khz))
+_PRINTED: tuple[tuple[str, Of], ...] = (
+    ("95 % as printed [kHz]", lambda one: one.printed_95_khz),
+    ("100 % as printed [kHz]", lambda one: one.printed_100_khz),
+)
 
 
 def frequency_table(name: str, caption: str, over: str, figures: Sequence[Figure], note: str = "") -> Table:
     """Tables 5 and 7: 1/(2 L) for 95 % and 100 %, and as its source printed it where there is one."""
     who, khz = _who(figures), words.kilohertz
     printed = _PRINTED if any(one.printed_95_khz is not None for one in figures) else ()
-    columns = (*(Column(title, numeric=False) for title, _ in who), Column("95 % frequency [kHz]", khz),
-               Column("100 % frequency [kHz]", khz), *(Column(title) for title, _ in printed))
-    rows = [[*(of(one) for _, of in who), highest_frequency_hz(one.p95_ns),
-             None if one.beyond else highest_frequency_hz(one.maximum_ns), *(of(one) for _, of in printed)]
-            for one in figures]
+    columns = (
+        *(Column(title, numeric=False) for title, _ in who),
+        Column("95 % frequency [kHz]", khz),
+        Column("100 % frequency [kHz]", khz),
+        *(Column(title) for title, _ in printed),
+    )
+    rows = [
+        [
+            *(of(one) for _, of in who),
+            highest_frequency_hz(one.p95_ns),
+            None if one.beyond else highest_frequency_hz(one.maximum_ns),
+            *(of(one) for _, of in printed),
+        ]
+        for one in figures
+    ]
     header = [*(title for title, _ in who), "frequency_95_hz", "frequency_100_hz", *(title for title, _ in printed)]
     return Table(name, caption, columns, rows, over=over, csv=(header, rows), note=note)
 
@@ -99,10 +119,15 @@ class Rounding:
 
 def _stress_rows(figures: Sequence[Figure | None], rounding: Rounding) -> list[list[Any]]:
     """Minimum, average and maximum, each with its name before it; None for a figure that is lacking."""
-    least = [None if one is None or one.minimum_ns is None else Cell(one.minimum_ns, rounding.least(one.minimum_ns))
-             for one in figures]
-    return [["Min", *least], ["Average", *(one and one.mean_ns for one in figures)],
-            ["Max", *(one and one.maximum_ns for one in figures)]]
+    least = [
+        None if one is None or one.minimum_ns is None else Cell(one.minimum_ns, rounding.least(one.minimum_ns))
+        for one in figures
+    ]
+    return [
+        ["Min", *least],
+        ["Average", *(one and one.mean_ns for one in figures)],
+        ["Max", *(one and one.maximum_ns for one in figures)],
+    ]
 
 
 def maxima_by_kernel(name: str, caption: str, figures: Sequence[Figure], note: str = "") -> list[Table]:
@@ -121,34 +146,60 @@ def maxima_by_kernel(name: str, caption: str, figures: Sequence[Figure], note: s
 
     rows = [[board, *(cell(board, kernel) for kernel in kernels)] for board in boards]
     columns = (Column("board", numeric=False), *(Column(f"{kernel} [µs]") for kernel in kernels))
-    return [Table(name, caption, columns, rows, over="maximum", note=note,
-                  csv=(["board", *(f"{kernel}, max_ns" for kernel in kernels)], _bare(rows)))]
+    return [
+        Table(
+            name,
+            caption,
+            columns,
+            rows,
+            over="maximum",
+            note=note,
+            csv=(["board", *(f"{kernel}, max_ns" for kernel in kernels)], _bare(rows)),
+        )
+    ]
 
 
 def _stress_columns(loads: Sequence[str], first: Sequence[str], show: Callable[[Any], str]) -> tuple[Column, ...]:
-    return (*(Column(title, numeric=False) for title in first),
-            *(Column(_STRESS.get(load, load), show) for load in loads))
+    return (
+        *(Column(title, numeric=False) for title in first),
+        *(Column(_STRESS.get(load, load), show) for load in loads),
+    )
 
 
-def stress_table(name: str, caption: str, figures: Sequence[Figure], note: str = "", *,
-                 rounding: Rounding = Rounding()) -> Table:
+def stress_table(
+    name: str, caption: str, figures: Sequence[Figure], note: str = "", *, rounding: Rounding = Rounding()
+) -> Table:
     """One of tables A.2 to A.5: minimum, average and maximum of one setup under each load."""
     columns = _stress_columns([one.load for one in figures], ("latency [µs]",), rounding.time)
     return Table(name, caption, columns, _stress_rows(figures, rounding), over="by load", note=note)
 
 
-def stress_beside(name: str, caption: str, setups: Mapping[str, Sequence[Figure]], *,
-                  rounding: Rounding = Rounding()) -> list[Table]:
+def stress_beside(
+    name: str, caption: str, setups: Mapping[str, Sequence[Figure]], *, rounding: Rounding = Rounding()
+) -> list[Table]:
     """Tables A.2 to A.5 beside each other: all setups in one table; a load that one lacks stays empty there.
 
     One that was measured under two loads of one name has no one row in it, and is left out.
     """
-    by_load = {setup: {one.load: one for one in figures} for setup, figures in setups.items()
-               if len({one.load for one in figures}) == len(figures)}
+    by_load = {
+        setup: {one.load: one for one in figures}
+        for setup, figures in setups.items()
+        if len({one.load for one in figures}) == len(figures)
+    }
     if len(by_load) < 2:
         return []
     loads = list(dict.fromkeys(load for figures in by_load.values() for load in figures))
-    rows = [[setup, *row] for setup, figures in by_load.items()
-            for row in _stress_rows([figures.get(load) for load in loads], rounding)]
-    return [Table(name, caption, _stress_columns(loads, ("configuration", "latency [µs]"), rounding.time), rows,
-                  over="by load")]
+    rows = [
+        [setup, *row]
+        for setup, figures in by_load.items()
+        for row in _stress_rows([figures.get(load) for load in loads], rounding)
+    ]
+    return [
+        Table(
+            name,
+            caption,
+            _stress_columns(loads, ("configuration", "latency [µs]"), rounding.time),
+            rows,
+            over="by load",
+        )
+    ]

@@ -17,11 +17,33 @@ from fastenough.report.document import Table
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
 _LATEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "|": r"\textbar{}", "[": "{[}", "]": "{]}", '"': r"{\char34}", "µ": r"\textmu{}", "–": "--", "—": "---",
-    "…": r"\dots{}", "·": r"\textperiodcentered{}", "→": r"$\rightarrow$", "×": r"$\times$", "≥": r"$\geq$",
-    "≤": r"$\leq$", "±": r"$\pm$", "−": r"$-$",
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "[": "{[}",
+    "]": "{]}",
+    '"': r"{\char34}",
+    "µ": r"\textmu{}",
+    "–": "--",
+    "—": "---",
+    "…": r"\dots{}",
+    "·": r"\textperiodcentered{}",
+    "→": r"$\rightarrow$",
+    "×": r"$\times$",
+    "≥": r"$\geq$",
+    "≤": r"$\leq$",
+    "±": r"$\pm$",
+    "−": r"$-$",
 }
 """A bracket would be taken for an option where it begins a row."""
 
@@ -57,17 +79,22 @@ def _latex_text(text: str) -> str:
 
 def _rows(table: Table, written: Callable[[str], str]) -> list[list[str]]:
     """Every cell as it is shown, with what stands below it in brackets."""
-    return [[written(f"{cell.shown} ({cell.below})" if cell.below else cell.shown) for cell in table.cells(row)]
-            for row in table.rows]
+    return [
+        [written(f"{cell.shown} ({cell.below})" if cell.below else cell.shown) for cell in table.cells(row)]
+        for row in table.rows
+    ]
 
 
 def markdown(table: Table) -> str:
     """A table for a document in Markdown (pipes, as on GitHub and in Pandoc)."""
     over = f" ({table.over})" if table.over else ""
-    lines = [f"**{_markdown_text(table.caption + over)}**", "",
-             _piped([_markdown_text(column.title) for column in table.columns]),
-             _piped(["--:" if column.numeric else ":--" for column in table.columns]),
-             *map(_piped, _rows(table, _markdown_text))]
+    lines = [
+        f"**{_markdown_text(table.caption + over)}**",
+        "",
+        _piped([_markdown_text(column.title) for column in table.columns]),
+        _piped(["--:" if column.numeric else ":--" for column in table.columns]),
+        *map(_piped, _rows(table, _markdown_text)),
+    ]
     if table.note:
         lines += ["", _markdown_text(table.note)]
     return "\n".join(lines) + "\n"
@@ -80,11 +107,21 @@ def _piped(cells: Sequence[str]) -> str:
 def latex(table: Table) -> str:
     """A table for a document in LaTeX, in UTF-8; it needs no package."""
     columns = "".join("r" if column.numeric else "l" for column in table.columns)
-    over = ([f" & \\multicolumn{{{len(table.columns) - 1}}}{{c}}{{{_latex_text(table.over)}}} \\\\"]
-            if table.over else [])
-    lines = ["\\begin{table}", f"\\caption{{{_latex_text(table.caption)}}}", f"\\begin{{tabular}}{{{columns}}}",
-             "\\hline", *over, _ended([_latex_text(column.title) for column in table.columns]), "\\hline",
-             *map(_ended, _rows(table, _latex_text)), "\\hline", "\\end{tabular}"]
+    over = (
+        [f" & \\multicolumn{{{len(table.columns) - 1}}}{{c}}{{{_latex_text(table.over)}}} \\\\"] if table.over else []
+    )
+    lines = [
+        "\\begin{table}",
+        f"\\caption{{{_latex_text(table.caption)}}}",
+        f"\\begin{{tabular}}{{{columns}}}",
+        "\\hline",
+        *over,
+        _ended([_latex_text(column.title) for column in table.columns]),
+        "\\hline",
+        *map(_ended, _rows(table, _latex_text)),
+        "\\hline",
+        "\\end{tabular}",
+    ]
     if table.note:
         lines += ["", f"\\footnotesize {_latex_text(table.note)}"]
     return "\n".join([*lines, "\\end{table}"]) + "\n"

@@ -7,8 +7,14 @@ import re
 
 from fastenough.report import plot
 
-_NAMED = {"#000000": "ink", "#ffffff": "paper", "#dddddd": "grid", plot.UNNAMED: "unnamed", plot.LIMIT: "limit",
-          **{colour: f"colour-{place}" for place, colour in enumerate(plot.COLOURS)}}
+_NAMED = {
+    "#000000": "ink",
+    "#ffffff": "paper",
+    "#dddddd": "grid",
+    plot.UNNAMED: "unnamed",
+    plot.LIMIT: "limit",
+    **{colour: f"colour-{place}" for place, colour in enumerate(plot.COLOURS)},
+}
 """Colours that figures are drawn in, and the page's variables for them (style.css)."""
 
 _COLOUR = re.compile(r"(fill|stroke): (#[0-9a-f]{6})\b")

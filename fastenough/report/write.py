@@ -42,13 +42,27 @@ _ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 def _page(sections: Sequence[Section], context: Context, overview: Overview) -> str:
-    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(_HERE), autoescape=True, trim_blocks=True,
-                                     lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
     environment.filters |= {"unbroken": unbroken, "with_units": with_units}
     style = Markup((_HERE / "style.css").read_text().replace("RUN-IDENTITY", _css_text(overview.identity)))
-    return printable(environment.get_template("page.html.j2").render(
-        chapters=chapters(sections, context.note), note=context.note, banner=_banner(context), overview=overview,
-        style=style, version=__version__, svg=_drawing, data_link=data_link))
+    return printable(
+        environment.get_template("page.html.j2").render(
+            chapters=chapters(sections, context.note),
+            note=context.note,
+            banner=_banner(context),
+            overview=overview,
+            style=style,
+            version=__version__,
+            svg=_drawing,
+            data_link=data_link,
+        )
+    )
 
 
 _REASONS_FIRST = 2
@@ -96,8 +110,13 @@ def _first_screen(context: Context) -> Overview:
     try:
         return make_overview(context)
     except _ODD as error:
-        return Overview(f"These recordings hold what the first screen cannot show ({type(error).__name__}: {error}).",
-                        (), "", None, None)
+        return Overview(
+            f"These recordings hold what the first screen cannot show ({type(error).__name__}: {error}).",
+            (),
+            "",
+            None,
+            None,
+        )
 
 
 def _made(make: Callable[[Context], Section | None], context: Context) -> Section | None:
@@ -106,8 +125,11 @@ def _made(make: Callable[[Context], Section | None], context: Context) -> Sectio
         return make(context)
     except _ODD as error:
         name = make.__module__.rpartition(".")[2]
-        return Section(f"unmade-{name}", f"Not made: {name.replace('_', ' ')}",
-                       f"These recordings hold what this part cannot show ({type(error).__name__}: {error}).")
+        return Section(
+            f"unmade-{name}",
+            f"Not made: {name.replace('_', ' ')}",
+            f"These recordings hold what this part cannot show ({type(error).__name__}: {error}).",
+        )
 
 
 def _sections(context: Context, on_share: OnShare) -> Iterator[Section]:
@@ -138,11 +160,16 @@ def _documents(context: Context, on_share: OnShare) -> Iterable[tuple[str, bytes
         yield f"tables/{table.name}.csv", csv_of(table)
         yield f"tables/{table.name}.md", markdown(table).encode()
         yield f"tables/{table.name}.tex", latex(table).encode()
-    numbers = {"version": 1, "fastenough": __version__, "assessment": context.assessment, "advice": context.advice,
-               "tasks": context.tasks,
-               "campaign": _stated(context.note),
-               "runs": [recording.run_id for recording in context.recordings],
-               "tables": {table.name: {"caption": table.caption, "rows": table.csv_rows()} for table in tables}}
+    numbers = {
+        "version": 1,
+        "fastenough": __version__,
+        "assessment": context.assessment,
+        "advice": context.advice,
+        "tasks": context.tasks,
+        "campaign": _stated(context.note),
+        "runs": [recording.run_id for recording in context.recordings],
+        "tables": {table.name: {"caption": table.caption, "rows": table.csv_rows()} for table in tables},
+    }
     yield "report.json", json.dumps(numbers, default=_as_json, indent=1).encode()
 
 
@@ -163,10 +190,18 @@ def nobody_waits(share: float) -> None:
     """Nobody wants to know how much of it is made."""
 
 
-def write_report(recordings: Sequence[Recording], assessment: Assessment, out_dir: Path,
-                 on_share: OnShare = nobody_waits, *, references: Sequence[Reference] = (),
-                 advice: Advice | None = None, note: Note | None = None,
-                 tasks: TaskAnswer | None = None, answers: tuple[Section, ...] = ()) -> list[Path]:
+def write_report(
+    recordings: Sequence[Recording],
+    assessment: Assessment,
+    out_dir: Path,
+    on_share: OnShare = nobody_waits,
+    *,
+    references: Sequence[Reference] = (),
+    advice: Advice | None = None,
+    note: Note | None = None,
+    tasks: TaskAnswer | None = None,
+    answers: tuple[Section, ...] = (),
+) -> list[Path]:
     """Write index.html, report.json, figures/ and tables/ into ``out_dir``; returns their paths, the page first.
 
     ``references``: published systems to set beside what was measured.  ``advice``: the path to be drawn, first of all.
@@ -175,8 +210,9 @@ def write_report(recordings: Sequence[Recording], assessment: Assessment, out_di
     Each file is written beside its place and renamed, the page last, so that no half of one is ever found.  Raises
     BadInput where it cannot write there.  ``on_share`` is told how much is made, 0 to 1, section by section.
     """
-    context = dataclasses.replace(make_context(recordings, assessment, references, advice, note), tasks=tasks,
-                                  answers=answers)
+    context = dataclasses.replace(
+        make_context(recordings, assessment, references, advice, note), tasks=tasks, answers=answers
+    )
     documents = dict(_documents(context, on_share))
     with refusing(out_dir), Folder.at(out_dir, make=True) as folder:
         had_report = "report.json" in folder.names()

@@ -22,38 +22,58 @@ from fastenough.settings.places import Unusable, noted
 from fastenough.settings.setting import Requested, Setting
 from fastenough.settings.telling import difference, restored_text, tell_settings
 
-__all__ = ["SETTINGS", "STATE_SETTING", "Setting", "Settings", "default_journal", "difference", "is_in_effect",
-           "journals", "left_behind", "restore", "restored_text", "run_journal", "tell_settings"]
+__all__ = [
+    "SETTINGS",
+    "STATE_SETTING",
+    "Setting",
+    "Settings",
+    "default_journal",
+    "difference",
+    "is_in_effect",
+    "journals",
+    "left_behind",
+    "restore",
+    "restored_text",
+    "run_journal",
+    "tell_settings",
+]
 
-SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in listed(__name__, "SETTING", (
-    "governor",
-    "idle_latency",
-    "rt_throttling",
-    "transparent_huge_pages",
-    "irq_affinity",
-    "energy_preference",
-    "timer_migration",
-    "numa_balancing",
-    "swappiness",
-    "page_merging",
-    "compaction",
-    "stat_interval",
-    "nmi_watchdog",
-    "soft_watchdog",
-    "split_lock_penalty",
-    "console_level",
-    "rt_ceiling",
-    "irq_threads",
-    "timer_threads",
-    "preemption",
-    "control_priority",
-    "housekeeping",
-    "pin",
-    "kernel_module",
-    "trace",
-    "timerlat",
-    "wakeup_histograms",
-))}
+SETTINGS: Mapping[str, Setting] = {
+    setting.name: setting
+    for setting in listed(
+        __name__,
+        "SETTING",
+        (
+            "governor",
+            "idle_latency",
+            "rt_throttling",
+            "transparent_huge_pages",
+            "irq_affinity",
+            "energy_preference",
+            "timer_migration",
+            "numa_balancing",
+            "swappiness",
+            "page_merging",
+            "compaction",
+            "stat_interval",
+            "nmi_watchdog",
+            "soft_watchdog",
+            "split_lock_penalty",
+            "console_level",
+            "rt_ceiling",
+            "irq_threads",
+            "timer_threads",
+            "preemption",
+            "control_priority",
+            "housekeeping",
+            "pin",
+            "kernel_module",
+            "trace",
+            "timerlat",
+            "wakeup_histograms",
+        ),
+    )
+}
 
 _FILES = tuple(pattern for setting in SETTINGS.values() for pattern in setting.files)
 
@@ -145,8 +165,9 @@ class Settings:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         try:
             self._restore()
         finally:

@@ -5,5 +5,10 @@ from __future__ import annotations
 
 from fastenough.settings.setting import number_in
 
-SETTING = number_in("compaction", "how eagerly memory is compacted ahead of need, 0 to 100",
-                    "/proc/sys/vm/compaction_proactiveness", 0, 100)
+SETTING = number_in(
+    "compaction",
+    "how eagerly memory is compacted ahead of need, 0 to 100",
+    "/proc/sys/vm/compaction_proactiveness",
+    0,
+    100,
+)

@@ -20,5 +20,6 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
     return [(FilePlace(_FILE), "\t".join([str(level), *others]))]
 
 
-SETTING = Setting("console-level", "messages of the kernel below this level are printed to its consoles", _steps,
-                  files=(_FILE,))
+SETTING = Setting(
+    "console-level", "messages of the kernel below this level are printed to its consoles", _steps, files=(_FILE,)
+)

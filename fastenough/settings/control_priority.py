@@ -17,8 +17,10 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
     priority = integer("control-priority", requested, 1, 99)
     if link.name != "local":
         raise NotApplicable("the bench is not on the board")
-    return [(replace(place, called=BENCH), f"fifo:{priority}:reset")
-            for place, _ in find_tasks(link, lambda task: task.tid == os.getpid())]
+    return [
+        (replace(place, called=BENCH), f"fifo:{priority}:reset")
+        for place, _ in find_tasks(link, lambda task: task.tid == os.getpid())
+    ]
 
 
 SETTING = Setting("control-priority", "the bench's own real-time priority", _steps)

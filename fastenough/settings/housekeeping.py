@@ -18,7 +18,7 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
     except ValueError:
         wanted = set()
     if not wanted or wanted - set(cpus_of(link, "online")):
-        raise BadInput(f"setting housekeeping = {requested!r} cannot be: write CPUs in use, such as \"0\" or \"0,2-3\"")
+        raise BadInput(f'setting housekeeping = {requested!r} cannot be: write CPUs in use, such as "0" or "0,2-3"')
     if link.name != "local":
         raise NotApplicable("the bench is not on the board")
     if link.which("taskset") is None:

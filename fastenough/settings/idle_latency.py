@@ -25,5 +25,9 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
     return steps
 
 
-SETTING = Setting("idle-latency", "disables every idle state that takes longer to leave than so many µs", _steps,
-                  files=(_STATES.replace("latency", "disable"),))
+SETTING = Setting(
+    "idle-latency",
+    "disables every idle state that takes longer to leave than so many µs",
+    _steps,
+    files=(_STATES.replace("latency", "disable"),),
+)

@@ -91,6 +91,7 @@ def instance_steps(link: Link, *arrange: str) -> list[Step]:
     """An instance for one run; raises NotApplicable where there is one already."""
     place = InstancePlace(arrange)
     if place.read(link) == _PRESENT:
-        raise NotApplicable(f"{INSTANCE} is there already: another fastenough uses it, or else remove it: "
-                            f"rmdir {INSTANCE}")
+        raise NotApplicable(
+            f"{INSTANCE} is there already: another fastenough uses it, or else remove it: rmdir {INSTANCE}"
+        )
     return [(place, _PRESENT)]

@@ -19,12 +19,11 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
         wanted = set()
     online = set(cpus_of(link, "online"))
     if not wanted or wanted - online:
-        raise BadInput(f"setting irq-affinity = {requested!r} cannot be: write CPUs in use, such as \"0\" or \"0,2-3\"")
+        raise BadInput(f'setting irq-affinity = {requested!r} cannot be: write CPUs in use, such as "0" or "0,2-3"')
     paths = link.glob(_FILES)
     if not paths:
         raise NotApplicable("the kernel lets no affinities be set (no /proc/irq/*/smp_affinity_list)")
     return [(FilePlace(path, suffix=f" {path.split('/')[3]}"), list_form(wanted)) for path in paths]
 
 
-SETTING = Setting("irq-affinity", "the CPUs that serve every interrupt that can be moved", _steps,
-                  files=(_FILES,))
+SETTING = Setting("irq-affinity", "the CPUs that serve every interrupt that can be moved", _steps, files=(_FILES,))

@@ -19,4 +19,4 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
     return [(place, f"fifo:{priority}") for place, _ in found]
 
 
-SETTING = Setting("irq-threads", "priority of interrupt threads; \"99:gpio\" for those with gpio in their name", _steps)
+SETTING = Setting("irq-threads", 'priority of interrupt threads; "99:gpio" for those with gpio in their name', _steps)

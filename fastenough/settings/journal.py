@@ -39,16 +39,22 @@ def _open_own(path: Path) -> int:
             raise _not_trusted(path) from error
         raise
     found = os.fstat(file)
-    if (not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_nlink != 1
-            or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+    if (
+        not stat.S_ISREG(found.st_mode)
+        or found.st_uid != os.geteuid()
+        or found.st_nlink != 1
+        or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    ):
         os.close(file)
         raise _not_trusted(path)
     return file
 
 
 def _not_trusted(path: Path) -> FastenoughError:
-    return FastenoughError(f"{path} is no file that only user {os.geteuid()} can change, so it is not trusted; look "
-                           "what is in it and remove it")
+    return FastenoughError(
+        f"{path} is no file that only user {os.geteuid()} can change, so it is not trusted; look "
+        "what is in it and remove it"
+    )
 
 
 class Journal:
@@ -70,15 +76,19 @@ class Journal:
         except BlockingIOError as error:
             os.close(self._lock)
             holder = lock_holder(path.with_name(f"{path.name}.lock"))
-            raise FastenoughError(f"another fastenough is measuring on this board ({holder or 'it'} holds {path}); "
-                                  "wait until it has ended, or end it") from error
+            raise FastenoughError(
+                f"another fastenough is measuring on this board ({holder or 'it'} holds {path}); "
+                "wait until it has ended, or end it"
+            ) from error
         except BaseException:
             os.close(self._lock)
             raise
 
     def _unusable(self, error: OSError) -> FastenoughError:
-        return FastenoughError(f"{self._path}: {error.strerror}; make it writable, for nothing is changed on a board "
-                               "without noting down how it was")
+        return FastenoughError(
+            f"{self._path}: {error.strerror}; make it writable, for nothing is changed on a board "
+            "without noting down how it was"
+        )
 
     def _opened(self) -> int:
         """Open it, without what a bench left that was killed while it wrote: a torn last line, a file half written."""
@@ -143,8 +153,10 @@ class Journal:
             replace_whole(self._path, content, 0o600)
             file = _open_own(self._path)
         except OSError as error:
-            raise FastenoughError(f"{self._path}: {error.strerror}; it still holds what was put back already, and the "
-                                  "next start looks at that again") from error
+            raise FastenoughError(
+                f"{self._path}: {error.strerror}; it still holds what was put back already, and the "
+                "next start looks at that again"
+            ) from error
         os.close(self._file)
         self._file = file
 
@@ -160,8 +172,10 @@ class Journal:
                 os.close(file)
         except (OSError, FastenoughError) as error:
             where = f"it cannot be kept in {aside} ({error})"
-        return [f"{self._path} holds a line that is skipped: {reason} ({where}): {line[:_SHOWN]!a}"
-                for line, reason in lines]
+        return [
+            f"{self._path} holds a line that is skipped: {reason} ({where}): {line[:_SHOWN]!a}"
+            for line, reason in lines
+        ]
 
     def close(self) -> None:
         os.close(self._file)

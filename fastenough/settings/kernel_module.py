@@ -53,8 +53,10 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
     path, *parameters = str(requested).split()
     file = PurePosixPath(path)
     if file.suffix != ".ko" or not all("=" in word for word in parameters):
-        raise BadInput(f"setting kernel-module = {requested!r} cannot be: write the path of a .ko file on the board "
-                       'and its parameters, such as "/root/fastenough.ko task=response"')
+        raise BadInput(
+            f"setting kernel-module = {requested!r} cannot be: write the path of a .ko file on the board "
+            'and its parameters, such as "/root/fastenough.ko task=response"'
+        )
     if link.which("insmod") is None:
         raise NotApplicable("insmod is not there: apt-get install kmod")
     if not link.exists(path):

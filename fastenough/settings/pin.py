@@ -56,14 +56,19 @@ class PinPlace:
 
 
 def _number(link: Link, chip: str, line: int) -> int:
-    folders = [label.removesuffix("/label") for label in link.glob(f"{_CLASS}/gpiochip*/label")
-               if link.read(label).decode(errors="replace").strip() == chip]
+    folders = [
+        label.removesuffix("/label")
+        for label in link.glob(f"{_CLASS}/gpiochip*/label")
+        if link.read(label).decode(errors="replace").strip() == chip
+    ]
     lines_by_base = {int(link.read(f"{folder}/base")): int(link.read(f"{folder}/ngpio")) for folder in folders}
     if not lines_by_base:
         raise NotApplicable(f"there is no GPIO chip labelled {chip!r} below {_CLASS}")
     if len(lines_by_base) > 1:
-        raise BadInput(f"setting pin: {len(lines_by_base)} GPIO chips are labelled {chip}, which is meant cannot be "
-                       "told; use lines of a chip whose label is its own")
+        raise BadInput(
+            f"setting pin: {len(lines_by_base)} GPIO chips are labelled {chip}, which is meant cannot be "
+            "told; use lines of a chip whose label is its own"
+        )
     ((base, lines),) = lines_by_base.items()
     if line >= lines:
         raise BadInput(f"setting pin: {chip} has no line {line}; choose 0 to {lines - 1}")
@@ -75,11 +80,13 @@ def _place(link: Link, chip: str, line: int) -> PinPlace:
     try:
         place.read(link)
     except PermissionError as error:
-        raise BadInput(f"setting pin: {place} may not be set by this user; run fastenough as root or with sudo"
-                       ) from error
+        raise BadInput(
+            f"setting pin: {place} may not be set by this user; run fastenough as root or with sudo"
+        ) from error
     except OSError as error:
-        raise BadInput(f"setting pin: {place} is in use ({error.strerror}); choose another line, or end what uses it"
-                       ) from error
+        raise BadInput(
+            f"setting pin: {place} is in use ({error.strerror}); choose another line, or end what uses it"
+        ) from error
     return place
 
 
@@ -87,8 +94,10 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
     words = str(requested).split(",")
     matches = [_REQUESTED.fullmatch(word.strip()) for word in words]
     if not all(matches):
-        raise BadInput(f"setting pin = {requested!r} cannot be: write CHIP/LINE=in or CHIP/LINE=out, such as "
-                       '"pinctrl-bcm2711/17=in,pinctrl-bcm2711/27=out"')
+        raise BadInput(
+            f"setting pin = {requested!r} cannot be: write CHIP/LINE=in or CHIP/LINE=out, such as "
+            '"pinctrl-bcm2711/17=in,pinctrl-bcm2711/27=out"'
+        )
     if not link.exists(_CLASS):
         raise NotApplicable(f"the kernel has no {_CLASS} (CONFIG_GPIO_SYSFS is off)")
     return [(_place(link, match[1], int(match[2])), match[3]) for match in matches if match]

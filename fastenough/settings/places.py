@@ -45,7 +45,8 @@ def is_among(path: str, patterns: Sequence[str]) -> bool:
     parts = path.split("/")
     return not {".", ".."} & set(parts) and any(
         len(parts) == pattern.count("/") + 1 and all(map(fnmatchcase, parts, pattern.split("/")))
-        for pattern in patterns)
+        for pattern in patterns
+    )
 
 
 def _file(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> FilePlace:

@@ -23,5 +23,6 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
     return [(FilePlace(_FILE), str(requested))]
 
 
-SETTING = Setting("preemption", "the preemption model of a dynamic kernel: full, lazy, voluntary or none", _steps,
-                  files=(_FILE,))
+SETTING = Setting(
+    "preemption", "the preemption model of a dynamic kernel: full, lazy, voluntary or none", _steps, files=(_FILE,)
+)

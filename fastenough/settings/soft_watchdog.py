@@ -5,5 +5,6 @@ from __future__ import annotations
 
 from fastenough.settings.setting import number_in
 
-SETTING = number_in("soft-watchdog", "1: the watchdog in a timer of each CPU is on; 0: off",
-                    "/proc/sys/kernel/soft_watchdog", 0, 1)
+SETTING = number_in(
+    "soft-watchdog", "1: the watchdog in a timer of each CPU is on; 0: off", "/proc/sys/kernel/soft_watchdog", 0, 1
+)

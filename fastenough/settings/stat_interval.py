@@ -5,5 +5,10 @@ from __future__ import annotations
 
 from fastenough.settings.setting import number_in
 
-SETTING = number_in("stat-interval", "every so many seconds each CPU adds up its statistics of memory",
-                    "/proc/sys/vm/stat_interval", 1, 86400)
+SETTING = number_in(
+    "stat-interval",
+    "every so many seconds each CPU adds up its statistics of memory",
+    "/proc/sys/vm/stat_interval",
+    1,
+    86400,
+)

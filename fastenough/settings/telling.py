@@ -27,8 +27,9 @@ def restored_text(places: Sequence[str]) -> str:
     return f"put back what a fastenough that was killed had left changed: {', '.join(places[:_NAMED])}{more}"
 
 
-def tell_settings(restored: Sequence[str], skipped: Iterable[str], entries: Iterable[Setting],
-                  tell: Callable[[str], None] | None) -> None:
+def tell_settings(
+    restored: Sequence[str], skipped: Iterable[str], entries: Iterable[Setting], tell: Callable[[str], None] | None
+) -> None:
     """A line for what was put back, one for each line of the journal skipped, one for each setting not made."""
     if tell is None:
         return

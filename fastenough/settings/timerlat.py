@@ -16,8 +16,10 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
     buffer_kb = integer("timerlat", requested, LEAST_KB, MOST_KB)
     require_instances(link)
     if "timerlat" not in link.run(["cat", f"{TRACEFS}/available_tracers"]).text.split():
-        raise NotApplicable("the kernel has no timerlat tracer (CONFIG_TIMERLAT_TRACER is off); of Debian's kernels "
-                            "those with PREEMPT_RT have it, from 6.1 on")
+        raise NotApplicable(
+            "the kernel has no timerlat tracer (CONFIG_TIMERLAT_TRACER is off); of Debian's kernels "
+            "those with PREEMPT_RT have it, from 6.1 on"
+        )
     return instance_steps(link, _ARRANGE, str(buffer_kb))
 
 

@@ -10,14 +10,25 @@ from fastenough.settings.setting import Requested, Setting, Step, integer
 BUFFER_KB = 1024
 """Of each CPU, unless there are many: 10,000 events and more, which is milliseconds under the heaviest load."""
 EVENTS = (
-    "sched/sched_switch", "sched/sched_waking",
-    "irq/irq_handler_entry", "irq/irq_handler_exit", "irq/softirq_entry", "irq/softirq_exit",
-    "timer/hrtimer_expire_entry", "timer/hrtimer_expire_exit",
-    "irq_vectors/local_timer_entry", "irq_vectors/local_timer_exit",
-    "irq_vectors/reschedule_entry", "irq_vectors/reschedule_exit",
-    "irq_vectors/call_function_entry", "irq_vectors/call_function_exit",
-    "irq_vectors/call_function_single_entry", "irq_vectors/call_function_single_exit",
-    "ipi/ipi_entry", "ipi/ipi_exit", "power/cpu_idle",
+    "sched/sched_switch",
+    "sched/sched_waking",
+    "irq/irq_handler_entry",
+    "irq/irq_handler_exit",
+    "irq/softirq_entry",
+    "irq/softirq_exit",
+    "timer/hrtimer_expire_entry",
+    "timer/hrtimer_expire_exit",
+    "irq_vectors/local_timer_entry",
+    "irq_vectors/local_timer_exit",
+    "irq_vectors/reschedule_entry",
+    "irq_vectors/reschedule_exit",
+    "irq_vectors/call_function_entry",
+    "irq_vectors/call_function_exit",
+    "irq_vectors/call_function_single_entry",
+    "irq_vectors/call_function_single_exit",
+    "ipi/ipi_entry",
+    "ipi/ipi_exit",
+    "power/cpu_idle",
 )
 """All that is ever switched on, as far as the kernel has it.  A list, and no pattern: there are tracepoints that crash
 some kernels."""

@@ -20,5 +20,4 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
     return [(FilePlace(_FILE), str(requested))]
 
 
-SETTING = Setting("transparent-huge-pages", "always, madvise or never", _steps,
-                  files=(_FILE,))
+SETTING = Setting("transparent-huge-pages", "always, madvise or never", _steps, files=(_FILE,))

@@ -30,12 +30,16 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
     entries = integer("wakeup-histograms", said, 1024, _MOST)
     require_instances(link)
     if link.run(["test", "-e", f"{TRACEFS}/synthetic_events"]).status:
-        raise NotApplicable("the kernel keeps no histograms of its own (CONFIG_HIST_TRIGGERS is off); Debian's kernels "
-                            "do from 6.1 on")
+        raise NotApplicable(
+            "the kernel keeps no histograms of its own (CONFIG_HIST_TRIGGERS is off); Debian's kernels do from 6.1 on"
+        )
     if any(letter in comm for letter in _SPECIAL):
         raise NotApplicable(f"the kernel's histograms cannot be asked for a name with one of {_SPECIAL.strip()}")
     return instance_steps(link, _ARRANGE, WAKEUP_EVENT, str(entries), f' && comm ~ "{comm}*"' if comm else "")
 
 
-SETTING = Setting("wakeup-histograms", "lets the kernel count wake-ups of real-time tasks, in so many entries; "
-                  "16384:robot for those whose names begin so", _steps)
+SETTING = Setting(
+    "wakeup-histograms",
+    "lets the kernel count wake-ups of real-time tasks, in so many entries; 16384:robot for those whose names begin so",
+    _steps,
+)

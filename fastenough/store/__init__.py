@@ -99,8 +99,9 @@ class Store:
         except Untrusted as error:
             raise BadInput(str(error)) from error
         except OSError as error:
-            raise BadInput(f"{path}: no store can be made there: {error.strerror}; name a directory "
-                           "you may write") from error
+            raise BadInput(
+                f"{path}: no store can be made there: {error.strerror}; name a directory you may write"
+            ) from error
         self._place = os.fsencode(f"{socket.gethostname()}:{self.path}").decode(errors="backslashreplace")
         self._turn = threading.Lock()
         self._shared_index = index_url or os.environ.get(INDEX_SETTING)
@@ -220,8 +221,7 @@ class Store:
         found = found[-1:] if prefix == "last" else found
         if len(found) != 1:
             how_many = "no run" if not found else f"{len(found)} runs"
-            raise BadInput(f"{how_many} in {self.path} with an id that begins with {prefix!r}; "
-                           "see 'fastenough list'")
+            raise BadInput(f"{how_many} in {self.path} with an id that begins with {prefix!r}; see 'fastenough list'")
         return found[0][0]
 
     def _name(self, run_id: str) -> str | None:
@@ -297,8 +297,10 @@ class Store:
 
     def verify(self) -> dict[str, str]:
         """What is wrong, by run; empty when every sealed recording still has its hash, and its columns say the same."""
-        faults = {run_id: fault_of(self._runs, name) or columns_fault_of(self._runs, name)
-                  for run_id, name in run_folders(self._runs)}
+        faults = {
+            run_id: fault_of(self._runs, name) or columns_fault_of(self._runs, name)
+            for run_id, name in run_folders(self._runs)
+        }
         return {run: fault for run, fault in faults.items() if fault is not None}
 
     def rebuild(self, waiting: Callable[[], None] = lambda: None) -> dict[str, str]:
@@ -352,8 +354,10 @@ class Store:
         try:
             made.copy_over(f"{self.path}/{_INDEX_FILE}")
         except sqlite3.Error as error:
-            raise FastenoughError(f"{self.path / _INDEX_FILE}: no index can be written: {error}; the runs are safe: "
-                                  "fix the cause, then run 'fastenough store rebuild'") from error
+            raise FastenoughError(
+                f"{self.path / _INDEX_FILE}: no index can be written: {error}; the runs are safe: "
+                "fix the cause, then run 'fastenough store rebuild'"
+            ) from error
 
     def close(self) -> None:
         self._index.close()

@@ -50,9 +50,20 @@ class Standing:
 
 
 DONE, NOT_APPLICABLE, FAILED, CUT, RUNNING, DAMAGED, OPEN = STATES = (
-    "done", "not applicable", "failed", "cut", "running", "damaged", "open")
-_OUTCOMES = {Outcome.COMPLETED: DONE, Outcome.NOT_APPLICABLE: NOT_APPLICABLE, Outcome.FAILED: FAILED,
-             Outcome.ABORTED: CUT}
+    "done",
+    "not applicable",
+    "failed",
+    "cut",
+    "running",
+    "damaged",
+    "open",
+)
+_OUTCOMES = {
+    Outcome.COMPLETED: DONE,
+    Outcome.NOT_APPLICABLE: NOT_APPLICABLE,
+    Outcome.FAILED: FAILED,
+    Outcome.ABORTED: CUT,
+}
 _WHY_CUT = "its bench was killed, or lost power"
 
 
@@ -73,7 +84,8 @@ def _standing(position: int, planned: Sequence[str], begun: Sequence[RunSummary]
         return Standing(position + 1, title, OPEN, None, "")
     newest = begun[-1]
     state = {"running": RUNNING, "damaged": DAMAGED, "cut-off": CUT}.get(newest.state) or (
-        _OUTCOMES[Outcome(newest.outcome or Outcome.FAILED)])
+        _OUTCOMES[Outcome(newest.outcome or Outcome.FAILED)]
+    )
     reason = newest.reason or (_WHY_CUT if newest.state == "cut-off" else "")
     return Standing(position + 1, title, state, newest.id, reason, sum(run.state == "cut-off" for run in begun[:-1]))
 
@@ -85,12 +97,17 @@ def find_campaign(store: Store, prefix: str | None) -> str:
         if newest is None:
             raise BadInput(f"{store.path}: no campaign in there; begin one with: fastenough campaign run PLAN")
         return newest
-    found = list(dict.fromkeys(run.campaign for run in store.runs(brief=True)
-                               if run.campaign and run.campaign.startswith(prefix)))
+    found = list(
+        dict.fromkeys(
+            run.campaign for run in store.runs(brief=True) if run.campaign and run.campaign.startswith(prefix)
+        )
+    )
     if len(found) != 1:
         which = f"there are {', '.join(found[:_MOST_NAMED])}" if found else "see fastenough list --json"
-        raise BadInput(f"{len(found) or 'no'} campaign{'s' if len(found) > 1 else ''} in {store.path} with an id that "
-                       f"begins with {prefix!r}; {which}")
+        raise BadInput(
+            f"{len(found) or 'no'} campaign{'s' if len(found) > 1 else ''} in {store.path} with an id that "
+            f"begins with {prefix!r}; {which}"
+        )
     return found[0]
 
 
@@ -130,8 +147,10 @@ def _missing(mine: Sequence[RunSummary], by_position: dict[int | None, RunSummar
     positions = max([len(planned), *(run.positions or 0 for run in mine)])
     absent = [position for position in range(min(positions, _MOST_KNOWN)) if position not in by_position]
     absent = [position for position in absent if not _never_made(position, planned, by_position)]
-    texts = [f"run {position + 1} of {positions}" + (f" ({planned[position]})" if position < len(planned) else "")
-             for position in absent[:_MOST_NAMED]]
+    texts = [
+        f"run {position + 1} of {positions}" + (f" ({planned[position]})" if position < len(planned) else "")
+        for position in absent[:_MOST_NAMED]
+    ]
     more = len(absent) - len(texts)
     return texts + ([f"and {more} more runs, each of which"] if more > 0 else [])
 

@@ -48,8 +48,11 @@ def conclude(store: Store, board: str, runs: Sequence[str], chapter: Mapping[str
     """Keep a chapter, which has a title and a lead; raises FastenoughError where the store takes none."""
     made = Conclusion(new_run_id(), board, int(time.time()), chapter["title"], chapter["lead"], tuple(runs))
     content = b"".join(json.dumps(line, default=_plain).encode() + b"\n" for line in (_FORM | asdict(made), chapter))
-    with mendable(store.path / CONCLUSIONS), Folder.at(store.path) as folder, \
-            folder.below(CONCLUSIONS, make=True) as kept:
+    with (
+        mendable(store.path / CONCLUSIONS),
+        Folder.at(store.path) as folder,
+        folder.below(CONCLUSIONS, make=True) as kept,
+    ):
         kept.replace(made.id + _ENDING, content, 0o444)
     return made
 
@@ -84,8 +87,14 @@ def _head(path: Path, id: str) -> Conclusion | None:
         return None
     try:
         said = lines[0]
-        found = Conclusion(id, str(said["board"]), int(said["made_s"]), str(said["title"]), str(said["lead"]),
-                           tuple(map(str, said["runs"])))
+        found = Conclusion(
+            id,
+            str(said["board"]),
+            int(said["made_s"]),
+            str(said["title"]),
+            str(said["lead"]),
+            tuple(map(str, said["runs"])),
+        )
     except (KeyError, TypeError, ValueError):
         return None
     return found if 0 <= found.made_s < _LATEST_S else None

@@ -127,8 +127,10 @@ def seal(folder: Folder, summary: RunSummary) -> RunSummary:
     with mendable(folder.path / SEALED_FILE), folder.open_file(LIVE_FILE) as source:
         described = _described(source, summary)
         source.seek(0)
-        with folder.replacing(SEALED_FILE, 0o444) as target, \
-                zstandard.ZstdCompressor(level=9).stream_writer(target, closefd=False) as compressor:
+        with (
+            folder.replacing(SEALED_FILE, 0o444) as target,
+            zstandard.ZstdCompressor(level=9).stream_writer(target, closefd=False) as compressor,
+        ):
             while chunk := source.read(_CHUNK):
                 digest.update(chunk)
                 compressor.write(chunk)
@@ -155,9 +157,15 @@ def _described(recording: BinaryIO, summary: RunSummary) -> RunSummary:
 def _describe(summary: RunSummary, head: Head, end: End | None) -> RunSummary:
     """Raises BadInput for times that no run can have."""
     known = replace(
-        summary, state="cut-off", board=head.board, probe=head.probe, implementation=head.implementation,
+        summary,
+        state="cut-off",
+        board=head.board,
+        probe=head.probe,
+        implementation=head.implementation,
         configuration=head.configuration.name if head.configuration else None,
-        load=head.load.name if head.load else None, begin_wall_ns=head.begin.wall_ns or None)
+        load=head.load.name if head.load else None,
+        begin_wall_ns=head.begin.wall_ns or None,
+    )
     if end is None:
         return known
     wakeups = import_module("fastenough.recording.wakeups")
@@ -171,8 +179,14 @@ def _describe(summary: RunSummary, head: Head, end: End | None) -> RunSummary:
         raise BadInput("a time beyond 64 bits")
     untold = IMPORTED in head.marks and not duration_ns
     return replace(
-        known, state="ended", outcome=end.outcome.value, reason="; ".join(end.reasons) or None, worst_ns=worst_ns,
-        duration_ns=None if untold else duration_ns, samples=sum(said.taken for said in ends.values()))
+        known,
+        state="ended",
+        outcome=end.outcome.value,
+        reason="; ".join(end.reasons) or None,
+        worst_ns=worst_ns,
+        duration_ns=None if untold else duration_ns,
+        samples=sum(said.taken for said in ends.values()),
+    )
 
 
 def _first_and_last(stream: BinaryIO) -> tuple[bytes, bytes]:
@@ -185,7 +199,7 @@ def _first_and_last(stream: BinaryIO) -> tuple[bytes, bytes]:
     while tail.count(b"\n") < 2 and len(tail) < min(size, MOST_LINE_BYTES):
         stream.seek(size - min(size, len(tail) + _CHUNK))
         tail = stream.read(size - stream.tell())
-    return first, tail[:tail.rfind(b"\n") + 1].removesuffix(b"\n").rpartition(b"\n")[2]
+    return first, tail[: tail.rfind(b"\n") + 1].removesuffix(b"\n").rpartition(b"\n")[2]
 
 
 def recording_name(folder: Folder) -> str:
@@ -257,8 +271,10 @@ def unsealed(summary: RunSummary) -> str | None:
     """What is wrong with a run that has no hash: nothing while it is recorded, or when it was cut off."""
     if summary.state != "ended":
         return None
-    return ("it ended but was never sealed, so nothing shows that it is whole; 'fastenough store rebuild' seals what "
-            "a dead bench left")
+    return (
+        "it ended but was never sealed, so nothing shows that it is whole; 'fastenough store rebuild' seals what "
+        "a dead bench left"
+    )
 
 
 def kept_file(folder: Folder, summary: RunSummary, name: str) -> bytes | None:

@@ -41,8 +41,10 @@ def _column(name: str) -> Column[Any]:
 _NAMES = [field.name for field in fields(RunSummary)]
 
 _RUNS = Table(
-    f"runs_v{INDEX_VERSION}", MetaData(),
-    *(_column(field.name) for field in fields(RunSummary)), Column("place", String, index=True),
+    f"runs_v{INDEX_VERSION}",
+    MetaData(),
+    *(_column(field.name) for field in fields(RunSummary)),
+    Column("place", String, index=True),
     Column("stamp", String),
 )
 
@@ -52,14 +54,19 @@ def _parsed(url: str) -> URL:
     try:
         return make_url(url)
     except (SQLAlchemyError, ValueError):
-        raise BadInput("the index is no database URL (what in it cannot be read is not shown: it may hold a password); "
-                       "give a database URL such as sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME") from None
+        raise BadInput(
+            "the index is no database URL (what in it cannot be read is not shown: it may hold a password); "
+            "give a database URL such as sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME"
+        ) from None
 
 
 def secrets_of(url: URL) -> list[str]:
     """What of a URL must not be printed: its password, and the values of its query, where drivers take one too."""
-    queried = [value if isinstance(value, str) else " ".join(value) for name, value in url.query.items()
-               if name not in ("host", "port", "dbname")]
+    queried = [
+        value if isinstance(value, str) else " ".join(value)
+        for name, value in url.query.items()
+        if name not in ("host", "port", "dbname")
+    ]
     found = [url.password or "", quote(url.password or ""), *queried]
     return sorted((secret for secret in found if len(secret) >= _LEAST_SECRET), key=len, reverse=True)
 
@@ -85,10 +92,13 @@ class Index:
         arguments = {"timeout": _PATIENCE_S, "check_same_thread": not memory} if sqlite else {}
         try:
             self._engine: Engine = create_engine(
-                parsed, poolclass=StaticPool if memory else NullPool, connect_args=arguments)
+                parsed, poolclass=StaticPool if memory else NullPool, connect_args=arguments
+            )
         except (SQLAlchemyError, ImportError, TypeError, ValueError) as error:
-            raise BadInput(f"the index in {parsed.drivername} cannot be used: {self._said(error)}; give a database URL "
-                           "such as sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME") from None
+            raise BadInput(
+                f"the index in {parsed.drivername} cannot be used: {self._said(error)}; give a database URL "
+                "such as sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME"
+            ) from None
         with self._mendable():
             try:
                 _RUNS.metadata.create_all(self._engine)
@@ -105,10 +115,14 @@ class Index:
                 yield
         except (SQLAlchemyError, ValueError, TypeError) as error:
             if _is_locked(error):
-                raise FastenoughError(f"{self._holder()} has locked the index for more than {_PATIENCE_S} s; the runs "
-                                      "are safe: wait until it has ended, or end it") from None
-            raise FastenoughError(f"the index cannot be used: {self._said(error)}; the runs are safe: fix the "
-                                  "cause, then run 'fastenough store rebuild'") from None
+                raise FastenoughError(
+                    f"{self._holder()} has locked the index for more than {_PATIENCE_S} s; the runs "
+                    "are safe: wait until it has ended, or end it"
+                ) from None
+            raise FastenoughError(
+                f"the index cannot be used: {self._said(error)}; the runs are safe: fix the "
+                "cause, then run 'fastenough store rebuild'"
+            ) from None
 
     def _holder(self) -> str:
         database = self._engine.url.database
@@ -137,7 +151,7 @@ class Index:
         wanted = list(ids)
         with self._mendable(), self._engine.begin() as connection:
             for begin in range(0, len(wanted), _PER_STATEMENT):
-                connection.execute(delete(_RUNS).where(_RUNS.c.id.in_(wanted[begin:begin + _PER_STATEMENT])))
+                connection.execute(delete(_RUNS).where(_RUNS.c.id.in_(wanted[begin : begin + _PER_STATEMENT])))
 
     def copy_over(self, file: str) -> None:
         """Make an SQLite file say what this index, one in memory, says; raises sqlite3.Error where it cannot be locked.
@@ -201,7 +215,7 @@ def _let_signals_in(status: int, left: int, total: int) -> None:
 
 def _put(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
     for begin in range(0, len(rows), _PER_STATEMENT):
-        part = rows[begin:begin + _PER_STATEMENT]
+        part = rows[begin : begin + _PER_STATEMENT]
         connection.execute(delete(_RUNS).where(_RUNS.c.id.in_([row["id"] for row in part])))
         connection.execute(insert(_RUNS), part)
 

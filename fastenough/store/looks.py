@@ -92,7 +92,8 @@ def looks_before(folder: Folder, topic: Topic, runs: Sequence[str]) -> list[Look
         if look.verdict == Verdict.PASS:
             before = [one for one in before if one.topic.question != look.topic.question]
         elif look.verdict != Verdict.BROKEN and not (
-                look.runs == judged and topic.together and look.topic.together == topic.together):
+            look.runs == judged and topic.together and look.topic.together == topic.together
+        ):
             before.append(look)
     return before
 
@@ -120,5 +121,15 @@ def note(folder: Folder, topic: Topic, runs: Sequence[str], verdict: Verdict) ->
 
 def _line(look: Look) -> bytes:
     topic = look.topic
-    return json.dumps({"question": topic.question, "families": topic.families, "together": topic.together,
-                       "runs": look.runs, "verdict": look.verdict}).encode() + b"\n"
+    return (
+        json.dumps(
+            {
+                "question": topic.question,
+                "families": topic.families,
+                "together": topic.together,
+                "runs": look.runs,
+                "verdict": look.verdict,
+            }
+        ).encode()
+        + b"\n"
+    )

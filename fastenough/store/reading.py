@@ -51,8 +51,11 @@ def stamp(runs: Folder, name: str) -> tuple[str, bool]:
     found = {file: runs.status_below(name, file) for file in (RUN_FILE, SEALED_FILE)}
     if found[SEALED_FILE] is None:
         found[LIVE_FILE] = runs.status_below(name, LIVE_FILE)
-    text = " ".join(f"{entry.st_ino}:{entry.st_size}:{entry.st_mtime_ns}:{entry.st_ctime_ns}"
-                    for entry in found.values() if entry is not None)
+    text = " ".join(
+        f"{entry.st_ino}:{entry.st_size}:{entry.st_mtime_ns}:{entry.st_ctime_ns}"
+        for entry in found.values()
+        if entry is not None
+    )
     summary, sealed = found[RUN_FILE], found[SEALED_FILE]
     return text, summary is not None and sealed is not None and sealed.st_mtime_ns > summary.st_mtime_ns
 

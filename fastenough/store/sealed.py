@@ -89,8 +89,9 @@ def columns_fault(opening: Opening, run_id: str) -> str | None:
         source = _source(folder, summary)
         kept = columns.found(source)
         if kept is not None and columns.differ(source, kept):
-            return ("its columns say something else than its recording; 'fastenough store rebuild' makes them again "
-                    "from it")
+            return (
+                "its columns say something else than its recording; 'fastenough store rebuild' makes them again from it"
+            )
     return None
 
 
@@ -183,8 +184,11 @@ def _of_text(opening: Opening, summary: RunSummary, source: Source) -> Recording
 
 def _known_head(summary: RunSummary) -> Head:
     """What a summary says of the head, for a run whose recording is not believed."""
-    known = Added(summary.board, None if summary.configuration is None else Configuration(summary.configuration),
-                  None if summary.load is None else LoadStated(summary.load))
+    known = Added(
+        summary.board,
+        None if summary.configuration is None else Configuration(summary.configuration),
+        None if summary.load is None else LoadStated(summary.load),
+    )
     head = made_head(summary.probe or "unknown", summary.implementation or "unknown", {}, known, summary.id)
     return replace(head, tool=Tool("unknown", ""), begin=Instant(0, summary.begin_wall_ns or 0))
 

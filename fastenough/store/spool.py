@@ -78,9 +78,11 @@ class Spool:
         with self._ids.turn(lambda: None):
             bound_to = self._bound_to(run_id)
             if bound_to is not None and bound_to != self._folder.path.name and self._has_part(bound_to, run_id):
-                raise BoundElsewhere(f"run {run_id} is on its way into the store from another source, "
-                                     f"{bound_to.rpartition('-')[0]}; if that no longer exists, remove "
-                                     f"{self._pulled.path / bound_to}")
+                raise BoundElsewhere(
+                    f"run {run_id} is on its way into the store from another source, "
+                    f"{bound_to.rpartition('-')[0]}; if that no longer exists, remove "
+                    f"{self._pulled.path / bound_to}"
+                )
             if bound_to != self._folder.path.name:
                 self._ids.replace(run_id, self._folder.path.name.encode(), 0o600)
             with suppress(FileExistsError):
@@ -209,8 +211,11 @@ def arriving(store: Folder, board: str, ring: str, name: str) -> bytes:
 
     Raises OSError where it is not on its way any more.
     """
-    with store.below(_PULLED) as pulled, pulled.below(_folder_name(board, ring)) as folder, \
-            folder.open_file(name + _PART) as stream:
+    with (
+        store.below(_PULLED) as pulled,
+        pulled.below(_folder_name(board, ring)) as folder,
+        folder.open_file(name + _PART) as stream,
+    ):
         stream.readline()
         return folder.read(name + _HEAD, _MOST_HEAD_BYTES) + stream.read()
 
@@ -236,6 +241,10 @@ def _folder_name(board: str, ring: str) -> str:
 @contextmanager
 def spool_of(store: Folder, board: str, ring: str, waiting: Callable[[], None]) -> Iterator[Spool]:
     """The spool of a board's ring, for one at a time; ``waiting`` is called where another pull has it."""
-    with store.below(_PULLED, make=True) as pulled, pulled.below(_IDS, make=True) as ids, \
-            pulled.below(_folder_name(board, ring), make=True) as folder, folder.turn(waiting):
+    with (
+        store.below(_PULLED, make=True) as pulled,
+        pulled.below(_IDS, make=True) as ids,
+        pulled.below(_folder_name(board, ring), make=True) as folder,
+        folder.turn(waiting),
+    ):
         yield Spool(folder, pulled, ids)

@@ -66,7 +66,7 @@ def _is_fit(name: str, value: Any) -> bool:
     if name in LISTS:
         return isinstance(value, list) and all(isinstance(item, str) for item in value)
     if name in INTEGERS:
-        return isinstance(value, int) and not isinstance(value, bool) and -2**63 <= value < 2**63
+        return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
     return isinstance(value, str)
 
 

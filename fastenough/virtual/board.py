@@ -35,9 +35,17 @@ class VirtualBoard:
     does not come up.
     """
 
-    def __init__(self, kernel: str = "stock", *, snapshot: bool = True, cpus: int = 2,
-                 directory: Path | None = None, boot_timeout_s: float = 120.0,
-                 pace: tuple[str, ...] = PACED, arguments: str = "") -> None:
+    def __init__(
+        self,
+        kernel: str = "stock",
+        *,
+        snapshot: bool = True,
+        cpus: int = 2,
+        directory: Path | None = None,
+        boot_timeout_s: float = 120.0,
+        pace: tuple[str, ...] = PACED,
+        arguments: str = "",
+    ) -> None:
         self.kernel = find_kernel(kernel)
         self.gauge: SimulatedGauge | None = None
         self._boot_timeout_s = boot_timeout_s
@@ -62,8 +70,15 @@ class VirtualBoard:
         self.boot_s = time.monotonic() - begin
 
     def _start(self, cpus: int, saved: Snapshot | None = None) -> None:
-        self.qemu = Qemu(self.kernel, self._directory / "initramfs", self._directory, cpus=cpus,
-                         pace=self._pace, restore=saved is not None, arguments=self._arguments)
+        self.qemu = Qemu(
+            self.kernel,
+            self._directory / "initramfs",
+            self._directory,
+            cpus=cpus,
+            pace=self._pace,
+            restore=saved is not None,
+            arguments=self._arguments,
+        )
         try:
             if saved is not None:
                 self.qemu.restore(saved.path, _RESTORE_TIMEOUT_S)
@@ -122,8 +137,9 @@ class VirtualBoard:
     def __enter__(self) -> VirtualBoard:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 

@@ -49,12 +49,14 @@ def _key(arguments: Sequence[str]) -> str:
 
 
 def _run(command: Sequence[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False,
-                          env={**os.environ, "PATH": tools_path()})
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "PATH": tools_path()}
+    )
     if done.returncode:
         lines = (done.stdout + done.stderr).splitlines()
-        raise FastenoughError(next((line for line in lines if "error" in line.lower()),
-                                   lines[-1] if lines else "no word why"))
+        raise FastenoughError(
+            next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "no word why")
+        )
 
 
 def build(name: str, arguments: Sequence[str], targets: Sequence[str]) -> list[Path]:

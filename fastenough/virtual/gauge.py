@@ -33,8 +33,10 @@ _SETTLE_S = 60.0
 def build_gauge() -> tuple[Path, Path]:
     """Simulator and firmware of this checkout; raises NotApplicable where they cannot be built here."""
     if not (CHECKOUT / "gauge" / "sim").is_dir():
-        raise NotApplicable("the gauge is not simulated: an installed bench does not include the simulator "
-                            "(gauge/sim, GPL-3.0-or-later); run from a source tree")
+        raise NotApplicable(
+            "the gauge is not simulated: an installed bench does not include the simulator "
+            "(gauge/sim, GPL-3.0-or-later); run from a source tree"
+        )
     try:
         require_tool("avr-gcc", "gcc-avr avr-libc")
         simulator, firmware, _ = build("gauge", (), (_SIMULATOR, _FIRMWARE, _EXACT))
@@ -51,8 +53,13 @@ def simulated_self_test() -> SelfTest:
     """What this firmware measures of itself with a wire from output to input, in exactly simulated time."""
     simulator, firmware = build_gauge()
     script = "run 2000000\nfollow 0 0\nsay selftest\n"
-    done = subprocess.run([str(simulator.with_name(Path(_EXACT).name)), MICROCONTROLLER, str(firmware)], input=script,
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(simulator.with_name(Path(_EXACT).name)), MICROCONTROLLER, str(firmware)],
+        input=script,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     test = parse_self_test(done.stdout.splitlines())
     if done.returncode or not test.passed:
         raise FastenoughError("the simulated gauge fails its self-test; build its firmware again: ninja -C build")
@@ -69,9 +76,22 @@ class SimulatedGauge:
         simulator, firmware = build_gauge()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 (until close)
         self._popen = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", str(simulator), "--pins", str(directory / "gauge.sock"),
-             MICROCONTROLLER, str(firmware)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._said, text=True, start_new_session=True)
+            [
+                "setpriv",
+                "--pdeathsig",
+                "KILL",
+                str(simulator),
+                "--pins",
+                str(directory / "gauge.sock"),
+                MICROCONTROLLER,
+                str(firmware),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            text=True,
+            start_new_session=True,
+        )
         assert self._popen.stdout is not None
         words = self._popen.stdout.readline().split()
         self._pins = pins

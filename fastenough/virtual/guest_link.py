@@ -32,6 +32,7 @@ class _GuestLink(AgentLink):
 
 def guest_link(connection: socket.socket, name: str, timeout_s: float = 10.0) -> AgentLink:
     """The guest at the other end; raises Stalled when it has not answered within the time, BoardGone when it ended."""
+
     def end() -> None:
         with contextlib.suppress(OSError):
             connection.shutdown(socket.SHUT_RDWR)

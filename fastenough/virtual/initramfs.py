@@ -67,8 +67,19 @@ def build_agent(arch: str) -> bytes:
     """The agent, static; raises FastenoughError with the compiler's first complaint, NotApplicable without one."""
     with cache_lock() as cache:
         agent = cache / f"agent-{arch}"
-        command = [compiler(arch), "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-s",
-                   "-o", str(agent), *map(str, sorted(AGENT.glob("*.c")))]
+        command = [
+            compiler(arch),
+            "-std=gnu11",
+            "-O2",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-static",
+            "-s",
+            "-o",
+            str(agent),
+            *map(str, sorted(AGENT.glob("*.c"))),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise FastenoughError(f"the guest's agent does not build: {(done.stderr.splitlines() or ['?'])[0]}")

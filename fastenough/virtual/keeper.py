@@ -34,8 +34,9 @@ _ERRORS = {kind.__name__: kind for kind in (BadInput, NotApplicable)}
 _DOWN_TIMEOUT_S = 15.0
 _WATCH_S = 0.5
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
-_START = ("import sys; sys.path += sys.argv[4:]; from fastenough.virtual.keeper import main; "
-          "sys.exit(main(*sys.argv[1:4]))")
+_START = (
+    "import sys; sys.path += sys.argv[4:]; from fastenough.virtual.keeper import main; sys.exit(main(*sys.argv[1:4]))"
+)
 
 RUN_SETTING = "FASTENOUGH_RUN"
 """Environment variable that names another folder for what runs."""
@@ -98,8 +99,9 @@ def bench_state() -> BenchState | None:
     return BenchState(**json.loads(state.read_text()))
 
 
-def up(kernel: str, snapshot: bool = True, downloading: Downloading = nobody_waits,
-       own: OwnFiles | None = None) -> BenchState:
+def up(
+    kernel: str, snapshot: bool = True, downloading: Downloading = nobody_waits, own: OwnFiles | None = None
+) -> BenchState:
     """Fetch, build, boot and wire; returns when all of it runs, on its own.
 
     ``own``: where a kernel of the user's lies that is called so from now on.
@@ -116,7 +118,12 @@ def up(kernel: str, snapshot: bool = True, downloading: Downloading = nobody_wai
     build_probe(found.arch)
     keeper = subprocess.Popen(
         [sys.executable, "-I", "-c", _START, str(directory), kernel, str(int(snapshot)), *_import_places()],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True)
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    )
     assert keeper.stdout is not None
     assert keeper.stderr is not None
     try:
@@ -166,8 +173,10 @@ def open_virtual(which: str) -> AgentLink:
     if state is None:
         raise BadInput(f"no virtual bench is running; start one with: fastenough bench up --kernel {wanted}")
     if which and state.kernel != which:
-        raise BadInput(f"the virtual bench runs kernel {state.kernel}, not {which}; "
-                       f"change it with: fastenough bench down; fastenough bench up --kernel {which}")
+        raise BadInput(
+            f"the virtual bench runs kernel {state.kernel}, not {which}; "
+            f"change it with: fastenough bench down; fastenough bench up --kernel {which}"
+        )
     return connect_guest(Path(state.directory) / "agent.sock", f"virtual:{state.kernel}")
 
 
@@ -176,8 +185,17 @@ def _keep(directory: Path, kernel: str, snapshot: bool) -> None:
         install(board.link)
         board.link.close()
         gauge, gauge_reason = _wired_gauge(board)
-        state = BenchState(kernel, board.kernel.release, os.getpid(), board.qemu.pid, round(board.boot_s, 3),
-                           board.was_restored, str(directory), gauge, gauge_reason)
+        state = BenchState(
+            kernel,
+            board.kernel.release,
+            os.getpid(),
+            board.qemu.pid,
+            round(board.boot_s, 3),
+            board.was_restored,
+            str(directory),
+            gauge,
+            gauge_reason,
+        )
         text = json.dumps(asdict(state))
         replace_whole(directory / "state.json", text.encode(), 0o600)
         print(text, flush=True)

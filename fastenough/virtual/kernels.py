@@ -44,6 +44,7 @@ KERNELS = {
 }
 """Every kernel that a guest can boot, by its name."""
 
+
 @dataclass(frozen=True)
 class Kernel:
     """One unpacked kernel: its release, its image and where its headers and modules lie."""
@@ -116,8 +117,12 @@ class Kernel:
 
     def parts(self) -> list[Path]:
         """What a guest is made of."""
-        return [self.image, self.busybox, *([self.device_tree] if self.machine.device_tree else []),
-                *self.guest_modules().values()]
+        return [
+            self.image,
+            self.busybox,
+            *([self.device_tree] if self.machine.device_tree else []),
+            *self.guest_modules().values(),
+        ]
 
 
 def _first(*places: Path) -> Path:

@@ -33,8 +33,10 @@ _BUILT_IN = "module"
 _ABOVE = re.compile(r"\.\./(\w+)\.o\b")
 _COMPLAINT = re.compile("error|warning", re.IGNORECASE)
 _ERROR = re.compile(r"\berror:", re.IGNORECASE)
-_NO_COMPLAINT = re.compile(r"^make(\[\d+\])?: |make(\[\d+\])?: \*\*\*|^  (The kernel was built by|You are using): |"
-                           r"warning: .*(pahole|compiler).* differs from the one used to build the kernel")
+_NO_COMPLAINT = re.compile(
+    r"^make(\[\d+\])?: |make(\[\d+\])?: \*\*\*|^  (The kernel was built by|You are using): |"
+    r"warning: .*(pahole|compiler).* differs from the one used to build the kernel"
+)
 """What make says of what was said before; and that a kernel was built with other tools says nothing of our sources."""
 
 
@@ -65,8 +67,9 @@ def _shared(folder: Path) -> list[Path]:
 def _sources(folder: Path) -> dict[Path, str]:
     """What the module of a folder is built of, and where that lies when it is built."""
     own = [path for path in folder.iterdir() if path.suffix in {".c", ".h"} or path.name == "Kbuild"]
-    return ({path: f"{_BUILT_IN}/{path.name}" for path in (*sorted(own), *FORMAT)}
-            | {path: path.name for path in _shared(folder)})
+    return {path: f"{_BUILT_IN}/{path.name}" for path in (*sorted(own), *FORMAT)} | {
+        path: path.name for path in _shared(folder)
+    }
 
 
 def _key(kernel: Kernel, sources: Iterable[Path], variables: Sequence[str]) -> str:
@@ -84,8 +87,10 @@ def build_module(kernel: Kernel, folder: Path = SOURCES, variables: Sequence[str
     Raises FastenoughError with the compiler's first error, NotApplicable where a tool is missing.
     """
     if not kernel.headers.exists():
-        raise NotApplicable(f"no module can be built for kernel {kernel.name}: it came without its headers; name the "
-                            "folder in which it was built (fastenough bench up --headers)")
+        raise NotApplicable(
+            f"no module can be built for kernel {kernel.name}: it came without its headers; name the "
+            "folder in which it was built (fastenough bench up --headers)"
+        )
     sources = _sources(folder)
     variables = (*kernel.make, *variables)
     compiler(kernel.arch)
@@ -102,9 +107,21 @@ def _build(kernel: Kernel, sources: Mapping[Path, str], built: Path, variables: 
     (work / _BUILT_IN).mkdir(parents=True)
     for source, place in sources.items():
         shutil.copy(source, work / place)
-    command = ["make", "-s", "--output-sync", f"-j{os.cpu_count() or 1}", "-C", str(kernel.headers),
-               f"M={work / _BUILT_IN}", f"ARCH={_KBUILD_ARCH[kernel.arch]}", f"CROSS_COMPILE={_CROSS[kernel.arch]}",
-               f"CC={compiler(kernel.arch)}", "W=1", *variables, "modules"]
+    command = [
+        "make",
+        "-s",
+        "--output-sync",
+        f"-j{os.cpu_count() or 1}",
+        "-C",
+        str(kernel.headers),
+        f"M={work / _BUILT_IN}",
+        f"ARCH={_KBUILD_ARCH[kernel.arch]}",
+        f"CROSS_COMPILE={_CROSS[kernel.arch]}",
+        f"CC={compiler(kernel.arch)}",
+        "W=1",
+        *variables,
+        "modules",
+    ]
     environment = {name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MAKELEVEL"}}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**environment, "LC_ALL": "C"})
     wrong = complaint(done.stderr, bool(done.returncode))

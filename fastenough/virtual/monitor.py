@@ -61,9 +61,15 @@ def build_monitor(arch: str = GUEST_ARCH) -> dict[str, bytes]:
     pkg_config = require_tool("pkg-config", "pkg-config")
     with cache_lock() as cache:
         cross = cache / f"guest-monitor-{arch}.ini"
-        cross.write_text(_CROSS_FILE.format(compiler=compiler(arch), family=FAMILIES[arch],
-                                            pkg_config=pkg_config, triplet=_TRIPLETS[arch],
-                                            tree=_libraries(cache, arch)))
+        cross.write_text(
+            _CROSS_FILE.format(
+                compiler=compiler(arch),
+                family=FAMILIES[arch],
+                pkg_config=pkg_config,
+                triplet=_TRIPLETS[arch],
+                tree=_libraries(cache, arch),
+            )
+        )
     try:
         built = build(f"guest-monitor-{arch}", (f"--cross-file={cross}", *_OPTIONS), tuple(_TARGETS.values()))
     except (BadInput, NotApplicable):

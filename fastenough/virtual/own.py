@@ -76,8 +76,10 @@ def image_says(image: Path) -> tuple[str, str]:
         release = release_in(content)
         if release is not None:
             return arch, release
-    raise BadInput(f"--image {image}: no kernel of arm64 or x86-64; name arch/arm64/boot/Image, Image.gz or "
-                   "arch/x86/boot/bzImage of your build")
+    raise BadInput(
+        f"--image {image}: no kernel of arm64 or x86-64; name arch/arm64/boot/Image, Image.gz or "
+        "arch/x86/boot/bzImage of your build"
+    )
 
 
 _RELEASES_IN: dict[str, Callable[[bytes], str | None]] = {"arm64": _arm64_release, "amd64": _x86_release}
@@ -89,8 +91,10 @@ def _modules(given: Path, release: str) -> Path:
             if place.resolve().name != release:
                 raise BadInput(f"--modules {given}: of kernel {place.resolve().name}, and the image is {release}")
             return place
-    raise BadInput(f"--modules {given}: no modules of kernel {release} (no lib/modules/{release}/modules.builtin); "
-                   "run: make modules_install INSTALL_MOD_PATH=…")
+    raise BadInput(
+        f"--modules {given}: no modules of kernel {release} (no lib/modules/{release}/modules.builtin); "
+        "run: make modules_install INSTALL_MOD_PATH=…"
+    )
 
 
 def _headers(given: Path, release: str) -> Path:
@@ -99,8 +103,9 @@ def _headers(given: Path, release: str) -> Path:
     except OSError:
         said = None
     if said is None:
-        raise BadInput(f"--headers {given}: not a folder in which a kernel was built (no "
-                       "include/generated/utsrelease.h)")
+        raise BadInput(
+            f"--headers {given}: not a folder in which a kernel was built (no include/generated/utsrelease.h)"
+        )
     if said[1] != release:
         raise BadInput(f"--headers {given}: of kernel {said[1]}, and the image is {release}")
     return given
@@ -154,8 +159,10 @@ def keep_own(name: str, files: OwnFiles, downloading: Downloading = nobody_waits
     Its guests have Debian's busybox.  Raises BadInput where name or files cannot be, NotApplicable without QEMU.
     """
     if not _NAME.fullmatch(name) or name in KERNELS or name == _RESERVED:
-        raise BadInput(f"--kernel {name}: no name for a kernel of your own; lower-case letters, digits, '.', '+' and "
-                       "'-', and none of Debian's")
+        raise BadInput(
+            f"--kernel {name}: no name for a kernel of your own; lower-case letters, digits, '.', '+' and "
+            "'-', and none of Debian's"
+        )
     if files.root is not None and not files.root.is_dir():
         raise BadInput(f"--root {files.root}: no folder")
     arch, release = image_says(files.image)
@@ -191,14 +198,18 @@ def find_kernel(name: str, downloading: Downloading = nobody_waits) -> Kernel:
         return fetch(name, downloading=downloading)
     own = own_names()
     if name not in own:
-        raise BadInput(f"no kernel is called {name!r}; choose one of {', '.join((*KERNELS, *own))}, or name "
-                       "one of your own with --image")
+        raise BadInput(
+            f"no kernel is called {name!r}; choose one of {', '.join((*KERNELS, *own))}, or name "
+            "one of your own with --image"
+        )
     tree = (_trees(cache_dir()) / name).resolve()
     image = next((tree / "boot").iterdir())
     release = image.name.removeprefix("vmlinuz-")
     arch, says = image_says(image) if image.is_file() else ("", "")
     if says != release:
-        raise BadInput(f"kernel {name}: {image.resolve()} is no longer the image of {release}; name its files again "
-                       f"with: fastenough bench up --kernel {name} --image FILE …")
+        raise BadInput(
+            f"kernel {name}: {image.resolve()} is no longer the image of {release}; name its files again "
+            f"with: fastenough bench up --kernel {name} --image FILE …"
+        )
     MACHINES[arch].require()
     return Kernel(name, arch, release, tree)

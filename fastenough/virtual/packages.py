@@ -57,8 +57,10 @@ def _require_ours(cache: Path) -> None:
     """What lies in the cache runs in guests and is written without looking for links: nobody else may touch it."""
     place = changeable_by_others(cache)
     if place is not None:
-        raise BadInput(f"{cache} is no place for the cache: {place} can be changed by other users; "
-                       "name a place of your own in FASTENOUGH_CACHE")
+        raise BadInput(
+            f"{cache} is no place for the cache: {place} can be changed by other users; "
+            "name a place of your own in FASTENOUGH_CACHE"
+        )
 
 
 @contextlib.contextmanager
@@ -83,12 +85,20 @@ def host_arch() -> str:
     return output_of(["dpkg", "--print-architecture"]).strip()
 
 
-def _run(argv: Sequence[str], environment: dict[str, str] | None = None,
-         cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def _run(
+    argv: Sequence[str], environment: dict[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     if shutil.which(argv[0]) is None:
         raise NotApplicable(f"{argv[0]} is missing; the virtual bench needs a Debian machine")
-    return subprocess.run(argv, env={**os.environ, "LC_ALL": "C", **(environment or {})}, cwd=cwd,
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        argv,
+        env={**os.environ, "LC_ALL": "C", **(environment or {})},
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def output_of(argv: Sequence[str], environment: dict[str, str] | None = None, cwd: Path | None = None) -> str:
@@ -170,11 +180,13 @@ class Apt:
             return output_of(["apt-cache", *words], self._environment)
         except FastenoughError as error:
             if self._unreached:
-                raise FastenoughError(f"the package sources cannot be reached, and {package} is not known without "
-                                      f"them: {self._unreached}") from error
+                raise FastenoughError(
+                    f"the package sources cannot be reached, and {package} is not known without them: {self._unreached}"
+                ) from error
             raise FastenoughError(
                 f"no package {package} in the apt sources of this machine; "
-                "a suite that has it must be added to them, or choose another kernel") from error
+                "a suite that has it must be added to them, or choose another kernel"
+            ) from error
 
     def unpack(self, packages: Sequence[str], tree: Path, downloading: Downloading = nobody_waits) -> None:
         """Download packages and unpack them into one tree."""
@@ -238,8 +250,9 @@ def _known(record: Path, name: str, arch: str, tree: Path) -> Kernel | None:
         return None
 
 
-def fetch(name: str, arch: str = "", image: bool = True, refresh: bool = False,
-          downloading: Downloading = nobody_waits) -> Kernel:
+def fetch(
+    name: str, arch: str = "", image: bool = True, refresh: bool = False, downloading: Downloading = nobody_waits
+) -> Kernel:
     """The kernel of that name (see KERNELS), from the cache or else through apt; ``arch`` where not that of its guests.
 
     Raises BadInput for an unknown name, NotApplicable where this is no Debian machine, FastenoughError where

@@ -35,8 +35,11 @@ def build_probe(arch: str = GUEST_ARCH) -> bytes:
         cross = cache / f"guest-{arch}.ini"
         cross.write_text(_CROSS_FILE.format(compiler=compiler(arch), family=FAMILIES[arch]))
     try:
-        (probe,) = build(f"guest-{arch}", (f"--cross-file={cross}", "-Dprobe_static=true", "-Ddebug=false",
-                                           "-Dc_link_args=-s"), (_TARGET,))
+        (probe,) = build(
+            f"guest-{arch}",
+            (f"--cross-file={cross}", "-Dprobe_static=true", "-Ddebug=false", "-Dc_link_args=-s"),
+            (_TARGET,),
+        )
     except (BadInput, NotApplicable):
         raise
     except FastenoughError as why:
@@ -48,8 +51,19 @@ def build_chrt(arch: str = GUEST_ARCH) -> bytes:
     """A ``chrt`` for the guest, whose busybox has none."""
     with cache_lock() as cache:
         built = cache / f"chrt-{arch}"
-        command = [compiler(arch), "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-s", "-o",
-                   str(built), str(_CHRT)]
+        command = [
+            compiler(arch),
+            "-std=gnu11",
+            "-O2",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-static",
+            "-s",
+            "-o",
+            str(built),
+            str(_CHRT),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise FastenoughError(f"the guest's programs do not build: {(done.stderr.splitlines() or ['?'])[0]}")

@@ -41,8 +41,18 @@ _CHUNK = 1 << 20
 class Qemu:
     """A guest; its sockets lie in ``directory``, which must have a short path."""
 
-    def __init__(self, kernel: Kernel, initramfs: Path, directory: Path, *, cpus: int = 2, memory_mb: int = 768,
-                 pace: tuple[str, ...] = PACED, restore: bool = False, arguments: str = "") -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        initramfs: Path,
+        directory: Path,
+        *,
+        cpus: int = 2,
+        memory_mb: int = 768,
+        pace: tuple[str, ...] = PACED,
+        restore: bool = False,
+        arguments: str = "",
+    ) -> None:
         machine = kernel.machine
         self.pin_port = machine.pins(directory)
         self._directory = directory
@@ -50,14 +60,34 @@ class Qemu:
         self._state_socket = directory / "state.sock"
         with (directory / "qemu.log").open("wb") as log:
             self._popen = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", machine.program, *machine.words, *_BARE, *pace,
-                 "-smp", str(cpus), "-m", f"{memory_mb}M",
-                 "-kernel", str(kernel.image), "-initrd", str(initramfs),
-                 *(("-dtb", str(kernel.device_tree)) if machine.device_tree else ()),
-                 "-append", f"console={machine.console} quiet panic=-1 {arguments}".rstrip(),
-                 *self._wiring(machine), *self.pin_port.words,
-                 *(("-incoming", f"unix:{self._state_socket}") if restore else ())],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+                [
+                    "setpriv",
+                    "--pdeathsig",
+                    "KILL",
+                    machine.program,
+                    *machine.words,
+                    *_BARE,
+                    *pace,
+                    "-smp",
+                    str(cpus),
+                    "-m",
+                    f"{memory_mb}M",
+                    "-kernel",
+                    str(kernel.image),
+                    "-initrd",
+                    str(initramfs),
+                    *(("-dtb", str(kernel.device_tree)) if machine.device_tree else ()),
+                    "-append",
+                    f"console={machine.console} quiet panic=-1 {arguments}".rstrip(),
+                    *self._wiring(machine),
+                    *self.pin_port.words,
+                    *(("-incoming", f"unix:{self._state_socket}") if restore else ()),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
         try:
             stream = self.connect("qmp", timeout_s=20.0).makefile("rwb")
             self._qmp = QMPMonitor(stream, stream)
@@ -70,9 +100,14 @@ class Qemu:
             return f"path={self._directory}/{name}.sock,server=on,wait=off"
 
         return [
-            "-qmp", f"unix:{self._directory}/qmp.sock,server=on,wait=off",
-            "-chardev", f"socket,id=console,{server('console')},logfile={self._console_log}",
-            *machine.serial, "-chardev", f"socket,id=agent,{server('agent')}", *machine.agent,
+            "-qmp",
+            f"unix:{self._directory}/qmp.sock,server=on,wait=off",
+            "-chardev",
+            f"socket,id=console,{server('console')},logfile={self._console_log}",
+            *machine.serial,
+            "-chardev",
+            f"socket,id=agent,{server('agent')}",
+            *machine.agent,
         ]
 
     @property
@@ -112,7 +147,7 @@ class Qemu:
         trouble = next((number for number, line in enumerate(said) if _TROUBLE.search(line)), None)
         words = [] if self.is_running else [f"QEMU {_how_ended(self._popen.returncode)}"]
         if said and (words or trouble is not None):
-            lines = said[-_LAST_LINES:] if trouble is None else said[trouble:trouble + _LAST_LINES]
+            lines = said[-_LAST_LINES:] if trouble is None else said[trouble : trouble + _LAST_LINES]
             words.append(f"the kernel said last: {' | '.join(lines)}")
         return words
 

@@ -36,8 +36,9 @@ class QtestPins(Pins):
 
     def drive(self, line: int, level: int) -> int:
         if line not in self._free:
-            raise BadInput(f"the virtual board has no free input line {line}; choose one of "
-                           f"{', '.join(map(str, self._free))}")
+            raise BadInput(
+                f"the virtual board has no free input line {line}; choose one of {', '.join(map(str, self._free))}"
+            )
         self._ask(f"set_irq_in {self._device} unnamed-gpio-in {line} {int(bool(level))}")
         return time.monotonic_ns()
 

@@ -101,8 +101,10 @@ class SharedPins(Pins):
         with self._draining:
             changes = self._memory.read(_CHANGES)
             if changes - self._heard & 0xFFFFFFFF > _RING_ENTRIES:
-                self._fault = (f"the virtual board's outputs changed more than {_RING_ENTRIES} times before the bench "
-                               "came to look: this machine is too busy")
+                self._fault = (
+                    f"the virtual board's outputs changed more than {_RING_ENTRIES} times before the bench "
+                    "came to look: this machine is too busy"
+                )
                 self._heard = changes
             while self._heard != changes:
                 entry = self._memory.read(_RING + 4 * (self._heard % _RING_ENTRIES))
@@ -118,8 +120,12 @@ class SharedPort:
 
     def __init__(self, directory: Path) -> None:
         path = directory / "pins.sock"
-        self.words = ["-chardev", f"socket,id=pins,path={path}",
-                      "-device", "ivshmem-doorbell,vectors=1,master=on,chardev=pins"]
+        self.words = [
+            "-chardev",
+            f"socket,id=pins,path={path}",
+            "-device",
+            "ivshmem-doorbell,vectors=1,master=on,chardev=pins",
+        ]
         self._memory = _Memory()
         self._guest_bell, self._our_bell = (os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK) for _ in range(2))
         self._connection: socket.socket | None = None
@@ -148,8 +154,16 @@ class SharedPort:
         """The protocol's version, the guest's number, the memory, our bell and the guest's."""
         with contextlib.suppress(OSError):
             self._connection, _ = self._server.accept()
-            for number, descriptor in ((0, None), (_GUEST, None), (-1, self._memory.descriptor),
-                                       (_BENCH, self._our_bell), (_GUEST, self._guest_bell)):
-                handed = [] if descriptor is None else [(socket.SOL_SOCKET, socket.SCM_RIGHTS,
-                                                         array.array("i", [descriptor]))]
+            for number, descriptor in (
+                (0, None),
+                (_GUEST, None),
+                (-1, self._memory.descriptor),
+                (_BENCH, self._our_bell),
+                (_GUEST, self._guest_bell),
+            ):
+                handed = (
+                    []
+                    if descriptor is None
+                    else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))]
+                )
                 self._connection.sendmsg([struct.pack("<q", number)], handed)

@@ -95,8 +95,11 @@ def _made(apt: Apt, packages: Mapping[str, str], arch: str, tree: Path) -> Path:
     apt.unpack(apt.with_libraries(named), tree)
     made = tree / "fastenough"
     files = _gathered(tree, sorted(packages), made)
-    record = {"files": files, "versions": apt.versions(named),
-              "sha256": {name: file_hash(made / name) for names in files.values() for name in names}}
+    record = {
+        "files": files,
+        "versions": apt.versions(named),
+        "sha256": {name: file_hash(made / name) for names in files.values() for name in names},
+    }
     replace_whole(made / _RECORD, json.dumps(record).encode())
     return made
 

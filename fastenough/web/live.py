@@ -26,9 +26,15 @@ Row = dict[str, Any]
 
 def row_of(one: Standing) -> Row:
     """What is told of a board when it changes.  Not the reason of its state: in it time passes."""
-    return {"state": one.state, "shape": one.state.shape, "seen_s": one.seen_s,
-            "max_5min_ns": one.max_5min_ns, "max_24h_ns": one.max_24h_ns, "max_30d_ns": one.max_30d_ns,
-            "max_ever_ns": one.max_ever_ns}
+    return {
+        "state": one.state,
+        "shape": one.state.shape,
+        "seen_s": one.seen_s,
+        "max_5min_ns": one.max_5min_ns,
+        "max_24h_ns": one.max_24h_ns,
+        "max_30d_ns": one.max_30d_ns,
+        "max_ever_ns": one.max_ever_ns,
+    }
 
 
 def rows(site: Site) -> dict[str, Row]:

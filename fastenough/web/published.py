@@ -49,8 +49,12 @@ def _runs(site: Site, boards: Sequence[str]) -> list[str]:
 def _values(site: Site) -> Mapping[str, list[str]]:
     """All that a name in the pattern of a page may stand for."""
     boards = _boards(site)
-    values = {"name": boards, "span": list(SPANS), "run": _runs(site, boards),
-              "conclusion": [one.id for one in conclusions_of(site)]}
+    values = {
+        "name": boards,
+        "span": list(SPANS),
+        "run": _runs(site, boards),
+        "conclusion": [one.id for one in conclusions_of(site)],
+    }
     return {name: [one for one in mine if len(as_part(one)) <= MOST_LETTERS] for name, mine in values.items()}
 
 
@@ -163,8 +167,9 @@ def publish(site: Site, into: Path, pages: Sequence[Page] = PAGES) -> int:
     except Untrusted as error:
         raise BadInput(f"--into {into}: {error}") from error
     except OSError as error:
-        raise BadInput(f"--into {into}: the site cannot be written there: {error.strerror}; name another "
-                       "folder") from error
+        raise BadInput(
+            f"--into {into}: the site cannot be written there: {error.strerror}; name another folder"
+        ) from error
     return len(written)
 
 

@@ -53,17 +53,35 @@ def since(seconds: float) -> str:
 def spark(daily_ns: Sequence[int | None], limit_ns: int | None) -> str:
     """The path of an SVG: a bar for each day, as high as its maximum; none where nothing was measured."""
     highest = max([*filter(None, daily_ns), limit_ns or 0, 1])
-    return "".join(f"M{3 * day + 1} {_SPARK_HIGH}V{_SPARK_HIGH - max(1, round(_SPARK_HIGH * value / highest))}"
-                   for day, value in enumerate(daily_ns) if value is not None)
+    return "".join(
+        f"M{3 * day + 1} {_SPARK_HIGH}V{_SPARK_HIGH - max(1, round(_SPARK_HIGH * value / highest))}"
+        for day, value in enumerate(daily_ns)
+        if value is not None
+    )
 
 
 @cache
 def _environment() -> jinja2.Environment:
-    made = jinja2.Environment(loader=jinja2.FileSystemLoader([_HERE / "templates", _REPORT]), autoescape=True,
-                              trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    made.filters |= {"us": words.microseconds, "latency": words.latency, "instant": instant, "iso": words.iso,
-                     "number": words.number, "about": words.about, "duration": words.duration, "counted": words.counted,
-                     "part": as_part, "unbroken": unbroken, "with_units": with_units}
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([_HERE / "templates", _REPORT]),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    made.filters |= {
+        "us": words.microseconds,
+        "latency": words.latency,
+        "instant": instant,
+        "iso": words.iso,
+        "number": words.number,
+        "about": words.about,
+        "duration": words.duration,
+        "counted": words.counted,
+        "part": as_part,
+        "unbroken": unbroken,
+        "with_units": with_units,
+    }
     made.globals |= {"spark": spark, "version": __version__, "data_link": data_link, "svg": _no_figure}
     return made
 
@@ -77,9 +95,21 @@ def render(site: Site, template: str, root: str, view: Any, newest_s: int | None
     """A page; ``root`` is the relative way to the first one, ``newest_s`` to when its data reaches."""
     age_s, scheduled = 0 if newest_s is None else site.now_s - newest_s, is_declared(site.history)
     doubt = "STALE" if scheduled and age_s > STALE_S else "CLOCK AHEAD" if age_s < -STALE_S else ""
-    page = _environment().get_template(template).render(
-        view=view, root=root, newest_s=newest_s, doubt=doubt, scheduled=scheduled, now_s=site.now_s,
-        since=since, note=site.note, served=site.served)
+    page = (
+        _environment()
+        .get_template(template)
+        .render(
+            view=view,
+            root=root,
+            newest_s=newest_s,
+            doubt=doubt,
+            scheduled=scheduled,
+            now_s=site.now_s,
+            since=since,
+            note=site.note,
+            served=site.served,
+        )
+    )
     return printable(page).encode()
 
 
@@ -88,8 +118,15 @@ def message(title: str, text: str) -> bytes:
     return printable(_environment().get_template("message.html.j2").render(title=title, text=text)).encode()
 
 
-def shown(pattern: str, template: str, ask: Callable[..., Any], *, facts: Callable[..., bytes] | None = None,
-          asks: bool = False, published: bool = True) -> list[Page]:
+def shown(
+    pattern: str,
+    template: str,
+    ask: Callable[..., Any],
+    *,
+    facts: Callable[..., bytes] | None = None,
+    asks: bool = False,
+    published: bool = True,
+) -> list[Page]:
     """A page for people and the same facts as JSON beside it.  ``ask`` answers with a view that has ``newest_s``.
 
     ``facts``: makes the JSON where the view holds more than facts.

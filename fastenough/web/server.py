@@ -31,10 +31,16 @@ from fastenough.web.rendering import message
 from fastenough.web.serving import most_connections
 from fastenough.web.site import HTML, Nowhere, Page, Site
 
-POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-          "form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
-SAFE = {"Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
-        "Cross-Origin-Resource-Policy": "same-origin"}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+SAFE = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
 READING = ["GET", "HEAD"]
 FOLLOW_S = 1.0
 PATIENCE_S = 45.0
@@ -98,12 +104,14 @@ def _route(site: Site, shelf: Shelf, page: Page, patience_s: float) -> Route:
         except FastenoughError as error:
             return _said(400, "This cannot be shown", str(error))
         return _sent(request, kept, page.kind)
+
     return Route(page.pattern, answer, methods=READING)
 
 
 def _asset_route(name: str, kind: str, kept: Kept) -> Route:
     async def answer(request: Request) -> Response:
         return _sent(request, kept, kind, _ASSET_FRESH_S)
+
     return Route(f"/assets/{name}", answer, methods=READING)
 
 
@@ -140,15 +148,24 @@ class _OnlyNamed:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not is_served_as(Request(scope).headers.get("host", ""), self._names):
-            await _said(421, "Not this site", "This site does not have this name: start it with fastenough web --name, "
-                        "or ask for its address.")(scope, receive, send)
+            await _said(
+                421,
+                "Not this site",
+                "This site does not have this name: start it with fastenough web --name, or ask for its address.",
+            )(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
 
-def make_app(site: Site, follow: Callable[[], object] | None = None, pages: Sequence[Page] = PAGES,
-             more: Sequence[Route] = (), names: Collection[str] = (), *,
-             patience_s: float = PATIENCE_S) -> Starlette:
+def make_app(
+    site: Site,
+    follow: Callable[[], object] | None = None,
+    pages: Sequence[Page] = PAGES,
+    more: Sequence[Route] = (),
+    names: Collection[str] = (),
+    *,
+    patience_s: float = PATIENCE_S,
+) -> Starlette:
     """The site as an application.  ``follow`` is called once a second to bring the history up to date; ``more``: what
     is served beside the pages; ``names``: those that it answers to, in lower case, besides addresses and localhost;
     ``patience_s``: how long a page may take.
@@ -159,8 +176,11 @@ def make_app(site: Site, follow: Callable[[], object] | None = None, pages: Sequ
         """Never packed: a compressor would hold events back."""
         if live.listeners >= most_connections() // 2:
             return _said(503, "Not now", "Too many pages follow the boards live. The other pages can be read.")
-        return StreamingResponse(live.listen(), media_type="text/event-stream",
-                                 headers=SAFE | {"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        return StreamingResponse(
+            live.listen(),
+            media_type="text/event-stream",
+            headers=SAFE | {"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+        )
 
     @contextlib.asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
@@ -174,8 +194,15 @@ def make_app(site: Site, follow: Callable[[], object] | None = None, pages: Sequ
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    routes = [Route("/events", events, methods=["GET"]), *more,
-              *(_asset_route(name, kind, Kept.of(content)) for name, (kind, content) in assets().items()),
-              *(_route(site, shelf, page, patience_s) for page in pages)]
-    return Starlette(routes=routes, lifespan=running, middleware=[Middleware(_OnlyNamed, names=names)],
-                     exception_handlers={HTTPException: _refused, Exception: _failed})
+    routes = [
+        Route("/events", events, methods=["GET"]),
+        *more,
+        *(_asset_route(name, kind, Kept.of(content)) for name, (kind, content) in assets().items()),
+        *(_route(site, shelf, page, patience_s) for page in pages),
+    ]
+    return Starlette(
+        routes=routes,
+        lifespan=running,
+        middleware=[Middleware(_OnlyNamed, names=names)],
+        exception_handlers={HTTPException: _refused, Exception: _failed},
+    )

@@ -134,5 +134,15 @@ def raise_descriptors() -> None:
 def make_server(app: ASGIApp, header_s: float = HEADER_S, log_level: str = "warning") -> Server:
     """The server of an application; ``run(sockets=[…])`` serves it until it is ended."""
     http = cast("type[asyncio.Protocol]", partial(Connection, header_s))
-    return Server(uvicorn.Config(app, http=http, ws="none", log_level=log_level, server_header=False, lifespan="on",
-                                 timeout_graceful_shutdown=1, backlog=_ACCEPTED_AT_ONCE))
+    return Server(
+        uvicorn.Config(
+            app,
+            http=http,
+            ws="none",
+            log_level=log_level,
+            server_header=False,
+            lifespan="on",
+            timeout_graceful_shutdown=1,
+            backlog=_ACCEPTED_AT_ONCE,
+        )
+    )

@@ -30,9 +30,15 @@ class Span:
         return end_s - self.length_s, end_s
 
 
-SPANS = {span.name: span for span in (
-    Span("24h", "24 hours", _DAY_S, 300), Span("7d", "7 days", 7 * _DAY_S, 900),
-    Span("30d", "30 days", 30 * _DAY_S, _HOUR_S), Span("1y", "1 year", 365 * _DAY_S, 12 * _HOUR_S))}
+SPANS = {
+    span.name: span
+    for span in (
+        Span("24h", "24 hours", _DAY_S, 300),
+        Span("7d", "7 days", 7 * _DAY_S, 900),
+        Span("30d", "30 days", 30 * _DAY_S, _HOUR_S),
+        Span("1y", "1 year", 365 * _DAY_S, 12 * _HOUR_S),
+    )
+}
 """Each of 288 to 730 steps: as many as a figure has room for."""
 USUAL = "24h"
 MOST_STEPS = 800
@@ -57,8 +63,11 @@ def coarser(maxima: Maxima, step_s: int) -> Maxima:
     each = max(1, step_s // maxima.step_s)
     if each == 1:
         return maxima
-    return Maxima(maxima.times_s[::each], maxima.step_s * each,
-                  {cpu: by_maximum(values, each) for cpu, values in maxima.values_ns.items()})
+    return Maxima(
+        maxima.times_s[::each],
+        maxima.step_s * each,
+        {cpu: by_maximum(values, each) for cpu, values in maxima.values_ns.items()},
+    )
 
 
 def drawable_step(length_s: int, step_s: int) -> int:

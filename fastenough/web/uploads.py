@@ -81,8 +81,11 @@ class Pace:
             used.popleft()
         if len(used) >= permit.per_hour:
             wait_s = int(used[0] + _HOUR_S - now_s) + 1
-            raise Refusal(429, f"this token may upload {permit.per_hour} recordings an hour; wait {wait_s} s",
-                          **{"Retry-After": str(wait_s)})
+            raise Refusal(
+                429,
+                f"this token may upload {permit.per_hour} recordings an hour; wait {wait_s} s",
+                **{"Retry-After": str(wait_s)},
+            )
         used.append(now_s)
 
 

@@ -33,10 +33,10 @@ def blocks(image: bytes) -> bytes:
     for number in range(count):
         at = number * PAYLOAD
         made += words(*MAGIC[:2], FAMILY_NAMED, FLASH + at, PAYLOAD, number, count, RP2040)
-        made += image[at:at + PAYLOAD].ljust(476, b"\0") + words(MAGIC[2])
+        made += image[at : at + PAYLOAD].ljust(476, b"\0") + words(MAGIC[2])
     return made
 
 
 program, packed = map(Path, sys.argv[1:])
 image = program.read_bytes()
-packed.write_bytes(blocks(image[:SECOND_STAGE] + words(crc(image[:SECOND_STAGE])) + image[SECOND_STAGE + 4:]))
+packed.write_bytes(blocks(image[:SECOND_STAGE] + words(crc(image[:SECOND_STAGE])) + image[SECOND_STAGE + 4 :]))

@@ -41,12 +41,21 @@ def record(link: Link, board: str) -> dict[str, Any]:
     """The case: what the board answered, and the profile that gives."""
     inputs = gather(link)
     files = {path: kept for path, text in inputs.files.items() if (kept := _kept(path, text)) is not None}
-    files |= {path: text for path, text in {
-        "/proc/sys/kernel/hostname": "board\n",
-        "/proc/sys/kernel/random/boot_id": "00000000-0000-0000-0000-000000000000\n",
-    }.items() if path in files}
-    return {"board": board, "source": "recorded whole", "files": files, "commands": dict(inputs.outputs),
-            "expected": collect(FakeLink(files, inputs.outputs))}
+    files |= {
+        path: text
+        for path, text in {
+            "/proc/sys/kernel/hostname": "board\n",
+            "/proc/sys/kernel/random/boot_id": "00000000-0000-0000-0000-000000000000\n",
+        }.items()
+        if path in files
+    }
+    return {
+        "board": board,
+        "source": "recorded whole",
+        "files": files,
+        "commands": dict(inputs.outputs),
+        "expected": collect(FakeLink(files, inputs.outputs)),
+    }
 
 
 if __name__ == "__main__":

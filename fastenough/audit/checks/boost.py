@@ -22,7 +22,13 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "boost", "boost", Group.POWER, Severity.LOW, _look,
+    "boost",
+    "boost",
+    Group.POWER,
+    Severity.LOW,
+    _look,
     why="How fast the CPU runs depends on what the other CPUs do and how warm it is, so that the same path takes "
-        "different times.",
-    source="kernel: Documentation/admin-guide/pm/cpufreq.rst, boost", elsewhere="throughput of single threads")
+    "different times.",
+    source="kernel: Documentation/admin-guide/pm/cpufreq.rst, boost",
+    elsewhere="throughput of single threads",
+)

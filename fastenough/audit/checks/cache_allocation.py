@@ -15,14 +15,23 @@ def _look(facts: Facts) -> Seen:
     if known["mounted"]:
         return fine(f"resctrl is mounted ({', '.join(known['can'])})")
     if not known["kernel"]:
-        return costs(f"the processor can ({', '.join(known['can'])}), this kernel cannot",
-                     build("CONFIG_X86_CPU_RESCTRL=y"))
-    return costs(f"possible ({', '.join(known['can'])}) and not in use", done(
-        "mount -t resctrl resctrl /sys/fs/resctrl, and a group with cache of its own for the task's CPU"),
-        booted("intel-cmt-cat (pqos) keeps it over boots"))
+        return costs(
+            f"the processor can ({', '.join(known['can'])}), this kernel cannot", build("CONFIG_X86_CPU_RESCTRL=y")
+        )
+    return costs(
+        f"possible ({', '.join(known['can'])}) and not in use",
+        done("mount -t resctrl resctrl /sys/fs/resctrl, and a group with cache of its own for the task's CPU"),
+        booted("intel-cmt-cat (pqos) keeps it over boots"),
+    )
 
 
 CHECK = Check(
-    "cache-allocation", "cache allocation", Group.MEMORY, Severity.LOW, _look,
+    "cache-allocation",
+    "cache allocation",
+    Group.MEMORY,
+    Severity.LOW,
+    _look,
     why="A load on other CPUs throws the task's data out of the cache that they share; each miss costs some 100 ns.",
-    source="kernel: Documentation/filesystems/resctrl.rst", elsewhere="throughput: the others have less cache")
+    source="kernel: Documentation/filesystems/resctrl.rst",
+    elsewhere="throughput: the others have less cache",
+)

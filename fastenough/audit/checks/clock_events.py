@@ -17,11 +17,19 @@ def _look(facts: Facts) -> Seen:
     shared = sorted({name for name in devices.values() if str(name).startswith(_SHARED)})
     if not shared:
         return fine(", ".join(sorted(set(map(str, devices.values())))) + ", one for each CPU")
-    return costs(f"{', '.join(shared)}: one device for several CPUs",
-                 outside("switch the local timer of the CPU on in the firmware"))
+    return costs(
+        f"{', '.join(shared)}: one device for several CPUs",
+        outside("switch the local timer of the CPU on in the firmware"),
+    )
 
 
 CHECK = Check(
-    "clock-events", "timer devices", Group.TIMERS, Severity.MEDIUM, _look,
+    "clock-events",
+    "timer devices",
+    Group.TIMERS,
+    Severity.MEDIUM,
+    _look,
     why="A timer outside of the CPU is programmed over a bus, and one CPU passes its interrupt on to the others.",
-    source="kernel: Documentation/timers/highres.rst, \"clock event devices\"", elsewhere="none to speak of")
+    source='kernel: Documentation/timers/highres.rst, "clock event devices"',
+    elsewhere="none to speak of",
+)

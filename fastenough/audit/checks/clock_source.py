@@ -21,13 +21,21 @@ def _look(facts: Facts) -> Seen:
         return fine(f"{source}, a counter of the CPU that the hypervisor scales")
     better = [each for each in facts.get("clocksources_available") or () if each in _FAST]
     changes = [written(_PLACE, better[0])] if better else [boot("tsc=reliable")] if facts.x86 else []
-    return costs(f"{source}" + (f", though {better[0]} is there" if better else ""), *changes,
-                 severity=None if source in _SLOW else Severity.LOW)
+    return costs(
+        f"{source}" + (f", though {better[0]} is there" if better else ""),
+        *changes,
+        severity=None if source in _SLOW else Severity.LOW,
+    )
 
 
 CHECK = Check(
-    "clock-source", "clock source", Group.TIMERS, Severity.MEDIUM, _look,
+    "clock-source",
+    "clock source",
+    Group.TIMERS,
+    Severity.MEDIUM,
+    _look,
     why="Each look at the clock goes to a device, often by a system call: 1 µs and more instead of some 30 ns, and "
-        "CPUs wait for each other at it.",
+    "CPUs wait for each other at it.",
     source="kernel: Documentation/timers/timekeeping.rst",
-    elsewhere="a TSC that the kernel distrusted may run apart on several CPUs: look in its log why it did")
+    elsewhere="a TSC that the kernel distrusted may run apart on several CPUs: look in its log why it did",
+)

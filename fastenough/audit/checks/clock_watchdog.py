@@ -16,8 +16,12 @@ nodes of memory (arch/x86/kernel/tsc.c, check_system_tsc_reliable)."""
 
 def _trusted(facts: Facts) -> bool:
     nodes = facts.get("numa")
-    return (release(facts) >= _TRUSTED_SINCE and set(facts.need("cpu", "flags")) >= _TRUSTED_FLAGS
-            and nodes is not None and len(nodes) <= _TRUSTED_NODES)
+    return (
+        release(facts) >= _TRUSTED_SINCE
+        and set(facts.need("cpu", "flags")) >= _TRUSTED_FLAGS
+        and nodes is not None
+        and len(nodes) <= _TRUSTED_NODES
+    )
 
 
 def _look(facts: Facts) -> Seen:
@@ -31,9 +35,15 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECKS = (
-    Check("clock-watchdog", "watchdog of the TSC", Group.TIMERS, Severity.LOW, _look,
-          why="The timer runs on isolated CPUs too. Where it is held up, the kernel may declare the TSC unstable and "
-              "change to a clock that costs 1 µs and more to read.",
-          source="kernel: Documentation/admin-guide/kernel-parameters.txt, tsc; tuned, profile realtime",
-          elsewhere="a TSC that really drifts is not noticed"),
+    Check(
+        "clock-watchdog",
+        "watchdog of the TSC",
+        Group.TIMERS,
+        Severity.LOW,
+        _look,
+        why="The timer runs on isolated CPUs too. Where it is held up, the kernel may declare the TSC unstable and "
+        "change to a clock that costs 1 µs and more to read.",
+        source="kernel: Documentation/admin-guide/kernel-parameters.txt, tsc; tuned, profile realtime",
+        elsewhere="a TSC that really drifts is not noticed",
+    ),
 )

@@ -14,12 +14,18 @@ def _look(facts: Facts) -> Seen:
     eager = int(facts.need("tunables", "compaction_proactiveness"))
     if eager == 0:
         return fine("only when it is needed")
-    return costs(f"ahead of need (proactiveness {eager})",
-                 sysctl("vm.compaction_proactiveness", 0, ("compaction", "0")))
+    return costs(
+        f"ahead of need (proactiveness {eager})", sysctl("vm.compaction_proactiveness", 0, ("compaction", "0"))
+    )
 
 
 CHECK = Check(
-    "compaction", "compaction of memory", Group.MEMORY, Severity.LOW, _look,
+    "compaction",
+    "compaction of memory",
+    Group.MEMORY,
+    Severity.LOW,
+    _look,
     why="Moving pages interrupts the CPUs that use them, and locks the lists of free memory.",
     source="kernel: Documentation/admin-guide/sysctl/vm.rst, compaction_proactiveness",
-    elsewhere="huge pages are found later")
+    elsewhere="huge pages are found later",
+)

@@ -13,8 +13,10 @@ def _look(facts: Facts) -> Seen:
     if name is None:
         facts.need("kernel", "release")
         return unknown("none is seen, and none need be") if facts.reason("container") else _bare(facts)
-    return hides(f"{name}: other tasks, mounts and limits of this machine are not all seen",
-                 done("look at the machine itself: fastenough audit --board ssh:HOST, or outside of the container"))
+    return hides(
+        f"{name}: other tasks, mounts and limits of this machine are not all seen",
+        done("look at the machine itself: fastenough audit --board ssh:HOST, or outside of the container"),
+    )
 
 
 def _bare(facts: Facts) -> Seen:
@@ -23,6 +25,12 @@ def _bare(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "container", "container", Group.MACHINE, Severity.LOW, _look,
+    "container",
+    "container",
+    Group.MACHINE,
+    Severity.LOW,
+    _look,
     why="Tasks and settings of the host that are not seen in a container delay what runs in it all the same.",
-    source="docs/containers.md", elsewhere="none: it is where to look")
+    source="docs/containers.md",
+    elsewhere="none: it is where to look",
+)

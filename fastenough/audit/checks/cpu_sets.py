@@ -36,14 +36,22 @@ def _agreement(facts: Facts) -> Seen:
         return fine(f"{', '.join(named)} name the same CPUs")
     wanted = named.get("isolcpus") or set.union(*named.values())
     said = "; ".join(f"{name}={list_form(cpus) or 'none'}" for name, cpus in named.items())
-    return costs(f"they do not name the same CPUs: {said}",
-                 *(boot(f"{name}={list_form(wanted)}") for name, cpus in named.items() if cpus != wanted))
+    return costs(
+        f"they do not name the same CPUs: {said}",
+        *(boot(f"{name}={list_form(wanted)}") for name, cpus in named.items() if cpus != wanted),
+    )
 
 
 CHECKS = (
-    Check("isolation-agreement", "agreement of isolated CPUs", Group.CPUS, Severity.MEDIUM, _agreement,
-          why="A CPU that is isolated in one respect only still has the other disturbance: its tick, its RCU "
-              "callbacks, or ordinary tasks.",
-          source="kernel: Documentation/admin-guide/kernel-parameters.txt; Documentation/timers/no_hz.rst",
-          elsewhere="none beyond those of each argument"),
+    Check(
+        "isolation-agreement",
+        "agreement of isolated CPUs",
+        Group.CPUS,
+        Severity.MEDIUM,
+        _agreement,
+        why="A CPU that is isolated in one respect only still has the other disturbance: its tick, its RCU "
+        "callbacks, or ordinary tasks.",
+        source="kernel: Documentation/admin-guide/kernel-parameters.txt; Documentation/timers/no_hz.rst",
+        elsewhere="none beyond those of each argument",
+    ),
 )

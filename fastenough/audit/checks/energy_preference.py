@@ -24,7 +24,12 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "energy-preference", "energy preference of the processor", Group.POWER, Severity.MEDIUM, _look,
+    "energy-preference",
+    "energy preference of the processor",
+    Group.POWER,
+    Severity.MEDIUM,
+    _look,
     why="The processor clocks down by itself, whatever the governor says, and takes its time to come back.",
     source="kernel: Documentation/admin-guide/pm/intel_pstate.rst; tuned, profile realtime (intel_pstate=disable)",
-    elsewhere="power and heat")
+    elsewhere="power and heat",
+)

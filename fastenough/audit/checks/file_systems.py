@@ -13,8 +13,13 @@ _NAMED = 4
 def _look(facts: Facts) -> Seen:
     known = facts.need("mounts")
     far = [str(each["point"]) for each in known if each["network"]]
-    writing = [str(each["point"]) for each in known if not {"relatime", "noatime", "ro"} & set(each["options"])
-               and not each["network"] and not str(each["kind"]).startswith(("fuse", "overlay"))]
+    writing = [
+        str(each["point"])
+        for each in known
+        if not {"relatime", "noatime", "ro"} & set(each["options"])
+        and not each["network"]
+        and not str(each["kind"]).startswith(("fuse", "overlay"))
+    ]
     if not far and not writing:
         return fine("none is behind a network, and none writes at each reading")
     said = [f"behind a network: {', '.join(far[:_NAMED])}"] if far else []
@@ -25,8 +30,13 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "file-systems", "file systems", Group.SERVICES, Severity.LOW, _look,
+    "file-systems",
+    "file systems",
+    Group.SERVICES,
+    Severity.LOW,
+    _look,
     why="A page of the program that is not in memory comes over the network, and its traffic interrupts the CPUs. "
-        "Enea's worst load is the disk's over NFS.",
+    "Enea's worst load is the disk's over NFS.",
     source="Enea, appendix A, table A.1; mount(8), noatime; rtcqs looks at it too",
-    elsewhere="none to speak of")
+    elsewhere="none to speak of",
+)

@@ -23,7 +23,12 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "firmware-interrupts", "interrupts of the firmware (SMIs)", Group.MACHINE, Severity.MEDIUM, _look,
+    "firmware-interrupts",
+    "interrupts of the firmware (SMIs)",
+    Group.MACHINE,
+    Severity.MEDIUM,
+    _look,
     why="The firmware stops all CPUs for up to milliseconds, and the kernel cannot see or prevent it.",
     source="kernel: Documentation/trace/hwlat_detector.rst; Intel SDM volume 4, MSR_SMI_COUNT",
-    elsewhere="what the firmware does in them: never switch thermal protection off")
+    elsewhere="what the firmware does in them: never switch thermal protection off",
+)

@@ -16,7 +16,8 @@ _CHANGE = "cpupower frequency-set -g performance"
 
 def _varies(policy: Mapping[str, Any]) -> bool:
     fixed = policy.get("scaling_min_freq") is not None and (
-        policy.get("scaling_min_freq") == policy.get("scaling_max_freq"))
+        policy.get("scaling_min_freq") == policy.get("scaling_max_freq")
+    )
     return policy.get("scaling_governor") != "performance" and not fixed
 
 
@@ -32,13 +33,20 @@ def _look(facts: Facts) -> Seen:
     if not slow:
         return fine(f"no CPU is slowed down ({_governors(known)})")
     numbers = sorted(int(cpu.removeprefix("cpu")) for cpu in slow if cpu.removeprefix("cpu").isdigit())
-    return costs(f"{words.cpus(numbers)} may be slowed down while idle ({_governors(slow)}): tasks then wake late",
-                 done(_CHANGE, ("governor", "performance")))
+    return costs(
+        f"{words.cpus(numbers)} may be slowed down while idle ({_governors(slow)}): tasks then wake late",
+        done(_CHANGE, ("governor", "performance")),
+    )
 
 
 CHECK = Check(
-    "governor", "frequency governor", Group.POWER, Severity.MEDIUM, _look,
+    "governor",
+    "frequency governor",
+    Group.POWER,
+    Severity.MEDIUM,
+    _look,
     why="A CPU that was slowed down runs the path from interrupt to task at a fraction of its speed, and takes time to "
-        "change its clock.",
+    "change its clock.",
     source="kernel: Documentation/admin-guide/pm/cpufreq.rst; rtcqs looks at it too",
-    elsewhere="power and heat: CPUs run at full clock while they are busy")
+    elsewhere="power and heat: CPUs run at full clock while they are busy",
+)

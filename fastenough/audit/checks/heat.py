@@ -14,9 +14,13 @@ _COOL = outside("better cooling, or a lower limit of power or frequency that is 
 
 def _look(facts: Facts) -> Seen:
     known = facts.need("thermal")
-    near = [f"{zone['kind']} {zone['millidegrees'] / 1000:g} of {zone['slowed_from_millidegrees'] / 1000:g} degrees"
-            for zone in known["zones"].values() if zone["millidegrees"] and zone["slowed_from_millidegrees"]
-            and zone["slowed_from_millidegrees"] - zone["millidegrees"] < _NEAR_MILLIDEGREES]
+    near = [
+        f"{zone['kind']} {zone['millidegrees'] / 1000:g} of {zone['slowed_from_millidegrees'] / 1000:g} degrees"
+        for zone in known["zones"].values()
+        if zone["millidegrees"]
+        and zone["slowed_from_millidegrees"]
+        and zone["slowed_from_millidegrees"] - zone["millidegrees"] < _NEAR_MILLIDEGREES
+    ]
     if known["throttled"]:
         return costs(f"slowed down {words.counted(int(known['throttled']), 'time')} since boot", _COOL)
     if near:
@@ -27,8 +31,13 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "heat", "heat", Group.POWER, Severity.HIGH, _look,
+    "heat",
+    "heat",
+    Group.POWER,
+    Severity.HIGH,
+    _look,
     why="A processor that is too hot halves its clock or stops for a time, after an hour of load and not in a short "
-        "measurement.",
+    "measurement.",
     source="kernel: Documentation/driver-api/thermal; Intel SDM volume 3, thermal monitoring",
-    elsewhere="none to speak of")
+    elsewhere="none to speak of",
+)

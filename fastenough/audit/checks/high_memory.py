@@ -17,7 +17,12 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "high-memory", "high memory", Group.MEMORY, Severity.LOW, _look,
+    "high-memory",
+    "high memory",
+    Group.MEMORY,
+    Severity.LOW,
+    _look,
     why="A page of high memory is mapped before each use and flushed after it.",
     source="Enea, appendix A, step 1 (CONFIG_HIGHMEM)",
-    elsewhere="memory beyond some 800 MB cannot be used")
+    elsewhere="memory beyond some 800 MB cannot be used",
+)

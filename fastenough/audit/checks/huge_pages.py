@@ -17,14 +17,22 @@ def _look(facts: Facts) -> Seen:
     chosen = facts.need("memory", "transparent_huge_pages")
     if chosen == "never":
         return fine("never")
-    return costs(f"{chosen}" + (" (only where a program asks for them)" if chosen == "madvise" else ""),
-                 written(_FILE, "never", ("transparent-huge-pages", "never")), boot("transparent_hugepage=never"),
-                 severity=Severity.LOW if chosen == "madvise" else None)
+    return costs(
+        f"{chosen}" + (" (only where a program asks for them)" if chosen == "madvise" else ""),
+        written(_FILE, "never", ("transparent-huge-pages", "never")),
+        boot("transparent_hugepage=never"),
+        severity=Severity.LOW if chosen == "madvise" else None,
+    )
 
 
 CHECK = Check(
-    "huge-pages", "transparent huge pages", Group.MEMORY, Severity.MEDIUM, _look,
+    "huge-pages",
+    "transparent huge pages",
+    Group.MEMORY,
+    Severity.MEDIUM,
+    _look,
     why="The kernel moves pages together behind a task's back: it locks its memory map, interrupts the other CPUs to "
-        "flush their TLBs, and a fault clears 2 MiB at once.",
+    "flush their TLBs, and a fault clears 2 MiB at once.",
     source="kernel: Documentation/admin-guide/mm/transhuge.rst; tuned, profile network-latency",
-    elsewhere="throughput of programs with much memory")
+    elsewhere="throughput of programs with much memory",
+)

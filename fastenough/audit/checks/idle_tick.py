@@ -21,7 +21,12 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "idle-tick", "tick of idle CPUs", Group.TIMERS, Severity.LOW, _look,
+    "idle-tick",
+    "tick of idle CPUs",
+    Group.TIMERS,
+    Severity.LOW,
+    _look,
     why="A CPU that wakes up starts its tick again and catches up with what it missed before the task runs.",
-    source="kernel: Documentation/timers/no_hz.rst, \"Issues\"",
-    elsewhere="power: idle CPUs are woken at every tick; no CPU can be without tick (nohz_full) then")
+    source='kernel: Documentation/timers/no_hz.rst, "Issues"',
+    elsewhere="power: idle CPUs are woken at every tick; no CPU can be without tick (nohz_full) then",
+)

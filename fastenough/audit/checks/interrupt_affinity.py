@@ -17,17 +17,29 @@ def _look(facts: Facts) -> Seen:
     reach = {irq: as_cpus(each.get("effective_cpus") or each.get("cpus")) for irq, each in known.items()}
     there = [irq for irq, cpus in reach.items() if cpus & apart]
     if not any(reach.values()):
-        return fine("no device's interrupt says where it goes") if not known else costs(
-            "the kernel does not say where they go", boot(f"irqaffinity={facts.others}"), severity=Severity.LOW)
+        return (
+            fine("no device's interrupt says where it goes")
+            if not known
+            else costs(
+                "the kernel does not say where they go", boot(f"irqaffinity={facts.others}"), severity=Severity.LOW
+            )
+        )
     if not there:
         return fine(f"none is served by CPU {facts.set_apart}")
-    return costs(f"{len(there)} of {words.counted(len(known), 'interrupt')} may be served by CPU {facts.set_apart}",
-                 done(f"write {facts.others} to /proc/irq/*/smp_affinity_list", ("irq-affinity", facts.others)),
-                 boot(f"irqaffinity={facts.others}"))
+    return costs(
+        f"{len(there)} of {words.counted(len(known), 'interrupt')} may be served by CPU {facts.set_apart}",
+        done(f"write {facts.others} to /proc/irq/*/smp_affinity_list", ("irq-affinity", facts.others)),
+        boot(f"irqaffinity={facts.others}"),
+    )
 
 
 CHECK = Check(
-    "interrupt-affinity", "where interrupts go", Group.INTERRUPTS, Severity.MEDIUM, _look,
+    "interrupt-affinity",
+    "where interrupts go",
+    Group.INTERRUPTS,
+    Severity.MEDIUM,
+    _look,
     why="A device's interrupt takes the CPU from the task that runs there, and its soft interrupt may follow.",
     source="kernel: Documentation/core-api/irq/irq-affinity.rst; rt-conf and rtcqs look at it too",
-    elsewhere="throughput of devices: fewer CPUs serve them")
+    elsewhere="throughput of devices: fewer CPUs serve them",
+)

@@ -23,8 +23,13 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "isolated-cpus", "isolated CPUs", Group.CPUS, Severity.MEDIUM, _look,
+    "isolated-cpus",
+    "isolated CPUs",
+    Group.CPUS,
+    Severity.MEDIUM,
+    _look,
     why="Ordinary tasks on the same CPU bring their system calls, page faults and cache misses, and what they do with "
-        "preemption off delays the real-time task.",
+    "preemption off delays the real-time task.",
     source="kernel: Documentation/admin-guide/kernel-parameters.txt, isolcpus; tuned, profile realtime",
-    elsewhere="throughput: everything else has fewer CPUs")
+    elsewhere="throughput: everything else has fewer CPUs",
+)

@@ -16,12 +16,18 @@ def _look(facts: Facts) -> Seen:
     known = facts.need("machine_check")
     if known["ignored"] or not known["every_s"]:
         return fine("not asked for")
-    return costs(f"each CPU is asked every {known['every_s']} s", written(f"{_FOLDER}/check_interval", 0),
-                 boot("mce=ignore_ce"))
+    return costs(
+        f"each CPU is asked every {known['every_s']} s", written(f"{_FOLDER}/check_interval", 0), boot("mce=ignore_ce")
+    )
 
 
 CHECK = Check(
-    "machine-checks", "polling for corrected errors", Group.MACHINE, Severity.LOW, _look,
+    "machine-checks",
+    "polling for corrected errors",
+    Group.MACHINE,
+    Severity.LOW,
+    _look,
     why="A timer on each CPU reads registers of the processor, and where there are errors also logs them.",
     source="kernel: Documentation/arch/x86/x86_64/machinecheck.rst; tuned, profile realtime (ignore_ce)",
-    elsewhere="memory that begins to fail is noticed late")
+    elsewhere="memory that begins to fail is noticed late",
+)

@@ -26,7 +26,13 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "microcode", "microcode", Group.MACHINE, Severity.LOW, _look,
+    "microcode",
+    "microcode",
+    Group.MACHINE,
+    Severity.LOW,
+    _look,
     why="Errata of TSC, timers and idle states are fixed by microcode; what it adds against side channels makes "
-        "entries into the kernel slower.",
-    source="kernel: Documentation/admin-guide/hw-vuln/old_microcode.rst", elsewhere="measure again after each update")
+    "entries into the kernel slower.",
+    source="kernel: Documentation/admin-guide/hw-vuln/old_microcode.rst",
+    elsewhere="measure again after each update",
+)

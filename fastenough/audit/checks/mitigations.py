@@ -19,7 +19,12 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "mitigations", "mitigations of side channels", Group.KERNEL, Severity.LOW, _look,
+    "mitigations",
+    "mitigations of side channels",
+    Group.KERNEL,
+    Severity.LOW,
+    _look,
     why="They lengthen each way into and out of the kernel, and each switch between tasks of different owners.",
     source="kernel: Documentation/admin-guide/hw-vuln/index.rst; rtcqs looks at it too",
-    elsewhere="security: only where no foreign code runs, not even in a browser or a container")
+    elsewhere="security: only where no foreign code runs, not even in a browser or a container",
+)

@@ -17,8 +17,13 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "numa-balancing", "NUMA balancing", Group.MEMORY, Severity.MEDIUM, _look,
+    "numa-balancing",
+    "NUMA balancing",
+    Group.MEMORY,
+    Severity.MEDIUM,
+    _look,
     why="The kernel takes pages away to see who touches them: faults of tasks that have their memory locked too, and "
-        "interrupts for flushing TLBs.",
+    "interrupts for flushing TLBs.",
     source="kernel: Documentation/admin-guide/sysctl/kernel.rst, numa_balancing",
-    elsewhere="throughput of programs that nobody has bound to a node")
+    elsewhere="throughput of programs that nobody has bound to a node",
+)

@@ -20,6 +20,12 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "numa-nodes", "nodes of memory", Group.MEMORY, Severity.LOW, _look,
+    "numa-nodes",
+    "nodes of memory",
+    Group.MEMORY,
+    Severity.LOW,
+    _look,
     why="Memory and devices of another node are reached over a link that others use too.",
-    source="kernel: Documentation/mm/numa.rst; numa(7)", elsewhere="none to speak of")
+    source="kernel: Documentation/mm/numa.rst; numa(7)",
+    elsewhere="none to speak of",
+)

@@ -18,6 +18,12 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "page-merging", "merging of equal pages", Group.MEMORY, Severity.LOW, _look,
+    "page-merging",
+    "merging of equal pages",
+    Group.MEMORY,
+    Severity.LOW,
+    _look,
     why="A thread of the kernel compares memory all the time, and writing to a merged page costs a fault and a copy.",
-    source="kernel: Documentation/admin-guide/mm/ksm.rst", elsewhere="memory, where many guests are alike")
+    source="kernel: Documentation/admin-guide/mm/ksm.rst",
+    elsewhere="memory, where many guests are alike",
+)

@@ -21,7 +21,12 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "powerpc-errata", "errata of PowerPC cores", Group.KERNEL, Severity.LOW, _look,
+    "powerpc-errata",
+    "errata of PowerPC cores",
+    Group.KERNEL,
+    Severity.LOW,
+    _look,
     why="Where the core has no such defect (P2041 from revision 2), the workaround only makes misses of the TLB slow.",
     source="Enea, appendix A, step 1 (CONFIG_FSL_ERRATUM_*)",
-    elsewhere="wrong data on a core that has the defect: know its revision first")
+    elsewhere="wrong data on a core that has the defect: know its revision first",
+)

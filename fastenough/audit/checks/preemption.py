@@ -7,8 +7,12 @@ from fastenough.audit.check import Check
 from fastenough.audit.facts import Facts
 from fastenough.audit.finding import Group, Seen, Severity, boot, booted, build, costs, fine, written
 
-PACKAGES = {"x86_64": "linux-image-rt-amd64", "aarch64": "linux-image-rt-arm64", "armv7l": "linux-image-rt-armmp",
-            "i686": "linux-image-rt-686-pae"}
+PACKAGES = {
+    "x86_64": "linux-image-rt-amd64",
+    "aarch64": "linux-image-rt-arm64",
+    "armv7l": "linux-image-rt-armmp",
+    "i686": "linux-image-rt-686-pae",
+}
 """What Debian calls its kernel with PREEMPT_RT."""
 _MODELS = {
     "preempt": "most of the kernel can be preempted, but interrupts and locks delay tasks for a time nobody bounds",
@@ -34,14 +38,22 @@ def _look(facts: Facts) -> Seen:
         changes.insert(0, written("/sys/kernel/debug/sched/preempt", "full", ("preemption", "full")))
     if package := PACKAGES.get(str(facts.get("cpu", "architecture"))):
         changes.append(booted(f"on Debian: apt-get install {package}"))
-    return costs(f"{release}, preemption model {model}: {why}", *changes,
-                 build("CONFIG_EXPERT=y", "CONFIG_PREEMPT_RT=y"),
-                 severity=Severity.MEDIUM if model == "preempt" else None)
+    return costs(
+        f"{release}, preemption model {model}: {why}",
+        *changes,
+        build("CONFIG_EXPERT=y", "CONFIG_PREEMPT_RT=y"),
+        severity=Severity.MEDIUM if model == "preempt" else None,
+    )
 
 
 CHECK = Check(
-    "preemption", "preemption model", Group.KERNEL, Severity.HIGH, _look,
+    "preemption",
+    "preemption model",
+    Group.KERNEL,
+    Severity.HIGH,
+    _look,
     why="A task waits until the kernel lets itself be preempted. Only PREEMPT_RT makes interrupts threads and nearly "
-        "all locks sleeping ones, so that what is long can be preempted.",
+    "all locks sleeping ones, so that what is long can be preempted.",
     source="kernel: kernel/Kconfig.preempt, Documentation/core-api/real-time; Enea, appendix A, tables A.4 and A.5",
-    elsewhere="throughput: locks and interrupts cost more context switches")
+    elsewhere="throughput: locks and interrupts cost more context switches",
+)

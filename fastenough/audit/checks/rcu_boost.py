@@ -17,8 +17,13 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "rcu-boost", "RCU boosting", Group.KERNEL, Severity.LOW, _look,
+    "rcu-boost",
+    "RCU boosting",
+    Group.KERNEL,
+    Severity.LOW,
+    _look,
     why="A reader that a real-time task keeps from running holds up every grace period, and memory cannot be freed "
-        "until it runs. Boosting lends it priority.",
+    "until it runs. Boosting lends it priority.",
     source="Enea, appendix A, step 1 (CONFIG_RCU_BOOST); kernel: kernel/rcu/Kconfig",
-    elsewhere="none to speak of")
+    elsewhere="none to speak of",
+)

@@ -12,14 +12,26 @@ def _look(facts: Facts) -> Seen:
     if int(facts.need("tunables", "rcu_normal")):
         return fine("switched off (rcu_normal)")
     if int(facts.need("tunables", "rcu_expedited")):
-        return costs("every grace period is an expedited one", written("/sys/kernel/rcu_expedited", 0),
-                     boot("rcupdate.rcu_normal_after_boot=1"))
-    return costs("the kernel may ask for one itself", boot("rcupdate.rcu_normal_after_boot=1"),
-                 written("/sys/kernel/rcu_normal", 1), severity=Severity.LOW)
+        return costs(
+            "every grace period is an expedited one",
+            written("/sys/kernel/rcu_expedited", 0),
+            boot("rcupdate.rcu_normal_after_boot=1"),
+        )
+    return costs(
+        "the kernel may ask for one itself",
+        boot("rcupdate.rcu_normal_after_boot=1"),
+        written("/sys/kernel/rcu_normal", 1),
+        severity=Severity.LOW,
+    )
 
 
 CHECK = Check(
-    "rcu-expedited", "expedited RCU", Group.KERNEL, Severity.MEDIUM, _look,
+    "rcu-expedited",
+    "expedited RCU",
+    Group.KERNEL,
+    Severity.MEDIUM,
+    _look,
     why="An expedited grace period interrupts all CPUs at once, those of real-time tasks too.",
     source="kernel: Documentation/RCU/Design/Requirements/Requirements.rst (PREEMPT_RT: rcu_normal_after_boot)",
-    elsewhere="what waits for a grace period, as changing firewall rules, takes longer")
+    elsewhere="what waits for a grace period, as changing firewall rules, takes longer",
+)

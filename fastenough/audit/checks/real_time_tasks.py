@@ -7,9 +7,32 @@ from fastenough.audit.check import Check
 from fastenough.audit.facts import Facts
 from fastenough.audit.finding import Group, Seen, Severity, costs, done, fine
 
-_KERNELS = ("migration/", "irq/", "ktimers/", "ktimersoftd/", "ksoftirqd/", "rcuc/", "rcub/", "rcu_preempt",
-            "rcu_sched", "rcuog/", "rcuop/", "rcu_exp", "watchdogd", "watchdog/", "cpuhp/", "stop/", "idle_inject/",
-            "posixcputmr/", "backlog_napi/", "psimon", "sugov:", "cros_ec", "card0-crtc", "irq_work/")
+_KERNELS = (
+    "migration/",
+    "irq/",
+    "ktimers/",
+    "ktimersoftd/",
+    "ksoftirqd/",
+    "rcuc/",
+    "rcub/",
+    "rcu_preempt",
+    "rcu_sched",
+    "rcuog/",
+    "rcuop/",
+    "rcu_exp",
+    "watchdogd",
+    "watchdog/",
+    "cpuhp/",
+    "stop/",
+    "idle_inject/",
+    "posixcputmr/",
+    "backlog_napi/",
+    "psimon",
+    "sugov:",
+    "cros_ec",
+    "card0-crtc",
+    "irq_work/",
+)
 """Threads of the kernel, which have their priorities for a reason."""
 _NAMED = 5
 _BESIDE = 5
@@ -18,8 +41,13 @@ _BESIDE = 5
 
 def _look(facts: Facts) -> Seen:
     tasks = list(facts.need("real_time_tasks"))
-    found = [each for each in tasks if not str(each["comm"]).startswith(_KERNELS)
-             and each["policy"] != "deadline" and int(each["priority"]) > _BESIDE]
+    found = [
+        each
+        for each in tasks
+        if not str(each["comm"]).startswith(_KERNELS)
+        and each["policy"] != "deadline"
+        and int(each["priority"]) > _BESIDE
+    ]
     found += [each for each in tasks if each["policy"] == "deadline"]
     if not found:
         facts.require_all_tasks()
@@ -30,7 +58,12 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "real-time-tasks", "other real-time tasks", Group.SCHEDULING, Severity.HIGH, _look,
+    "real-time-tasks",
+    "other real-time tasks",
+    Group.SCHEDULING,
+    Severity.HIGH,
+    _look,
     why="A task of the same or a higher priority is not preempted: the task that counts waits as long as it runs.",
     source="sched(7); Brown and Martin, section 3.6 (what was there before is lowered to 5)",
-    elsewhere="what those tasks were given priority for")
+    elsewhere="what those tasks were given priority for",
+)

@@ -20,6 +20,12 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "services", "background services", Group.SERVICES, Severity.LOW, _look,
+    "services",
+    "background services",
+    Group.SERVICES,
+    Severity.LOW,
+    _look,
     why="What wakes up by the hour brings disk, memory and system calls that no short measurement has seen.",
-    source="rtcqs and realtimeconfigquickscan look at it too", elsewhere="what the services are for, such as updates")
+    source="rtcqs and realtimeconfigquickscan look at it too",
+    elsewhere="what the services are for, such as updates",
+)

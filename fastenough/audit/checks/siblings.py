@@ -14,15 +14,22 @@ def _look(facts: Facts) -> Seen:
         smt = facts.get("cpu", "smt")
         if smt is None and not facts.get("cpu", "topology", "core"):
             facts.need("cpu", "smt")
-        return fine("each CPU is a core of its own" + (
-            ", as far as a guest can see" if facts.hypervisor else ""))
-    return costs(f"{len(shared)} cores run two or more CPUs each",
-                 written("/sys/devices/system/cpu/smt/control", "off"), boot("nosmt"))
+        return fine("each CPU is a core of its own" + (", as far as a guest can see" if facts.hypervisor else ""))
+    return costs(
+        f"{len(shared)} cores run two or more CPUs each",
+        written("/sys/devices/system/cpu/smt/control", "off"),
+        boot("nosmt"),
+    )
 
 
 CHECK = Check(
-    "siblings", "threads of one core (SMT)", Group.CPUS, Severity.MEDIUM, _look,
+    "siblings",
+    "threads of one core (SMT)",
+    Group.CPUS,
+    Severity.MEDIUM,
+    _look,
     why="What runs on the sibling takes execution units and cache from the task at every instruction, and no scheduler "
-        "sees it.",
+    "sees it.",
     source="kernel: Documentation/admin-guide/kernel-parameters.txt, nosmt; rtcqs looks at it too",
-    elsewhere="throughput: up to a third less with all CPUs busy")
+    elsewhere="throughput: up to a third less with all CPUs busy",
+)

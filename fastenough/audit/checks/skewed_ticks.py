@@ -17,7 +17,12 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "skewed-ticks", "ticks at one instant", Group.TIMERS, Severity.LOW, _look,
+    "skewed-ticks",
+    "ticks at one instant",
+    Group.TIMERS,
+    Severity.LOW,
+    _look,
     why="All CPUs take the same locks in their ticks, and wait for each other.",
     source="kernel: Documentation/admin-guide/kernel-parameters.txt, skew_tick",
-    elsewhere="power: fewer CPUs sleep at a time")
+    elsewhere="power: fewer CPUs sleep at a time",
+)

@@ -14,12 +14,16 @@ def _look(facts: Facts) -> Seen:
     every_s = int(facts.need("tunables", "stat_interval"))
     if every_s >= _ENOUGH_S:
         return fine(f"every {every_s} s")
-    return costs(f"every {every_s} s on each CPU",
-                 sysctl("vm.stat_interval", 120, ("stat-interval", "120")))
+    return costs(f"every {every_s} s on each CPU", sysctl("vm.stat_interval", 120, ("stat-interval", "120")))
 
 
 CHECK = Check(
-    "statistics", "statistics of memory", Group.MEMORY, Severity.LOW, _look,
+    "statistics",
+    "statistics of memory",
+    Group.MEMORY,
+    Severity.LOW,
+    _look,
     why="A work item runs on each busy CPU to add up its counters, and takes the CPU from what runs there.",
     source="kernel: Documentation/admin-guide/kernel-per-CPU-kthreads.rst; tuned, profile network-latency",
-    elsewhere="figures of /proc/vmstat are older")
+    elsewhere="figures of /proc/vmstat are older",
+)

@@ -21,8 +21,13 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "swap", "swap", Group.MEMORY, Severity.HIGH, _look,
+    "swap",
+    "swap",
+    Group.MEMORY,
+    Severity.HIGH,
+    _look,
     why="A page of a task that is not locked in memory is read back from disk when it is touched: milliseconds. Also "
-        "where the task itself is locked, the disk's work goes on beside it.",
+    "where the task itself is locked, the disk's work goes on beside it.",
     source="mlockall(2); kernel: Documentation/admin-guide/sysctl/vm.rst; rtcqs looks at it too",
-    elsewhere="memory: what would have been swapped out is killed instead")
+    elsewhere="memory: what would have been swapped out is killed instead",
+)

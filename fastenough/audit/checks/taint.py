@@ -7,8 +7,15 @@ from fastenough.audit.check import Check
 from fastenough.audit.facts import Facts
 from fastenough.audit.finding import Group, Seen, Severity, done, fine, hides
 
-_FLAGS = {0: "proprietary modules", 4: "machine checks", 7: "the kernel has crashed", 9: "the kernel has warned",
-          12: "modules from elsewhere", 14: "a soft lockup", 18: "a module that was changed"}
+_FLAGS = {
+    0: "proprietary modules",
+    4: "machine checks",
+    7: "the kernel has crashed",
+    9: "the kernel has warned",
+    12: "modules from elsewhere",
+    14: "a soft lockup",
+    18: "a module that was changed",
+}
 
 
 def _look(facts: Facts) -> Seen:
@@ -20,7 +27,13 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "taint", "taint of the kernel", Group.KERNEL, Severity.LOW, _look,
+    "taint",
+    "taint of the kernel",
+    Group.KERNEL,
+    Severity.LOW,
+    _look,
     why="Code that nobody else runs may switch interrupts off for as long as it likes, and a kernel that has crashed "
-        "or warned is in no state that anybody knows.",
-    source="kernel: Documentation/admin-guide/tainted-kernels.rst", elsewhere="the devices that those modules serve")
+    "or warned is in no state that anybody knows.",
+    source="kernel: Documentation/admin-guide/tainted-kernels.rst",
+    elsewhere="the devices that those modules serve",
+)

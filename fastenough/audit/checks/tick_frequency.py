@@ -14,13 +14,20 @@ def _look(facts: Facts) -> Seen:
     hz = int(facts.option("HZ"))
     if hz >= _ENOUGH_HZ:
         return fine(f"{hz} Hz")
-    return costs(f"{hz} Hz: what is counted in ticks moves in steps of {1000 / hz:g} ms",
-                 build("CONFIG_HZ_1000=y", "CONFIG_HZ=1000"))
+    return costs(
+        f"{hz} Hz: what is counted in ticks moves in steps of {1000 / hz:g} ms",
+        build("CONFIG_HZ_1000=y", "CONFIG_HZ=1000"),
+    )
 
 
 CHECK = Check(
-    "tick-frequency", "tick frequency", Group.TIMERS, Severity.LOW, _look,
+    "tick-frequency",
+    "tick frequency",
+    Group.TIMERS,
+    Severity.LOW,
+    _look,
     why="Drivers' time-outs, RCU and the time slices of ordinary tasks are counted in ticks. Timers of real-time tasks "
-        "are not, where there are high-resolution timers.",
+    "are not, where there are high-resolution timers.",
     source="Enea, appendix A, step 1 (CONFIG_HZ=1000); kernel: kernel/Kconfig.hz",
-    elsewhere="power and some CPU time: more interrupts of a busy CPU")
+    elsewhere="power and some CPU time: more interrupts of a busy CPU",
+)

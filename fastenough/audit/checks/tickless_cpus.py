@@ -20,8 +20,13 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "tickless-cpus", "CPUs without tick", Group.CPUS, Severity.LOW, _look,
+    "tickless-cpus",
+    "CPUs without tick",
+    Group.CPUS,
+    Severity.LOW,
+    _look,
     why="The tick takes some µs of each ms from a task that computes. A task that mostly sleeps gains nothing, and "
-        "pays more for each system call.",
+    "pays more for each system call.",
     source="kernel: Documentation/timers/no_hz.rst",
-    elsewhere="system calls and interrupts of those CPUs cost more")
+    elsewhere="system calls and interrupts of those CPUs cost more",
+)

@@ -13,12 +13,20 @@ def _look(facts: Facts) -> Seen:
         return fine("a matter of Intel's processors only")
     if facts.need("cache_allocation")["tcc"]:
         return fine("the firmware has its tables (RTCT): it is set up there")
-    return unknown("the firmware shows no tables of it: the processor lacks it, or it is off in the firmware",
-                   outside("where the firmware has a TCC mode, switch it on; it sets idle states, clock and caches"))
+    return unknown(
+        "the firmware shows no tables of it: the processor lacks it, or it is off in the firmware",
+        outside("where the firmware has a TCC mode, switch it on; it sets idle states, clock and caches"),
+    )
 
 
 CHECK = Check(
-    "time-coordination", "time-coordinated computing (Intel TCC)", Group.MACHINE, Severity.LOW, _look,
+    "time-coordination",
+    "time-coordinated computing (Intel TCC)",
+    Group.MACHINE,
+    Severity.LOW,
+    _look,
     why="Its mode in the firmware switches off what saves power behind the kernel's back, and can give a task a part "
-        "of the cache for itself.",
-    source="Intel: Time Coordinated Computing, real-time configuration tables", elsewhere="power and heat")
+    "of the cache for itself.",
+    source="Intel: Time Coordinated Computing, real-time configuration tables",
+    elsewhere="power and heat",
+)

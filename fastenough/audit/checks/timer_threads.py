@@ -24,8 +24,13 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "timer-threads", "threads that run timers", Group.TIMERS, Severity.MEDIUM, _look,
+    "timer-threads",
+    "threads that run timers",
+    Group.TIMERS,
+    Severity.MEDIUM,
+    _look,
     why="Timers that do not end in the hard interrupt (signals, itimers, timerfd of ordinary tasks) end when this "
-        "thread runs, behind every real-time task of higher priority.",
+    "thread runs, behind every real-time task of higher priority.",
     source="Brown and Martin, section 3.6; kernel: kernel/softirq.c",
-    elsewhere="what other timers do comes before real-time tasks")
+    elsewhere="what other timers do comes before real-time tasks",
+)

@@ -16,7 +16,13 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "tracing", "tracer in use", Group.KERNEL, Severity.MEDIUM, _look,
+    "tracing",
+    "tracer in use",
+    Group.KERNEL,
+    Severity.MEDIUM,
+    _look,
     why="A tracer adds to every traced function, also to those with interrupts off: the function tracer doubles many "
-        "delays.",
-    source="kernel: Documentation/trace/ftrace.rst", elsewhere="what it records is not recorded")
+    "delays.",
+    source="kernel: Documentation/trace/ftrace.rst",
+    elsewhere="what it records is not recorded",
+)

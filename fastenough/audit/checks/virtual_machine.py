@@ -17,12 +17,19 @@ def _look(facts: Facts) -> Seen:
     if name is None:
         facts.need("cpu", "model")
         return fine(_BARE)
-    return hides(f"virtual machine ({name}): the host takes time, and what it does is not seen here",
-                 outside("measure on the bare machine"))
+    return hides(
+        f"virtual machine ({name}): the host takes time, and what it does is not seen here",
+        outside("measure on the bare machine"),
+    )
 
 
 CHECK = Check(
-    "virtual-machine", "hypervisor", Group.MACHINE, Severity.HIGH, _look,
+    "virtual-machine",
+    "hypervisor",
+    Group.MACHINE,
+    Severity.HIGH,
+    _look,
     why="The host stops the guest's CPUs when it likes. The guest sees a gap, or nothing where its clock stops too.",
     source="docs/method.md: on such machines maxima follow the host's steal, not the load",
-    elsewhere="none: it is where to measure")
+    elsewhere="none: it is where to measure",
+)

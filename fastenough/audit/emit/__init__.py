@@ -17,15 +17,21 @@ __all__ = ["EMITTERS", "Line", "Remarks", "emit"]
 
 Emitter = Callable[[Sequence[Line]], str | None]
 
-EMITTERS: tuple[tuple[str, Emitter], ...] = tuple(listed(__name__, "EMITTER", (
-    "kernel_fragment",
-    "boot_line",
-    "sysctl",
-    "tuned",
-    "rt_conf",
-    "systemd",
-    "tmpfiles",
-)))
+EMITTERS: tuple[tuple[str, Emitter], ...] = tuple(
+    listed(
+        __name__,
+        "EMITTER",
+        (
+            "kernel_fragment",
+            "boot_line",
+            "sysctl",
+            "tuned",
+            "rt_conf",
+            "systemd",
+            "tmpfiles",
+        ),
+    )
+)
 """The name of the file, and a function of all lines that gives its text, None where it would hold none."""
 
 

@@ -15,10 +15,16 @@ def _option(text: str) -> str:
 
 
 def _text(lines: Sequence[Line]) -> str | None:
-    written = [row for line in of_form(lines, Form.CONFIG)
-               for row in [*line.comment, *map(_option, line.change.text.split()), ""]]
-    return text_of("Kernel configuration: scripts/kconfig/merge_config.sh .config fastenough.cfg", written
-                   ) if written else None
+    written = [
+        row
+        for line in of_form(lines, Form.CONFIG)
+        for row in [*line.comment, *map(_option, line.change.text.split()), ""]
+    ]
+    return (
+        text_of("Kernel configuration: scripts/kconfig/merge_config.sh .config fastenough.cfg", written)
+        if written
+        else None
+    )
 
 
 EMITTER = ("fastenough.cfg", _text)

@@ -49,8 +49,9 @@ class Line:
         if self.excluded_by:
             said += f" Not active: it contradicts {self.excluded_by}."
         plain = "".join(letter if letter.isprintable() else " " for letter in said)
-        return textwrap.wrap(" ".join(plain.split()), _WIDTH, initial_indent="# ", subsequent_indent="# ",
-                             break_on_hyphens=False)
+        return textwrap.wrap(
+            " ".join(plain.split()), _WIDTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False
+        )
 
     def written(self, text: str) -> list[str]:
         """The comment, and below it the text, as a comment where it is not to be in force."""
@@ -62,10 +63,19 @@ def lines_of(findings: Sequence[Finding], remarks: Remarks) -> list[Line]:
     found = []
     for finding in findings:
         if finding.standing in (Standing.COSTS, Standing.HIDES):
-            measured = next((remarks[change.setting[0]] for change in finding.changes
-                             if change.setting is not None and change.setting[0] in remarks), None)
-            found += [_line(change, finding, measured) for change in finding.changes
-                      if change.form is not Form.WORDS or change.setting is not None]
+            measured = next(
+                (
+                    remarks[change.setting[0]]
+                    for change in finding.changes
+                    if change.setting is not None and change.setting[0] in remarks
+                ),
+                None,
+            )
+            found += [
+                _line(change, finding, measured)
+                for change in finding.changes
+                if change.form is not Form.WORDS or change.setting is not None
+            ]
     return consistent(found)
 
 
@@ -86,8 +96,9 @@ def _contradict(first: Change, second: Change) -> bool:
     one, other = _values(first), _values(second)
     if any(one[name] != other[name] for name in one.keys() & other.keys()):
         return True
-    return any((_matches(one, a) and _matches(other, b)) or (_matches(one, b) and _matches(other, a))
-               for a, b in _EXCLUSIVE)
+    return any(
+        (_matches(one, a) and _matches(other, b)) or (_matches(one, b) and _matches(other, a)) for a, b in _EXCLUSIVE
+    )
 
 
 def _values(change: Change) -> dict[str, str]:
@@ -115,5 +126,7 @@ def setting_of(lines: Iterable[Line], name: str) -> Line | None:
 
 
 def text_of(head: str, lines: Iterable[str]) -> str:
-    return "\n".join([f"# {head}", "# Written by fastenough audit; try it before it is trusted.", "", *lines]).rstrip(
-        ) + "\n"
+    return (
+        "\n".join([f"# {head}", "# Written by fastenough audit; try it before it is trusted.", "", *lines]).rstrip()
+        + "\n"
+    )

@@ -34,9 +34,11 @@ def _rule(section: str, label: str, line: Line | None, rows: Sequence[str]) -> l
 def _text(lines: Sequence[Line]) -> str | None:
     interrupts, governor = setting_of(lines, "irq-affinity"), setting_of(lines, "governor")
     cpus = interrupts.change.setting[1] if interrupts is not None and interrupts.change.setting else ""
-    parts = [*_arguments(lines),
-             *_rule("irq-tuning", "all-interrupts", interrupts, (f'cpus: "{cpus}"', "filter: {}")),
-             *_rule("cpu-governance", "all-cpus", governor, ('cpus: "all"', 'scaling-governor: "performance"'))]
+    parts = [
+        *_arguments(lines),
+        *_rule("irq-tuning", "all-interrupts", interrupts, (f'cpus: "{cpus}"', "filter: {}")),
+        *_rule("cpu-governance", "all-cpus", governor, ('cpus: "all"', 'scaling-governor: "performance"')),
+    ]
     return text_of("To /var/snap/rt-conf/common/config.yaml", parts) if parts else None
 
 

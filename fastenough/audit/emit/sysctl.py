@@ -10,8 +10,9 @@ from fastenough.audit.finding import Form
 
 
 def _text(lines: Sequence[Line]) -> str | None:
-    written = [row for line in of_form(lines, Form.SYSCTL)
-               for row in line.written(line.change.text.replace("=", " = ", 1))]
+    written = [
+        row for line in of_form(lines, Form.SYSCTL) for row in line.written(line.change.text.replace("=", " = ", 1))
+    ]
     return text_of("To /etc/sysctl.d/90-fastenough.conf, then sysctl --system", written) if written else None
 
 

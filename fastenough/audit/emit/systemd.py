@@ -8,8 +8,15 @@ from collections.abc import Sequence
 from fastenough.audit.emit.lines import Line, of_form, text_of
 from fastenough.audit.finding import Form
 
-_RIGHTS = ("[Service]", "# A real-time policy, and memory that is not swapped out (fastenough has measured with both).",
-           "CPUSchedulingPolicy=fifo", "CPUSchedulingPriority=80", "LimitRTPRIO=99", "LimitMEMLOCK=infinity", "")
+_RIGHTS = (
+    "[Service]",
+    "# A real-time policy, and memory that is not swapped out (fastenough has measured with both).",
+    "CPUSchedulingPolicy=fifo",
+    "CPUSchedulingPriority=80",
+    "LimitRTPRIO=99",
+    "LimitMEMLOCK=infinity",
+    "",
+)
 
 
 def _cpus(lines: Sequence[Line]) -> list[str]:
@@ -21,8 +28,10 @@ def _cpus(lines: Sequence[Line]) -> list[str]:
 
 
 def _text(lines: Sequence[Line]) -> str | None:
-    return text_of("To /etc/systemd/system/SERVICE.service.d/fastenough.conf, then systemctl daemon-reload",
-                   [*_RIGHTS, *_cpus(lines)])
+    return text_of(
+        "To /etc/systemd/system/SERVICE.service.d/fastenough.conf, then systemctl daemon-reload",
+        [*_RIGHTS, *_cpus(lines)],
+    )
 
 
 EMITTER = ("fastenough-service.conf", _text)

@@ -19,10 +19,17 @@ def _part(name: str, lines: Sequence[Line], row: Callable[[Line], list[str]] = _
 
 def _cpu(lines: Sequence[Line]) -> list[str]:
     """What tuned has words of its own for."""
-    named = (("governor", "governor = {}"), ("energy-preference", "energy_performance_preference = {}"),
-             ("idle-latency", "force_latency = {}"))
-    rows = [each for name, said in named if (line := setting_of(lines, name)) is not None and line.change.setting
-            for each in line.written(said.format(line.change.setting[1]))]
+    named = (
+        ("governor", "governor = {}"),
+        ("energy-preference", "energy_performance_preference = {}"),
+        ("idle-latency", "force_latency = {}"),
+    )
+    rows = [
+        each
+        for name, said in named
+        if (line := setting_of(lines, name)) is not None and line.change.setting
+        for each in line.written(said.format(line.change.setting[1]))
+    ]
     return ["[cpu]", *rows] if rows else []
 
 
@@ -34,8 +41,14 @@ def _text(lines: Sequence[Line]) -> str | None:
         parts += ["[bootloader]"]
         for number, line in enumerate(arguments):
             parts += line.written(f"cmdline_fastenough{number} = +{line.change.text}")
-    return text_of("To /etc/tuned/fastenough/tuned.conf, then tuned-adm profile fastenough",
-                   ["[main]", "summary = What fastenough audit found on this machine", "", *parts]) if parts else None
+    return (
+        text_of(
+            "To /etc/tuned/fastenough/tuned.conf, then tuned-adm profile fastenough",
+            ["[main]", "summary = What fastenough audit found on this machine", "", *parts],
+        )
+        if parts
+        else None
+    )
 
 
 EMITTER = ("tuned.conf", _text)

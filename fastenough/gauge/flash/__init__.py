@@ -4,10 +4,18 @@
 from fastenough.gauge.flash.board import Board, find_firmware
 from fastenough.registry import listed
 
-BOARDS: dict[str, Board] = {name: board for family in listed(__name__, "BOARDS", (
-    "avr",
-    "rp2040",
-)) for name, board in family.items()}
+BOARDS: dict[str, Board] = {
+    name: board
+    for family in listed(
+        __name__,
+        "BOARDS",
+        (
+            "avr",
+            "rp2040",
+        ),
+    )
+    for name, board in family.items()
+}
 """The boards that can be an instrument, by the name a person types."""
 
 __all__ = ["BOARDS", "Board", "find_firmware"]

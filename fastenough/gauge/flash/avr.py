@@ -42,16 +42,31 @@ class AvrBoard:
         if self.touch:
             _touch(port)
         try:
-            done = subprocess.run(self._avrdude(port, image, dry_run), capture_output=True, text=True,
-                                  timeout=_FLASH_S, check=False)
+            done = subprocess.run(
+                self._avrdude(port, image, dry_run), capture_output=True, text=True, timeout=_FLASH_S, check=False
+            )
         except subprocess.TimeoutExpired as error:
             raise FastenoughError(f"{port}: avrdude did not come to an end; is it the right board?") from error
         if done.returncode:
             raise FastenoughError(f"{port}: flashing failed: {_reason(done)}; check the port and the kind of board")
 
     def _avrdude(self, port: str, image: Path, dry_run: bool) -> list[str]:
-        return ["avrdude", "-q", "-p", self.part, "-c", self.programmer, "-P", port, "-b", str(self.baud), "-D",
-                *(["-n"] if dry_run else []), "-U", f"flash:w:{image}:i"]
+        return [
+            "avrdude",
+            "-q",
+            "-p",
+            self.part,
+            "-c",
+            self.programmer,
+            "-P",
+            port,
+            "-b",
+            str(self.baud),
+            "-D",
+            *(["-n"] if dry_run else []),
+            "-U",
+            f"flash:w:{image}:i",
+        ]
 
 
 BOARDS = {

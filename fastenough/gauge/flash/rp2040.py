@@ -31,9 +31,10 @@ class DriveBoard:
             said = (drive / _INFO).read_text(errors="replace")
             device = drive.stat().st_dev
         except OSError as error:
-            raise BadInput(f"{port}: not the drive of a board that waits for firmware; hold its button BOOTSEL while "
-                           f"you plug it in, and name the folder in which the drive {self.board_id} is mounted"
-                           ) from error
+            raise BadInput(
+                f"{port}: not the drive of a board that waits for firmware; hold its button BOOTSEL while "
+                f"you plug it in, and name the folder in which the drive {self.board_id} is mounted"
+            ) from error
         if f"Board-ID: {self.board_id}" not in said.splitlines():
             raise BadInput(f"{port}: the drive of another board; wanted: {self.board_id}")
         if not dry_run:
@@ -51,8 +52,9 @@ class DriveBoard:
         until = time.monotonic() + _RESTART_S
         while _is_there(drive, device):
             if time.monotonic() > until:
-                raise FastenoughError(f"{drive}: the board has not restarted, so it has not taken {image.name}; "
-                                      "unplug it and try again")
+                raise FastenoughError(
+                    f"{drive}: the board has not restarted, so it has not taken {image.name}; unplug it and try again"
+                )
             time.sleep(_STEP_S)
 
 

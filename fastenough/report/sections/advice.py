@@ -47,8 +47,10 @@ def _edges(chart: Mapping[str, Turn]) -> list[tuple[str, str, str]]:
 def _places(boxes: Sequence[str]) -> dict[str, Place]:
     """Where each box stands: shares of the width, rows upwards."""
     rows = [box for box in boxes if box != _DELIVER]
-    return {box: (_COLUMNS.get(box, _COLUMN), (len(rows) - 1) / 2 if box == _DELIVER else
-                  len(rows) - 1.0 - rows.index(box)) for box in boxes}
+    return {
+        box: (_COLUMNS.get(box, _COLUMN), (len(rows) - 1) / 2 if box == _DELIVER else len(rows) - 1.0 - rows.index(box))
+        for box in boxes
+    }
 
 
 def _walked(advice: Advice) -> list[str]:
@@ -63,21 +65,52 @@ def _box(axes: Axes, advice: Advice, box: str, place: Place, on_path: bool) -> A
         answer = advice.standings.get(box, NOTHING).answer
         title = f"{APPROACHES[box].title}\n{answer}"
     colour = _ON_PATH if on_path else _OFF_PATH
-    return axes.annotate(title, place, ha="center", va="center", fontsize=10, color="#000000",
-                         fontweight="bold" if on_path else "normal", zorder=3,
-                         bbox={"boxstyle": "round,pad=0.5", "facecolor": "#ffffff", "edgecolor": colour,
-                               "linewidth": 2.5 if on_path else 1.0})
+    return axes.annotate(
+        title,
+        place,
+        ha="center",
+        va="center",
+        fontsize=10,
+        color="#000000",
+        fontweight="bold" if on_path else "normal",
+        zorder=3,
+        bbox={
+            "boxstyle": "round,pad=0.5",
+            "facecolor": "#ffffff",
+            "edgecolor": colour,
+            "linewidth": 2.5 if on_path else 1.0,
+        },
+    )
 
 
 def _edge(axes: Axes, begin: Annotation, end: Annotation, said: str, on_path: bool) -> None:
     """An arrow from border to border: drawn after the boxes, whose borders are known only then."""
     (x, y), (to_x, to_y) = begin.xy, end.xy
-    axes.annotate("", (to_x, to_y), (x, y), zorder=4, arrowprops={
-        "arrowstyle": "-|>", "color": _ON_PATH if on_path else _OFF_PATH, "linewidth": 2.5 if on_path else 1.0,
-        "patchA": begin.get_bbox_patch(), "patchB": end.get_bbox_patch(), "shrinkA": 1, "shrinkB": 1})
-    axes.annotate(said, (x + 0.55 * (to_x - x), y + 0.55 * (to_y - y)), fontsize=9, ha="center", va="center",
-                  color="#000000", zorder=5, bbox={"boxstyle": "square,pad=0.15", "facecolor": "#ffffff",
-                                                   "edgecolor": "none"})
+    axes.annotate(
+        "",
+        (to_x, to_y),
+        (x, y),
+        zorder=4,
+        arrowprops={
+            "arrowstyle": "-|>",
+            "color": _ON_PATH if on_path else _OFF_PATH,
+            "linewidth": 2.5 if on_path else 1.0,
+            "patchA": begin.get_bbox_patch(),
+            "patchB": end.get_bbox_patch(),
+            "shrinkA": 1,
+            "shrinkB": 1,
+        },
+    )
+    axes.annotate(
+        said,
+        (x + 0.55 * (to_x - x), y + 0.55 * (to_y - y)),
+        fontsize=9,
+        ha="center",
+        va="center",
+        color="#000000",
+        zorder=5,
+        bbox={"boxstyle": "square,pad=0.15", "facecolor": "#ffffff", "edgecolor": "none"},
+    )
 
 
 def _straight_to_hardware(axes: Axes, begin: Annotation, end: Annotation, on_path: bool) -> None:
@@ -85,9 +118,20 @@ def _straight_to_hardware(axes: Axes, begin: Annotation, end: Annotation, on_pat
     (x, y), (to_x, to_y) = begin.xy, end.xy
     colour, width, above = (_ON_PATH, 2.5, 2.5) if on_path else (_OFF_PATH, 1.0, 1.5)
     axes.plot([x, _MARGIN, _MARGIN], [y, y, to_y], color=colour, linewidth=width, zorder=above)
-    axes.annotate("", (to_x, to_y), (_MARGIN, to_y), zorder=above, arrowprops={
-        "arrowstyle": "-|>", "color": colour, "linewidth": width, "patchB": end.get_bbox_patch(), "shrinkA": 0,
-        "shrinkB": 1})
+    axes.annotate(
+        "",
+        (to_x, to_y),
+        (_MARGIN, to_y),
+        zorder=above,
+        arrowprops={
+            "arrowstyle": "-|>",
+            "color": colour,
+            "linewidth": width,
+            "patchB": end.get_bbox_patch(),
+            "shrinkA": 0,
+            "shrinkB": 1,
+        },
+    )
     axes.annotate(_OFF_THE_MAP, (_MARGIN, y + 0.32), fontsize=9, ha="left", va="center", color="#000000", zorder=5)
 
 
@@ -105,11 +149,15 @@ def _drawn(advice: Advice) -> Picture:
             _straight_to_hardware(axes, boxes[begin], boxes[end], (begin, end) in taken)
         else:
             _edge(axes, boxes[begin], boxes[end], said, (begin, end) in taken)
-    rows = [(begin, end, said, advice.standings.get(begin, NOTHING).answer, "yes" if (begin, end) in taken else "no")
-            for begin, end, said in edges]
-    caption = (f"The path taken, drawn bold: {' → '.join(_spoken(walked))}. In each box: is it good at "
-               f"{words.latency(advice.requirement.limit_ns)}? After Brown and Martin, figure 6, the side of "
-               f"{advice.side.partition(':')[0]}.")
+    rows = [
+        (begin, end, said, advice.standings.get(begin, NOTHING).answer, "yes" if (begin, end) in taken else "no")
+        for begin, end, said in edges
+    ]
+    caption = (
+        f"The path taken, drawn bold: {' → '.join(_spoken(walked))}. In each box: is it good at "
+        f"{words.latency(advice.requirement.limit_ns)}? After Brown and Martin, figure 6, the side of "
+        f"{advice.side.partition(':')[0]}."
+    )
     return plot.picture(figure, "advice", caption, (("from", "to", "if", "answer", "taken"), rows), wide=True)
 
 
@@ -119,18 +167,30 @@ def _spoken(walked: list[str]) -> list[str]:
 
 def _table(advice: Advice) -> Table:
     columns = tuple(Column(title, numeric=False) for title in ("approach", "answer", "why", "cost of keeping it"))
-    rows = [(step.approach.title, str(step.standing.answer), " · ".join(step.standing.reasons) or "–",
-             step.approach.cost) for step in advice.steps]
-    return Table("advice-path", "The boxes that the path came to, in order", columns, rows, note=(
-        f"Good: the limit of {words.latency(advice.requirement.limit_ns)} is kept. Marginal: it is not, and "
-        f"{words.latency(advice.marginal_ns)} would be. Awful: not even that. Off the map: not even "
-        f"{words.latency(round(advice.requirement.limit_ns * OFF_THE_MAP_TIMES))}. Each of these is a verdict with "
-        f"its bounds; what lies between them is undecided. {advice.basis[0].upper()}{advice.basis[1:]}."))
+    rows = [
+        (step.approach.title, str(step.standing.answer), " · ".join(step.standing.reasons) or "–", step.approach.cost)
+        for step in advice.steps
+    ]
+    return Table(
+        "advice-path",
+        "The boxes that the path came to, in order",
+        columns,
+        rows,
+        note=(
+            f"Good: the limit of {words.latency(advice.requirement.limit_ns)} is kept. Marginal: it is not, and "
+            f"{words.latency(advice.marginal_ns)} would be. Awful: not even that. Off the map: not even "
+            f"{words.latency(round(advice.requirement.limit_ns * OFF_THE_MAP_TIMES))}. Each of these is a verdict with "
+            f"its bounds; what lies between them is undecided. {advice.basis[0].upper()}{advice.basis[1:]}."
+        ),
+    )
 
 
 def _aside(advice: Advice) -> list[Table]:
-    rows = [(name, str(standing.answer), " · ".join(standing.reasons) or "–") for name, standing in advice.aside
-            if standing.answer is not Answer.NO_DATA]
+    rows = [
+        (name, str(standing.answer), " · ".join(standing.reasons) or "–")
+        for name, standing in advice.aside
+        if standing.answer is not Answer.NO_DATA
+    ]
     columns = tuple(Column(title, numeric=False) for title in ("approach", "answer", "why"))
     return [Table("advice-aside", "Measured, and not on the path", columns, rows)] if rows else []
 
@@ -140,9 +200,15 @@ def section(context: Context) -> Section | None:
     if advice is None:
         return None
     required = advice.requirement
-    texts = [Text(title, lines) for title, lines in (("What to do next", advice.next), ("Know that", advice.cautions))
-             if lines]
-    return Section("advice", "Which way to build it",
-                   f"{advice.text}. {advice.side} (limit {words.latency(required.limit_ns)}, "
-                   f"{words.percent(required.confidence)} confidence). Cost of keeping it: {advice.cost}.",
-                   [_drawn(advice), *texts, _table(advice), *_aside(advice)])
+    texts = [
+        Text(title, lines)
+        for title, lines in (("What to do next", advice.next), ("Know that", advice.cautions))
+        if lines
+    ]
+    return Section(
+        "advice",
+        "Which way to build it",
+        f"{advice.text}. {advice.side} (limit {words.latency(required.limit_ns)}, "
+        f"{words.percent(required.confidence)} confidence). Cost of keeping it: {advice.cost}.",
+        [_drawn(advice), *texts, _table(advice), *_aside(advice)],
+    )

@@ -10,18 +10,42 @@ from fastenough.report.document import Column, Section, Table
 
 
 def section(context: Context) -> Section | None:
-    found = [(recording, counts) for recording in context.recordings
-             if (counts := agreement(recording)) is not None]
+    found = [(recording, counts) for recording in context.recordings if (counts := agreement(recording)) is not None]
     if not found:
         return None
-    columns = (Column("configuration", numeric=False), Column("implementation", numeric=False),
-               Column("task", numeric=False), Column("load", numeric=False), Column("sent by the instrument"),
-               Column("seen by the board"), Column("answered by the board"), Column("returned to the instrument"),
-               Column("timed out"), Column("lost, uncounted"), Column("what follows", numeric=False))
-    rows = [(configuration_word(recording), recording.head.implementation,
-             recording.head.probe, load_name(recording) or "not stated", counts.sent, counts.seen, counts.answered,
-             counts.returned, counts.timeouts, counts.lost_uncounted, counts.text) for recording, counts in found]
-    return Section("agreement", "Instrument and board, edge for edge",
-                   "Both counted the same edges, each by itself. A periodic board sends of its own accord: what it "
-                   "toggled, in falling edges, stands under answered.",
-                   [Table("agreement", "Edges as both counted them, one row a run", columns, rows)])
+    columns = (
+        Column("configuration", numeric=False),
+        Column("implementation", numeric=False),
+        Column("task", numeric=False),
+        Column("load", numeric=False),
+        Column("sent by the instrument"),
+        Column("seen by the board"),
+        Column("answered by the board"),
+        Column("returned to the instrument"),
+        Column("timed out"),
+        Column("lost, uncounted"),
+        Column("what follows", numeric=False),
+    )
+    rows = [
+        (
+            configuration_word(recording),
+            recording.head.implementation,
+            recording.head.probe,
+            load_name(recording) or "not stated",
+            counts.sent,
+            counts.seen,
+            counts.answered,
+            counts.returned,
+            counts.timeouts,
+            counts.lost_uncounted,
+            counts.text,
+        )
+        for recording, counts in found
+    ]
+    return Section(
+        "agreement",
+        "Instrument and board, edge for edge",
+        "Both counted the same edges, each by itself. A periodic board sends of its own accord: what it "
+        "toggled, in falling edges, stands under answered.",
+        [Table("agreement", "Edges as both counted them, one row a run", columns, rows)],
+    )

@@ -11,8 +11,10 @@ from fastenough.audit import Finding, Standing, audit, ordered
 from fastenough.report.context import Context
 from fastenough.report.document import Column, Folded, Section, Table
 
-_COLUMNS = tuple(Column(title, numeric=False) for title in
-                 ("severity", "matter", "what is", "why it matters", "what changes it", "what that costs elsewhere"))
+_COLUMNS = tuple(
+    Column(title, numeric=False)
+    for title in ("severity", "matter", "what is", "why it matters", "what changes it", "what that costs elsewhere")
+)
 
 
 def _row(finding: Finding) -> tuple[str, ...]:
@@ -33,16 +35,23 @@ def _tables(context: Context) -> Iterator[Table]:
         if told:
             unknown = sum(finding.standing is Standing.UNKNOWN for finding in findings)
             name = profile.get("hostname") or "A system"
-            yield Table(f"audit-{number}", f"{name}, as found at run {run_id}", _COLUMNS,
-                        [_row(finding) for finding in told],
-                        note=f"Of {len(findings)} matters {unknown} cannot be known by these facts.")
+            yield Table(
+                f"audit-{number}",
+                f"{name}, as found at run {run_id}",
+                _COLUMNS,
+                [_row(finding) for finding in told],
+                note=f"Of {len(findings)} matters {unknown} cannot be known by these facts.",
+            )
 
 
 def section(context: Context) -> Section | None:
     tables = list(_tables(context))
     if not tables:
         return None
-    return Section("audit", "What in this system may cost latency",
-                   "By its facts alone, from those that weigh most: whether a matter costs latency here, and how much, "
-                   "only a measurement says (fastenough audit --measure); not printed.",
-                   [Folded(words.counted(len(table.rows), "finding"), [table], printed=False) for table in tables])
+    return Section(
+        "audit",
+        "What in this system may cost latency",
+        "By its facts alone, from those that weigh most: whether a matter costs latency here, and how much, "
+        "only a measurement says (fastenough audit --measure); not printed.",
+        [Folded(words.counted(len(table.rows), "finding"), [table], printed=False) for table in tables],
+    )

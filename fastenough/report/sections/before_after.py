@@ -18,9 +18,24 @@ from fastenough.report.context import Context, Entry
 from fastenough.report.document import Column, Picture, Section, Table, Text
 from fastenough.report.latency import Line, Scale, latency_data, latency_figure
 
-TURNED = frozenset({"settings", "configuration", "kernel", "kernel configuration", "command line", "frequency policy",
-                    "idle policy", "RT throttling", "tunables", "huge pages and swap", "CPUs in use", "CPU quota",
-                    "real-time budget", "CPUs allowed"})
+TURNED = frozenset(
+    {
+        "settings",
+        "configuration",
+        "kernel",
+        "kernel configuration",
+        "command line",
+        "frequency policy",
+        "idle policy",
+        "RT throttling",
+        "tunables",
+        "huge pages and swap",
+        "CPUs in use",
+        "CPU quota",
+        "real-time budget",
+        "CPUs allowed",
+    }
+)
 """Keys that somebody changes on a machine; where another differs too, it is another measurement, and none after it."""
 MOST_PAIRS = 8
 _QUANTILES = (0.5, 0.999)
@@ -49,8 +64,11 @@ def _changed(before: Entry, after: Entry) -> tuple[str, ...]:
     names = {key.name for key in differing_keys(one, other)}
     if not names or not names <= TURNED:
         return ()
-    return tuple(text for text in all_differences(RUN_KEYS, one, other)
-                 if any(text.startswith(f"different {name}:") for name in names))
+    return tuple(
+        text
+        for text in all_differences(RUN_KEYS, one, other)
+        if any(text.startswith(f"different {name}:") for name in names)
+    )
 
 
 def pairs(context: Context) -> Iterator[Pair]:
@@ -72,36 +90,55 @@ def _picture(pair: Pair, number: int) -> Picture:
     axis = plot.linear_axis if plot.fits_linear(values) else plot.log_axis
     figure = latency_figure(f"Before and after, load {pair.title}", lines, Scale.over(values, axis))
     n = " and ".join(f"{each.n:,} in {words.measured_time(each.duration_ns)}" for each in values)
-    return plot.picture(figure, f"before-after-{number}", f"n = {n}; {pair.before.group.instrument}; what differs: "
-                        f"{'; '.join(pair.differs)}.", latency_data(lines))
+    return plot.picture(
+        figure,
+        f"before-after-{number}",
+        f"n = {n}; {pair.before.group.instrument}; what differs: {'; '.join(pair.differs)}.",
+        latency_data(lines),
+    )
 
 
 def _table(found: list[Pair]) -> Table:
     us = words.microseconds
-    columns = (Column("load, series", numeric=False),
-               *(Column(f"{name} {when} [µs]", us) for name in ("median", "99.9 %", "maximum")
-                 for when in ("before", "after")), Column("what differs", numeric=False))
+    columns = (
+        Column("load, series", numeric=False),
+        *(
+            Column(f"{name} {when} [µs]", us)
+            for name in ("median", "99.9 %", "maximum")
+            for when in ("before", "after")
+        ),
+        Column("what differs", numeric=False),
+    )
     rows = []
     for pair in found:
         measures = [entry.kind.measures for entry in (pair.before, pair.after)]
         quantiles = [each.quantile(quantile).value_ns for quantile in _QUANTILES for each in measures]
         rows.append((pair.title, *quantiles, *(each.maximum_ns for each in measures), "; ".join(pair.differs)))
-    return Table("before-after", "All CPUs together", columns, rows,
-                 note="Whether a difference is more than chance, 'fastenough compare' says. A maximum is a lower bound "
-                 "of the worst case: a smaller one after a change may be luck.")
+    return Table(
+        "before-after",
+        "All CPUs together",
+        columns,
+        rows,
+        note="Whether a difference is more than chance, 'fastenough compare' says. A maximum is a lower bound "
+        "of the worst case: a smaller one after a change may be luck.",
+    )
 
 
 def section(context: Context) -> Section | None:
     found = list(pairs(context))
     if not found:
         return None
-    parts: list[Picture | Table | Text] = [_picture(pair, number)
-                                           for number, pair in enumerate(found[:MOST_PAIRS], start=1)]
+    parts: list[Picture | Table | Text] = [
+        _picture(pair, number) for number, pair in enumerate(found[:MOST_PAIRS], start=1)
+    ]
     if len(found) > MOST_PAIRS:
         parts.append(Text(f"{len(found) - MOST_PAIRS} more are not drawn; the table holds all of them."))
     parts.append(_table(found))
     if any(len(pair.differs) > 1 for pair in found):
         parts.append(Text("Where more than one thing differs, nobody can tell which of them made the difference."))
-    return Section("before-after", "Before and after a change",
-                   "The same load on the same board, one measurement after the other, and what was changed between "
-                   "them.", parts)
+    return Section(
+        "before-after",
+        "Before and after a change",
+        "The same load on the same board, one measurement after the other, and what was changed between them.",
+        parts,
+    )

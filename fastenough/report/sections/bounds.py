@@ -17,40 +17,108 @@ _MOST_OPEN = 32
 def _row(group: Group, kind: Kind, run: str, values: Merged) -> list[Any]:
     bound = measure(values).bound
     cpu = ", ".join(map(str, values.cpus)) or "–"
-    return [group.title.removeprefix("load "), kind.name, run, cpu, bound.n, values.lost, values.missed,
-            values.maximum_ns, int(1 / bound.rate) if bound.n else None, bound.every_ns]
+    return [
+        group.title.removeprefix("load "),
+        kind.name,
+        run,
+        cpu,
+        bound.n,
+        values.lost,
+        values.missed,
+        values.maximum_ns,
+        int(1 / bound.rate) if bound.n else None,
+        bound.every_ns,
+    ]
 
 
 def _table(name: str, caption: str, rows: list[list[Any]]) -> Table:
-    columns = (Column("load", numeric=False), Column("series", numeric=False), Column("run", numeric=False),
-               Column("CPU"), Column("activations"), Column("lost"), Column("missed"),
-               Column("maximum [µs]", words.microseconds), Column("not excluded: one in every … activations"),
-               Column("= one in every", lambda ns: "–" if ns is None else words.at_least(ns)))
+    columns = (
+        Column("load", numeric=False),
+        Column("series", numeric=False),
+        Column("run", numeric=False),
+        Column("CPU"),
+        Column("activations"),
+        Column("lost"),
+        Column("missed"),
+        Column("maximum [µs]", words.microseconds),
+        Column("not excluded: one in every … activations"),
+        Column("= one in every", lambda ns: "–" if ns is None else words.at_least(ns)),
+    )
     return Table(name, caption, columns, rows)
 
 
 def _shown(context: Context) -> list[Table]:
     """What the samples of each CPU show about its requirement; nothing where nothing is required."""
-    rows = [(judgment.load or "not stated", shown.series, ", ".join(map(str, shown.cpus)) or "–", shown.n,
-             shown.exceeded, " to ".join(map(str, dict.fromkeys(shown.disturbances))), shown.longest, shown.text,
-             shown.source) for judgment in context.assessment.judgments for shown in judgment.shown]
-    columns = (Column("load", numeric=False), Column("series", numeric=False), Column("CPU"), Column("activations"),
-               Column("above limit"), Column("disturbances"), Column("longest run"),
-               Column("what follows", numeric=False), Column("order known from", numeric=False))
+    rows = [
+        (
+            judgment.load or "not stated",
+            shown.series,
+            ", ".join(map(str, shown.cpus)) or "–",
+            shown.n,
+            shown.exceeded,
+            " to ".join(map(str, dict.fromkeys(shown.disturbances))),
+            shown.longest,
+            shown.text,
+            shown.source,
+        )
+        for judgment in context.assessment.judgments
+        for shown in judgment.shown
+    ]
+    columns = (
+        Column("load", numeric=False),
+        Column("series", numeric=False),
+        Column("CPU"),
+        Column("activations"),
+        Column("above limit"),
+        Column("disturbances"),
+        Column("longest run"),
+        Column("what follows", numeric=False),
+        Column("order known from", numeric=False),
+    )
     return [Table("shown", "What was shown about the limit, each CPU by itself", columns, rows)] if rows else []
 
 
 def _clusters(chosen: list[tuple[Group, Kind]]) -> list[Table]:
     """How many independent activations those above a threshold are worth, on the CPU with the greatest maximum."""
-    rows = [(group.title.removeprefix("load "), kind.name, ", ".join(map(str, kind.worst_cpu.cpus)) or "–",
-             one.threshold_ns, one.exceeded, one.disturbances, one.by_runs, one.by_intervals, one.effective_n)
-            for group, kind in chosen for one in extremal_indices(kind.worst_cpu)]
-    columns = (Column("load", numeric=False), Column("series", numeric=False), Column("CPU"),
-               Column("threshold [µs]", words.microseconds), Column("above it"), Column("disturbances"),
-               Column("extremal index, by runs", _index), Column("by times between", _index),
-               Column("effective n of the activations"))
-    return [Table("clusters", "How far what is late comes in clusters: the extremal index is 1 where each late "
-                  "activation stands alone", columns, rows)] if rows else []
+    rows = [
+        (
+            group.title.removeprefix("load "),
+            kind.name,
+            ", ".join(map(str, kind.worst_cpu.cpus)) or "–",
+            one.threshold_ns,
+            one.exceeded,
+            one.disturbances,
+            one.by_runs,
+            one.by_intervals,
+            one.effective_n,
+        )
+        for group, kind in chosen
+        for one in extremal_indices(kind.worst_cpu)
+    ]
+    columns = (
+        Column("load", numeric=False),
+        Column("series", numeric=False),
+        Column("CPU"),
+        Column("threshold [µs]", words.microseconds),
+        Column("above it"),
+        Column("disturbances"),
+        Column("extremal index, by runs", _index),
+        Column("by times between", _index),
+        Column("effective n of the activations"),
+    )
+    return (
+        [
+            Table(
+                "clusters",
+                "How far what is late comes in clusters: the extremal index is 1 where each late "
+                "activation stands alone",
+                columns,
+                rows,
+            )
+        ]
+        if rows
+        else []
+    )
 
 
 def _index(theta: float | None) -> str:
@@ -59,8 +127,13 @@ def _index(theta: float | None) -> str:
 
 def _by_run(group: Group, kind: Kind) -> list[list[Any]]:
     single = [Group((recording,), group.setup) for recording in group.recordings]
-    return [_row(one, other, one.recordings[0].run_id, values)
-            for one in single for other in one.kinds if other.name == kind.name for values in other.per_cpu]
+    return [
+        _row(one, other, one.recordings[0].run_id, values)
+        for one in single
+        for other in one.kinds
+        if other.name == kind.name
+        for values in other.per_cpu
+    ]
 
 
 def section(context: Context) -> Section | None:
@@ -70,16 +143,26 @@ def section(context: Context) -> Section | None:
     rows = [_row(group, kind, "all", values) for group, kind in chosen for values in kind.per_cpu]
     per_run = [row for group, kind in chosen if len(group.recordings) > 1 for row in _by_run(group, kind)]
     table = _table("bounds", "95 % confidence, each CPU by itself", rows)
-    parts: list[Table | Folded] = [*_shown(context),
-                                   table if len(rows) <= _MOST_OPEN else Folded("CPU by CPU", [table])]
+    parts: list[Table | Folded] = [
+        *_shown(context),
+        table if len(rows) <= _MOST_OPEN else Folded("CPU by CPU", [table]),
+    ]
     clusters = _clusters(chosen)
     if clusters:
         parts.append(Folded("Clusters above high thresholds", clusters))
     if per_run:
-        parts.append(Folded("The same, run by run",
-                            [_table("bounds-by-run", "95 % confidence, each CPU in each run by itself", per_run)]))
-    return Section("bounds", "What is not excluded",
-                   "No sample was above the maximum, by its meaning. With n samples a rate of up to about 3/n per "
-                   "activation would still have stayed unseen with a chance of 5 %: so often, something worse than the "
-                   "maximum is not excluded. CPUs are never added up for this: one stall on two CPUs is one stall. "
-                   "Time is that of one periodic task at the measured period.", parts)
+        parts.append(
+            Folded(
+                "The same, run by run",
+                [_table("bounds-by-run", "95 % confidence, each CPU in each run by itself", per_run)],
+            )
+        )
+    return Section(
+        "bounds",
+        "What is not excluded",
+        "No sample was above the maximum, by its meaning. With n samples a rate of up to about 3/n per "
+        "activation would still have stayed unseen with a chance of 5 %: so often, something worse than the "
+        "maximum is not excluded. CPUs are never added up for this: one stall on two CPUs is one stall. "
+        "Time is that of one periodic task at the measured period.",
+        parts,
+    )

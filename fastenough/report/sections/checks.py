@@ -27,14 +27,22 @@ def _passed(context: Context) -> Folded | None:
     passed = [_name(check) for check in RUN_CHECKS if not any(finding for one in believed for finding in check(one))]
     if not believed or not passed:
         return None
-    return Folded(f"{len(passed)} of {words.counted(len(RUN_CHECKS), 'check')} of the data found nothing in any run",
-                  [Text(f"{'; '.join(passed)}.")])
+    return Folded(
+        f"{len(passed)} of {words.counted(len(RUN_CHECKS), 'check')} of the data found nothing in any run",
+        [Text(f"{'; '.join(passed)}.")],
+    )
 
 
 def section(context: Context) -> Section | None:
     assessment = context.assessment
-    parts: list[Part] = [Text(title, lines) for title, lines in (
-        ("What was found", assessment.reasons), ("What would settle it", assessment.settle),
-        ("To be kept in mind", assessment.cautions)) if lines]
+    parts: list[Part] = [
+        Text(title, lines)
+        for title, lines in (
+            ("What was found", assessment.reasons),
+            ("What would settle it", assessment.settle),
+            ("To be kept in mind", assessment.cautions),
+        )
+        if lines
+    ]
     passed = _passed(context)
     return Section("checks", "Why this verdict", "", [*parts, *([passed] if passed else [])])

@@ -24,13 +24,26 @@ def _row(group: Group, recording: Recording, event: Event) -> tuple[Any, ...]:
     value_ns = event.value * series.unit_ns if series is not None and event.value is not None else None
     after_s = (event.at.mono_ns - recording.head.begin.mono_ns) / 1e9
     cpu = series.cpu if event.cpu is None and series is not None else event.cpu
-    return (group.title.removeprefix("load "), recording.run_id, round(after_s, 6), event.kind,
-            "–" if series is None else series.name, cpu, value_ns, _culprit(event))
+    return (
+        group.title.removeprefix("load "),
+        recording.run_id,
+        round(after_s, 6),
+        event.kind,
+        "–" if series is None else series.name,
+        cpu,
+        value_ns,
+        _culprit(event),
+    )
 
 
 def section(context: Context) -> Section | None:
-    rows = [_row(group, recording, event) for group in context.groups if not group.watched
-            for recording in group.recordings for event in recording.events]
+    rows = [
+        _row(group, recording, event)
+        for group in context.groups
+        if not group.watched
+        for recording in group.recordings
+        for event in recording.events
+    ]
     if not rows:
         return None
     others = [row for row in rows if row[3] not in ("max", "threshold")][:_MOST]
@@ -38,12 +51,27 @@ def section(context: Context) -> Section | None:
     for row in sorted((row for row in rows if row[3] in ("max", "threshold")), key=lambda row: row[6] or 0.0):
         latest[(row[1], row[4], row[5], row[2])] = row
     greatest = sorted(latest.values(), key=lambda row: -(row[6] or 0.0))[:_MOST]
-    columns = (Column("load", numeric=False), Column("run", numeric=False),
-               Column("after [s]", lambda seconds: f"{seconds:,.3f}"), Column("kind", numeric=False),
-               Column("series", numeric=False), Column("CPU", lambda cpu: "–" if cpu is None else str(cpu)),
-               Column("value [µs]", words.microseconds), Column("cause", numeric=False))
+    columns = (
+        Column("load", numeric=False),
+        Column("run", numeric=False),
+        Column("after [s]", lambda seconds: f"{seconds:,.3f}"),
+        Column("kind", numeric=False),
+        Column("series", numeric=False),
+        Column("CPU", lambda cpu: "–" if cpu is None else str(cpu)),
+        Column("value [µs]", words.microseconds),
+        Column("cause", numeric=False),
+    )
     dropped = sum(recording.end.events_dropped for recording in context.recordings if recording.end)
-    table = Table("events", f"The {len(greatest)} greatest of {len(rows):,} events", columns, [*others, *greatest],
-                  note=f"{dropped:,} more were not recorded." if dropped else "")
-    return Section("events", "The greatest latencies, one by one",
-                   "New maxima as they came, and what else happened while the machine was measured.", [table])
+    table = Table(
+        "events",
+        f"The {len(greatest)} greatest of {len(rows):,} events",
+        columns,
+        [*others, *greatest],
+        note=f"{dropped:,} more were not recorded." if dropped else "",
+    )
+    return Section(
+        "events",
+        "The greatest latencies, one by one",
+        "New maxima as they came, and what else happened while the machine was measured.",
+        [table],
+    )

@@ -41,31 +41,65 @@ class _Task:
     published: str = ""
 
 
-_OUTSIDE = {task.probe: task for task in (
-    _Task("response", "Response: from an edge on one pin to its answer on another",
-          "The instrument changes the board's input after a random wait and measures until the board's output "
-          "follows, for falling and for rising edges. All figures are of both together; the paper's are of falling "
-          "edges.",
-          "response time", "latency", ("high", "low"), published="tables 4, 5 and 8"),
-    _Task("periodic", "Periodic: how evenly a pin is toggled",
-          "The instrument measures from one falling edge to the next, as in the paper; shown is the deviation from "
-          "the expected period. Rising edges are not in it: the board's own times have each toggle. "
-          "One late toggle gives two of them: a period that is too long, and one that is too short.",
-          "jitter", "jitter", ("high", "low"), ": median signed, 95 % and 100 % absolute", "tables 6, 7 and 9"),
-)}
-_BY_ITSELF = {task.probe: task for task in (
-    _Task("response", "Response, as the board itself saw it",
-          "No instrument was there: these times begin where the board's kernel has seen the edge, or its task was "
-          "called. From pin to pin they are longer, and the frequencies lower, by what happens before that.",
-          "answering time", "it", ("to answer", "answered")),
-    _Task("periodic", "Periodic, as the board itself saw it",
-          "No instrument was there: how late each toggle began by the board's own clock, missed periods charged. "
-          "What happens between the task and the pin is not in it.",
-          "lateness", "it", ("to toggle", "toggled")),
-    _Task("timer", "Wake-ups by implementation and kernel",
-          "How late a sleeping task runs by the board's own clock, missed periods charged.",
-          "wake-up latency", "latency", ("asleep", "awake")),
-)}
+_OUTSIDE = {
+    task.probe: task
+    for task in (
+        _Task(
+            "response",
+            "Response: from an edge on one pin to its answer on another",
+            "The instrument changes the board's input after a random wait and measures until the board's output "
+            "follows, for falling and for rising edges. All figures are of both together; the paper's are of falling "
+            "edges.",
+            "response time",
+            "latency",
+            ("high", "low"),
+            published="tables 4, 5 and 8",
+        ),
+        _Task(
+            "periodic",
+            "Periodic: how evenly a pin is toggled",
+            "The instrument measures from one falling edge to the next, as in the paper; shown is the deviation from "
+            "the expected period. Rising edges are not in it: the board's own times have each toggle. "
+            "One late toggle gives two of them: a period that is too long, and one that is too short.",
+            "jitter",
+            "jitter",
+            ("high", "low"),
+            ": median signed, 95 % and 100 % absolute",
+            "tables 6, 7 and 9",
+        ),
+    )
+}
+_BY_ITSELF = {
+    task.probe: task
+    for task in (
+        _Task(
+            "response",
+            "Response, as the board itself saw it",
+            "No instrument was there: these times begin where the board's kernel has seen the edge, or its task was "
+            "called. From pin to pin they are longer, and the frequencies lower, by what happens before that.",
+            "answering time",
+            "it",
+            ("to answer", "answered"),
+        ),
+        _Task(
+            "periodic",
+            "Periodic, as the board itself saw it",
+            "No instrument was there: how late each toggle began by the board's own clock, missed periods charged. "
+            "What happens between the task and the pin is not in it.",
+            "lateness",
+            "it",
+            ("to toggle", "toggled"),
+        ),
+        _Task(
+            "timer",
+            "Wake-ups by implementation and kernel",
+            "How late a sleeping task runs by the board's own clock, missed periods charged.",
+            "wake-up latency",
+            "latency",
+            ("asleep", "awake"),
+        ),
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -84,19 +118,30 @@ def _both_edges(group: Group) -> tuple[Kind, ...]:
         return kinds[:1]
     held = [kind.all_cpus for kind in kinds]
     k = min(values.histogram.k for values in held)
-    together = replace(held[0], name="latency", histogram=Histogram.merged(
-        (values.histogram.folded(k) for values in held), k), lost=sum(values.lost for values in held),
-        missed=sum(values.missed for values in held), parts=tuple(part for values in held for part in values.parts))
+    together = replace(
+        held[0],
+        name="latency",
+        histogram=Histogram.merged((values.histogram.folded(k) for values in held), k),
+        lost=sum(values.lost for values in held),
+        missed=sum(values.missed for values in held),
+        parts=tuple(part for values in held for part in values.parts),
+    )
     return (replace(kinds[0], name="latency, both edges", all_cpus=together, per_cpu=(together,)),)
 
 
 def _measured(context: Context, probe: str) -> tuple[_Task | None, list[_Case]]:
     """By an instrument, all there is; without one, what was measured in several ways."""
-    held = [(group, kind) for group in context.groups if group.recordings[0].head.probe == probe
-            for kind in _both_edges(group)]
+    held = [
+        (group, kind)
+        for group in context.groups
+        if group.recordings[0].head.probe == probe
+        for kind in _both_edges(group)
+    ]
     outside = [(group, kind) for group, kind in held if group.recordings[0].head.instrument]
-    cases = [_Case(group, kind, figure)
-             for (group, kind), figure in zip(outside or held, _told_apart(outside or held), strict=True)]
+    cases = [
+        _Case(group, kind, figure)
+        for (group, kind), figure in zip(outside or held, _told_apart(outside or held), strict=True)
+    ]
     if outside:
         return _OUTSIDE.get(probe), cases
     ways = {(case.figure.board, case.figure.configuration, case.figure.implementation) for case in cases}
@@ -108,14 +153,20 @@ def _told_apart(held: Sequence[tuple[Group, Kind]]) -> list[Figure]:
     figures = [own_figure(group, kind) for group, kind in held]
     named = names(figures)
     times = Counter(named)
-    return [replace(figure, variant=f"{figure.variant}, {group.setup or group.recordings[0].run_id}")
-            if times[name] > 1 else figure for figure, name, (group, _) in zip(figures, named, held, strict=True)]
+    return [
+        replace(figure, variant=f"{figure.variant}, {group.setup or group.recordings[0].run_id}")
+        if times[name] > 1
+        else figure
+        for figure, name, (group, _) in zip(figures, named, held, strict=True)
+    ]
 
 
 def _conditions(cases: Sequence[_Case]) -> str:
     """What every table and figure states."""
-    n = ", ".join(f"{name} {case.figure.n:,} in {case.figure.duration}"
-                  for name, case in zip(names([case.figure for case in cases]), cases, strict=True))
+    n = ", ".join(
+        f"{name} {case.figure.n:,} in {case.figure.duration}"
+        for name, case in zip(names([case.figure for case in cases]), cases, strict=True)
+    )
     instruments = ", ".join(dict.fromkeys(case.group.instrument for case in cases))
     loads = ", ".join(dict.fromkeys(case.figure.load for case in cases))
     return f"n: {n}. Load: {loads}. Instrument: {instruments}."
@@ -126,20 +177,42 @@ def _tables(task: _Task, name: str, figures: Sequence[Figure], note: str, whose:
     ordered = sorted(figures, key=rank)
     home, across = at_home(ordered), across_kernels(ordered)
     said = f"{task.quantity}{task.signs}"
-    tables = [percentile_table(f"{name}-percentiles", f"{whose}Percentiles of the {said}", task.quantity, home, note),
-              frequency_table(f"{name}-frequencies", f"{whose}The same as frequencies, rounded down",
-                              f"highest frequency at which {task.bounded} does not exceed half the period", home)]
+    tables = [
+        percentile_table(f"{name}-percentiles", f"{whose}Percentiles of the {said}", task.quantity, home, note),
+        frequency_table(
+            f"{name}-frequencies",
+            f"{whose}The same as frequencies, rounded down",
+            f"highest frequency at which {task.bounded} does not exceed half the period",
+            home,
+        ),
+    ]
     if across:
-        tables.append(percentile_table(f"{name}-across-kernels", f"{whose}The same implementation on each kernel: "
-                                       f"{said}", task.quantity, across, note))
-    return [*tables, *maxima_by_kernel(f"{name}-maxima", f"{whose}Maximum {task.quantity} of each board on each kernel",
-                                       ordered, note)]
+        tables.append(
+            percentile_table(
+                f"{name}-across-kernels",
+                f"{whose}The same implementation on each kernel: {said}",
+                task.quantity,
+                across,
+                note,
+            )
+        )
+    return [
+        *tables,
+        *maxima_by_kernel(
+            f"{name}-maxima", f"{whose}Maximum {task.quantity} of each board on each kernel", ordered, note
+        ),
+    ]
 
 
 def _pictures(task: _Task, cases: Sequence[_Case], load: str = "") -> list[Picture]:
     figures, held = [case.figure for case in cases], [case.kind.all_cpus for case in cases]
-    drawn = Drawn("-".join(filter(None, (task.probe, load))), task.quantity, task.levels,
-                  f"load {load}" if load else "", _conditions(cases))
+    drawn = Drawn(
+        "-".join(filter(None, (task.probe, load))),
+        task.quantity,
+        task.levels,
+        f"load {load}" if load else "",
+        _conditions(cases),
+    )
     return [histograms(drawn, figures, held), bars(drawn, figures), overlay(drawn, figures, held)]
 
 
@@ -149,19 +222,27 @@ def _drawn(task: _Task, cases: Sequence[_Case]) -> list[Part]:
     if len(loads) == 1:
         return [*_pictures(task, cases)]
     first, *others = (_pictures(task, [case for case in cases if case.figure.load == load], load) for load in loads)
-    return [*first, *(Folded(f"The same under load {load}", pictures)
-                      for load, pictures in zip(loads[1:], others, strict=True))]
+    return [
+        *first,
+        *(Folded(f"The same under load {load}", pictures) for load, pictures in zip(loads[1:], others, strict=True)),
+    ]
 
 
 def _published(task: _Task) -> Folded:
     """The paper's tables and bars, made of its figures in the same way; it has no numbers of its histograms."""
     figures = find_reference("beagleboard").of(task.probe)
-    how = (f"Brown and Martin, {task.published}: BeagleBoard C4 at 720 MHz, kernels 2.6.33, heavy load, two hours "
-           "each, instrument outside.")
+    how = (
+        f"Brown and Martin, {task.published}: BeagleBoard C4 at 720 MHz, kernels 2.6.33, heavy load, two hours "
+        "each, instrument outside."
+    )
     drawn = Drawn(f"{task.probe}-published", task.quantity, task.levels, "", how)
-    return Folded("Beside it: the figures Brown and Martin published",
-                  [*_tables(task, f"{task.probe}-published", figures, how, "Published: "),
-                   bars(drawn, sorted(at_home(figures), key=rank))])
+    return Folded(
+        "Beside it: the figures Brown and Martin published",
+        [
+            *_tables(task, f"{task.probe}-published", figures, how, "Published: "),
+            bars(drawn, sorted(at_home(figures), key=rank)),
+        ],
+    )
 
 
 def _section(context: Context, probe: str) -> Section | None:
@@ -171,10 +252,13 @@ def _section(context: Context, probe: str) -> Section | None:
     cases = sorted(cases, key=lambda case: rank(case.figure))
     figures = [case.figure for case in cases]
     home = at_home(figures)
-    parts: list[Part] = [*_tables(task, probe, figures, _conditions(cases)),
-                         *_drawn(task, [case for case in cases if case.figure in home])]
-    return Section(f"experiment-{probe}", task.title, task.lead,
-                   [*parts, *([_published(task)] if task.published else [])])
+    parts: list[Part] = [
+        *_tables(task, probe, figures, _conditions(cases)),
+        *_drawn(task, [case for case in cases if case.figure in home]),
+    ]
+    return Section(
+        f"experiment-{probe}", task.title, task.lead, [*parts, *([_published(task)] if task.published else [])]
+    )
 
 
 def response(context: Context) -> Section | None:

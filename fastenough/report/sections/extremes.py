@@ -34,39 +34,87 @@ def _level(level: ReturnLevel | None) -> Cell:
 def _row(names: tuple[Any, ...], found: Estimate, missions: list[int]) -> list[Any]:
     by_mission = {level.mission_ns: level for level in found.levels}
     rate = "" if found.per_hour is None else f"{found.per_hour:,.3g} disturbances an hour"
-    return [*names, Cell(found.method, found.method, rate), found.maxima, found.shape, found.fit,
-            *(_level(by_mission.get(mission)) for mission in missions)]
+    return [
+        *names,
+        Cell(found.method, found.method, rate),
+        found.maxima,
+        found.shape,
+        found.fit,
+        *(_level(by_mission.get(mission)) for mission in missions),
+    ]
 
 
-_CSV_HEADER = ["load", "series", "cpu", "greatest_seen_ns", "estimated_from", "maxima", "shape", "p_of_fit",
-               "mission_ns", "level_ns", "low_ns", "high_ns"]
+_CSV_HEADER = [
+    "load",
+    "series",
+    "cpu",
+    "greatest_seen_ns",
+    "estimated_from",
+    "maxima",
+    "shape",
+    "p_of_fit",
+    "mission_ns",
+    "level_ns",
+    "low_ns",
+    "high_ns",
+]
 
 
 def _table(rows: list[tuple[tuple[Any, ...], Estimate]]) -> Table:
-    missions = [mission for mission in MISSIONS_NS if any(
-        level.mission_ns == mission for _, found in rows for level in found.levels)]
-    columns = (Column("load", numeric=False), Column("series", numeric=False), Column("CPU"),
-               Column("greatest seen [µs]", words.microseconds), Column("estimated from", numeric=False),
-               Column("maxima"), Column("shape", lambda shape: f"{shape:.2f}"),
-               Column("p of the fit", lambda p: f"{p:.2f}"),
-               *(Column(f"one {MISSIONS_NS[mission]} above [µs]") for mission in missions))
-    csv = [[*names, found.method, found.maxima, found.shape, found.fit, level.mission_ns, level.level_ns, level.low_ns,
-            level.high_ns] for names, found in rows for level in found.levels]
-    return Table("extremes", "Estimated levels above which one disturbance comes in so long, on average; below each, "
-                 "its 95 % interval (profile likelihood)", columns, [_row(*row, missions) for row in rows],
-                 csv=(_CSV_HEADER, csv))
+    missions = [
+        mission
+        for mission in MISSIONS_NS
+        if any(level.mission_ns == mission for _, found in rows for level in found.levels)
+    ]
+    columns = (
+        Column("load", numeric=False),
+        Column("series", numeric=False),
+        Column("CPU"),
+        Column("greatest seen [µs]", words.microseconds),
+        Column("estimated from", numeric=False),
+        Column("maxima"),
+        Column("shape", lambda shape: f"{shape:.2f}"),
+        Column("p of the fit", lambda p: f"{p:.2f}"),
+        *(Column(f"one {MISSIONS_NS[mission]} above [µs]") for mission in missions),
+    )
+    csv = [
+        [
+            *names,
+            found.method,
+            found.maxima,
+            found.shape,
+            found.fit,
+            level.mission_ns,
+            level.level_ns,
+            level.low_ns,
+            level.high_ns,
+        ]
+        for names, found in rows
+        for level in found.levels
+    ]
+    return Table(
+        "extremes",
+        "Estimated levels above which one disturbance comes in so long, on average; below each, "
+        "its 95 % interval (profile likelihood)",
+        columns,
+        [_row(*row, missions) for row in rows],
+        csv=(_CSV_HEADER, csv),
+    )
 
 
 def _changes(title: str, maxima: Maxima) -> list[str]:
-    return [f"{title}: {words.duration(one.after_ns)} after the beginning (to within {words.duration(one.within_ns)}, "
-            f"{datetime.fromtimestamp(one.wall_ns / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC) "
-            f"the median of the maxima went from {words.latency(one.before_ns)} to {words.latency(one.later_ns)}"
-            for one in change_points(maxima)]
+    return [
+        f"{title}: {words.duration(one.after_ns)} after the beginning (to within {words.duration(one.within_ns)}, "
+        f"{datetime.fromtimestamp(one.wall_ns / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC) "
+        f"the median of the maxima went from {words.latency(one.before_ns)} to {words.latency(one.later_ns)}"
+        for one in change_points(maxima)
+    ]
 
 
 def section(context: Context) -> Section | None:
-    chosen = [(group, kind, kind.worst_cpu) for group in context.groups
-              for kind in group.judged_kinds if kind.all_cpus.n]
+    chosen = [
+        (group, kind, kind.worst_cpu) for group in context.groups for kind in group.judged_kinds if kind.all_cpus.n
+    ]
     if not chosen:
         return None
     given: list[tuple[tuple[Any, ...], Estimate]] = []
@@ -77,8 +125,12 @@ def section(context: Context) -> Section | None:
         if _broken(context, group):
             refused.append(f"{title}: the data cannot be trusted, as the verdict says")
             continue
-        names = (group.title.removeprefix("load "), kind.name, values.cpus[0] if values.cpus else None,
-                 values.maximum_ns)
+        names = (
+            group.title.removeprefix("load "),
+            kind.name,
+            values.cpus[0] if values.cpus else None,
+            values.maximum_ns,
+        )
         for found in estimates(values.parts):
             if found.levels:
                 given.append((names, found))
@@ -88,16 +140,20 @@ def section(context: Context) -> Section | None:
     return _made(given, refused, changes, len(chosen) > _MOST)
 
 
-def _made(given: list[tuple[tuple[Any, ...], Estimate]], refused: list[str], changes: list[str],
-          left_out: bool) -> Section:
+def _made(
+    given: list[tuple[tuple[Any, ...], Estimate]], refused: list[str], changes: list[str], left_out: bool
+) -> Section:
     which = f" Of what was measured, the {_MOST} with the greatest maxima are looked at." if left_out else ""
     parts: list[Table | Text] = [_table(given)] if given else []
     if refused:
         parts.append(Text("No estimate is given where a test refuses it:", refused))
     if changes:
         parts.append(Text("The greatest latencies changed while they were measured:", changes))
-    return Section("extremes", "Estimates beyond the maximum",
-                   "A maximum is a lower bound of the worst case. What follows extrapolates from the maxima of equal "
-                   "stretches of time, on the CPU with the greatest one, to times longer than were measured. It is an "
-                   "estimate, it holds only while the system stays as it was, and it is no part of the verdict."
-                   + which, parts)
+    return Section(
+        "extremes",
+        "Estimates beyond the maximum",
+        "A maximum is a lower bound of the worst case. What follows extrapolates from the maxima of equal "
+        "stretches of time, on the CPU with the greatest one, to times longer than were measured. It is an "
+        "estimate, it holds only while the system stays as it was, and it is no part of the verdict." + which,
+        parts,
+    )

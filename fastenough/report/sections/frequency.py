@@ -14,16 +14,35 @@ def section(context: Context) -> Section | None:
         for kind in group.judged_kinds:
             measures = kind.measures
             most_ns = measures.quantile(0.95).value_ns
-            rows.append((group.title.removeprefix("load "), kind.name, measures.n, most_ns, measures.maximum_ns,
-                         highest_frequency_hz(most_ns), highest_frequency_hz(measures.maximum_ns)))
+            rows.append(
+                (
+                    group.title.removeprefix("load "),
+                    kind.name,
+                    measures.n,
+                    most_ns,
+                    measures.maximum_ns,
+                    highest_frequency_hz(most_ns),
+                    highest_frequency_hz(measures.maximum_ns),
+                )
+            )
     if not rows:
         return None
-    columns = (Column("load", numeric=False), Column("series", numeric=False), Column("n"),
-               Column("95 % [µs]", words.microseconds), Column("100 % [µs]", words.microseconds),
-               Column("95 % frequency [kHz]", words.kilohertz), Column("100 % frequency [kHz]", words.kilohertz))
+    columns = (
+        Column("load", numeric=False),
+        Column("series", numeric=False),
+        Column("n"),
+        Column("95 % [µs]", words.microseconds),
+        Column("100 % [µs]", words.microseconds),
+        Column("95 % frequency [kHz]", words.kilohertz),
+        Column("100 % frequency [kHz]", words.kilohertz),
+    )
     csv = (["load", "series", "n", "p95_ns", "max_ns", "frequency_95_hz", "frequency_100_hz"], rows)
     table = Table("frequency", "1/(2 L), all CPUs together, rounded down", columns, rows, csv=csv)
-    return Section("frequency", "As a frequency",
-                   "The highest frequency at which the latency L is at most half the period, for 95 % and for 100 % of "
-                   "the samples seen. Half a period is a convention; an application may need more, or be content with "
-                   "less.", [table])
+    return Section(
+        "frequency",
+        "As a frequency",
+        "The highest frequency at which the latency L is at most half the period, for 95 % and for 100 % of "
+        "the samples seen. Half a period is a convention; an application may need more, or be content with "
+        "less.",
+        [table],
+    )

@@ -44,8 +44,11 @@ def _columns(recordings: tuple[Recording, ...], kind: Kind) -> tuple[list[_Colum
     at_s = 0.0
     for recording in sorted(recordings, key=lambda recording: recording.head.begin.wall_ns):
         timeline = recording.timeline
-        courses = [timeline.courses[series.id] for series in recording.series
-                   if (series.name, series.labels) == (kind.series.name, kind.series.labels)]
+        courses = [
+            timeline.courses[series.id]
+            for series in recording.series
+            if (series.name, series.labels) == (kind.series.name, kind.series.labels)
+        ]
         for first in range(0, len(timeline), together):
             last = min(first + together, len(timeline))
             length_s = int(timeline.end_mono_ns[last - 1] - timeline.begin_mono_ns[first]) / 1e9
@@ -117,8 +120,10 @@ class _Map:
     def data(self) -> Data:
         """A row each for the maxima and, from the lowest, each band of latency; a column for each moment."""
         moments = [f"samples from {column.begin_s:.6g} s" for column in self.columns]
-        bands = [[f"{low:.6g}", f"{high:.6g}", *(int(count) or None for count in row)]
-                 for low, high, row in zip(self.edges[:-1], self.edges[1:], self.counts, strict=True)]
+        bands = [
+            [f"{low:.6g}", f"{high:.6g}", *(int(count) or None for count in row)]
+            for low, high, row in zip(self.edges[:-1], self.edges[1:], self.counts, strict=True)
+        ]
         maxima = [None if np.isnan(column.maximum_us) else column.maximum_us for column in self.columns]
         return ["latency from [µs]", "to [µs]", *moments], [["maximum [µs]", "", *maxima], *bands]
 
@@ -131,8 +136,14 @@ def heat_figure(drawn: _Map, beside: list[_Map]) -> Figure:
     figure, axes = plot.new_figure(drawn.entry.name)
     axes.grid(False)
     axes.set_facecolor(plot.GROUND)
-    mesh = axes.pcolormesh(times, drawn.edges, np.ma.masked_equal(drawn.counts, 0), cmap=plot.DENSITY, rasterized=True,
-                           norm=LogNorm(1, max(10.0, *(float(other.counts.max()) for other in beside))))
+    mesh = axes.pcolormesh(
+        times,
+        drawn.edges,
+        np.ma.masked_equal(drawn.counts, 0),
+        cmap=plot.DENSITY,
+        rasterized=True,
+        norm=LogNorm(1, max(10.0, *(float(other.counts.max()) for other in beside))),
+    )
     maxima = np.clip([column.maximum_us for column in drawn.columns], drawn.edges[0], None)
     axes.stairs(maxima, times, baseline=None, color=plot.LIMIT, linewidth=0.8)
     for join in drawn.joins if len(drawn.joins) <= 50 else ():
@@ -151,8 +162,9 @@ def heat_figure(drawn: _Map, beside: list[_Map]) -> Figure:
 def _picture(drawn: _Map, maps: list[_Map], name: str) -> Picture:
     kind, group = drawn.entry.kind, drawn.entry.group
     figure = heat_figure(drawn, [other for other in maps if other.neighbours == drawn.neighbours])
-    return plot.picture(figure, name, f"{kind.name}, all CPUs: {group.label(kind.all_cpus)}."
-                        f"{_note(kind, drawn.joins)}", drawn.data)
+    return plot.picture(
+        figure, name, f"{kind.name}, all CPUs: {group.label(kind.all_cpus)}.{_note(kind, drawn.joins)}", drawn.data
+    )
 
 
 def _note(kind: Kind, joins: list[float]) -> str:
@@ -170,10 +182,15 @@ def section(context: Context) -> Section | None:
     if not chosen:
         return None
     maps = [_Map.of(context, entry) for entry in chosen[:MOST_MAPS]]
-    parts: list[Picture | Text] = [_picture(drawn, maps, f"heat-{number}")
-                                   for number, drawn in enumerate(maps, start=1)]
+    parts: list[Picture | Text] = [
+        _picture(drawn, maps, f"heat-{number}") for number, drawn in enumerate(maps, start=1)
+    ]
     if len(chosen) > MOST_MAPS:
         parts.append(Text(f"{len(chosen) - MOST_MAPS} more are not drawn; the tables hold all of them."))
-    return Section("heat", "Latency over time",
-                   "Each column is a moment, each row a latency; the darker, the more samples. The red line is the "
-                   "greatest latency of that moment. Latency is on a logarithmic axis.", parts)
+    return Section(
+        "heat",
+        "Latency over time",
+        "Each column is a moment, each row a latency; the darker, the more samples. The red line is the "
+        "greatest latency of that moment. Latency is on a logarithmic axis.",
+        parts,
+    )

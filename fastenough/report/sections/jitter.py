@@ -35,8 +35,9 @@ def _each_interval(recording: Recording, series: Sequence[Series]) -> Iterator[t
 _HEADER = ("line", "end_s", "median_us", "maximum_us")
 
 
-def _draw(axes: Axes, recording: Recording, series: Sequence[Series], colour: str,
-          label: str) -> list[tuple[str, float, float, float]]:
+def _draw(
+    axes: Axes, recording: Recording, series: Sequence[Series], colour: str, label: str
+) -> list[tuple[str, float, float, float]]:
     """Returns what was drawn: rows under ``_HEADER``."""
     points = list(_each_interval(recording, series))
     times_s = [time for time, _, _ in points]
@@ -55,20 +56,36 @@ def _finish(figure: Figure, axes: Axes) -> None:
 
 def _corrected(recording: Recording, **labels: str) -> list[Series]:
     """The corrected series, so that periods missed are in them."""
-    return [series for series in recording.series
-            if series.corrected and all(series.labels.get(name) == value for name, value in labels.items())]
+    return [
+        series
+        for series in recording.series
+        if series.corrected and all(series.labels.get(name) == value for name, value in labels.items())
+    ]
 
 
 def _under_loads(groups: Sequence[Group]) -> Picture:
     figure, axes = plot.new_figure("Jitter at 1 kHz under three conditions", plot.WIDE_IN)
-    rows = [row for colour, group in zip(plot.COLOURS, groups, strict=False)
-            for row in _draw(axes, group.recordings[0], _corrected(group.recordings[0]), colour,
-                             "idle" if group.load == "none" else group.load)]
+    rows = [
+        row
+        for colour, group in zip(plot.COLOURS, groups, strict=False)
+        for row in _draw(
+            axes,
+            group.recordings[0],
+            _corrected(group.recordings[0]),
+            colour,
+            "idle" if group.load == "none" else group.load,
+        )
+    ]
     _finish(figure, axes)
     counts = ", ".join(f"{group.load} {sum(kind.all_cpus.n for kind in group.judged_kinds):,}" for group in groups)
-    return plot.picture(figure, "jitter-loads", "Maximum and median of each interval, all CPUs, missed periods "
-                        f"charged; first run of each load. n: {counts}; {groups[0].instrument}.", (_HEADER, rows),
-                        wide=True)
+    return plot.picture(
+        figure,
+        "jitter-loads",
+        "Maximum and median of each interval, all CPUs, missed periods "
+        f"charged; first run of each load. n: {counts}; {groups[0].instrument}.",
+        (_HEADER, rows),
+        wide=True,
+    )
 
 
 def _beside_traffic(group: Group) -> Picture:
@@ -78,16 +95,32 @@ def _beside_traffic(group: Group) -> Picture:
     task = {"ordinary": "an ordinary", "real-time": "a real-time"}[parameters["task"]]
     title = f"Jitter of {task} task beside shared-memory traffic"
     figure, axes = plot.new_figure(title, plot.WIDE_IN)
-    rows = [row for colour, traffic in zip(plot.COLOURS, ("on", "off"), strict=False)
-            for row in _draw(axes, recording, _corrected(recording, traffic=traffic), colour, f"traffic {traffic}")]
+    rows = [
+        row
+        for colour, traffic in zip(plot.COLOURS, ("on", "off"), strict=False)
+        for row in _draw(axes, recording, _corrected(recording, traffic=traffic), colour, f"traffic {traffic}")
+    ]
     axes.axvline(break_s, color="#444444", linestyle=":", linewidth=1.2)
-    axes.annotate("traffic switched off", (break_s, 1.0), xytext=(0, 2), xycoords=("data", "axes fraction"),
-                  textcoords="offset points", ha="center", va="bottom", fontsize=9)
+    axes.annotate(
+        "traffic switched off",
+        (break_s, 1.0),
+        xytext=(0, 2),
+        xycoords=("data", "axes fraction"),
+        textcoords="offset points",
+        ha="center",
+        va="bottom",
+        fontsize=9,
+    )
     _finish(figure, axes)
     values = [kind.all_cpus for kind in group.judged_kinds]
-    return plot.picture(figure, f"jitter-{parameters['task']}", f"{title}, missed periods charged; the break at "
-                        f"{break_s:g} s. n = {sum(one.n for one in values):,}, {group.title}, {group.instrument}.",
-                        (_HEADER, rows), wide=True)
+    return plot.picture(
+        figure,
+        f"jitter-{parameters['task']}",
+        f"{title}, missed periods charged; the break at "
+        f"{break_s:g} s. n = {sum(one.n for one in values):,}, {group.title}, {group.instrument}.",
+        (_HEADER, rows),
+        wide=True,
+    )
 
 
 def _table(groups: Sequence[Group]) -> Table:
@@ -96,21 +129,41 @@ def _table(groups: Sequence[Group]) -> Table:
         task = group.recordings[0].head.parameters.get("task", "real-time")
         for kind in group.judged_kinds:
             m = kind.measures
-            rows.append([task, group.load, kind.series.labels.get("traffic", "none"), m.n, m.missed, m.minimum_ns,
-                         m.mean_ns, m.quantile(0.5).value_ns, m.quantile(0.999).value_ns, m.maximum_ns])
+            rows.append(
+                [
+                    task,
+                    group.load,
+                    kind.series.labels.get("traffic", "none"),
+                    m.n,
+                    m.missed,
+                    m.minimum_ns,
+                    m.mean_ns,
+                    m.quantile(0.5).value_ns,
+                    m.quantile(0.999).value_ns,
+                    m.maximum_ns,
+                ]
+            )
     us = words.microseconds
     times = ("average", "median", "99.9 %", "max")
-    columns = (*(Column(title, numeric=False) for title in ("task", "load", "traffic")), Column("n"), Column("missed"),
-               Column("min", words.microseconds_down),
-               *(Column(title, us) for title in times))
+    columns = (
+        *(Column(title, numeric=False) for title in ("task", "load", "traffic")),
+        Column("n"),
+        Column("missed"),
+        Column("min", words.microseconds_down),
+        *(Column(title, us) for title in times),
+    )
     return Table("jitter", "Latency in µs at 1 kHz, missed periods charged", columns, rows)
 
 
 def section(context: Context) -> Section | None:
     measured = [group for group in context.groups if group.recordings[0].aggregate.intervals]
-    timers = [group for group in measured if group.recordings[0].head.probe == "timer"
-              and group.recordings[0].head.parameters.get("interval_ns") == _PERIOD_NS
-              and group.load in ("none", *_CASE_STUDY_LOADS)]
+    timers = [
+        group
+        for group in measured
+        if group.recordings[0].head.probe == "timer"
+        and group.recordings[0].head.parameters.get("interval_ns") == _PERIOD_NS
+        and group.load in ("none", *_CASE_STUDY_LOADS)
+    ]
     if not any(group.load in _CASE_STUDY_LOADS for group in timers):
         timers = []
     beside = [group for group in measured if group.recordings[0].head.probe == "jitter"]
@@ -118,7 +171,11 @@ def section(context: Context) -> Section | None:
         return None
     pictures = [_under_loads(timers)] if timers else []
     pictures += [_beside_traffic(group) for group in beside]
-    return Section("jitter", "Jitter at 1 kHz",
-                   "How late a task of 1 kHz begins, over time: idle, while directories are read, while memory is "
-                   "disturbed, and beside a real-time thread that sends a normal process data through shared memory "
-                   "until it is switched off half-way.", [*pictures, _table([*timers, *beside])])
+    return Section(
+        "jitter",
+        "Jitter at 1 kHz",
+        "How late a task of 1 kHz begins, over time: idle, while directories are read, while memory is "
+        "disturbed, and beside a real-time thread that sends a normal process data through shared memory "
+        "until it is switched off half-way.",
+        [*pictures, _table([*timers, *beside])],
+    )

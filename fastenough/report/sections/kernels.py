@@ -59,8 +59,15 @@ def _row(name: str, kernels: Sequence[Recording]) -> list[str]:
     return [name, *(of(one) if of else _said(one, name) for one in kernels)]
 
 
-_ROWS = ("release", "version", "preemption", "real-time core", "timer frequency [Hz]", "command line",
-         "options' SHA-256")
+_ROWS = (
+    "release",
+    "version",
+    "preemption",
+    "real-time core",
+    "timer frequency [Hz]",
+    "command line",
+    "options' SHA-256",
+)
 
 
 def section(context: Context) -> Section | None:
@@ -73,6 +80,9 @@ def section(context: Context) -> Section | None:
         return None
     columns = [Column("kernel", numeric=False), *(Column(label, numeric=False) for label in kernels)]
     rows = [row for name in _ROWS if set((row := _row(name, list(kernels.values())))[1:]) != {_UNKNOWN}]
-    return Section("kernels", "Kernels compared",
-                   "How each kernel was built and booted, as recorded with the first run of each configuration.",
-                   [Table("kernels", "Configurations of the operating system", columns, rows)])
+    return Section(
+        "kernels",
+        "Kernels compared",
+        "How each kernel was built and booted, as recorded with the first run of each configuration.",
+        [Table("kernels", "Configurations of the operating system", columns, rows)],
+    )

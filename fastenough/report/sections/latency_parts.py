@@ -11,12 +11,16 @@ from fastenough.report.context import Context, Group, Kind
 from fastenough.report.document import Data, Picture, Section
 from fastenough.report.sections.stations import kinds_of
 
-WAYS = (("expiry-to-interrupt", "interrupt-to-runnable", "runnable-to-running", "running-to-return"),
-        ("device-to-runnable", "runnable-to-running", "running-to-return"))
+WAYS = (
+    ("expiry-to-interrupt", "interrupt-to-runnable", "runnable-to-running", "running-to-return"),
+    ("device-to-runnable", "runnable-to-running", "running-to-return"),
+)
 """The stations of a wake-up by a timer, and by a device, one behind the other."""
 _MEANINGS = {
-    "expiry-to-interrupt": "interrupt latency", "interrupt-to-runnable": "interrupt handler",
-    "device-to-runnable": "interrupt and handler", "runnable-to-running": "scheduler latency",
+    "expiry-to-interrupt": "interrupt latency",
+    "interrupt-to-runnable": "interrupt handler",
+    "device-to-runnable": "interrupt and handler",
+    "runnable-to-running": "scheduler latency",
     "running-to-return": "return to user space",
 }
 _MOST_LOADS = 6
@@ -37,8 +41,13 @@ def _draw(group: Group, kinds: list[Kind]) -> Figure:
         name, measures = kind.series.name, kind.measures
         axes.barh(0, 1, left=place, height=1.0, color=plot.COLOURS[place], alpha=0.25, edgecolor="#000000")
         axes.annotate(_MEANINGS[name], (place + 0.5, 0.0), ha="center", va="center", fontsize=10)
-        axes.annotate(f"median {words.latency(measures.quantile(0.5).value_ns)}\nmaximum "
-                      f"{words.latency(measures.maximum_ns)}", (place + 0.5, -0.65), ha="center", va="top", fontsize=9)
+        axes.annotate(
+            f"median {words.latency(measures.quantile(0.5).value_ns)}\nmaximum {words.latency(measures.maximum_ns)}",
+            (place + 0.5, -0.65),
+            ha="center",
+            va="top",
+            fontsize=9,
+        )
     events = [kind.series.name.split("-to-")[0] for kind in kinds] + [kinds[-1].series.name.split("-to-")[1]]
     for place, event in enumerate(events):
         axes.plot([place, place], [-0.5, 0.75], color="#000000", linewidth=1.0)
@@ -48,24 +57,45 @@ def _draw(group: Group, kinds: list[Kind]) -> Figure:
 
 def _data(kinds: list[Kind]) -> Data:
     return ["part", "station", "n", "median_ns", "p999_ns", "maximum_ns"], [
-        [_MEANINGS[kind.series.name], kind.series.name, kind.measures.n, kind.measures.quantile(0.5).value_ns,
-         kind.measures.quantile(0.999).value_ns, kind.measures.maximum_ns] for kind in kinds]
+        [
+            _MEANINGS[kind.series.name],
+            kind.series.name,
+            kind.measures.n,
+            kind.measures.quantile(0.5).value_ns,
+            kind.measures.quantile(0.999).value_ns,
+            kind.measures.maximum_ns,
+        ]
+        for kind in kinds
+    ]
 
 
 def _picture(group: Group, number: int) -> Picture | None:
     kinds = _way(group)
     if not kinds:
         return None
-    return plot.picture(_draw(group, kinds), f"latency-parts-{number}", f"From one event to the next, not to scale; "
-                        f"n = {kinds[0].measures.n:,}, {group.title}, {group.instrument}. The maxima are of different "
-                        "wake-ups, and do not add up.", _data(kinds), wide=True)
+    return plot.picture(
+        _draw(group, kinds),
+        f"latency-parts-{number}",
+        f"From one event to the next, not to scale; "
+        f"n = {kinds[0].measures.n:,}, {group.title}, {group.instrument}. The maxima are of different "
+        "wake-ups, and do not add up.",
+        _data(kinds),
+        wide=True,
+    )
 
 
 def section(context: Context) -> Section | None:
-    pictures = [picture for number, group in enumerate(context.watched[:_MOST_LOADS], start=1)
-                if (picture := _picture(group, number)) is not None]
+    pictures = [
+        picture
+        for number, group in enumerate(context.watched[:_MOST_LOADS], start=1)
+        if (picture := _picture(group, number)) is not None
+    ]
     if not pictures:
         return None
-    return Section("latency-parts", "The parts of a latency",
-                   "A wake-up's latency is the time of its parts, one behind the other: until the interrupt, in its "
-                   "handler, until the scheduler lets the task run, and back to user space.", pictures)
+    return Section(
+        "latency-parts",
+        "The parts of a latency",
+        "A wake-up's latency is the time of its parts, one behind the other: until the interrupt, in its "
+        "handler, until the scheduler lets the task run, and back to user space.",
+        pictures,
+    )

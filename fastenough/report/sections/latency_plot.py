@@ -20,8 +20,10 @@ def _beyond(context: Context, entry: Entry) -> str:
     beyond = values.exceeded(end_us * 1000.0)[1]
     if not beyond:
         return ""
-    return (f" The axis is cut: {words.counted(beyond, 'sample')} beyond it, up to "
-            f"{words.latency(values.maximum_ns)}; the figure beside holds the whole tail.")
+    return (
+        f" The axis is cut: {words.counted(beyond, 'sample')} beyond it, up to "
+        f"{words.latency(values.maximum_ns)}; the figure beside holds the whole tail."
+    )
 
 
 def latency_pictures(context: Context, entry: Entry, name: str) -> list[Picture]:
@@ -37,8 +39,10 @@ def latency_pictures(context: Context, entry: Entry, name: str) -> list[Picture]
     if plot.fits_linear(together):
         return [plot.picture(linear, name, label, data)]
     whole = latency_figure(f"{entry.name}, whole tail", lines, Scale.over(together, plot.log_axis, limits_ns))
-    return [plot.picture(linear, name, label + _beyond(context, entry), data),
-            plot.picture(whole, f"{name}-tail", f"{label} Latency on a logarithmic axis.", data)]
+    return [
+        plot.picture(linear, name, label + _beyond(context, entry), data),
+        plot.picture(whole, f"{name}-tail", f"{label} Latency on a logarithmic axis.", data),
+    ]
 
 
 def section(context: Context) -> Section | None:
@@ -50,7 +54,11 @@ def section(context: Context) -> Section | None:
         parts += latency_pictures(context, entry, f"latency-{number}")
     if len(chosen) > MOST_PLOTS:
         parts.append(Text(f"{len(chosen) - MOST_PLOTS} more are not drawn; the tables hold all of them."))
-    return Section("latency", "Latency plots, CPU by CPU",
-                   "How often each latency occurred, in steps of 1 µs. The bottom right corner is what matters: the "
-                   "steeper the line falls, the more the maximum can be trusted. Triangles mark each CPU's maximum. "
-                   "Hatched is what was charged for missed periods and not measured.", parts)
+    return Section(
+        "latency",
+        "Latency plots, CPU by CPU",
+        "How often each latency occurred, in steps of 1 µs. The bottom right corner is what matters: the "
+        "steeper the line falls, the more the maximum can be trusted. Triangles mark each CPU's maximum. "
+        "Hatched is what was charged for missed periods and not measured.",
+        parts,
+    )

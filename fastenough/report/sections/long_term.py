@@ -67,8 +67,13 @@ def _maxima_figure(entry: Entry, found: FiveMinutes, window: str, begin_wall_ns:
     axes.stairs(heights, edges, baseline=None, color=plot.COLOURS[0], linewidth=1.0, label="maximum, all CPUs")
     worst_us = found.worst_ns / 1000.0
     cpu = "" if found.worst_cpu is None else f", CPU {found.worst_cpu}"
-    axes.axhline(worst_us, color=plot.LIMIT, linestyle="--", linewidth=1.0,
-                 label=f"worst of all: {words.latency(found.worst_ns)}{cpu}, {words.minute(found.worst_wall_ns)}")
+    axes.axhline(
+        worst_us,
+        color=plot.LIMIT,
+        linestyle="--",
+        linewidth=1.0,
+        label=f"worst of all: {words.latency(found.worst_ns)}{cpu}, {words.minute(found.worst_wall_ns)}",
+    )
     if begin_wall_ns <= found.worst_wall_ns <= end_wall_ns:
         axes.plot(_dates([found.worst_wall_ns]), [worst_us], "D", color=plot.LIMIT, markersize=5)
     if worst_us > _LINEAR_UP_TO * float(np.nanmedian(heights)):
@@ -108,13 +113,22 @@ def _maxima(entry: Entry, found: FiveMinutes, number: int) -> Iterator[Picture]:
         begin_wall_ns = max(end_wall_ns - length_ns, int(found.begin_wall_ns[0]))
         figure = _maxima_figure(entry, found, window, begin_wall_ns, end_wall_ns)
         within = found.begin_wall_ns >= begin_wall_ns
-        data: Data = (["begin_utc", "maximum_ns"], [
-            [words.minute(int(wall_ns)), float(value_ns)] for wall_ns, value_ns in zip(
-                found.begin_wall_ns[within], found.maximum_ns[within], strict=True)])
-        yield plot.picture(figure, f"maxima-{number}-{place + 1}", f"Of {int(within.sum()):,} times five minutes up to "
-                           f"{words.minute(end_wall_ns)} the maxima, {entry.kind.name}: "
-                           f"{entry.group.label(entry.kind.all_cpus)}. {_drawn(found)}Gaps were not measured.", data,
-                           wide=True)
+        data: Data = (
+            ["begin_utc", "maximum_ns"],
+            [
+                [words.minute(int(wall_ns)), float(value_ns)]
+                for wall_ns, value_ns in zip(found.begin_wall_ns[within], found.maximum_ns[within], strict=True)
+            ],
+        )
+        yield plot.picture(
+            figure,
+            f"maxima-{number}-{place + 1}",
+            f"Of {int(within.sum()):,} times five minutes up to "
+            f"{words.minute(end_wall_ns)} the maxima, {entry.kind.name}: "
+            f"{entry.group.label(entry.kind.all_cpus)}. {_drawn(found)}Gaps were not measured.",
+            data,
+            wide=True,
+        )
         shown_ns = length_ns
 
 
@@ -131,15 +145,22 @@ def _ridge_figure(entry: Entry, found: Sequence[Stretch], scale: str) -> Figure:
 
     ``scale`` of the latencies: linear, as OSADL's article recommends, or log.
     """
-    figure, axes = plot.new_figure(f"Latency plots over time, the most recent in front: {entry.name}",
-                                   (plot.WIDE_IN[0], 2.2 + 0.13 * len(found)))
+    figure, axes = plot.new_figure(
+        f"Latency plots over time, the most recent in front: {entry.name}", (plot.WIDE_IN[0], 2.2 + 0.13 * len(found))
+    )
     for row, stretch in enumerate(found):
         foot = (len(found) - 1 - row) * _ROW_DECADES
         edges_us, decades = _stairs(stretch)
         axes.stairs(foot + decades, edges_us, baseline=foot, fill=True, color="#ffffff", zorder=row + 2)
         axes.stairs(foot + decades, edges_us, baseline=foot, color=plot.COLOURS[0], linewidth=0.8, zorder=row + 2.3)
-        axes.plot([max(stretch.maximum_ns / 1000.0, _LEAST_US)], [foot], marker="o", color=plot.COLOURS[1],
-                  markersize=3, zorder=row + 2.6)
+        axes.plot(
+            [max(stretch.maximum_ns / 1000.0, _LEAST_US)],
+            [foot],
+            marker="o",
+            color=plot.COLOURS[1],
+            markersize=3,
+            zorder=row + 2.6,
+        )
     axes.set_xlabel("latency [µs]; the dots mark the maxima")
     if scale == "log":
         axes.set_xscale("log")
@@ -150,8 +171,10 @@ def _ridge_figure(entry: Entry, found: Sequence[Stretch], scale: str) -> Figure:
         axes.xaxis.set_major_formatter(plot.plain)
     step = max(1, len(found) // 10)
     feet = range(0, len(found), step)
-    axes.set_yticks([foot * _ROW_DECADES for foot in feet],
-                    [words.minute(found[len(found) - 1 - foot].begin_wall_ns).removesuffix(" UTC") for foot in feet])
+    axes.set_yticks(
+        [foot * _ROW_DECADES for foot in feet],
+        [words.minute(found[len(found) - 1 - foot].begin_wall_ns).removesuffix(" UTC") for foot in feet],
+    )
     axes.set_ylabel("begin (UTC)")
     axes.set_ylim(0, None)
     return figure
@@ -163,22 +186,36 @@ def _ridges(entry: Entry, found: FiveMinutes, number: int) -> Iterator[Picture |
     held = stretches(entry.kind.all_cpus.parts, length_ns)[-MOST_STRETCHES:]
     if len(held) < LEAST_STRETCHES:
         return
-    rows = [[words.minute(stretch.begin_wall_ns), int(low_ns), int(high_ns), int(count)] for stretch in held
-            for low_ns, high_ns, count in zip(bucket_lowest(stretch.index, INTERVAL_K),
-                                              bucket_highest(stretch.index, INTERVAL_K), stretch.count, strict=True)]
+    rows = [
+        [words.minute(stretch.begin_wall_ns), int(low_ns), int(high_ns), int(count)]
+        for stretch in held
+        for low_ns, high_ns, count in zip(
+            bucket_lowest(stretch.index, INTERVAL_K),
+            bucket_highest(stretch.index, INTERVAL_K),
+            stretch.count,
+            strict=True,
+        )
+    ]
     n = sum(stretch.n for stretch in held)
-    caption = (f"{len(held)} stretches of {words.duration(length_ns)}, {entry.kind.name}, n = {n:,}, "
-               f"{entry.group.title}, {entry.group.instrument}. Heights are logarithmic: from the foot of one plot to "
-               "that of the next is a factor of ten.")
+    caption = (
+        f"{len(held)} stretches of {words.duration(length_ns)}, {entry.kind.name}, n = {n:,}, "
+        f"{entry.group.title}, {entry.group.instrument}. Heights are logarithmic: from the foot of one plot to "
+        "that of the next is a factor of ten."
+    )
     data: Data = (["begin_utc", "from_ns", "to_ns", "values"], rows)
     yield plot.picture(_ridge_figure(entry, held, "linear"), f"ridge-{number}", caption, data, wide=True)
-    yield Folded("The same on a logarithmic axis", [plot.picture(
-        _ridge_figure(entry, held, "log"), f"ridge-{number}-logarithmic", caption, data, wide=True)])
+    yield Folded(
+        "The same on a logarithmic axis",
+        [plot.picture(_ridge_figure(entry, held, "log"), f"ridge-{number}-logarithmic", caption, data, wide=True)],
+    )
 
 
 def section(context: Context) -> Section | None:
-    chosen = [(entry, found) for entry in (*context.entries, *context.ways)
-              if (found := five_minutes(entry.kind.all_cpus.parts)) is not None and found.span_ns > LEAST_NS]
+    chosen = [
+        (entry, found)
+        for entry in (*context.entries, *context.ways)
+        if (found := five_minutes(entry.kind.all_cpus.parts)) is not None and found.span_ns > LEAST_NS
+    ]
     if not chosen:
         return None
     parts: list[Picture | Text | Folded] = []
@@ -186,6 +223,10 @@ def section(context: Context) -> Section | None:
         parts += itertools.chain(_maxima(entry, found, number), _ridges(entry, found, number))
     if len(chosen) > MOST_ENTRIES:
         parts.append(Text(f"{len(chosen) - MOST_ENTRIES} more are not drawn; the tables hold all of them."))
-    return Section("long-term", "The long term",
-                   "What is rare shows in the long run only. Each step is the greatest latency of five minutes, the "
-                   "dashed line the worst of all that was measured. A mean of such maxima would mean nothing.", parts)
+    return Section(
+        "long-term",
+        "The long term",
+        "What is rare shows in the long run only. Each step is the greatest latency of five minutes, the "
+        "dashed line the worst of all that was measured. A mean of such maxima would mean nothing.",
+        parts,
+    )

@@ -34,19 +34,28 @@ def section(context: Context) -> Section | None:
     measured = [recording for group in context.groups for recording in group.recordings]
     if not measured:
         return None
-    rows = [(load_name(recording), recording.run_id, *(counter_total(recording, counter) for counter in COUNTERS))
-            for recording in measured]
+    rows = [
+        (load_name(recording), recording.run_id, *(counter_total(recording, counter) for counter in COUNTERS))
+        for recording in measured
+    ]
     told = {counter: {row[at] for row in rows} for at, counter in enumerate(COUNTERS, _NAMED)}
     shown = [at for at, counter in enumerate(COUNTERS, _NAMED) if told[counter] not in ({0}, {None})]
     columns = (Column("load", numeric=False), Column("run", numeric=False), *(_show(counter) for counter in COUNTERS))
     kept = [*range(_NAMED), *shown]
-    table = Table("machine", "Counted during each run; unknown: cannot be read here", [columns[at] for at in kept],
-                  [[row[at] for at in kept] for row in rows], csv=([column.title for column in columns], rows))
-    meanings = "; ".join(f"{_title(counter)}: {COUNTERS[counter]}" for counter in COUNTERS
-                         if told[counter] not in ({0}, {None}))
+    table = Table(
+        "machine",
+        "Counted during each run; unknown: cannot be read here",
+        [columns[at] for at in kept],
+        [[row[at] for at in kept] for row in rows],
+        csv=([column.title for column in columns], rows),
+    )
+    meanings = "; ".join(
+        f"{_title(counter)}: {COUNTERS[counter]}" for counter in COUNTERS if told[counter] not in ({0}, {None})
+    )
     parts: list[Table | Text] = [table] if shown else []
     parts += _said([counter for counter in COUNTERS if told[counter] == {0}], "0 in every run")
     unknown = [counter for counter in COUNTERS if told[counter] == {None} and counter not in _OF_CORES]
     parts += _said(unknown, "Cannot be read here, so not known")
-    return Section("machine", "What the machine did meanwhile",
-                   f"{meanings[0].upper()}{meanings[1:]}." if meanings else "", parts)
+    return Section(
+        "machine", "What the machine did meanwhile", f"{meanings[0].upper()}{meanings[1:]}." if meanings else "", parts
+    )

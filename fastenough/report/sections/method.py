@@ -29,8 +29,9 @@ def _events(context: Context) -> Table:
             resolution = f"{100 / 2**series.k:.3g} %"
             tick = "1 ns" if series.tick_ps is None else f"{series.tick_ps / 1000:g} ns"
             rows.setdefault((kind.name, series.from_event, series.to_event, series.clock, tick, resolution), None)
-    columns = tuple(Column(title, numeric=False) for title in
-                    ("series", "from", "to", "clock", "unit", "bucket width at most"))
+    columns = tuple(
+        Column(title, numeric=False) for title in ("series", "from", "to", "clock", "unit", "bucket width at most")
+    )
     return Table("method", "The two events each value lies between", columns, list(rows))
 
 
@@ -43,8 +44,10 @@ def _costs(context: Context) -> list[str]:
         for recording in group.recordings:
             for name, value in recording.head.cost_ns.items():
                 costs.setdefault((recording.head.probe, name), []).append(value)
-    return sorted(f"{probe}: {_COSTS.get(name, name.removesuffix('_ns').replace('_', ' '))}: {_range(values)}"
-                  for (probe, name), values in costs.items())
+    return sorted(
+        f"{probe}: {_COSTS.get(name, name.removesuffix('_ns').replace('_', ' '))}: {_range(values)}"
+        for (probe, name), values in costs.items()
+    )
 
 
 def _range(values: Sequence[float | None]) -> str:

@@ -11,5 +11,9 @@ def section(context: Context) -> Section | None:
     if context.note is None or not context.note.text:
         return None
     lines = len(context.note.text.splitlines())
-    return Section("plan", "The plan", "Kept with each run; fastenough campaign run makes the same runs of it again.",
-                   [Folded(f"{lines} lines", [Source(context.note.text)])])
+    return Section(
+        "plan",
+        "The plan",
+        "Kept with each run; fastenough campaign run makes the same runs of it again.",
+        [Folded(f"{lines} lines", [Source(context.note.text)])],
+    )

@@ -14,8 +14,22 @@ from fastenough.report import plot
 from fastenough.report.context import Context, Group, Kind
 from fastenough.report.document import Column, Picture, Section, Table
 
-_PRIMITIVES = ("switch", "mutex", "mutex-contended", "mutex-pi", "inversion", "spinlock", "semaphore", "condvar",
-               "futex", "eventfd", "signal", "mqueue", "barrier", "fifo-message")
+_PRIMITIVES = (
+    "switch",
+    "mutex",
+    "mutex-contended",
+    "mutex-pi",
+    "inversion",
+    "spinlock",
+    "semaphore",
+    "condvar",
+    "futex",
+    "eventfd",
+    "signal",
+    "mqueue",
+    "barrier",
+    "fifo-message",
+)
 """In the order of the table."""
 
 _ON_ANOTHER_CPU = frozenset({"smt", "core", "socket"})
@@ -26,8 +40,10 @@ def _beside(probe: str, kind: Kind) -> tuple[float | None, ...]:
     labels = kind.series.labels
     if labels.get("placement") in _ON_ANOTHER_CPU or labels.get("inheritance") == "no":
         return (None, None, None)
-    return next(((one.minimum_ns, one.mean_ns, one.maximum_ns) for one in find_reference("rtlinux").of(probe)),
-                (None, None, None))
+    return next(
+        ((one.minimum_ns, one.mean_ns, one.maximum_ns) for one in find_reference("rtlinux").of(probe)),
+        (None, None, None),
+    )
 
 
 def _what(group: Group, kind: Kind) -> str:
@@ -45,9 +61,18 @@ def _row(group: Group, kind: Kind) -> list[Any]:
     probe = group.recordings[0].head.probe
     measures = kind.measures
     mean_ns = None if measures.mean_ns is None else math.ceil(measures.mean_ns)
-    return [probe, _what(group, kind), group.load, measures.n, measures.minimum_ns, mean_ns,
-            measures.quantile(0.5).value_ns, measures.quantile(0.999).value_ns, measures.maximum_ns,
-            *_beside(probe, kind)]
+    return [
+        probe,
+        _what(group, kind),
+        group.load,
+        measures.n,
+        measures.minimum_ns,
+        mean_ns,
+        measures.quantile(0.5).value_ns,
+        measures.quantile(0.999).value_ns,
+        measures.maximum_ns,
+        *_beside(probe, kind),
+    ]
 
 
 def _ns(value: float | None) -> str:
@@ -59,15 +84,25 @@ def _ns_down(value: float | None) -> str:
 
 
 def _table(members: list[tuple[Group, Kind]]) -> Table:
-    columns = (Column("primitive", numeric=False), Column("measured", numeric=False), Column("load", numeric=False),
-               Column("n"), Column("min", _ns_down), *(Column(title, _ns) for title in (
-                   "average", "median", "99.9 %", "max")), Column("RTLinux min", _ns_down),
-               *(Column(title, _ns) for title in ("RTLinux average", "RTLinux max")))
-    return Table("primitives", "Times in ns, beside those published for RTLinux", columns,
-                 [_row(*member) for member in members],
-                 note="The last three columns are published figures of another system, for the scale only: RTLinux "
-                 "3.2-pre3, its threads in the kernel, on a 300 MHz Celeron. It has none for the spinlock, for it had "
-                 f"one CPU.{_cost(members)}")
+    columns = (
+        Column("primitive", numeric=False),
+        Column("measured", numeric=False),
+        Column("load", numeric=False),
+        Column("n"),
+        Column("min", _ns_down),
+        *(Column(title, _ns) for title in ("average", "median", "99.9 %", "max")),
+        Column("RTLinux min", _ns_down),
+        *(Column(title, _ns) for title in ("RTLinux average", "RTLinux max")),
+    )
+    return Table(
+        "primitives",
+        "Times in ns, beside those published for RTLinux",
+        columns,
+        [_row(*member) for member in members],
+        note="The last three columns are published figures of another system, for the scale only: RTLinux "
+        "3.2-pre3, its threads in the kernel, on a 300 MHz Celeron. It has none for the spinlock, for it had "
+        f"one CPU.{_cost(members)}",
+    )
 
 
 def _cost(members: list[tuple[Group, Kind]]) -> str:
@@ -78,10 +113,18 @@ def _cost(members: list[tuple[Group, Kind]]) -> str:
 
 def _events(members: list[tuple[Group, Kind]]) -> Table:
     """Between which two events each time lies."""
-    rows = list(dict.fromkeys((group.recordings[0].head.probe, kind.series.name, kind.series.from_event,
-                               kind.series.to_event) for group, kind in members))
-    return Table("primitives-events", "The two events each time lies between",
-                 tuple(Column(title, numeric=False) for title in ("primitive", "series", "from", "to")), rows)
+    rows = list(
+        dict.fromkeys(
+            (group.recordings[0].head.probe, kind.series.name, kind.series.from_event, kind.series.to_event)
+            for group, kind in members
+        )
+    )
+    return Table(
+        "primitives-events",
+        "The two events each time lies between",
+        tuple(Column(title, numeric=False) for title in ("primitive", "series", "from", "to")),
+        rows,
+    )
 
 
 def _over_time(group: Group, kind: Kind) -> Picture:
@@ -107,17 +150,34 @@ def _over_time(group: Group, kind: Kind) -> Picture:
     plot.plain_log_axis(axes.yaxis)
     plot.legend_below(figure, axes.get_legend_handles_labels()[0])
     placement = kind.series.labels.get("placement", "same")
-    return plot.picture(figure, f"condvar-{placement}", f"{title}: {group.label(kind.all_cpus)}.",
-                        (("end_s", "min_us", "max_us"), list(zip(at_s, low_us, high_us, strict=True))))
+    return plot.picture(
+        figure,
+        f"condvar-{placement}",
+        f"{title}: {group.label(kind.all_cpus)}.",
+        (("end_s", "min_us", "max_us"), list(zip(at_s, low_us, high_us, strict=True))),
+    )
 
 
 def section(context: Context) -> Section | None:
-    members = [(group, kind) for probe in _PRIMITIVES for group in context.groups
-               if group.recordings[0].head.probe == probe for kind in group.kinds if kind.all_cpus.n]
+    members = [
+        (group, kind)
+        for probe in _PRIMITIVES
+        for group in context.groups
+        if group.recordings[0].head.probe == probe
+        for kind in group.kinds
+        if kind.all_cpus.n
+    ]
     if not members:
         return None
-    pictures = [_over_time(group, kind) for group, kind in members
-                if group.recordings[0].head.probe == "condvar" and group.recordings[0].aggregate.intervals]
-    return Section("primitives", "Primitives",
-                   "What it costs to switch, to lock, to wake, and to send one message. A maximum is a lower bound of "
-                   "the worst case.", [_table(members), *pictures, _events(members)])
+    pictures = [
+        _over_time(group, kind)
+        for group, kind in members
+        if group.recordings[0].head.probe == "condvar" and group.recordings[0].aggregate.intervals
+    ]
+    return Section(
+        "primitives",
+        "Primitives",
+        "What it costs to switch, to lock, to wake, and to send one message. A maximum is a lower bound of "
+        "the worst case.",
+        [_table(members), *pictures, _events(members)],
+    )

@@ -32,9 +32,16 @@ def section(context: Context) -> Section | None:
     folded = []
     for number, (digest, (run_id, profile)) in enumerate(profiles.items(), start=1):
         board = str(profile.get("hostname") or f"profile {number}")
-        table = Table(f"profile-{number}", f"As found at run {run_id}; SHA-256 {digest or 'not recorded'}",
-                      (Column("fact", numeric=False), Column("value", numeric=False)), list(_flat("", profile)))
+        table = Table(
+            f"profile-{number}",
+            f"As found at run {run_id}; SHA-256 {digest or 'not recorded'}",
+            (Column("fact", numeric=False), Column("value", numeric=False)),
+            list(_flat("", profile)),
+        )
         folded.append(Folded(f"{board}: {len(table.rows):,} facts", [table], printed=False))
-    return Section("profile", "Profile of the system",
-                   "Complete enough to rebuild the system and to see what changed when the tail changed; not printed.",
-                   folded)
+    return Section(
+        "profile",
+        "Profile of the system",
+        "Complete enough to rebuild the system and to see what changed when the tail changed; not printed.",
+        folded,
+    )

@@ -44,18 +44,32 @@ def _lasted(duration_ns: float | None) -> str:
 def _row(recording: Recording) -> tuple[object, ...]:
     head = recording.head
     duration_ns = None if recording.outcome is Outcome.NOT_APPLICABLE else recording.duration_ns
-    return (recording.run_id, f"{head.probe}, {head.implementation}", load_name(recording), _proof(recording),
-            _begin(recording), duration_ns, _outcome(recording), (head.profile_sha256 or "–")[:12],
-            f"{head.tool.name} {head.tool.version}")
+    return (
+        recording.run_id,
+        f"{head.probe}, {head.implementation}",
+        load_name(recording),
+        _proof(recording),
+        _begin(recording),
+        duration_ns,
+        _outcome(recording),
+        (head.profile_sha256 or "–")[:12],
+        f"{head.tool.name} {head.tool.version}",
+    )
 
 
 def section(context: Context) -> Section | None:
     if not context.recordings:
         return None
-    columns = (Column("run", numeric=False), Column("probe", numeric=False), Column("load", numeric=False),
-               Column("proof of load", numeric=False), Column("begin (UTC)", numeric=False),
-               Column("duration", _lasted), Column("outcome", numeric=False),
-               Column("profile SHA-256", numeric=False), Column("recorded by", numeric=False))
-    table = Table("runs", "All runs of this report", columns,
-                  [_row(recording) for recording in context.recordings])
+    columns = (
+        Column("run", numeric=False),
+        Column("probe", numeric=False),
+        Column("load", numeric=False),
+        Column("proof of load", numeric=False),
+        Column("begin (UTC)", numeric=False),
+        Column("duration", _lasted),
+        Column("outcome", numeric=False),
+        Column("profile SHA-256", numeric=False),
+        Column("recorded by", numeric=False),
+    )
+    table = Table("runs", "All runs of this report", columns, [_row(recording) for recording in context.recordings])
     return Section("runs", "What was measured", "Each run is one probe under one load; all of them count.", [table])

@@ -21,13 +21,21 @@ def section(context: Context) -> Section | None:
     if note is None:
         return None
     said = Column("load", numeric=False), Column("source", numeric=False)
-    columns = (Column("measured", numeric=False), Column("under the loads", numeric=False),
-               Column("limit", numeric=False), Column("each", words.duration), Column("repetitions"), Column("runs"))
+    columns = (
+        Column("measured", numeric=False),
+        Column("under the loads", numeric=False),
+        Column("limit", numeric=False),
+        Column("each", words.duration),
+        Column("repetitions"),
+        Column("runs"),
+    )
     rows = [(row.what, ", ".join(row.loads), _limit(row), row.each_s * 1e9, row.repeat, row.runs) for row in note.rows]
     parts: list[Part] = [
         Table("plan-matrix", "What the plan measures, on each board and in each configuration", columns, rows),
-        Table("plan-loads", "Where the loads come from", said, list(note.loads.items()))]
+        Table("plan-loads", "Where the loads come from", said, list(note.loads.items())),
+    ]
     if note.settings:
-        parts.append(Text("Settings that the plan requests",
-                          [f"{name} = {value}" for name, value in note.settings.items()]))
+        parts.append(
+            Text("Settings that the plan requests", [f"{name} = {value}" for name, value in note.settings.items()])
+        )
     return Section("planned", "What was planned", f"Campaign {note.campaign}; its plan is in the appendix.", parts)

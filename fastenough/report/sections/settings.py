@@ -49,19 +49,39 @@ def section(context: Context) -> Section | None:
     measured = [recording for group in context.groups for recording in group.recordings]
     for recording in measured:
         for setting in recording.head.settings:
-            row = (_title(setting), _whose(setting), _value(setting, setting.requested),
-                   _value(setting, setting.in_effect), _judged(setting), setting.reason or "")
+            row = (
+                _title(setting),
+                _whose(setting),
+                _value(setting, setting.requested),
+                _value(setting, setting.in_effect),
+                _judged(setting),
+                setting.reason or "",
+            )
             rows.setdefault(row, []).append(load_name(recording) or "not stated")
     if not rows:
         return None
-    columns = tuple(Column(title, numeric=False) for title in
-                    ("setting", "of", "requested", "in effect", "so", "reason", "loads"))
-    shown = [(*row, "all runs" if len(loads) == len(measured) else ", ".join(dict.fromkeys(loads)))
-             for row, loads in rows.items()]
+    columns = tuple(
+        Column(title, numeric=False) for title in ("setting", "of", "requested", "in effect", "so", "reason", "loads")
+    )
+    shown = [
+        (*row, "all runs" if len(loads) == len(measured) else ", ".join(dict.fromkeys(loads)))
+        for row, loads in rows.items()
+    ]
     odd = [row for row in shown if row[_JUDGED] in (_DIFFERS, _NOT_VERIFIED)]
-    parts: list[Part] = [Table("settings-differing", "Requested, and not or not surely in effect", columns, odd)
-                         ] if odd else [Text("Whatever was requested was in effect.")]
-    parts.append(Folded(f"All {words.counted(len(shown), 'setting')}",
-                        [Table("settings", "Settings as read back from the running system", columns, shown)]))
-    return Section("settings", "Settings requested and in effect",
-                   "Every value in effect was read back from the system before the run.", parts)
+    parts: list[Part] = (
+        [Table("settings-differing", "Requested, and not or not surely in effect", columns, odd)]
+        if odd
+        else [Text("Whatever was requested was in effect.")]
+    )
+    parts.append(
+        Folded(
+            f"All {words.counted(len(shown), 'setting')}",
+            [Table("settings", "Settings as read back from the running system", columns, shown)],
+        )
+    )
+    return Section(
+        "settings",
+        "Settings requested and in effect",
+        "Every value in effect was read back from the system before the run.",
+        parts,
+    )

@@ -45,27 +45,52 @@ def tail_sentence(group: Group, tail: Tail | None) -> str:
         who, times = tail.blamed[0]
         n = len(tail.worst)
         of_them = f"of the {n} worst wake-ups recorded" if n > 1 else "of the only wake-up recorded"
-        return (f"{group.title}: the tail comes from {named(tail.station)} ({STATIONS[tail.station]}): the longest "
-                f"station in {tail.longest_in} {of_them}, and {words.percent(float(f'{tail.share:.2g}'))} of their "
-                f"time; blamed most: {who}, in {times} of {n}.")
+        return (
+            f"{group.title}: the tail comes from {named(tail.station)} ({STATIONS[tail.station]}): the longest "
+            f"station in {tail.longest_in} {of_them}, and {words.percent(float(f'{tail.share:.2g}'))} of their "
+            f"time; blamed most: {who}, in {times} of {n}."
+        )
     kinds = kinds_of(group, tuple(STATIONS))
     if not kinds:
         return f"{group.title}: no wake-up of a task that was watched was seen."
     worst = max(kinds, key=lambda kind: kind.all_cpus.maximum_ns or 0.0)
-    return (f"{group.title}: no wake-up was recorded station by station; of the stations by themselves "
-            f"{named(worst.series.name)} reaches farthest, {words.latency(worst.all_cpus.maximum_ns)}.")
+    return (
+        f"{group.title}: no wake-up was recorded station by station; of the stations by themselves "
+        f"{named(worst.series.name)} reaches farthest, {words.latency(worst.all_cpus.maximum_ns)}."
+    )
 
 
 def _table(groups: tuple[Group, ...]) -> Table:
     us = words.microseconds
-    columns = (Column("load", numeric=False), Column("station", numeric=False), Column("n"), Column("median [µs]", us),
-               Column("99.9 % [µs]", us), Column("maximum [µs]", us),
-               Column("on CPU", lambda cpu: "–" if cpu is None else str(cpu)))
-    rows = [(group.title.removeprefix("load "), named(kind.series.name), kind.measures.n,
-             kind.measures.quantile(0.5).value_ns, kind.measures.quantile(0.999).value_ns, kind.measures.maximum_ns,
-             _worst_cpu(kind)) for group in groups for kind in kinds_of(group, _ORDER)]
-    return Table("stations", "Each station by itself, all CPUs together", columns, rows,
-                 note="Maxima of several stations are of different wake-ups, and do not add up.")
+    columns = (
+        Column("load", numeric=False),
+        Column("station", numeric=False),
+        Column("n"),
+        Column("median [µs]", us),
+        Column("99.9 % [µs]", us),
+        Column("maximum [µs]", us),
+        Column("on CPU", lambda cpu: "–" if cpu is None else str(cpu)),
+    )
+    rows = [
+        (
+            group.title.removeprefix("load "),
+            named(kind.series.name),
+            kind.measures.n,
+            kind.measures.quantile(0.5).value_ns,
+            kind.measures.quantile(0.999).value_ns,
+            kind.measures.maximum_ns,
+            _worst_cpu(kind),
+        )
+        for group in groups
+        for kind in kinds_of(group, _ORDER)
+    ]
+    return Table(
+        "stations",
+        "Each station by itself, all CPUs together",
+        columns,
+        rows,
+        note="Maxima of several stations are of different wake-ups, and do not add up.",
+    )
 
 
 def summary(context: Context) -> Table | None:
@@ -73,15 +98,27 @@ def summary(context: Context) -> Table | None:
     rows = []
     for entry in context.ways:
         tail, measures = tail_of(worst_wakeups(entry.group.recordings)), entry.kind.measures
-        rows.append((entry.name.removeprefix("load "), measures.n,
-                     measures.quantile(0.999).value_ns, measures.maximum_ns,
-                     "–" if tail is None else named(tail.station), "–" if tail is None else tail.blamed[0][0]))
+        rows.append(
+            (
+                entry.name.removeprefix("load "),
+                measures.n,
+                measures.quantile(0.999).value_ns,
+                measures.maximum_ns,
+                "–" if tail is None else named(tail.station),
+                "–" if tail is None else tail.blamed[0][0],
+            )
+        )
     if not rows:
         return None
     us = words.microseconds
-    columns = (Column("load", numeric=False), Column("wake-ups"), Column("99.9 % [µs]", us),
-               Column("maximum [µs]", us), Column("the tail comes from", numeric=False),
-               Column("blamed most", numeric=False))
+    columns = (
+        Column("load", numeric=False),
+        Column("wake-ups"),
+        Column("99.9 % [µs]", us),
+        Column("maximum [µs]", us),
+        Column("the tail comes from", numeric=False),
+        Column("blamed most", numeric=False),
+    )
     ways = ", ".join(dict.fromkeys(named(entry.kind.series.name) for entry in context.ways))
     return Table("overview", f"Wake-ups that were watched ({ways}), all CPUs together", columns, rows)
 
@@ -97,15 +134,26 @@ def _noise(groups: tuple[Group, ...]) -> Table | None:
         for kind in kinds_of(group, tuple(NOISE)):
             values = kind.all_cpus
             cpu_s = values.duration_ns / 1e9 * max(1, len(values.cpus))
-            rows.append((group.title.removeprefix("load "), NOISE[kind.series.name], values.n / cpu_s,
-                         values.histogram.sum * values.unit_ns / 1e9 / cpu_s, values.maximum_ns, _worst_cpu(kind)))
+            rows.append(
+                (
+                    group.title.removeprefix("load "),
+                    NOISE[kind.series.name],
+                    values.n / cpu_s,
+                    values.histogram.sum * values.unit_ns / 1e9 / cpu_s,
+                    values.maximum_ns,
+                    _worst_cpu(kind),
+                )
+            )
     if not rows:
         return None
-    columns = (Column("load", numeric=False), Column("taken by", numeric=False),
-               Column("times a second on each CPU", lambda each: f"{each:,.3g}"),
-               Column("of a CPU's time", _share),
-               Column("longest [µs]", words.microseconds),
-               Column("on CPU", lambda cpu: "–" if cpu is None else str(cpu)))
+    columns = (
+        Column("load", numeric=False),
+        Column("taken by", numeric=False),
+        Column("times a second on each CPU", lambda each: f"{each:,.3g}"),
+        Column("of a CPU's time", _share),
+        Column("longest [µs]", words.microseconds),
+        Column("on CPU", lambda cpu: "–" if cpu is None else str(cpu)),
+    )
     return Table("noise", "What takes a CPU from its tasks", columns, rows)
 
 
@@ -117,42 +165,66 @@ def _place(wakeup: Wakeup, group: Group) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _SAID_CHARS else f"{text[:_SAID_CHARS - 2]} …"
+    return text if len(text) <= _SAID_CHARS else f"{text[: _SAID_CHARS - 2]} …"
 
 
 def _draw(group: Group, drawn: list[Wakeup]) -> Figure:
     """A bar for each wake-up, its stations one after the other, who delayed it above."""
-    figure, axes = plot.new_figure(f"The worst wake-ups, station by station: {group.title}",
-                                   (plot.WIDE_IN[0], 1.4 + 0.44 * len(drawn)))
+    figure, axes = plot.new_figure(
+        f"The worst wake-ups, station by station: {group.title}", (plot.WIDE_IN[0], 1.4 + 0.44 * len(drawn))
+    )
     used = [name for name in STATIONS if any(name in wakeup.parts for wakeup in drawn)]
     look = {name: (plot.COLOURS[place], _HATCHES[place]) for place, name in enumerate(used)}
     for row, wakeup in enumerate(drawn):
         left_us = 0.0
         for name, ns in wakeup.parts.items():
             colour, hatch = look[name]
-            axes.barh(row + 0.18, ns / 1000, left=left_us, height=0.42, color=colour, hatch=hatch, edgecolor="#ffffff",
-                      linewidth=0.6)
+            axes.barh(
+                row + 0.18,
+                ns / 1000,
+                left=left_us,
+                height=0.42,
+                color=colour,
+                hatch=hatch,
+                edgecolor="#ffffff",
+                linewidth=0.6,
+            )
             left_us += ns / 1000
-        said = _cut(f"{_place(wakeup, group)}: {words.latency(wakeup.delay_ns)}; "
-                    f"{wakeup.said or 'nothing is known of why'}")
-        axes.annotate(said.replace("$", r"\$"), (0.0, row - 0.05), xycoords=("axes fraction", "data"), fontsize=9,
-                      va="bottom")
+        said = _cut(
+            f"{_place(wakeup, group)}: {words.latency(wakeup.delay_ns)}; {wakeup.said or 'nothing is known of why'}"
+        )
+        axes.annotate(
+            said.replace("$", r"\$"), (0.0, row - 0.05), xycoords=("axes fraction", "data"), fontsize=9, va="bottom"
+        )
     axes.set_yticks([])
     axes.set_ylim(len(drawn) - 0.45, -0.6)
     axes.set_xlim(0, max(wakeup.delay_ns for wakeup in drawn) / 1000 * 1.02)
     axes.xaxis.set_major_formatter(plot.plain)
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("time since the wake-up was due [µs]")
-    plot.legend_below(figure, [Patch(facecolor=look[name][0], hatch=look[name][1], edgecolor="#ffffff",
-                                     label=named(name)) for name in used], columns=3)
+    plot.legend_below(
+        figure,
+        [Patch(facecolor=look[name][0], hatch=look[name][1], edgecolor="#ffffff", label=named(name)) for name in used],
+        columns=3,
+    )
     return figure
 
 
 def _data(drawn: list[Wakeup]) -> Data:
     """A row for each wake-up."""
     header = ["run", "after_s", "cpu", "delay_ns", *(f"{name} [ns]" for name in STATIONS), "blamed", "said"]
-    return header, [[wakeup.run_id, wakeup.after_ns / 1e9, wakeup.cpu, wakeup.delay_ns,
-                     *(wakeup.parts.get(name) for name in STATIONS), wakeup.blamed, wakeup.said] for wakeup in drawn]
+    return header, [
+        [
+            wakeup.run_id,
+            wakeup.after_ns / 1e9,
+            wakeup.cpu,
+            wakeup.delay_ns,
+            *(wakeup.parts.get(name) for name in STATIONS),
+            wakeup.blamed,
+            wakeup.said,
+        ]
+        for wakeup in drawn
+    ]
 
 
 def breakdown(group: Group, name: str, most: int = MOST_DRAWN) -> Picture | None:
@@ -161,8 +233,14 @@ def breakdown(group: Group, name: str, most: int = MOST_DRAWN) -> Picture | None
     if not found:
         return None
     drawn = found[:most]
-    return plot.picture(_draw(group, drawn), name, f"The {len(drawn)} worst of {words.counted(len(found), 'wake-up')} "
-                        f"recorded station by station, {group.title}, {group.instrument}.", _data(drawn), wide=True)
+    return plot.picture(
+        _draw(group, drawn),
+        name,
+        f"The {len(drawn)} worst of {words.counted(len(found), 'wake-up')} "
+        f"recorded station by station, {group.title}, {group.instrument}.",
+        _data(drawn),
+        wide=True,
+    )
 
 
 def section(context: Context) -> Section | None:
@@ -170,12 +248,19 @@ def section(context: Context) -> Section | None:
     if not groups:
         return None
     sentences = [tail_sentence(group, tail_of(worst_wakeups(group.recordings))) for group in groups]
-    pictures = [picture for number, group in enumerate(groups[:_MOST_LOADS], start=1)
-                if (picture := breakdown(group, f"stations-{number}")) is not None]
+    pictures = [
+        picture
+        for number, group in enumerate(groups[:_MOST_LOADS], start=1)
+        if (picture := breakdown(group, f"stations-{number}")) is not None
+    ]
     noise, table = _noise(groups), _table(groups)
     parts: list[Text | Picture | Table] = [Text("Which station the tail comes from:", sentences), *pictures]
     parts += [each for each in (table if table.rows else None, noise) if each is not None]
-    return Section("stations", "Where in the kernel the time goes",
-                   "The monitor follows each wake-up of a real-time task through the kernel. The worst are told one by "
-                   "one: new maxima, and what took longer than the threshold where one was given. It says why, and "
-                   "no limit is judged by it.", parts)
+    return Section(
+        "stations",
+        "Where in the kernel the time goes",
+        "The monitor follows each wake-up of a real-time task through the kernel. The worst are told one by "
+        "one: new maxima, and what took longer than the threshold where one was given. It says why, and "
+        "no limit is judged by it.",
+        parts,
+    )

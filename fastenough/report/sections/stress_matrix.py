@@ -30,13 +30,21 @@ def _enea() -> Folded:
     kernels: dict[str, list[Figure]] = {}
     for one in find_reference("p2041").figures:
         kernels.setdefault(f"{one.place}: {one.configuration}", []).append(one)
-    how = ("on a P2041 (four PowerPC cores): cyclictest, 100,000 cycles, priority 99, one stress instance per core; "
-           "measured by the board itself")
-    tables = [stress_table(f"enea-a{number}", f"Published, {kernel} kernel {how}", figures, rounding=_WHOLE)
-              for number, (kernel, figures) in enumerate(kernels.items(), start=2)]
-    return Folded("Beside it: the figures Enea published for a P2041",
-                  [*stress_beside("enea-all", f"Published, four kernels beside each other {how}", kernels,
-                                  rounding=_WHOLE), *tables])
+    how = (
+        "on a P2041 (four PowerPC cores): cyclictest, 100,000 cycles, priority 99, one stress instance per core; "
+        "measured by the board itself"
+    )
+    tables = [
+        stress_table(f"enea-a{number}", f"Published, {kernel} kernel {how}", figures, rounding=_WHOLE)
+        for number, (kernel, figures) in enumerate(kernels.items(), start=2)
+    ]
+    return Folded(
+        "Beside it: the figures Enea published for a P2041",
+        [
+            *stress_beside("enea-all", f"Published, four kernels beside each other {how}", kernels, rounding=_WHOLE),
+            *tables,
+        ],
+    )
 
 
 def _figures(members: Sequence[Member]) -> list[Figure]:
@@ -45,11 +53,17 @@ def _figures(members: Sequence[Member]) -> list[Figure]:
 
 def _matrix(number: int, members: Sequence[Member]) -> Table:
     group, kind = members[0]
-    n = ", ".join(f"{group.load} {kind.all_cpus.n:,} in {words.measured_time(kind.all_cpus.duration_ns)}"
-                  for group, kind in members)
+    n = ", ".join(
+        f"{group.load} {kind.all_cpus.n:,} in {words.measured_time(kind.all_cpus.duration_ns)}"
+        for group, kind in members
+    )
     setup = f", {group.setup}" if group.setup else ""
-    return stress_table(f"stress-matrix-{number}", f"{kind.name}{setup}, all CPUs together", _figures(members),
-                        f"n: {n}; {group.instrument}.")
+    return stress_table(
+        f"stress-matrix-{number}",
+        f"{kind.name}{setup}, all CPUs together",
+        _figures(members),
+        f"n: {n}; {group.instrument}.",
+    )
 
 
 def section(context: Context) -> Section | None:
@@ -63,12 +77,18 @@ def section(context: Context) -> Section | None:
             matrices.setdefault((group.setup, kind.name), []).append((group, kind))
     chosen = {said: members for said, members in matrices.items() if len(members) > 1 or len(matrices) <= _FEW}
     beside = stress_beside(
-        "stress-matrix-all", "All configurations beside each other, all CPUs together",
-        {" · ".join(filter(None, said)): _figures(members) for said, members in chosen.items()})
+        "stress-matrix-all",
+        "All configurations beside each other, all CPUs together",
+        {" · ".join(filter(None, said)): _figures(members) for said, members in chosen.items()},
+    )
     several = len({group.load for group in context.groups}) > 1
     tables = [_matrix(number, members) for number, members in enumerate(chosen.values(), start=1)] if several else []
     if not beside and not tables:
         return None
-    return Section("stress-matrix", "Latency by load",
-                   "A load is what else the machine is made to do. The maximum is the greatest value seen, exactly; "
-                   "it is a lower bound of the worst case.", [*beside, *tables, *([_enea()] if several else [])])
+    return Section(
+        "stress-matrix",
+        "Latency by load",
+        "A load is what else the machine is made to do. The maximum is the greatest value seen, exactly; "
+        "it is a lower bound of the worst case.",
+        [*beside, *tables, *([_enea()] if several else [])],
+    )

@@ -35,12 +35,30 @@ class _View:
 
 
 _VIEWS = (
-    _View("fifo-block", "fifo", "block", "Pipe and FIFO by size of the blocks, pipe of 1 MiB", "size of a block",
-          ("rt-fifo", "1MB")),
-    _View("fifo-pipe", "fifo", "pipe", "Pipe and FIFO by size of the pipe, blocks of 8 KiB",
-          "size of the pipe asked for", ("rt-fifo", "10MB")),
-    _View("shm", "shm", "size", "Shared memory by size of the block, real-time to normal", "size of a block",
-          ("mbuff", "4KB writes")),
+    _View(
+        "fifo-block",
+        "fifo",
+        "block",
+        "Pipe and FIFO by size of the blocks, pipe of 1 MiB",
+        "size of a block",
+        ("rt-fifo", "1MB"),
+    ),
+    _View(
+        "fifo-pipe",
+        "fifo",
+        "pipe",
+        "Pipe and FIFO by size of the pipe, blocks of 8 KiB",
+        "size of the pipe asked for",
+        ("rt-fifo", "10MB"),
+    ),
+    _View(
+        "shm",
+        "shm",
+        "size",
+        "Shared memory by size of the block, real-time to normal",
+        "size of a block",
+        ("mbuff", "4KB writes"),
+    ),
 )
 
 
@@ -56,15 +74,18 @@ class _Point:
 
 
 def _bytes(text: str) -> int:
-    """"10KB" of the published tables."""
+    """ "10KB" of the published tables."""
     digits = text.rstrip("BKM")
-    return int(digits) * _UNITS[text[len(digits):]]
+    return int(digits) * _UNITS[text[len(digits) :]]
 
 
 def _published(channel: str, transfer: str) -> dict[int, str]:
     """MB/s by size, as printed: there are kernel panics among them."""
-    return {_bytes(one.size): one.said or f"{one.speed_mb_s:g}" for one in find_reference("rtlinux").figures
-            if (one.variant, one.transfer) == (channel, transfer)}
+    return {
+        _bytes(one.size): one.said or f"{one.speed_mb_s:g}"
+        for one in find_reference("rtlinux").figures
+        if (one.variant, one.transfer) == (channel, transfer)
+    }
 
 
 def _size(value: float, _: float) -> str:
@@ -106,19 +127,35 @@ def _points(context: Context, view: _View) -> list[_Point]:
             if series.bytes is None or series.labels.get("by", view.label) != view.label or not kind.all_cpus.n:
                 continue
             m = kind.measures
-            points.append(_Point(_line(group, series), int(series.labels[view.label]), series, m.n,
-                                 _mb_s(series.bytes, m.maximum_ns), _mb_s(series.bytes, m.quantile(0.5).value_ns),
-                                 _mb_s(series.bytes, m.minimum_ns)))
+            points.append(
+                _Point(
+                    _line(group, series),
+                    int(series.labels[view.label]),
+                    series,
+                    m.n,
+                    _mb_s(series.bytes, m.maximum_ns),
+                    _mb_s(series.bytes, m.quantile(0.5).value_ns),
+                    _mb_s(series.bytes, m.minimum_ns),
+                )
+            )
     return points
 
 
 def _refused(context: Context, view: _View) -> list[tuple[str, int, str | None, str]]:
     """Line, size, published speed and reason of what the kernel refused."""
-    return [(_line(group, series), int(series.labels[view.label]),
-             _beside(view, int(series.labels[view.label]), series), f"{series.refused}")
-            for group in context.groups for series in group.recordings[0].series
-            if group.recordings[0].head.probe == view.probe and series.refused is not None
-            and series.labels.get("by", view.label) == view.label]
+    return [
+        (
+            _line(group, series),
+            int(series.labels[view.label]),
+            _beside(view, int(series.labels[view.label]), series),
+            f"{series.refused}",
+        )
+        for group in context.groups
+        for series in group.recordings[0].series
+        if group.recordings[0].head.probe == view.probe
+        and series.refused is not None
+        and series.labels.get("by", view.label) == view.label
+    ]
 
 
 def _draw_published(axes: Axes, view: _View) -> None:
@@ -131,8 +168,14 @@ def _picture(context: Context, view: _View, points: Sequence[_Point]) -> Picture
     lines = list(dict.fromkeys(point.line for point in points))
     for colour, marker, line in zip(plot.COLOURS, _MARKERS, lines, strict=False):
         known = [(point.size, point.median_mb_s) for point in points if point.line == line and point.median_mb_s]
-        axes.plot([size for size, _ in known], [speed for _, speed in known], f"{marker}-", markersize=5, color=colour,
-                  label=line)
+        axes.plot(
+            [size for size, _ in known],
+            [speed for _, speed in known],
+            f"{marker}-",
+            markersize=5,
+            color=colour,
+            label=line,
+        )
     _draw_published(axes, view)
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -144,11 +187,18 @@ def _picture(context: Context, view: _View, points: Sequence[_Point]) -> Picture
     groups = [group for group in context.groups if group.recordings[0].head.probe == view.probe]
     n = sum(point.n for point in points)
     how = ", ".join(dict.fromkeys(f"load {group.load}, {group.instrument}" for group in groups))
-    rest = (f" {len(lines) - len(_MARKERS)} more lines are in the table." if len(lines) > len(_MARKERS) else "")
-    data = (("line", "bytes", "n", "median_mb_s"),
-            [(point.line, point.size, point.n, point.median_mb_s) for point in points])
-    return plot.picture(figure, f"throughput-{view.id}", f"{view.title}: n = {n:,} transfers, their median; {how}. "
-                        f"1 MB/s is 10⁶ bytes in a second.{rest}", data, wide=True)
+    rest = f" {len(lines) - len(_MARKERS)} more lines are in the table." if len(lines) > len(_MARKERS) else ""
+    data = (
+        ("line", "bytes", "n", "median_mb_s"),
+        [(point.line, point.size, point.n, point.median_mb_s) for point in points],
+    )
+    return plot.picture(
+        figure,
+        f"throughput-{view.id}",
+        f"{view.title}: n = {n:,} transfers, their median; {how}. 1 MB/s is 10⁶ bytes in a second.{rest}",
+        data,
+        wide=True,
+    )
 
 
 def _speed(value: float | None) -> str:
@@ -157,15 +207,39 @@ def _speed(value: float | None) -> str:
 
 
 def _table(context: Context, view: _View, points: Sequence[_Point]) -> Table:
-    rows: list[list[object]] = [[point.line, point.size, point.n, point.slowest_mb_s, point.median_mb_s,
-                                 point.fastest_mb_s, _beside(view, point.size, point.series), ""] for point in points]
-    rows += [[line, size, 0, None, None, None, published, reason]
-             for line, size, published, reason in _refused(context, view)]
+    rows: list[list[object]] = [
+        [
+            point.line,
+            point.size,
+            point.n,
+            point.slowest_mb_s,
+            point.median_mb_s,
+            point.fastest_mb_s,
+            _beside(view, point.size, point.series),
+            "",
+        ]
+        for point in points
+    ]
+    rows += [
+        [line, size, 0, None, None, None, published, reason]
+        for line, size, published, reason in _refused(context, view)
+    ]
     speeds = (Column(f"{which} [MB/s]", _speed) for which in ("slowest", "median", "fastest"))
-    columns = (Column("channel", numeric=False), Column(f"{view.axis} [B]"), Column("n"), *speeds,
-               Column("published [MB/s]"), Column("refused", numeric=False))
-    return Table(f"throughput-{view.id}", view.title, columns, rows,
-                 note=f"Published: {_SOURCE}, {view.published[0]}, {view.published[1]}.")
+    columns = (
+        Column("channel", numeric=False),
+        Column(f"{view.axis} [B]"),
+        Column("n"),
+        *speeds,
+        Column("published [MB/s]"),
+        Column("refused", numeric=False),
+    )
+    return Table(
+        f"throughput-{view.id}",
+        view.title,
+        columns,
+        rows,
+        note=f"Published: {_SOURCE}, {view.published[0]}, {view.published[1]}.",
+    )
 
 
 def summary(context: Context) -> Table | None:
@@ -178,12 +252,18 @@ def summary(context: Context) -> Table | None:
         for line, points in lines.items():
             best = max(points, key=lambda point: point.median_mb_s or 0.0)
             slowest = min((point.slowest_mb_s for point in points if point.slowest_mb_s is not None), default=None)
-            rows.append((f"{view.title}: {line}", sum(point.n for point in points), slowest, best.median_mb_s,
-                         best.size))
+            rows.append(
+                (f"{view.title}: {line}", sum(point.n for point in points), slowest, best.median_mb_s, best.size)
+            )
     if not rows:
         return None
-    columns = (Column("measured", numeric=False), Column("n"), Column("slowest [MB/s]", _speed),
-               Column("best median [MB/s]", _speed), Column("at a size of [B]"))
+    columns = (
+        Column("measured", numeric=False),
+        Column("n"),
+        Column("slowest [MB/s]", _speed),
+        Column("best median [MB/s]", _speed),
+        Column("at a size of [B]"),
+    )
     return Table("overview", "Speed of whole transfers, over all sizes", columns, rows)
 
 
@@ -196,7 +276,11 @@ def section(context: Context) -> Section | None:
             parts += [_picture(context, view, points), Folded(f"{view.title}: figures", [table])]
     if not parts:
         return None
-    return Section("throughput", "Throughput",
-                   "Bytes of a whole transfer over the time from before its first byte was written until its last one "
-                   "was read, and every block proven to be the one that was sent. The published figures are another "
-                   "system's, for the shape of the curve only.", parts)
+    return Section(
+        "throughput",
+        "Throughput",
+        "Bytes of a whole transfer over the time from before its first byte was written until its last one "
+        "was read, and every block proven to be the one that was sent. The published figures are another "
+        "system's, for the shape of the curve only.",
+        parts,
+    )

@@ -27,8 +27,14 @@ _EXACT_NS = 1000
 _US = 1000.0
 _BAR, _THIN = 0.5, 0.22
 _DELAYED, _REAL_TIME, _ORDINARY, _INTERRUPT, _SOFTIRQ = (plot.COLOURS[place] for place in (1, 0, 5, 3, 4))
-_COLOUR = {"the delayed task": _DELAYED, "other real-time tasks": _REAL_TIME, "ordinary tasks": _ORDINARY,
-           "interrupts and timers": _INTERRUPT, "soft-IRQs": _SOFTIRQ, "not known": "#dddddd"}
+_COLOUR = {
+    "the delayed task": _DELAYED,
+    "other real-time tasks": _REAL_TIME,
+    "ordinary tasks": _ORDINARY,
+    "interrupts and timers": _INTERRUPT,
+    "soft-IRQs": _SOFTIRQ,
+    "not known": "#dddddd",
+}
 _KIND = {Kind.TASK: "task", Kind.SOFTIRQ: "soft-IRQ", Kind.INTERRUPT: "interrupt", Kind.TIMER: "timer", None: "–"}
 
 
@@ -99,29 +105,49 @@ def _bars(axes: Axes, case: _Case, cpus: Sequence[int]) -> set[str]:
     for one in case.trace.within(case.begin_ns, case.read_ns):
         if one.cpu in cpus and not (one.kind is Kind.TASK and one.task.idle):
             bars.setdefault((one.cpu, _class(one, case.delayed)), []).append(
-                ((one.begin_ns - case.read_ns) / _US, (one.end_ns - one.begin_ns) / _US))
+                ((one.begin_ns - case.read_ns) / _US, (one.end_ns - one.begin_ns) / _US)
+            )
     for cpu in cpus:
         known_ns = case.trace.known_ns.get(cpu, case.read_ns)
         if known_ns > case.begin_ns:
-            bars[(cpu, "not known")] = [((case.begin_ns - case.read_ns) / _US,
-                                         (min(known_ns, case.read_ns) - case.begin_ns) / _US)]
+            bars[(cpu, "not known")] = [
+                ((case.begin_ns - case.read_ns) / _US, (min(known_ns, case.read_ns) - case.begin_ns) / _US)
+            ]
     for (cpu, kind), spans in bars.items():
         row = cpus.index(cpu)
         thin = kind in ("interrupts and timers", "soft-IRQs")
-        axes.broken_barh(spans, (row + _BAR / 2 if thin else row - _BAR / 2, _THIN if thin else _BAR),
-                         facecolors=_COLOUR[kind], edgecolors=_COLOUR[kind], linewidth=0.4)
+        axes.broken_barh(
+            spans,
+            (row + _BAR / 2 if thin else row - _BAR / 2, _THIN if thin else _BAR),
+            facecolors=_COLOUR[kind],
+            edgecolors=_COLOUR[kind],
+            linewidth=0.4,
+        )
     return {kind for _, kind in bars}
 
 
 def _marks(axes: Axes, case: _Case, cpus: Sequence[int]) -> None:
     """When the task was due, and when it was made runnable."""
     axes.axvline(-case.delay_ns / _US, color=plot.LIMIT, linewidth=1.0, linestyle="--")
-    axes.annotate("due", (-case.delay_ns / _US, len(cpus) - 0.4), color=plot.LIMIT, fontsize=8, ha="right",
-                  xytext=(-3, 0), textcoords="offset points")
+    axes.annotate(
+        "due",
+        (-case.delay_ns / _US, len(cpus) - 0.4),
+        color=plot.LIMIT,
+        fontsize=8,
+        ha="right",
+        xytext=(-3, 0),
+        textcoords="offset points",
+    )
     waking_ns = _woken_ns(case)
     if waking_ns is not None and waking_ns >= case.begin_ns and case.cpu in cpus:
-        axes.plot([(waking_ns - case.read_ns) / _US], [cpus.index(case.cpu) - _BAR / 2 - 0.06], marker="^",
-                  markersize=6, color=_DELAYED, linestyle="none")
+        axes.plot(
+            [(waking_ns - case.read_ns) / _US],
+            [cpus.index(case.cpu) - _BAR / 2 - 0.06],
+            marker="^",
+            markersize=6,
+            color=_DELAYED,
+            linestyle="none",
+        )
 
 
 def _woken_ns(case: _Case) -> int | None:
@@ -132,44 +158,75 @@ def _woken_ns(case: _Case) -> int | None:
 
 def _figure(case: _Case) -> Figure:
     cpus = _cpus(case)
-    figure, axes = plot.new_figure(f"{case.series}: {words.latency(case.delay_ns)}, load "
-                                   f"{load_name(case.recording) or 'not stated'}",
-                                   (plot.WIDE_IN[0], 1.6 + 0.45 * len(cpus)))
+    figure, axes = plot.new_figure(
+        f"{case.series}: {words.latency(case.delay_ns)}, load {load_name(case.recording) or 'not stated'}",
+        (plot.WIDE_IN[0], 1.6 + 0.45 * len(cpus)),
+    )
     kinds = _bars(axes, case, cpus)
     _marks(axes, case, cpus)
     axes.set_xlim((case.begin_ns - case.read_ns) / _US, max(1.0, case.delay_ns / _US * 0.02))
     axes.set_ylim(-0.6, len(cpus) - 0.3)
     axes.set_yticks(range(len(cpus)), [f"CPU {cpu}" for cpu in cpus])
     axes.set_xlabel("before the value was taken [µs]")
-    plot.legend_below(figure, [Patch(color=colour, label=kind) for kind, colour in _COLOUR.items() if kind in kinds],
-                      columns=3)
+    plot.legend_below(
+        figure, [Patch(color=colour, label=kind) for kind, colour in _COLOUR.items() if kind in kinds], columns=3
+    )
     return figure
 
 
 def _data(case: _Case) -> Data:
-    rows = [(one.cpu, _KIND[one.kind], one.name, one.task.name, one.task.priority, (one.begin_ns - case.read_ns) / _US,
-             (one.end_ns - one.begin_ns) / _US) for one in case.trace.within(case.begin_ns, case.read_ns)]
+    rows = [
+        (
+            one.cpu,
+            _KIND[one.kind],
+            one.name,
+            one.task.name,
+            one.task.priority,
+            (one.begin_ns - case.read_ns) / _US,
+            (one.end_ns - one.begin_ns) / _US,
+        )
+        for one in case.trace.within(case.begin_ns, case.read_ns)
+    ]
     return ("CPU", "kind", "name", "task", "kernel priority", "begin [us]", "duration [us]"), rows
 
 
 def _picture(case: _Case, number: int) -> Picture:
     left_out = len(case.trace.known_ns) - len(_cpus(case))
     woken = "; the triangle is when it was made runnable" if _woken_ns(case) is not None else ""
-    caption = (f"What ran on each CPU up to the value of {words.latency(case.delay_ns)} that ended run "
-               f"{case.recording.run_id}. Dashed: when the act was due{woken}. Idle time is blank. Exact to 1 µs."
-               + (f" {words.counted(left_out, 'CPU')} more are not drawn." if left_out > 0 else ""))
+    caption = (
+        f"What ran on each CPU up to the value of {words.latency(case.delay_ns)} that ended run "
+        f"{case.recording.run_id}. Dashed: when the act was due{woken}. Idle time is blank. Exact to 1 µs."
+        + (f" {words.counted(left_out, 'CPU')} more are not drawn." if left_out > 0 else "")
+    )
     return plot.picture(_figure(case), f"trace-{number}", caption, _data(case), wide=True)
 
 
 def _shares(case: _Case, cpu: int, number: int) -> Table:
     found: list[Share] = shares(case.trace, cpu, case.due_ns, case.read_ns)
-    rows = [(share.name if case.delayed is None or share.name != case.delayed.name else f"{share.name} (delayed)",
-             _KIND[share.kind], share.ns, share.ns / max(1, case.delay_ns), share.times) for share in found]
-    columns = (Column("who had the CPU", numeric=False), Column("kind", numeric=False),
-               Column("time [µs]", words.microseconds), Column("of the delay", lambda share: f"{share * 100:.1f} %"),
-               Column("times"))
-    return Table(f"trace-{number}-shares", f"Where the {words.latency(case.delay_ns)} went on CPU {cpu}", columns, rows,
-                 note=_stations(case))
+    rows = [
+        (
+            share.name if case.delayed is None or share.name != case.delayed.name else f"{share.name} (delayed)",
+            _KIND[share.kind],
+            share.ns,
+            share.ns / max(1, case.delay_ns),
+            share.times,
+        )
+        for share in found
+    ]
+    columns = (
+        Column("who had the CPU", numeric=False),
+        Column("kind", numeric=False),
+        Column("time [µs]", words.microseconds),
+        Column("of the delay", lambda share: f"{share * 100:.1f} %"),
+        Column("times"),
+    )
+    return Table(
+        f"trace-{number}-shares",
+        f"Where the {words.latency(case.delay_ns)} went on CPU {cpu}",
+        columns,
+        rows,
+        note=_stations(case),
+    )
 
 
 def _stations(case: _Case) -> str:
@@ -179,18 +236,33 @@ def _stations(case: _Case) -> str:
         return ""
     ran = case.trace.running(case.cpu, case.read_ns)
     ran_ns = woken_ns if ran is None else max(woken_ns, ran.begin_ns)
-    return (f"{case.delayed.name} was made runnable {words.latency(woken_ns - case.due_ns)} after it was due, ran "
-            f"{words.latency(ran_ns - woken_ns)} later, and took the value {words.latency(case.read_ns - ran_ns)} "
-            "after that.")
+    return (
+        f"{case.delayed.name} was made runnable {words.latency(woken_ns - case.due_ns)} after it was due, ran "
+        f"{words.latency(ran_ns - woken_ns)} later, and took the value {words.latency(case.read_ns - ran_ns)} "
+        "after that."
+    )
 
 
 def _course(case: _Case, cpu: int, number: int) -> Table:
     """What happened on the CPU, step by step, the last steps only."""
     slices = [one for one in case.trace.within(case.begin_ns, case.read_ns) if one.cpu == cpu]
-    rows = [((one.begin_ns - case.read_ns) / _US, (one.end_ns - one.begin_ns) / _US, _KIND[one.kind], one.name,
-             one.task.priority if one.kind is Kind.TASK else None) for one in slices[-_MOST_ROWS:]]
-    columns = (Column("begin [µs]", lambda us: f"{us:,.0f}"), Column("duration [µs]", lambda us: f"{us:,.0f}"),
-               Column("kind", numeric=False), Column("who", numeric=False), Column("kernel priority"))
+    rows = [
+        (
+            (one.begin_ns - case.read_ns) / _US,
+            (one.end_ns - one.begin_ns) / _US,
+            _KIND[one.kind],
+            one.name,
+            one.task.priority if one.kind is Kind.TASK else None,
+        )
+        for one in slices[-_MOST_ROWS:]
+    ]
+    columns = (
+        Column("begin [µs]", lambda us: f"{us:,.0f}"),
+        Column("duration [µs]", lambda us: f"{us:,.0f}"),
+        Column("kind", numeric=False),
+        Column("who", numeric=False),
+        Column("kernel priority"),
+    )
     cut = f", the last {_MOST_ROWS} of {len(slices)} steps" if len(slices) > _MOST_ROWS else ""
     return Table(f"trace-{number}-course", f"CPU {cpu} step by step, before the value was taken{cut}", columns, rows)
 
@@ -212,11 +284,16 @@ def section(context: Context) -> Section | None:
     traced = [recording for recording in context.recordings if recording.trace is not None]
     if not traced:
         return None
-    parts = [part for number, recording in enumerate(traced[:MOST_TRACES], start=1)
-             for part in _parts(recording, number)]
+    parts = [
+        part for number, recording in enumerate(traced[:MOST_TRACES], start=1) for part in _parts(recording, number)
+    ]
     if len(traced) > MOST_TRACES:
         parts.append(Text(f"{len(traced) - MOST_TRACES} more runs have a trace; report them by themselves."))
-    return Section("trace", "What the kernel did before the value that ended the run",
-                   "The run had a threshold at which it was to end. A trace of scheduling and interrupts ran beside it "
-                   "and was frozen there. Tracing takes a few µs of each wake-up itself, so such a run is compared "
-                   "with none that had no trace.", parts)
+    return Section(
+        "trace",
+        "What the kernel did before the value that ended the run",
+        "The run had a threshold at which it was to end. A trace of scheduling and interrupts ran beside it "
+        "and was frozen there. Tracing takes a few µs of each wake-up itself, so such a run is compared "
+        "with none that had no trace.",
+        parts,
+    )

@@ -12,8 +12,11 @@ from fastenough.report.document import Column, Section, Table, plain
 
 def _pairs(group: Group) -> list[tuple[Kind, Kind]]:
     corrected = {act_of(kind.series): kind for kind in group.kinds if kind.series.corrected}
-    return [(kind, corrected[act_of(kind.series)]) for kind in group.kinds
-            if not kind.series.corrected and act_of(kind.series) in corrected]
+    return [
+        (kind, corrected[act_of(kind.series)])
+        for kind in group.kinds
+        if not kind.series.corrected and act_of(kind.series) in corrected
+    ]
 
 
 def _row(group: Group, slept: Kind, corrected: Kind) -> list[Any]:
@@ -30,11 +33,18 @@ def section(context: Context) -> Section | None:
         return None
     us = words.microseconds
     measures = (("n", plain), ("mean [µs]", us), ("99.9 % [µs]", us), ("max [µs]", us))
-    columns = (Column("load", numeric=False), Column("missed periods"),
-               *(Column(f"{view}: {what}", show) for view in ("as slept", "corrected") for what, show in measures))
+    columns = (
+        Column("load", numeric=False),
+        Column("missed periods"),
+        *(Column(f"{view}: {what}", show) for view in ("as slept", "corrected") for what, show in measures),
+    )
     table = Table("views", "Both views of the same periods, all CPUs together", columns, rows)
-    return Section("views", "Missed periods",
-                   "A thread that is stopped for 100 ms at a period of 200 µs wakes late once, and 500 periods were "
-                   "due meanwhile. As slept, that is one bad value among good ones; corrected for coordinated "
-                   "omission, each period that was missed is charged with the delay it suffered. The verdict and all "
-                   "other tables use the corrected values; without missed periods the two agree.", [table])
+    return Section(
+        "views",
+        "Missed periods",
+        "A thread that is stopped for 100 ms at a period of 200 µs wakes late once, and 500 periods were "
+        "due meanwhile. As slept, that is one bad value among good ones; corrected for coordinated "
+        "omission, each period that was missed is charged with the delay it suffered. The verdict and all "
+        "other tables use the corrected values; without missed periods the two agree.",
+        [table],
+    )

@@ -11,14 +11,22 @@ from itertools import chain
 from fastenough.registry import listed
 from fastenough.web.site import Page
 
-PAGES: list[Page] = list(chain.from_iterable(listed(__name__, "PAGES", (
-    "overview",
-    "board",
-    "figures",
-    "run",
-    "conclusion",
-    "compare",
-    "live",
-    "metrics",
-    "badge",
-))))
+PAGES: list[Page] = list(
+    chain.from_iterable(
+        listed(
+            __name__,
+            "PAGES",
+            (
+                "overview",
+                "board",
+                "figures",
+                "run",
+                "conclusion",
+                "compare",
+                "live",
+                "metrics",
+                "badge",
+            ),
+        )
+    )
+)

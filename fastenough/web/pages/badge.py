@@ -58,10 +58,24 @@ def summary_of(site: Site, name: str) -> Summary:
     greatest = [buckets.max_ns for buckets in seen.cpus.values() if buckets.max_ns is not None]
     word, why = _verdict(one, site.now_s, due=is_declared(site.history))
     if seen.elsewhere_s:
-        return Summary(one.board, word, "its last 12 hours lie in the store of its farm, not here", 0,
-                       f"{datetime.fromtimestamp(one.seen_s, UTC):%Y-%m-%d}", None, one.seen_s)
-    return Summary(one.board, word, why, sum(buckets.n for buckets in seen.cpus.values()),
-                   f"{datetime.fromtimestamp(one.seen_s, UTC):%Y-%m-%d}", max(greatest, default=None), one.seen_s)
+        return Summary(
+            one.board,
+            word,
+            "its last 12 hours lie in the store of its farm, not here",
+            0,
+            f"{datetime.fromtimestamp(one.seen_s, UTC):%Y-%m-%d}",
+            None,
+            one.seen_s,
+        )
+    return Summary(
+        one.board,
+        word,
+        why,
+        sum(buckets.n for buckets in seen.cpus.values()),
+        f"{datetime.fromtimestamp(one.seen_s, UTC):%Y-%m-%d}",
+        max(greatest, default=None),
+        one.seen_s,
+    )
 
 
 def _verdict(one: Standing, now_s: int, *, due: bool) -> tuple[str, str]:
@@ -79,12 +93,16 @@ def badge(site: Site, name: str) -> bytes:
     left, right = printable(found.board.name), f"{_SHAPES.get(found.word, '○')} {found.said}"
     first, second = (round(len(text) * _CHAR_PX) + 12 for text in (left, right))
     title, colour = escape(f"{left}: {found.said}"), _COLOURS.get(found.word, _NEUTRAL)
-    texts = "".join(f'<text x="{at + width / 2:g}" y="14" textLength="{width - 12}">{escape(text)}</text>'
-                    for at, width, text in ((0, first, left), (first, second, right)))
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{first + second}" height="20" role="img" '
-            f'aria-label={_quoted(title)}><title>{title}</title><rect width="{first}" height="20" fill="#24292f"/>'
-            f'<rect x="{first}" width="{second}" height="20" fill="{colour}"/><g fill="#fff" text-anchor="middle" '
-            f'font-family="DejaVu Sans,Verdana,sans-serif" font-size="11">{texts}</g></svg>\n').encode()
+    texts = "".join(
+        f'<text x="{at + width / 2:g}" y="14" textLength="{width - 12}">{escape(text)}</text>'
+        for at, width, text in ((0, first, left), (first, second, right))
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{first + second}" height="20" role="img" '
+        f'aria-label={_quoted(title)}><title>{title}</title><rect width="{first}" height="20" fill="#24292f"/>'
+        f'<rect x="{first}" width="{second}" height="20" fill="{colour}"/><g fill="#fff" text-anchor="middle" '
+        f'font-family="DejaVu Sans,Verdana,sans-serif" font-size="11">{texts}</g></svg>\n'
+    ).encode()
 
 
 def _quoted(text: str) -> str:
@@ -94,10 +112,14 @@ def _quoted(text: str) -> str:
 def junit(site: Site, name: str) -> bytes:
     """One test case: only a PASS is one that passed."""
     found = summary_of(site, name)
-    verdict = Verdict(found.word) if found.word in set(Verdict) else (
-        Verdict.NO_LIMIT if found.board.limit_ns is None else Verdict.INCONCLUSIVE)
-    return suite([Case("board", found.board.name, verdict, [found.why], found.said)],
-                 Place([found.board.name], found.seen_s))
+    verdict = (
+        Verdict(found.word)
+        if found.word in set(Verdict)
+        else (Verdict.NO_LIMIT if found.board.limit_ns is None else Verdict.INCONCLUSIVE)
+    )
+    return suite(
+        [Case("board", found.board.name, verdict, [found.why], found.said)], Place([found.board.name], found.seen_s)
+    )
 
 
 def _plain(text: str) -> str:
@@ -109,10 +131,19 @@ def markdown(site: Site, name: str) -> bytes:
     found = summary_of(site, name)
     board = found.board
     limit = "none stated" if board.limit_ns is None else words.latency(board.limit_ns)
-    cells = (board.name, found.word, limit, words.latency(found.maximum_ns), words.number(found.n), board.kernel,
-             found.until)
-    return (f"| board | verdict | limit | worst of 12 h | n | kernel | until |\n|---|---|---|---|---|---|---|\n"
-            f"| {' | '.join(map(_plain, cells))} |\n\n{_plain(found.why)}\n").encode()
+    cells = (
+        board.name,
+        found.word,
+        limit,
+        words.latency(found.maximum_ns),
+        words.number(found.n),
+        board.kernel,
+        found.until,
+    )
+    return (
+        f"| board | verdict | limit | worst of 12 h | n | kernel | until |\n|---|---|---|---|---|---|---|\n"
+        f"| {' | '.join(map(_plain, cells))} |\n\n{_plain(found.why)}\n"
+    ).encode()
 
 
 PAGES = [

@@ -130,17 +130,25 @@ def view(site: Site, name: str) -> BoardView:
     said = site.history, site.viewer, name, end_s - _YEAR_S, end_s
     newest, greatest = newest_events(*said, most=MOST_EVENTS), events(*said, most=1)
     return BoardView(
-        one.seen_s, one, _unseen(site, one), tuple(_marks(one.board)), tuple(SPANS), USUAL,
-        tuple(newest), tuple(one for one in greatest if one not in newest), tuple(changes(*said)[:MOST_CHANGES]),
+        one.seen_s,
+        one,
+        _unseen(site, one),
+        tuple(_marks(one.board)),
+        tuple(SPANS),
+        USUAL,
+        tuple(newest),
+        tuple(one for one in greatest if one not in newest),
+        tuple(changes(*said)[:MOST_CHANGES]),
         _newest(site, name, bands(*said)),
         tuple(islice((one for one in conclusions_of(site) if one.board == name), MOST_CONCLUSIONS)),
-        tuple(refusals(site.history, site.viewer, name, MOST_REFUSED)))
+        tuple(refusals(site.history, site.viewer, name, MOST_REFUSED)),
+    )
 
 
 def _newest(site: Site, name: str, dated: list[Band]) -> tuple[Band, ...]:
     """Those without a date, such as imported ones, last."""
     undated = bands(site.history, site.viewer, name, 0, 1)
-    return (*dated[:-MOST_RUNS - 1:-1], *undated[:-MOST_UNDATED - 1:-1])
+    return (*dated[: -MOST_RUNS - 1 : -1], *undated[: -MOST_UNDATED - 1 : -1])
 
 
 def _events_json(site: Site, name: str) -> bytes:

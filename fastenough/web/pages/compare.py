@@ -100,28 +100,47 @@ def _offered(site: Site) -> tuple[str, ...]:
 
 
 def _row(quantile: QuantileDifference) -> tuple[Any, ...]:
-    return (words.percent(quantile.quantile), quantile.first_ns, quantile.second_ns, quantile.difference_ns,
-            interval(quantile), finding(quantile))
+    return (
+        words.percent(quantile.quantile),
+        quantile.first_ns,
+        quantile.second_ns,
+        quantile.difference_ns,
+        interval(quantile),
+        finding(quantile),
+    )
 
 
 def _table(place: int, comparison: Comparison, which: str) -> Table:
     us = words.nearest_microseconds
-    columns = (Column("quantile", numeric=False), Column("base [µs]", us), Column(f"{which} [µs]", us),
-               Column("difference [µs]", us),
-               Column(f"{words.percent(comparison.confidence)} interval [µs]", numeric=False),
-               Column(f"{which} is", numeric=False))
+    columns = (
+        Column("quantile", numeric=False),
+        Column("base [µs]", us),
+        Column(f"{which} [µs]", us),
+        Column("difference [µs]", us),
+        Column(f"{words.percent(comparison.confidence)} interval [µs]", numeric=False),
+        Column(f"{which} is", numeric=False),
+    )
     maxima = " and ".join(words.latency(value) for value in comparison.maxima_ns)
     n = f"n = {words.number(comparison.n[1])} and {words.number(comparison.n[0])}"
-    return Table(f"compare-{place}", f"{comparison.series}: {which} minus base, {n}", columns,
-                 [_row(one) for one in comparison.quantiles],
-                 note=f"Maxima {maxima} (base first): no test can say whether they differ.")
+    return Table(
+        f"compare-{place}",
+        f"{comparison.series}: {which} minus base, {n}",
+        columns,
+        [_row(one) for one in comparison.quantiles],
+        note=f"Maxima {maxima} (base first): no test can say whether they differ.",
+    )
 
 
 def _compared(which: str, recording: Recording) -> Compared:
     head = recording.head
     kernel = (head.profile or {}).get("kernel") or {}
-    return Compared(which, recording.run_id, head.board or "–", str(kernel.get("release", "–")),
-                    head.load.name if head.load else "not stated")
+    return Compared(
+        which,
+        recording.run_id,
+        head.board or "–",
+        str(kernel.get("release", "–")),
+        head.load.name if head.load else "not stated",
+    )
 
 
 def _picture(recordings: Sequence[Recording]) -> Picture | None:
@@ -138,8 +157,9 @@ def _picture(recordings: Sequence[Recording]) -> Picture | None:
     axis = plot.linear_axis if plot.fits_linear(together) else plot.log_axis
     figure = latency_figure("Latency plots of what is compared", lines, Scale.over(together, axis))
     said = "; ".join(f"{line.name}: n = {line.values.n:,}" for line in lines)
-    return plot.picture(figure, "compare-plot", f"All CPUs of a run together. {said}. A triangle is a maximum.",
-                        latency_data(lines))
+    return plot.picture(
+        figure, "compare-plot", f"All CPUs of a run together. {said}. A triangle is a maximum.", latency_data(lines)
+    )
 
 
 def _differing(comparisons: Sequence[Comparison], which: dict[str, str]) -> tuple[Differs, ...]:
@@ -157,11 +177,19 @@ def _view(site: Site, asked: tuple[str, ...]) -> CompareView:
         return CompareView(None, asked, _offered(site), str(error))
     which = dict(zip(asked[1:], ORDINALS, strict=False))
     return CompareView(
-        None, asked, _offered(site), "",
+        None,
+        asked,
+        _offered(site),
+        "",
         tuple(_compared(name, one) for name, one in zip(("base", *ORDINALS), recordings, strict=False)),
-        conclusion(comparisons, judged_names(recordings)), tuple(cautions(recordings)), _differing(comparisons, which),
+        conclusion(comparisons, judged_names(recordings)),
+        tuple(cautions(recordings)),
+        _differing(comparisons, which),
         tuple(_table(place, each, which[each.second_id]) for place, each in enumerate(comparisons, 1)),
-        tuple(comparisons), how_judged(comparisons[0].together, comparisons[0].confidence), _picture(recordings))
+        tuple(comparisons),
+        how_judged(comparisons[0].together, comparisons[0].confidence),
+        _picture(recordings),
+    )
 
 
 def view(site: Site, query: Sequence[tuple[str, str]]) -> CompareView:
@@ -177,9 +205,17 @@ def view(site: Site, query: Sequence[tuple[str, str]]) -> CompareView:
 
 def _facts(site: Site, query: Sequence[tuple[str, str]]) -> bytes:
     found = view(site, query)
-    return as_json({"runs": found.runs, "refused": found.refused, "conclusion": found.conclusion,
-                    "cautions": found.cautions, "differs": found.differs, "comparisons": found.comparisons,
-                    "how": found.how})
+    return as_json(
+        {
+            "runs": found.runs,
+            "refused": found.refused,
+            "conclusion": found.conclusion,
+            "cautions": found.cautions,
+            "differs": found.differs,
+            "comparisons": found.comparisons,
+            "how": found.how,
+        }
+    )
 
 
 PAGES = shown("/compare", "compare.html.j2", view, facts=_facts, asks=True, published=False)

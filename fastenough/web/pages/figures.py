@@ -66,8 +66,13 @@ def _without_nothing(values: Any) -> list[int | None]:
 def _maxima_facts(site: Site, board: Board, found: Maxima, begin_s: int, end_s: int) -> dict[str, Any]:
     asked = site.history, site.viewer, board.name, begin_s, end_s
     return {
-        "board": board.name, "series": board.main, "begin_s": begin_s, "end_s": end_s, "step_s": found.step_s,
-        "limit_ns": board.limit_ns, "times_s": found.times_s.tolist(),
+        "board": board.name,
+        "series": board.main,
+        "begin_s": begin_s,
+        "end_s": end_s,
+        "step_s": found.step_s,
+        "limit_ns": board.limit_ns,
+        "times_s": found.times_s.tolist(),
         "cpus": {str(cpu): _without_nothing(values) for cpu, values in sorted(found.values_ns.items())},
         "bands": [[band.begin_s, band.end_s, band.load, band.configuration, band.run] for band in bands(*asked)],
         "changes": [change for change in changes(*asked) if change.kind == "configuration"],
@@ -83,8 +88,10 @@ def _maxima_rows(site: Site, name: str, span: str) -> Rows:
     _, found = _of_span(site, name, span)
     columns = [_without_nothing(values) for _, values in sorted(found.values_ns.items())]
     header = ["begin_utc", "step_s", *(f"cpu{cpu}_max_ns" for cpu in sorted(found.values_ns))]
-    return [header, *([iso(at_s), found.step_s, *row] for at_s, *row in zip(found.times_s.tolist(), *columns,
-                                                                          strict=True))]
+    return [
+        header,
+        *([iso(at_s), found.step_s, *row] for at_s, *row in zip(found.times_s.tolist(), *columns, strict=True)),
+    ]
 
 
 def _parquet(rows: Rows) -> bytes:
@@ -98,19 +105,31 @@ def _parquet(rows: Rows) -> bytes:
 
 def _as_tables(pattern: str, rows: Callable[..., Rows]) -> list[Page]:
     """The same rows as CSV and as Parquet."""
-    return [Page(f"{pattern}.csv", CSV, lambda site, **named: csv_lines(rows(site, **named))),
-            Page(f"{pattern}.parquet", PARQUET, lambda site, **named: _parquet(rows(site, **named)))]
+    return [
+        Page(f"{pattern}.csv", CSV, lambda site, **named: csv_lines(rows(site, **named))),
+        Page(f"{pattern}.parquet", PARQUET, lambda site, **named: _parquet(rows(site, **named))),
+    ]
 
 
 def _buckets(found: Buckets) -> dict[str, Any]:
-    return {"lower_ns": found.lower_ns, "upper_ns": found.upper_ns, "count": found.count, "n": found.n,
-            "max_ns": found.max_ns}
+    return {
+        "lower_ns": found.lower_ns,
+        "upper_ns": found.upper_ns,
+        "count": found.count,
+        "n": found.n,
+        "max_ns": found.max_ns,
+    }
 
 
 def distribution_facts(found: Distribution, limit_ns: int | None) -> dict[str, Any]:
     """What a latency plot is drawn of."""
-    return {"begin_s": found.begin_s, "end_s": found.end_s, "limit_ns": limit_ns, "elsewhere_s": found.elsewhere_s,
-            "cpus": {str(cpu): _buckets(one) for cpu, one in sorted(found.cpus.items())}}
+    return {
+        "begin_s": found.begin_s,
+        "end_s": found.end_s,
+        "limit_ns": limit_ns,
+        "elsewhere_s": found.elsewhere_s,
+        "cpus": {str(cpu): _buckets(one) for cpu, one in sorted(found.cpus.items())},
+    }
 
 
 def _distribution_of(site: Site, name: str, span: str) -> tuple[Board, Distribution]:
@@ -125,8 +144,11 @@ def _distribution_json(site: Site, name: str, span: str) -> bytes:
 
 def _distribution_rows(site: Site, name: str, span: str) -> Rows:
     _, found = _distribution_of(site, name, span)
-    rows = [[cpu, *row] for cpu, one in sorted(found.cpus.items())
-            for row in zip(one.lower_ns.tolist(), one.upper_ns.tolist(), one.count.tolist(), strict=True)]
+    rows = [
+        [cpu, *row]
+        for cpu, one in sorted(found.cpus.items())
+        for row in zip(one.lower_ns.tolist(), one.upper_ns.tolist(), one.count.tolist(), strict=True)
+    ]
     return [["cpu", "lower_ns", "upper_ns", "count"], *rows]
 
 
@@ -142,10 +164,17 @@ def _heat(site: Site, name: str, span: str) -> dict[str, Any]:
     found = heat(site.history, site.viewer, name, board.main, begin_s, end_s)
     each = max(1, -(-found.times_s.size // _HEAT_COLUMNS))
     begins = range(0, found.times_s.size, each)
-    columns = [found.count[at:at + each].sum(axis=0) for at in begins]
-    return {"begin_s": begin_s, "end_s": end_s, "times_s": [int(found.times_s[at]) for at in begins],
-            "step_s": found.step_s * each, "lower_ns": found.lower_ns.tolist(), "upper_ns": found.upper_ns.tolist(),
-            "columns": _sparse(columns), "elsewhere_s": found.elsewhere_s}
+    columns = [found.count[at : at + each].sum(axis=0) for at in begins]
+    return {
+        "begin_s": begin_s,
+        "end_s": end_s,
+        "times_s": [int(found.times_s[at]) for at in begins],
+        "step_s": found.step_s * each,
+        "lower_ns": found.lower_ns.tolist(),
+        "upper_ns": found.upper_ns.tolist(),
+        "columns": _sparse(columns),
+        "elsewhere_s": found.elsewhere_s,
+    }
 
 
 def _heat_json(site: Site, name: str, span: str) -> bytes:
@@ -158,10 +187,14 @@ _COUNTED = ["begin_utc", "step_s", "lower_ns", "upper_ns", "count"]
 def _heat_rows(site: Site, name: str, span: str) -> Rows:
     """A row for each bucket of a step in which something was seen."""
     found = _heat(site, name, span)
-    return [_COUNTED, *(
-        [iso(at_s), found["step_s"], found["lower_ns"][place], found["upper_ns"][place], count]
-        for at_s, column in zip(found["times_s"], found["columns"], strict=True)
-        for place, count in zip(column[::2], column[1::2], strict=True))]
+    return [
+        _COUNTED,
+        *(
+            [iso(at_s), found["step_s"], found["lower_ns"][place], found["upper_ns"][place], count]
+            for at_s, column in zip(found["times_s"], found["columns"], strict=True)
+            for place, count in zip(column[::2], column[1::2], strict=True)
+        ),
+    ]
 
 
 def _ridge(site: Site, name: str) -> dict[str, Any]:
@@ -169,7 +202,7 @@ def _ridge(site: Site, name: str) -> dict[str, Any]:
     board = _main(site, name)
     found = ridge(site.history, site.viewer, name, board.main, _RIDGE_MONTHS)
     each = max(1, -(-len(found.rows) // _RIDGE_ROWS))
-    rows = [_added(found.rows[at:at + each]) for at in range(0, len(found.rows), each)]
+    rows = [_added(found.rows[at : at + each]) for at in range(0, len(found.rows), each)]
     return {"cycle_s": found.cycle_s, "cycles": each, "rows": rows, "limit_ns": board.limit_ns}
 
 
@@ -179,9 +212,14 @@ def _ridge_json(site: Site, name: str) -> bytes:
 
 def _ridge_rows(site: Site, name: str) -> Rows:
     found = _ridge(site, name)
-    return [_COUNTED, *(
-        [iso(row["begin_s"]), found["cycle_s"] * found["cycles"], *bucket] for row in found["rows"]
-        for bucket in zip(row["lower_ns"], row["upper_ns"], row["count"], strict=True))]
+    return [
+        _COUNTED,
+        *(
+            [iso(row["begin_s"]), found["cycle_s"] * found["cycles"], *bucket]
+            for row in found["rows"]
+            for bucket in zip(row["lower_ns"], row["upper_ns"], row["count"], strict=True)
+        ),
+    ]
 
 
 def _added(rows: Sequence[Any]) -> dict[str, Any]:
@@ -192,9 +230,13 @@ def _added(rows: Sequence[Any]) -> dict[str, Any]:
         for lower, upper, count in zip(one.lower_ns.tolist(), one.upper_ns.tolist(), one.count.tolist(), strict=True):
             counts[lower, upper] = counts.get((lower, upper), 0) + count
     edges = sorted(counts)
-    return {"begin_s": rows[0].begin_s, "lower_ns": [lower for lower, _ in edges],
-            "upper_ns": [upper for _, upper in edges], "count": [counts[edge] for edge in edges],
-            "max_ns": max((row.buckets.max_ns for row in rows if row.buckets.max_ns is not None), default=None)}
+    return {
+        "begin_s": rows[0].begin_s,
+        "lower_ns": [lower for lower, _ in edges],
+        "upper_ns": [upper for _, upper in edges],
+        "count": [counts[edge] for edge in edges],
+        "max_ns": max((row.buckets.max_ns for row in rows if row.buckets.max_ns is not None), default=None),
+    }
 
 
 def _second(query: Query, name: str) -> int:
@@ -215,8 +257,19 @@ def with_maximum(site: Site, board: Board, seen: Maxima, told: Sequence[Happenin
     at_s = int(seen.times_s[place])
     cpu = next(cpu for cpu, values in seen.values_ns.items() if values[place] == greatest)
     runs = bands(site.history, site.viewer, board.name, at_s, at_s + seen.step_s)
-    return [Happening(at_s, "maximum", board.main, None if cpu < 0 else cpu, greatest, "",
-                      runs[-1].run if runs else "", new_maximum=False), *told]
+    return [
+        Happening(
+            at_s,
+            "maximum",
+            board.main,
+            None if cpu < 0 else cpu,
+            greatest,
+            "",
+            runs[-1].run if runs else "",
+            new_maximum=False,
+        ),
+        *told,
+    ]
 
 
 def _selection(site: Site, name: str, query: Query) -> bytes:
@@ -229,9 +282,14 @@ def _selection(site: Site, name: str, query: Query) -> bytes:
     found = maxima(site.history, site.viewer, name, board.main, begin_s, end_s)
     seen = coarser(found, drawable_step(end_s - begin_s, found.step_s))
     plot = distribution(site.history, site.viewer, name, board.main, begin_s, end_s)
-    return as_json({**_maxima_facts(site, board, seen, begin_s, end_s), "changes": changes(*asked),
-                    "events": with_maximum(site, board, found, events(*asked, most=_MOST_SELECTED_EVENTS)),
-                    "distribution": distribution_facts(plot, board.limit_ns)})
+    return as_json(
+        {
+            **_maxima_facts(site, board, seen, begin_s, end_s),
+            "changes": changes(*asked),
+            "events": with_maximum(site, board, found, events(*asked, most=_MOST_SELECTED_EVENTS)),
+            "distribution": distribution_facts(plot, board.limit_ns),
+        }
+    )
 
 
 _AT = "/board/{name}/"

@@ -23,8 +23,10 @@ class LiveView(Overview):
 
 def view(site: Site) -> LiveView:
     whole = overview(site)
-    return LiveView(**{field.name: getattr(whole, field.name) for field in fields(Overview)},
-                    latest=latest(site.history, site.viewer, site.now_s, _STEPS))
+    return LiveView(
+        **{field.name: getattr(whole, field.name) for field in fields(Overview)},
+        latest=latest(site.history, site.viewer, site.now_s, _STEPS),
+    )
 
 
 PAGES = shown("/live", "live.html.j2", view, published=False)

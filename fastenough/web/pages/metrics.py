@@ -38,20 +38,31 @@ def _limit(one: Standing) -> float | None:
 
 _GAUGES = (
     _Gauge("fastenough_board_seen_timestamp_seconds", "When the newest interval ended.", lambda one: one.seen_s),
-    _Gauge("fastenough_board_maximum_5min_seconds", "Greatest latency of the newest five minutes.",
-           _seconds("max_5min_ns")),
+    _Gauge(
+        "fastenough_board_maximum_5min_seconds", "Greatest latency of the newest five minutes.", _seconds("max_5min_ns")
+    ),
     _Gauge("fastenough_board_maximum_24h_seconds", "Greatest latency of the last 24 hours.", _seconds("max_24h_ns")),
     _Gauge("fastenough_board_maximum_30d_seconds", "Greatest latency of the last 30 days.", _seconds("max_30d_ns")),
-    _Gauge("fastenough_board_maximum_ever_seconds", "Greatest latency that was seen: no bound on the worst case.",
-           _seconds("max_ever_ns")),
+    _Gauge(
+        "fastenough_board_maximum_ever_seconds",
+        "Greatest latency that was seen: no bound on the worst case.",
+        _seconds("max_ever_ns"),
+    ),
     _Gauge("fastenough_board_maximum_ever_timestamp_seconds", "When it was seen.", lambda one: one.max_ever_at_s),
     _Gauge("fastenough_board_limit_seconds", "The limit that is stated.", _limit),
-    _Gauge("fastenough_board_above_limit_seconds", "Greatest latency of 30 days, where it is above a limit that must "
-           "never be exceeded.", _seconds("above_ns")),
-    _Gauge("fastenough_board_silent_after_seconds", "The board counts as silent once its newest interval is older.",
-           lambda one: one.silent_after_s or None),
-    _Gauge("fastenough_board_changed_timestamp_seconds", "When the configuration last changed.",
-           lambda one: one.changed_s),
+    _Gauge(
+        "fastenough_board_above_limit_seconds",
+        "Greatest latency of 30 days, where it is above a limit that must never be exceeded.",
+        _seconds("above_ns"),
+    ),
+    _Gauge(
+        "fastenough_board_silent_after_seconds",
+        "The board counts as silent once its newest interval is older.",
+        lambda one: one.silent_after_s or None,
+    ),
+    _Gauge(
+        "fastenough_board_changed_timestamp_seconds", "When the configuration last changed.", lambda one: one.changed_s
+    ),
 )
 _REFUSED = "fastenough_board_refused_recordings"
 _INFO, _STATE = "fastenough_board_info", "fastenough_board_state"
@@ -64,10 +75,23 @@ def _info(boards: list[Standing]) -> Iterator[str]:
     yield from family(_INFO, "gauge", "1; what the board is, the verdict on its 30 days, and on its newest cycle.")
     for one in boards:
         board = one.board
-        yield _INFO + labelled({
-            "board": board.name, "rack": board.rack, "arch": board.arch, "model": board.model, "kernel": board.kernel,
-            "preemption": board.preemption, "configuration": board.configuration,
-            "verdict": one.verdict or "none", "newest_cycle": one.cycle_verdict or "none"}) + " 1\n"
+        yield (
+            _INFO
+            + labelled(
+                {
+                    "board": board.name,
+                    "rack": board.rack,
+                    "arch": board.arch,
+                    "model": board.model,
+                    "kernel": board.kernel,
+                    "preemption": board.preemption,
+                    "configuration": board.configuration,
+                    "verdict": one.verdict or "none",
+                    "newest_cycle": one.cycle_verdict or "none",
+                }
+            )
+            + " 1\n"
+        )
 
 
 def _states(boards: list[Standing]) -> Iterator[str]:

@@ -46,22 +46,57 @@ def overview(site: Site) -> Overview:
     found = standing(site.history, site.viewer, site.now_s)
     counts = [Count(state, state.shape, sum(one.state is state for one in found)) for state in _URGENT]
     seen_s = [one.seen_s for one in found if one.seen_s is not None]
-    known_s = [at_s for at_s in seen_s if at_s <= site.now_s + STALE_S] or seen_s   # one clock ahead is not news of all
+    known_s = [at_s for at_s in seen_s if at_s <= site.now_s + STALE_S] or seen_s  # one clock ahead is not news of all
     return Overview(
         max(known_s, default=None),
         tuple(count for count in counts if count.boards),
-        _named([one.board.kernel for one in found]), _named([one.board.arch for one in found]),
-        _named([one.board.rack for one in found]), _named([one.state.value for one in found]),
-        _named([one.verdict or "none" for one in found]), tuple(SPANS), tuple(found))
+        _named([one.board.kernel for one in found]),
+        _named([one.board.arch for one in found]),
+        _named([one.board.rack for one in found]),
+        _named([one.state.value for one in found]),
+        _named([one.verdict or "none" for one in found]),
+        tuple(SPANS),
+        tuple(found),
+    )
 
 
 def _table(site: Site) -> bytes:
-    header = ("state", "board", "rack", "arch", "kernel", "max_5min_ns", "max_24h_ns", "max_30d_ns", "max_ever_ns",
-              "limit_ns", "verdict", "seen_s")
-    return csv_lines([header, *(
-        (one.state.value, one.board.name, one.board.rack, one.board.arch, one.board.kernel, one.max_5min_ns,
-         one.max_24h_ns, one.max_30d_ns, one.max_ever_ns, one.board.limit_ns, one.verdict, one.seen_s)
-        for one in standing(site.history, site.viewer, site.now_s))])
+    header = (
+        "state",
+        "board",
+        "rack",
+        "arch",
+        "kernel",
+        "max_5min_ns",
+        "max_24h_ns",
+        "max_30d_ns",
+        "max_ever_ns",
+        "limit_ns",
+        "verdict",
+        "seen_s",
+    )
+    return csv_lines(
+        [
+            header,
+            *(
+                (
+                    one.state.value,
+                    one.board.name,
+                    one.board.rack,
+                    one.board.arch,
+                    one.board.kernel,
+                    one.max_5min_ns,
+                    one.max_24h_ns,
+                    one.max_30d_ns,
+                    one.max_ever_ns,
+                    one.board.limit_ns,
+                    one.verdict,
+                    one.seen_s,
+                )
+                for one in standing(site.history, site.viewer, site.now_s)
+            ),
+        ]
+    )
 
 
 def _heat(site: Site, span: str) -> bytes:
@@ -71,11 +106,16 @@ def _heat(site: Site, span: str) -> bytes:
     end_s = -(-site.now_s // step_s) * step_s
     begin_s = end_s - chosen.length_s // step_s * step_s
     found = worst(site.history, site.viewer, begin_s, end_s, step_s)
-    values = {board: [None if value == NOTHING else value for value in values.tolist()]
-              for board, values in sorted(found.values_ns.items())}
+    values = {
+        board: [None if value == NOTHING else value for value in values.tolist()]
+        for board, values in sorted(found.values_ns.items())
+    }
     limits = {one.board.name: one.board.limit_ns for one in standing(site.history, site.viewer, site.now_s)}
     return as_json({"begin_s": begin_s, "step_s": step_s, "boards": values, "limits_ns": limits})
 
 
-PAGES = [*shown("/", "overview.html.j2", overview), Page("/boards.csv", CSV, _table),
-         Page("/heat-{span}.json", JSON, _heat)]
+PAGES = [
+    *shown("/", "overview.html.j2", overview),
+    Page("/boards.csv", CSV, _table),
+    Page("/heat-{span}.json", JSON, _heat),
+]

@@ -113,27 +113,47 @@ def view(site: Site, run: str) -> RunView:
     summary, board, seen = _seen(site, run)
     began_ns = seen.recording.head.begin.wall_ns
     drawn = _drawn(seen.context)
-    return RunView(None, summary, board, _title(seen.recording), began_ns // 10**9 if began_ns else None,
-                   seen.recording.duration_ns, seen.assessment, tuple(sections_of(seen.context)),
-                   drawn.kind.name if drawn else "", drawn.kind.all_cpus.n if drawn else 0,
-                   tuple(one for one in conclusions_of(site) if run in one.runs))
+    return RunView(
+        None,
+        summary,
+        board,
+        _title(seen.recording),
+        began_ns // 10**9 if began_ns else None,
+        seen.recording.duration_ns,
+        seen.assessment,
+        tuple(sections_of(seen.context)),
+        drawn.kind.name if drawn else "",
+        drawn.kind.all_cpus.n if drawn else 0,
+        tuple(one for one in conclusions_of(site) if run in one.runs),
+    )
 
 
 def _facts(site: Site, run: str) -> bytes:
     _, board, seen = _seen(site, run)
     recording = seen.recording
-    measured = [{"series": series, "measures": measure(merge_samples([(recording, series)]))}
-                for series in recording.series if series.refused is None]
-    return as_json({"run": recording.run_id, "board": board.name, "title": _title(recording),
-                    "assessment": seen.assessment, "measured": measured})
+    measured = [
+        {"series": series, "measures": measure(merge_samples([(recording, series)]))}
+        for series in recording.series
+        if series.refused is None
+    ]
+    return as_json(
+        {
+            "run": recording.run_id,
+            "board": board.name,
+            "title": _title(recording),
+            "assessment": seen.assessment,
+            "measured": measured,
+        }
+    )
 
 
 def _buckets(histogram: Any, unit_ns: float) -> Buckets:
     folded = histogram.folded(_PLOT_K) if histogram.k > _PLOT_K else histogram
     lower, upper = (edges(folded.index, folded.k).astype("int64") for edges in (bucket_lowest, bucket_highest))
     maximum = None if histogram.maximum is None else round(histogram.maximum * unit_ns)
-    return Buckets((lower * unit_ns).round().astype("int64"), (upper * unit_ns).round().astype("int64"), folded.count,
-                   maximum)
+    return Buckets(
+        (lower * unit_ns).round().astype("int64"), (upper * unit_ns).round().astype("int64"), folded.count, maximum
+    )
 
 
 def _drawn(context: Context) -> Entry | None:
@@ -146,8 +166,10 @@ def _plot(site: Site, run: str) -> bytes:
     _, board, seen = _seen(site, run)
     drawn, recording = _drawn(seen.context), seen.recording
     begin_s = (recording.head.begin.wall_ns or 0) // 10**9
-    cpus = {values.cpus[0] if values.cpus else 0: _buckets(values.histogram, values.unit_ns)
-            for values in (drawn.kind.per_cpu if drawn else ())}
+    cpus = {
+        values.cpus[0] if values.cpus else 0: _buckets(values.histogram, values.unit_ns)
+        for values in (drawn.kind.per_cpu if drawn else ())
+    }
     found = Distribution(begin_s, begin_s + recording.duration_ns // 10**9, cpus)
     return as_json(distribution_facts(found, board.limit_ns))
 

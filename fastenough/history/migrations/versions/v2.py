@@ -26,11 +26,17 @@ def _key(name: str, kind: Any = sa.Integer) -> sa.Column[Any]:
 
 def upgrade() -> None:
     op.create_table(
-        "month", _key("board"), _key("series"), _key("begin_s", sa.BigInteger), _key("cpu", sa.SmallInteger),
+        "month",
+        _key("board"),
+        _key("series"),
+        _key("begin_s", sa.BigInteger),
+        _key("cpu", sa.SmallInteger),
         *(sa.Column(name, sa.BigInteger, nullable=False) for name in ("count", "max_ns")),
-        sa.Column("histogram", sa.LargeBinary, nullable=False))
+        sa.Column("histogram", sa.LargeBinary, nullable=False),
+    )
     op.create_table(
-        "archive", _key("board"), _key("begin_s", sa.BigInteger), sa.Column("file", sa.String(200), nullable=False))
+        "archive", _key("board"), _key("begin_s", sa.BigInteger), sa.Column("file", sa.String(200), nullable=False)
+    )
     bind = op.get_bind()
     cycles = bind.execute(sa.select(_CYCLE).order_by(_CYCLE.c.board)).mappings()
     for _, rows in groupby(cycles, key=lambda row: row["board"]):

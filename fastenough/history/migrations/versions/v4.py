@@ -18,7 +18,10 @@ def upgrade() -> None:
     op.add_column("board", sa.Column("farm", sa.String(300), nullable=False, server_default=""))
     op.add_column("board", sa.Column("formerly", sa.Text, nullable=False, server_default=""))
     op.create_table(
-        "refused", sa.Column("board", sa.Integer, primary_key=True, autoincrement=False),
+        "refused",
+        sa.Column("board", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("name", sa.String(200), primary_key=True, autoincrement=False),
-        sa.Column("kind", sa.String(16), nullable=False), sa.Column("reason", sa.Text, nullable=False),
-        sa.Column("at_s", sa.BigInteger, nullable=False))
+        sa.Column("kind", sa.String(16), nullable=False),
+        sa.Column("reason", sa.Text, nullable=False),
+        sa.Column("at_s", sa.BigInteger, nullable=False),
+    )
