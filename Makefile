@@ -53,6 +53,7 @@ check-kernels: setup-test
 
 lint:
 	.venv/bin/ruff check
+	.venv/bin/ruff format --check --quiet
 	.venv/bin/mypy
 
 lock:
