@@ -24,12 +24,18 @@ NEEDS = (
     (r"ssh://|labgrid:|--board beagle|https?://|--install", "another machine"),
     (r"\bvirtual\b|^bench |^farm (try|bisect)", "guests: test_virtual_*.py and test_farm_*.py boot them"),
     (r"^gauge |--plan FILE|campaign run (FILE|campaigns/brown-martin)", "an instrument: test_gauge_*.py simulate it"),
-    (r"^farm (run|alert|status|rebuild$)|^web",
-     "a farm that runs until it is ended: test_farm_*.py and test_web_command.py"),
-    (r"^hunt|^audit --measure|^calibrate|^campaign (run quick|resume)|^ab .*interval=",
-     "many minutes: the command's own tests shorten it"),
-    (r"^monitor|--monitor|--implementation linux-kernel|run timerlat", "BPF or a module: test_monitor_*.py, "
-                                                                      "test_module_*.py"),
+    (
+        r"^farm (run|alert|status|rebuild$)|^web",
+        "a farm that runs until it is ended: test_farm_*.py and test_web_command.py",
+    ),
+    (
+        r"^hunt|^audit --measure|^calibrate|^campaign (run quick|resume)|^ab .*interval=",
+        "many minutes: the command's own tests shorten it",
+    ),
+    (
+        r"^monitor|--monitor|--implementation linux-kernel|run timerlat",
+        "BPF or a module: test_monitor_*.py, test_module_*.py",
+    ),
     (r"trace\.dat|SAMPLES", "a file of the kernel's or the probe's: test_bound_*.py, test_samples_parquet.py"),
     (r"^completion fish >|^gauge flash", "a place outside the folder"),
 )
