@@ -8,14 +8,25 @@
 	.cpu cortex-m0plus
 	.thumb
 
-#define SSI 0x18000000
-#define SSI_CONTROL 0x00
-#define SSI_FRAMES 0x04
-#define SSI_ENABLE 0x08
-#define SSI_DIVIDER 0x14
-#define SSI_FLASH_CONTROL 0xf4
+#define XIP_SSI_BASE 0x18000000
+#define SSI_CTRLR0_OFFSET 0x00
+#define SSI_CTRLR0_DFS_32_LSB 16
+#define SSI_CTRLR0_TMOD_LSB 8
+#define SSI_CTRLR0_TMOD_VALUE_EEPROM_READ 3
+#define SSI_CTRLR1_OFFSET 0x04
+#define SSI_SSIENR_OFFSET 0x08
+#define SSI_BAUDR_OFFSET 0x14
+#define SSI_SPI_CTRLR0_OFFSET 0xf4
+#define SSI_SPI_CTRLR0_XIP_CMD_LSB 24
+#define SSI_SPI_CTRLR0_INST_L_LSB 8
+#define SSI_SPI_CTRLR0_INST_L_VALUE_8B 2
+#define SSI_SPI_CTRLR0_ADDR_L_LSB 2
+#define PPB_BASE 0xe0000000
+#define M0PLUS_VTOR_OFFSET 0xed08
 #define FLASH_TABLE 0x10000100
-#define VECTOR_TABLE_OFFSET 0xe000ed08
+/* command 0x03 of 8 bits; an address of 24 bits, which is six times four */
+#define READ_COMMAND (0x03 << SSI_SPI_CTRLR0_XIP_CMD_LSB) | \
+	(SSI_SPI_CTRLR0_INST_L_VALUE_8B << SSI_SPI_CTRLR0_INST_L_LSB) | (6 << SSI_SPI_CTRLR0_ADDR_L_LSB)
 #define STACK_PAINT 0xc5c5c5c5
 
 	/* Reads by command 0x03, one line, 24 bits of address: every flash knows that. */
@@ -23,22 +34,23 @@
 	.thumb_func
 	.global boot2
 boot2:
-	ldr r3, =SSI
+	ldr r3, =XIP_SSI_BASE
 	movs r1, #0
-	str r1, [r3, #SSI_ENABLE]
+	str r1, [r3, #SSI_SSIENR_OFFSET]
 	movs r1, #4
-	str r1, [r3, #SSI_DIVIDER]
-	ldr r1, =(31 << 16) | (3 << 8)        /* frames of 32 bits, read as from an EEPROM */
-	str r1, [r3, #SSI_CONTROL]
+	str r1, [r3, #SSI_BAUDR_OFFSET]
+	/* frames of 32 bits */
+	ldr r1, =((32 - 1) << SSI_CTRLR0_DFS_32_LSB) | (SSI_CTRLR0_TMOD_VALUE_EEPROM_READ << SSI_CTRLR0_TMOD_LSB)
+	str r1, [r3, #SSI_CTRLR0_OFFSET]
 	movs r1, #0
-	str r1, [r3, #SSI_FRAMES]
-	ldr r0, =SSI + SSI_FLASH_CONTROL
-	ldr r1, =(3 << 24) | (2 << 8) | (6 << 2) /* command 0x03 of 8 bits, 24 bits of address */
+	str r1, [r3, #SSI_CTRLR1_OFFSET]
+	ldr r0, =XIP_SSI_BASE + SSI_SPI_CTRLR0_OFFSET
+	ldr r1, =READ_COMMAND
 	str r1, [r0]
 	movs r1, #1
-	str r1, [r3, #SSI_ENABLE]
+	str r1, [r3, #SSI_SSIENR_OFFSET]
 	ldr r0, =FLASH_TABLE
-	ldr r1, =VECTOR_TABLE_OFFSET
+	ldr r1, =PPB_BASE + M0PLUS_VTOR_OFFSET
 	str r0, [r1]
 	ldmia r0, {r0, r1}
 	msr msp, r0
@@ -76,7 +88,7 @@ start:
 	cmp r1, r2
 	blo 1b
 	ldr r0, =ram_table
-	ldr r1, =VECTOR_TABLE_OFFSET
+	ldr r1, =PPB_BASE + M0PLUS_VTOR_OFFSET
 	str r0, [r1]
 	ldr r0, =main
 	bx r0

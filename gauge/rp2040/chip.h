@@ -1,158 +1,210 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The registers used here, by the names of the RP2040's datasheet. */
+/*
+ * The registers and bit fields of the RP2040 that the firmware uses, named as in the datasheet: BLOCK_REGISTER, and
+ * BLOCK_REGISTER_FIELD_BITS, _LSB or _VALUE_...  Where a register exists once per pin, state machine or endpoint, the number
+ * in its name becomes an argument: IO_BANK0_GPIO_CTRL(3) is IO_BANK0_GPIO3_CTRL.
+ */
 #ifndef GAUGE_CHIP_H
 #define GAUGE_CHIP_H
 
 #include <stdint.h>
 
 #define REGISTER(address) (*(volatile uint32_t *)(address))
-#define CLEAR_BITS 0x3000 /* added to the address of a peripheral's register: what is written is cleared there */
-#define SET_BITS 0x2000
+/* Added to a register's address: a write clears the written bits, as the registers named _CLR here. */
+#define REG_ALIAS_CLR_BITS 0x3000
 
-#define CLOCKS(offset) REGISTER(0x40008000 + (offset))
-#define CLK_REF_CTRL CLOCKS(0x30)
-#define CLK_REF_SELECTED CLOCKS(0x38)
-#define CLK_SYS_CTRL CLOCKS(0x3c)
-#define CLK_SYS_SELECTED CLOCKS(0x44)
-#define CLK_PERI_CTRL CLOCKS(0x48)
-#define CLK_USB_CTRL CLOCKS(0x54) /* from the USB's PLL, unless told otherwise */
-#define CLK_ENABLE (1u << 11)
+/* Clocks */
+#define CLOCKS_BASE 0x40008000
+#define CLOCKS_CLK_REF_CTRL REGISTER(CLOCKS_BASE + 0x30)
+#define CLOCKS_CLK_REF_CTRL_SRC_VALUE_XOSC_CLKSRC 2
+#define CLOCKS_CLK_REF_SELECTED REGISTER(CLOCKS_BASE + 0x38)
+#define CLOCKS_CLK_SYS_CTRL REGISTER(CLOCKS_BASE + 0x3c)
+#define CLOCKS_CLK_SYS_CTRL_SRC_VALUE_CLKSRC_CLK_SYS_AUX 1
+#define CLOCKS_CLK_SYS_SELECTED REGISTER(CLOCKS_BASE + 0x44)
+#define CLOCKS_CLK_PERI_CTRL REGISTER(CLOCKS_BASE + 0x48)
+#define CLOCKS_CLK_PERI_CTRL_ENABLE_BITS (1u << 11)
+#define CLOCKS_CLK_USB_CTRL REGISTER(CLOCKS_BASE + 0x54) /* after reset its source is PLL_USB */
+#define CLOCKS_CLK_USB_CTRL_ENABLE_BITS (1u << 11)
 
-#define SSI(offset) REGISTER(0x18000000 + (offset))
-#define SSI_CONTROL SSI(0x00)
-#define SSI_FRAMES_OF_8_BITS (7u << 16)
-#define SSI_ENABLE SSI(0x08)
-#define SSI_SLAVES SSI(0x10)
-#define SSI_RECEIVED SSI(0x24)
-#define SSI_DATA SSI(0x60)
+#define XOSC_BASE 0x40024000
+#define XOSC_CTRL REGISTER(XOSC_BASE + 0x00)
+#define XOSC_CTRL_FREQ_RANGE_VALUE_1_15MHZ 0xaa0u
+#define XOSC_CTRL_ENABLE_LSB 12
+#define XOSC_CTRL_ENABLE_VALUE_ENABLE 0xfabu
+#define XOSC_STATUS REGISTER(XOSC_BASE + 0x04)
+#define XOSC_STATUS_STABLE_BITS (1u << 31)
+#define XOSC_STARTUP REGISTER(XOSC_BASE + 0x0c)
 
-#define RESETS_CLEAR REGISTER(0x4000c000 + CLEAR_BITS)
-#define RESETS_DONE REGISTER(0x4000c008)
-#define RESET_IO_BANK0 (1u << 5)
-#define RESET_PADS_BANK0 (1u << 8)
-#define RESET_PIO0 (1u << 10)
-#define RESET_PLL_SYS (1u << 12)
-#define RESET_PLL_USB (1u << 13)
-#define RESET_TIMER (1u << 21)
-#define RESET_UART0 (1u << 22)
-#define RESET_USB (1u << 24)
+#define PLL_SYS_BASE 0x40028000
+#define PLL_USB_BASE 0x4002c000
+#define PLL_CS(base) REGISTER((base) + 0x0)
+#define PLL_CS_LOCK_BITS (1u << 31)
+#define PLL_PWR_CLR(base) REGISTER((base) + 0x4 + REG_ALIAS_CLR_BITS)
+#define PLL_PWR_PD_BITS (1u << 0)
+#define PLL_PWR_POSTDIVPD_BITS (1u << 3)
+#define PLL_PWR_VCOPD_BITS (1u << 5)
+#define PLL_FBDIV_INT(base) REGISTER((base) + 0x8)
+#define PLL_PRIM(base) REGISTER((base) + 0xc)
+#define PLL_PRIM_POSTDIV1_LSB 16
+#define PLL_PRIM_POSTDIV2_LSB 12
 
-#define XOSC_CTRL REGISTER(0x40024000)
-#define XOSC_STATUS REGISTER(0x40024004)
-#define XOSC_STARTUP REGISTER(0x4002400c)
-#define XOSC_1_TO_15_MHZ 0xaa0u
-#define XOSC_ENABLE (0xfabu << 12)
-#define XOSC_STABLE (1u << 31)
+/* Resets */
+#define RESETS_BASE 0x4000c000
+#define RESETS_RESET_CLR REGISTER(RESETS_BASE + 0x0 + REG_ALIAS_CLR_BITS)
+#define RESETS_RESET_IO_BANK0_BITS (1u << 5)
+#define RESETS_RESET_PADS_BANK0_BITS (1u << 8)
+#define RESETS_RESET_PIO0_BITS (1u << 10)
+#define RESETS_RESET_PLL_SYS_BITS (1u << 12)
+#define RESETS_RESET_PLL_USB_BITS (1u << 13)
+#define RESETS_RESET_TIMER_BITS (1u << 21)
+#define RESETS_RESET_UART0_BITS (1u << 22)
+#define RESETS_RESET_USBCTRL_BITS (1u << 24)
+#define RESETS_RESET_DONE REGISTER(RESETS_BASE + 0x8)
 
-#define PLL_SYS 0x40028000
-#define PLL_USB 0x4002c000
-#define PLL_CS(pll) REGISTER(pll)
-#define PLL_POWER_CLEAR(pll) REGISTER((pll) + 0x4 + CLEAR_BITS)
-#define PLL_MULTIPLIER(pll) REGISTER((pll) + 0x8)
-#define PLL_DIVIDERS(pll) REGISTER((pll) + 0xc)
-#define PLL_LOCK (1u << 31)
-#define PLL_POWER_DOWN (1u << 0)
-#define PLL_DIVIDERS_DOWN (1u << 3)
-#define PLL_OSCILLATOR_DOWN (1u << 5)
+/* The serial interface of the flash */
+#define XIP_SSI_BASE 0x18000000
+#define SSI_CTRLR0 REGISTER(XIP_SSI_BASE + 0x00)
+#define SSI_CTRLR0_DFS_32_LSB 16
+#define SSI_SSIENR REGISTER(XIP_SSI_BASE + 0x08)
+#define SSI_SER REGISTER(XIP_SSI_BASE + 0x10)
+#define SSI_RXFLR REGISTER(XIP_SSI_BASE + 0x24)
+#define SSI_DR0 REGISTER(XIP_SSI_BASE + 0x60)
 
-#define PIN_STATUS(pin) REGISTER(0x40014000 + 8 * (pin))
-#define PIN_INPUT_HIGH (1u << 17)
-#define PIN_FUNCTION(pin) REGISTER(0x40014004 + 8 * (pin))
-#define FUNCTION_UART 2
-#define FUNCTION_PIO0 6
-#define PAD(pin) REGISTER(0x4001c004 + 4 * (pin))
-#define PAD_INPUT_PULLED_UP 0x4a /* input enabled, pull-up, Schmitt trigger */
+/* Pins */
+#define IO_BANK0_BASE 0x40014000
+#define IO_BANK0_GPIO_STATUS(pin) REGISTER(IO_BANK0_BASE + 0x0 + 8 * (pin))
+#define IO_BANK0_GPIO_STATUS_INFROMPAD_BITS (1u << 17)
+#define IO_BANK0_GPIO_CTRL(pin) REGISTER(IO_BANK0_BASE + 0x4 + 8 * (pin))
+#define IO_BANK0_GPIO0_CTRL_FUNCSEL_VALUE_UART0_TX 2
+#define IO_BANK0_GPIO1_CTRL_FUNCSEL_VALUE_UART0_RX 2
+#define IO_BANK0_GPIO2_CTRL_FUNCSEL_VALUE_PIO0_2 6
+#define IO_BANK0_GPIO3_CTRL_FUNCSEL_VALUE_PIO0_3 6
 
-#define UART(offset) REGISTER(0x40034000 + (offset))
-#define UART_DATA UART(0x00)
-#define UART_FLAGS UART(0x18)
-#define UART_DIVISOR UART(0x24)
-#define UART_DIVISOR_64THS UART(0x28)
-#define UART_LINE UART(0x2c)
-#define UART_CONTROL UART(0x30)
-#define UART_INTERRUPTS UART(0x38)
-#define UART_RECEIVE_EMPTY (1u << 4)
-#define UART_SEND_FULL (1u << 5)
-#define UART_SEND_EMPTY (1u << 7)
-#define UART_BUSY (1u << 3)
-#define UART_8_BITS_FIFO 0x70
-#define UART_ON 0x301
-#define UART_WHEN_RECEIVED 0x50 /* bytes, or a few of them and then a pause */
+#define PADS_BANK0_BASE 0x4001c000
+#define PADS_BANK0_GPIO(pin) REGISTER(PADS_BANK0_BASE + 0x4 + 4 * (pin))
+#define PADS_BANK0_GPIO_SCHMITT_BITS (1u << 1)
+#define PADS_BANK0_GPIO_PUE_BITS (1u << 3)
+#define PADS_BANK0_GPIO_IE_BITS (1u << 6)
+#define PAD_INPUT_PULLED_UP (PADS_BANK0_GPIO_IE_BITS | PADS_BANK0_GPIO_PUE_BITS | PADS_BANK0_GPIO_SCHMITT_BITS)
 
-#define MICROSECONDS_HIGH REGISTER(0x40054008)
-#define MICROSECONDS_LOW REGISTER(0x4005400c)
-#define WATCHDOG_SCRATCH0 REGISTER(0x4005800c)
-#define WATCHDOG_TICK REGISTER(0x4005802c)
-#define WATCHDOG_TICK_ON (1u << 9)
+#define UART0_BASE 0x40034000
+#define UART_UARTDR REGISTER(UART0_BASE + 0x00)
+#define UART_UARTFR REGISTER(UART0_BASE + 0x18)
+#define UART_UARTFR_RXFE_BITS (1u << 4)
+#define UART_UARTFR_TXFF_BITS (1u << 5)
+#define UART_UARTIBRD REGISTER(UART0_BASE + 0x24)
+#define UART_UARTFBRD REGISTER(UART0_BASE + 0x28)
+#define UART_UARTLCR_H REGISTER(UART0_BASE + 0x2c)
+#define UART_UARTLCR_H_FEN_BITS (1u << 4)
+#define UART_UARTLCR_H_WLEN_LSB 5 /* the number of bits, less five */
+#define UART_UARTCR REGISTER(UART0_BASE + 0x30)
+#define UART_UARTCR_UARTEN_BITS (1u << 0)
+#define UART_UARTCR_TXE_BITS (1u << 8)
+#define UART_UARTCR_RXE_BITS (1u << 9)
+#define UART_UARTIMSC REGISTER(UART0_BASE + 0x38)
+#define UART_UARTIMSC_RXIM_BITS (1u << 4) /* the FIFO has filled to its threshold */
+#define UART_UARTIMSC_RTIM_BITS (1u << 6) /* it holds fewer bytes, and the line is silent */
 
-#define PIO(offset) REGISTER(0x50200000 + (offset))
-#define PIO_CONTROL PIO(0x00)
-#define PIO_FIFOS PIO(0x04)
-#define PIO_FAULTS PIO(0x08)
-#define PIO_SEND(machine) PIO(0x10 + 4 * (machine))
-#define PIO_RECEIVE(machine) PIO(0x20 + 4 * (machine))
-#define PIO_OUTPUTS PIO(0x3c)
-#define PIO_PROGRAM(at) PIO(0x48 + 4 * (at))
-#define PIO_MACHINE(machine, offset) PIO(0xc8 + 24 * (machine) + (offset))
-#define PIO_DIVIDER(machine) PIO_MACHINE(machine, 0x00)
-#define PIO_EXECUTION(machine) PIO_MACHINE(machine, 0x04)
-#define PIO_SHIFTING(machine) PIO_MACHINE(machine, 0x08)
-#define PIO_PLACE(machine) PIO_MACHINE(machine, 0x0c)
-#define PIO_EXECUTE(machine) PIO_MACHINE(machine, 0x10)
-#define PIO_PINS(machine) PIO_MACHINE(machine, 0x14)
-#define PIO_INTERRUPTS PIO(0x12c)
-#define PIO_RECEIVE_EMPTY(machine) (0x100u << (machine))
-#define PIO_SEND_EMPTY(machine) (0x1000000u << (machine))
-#define PIO_RECEIVED(machine) (1u << (machine))
+#define TIMER_BASE 0x40054000
+#define TIMER_TIMEHR REGISTER(TIMER_BASE + 0x08)
+#define TIMER_TIMELR REGISTER(TIMER_BASE + 0x0c)
 
-#define USB_MEMORY 0x50100000
-#define USB_BYTES ((volatile uint8_t *)USB_MEMORY)
-#define USB_SETUP USB_BYTES
-/* By endpoint, and whether it is out of the host or into it. */
-#define USB_ENDPOINT(number, out) REGISTER(USB_MEMORY + 8 * (number) + 4 * (out))
-#define USB_ENDPOINT_ON (1u << 31)
-#define USB_ENDPOINT_TELLS (1u << 29) /* of each buffer */
-#define USB_ENDPOINT_TYPE(type) ((uint32_t)(type) << 26)
-#define USB_BUFFER(number, out) REGISTER(USB_MEMORY + 0x80 + 8 * (number) + 4 * (out))
-#define USB_BUFFER_LENGTH 0x3ffu
-#define USB_BUFFER_READY (1u << 10)
-#define USB_BUFFER_STALL (1u << 11)
-#define USB_BUFFER_DATA1 (1u << 13)
-#define USB_BUFFER_FULL (1u << 15)
-#define USB_CONTROL_DATA 0x100 /* of endpoint 0, both ways */
+#define WATCHDOG_BASE 0x40058000
+#define WATCHDOG_SCRATCH0 REGISTER(WATCHDOG_BASE + 0x0c)
+#define WATCHDOG_TICK REGISTER(WATCHDOG_BASE + 0x2c)
+#define WATCHDOG_TICK_ENABLE_BITS (1u << 9)
 
-#define USB(offset) REGISTER(0x50110000 + (offset))
-#define USB_ADDRESS USB(0x00)
-#define USB_MAIN USB(0x40)
-#define USB_MAIN_ON 1
-#define USB_LINE USB(0x4c)
-#define USB_LINE_CONTROL_TELLS (1u << 29)
-#define USB_LINE_PULL_UP (1u << 16)
-#define USB_STATUS USB(0x50)
-#define USB_STATUS_RESET (1u << 19)
-#define USB_STATUS_SETUP (1u << 17)
-#define USB_DONE USB(0x58) /* a bit for each buffer: 2 * endpoint + out */
-#define USB_STALL_CONTROL USB(0x68)
-#define USB_STALL_BOTH 3
-#define USB_WIRING USB(0x74)
-#define USB_WIRING_INSIDE 9
-#define USB_POWER USB(0x78)
-#define USB_POWER_TAKEN_FOR_GRANTED 0xc
-#define USB_TELLS USB(0x90)
-#define USB_TELLING USB(0x98)
-#define USB_OF_RESET (1u << 12)
-#define USB_OF_SETUP (1u << 16)
-#define USB_OF_BUFFER (1u << 4)
+/* Programmable I/O */
+#define PIO0_BASE 0x50200000
+#define PIO_CTRL REGISTER(PIO0_BASE + 0x00)
+#define PIO_CTRL_SM_ENABLE_LSB 0
+#define PIO_CTRL_SM_RESTART_LSB 4
+#define PIO_FSTAT REGISTER(PIO0_BASE + 0x04)
+#define PIO_FSTAT_RXEMPTY_LSB 8
+#define PIO_FSTAT_TXEMPTY_LSB 24
+#define PIO_FDEBUG REGISTER(PIO0_BASE + 0x08)
+#define PIO_FDEBUG_RXSTALL_LSB 0
+#define PIO_TXF(sm) REGISTER(PIO0_BASE + 0x10 + 4 * (sm))
+#define PIO_RXF(sm) REGISTER(PIO0_BASE + 0x20 + 4 * (sm))
+#define PIO_DBG_PADOUT REGISTER(PIO0_BASE + 0x3c)
+#define PIO_INSTR_MEM(at) REGISTER(PIO0_BASE + 0x48 + 4 * (at))
+#define PIO_SM_CLKDIV(sm) REGISTER(PIO0_BASE + 0xc8 + 24 * (sm))
+#define PIO_SM_CLKDIV_INT_LSB 16
+#define PIO_SM_EXECCTRL(sm) REGISTER(PIO0_BASE + 0xcc + 24 * (sm))
+#define PIO_SM_EXECCTRL_JMP_PIN_LSB 24
+#define PIO_SM_EXECCTRL_WRAP_TOP_LSB 12
+#define PIO_SM_EXECCTRL_WRAP_BOTTOM_LSB 7
+#define PIO_SM_SHIFTCTRL(sm) REGISTER(PIO0_BASE + 0xd0 + 24 * (sm))
+#define PIO_SM_SHIFTCTRL_FJOIN_RX_BITS (1u << 31) /* both FIFOs of the state machine become one for RX */
+#define PIO_SM_ADDR(sm) REGISTER(PIO0_BASE + 0xd4 + 24 * (sm))
+#define PIO_SM_INSTR(sm) REGISTER(PIO0_BASE + 0xd8 + 24 * (sm))
+#define PIO_SM_PINCTRL(sm) REGISTER(PIO0_BASE + 0xdc + 24 * (sm))
+#define PIO_SM_PINCTRL_SET_COUNT_LSB 26
+#define PIO_SM_PINCTRL_SET_BASE_LSB 5
+#define PIO_IRQ0_INTE REGISTER(PIO0_BASE + 0x12c)
+#define PIO_IRQ0_INTE_SM0_RXNEMPTY_BITS (1u << 0)
+#define PIO_IRQ0_INTE_SM1_RXNEMPTY_BITS (1u << 1)
 
-#define SYSTICK_CONTROL REGISTER(0xe000e010)
-#define SYSTICK_RELOAD REGISTER(0xe000e014)
-#define SYSTICK_COUNT REGISTER(0xe000e018)
-#define SYSTICK_EACH_CYCLE 5
-#define INTERRUPT_ENABLE REGISTER(0xe000e100)
-#define INTERRUPT_PRIORITY(interrupt) (*(volatile uint32_t *)(0xe000e400 + 4 * ((interrupt) / 4)))
-#define AFTER_OTHERS(interrupt) (0xc0u << 8 * ((interrupt) % 4)) /* its three neighbours are first */
-#define INTERRUPT_USB 5
-#define INTERRUPT_PIO0 7
-#define INTERRUPT_UART0 20
+/* USB: the memory that the controller shares, then its registers.  `out` is false for an IN endpoint, true for OUT. */
+#define USBCTRL_DPRAM_BASE 0x50100000
+#define USB_DEVICE_DPRAM ((volatile uint8_t *)USBCTRL_DPRAM_BASE)
+#define USB_DEVICE_DPRAM_SETUP_PACKET_OFFSET 0x00
+#define USB_DEVICE_DPRAM_EP_CONTROL(number, out) REGISTER(USBCTRL_DPRAM_BASE + 8 * (number) + 4 * (out))
+#define USB_DEVICE_DPRAM_EP_CONTROL_ENABLE_BITS (1u << 31)
+#define USB_DEVICE_DPRAM_EP_CONTROL_INTERRUPT_PER_BUFF_BITS (1u << 29)
+#define USB_DEVICE_DPRAM_EP_CONTROL_ENDPOINT_TYPE_LSB 26
+#define USB_DEVICE_DPRAM_EP_CONTROL_ENDPOINT_TYPE_VALUE_BULK 2u
+#define USB_DEVICE_DPRAM_EP_CONTROL_ENDPOINT_TYPE_VALUE_INTERRUPT 3u
+#define USB_DEVICE_DPRAM_EP_BUFFER_CONTROL(number, out) REGISTER(USBCTRL_DPRAM_BASE + 0x80 + 8 * (number) + 4 * (out))
+#define USB_DEVICE_DPRAM_EP_BUFFER_CONTROL_LENGTH_0_BITS 0x3ffu
+#define USB_DEVICE_DPRAM_EP_BUFFER_CONTROL_AVAILABLE_0_BITS (1u << 10)
+#define USB_DEVICE_DPRAM_EP_BUFFER_CONTROL_STALL_BITS (1u << 11)
+#define USB_DEVICE_DPRAM_EP_BUFFER_CONTROL_PID_0_BITS (1u << 13) /* DATA1, not DATA0 */
+#define USB_DEVICE_DPRAM_EP_BUFFER_CONTROL_FULL_0_BITS (1u << 15)
+#define USB_DEVICE_DPRAM_EP0_BUFFER_OFFSET 0x100 /* the data of endpoint 0, both directions */
+
+#define USBCTRL_REGS_BASE 0x50110000
+#define USB_ADDR_ENDP REGISTER(USBCTRL_REGS_BASE + 0x00)
+#define USB_MAIN_CTRL REGISTER(USBCTRL_REGS_BASE + 0x40)
+#define USB_MAIN_CTRL_CONTROLLER_EN_BITS (1u << 0)
+#define USB_SIE_CTRL REGISTER(USBCTRL_REGS_BASE + 0x4c)
+#define USB_SIE_CTRL_EP0_INT_1BUF_BITS (1u << 29)
+#define USB_SIE_CTRL_PULLUP_EN_BITS (1u << 16)
+#define USB_SIE_STATUS REGISTER(USBCTRL_REGS_BASE + 0x50)
+#define USB_SIE_STATUS_BUS_RESET_BITS (1u << 19)
+#define USB_SIE_STATUS_SETUP_REC_BITS (1u << 17)
+#define USB_BUFF_STATUS REGISTER(USBCTRL_REGS_BASE + 0x58)
+#define USB_BUFF_STATUS_EP_BITS(number, out) (1u << (2 * (number) + (out)))
+#define USB_EP_STALL_ARM REGISTER(USBCTRL_REGS_BASE + 0x68)
+#define USB_EP_STALL_ARM_EP0_IN_BITS (1u << 0)
+#define USB_EP_STALL_ARM_EP0_OUT_BITS (1u << 1)
+#define USB_USB_MUXING REGISTER(USBCTRL_REGS_BASE + 0x74)
+#define USB_USB_MUXING_TO_PHY_BITS (1u << 0)
+#define USB_USB_MUXING_SOFTCON_BITS (1u << 3)
+#define USB_USB_PWR REGISTER(USBCTRL_REGS_BASE + 0x78)
+#define USB_USB_PWR_VBUS_DETECT_BITS (1u << 2)
+#define USB_USB_PWR_VBUS_DETECT_OVERRIDE_EN_BITS (1u << 3)
+#define USB_INTE REGISTER(USBCTRL_REGS_BASE + 0x90)
+#define USB_INTE_BUFF_STATUS_BITS (1u << 4)
+#define USB_INTE_BUS_RESET_BITS (1u << 12)
+#define USB_INTE_SETUP_REQ_BITS (1u << 16)
+#define USB_INTS REGISTER(USBCTRL_REGS_BASE + 0x98)
+#define USB_INTS_BUFF_STATUS_BITS (1u << 4)
+#define USB_INTS_BUS_RESET_BITS (1u << 12)
+#define USB_INTS_SETUP_REQ_BITS (1u << 16)
+
+/* The processor */
+#define PPB_BASE 0xe0000000
+#define M0PLUS_SYST_CSR REGISTER(PPB_BASE + 0xe010)
+#define M0PLUS_SYST_CSR_ENABLE_BITS (1u << 0)
+#define M0PLUS_SYST_CSR_CLKSOURCE_BITS (1u << 2)
+#define M0PLUS_SYST_RVR REGISTER(PPB_BASE + 0xe014)
+#define M0PLUS_SYST_CVR REGISTER(PPB_BASE + 0xe018)
+#define M0PLUS_NVIC_ISER REGISTER(PPB_BASE + 0xe100)
+#define M0PLUS_NVIC_IPR(irq) REGISTER(PPB_BASE + 0xe400 + 4 * ((irq) / 4))
+#define LOWEST_PRIORITY(irq) (0xc0u << 8 * ((irq) % 4)) /* the other three interrupts of this register get the highest */
+#define USBCTRL_IRQ 5
+#define PIO0_IRQ_0 7
+#define UART0_IRQ 20
 
 #endif

@@ -14,12 +14,10 @@
 
 #define SAMPLERS 2 /* machines 0 and 1 */
 #define SENDER 2
+#define BOTH_SAMPLERS 0x3u
 #define ALL_MACHINES 0x7u
-#define RESTART_ALL (ALL_MACHINES << 4)
-#define SAMPLER_FAULTS 0x3u /* an edge found no room; other bits are left as they are */
-#define SAMPLERS_EMPTY (PIO_RECEIVE_EMPTY(0) | PIO_RECEIVE_EMPTY(1))
-#define UNDIVIDED (1u << 16)
-#define ONE_DEEP_QUEUE (1u << 31) /* both of a sampler's queues in one, for what it pushes */
+#define SAMPLERS_EMPTY (BOTH_SAMPLERS << PIO_FSTAT_RXEMPTY_LSB)
+#define SAMPLERS_STALLED (BOTH_SAMPLERS << PIO_FDEBUG_RXSTALL_LSB) /* an edge was lost: its FIFO was full */
 
 /* A reading of X is so many cycles younger than the look at the pin. */
 #define COUNTED_SINCE_LOOK 3
@@ -51,9 +49,9 @@ static bool holds(uint8_t sampler)
 
 	if (sampled[sampler].held)
 		return true;
-	if (PIO_FIFOS & PIO_RECEIVE_EMPTY(sampler))
+	if (PIO_FSTAT & 1u << (PIO_FSTAT_RXEMPTY_LSB + sampler))
 		return false;
-	x = PIO_RECEIVE(sampler);
+	x = PIO_RXF(sampler);
 	sampled[sampler].held = true;
 	sampled[sampler].x = x;
 	sampled[sampler].when = 2 * (origin - x) - COUNTED_SINCE_LOOK + sampler;
@@ -85,37 +83,37 @@ static bool next_edge(uint32_t *when)
 
 bool machine_captured(void)
 {
-	return (PIO_FIFOS & SAMPLERS_EMPTY) != SAMPLERS_EMPTY;
+	return (PIO_FSTAT & SAMPLERS_EMPTY) != SAMPLERS_EMPTY;
 }
 
 void machine_forget_capture(void)
 {
 	do {
-		(void)PIO_RECEIVE(0);
-		(void)PIO_RECEIVE(1);
+		(void)PIO_RXF(0);
+		(void)PIO_RXF(1);
 	} while (machine_captured());
 	sampled[0].held = sampled[1].held = false;
-	PIO_FAULTS = SAMPLER_FAULTS;
+	PIO_FDEBUG = SAMPLERS_STALLED;
 }
 
 static void stop_listening(void)
 {
-	PIO_INTERRUPTS = 0;
+	PIO_IRQ0_INTE = 0;
 }
 
 /* Edges up to now are not meant. */
 static void note_edges(bool rising)
 {
-	PIO_PROGRAM(SAMPLE_FALL) = PIO_PROGRAM(SAMPLE_RISE) = DO_NOTHING;
+	PIO_INSTR_MEM(SAMPLE_FALL) = PIO_INSTR_MEM(SAMPLE_RISE) = DO_NOTHING;
 	machine_forget_capture();
 	settling = true;
-	PIO_PROGRAM(rising ? SAMPLE_RISE : SAMPLE_FALL) = PUSH_X_TAKEN;
+	PIO_INSTR_MEM(rising ? SAMPLE_RISE : SAMPLE_FALL) = PUSH_X_TAKEN;
 }
 
 static void listen(bool rising)
 {
 	note_edges(rising);
-	PIO_INTERRUPTS = PIO_RECEIVED(0) | PIO_RECEIVED(1);
+	PIO_IRQ0_INTE = PIO_IRQ0_INTE_SM0_RXNEMPTY_BITS | PIO_IRQ0_INTE_SM1_RXNEMPTY_BITS;
 }
 
 void machine_prepare(void)
@@ -143,7 +141,7 @@ void machine_send(void)
 
 	if (!gauge.queue.shut)
 		listen(gauge.response.level);
-	PIO_PROGRAM(SEND_CHANGE) = SET_PIN(gauge.response.level);
+	PIO_INSTR_MEM(SEND_CHANGE) = SET_PIN(gauge.response.level);
 	now = clock_pairs();
 	ahead = (int32_t)(gauge.response.stimulus - 2 * now);
 	if (ahead < LEAD) {
@@ -151,7 +149,7 @@ void machine_send(void)
 		gauge.response.late++;
 	}
 	now += (uint32_t)(ahead + 1) / 2;
-	PIO_SEND(SENDER) = origin - now;
+	PIO_TXF(SENDER) = origin - now;
 	gauge.response.stimulus = 2 * now;
 	prepare_next();
 }
@@ -192,12 +190,12 @@ static void follow(uint32_t x, uint32_t when, uint8_t sampler)
 	int32_t ahead;
 
 	listen(level);
-	PIO_PROGRAM(SEND_CHANGE) = SET_PIN(level);
+	PIO_INSTR_MEM(SEND_CHANGE) = SET_PIN(level);
 	stimulus = 2 * (origin - y);
 	ahead = clock_ahead(stimulus);
 	if (ahead < LEAD)
 		y -= (uint32_t)(LEAD - ahead + 1) / 2;
-	PIO_SEND(SENDER) = y;
+	PIO_TXF(SENDER) = y;
 	queue_spend(&gauge.queue);
 	gauge_take_answer(when);
 	response_go(&gauge.response);
@@ -233,7 +231,7 @@ void edges_interrupt(void)
 			return;
 	}
 	do {
-		if (PIO_FAULTS & SAMPLER_FAULTS) {
+		if (PIO_FDEBUG & SAMPLERS_STALLED) {
 			go_blind();
 			return;
 		}
@@ -248,12 +246,12 @@ void edges_interrupt(void)
 
 static bool sender_rests(void)
 {
-	return PIO_FIFOS & PIO_SEND_EMPTY(SENDER) && PIO_PLACE(SENDER) <= SEND_WRAP;
+	return PIO_FSTAT & 1u << (PIO_FSTAT_TXEMPTY_LSB + SENDER) && PIO_SM_ADDR(SENDER) <= SEND_WRAP;
 }
 
 static bool output_is_high(void)
 {
-	return PIO_OUTPUTS & (1u << OUT_PIN);
+	return PIO_DBG_PADOUT & (1u << OUT_PIN);
 }
 
 bool machine_prepared(void)
@@ -266,16 +264,16 @@ void machine_drive(bool high)
 {
 	machine_deaf();
 	prepared = false;
-	PIO_PROGRAM(SEND_CHANGE) = SET_PIN(high);
-	PIO_PROGRAM(SEND_COMPARE) = DO_NOTHING;
+	PIO_INSTR_MEM(SEND_CHANGE) = SET_PIN(high);
+	PIO_INSTR_MEM(SEND_COMPARE) = DO_NOTHING;
 	while (!sender_rests())
 		;
 	while (output_is_high() != high) {
-		PIO_SEND(SENDER) = 0;
+		PIO_TXF(SENDER) = 0;
 		while (!sender_rests())
 			;
 	}
-	PIO_PROGRAM(SEND_COMPARE) = JUMP_UNLESS_X_IS_Y(SEND_WAIT);
+	PIO_INSTR_MEM(SEND_COMPARE) = JUMP_UNLESS_X_IS_Y(SEND_WAIT);
 	note_edges(false);
 }
 
@@ -297,34 +295,36 @@ void machine_reopen(void)
 
 bool machine_input(void)
 {
-	return PIN_STATUS(IN_PIN) & PIN_INPUT_HIGH;
+	return IO_BANK0_GPIO_STATUS(IN_PIN) & IO_BANK0_GPIO_STATUS_INFROMPAD_BITS;
 }
 
 static void load(uint8_t machine, uint8_t first, uint8_t wrap, uint8_t wrap_target)
 {
-	PIO_DIVIDER(machine) = UNDIVIDED;
-	PIO_EXECUTION(machine) = (uint32_t)IN_PIN << 24 | (uint32_t)wrap << 12 | (uint32_t)wrap_target << 7;
-	PIO_PINS(machine) = 1u << 26 | OUT_PIN << 5;
-	PIO_EXECUTE(machine) = SET_X_0;
-	PIO_EXECUTE(machine) = JUMP(first);
+	PIO_SM_CLKDIV(machine) = 1u << PIO_SM_CLKDIV_INT_LSB;
+	PIO_SM_EXECCTRL(machine) = (uint32_t)IN_PIN << PIO_SM_EXECCTRL_JMP_PIN_LSB |
+	                           (uint32_t)wrap << PIO_SM_EXECCTRL_WRAP_TOP_LSB |
+	                           (uint32_t)wrap_target << PIO_SM_EXECCTRL_WRAP_BOTTOM_LSB;
+	PIO_SM_PINCTRL(machine) = 1u << PIO_SM_PINCTRL_SET_COUNT_LSB | OUT_PIN << PIO_SM_PINCTRL_SET_BASE_LSB;
+	PIO_SM_INSTR(machine) = SET_X_0;
+	PIO_SM_INSTR(machine) = JUMP(first);
 }
 
 /* Output high before it becomes an output; pull-up on the input, so that a loose wire is quiet. */
 void edges_begin(void)
 {
 	for (uint8_t at = 0; at < PROGRAM_LENGTH; at++)
-		PIO_PROGRAM(at) = PROGRAM[at];
-	PIO_CONTROL = RESTART_ALL;
+		PIO_INSTR_MEM(at) = PROGRAM[at];
+	PIO_CTRL = ALL_MACHINES << PIO_CTRL_SM_RESTART_LSB;
 	load(0, SAMPLE_HIGH, SAMPLE_WRAP, SAMPLE_LOW);
 	load(1, SAMPLE_LATER, SAMPLE_WRAP, SAMPLE_LOW);
 	load(SENDER, SEND_IDLE, SEND_WRAP, SEND_IDLE);
-	PIO_SHIFTING(0) = PIO_SHIFTING(1) = ONE_DEEP_QUEUE;
-	PIO_EXECUTE(SENDER) = SET_PIN(1);
-	PIO_EXECUTE(SENDER) = SET_PIN_OUTPUT;
-	PAD(IN_PIN) = PAD_INPUT_PULLED_UP;
-	PIN_FUNCTION(OUT_PIN) = FUNCTION_PIO0;
-	PIN_FUNCTION(IN_PIN) = FUNCTION_PIO0;
-	INTERRUPT_ENABLE = 1u << INTERRUPT_PIO0;
+	PIO_SM_SHIFTCTRL(0) = PIO_SM_SHIFTCTRL(1) = PIO_SM_SHIFTCTRL_FJOIN_RX_BITS;
+	PIO_SM_INSTR(SENDER) = SET_PIN(1);
+	PIO_SM_INSTR(SENDER) = SET_PIN_OUTPUT;
+	PADS_BANK0_GPIO(IN_PIN) = PAD_INPUT_PULLED_UP;
+	IO_BANK0_GPIO_CTRL(OUT_PIN) = IO_BANK0_GPIO2_CTRL_FUNCSEL_VALUE_PIO0_2;
+	IO_BANK0_GPIO_CTRL(IN_PIN) = IO_BANK0_GPIO3_CTRL_FUNCSEL_VALUE_PIO0_3;
+	M0PLUS_NVIC_ISER = 1u << PIO0_IRQ_0;
 	origin = clock_pairs() + START_TAKES / 2;
-	PIO_CONTROL = ALL_MACHINES;
+	PIO_CTRL = ALL_MACHINES << PIO_CTRL_SM_ENABLE_LSB;
 }

@@ -12,23 +12,23 @@ _Static_assert(EXCHANGED <= 16, "all of it fits the queue, which must not run dr
 /* A byte is sent for each that is received. */
 static void exchange_begin(void)
 {
-	SSI_ENABLE = 0;
-	SSI_CONTROL = SSI_FRAMES_OF_8_BITS;
-	SSI_SLAVES = 1;
-	SSI_ENABLE = 1;
-	SSI_DATA = READ_UNIQUE_ID;
+	SSI_SSIENR = 0;
+	SSI_CTRLR0 = (8u - 1) << SSI_CTRLR0_DFS_32_LSB;
+	SSI_SER = 1;
+	SSI_SSIENR = 1;
+	SSI_DR0 = READ_UNIQUE_ID;
 	for (uint8_t i = 1; i < EXCHANGED; i++)
-		SSI_DATA = 0;
+		SSI_DR0 = 0;
 }
 
 void flash_id(uint8_t id[FLASH_ID_BYTES])
 {
 	exchange_begin();
-	for (uint32_t patience = PATIENCE; SSI_RECEIVED < EXCHANGED; patience--)
+	for (uint32_t patience = PATIENCE; SSI_RXFLR < EXCHANGED; patience--)
 		if (!patience)
 			break;
 	for (uint8_t i = 0; i < BYTES_BEFORE; i++)
-		(void)SSI_DATA;
+		(void)SSI_DR0;
 	for (uint8_t i = 0; i < FLASH_ID_BYTES; i++)
-		id[i] = (uint8_t)SSI_DATA;
+		id[i] = (uint8_t)SSI_DR0;
 }

@@ -20,14 +20,14 @@ static uint8_t send[SEND_SIZE], receive[RECEIVE_SIZE];
 
 static void feed(void)
 {
-	while (send_tail != send_head && !(UART_FLAGS & UART_SEND_FULL))
-		UART_DATA = send[send_tail++];
+	while (send_tail != send_head && !(UART_UARTFR & UART_UARTFR_TXFF_BITS))
+		UART_UARTDR = send[send_tail++];
 }
 
 void uart_interrupt(void)
 {
-	while (!(UART_FLAGS & UART_RECEIVE_EMPTY)) {
-		uint8_t byte = (uint8_t)UART_DATA, next = receive_head + 1;
+	while (!(UART_UARTFR & UART_UARTFR_RXFE_BITS)) {
+		uint8_t byte = (uint8_t)UART_UARTDR, next = receive_head + 1;
 
 		if (next == receive_tail) {
 			dropped++;
@@ -73,16 +73,16 @@ uint16_t machine_bytes_dropped(void)
 
 void line_begin(void)
 {
-	CLK_PERI_CTRL = CLK_ENABLE; /* without it the serial port would never be out of its reset */
-	chip_begin(RESET_UART0);
-	PIN_FUNCTION(0) = FUNCTION_UART;
-	PIN_FUNCTION(1) = FUNCTION_UART;
-	PAD(1) = PAD_INPUT_PULLED_UP;
-	UART_DIVISOR = DIVISOR_64THS / 64;
-	UART_DIVISOR_64THS = DIVISOR_64THS % 64;
-	UART_LINE = UART_8_BITS_FIFO;
-	UART_CONTROL = UART_ON;
-	UART_INTERRUPTS = UART_WHEN_RECEIVED;
-	INTERRUPT_PRIORITY(INTERRUPT_UART0) = AFTER_OTHERS(INTERRUPT_UART0);
-	INTERRUPT_ENABLE = 1u << INTERRUPT_UART0;
+	CLOCKS_CLK_PERI_CTRL = CLOCKS_CLK_PERI_CTRL_ENABLE_BITS; /* without it the serial port would never be out of its reset */
+	chip_begin(RESETS_RESET_UART0_BITS);
+	IO_BANK0_GPIO_CTRL(0) = IO_BANK0_GPIO0_CTRL_FUNCSEL_VALUE_UART0_TX;
+	IO_BANK0_GPIO_CTRL(1) = IO_BANK0_GPIO1_CTRL_FUNCSEL_VALUE_UART0_RX;
+	PADS_BANK0_GPIO(1) = PAD_INPUT_PULLED_UP;
+	UART_UARTIBRD = DIVISOR_64THS / 64;
+	UART_UARTFBRD = DIVISOR_64THS % 64;
+	UART_UARTLCR_H = 3u << UART_UARTLCR_H_WLEN_LSB | UART_UARTLCR_H_FEN_BITS;
+	UART_UARTCR = UART_UARTCR_UARTEN_BITS | UART_UARTCR_TXE_BITS | UART_UARTCR_RXE_BITS;
+	UART_UARTIMSC = UART_UARTIMSC_RXIM_BITS | UART_UARTIMSC_RTIM_BITS;
+	M0PLUS_NVIC_IPR(UART0_IRQ) = LOWEST_PRIORITY(UART0_IRQ);
+	M0PLUS_NVIC_ISER = 1u << UART0_IRQ;
 }

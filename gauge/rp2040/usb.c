@@ -15,6 +15,10 @@
 #define OUT_DATA 0x180
 #define IN_DATA 0x1c0
 #define STATE_DATA 0x200
+#define INTERRUPT_PER_BUFFER USB_DEVICE_DPRAM_EP_CONTROL_INTERRUPT_PER_BUFF_BITS
+#define BULK_TYPE (USB_DEVICE_DPRAM_EP_CONTROL_ENDPOINT_TYPE_VALUE_BULK << USB_DEVICE_DPRAM_EP_CONTROL_ENDPOINT_TYPE_LSB)
+#define INTERRUPT_TYPE \
+	(USB_DEVICE_DPRAM_EP_CONTROL_ENDPOINT_TYPE_VALUE_INTERRUPT << USB_DEVICE_DPRAM_EP_CONTROL_ENDPOINT_TYPE_LSB)
 
 static uint8_t send_head, send_tail;
 static volatile uint8_t receive_head, receive_tail;
@@ -42,10 +46,10 @@ static void offer(void)
 
 static void receive_packet(void)
 {
-	uint8_t size = USB_BUFFER(LINE_ENDPOINT, true) & USB_BUFFER_LENGTH;
+	uint8_t size = (uint8_t)usb_length(LINE_ENDPOINT, true);
 
 	for (uint8_t i = 0; i < size; i++)
-		receive[receive_head++] = USB_BYTES[OUT_DATA + i];
+		receive[receive_head++] = USB_DEVICE_DPRAM[OUT_DATA + i];
 	line.offering = false;
 	if (receive_room() >= PACKET_SIZE)
 		offer();
@@ -53,9 +57,14 @@ static void receive_packet(void)
 
 static void end_packets(void)
 {
-	USB_BUFFER(LINE_ENDPOINT, false) = USB_BUFFER(LINE_ENDPOINT, true) = 0;
+	usb_set_buffers(LINE_ENDPOINT, 0);
 	line.sending = line.offering = false;
 	line.in_data1 = line.out_data1 = false;
+}
+
+static void begin_endpoint(uint8_t number, bool out, uint32_t control)
+{
+	USB_DEVICE_DPRAM_EP_CONTROL(number, out) = USB_DEVICE_DPRAM_EP_CONTROL_ENABLE_BITS | control;
 }
 
 void usb_line_set_up(bool configured)
@@ -64,9 +73,9 @@ void usb_line_set_up(bool configured)
 	line.open = false;
 	line.stale = true;
 	line.set_up = configured;
-	USB_ENDPOINT(LINE_ENDPOINT, true) = USB_ENDPOINT_ON | USB_ENDPOINT_TELLS | USB_ENDPOINT_TYPE(BULK) | OUT_DATA;
-	USB_ENDPOINT(LINE_ENDPOINT, false) = USB_ENDPOINT_ON | USB_ENDPOINT_TELLS | USB_ENDPOINT_TYPE(BULK) | IN_DATA;
-	USB_ENDPOINT(STATE_ENDPOINT, false) = USB_ENDPOINT_ON | USB_ENDPOINT_TYPE(INTERRUPT) | STATE_DATA;
+	begin_endpoint(LINE_ENDPOINT, true, INTERRUPT_PER_BUFFER | BULK_TYPE | OUT_DATA);
+	begin_endpoint(LINE_ENDPOINT, false, INTERRUPT_PER_BUFFER | BULK_TYPE | IN_DATA);
+	begin_endpoint(STATE_ENDPOINT, false, INTERRUPT_TYPE | STATE_DATA);
 }
 
 void usb_line_open(bool open)
@@ -85,41 +94,41 @@ void usb_line_unstall(uint8_t endpoint)
 	} else if (endpoint == (INTO_HOST | LINE_ENDPOINT)) {
 		line.in_data1 = line.sending;
 		if (line.sending)
-			usb_give(LINE_ENDPOINT, false, USB_BUFFER(LINE_ENDPOINT, false) & USB_BUFFER_LENGTH, false);
+			usb_give(LINE_ENDPOINT, false, usb_length(LINE_ENDPOINT, false), false);
 	}
 }
 
 static void end_session(void)
 {
-	USB_STATUS = USB_STATUS_RESET;
-	USB_DONE = USB_DONE;
+	USB_SIE_STATUS = USB_SIE_STATUS_BUS_RESET_BITS;
+	USB_BUFF_STATUS = USB_BUFF_STATUS;
 	usb_control_reset();
 	usb_line_set_up(false);
 }
 
 static void take_buffers(uint32_t done)
 {
-	USB_DONE = done;
-	if (done & 1u << 0)
+	USB_BUFF_STATUS = done;
+	if (done & USB_BUFF_STATUS_EP_BITS(0, false))
 		usb_control_sent();
-	if (done & 1u << 1)
+	if (done & USB_BUFF_STATUS_EP_BITS(0, true))
 		usb_control_received();
-	if (done & 1u << (2 * LINE_ENDPOINT))
+	if (done & USB_BUFF_STATUS_EP_BITS(LINE_ENDPOINT, false))
 		line.sending = false;
-	if (done & 1u << (2 * LINE_ENDPOINT + 1))
+	if (done & USB_BUFF_STATUS_EP_BITS(LINE_ENDPOINT, true))
 		receive_packet();
 }
 
 void usb_interrupt(void)
 {
-	uint32_t told = USB_TELLING;
+	uint32_t pending = USB_INTS;
 
-	if (told & USB_OF_RESET)
+	if (pending & USB_INTS_BUS_RESET_BITS)
 		end_session();
-	else if (told & USB_OF_BUFFER)
-		take_buffers(USB_DONE);
-	if (told & USB_OF_SETUP) {
-		USB_STATUS = USB_STATUS_SETUP;
+	else if (pending & USB_INTS_BUFF_STATUS_BITS)
+		take_buffers(USB_BUFF_STATUS);
+	if (pending & USB_INTS_SETUP_REQ_BITS) {
+		USB_SIE_STATUS = USB_SIE_STATUS_SETUP_REC_BITS;
 		usb_control_setup();
 	}
 }
@@ -129,7 +138,7 @@ static void send_packet(void)
 	uint8_t size = 0;
 
 	while (send_tail != send_head && size < SENT_AT_ONCE)
-		USB_BYTES[IN_DATA + size++] = send[send_tail++];
+		USB_DEVICE_DPRAM[IN_DATA + size++] = send[send_tail++];
 	line.sending = true;
 	usb_give(LINE_ENDPOINT, false, size, line.in_data1);
 	line.in_data1 = !line.in_data1;
@@ -182,17 +191,17 @@ uint16_t machine_bytes_dropped(void)
 /* It is not known whether the bus has power, but without it nobody asks. */
 void line_begin(void)
 {
-	pll_begin(PLL_USB, 100, 5, 5);
-	CLK_USB_CTRL = CLK_ENABLE;
-	chip_begin(RESET_USB);
+	pll_begin(PLL_USB_BASE, 100, 5, 5);
+	CLOCKS_CLK_USB_CTRL = CLOCKS_CLK_USB_CTRL_ENABLE_BITS;
+	chip_begin(RESETS_RESET_USBCTRL_BITS);
 	for (uint16_t at = 0; at < OUT_DATA; at += 4)
-		REGISTER(USB_MEMORY + at) = 0;
+		REGISTER(USBCTRL_DPRAM_BASE + at) = 0;
 	usb_control_begin();
-	USB_WIRING = USB_WIRING_INSIDE;
-	USB_POWER = USB_POWER_TAKEN_FOR_GRANTED;
-	USB_MAIN = USB_MAIN_ON;
-	USB_TELLS = USB_OF_RESET | USB_OF_SETUP | USB_OF_BUFFER;
-	INTERRUPT_PRIORITY(INTERRUPT_USB) = AFTER_OTHERS(INTERRUPT_USB);
-	INTERRUPT_ENABLE = 1u << INTERRUPT_USB;
-	USB_LINE = USB_LINE_CONTROL_TELLS | USB_LINE_PULL_UP;
+	USB_USB_MUXING = USB_USB_MUXING_TO_PHY_BITS | USB_USB_MUXING_SOFTCON_BITS;
+	USB_USB_PWR = USB_USB_PWR_VBUS_DETECT_BITS | USB_USB_PWR_VBUS_DETECT_OVERRIDE_EN_BITS;
+	USB_MAIN_CTRL = USB_MAIN_CTRL_CONTROLLER_EN_BITS;
+	USB_INTE = USB_INTE_BUS_RESET_BITS | USB_INTE_SETUP_REQ_BITS | USB_INTE_BUFF_STATUS_BITS;
+	M0PLUS_NVIC_IPR(USBCTRL_IRQ) = LOWEST_PRIORITY(USBCTRL_IRQ);
+	M0PLUS_NVIC_ISER = 1u << USBCTRL_IRQ;
+	USB_SIE_CTRL = USB_SIE_CTRL_EP0_INT_1BUF_BITS | USB_SIE_CTRL_PULLUP_EN_BITS;
 }

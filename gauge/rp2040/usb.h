@@ -12,12 +12,26 @@
  * rest in place. */
 static inline void usb_give(uint8_t endpoint, bool out, uint32_t length, bool data1)
 {
-	uint32_t buffer = length | (data1 ? USB_BUFFER_DATA1 : 0) | (out ? 0 : USB_BUFFER_FULL);
+	uint32_t buffer = length | (data1 ? USB_DEVICE_DPRAM_EP_BUFFER_CONTROL_PID_0_BITS : 0) |
+	                  (out ? 0 : USB_DEVICE_DPRAM_EP_BUFFER_CONTROL_FULL_0_BITS);
 
-	USB_BUFFER(endpoint, out) = buffer;
+	USB_DEVICE_DPRAM_EP_BUFFER_CONTROL(endpoint, out) = buffer;
 	for (uint8_t cycles = 0; cycles < 4; cycles++)
 		__asm__ volatile("nop\n\tnop\n\tnop");
-	USB_BUFFER(endpoint, out) = buffer | USB_BUFFER_READY;
+	USB_DEVICE_DPRAM_EP_BUFFER_CONTROL(endpoint, out) = buffer | USB_DEVICE_DPRAM_EP_BUFFER_CONTROL_AVAILABLE_0_BITS;
+}
+
+/* Bytes in a buffer of an endpoint. */
+static inline uint32_t usb_length(uint8_t endpoint, bool out)
+{
+	return USB_DEVICE_DPRAM_EP_BUFFER_CONTROL(endpoint, out) & USB_DEVICE_DPRAM_EP_BUFFER_CONTROL_LENGTH_0_BITS;
+}
+
+/* Writes both buffers of an endpoint: with 0 the firmware takes them back. */
+static inline void usb_set_buffers(uint8_t endpoint, uint32_t control)
+{
+	USB_DEVICE_DPRAM_EP_BUFFER_CONTROL(endpoint, true) = control;
+	USB_DEVICE_DPRAM_EP_BUFFER_CONTROL(endpoint, false) = control;
 }
 
 /* The control endpoint. */

@@ -35,7 +35,7 @@ _Static_assert(sizeof(made) >= sizeof(NAME) && sizeof(made) < PACKET_SIZE, "ever
 static void copy_to_usb(const uint8_t *from, uint16_t size)
 {
 	for (uint16_t i = 0; i < size; i++)
-		USB_BYTES[USB_CONTROL_DATA + i] = from[i];
+		USB_DEVICE_DPRAM[USB_DEVICE_DPRAM_EP0_BUFFER_OFFSET + i] = from[i];
 }
 
 static void send_packet(void)
@@ -168,8 +168,8 @@ static bool of_class(const struct setup *setup)
 
 static void refuse(void)
 {
-	USB_STALL_CONTROL = USB_STALL_BOTH;
-	USB_BUFFER(0, false) = USB_BUFFER(0, true) = USB_BUFFER_STALL;
+	USB_EP_STALL_ARM = USB_EP_STALL_ARM_EP0_IN_BITS | USB_EP_STALL_ARM_EP0_OUT_BITS;
+	usb_set_buffers(0, USB_DEVICE_DPRAM_EP_BUFFER_CONTROL_STALL_BITS);
 }
 
 /* What was asked before is forgotten. */
@@ -178,12 +178,12 @@ void usb_control_setup(void)
 	struct setup setup;
 
 	for (uint8_t i = 0; i < sizeof(setup); i++)
-		((uint8_t *)&setup)[i] = USB_SETUP[i];
+		((uint8_t *)&setup)[i] = USB_DEVICE_DPRAM[USB_DEVICE_DPRAM_SETUP_PACKET_OFFSET + i];
 	control.left = 0;
 	control.answering = control.receiving = false;
 	control.address = 0;
 	control.data1 = true;
-	USB_BUFFER(0, false) = USB_BUFFER(0, true) = 0;
+	usb_set_buffers(0, 0);
 	if ((setup.type & KIND) == STANDARD ? !standard(&setup) : (setup.type & KIND) != OF_CLASS || !of_class(&setup))
 		refuse();
 }
@@ -192,7 +192,7 @@ void usb_control_setup(void)
 void usb_control_sent(void)
 {
 	if (control.address) {
-		USB_ADDRESS = control.address;
+		USB_ADDR_ENDP = control.address;
 		control.address = 0;
 	} else if (control.left) {
 		send_packet();
@@ -208,7 +208,7 @@ void usb_control_received(void)
 		return;
 	control.receiving = false;
 	for (uint8_t i = 0; i < sizeof(line_coding); i++)
-		line_coding[i] = USB_BYTES[USB_CONTROL_DATA + i];
+		line_coding[i] = USB_DEVICE_DPRAM[USB_DEVICE_DPRAM_EP0_BUFFER_OFFSET + i];
 	agree();
 }
 
@@ -217,8 +217,8 @@ void usb_control_reset(void)
 	control.left = 0;
 	control.answering = control.receiving = false;
 	control.address = control.configuration = 0;
-	USB_BUFFER(0, false) = USB_BUFFER(0, true) = 0;
-	USB_ADDRESS = 0;
+	usb_set_buffers(0, 0);
+	USB_ADDR_ENDP = 0;
 }
 
 /* The serial number is that of the flash. */
