@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 _APART = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
+_INCLUDED = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"\n]+)"', re.MULTILINE)
 _CALLED = re.compile(r"([A-Za-z_]\w*)\s*\(")
 _NO_FUNCTION = {"__attribute__", "_Static_assert", "_Alignas", "__declspec"}
 
@@ -20,6 +21,7 @@ class Function:
     """Of its first word, counted from 1."""
     lines: int
     """From there to its closing brace, both included."""
+    static: bool = False
 
 
 def _blank(found: re.Match[str]) -> str:
@@ -60,8 +62,19 @@ def functions(text: str) -> Iterator[Function]:
             if depth == 0 and name:
                 first = begun + len(code[begun:at]) - len(code[begun:at].lstrip())
                 line = code.count("\n", 0, first) + 1
-                yield Function(name, line, code.count("\n", 0, at) + 2 - line)
+                static = "static" in code[first:code.index("{", first)].split()
+                yield Function(name, line, code.count("\n", 0, at) + 2 - line, static)
         if depth == 0 and character in ";}":
             begun = at + 1
     if depth:
         raise ValueError("a brace is not closed")
+
+
+def included(text: str) -> list[str]:
+    """The files that a source includes by a name in quotes."""
+    return _INCLUDED.findall(text)
+
+
+def called(text: str) -> set[str]:
+    """The names in a source that stand before a parenthesis: the functions that it calls, defines or declares."""
+    return set(_CALLED.findall(without_comments_and_strings(text)))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from c_scanner import Function, functions
+from c_scanner import Function, called, functions, included
 from tools import ROOT
 
 FOLDERS = ("fastenough", "target", "gauge", "format")
@@ -85,7 +85,7 @@ third(void)
 
 
 def test_the_scanner_of_c_sees_what_a_function_is() -> None:
-    assert list(functions(SCANNED)) == [Function("first", 9, 5), Function("ISR", 14, 1), Function("third", 16, 6)]
+    assert list(functions(SCANNED)) == [Function("first", 9, 5, True), Function("ISR", 14, 1), Function("third", 16, 6)]
     for wrong in ("int f(void) {", "int f(void) { } }"):
         with pytest.raises(ValueError, match="brace"):
             list(functions(wrong))
@@ -132,6 +132,68 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     found = circle({name: imported(name, path, known) for name, path in known.items()})
     assert not found, " -> ".join(found)
     assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == ["b", "c"]
+
+
+def c_includes(texts: dict[str, str]) -> dict[str, set[str]]:
+    """By unit (the path of X.c and X.h without the ending), the units whose headers it includes.
+
+    A header is looked for in the same folder, then in all others: include paths differ from program to program.
+    """
+    steps: dict[str, set[str]] = {name.rpartition(".")[0]: set() for name in texts}
+    for name, text in texts.items():
+        folder, unit = name.rpartition("/")[0], name.rpartition(".")[0]
+        for header in included(text):
+            beside = f"{folder}/{header}"
+            paths = [beside] if beside in texts else [path for path in texts if path.endswith(f"/{header}")]
+            steps[unit] |= {path.rpartition(".")[0] for path in paths} - {unit}
+    return steps
+
+
+def c_calls(texts: dict[str, str]) -> dict[str, set[str]]:
+    """By unit, the units of the same folder whose functions it calls.
+
+    Not those of other folders: each machine implements the functions of gauge/core/machine.h, which the core calls.
+    """
+    steps: dict[str, set[str]] = {name.rpartition(".")[0]: set() for name in texts}
+    defining: dict[tuple[str, str], set[str]] = {}
+    defined = {name: list(functions(text)) for name, text in texts.items() if name.endswith(".c")}
+    for name, inside in defined.items():
+        for function in inside:
+            if not function.static:
+                defining.setdefault((name.rpartition("/")[0], function.name), set()).add(name.rpartition(".")[0])
+    for name, inside in defined.items():
+        for called_name in called(texts[name]) - {function.name for function in inside}:
+            steps[name.rpartition(".")[0]] |= defining.get((name.rpartition("/")[0], called_name), set())
+    return steps
+
+
+def c_texts(*folders: str) -> dict[str, str]:
+    texts = {name_of(path): path.read_text() for path in sources(".c", ".h")}
+    return {name: text for name, text in texts.items() if name.startswith(folders)}
+
+
+def test_no_headers_include_each_other_in_a_circle() -> None:
+    headers = {name: text for name, text in c_texts("gauge/", "target/", "format/").items() if name.endswith(".h")}
+    assert len(headers) > 70
+    found = circle(c_includes(headers))
+    assert not found, " -> ".join(found)
+
+
+def test_no_c_files_of_the_gauge_depend_on_each_other_in_a_circle() -> None:
+    texts = c_texts("gauge/", "format/")
+    includes, calls = c_includes(texts), c_calls(texts)
+    assert sum(map(len, calls.values())) > 20
+    found = circle({unit: includes[unit] | calls[unit] for unit in includes})
+    assert not found, " -> ".join(found)
+
+
+def test_a_circle_of_c_files_is_found_by_include_and_by_call() -> None:
+    by_include = {"a/x.h": '#include "y.h"\n', "a/y.c": '#include "y.h"\n#include "x.h"\n', "a/y.h": ""}
+    assert circle(c_includes(by_include)) == ["a/x", "a/y"]
+    first, second = "void f(void)\n{\n\tg();\n}\n", "void g(void)\n{\n\tf();\n}\n"
+    assert circle(c_calls({"a/x.c": first, "a/y.c": second})) == ["a/x", "a/y"]
+    assert not circle(c_calls({"a/x.c": first, "b/y.c": second}))
+    assert not circle(c_calls({"a/x.c": first, "a/y.c": f"{second}static void f(void)\n{{\n}}\n"}))
 
 
 def untyped_heads(text: str) -> list[int]:

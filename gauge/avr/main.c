@@ -2,6 +2,7 @@
 #include <avr/interrupt.h>
 #include <avr/sleep.h>
 
+#include "commands.h"
 #include "gauge.h"
 #include "machine.h"
 #include "parts.h"
@@ -57,7 +58,7 @@ int main(void)
 	sei();
 	for (;;) {
 		gauge_serve();
-		gauge_command();
+		commands_serve();
 		if (gauge_is_idle() && machine_sent_all() && !gauge.line.length)
 			rest();
 	}

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What can be said to the instrument, one function each; the table stands at the end. */
+/* The commands of the instrument, one function each; the table is at the end. */
 #include "commands.h"
 
 #include "gauge.h"
+#include "parameters.h"
+#include "results.h"
 
 #define LONGEST_WAIT ((uint32_t)1 << 30)
 #define SELFTEST_CYCLES 256
@@ -11,7 +13,7 @@ static bool refuse_if_running(struct reply *reply)
 {
 	if (gauge_is_idle())
 		return false;
-	command_fail(reply, TEXT("measuring; stop first"));
+	reply_error(reply, TEXT("measuring; stop first"));
 	return true;
 }
 
@@ -29,7 +31,7 @@ static void identify(struct reply *reply, const char *text)
 	reply_ok(reply);
 }
 
-static void tell_ticks(struct reply *reply, const char *text)
+static void report_ticks(struct reply *reply, const char *text)
 {
 	(void)text;
 	reply_key(reply, TEXT("ticks"), machine_ticks());
@@ -55,7 +57,7 @@ static void respond(struct reply *reply, const char *text)
 	if (refuse_if_running(reply) || !command_parameters(reply, text, RESPONSE_TABLE, RESPONSE_PARAMETERS, 0, value))
 		return;
 	if (value[MAX] < value[MIN]) {
-		command_fail(reply, TEXT("max must not be below min"));
+		reply_error(reply, TEXT("max must not be below min"));
 		return;
 	}
 	gauge.random = value[SEED];
@@ -78,7 +80,7 @@ static void watch_period(struct reply *reply, const char *text)
 	    !command_parameters(reply, text, PERIODIC_TABLE, PERIODIC_PARAMETERS, 1 << PERIOD, value))
 		return;
 	if (value[LIMIT] <= value[PERIOD]) {
-		command_fail(reply, TEXT("timeout must be longer than the period"));
+		reply_error(reply, TEXT("timeout must be longer than the period"));
 		return;
 	}
 	gauge_start_periodic(value[PERIOD], value[LIMIT]);
@@ -141,7 +143,7 @@ struct command {
 static const struct command COMMANDS[] TEXT_CONST = {
 	{ "help", "this list", help },
 	{ "id", "who this is; all times are in ticks of tick_ps", identify },
-	{ "time", "ticks since power-up", tell_ticks },
+	{ "time", "ticks since power-up", report_ticks },
 	{ "response", "[min=] [max=] [timeout=] [count=] [seed=]: stimuli after random waits", respond },
 	{ "periodic", "period= [timeout=]: deviations from the period of falling edges", watch_period },
 	{ "stop", "end the measurement, completing the cycle begun", stop },
@@ -178,10 +180,10 @@ static void dispatch(struct reply *reply, const char *text)
 			return;
 		}
 	}
-	command_fail(reply, TEXT("unknown command; see help"));
+	reply_error(reply, TEXT("unknown command; see help"));
 }
 
-void commands_execute(struct line *line)
+static void execute_line(struct line *line)
 {
 	struct reply reply;
 	enum line_check check = LINE_DAMAGED;
@@ -190,9 +192,21 @@ void commands_execute(struct line *line)
 		check = line_check(line);
 	reply_begin(&reply, check != LINE_PLAIN);
 	if (line->overlong)
-		command_fail(&reply, TEXT("line too long"));
+		reply_error(&reply, TEXT("line too long"));
 	else if (check == LINE_DAMAGED)
-		command_fail(&reply, TEXT("damaged line"));
+		reply_error(&reply, TEXT("damaged line"));
 	else
 		dispatch(&reply, line->text);
+}
+
+void commands_serve(void)
+{
+	uint8_t byte;
+
+	while (!gauge.line.complete && machine_get(&byte))
+		line_add(&gauge.line, byte);
+	if (!gauge.line.complete)
+		return;
+	execute_line(&gauge.line);
+	line_clear(&gauge.line);
 }

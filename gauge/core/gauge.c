@@ -196,15 +196,3 @@ void gauge_serve(void)
 	if (gauge.stream.on && machine_sent_all())
 		stream_flush(&gauge.stream);
 }
-
-void gauge_command(void)
-{
-	uint8_t byte;
-
-	while (!gauge.line.complete && machine_get(&byte))
-		line_add(&gauge.line, byte);
-	if (!gauge.line.complete)
-		return;
-	commands_execute(&gauge.line);
-	line_clear(&gauge.line);
-}

@@ -53,14 +53,8 @@ void gauge_begin(void);
 /* One turn of the main loop's work for the measurement; also called while the serial line is waited for. */
 void gauge_serve(void);
 
-/* Reads and carries out a command, if one has come. */
-void gauge_command(void);
-
 /* Nothing is measured and nothing said. */
 bool gauge_is_idle(void);
-
-/* The words of the protocol, commands.c. */
-void commands_execute(struct line *line);
 
 /* Starting and stopping, shared by the commands and the self-test. */
 void gauge_start_response(uint32_t min_wait, uint32_t span, uint32_t timeout, uint32_t count);

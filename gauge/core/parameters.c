@@ -1,13 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a command may be given, and what is said of it when it is wrong. */
-#include "commands.h"
-
-void command_fail(struct reply *reply, text_t why)
-{
-	reply_text(reply, TEXT("error "));
-	reply_text(reply, why);
-	reply_line_end(reply);
-}
+#include "parameters.h"
 
 static void tell_limits(struct reply *reply, const struct parameter *parameter)
 {
@@ -24,7 +16,7 @@ static void tell_limits(struct reply *reply, const struct parameter *parameter)
 static void fail_parameter(struct reply *reply, enum parse_error error, const struct parameter *parameter)
 {
 	if (error == PARSE_UNKNOWN_KEY) {
-		command_fail(reply, TEXT("unknown parameter; see help"));
+		reply_error(reply, TEXT("unknown parameter; see help"));
 		return;
 	}
 	reply_text(reply, TEXT("error "));

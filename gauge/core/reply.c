@@ -201,3 +201,10 @@ void reply_ok(struct reply *reply)
 	reply_key(reply, TEXT("lines"), lines);
 	reply_line_end(reply);
 }
+
+void reply_error(struct reply *reply, text_t why)
+{
+	reply_text(reply, TEXT("error "));
+	reply_text(reply, why);
+	reply_line_end(reply);
+}

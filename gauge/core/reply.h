@@ -23,7 +23,10 @@ void reply_key(struct reply *reply, text_t key, uint64_t value);
 void reply_signed_key(struct reply *reply, text_t key, int64_t value);
 void reply_line_end(struct reply *reply);
 
-/* The end mark: `ok lines=N`. */
+/* The last line of a command that was carried out: `ok lines=N`. */
 void reply_ok(struct reply *reply);
+
+/* The last line of a command that was refused: `error REASON`. */
+void reply_error(struct reply *reply, text_t reason);
 
 #endif

@@ -61,6 +61,16 @@ void clock_begin(void)
 	M0PLUS_SYST_CSR = M0PLUS_SYST_CSR_CLKSOURCE_BITS | M0PLUS_SYST_CSR_ENABLE_BITS;
 }
 
+void machine_lock(void)
+{
+	__asm__ volatile("cpsid i" : : : "memory");
+}
+
+void machine_unlock(void)
+{
+	__asm__ volatile("cpsie i" : : : "memory");
+}
+
 /* Microseconds since the start; reading the low word keeps the high one that belongs to it. */
 static uint32_t microseconds(uint32_t *high)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "chip.h"
+#include "commands.h"
 #include "gauge.h"
 #include "machine.h"
 #include "parts.h"
@@ -24,16 +25,6 @@ bool machine_is_simulated(void)
 	return WATCHDOG_SCRATCH0 == MARK_OF_SIMULATION;
 }
 
-void machine_lock(void)
-{
-	__asm__ volatile("cpsid i" : : : "memory");
-}
-
-void machine_unlock(void)
-{
-	__asm__ volatile("cpsie i" : : : "memory");
-}
-
 int main(void)
 {
 	machine_lock();
@@ -44,6 +35,6 @@ int main(void)
 	machine_unlock();
 	for (;;) {
 		gauge_serve();
-		gauge_command();
+		commands_serve();
 	}
 }

@@ -20,22 +20,257 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "paced.h"
+#include "edges.h"
+#include "machine.h"
+#include "pins.h"
 
 #define GUARD_NS 150000
 #define SLICE_NS 20000
 #define SLICE_CYCLES 160
 #define BROKEN 4   /* exit status */
+#define UNSENT 65536
+#define WORDS 4096 /* read at once */
+#define COUNTED (2 * PINS_LINE)
+
+struct bench {
+	struct machine machine;
+	int listener, client, terminal, terminal_end;
+	const char *socket_path, *link_path;
+	int64_t start_ns;
+	int awaiting; /* the output has changed, the input has not yet followed */
+	int broken;   /* it has been said why */
+	avr_cycle_count_t out_cycle;
+	int64_t out_ns;
+	struct edges edges;
+	char words[WORDS];
+	size_t words_length;
+	uint8_t unsent[UNSENT];
+	size_t unsent_length;
+	unsigned long out_edges, bytes_dropped;
+	int64_t most_behind_ns;
+};
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static avr_cycle_count_t cycles_in(int64_t ns)
+{
+	return ns > 0 ? (avr_cycle_count_t)ns * CYCLES_PER_US / 1000 : 0;
+}
+
+static void fail(struct bench *bench, const char *why)
+{
+	fprintf(stderr, "%s\n", why);
+	bench->broken = 1;
+}
+
+/* The pins: a socket on which one board at a time is connected. */
+
+static void drop_client(struct bench *bench)
+{
+	close(bench->client);
+	bench->client = -1;
+	bench->words_length = 0;
+	bench->awaiting = 0;
+}
+
+static void tell_board(struct bench *bench, const char *line, size_t length)
+{
+	ssize_t sent = bench->client < 0 ? 0 : send(bench->client, line, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	if (bench->client < 0 || sent == (ssize_t)length)
+		return;
+	if (sent >= 0 || errno == EAGAIN)
+		fail(bench, "the board does not read what its pins are told");
+	drop_client(bench);
+}
+
+static void tell_output(struct bench *bench, int level, avr_cycle_count_t when)
+{
+	char line[PINS_LINE];
+
+	bench->out_ns = now_ns();
+	tell_board(bench, line, (size_t)snprintf(line, sizeof(line), "out %d %" PRIu64 " %" PRId64 "\n", level,
+						 (uint64_t)when, bench->out_ns));
+}
+
+static size_t counters(const struct bench *bench, char *line, size_t size)
+{
+	return (size_t)snprintf(line, size, "edges_out=%lu edges_in=%lu edges_waiting=%u put_back=%lu put_off=%lu "
+				"bytes_dropped=%lu most_behind_us=%" PRId64 "\n", bench->out_edges, bench->edges.in,
+				bench->edges.count, bench->edges.put_back, bench->edges.put_off, bench->bytes_dropped,
+				bench->most_behind_ns / 1000);
+}
+
+static void tell_counters(struct bench *bench)
+{
+	static const char WORD[] = "counted ";
+	char line[COUNTED];
+
+	strcpy(line, WORD);
+	tell_board(bench, line, strlen(WORD) + counters(bench, line + strlen(WORD), sizeof(line) - strlen(WORD)));
+}
+
+static void on_output(void *context, int level, avr_cycle_count_t when)
+{
+	struct bench *bench = context;
+
+	bench->out_edges++;
+	bench->out_cycle = when;
+	bench->awaiting = bench->client >= 0;
+	tell_output(bench, level, when);
+}
+
+static void edge(struct bench *bench, int level, int64_t at_ns)
+{
+	avr_cycle_count_t at = bench->awaiting ? bench->out_cycle + cycles_in(at_ns - bench->out_ns)
+					       : edges_apart(&bench->edges, cycles_in(at_ns - bench->start_ns));
+
+	bench->awaiting = 0;
+	if (edges_put(&bench->edges, level, at))
+		fail(bench, "edges come faster than this machine can simulate the gauge: there is no room for more of them");
+}
+
+static void word(struct bench *bench, const char *line)
+{
+	int level;
+	int64_t at_ns = 0;
+
+	if (!strcmp(line, "count")) {
+		tell_counters(bench);
+	} else if (sscanf(line, "in %d %" SCNd64, &level, &at_ns) < 1 || (level & ~1)) {
+		fprintf(stderr, "pins: '%.40s' is not 'in LEVEL [NS]'\n", line);
+		drop_client(bench);
+	} else {
+		edge(bench, level, at_ns ? at_ns : now_ns());
+	}
+}
+
+static void hear_pins(struct bench *bench)
+{
+	ssize_t length = recv(bench->client, bench->words + bench->words_length,
+			      sizeof(bench->words) - 1 - bench->words_length, MSG_DONTWAIT);
+	char *line = bench->words, *end;
+
+	if (length < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (length <= 0) {
+		drop_client(bench);
+		return;
+	}
+	bench->words_length += (size_t)length;
+	bench->words[bench->words_length] = 0;
+	for (; bench->client >= 0 && (end = strchr(line, '\n')); line = end + 1) {
+		*end = 0;
+		word(bench, line);
+	}
+	if (bench->client < 0)
+		return;
+	bench->words_length = strlen(line);
+	memmove(bench->words, line, bench->words_length + 1);
+	if (bench->words_length >= PINS_LINE)
+		drop_client(bench);
+}
+
+static void welcome_board(struct bench *bench)
+{
+	int client = accept4(bench->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (client < 0)
+		return;
+	if (bench->client >= 0)
+		drop_client(bench);
+	bench->client = client;
+	tell_output(bench, bench->machine.timer.output, bench->machine.avr->cycle);
+}
+
+static int open_pins(struct bench *bench)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	if (strlen(bench->socket_path) >= sizeof(address.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	strcpy(address.sun_path, bench->socket_path);
+	bench->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (bench->listener < 0 || bind(bench->listener, (struct sockaddr *)&address, sizeof(address)))
+		return -1;
+	return listen(bench->listener, 1);
+}
+
+/* The serial line: a pseudo-terminal. */
+
+static void on_byte(void *context, uint8_t byte)
+{
+	struct bench *bench = context;
+
+	if (bench->unsent_length == UNSENT)
+		bench->bytes_dropped++;
+	else
+		bench->unsent[bench->unsent_length++] = byte;
+}
+
+static void hear_terminal(struct bench *bench)
+{
+	uint8_t byte;
+
+	while (bench->machine.uart_ready && read(bench->terminal, &byte, 1) == 1)
+		machine_give(&bench->machine, byte);
+}
+
+static void tell_terminal(struct bench *bench)
+{
+	ssize_t length = bench->unsent_length ? write(bench->terminal, bench->unsent, bench->unsent_length) : 0;
+
+	if (length <= 0)
+		return;
+	bench->unsent_length -= (size_t)length;
+	memmove(bench->unsent, bench->unsent + length, bench->unsent_length);
+}
+
+static int open_terminal(struct bench *bench)
+{
+	struct termios raw;
+
+	bench->terminal = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	if (bench->terminal < 0 || grantpt(bench->terminal) || unlockpt(bench->terminal))
+		return -1;
+	/* kept open, so that a program that leaves does not hang the line up */
+	bench->terminal_end = open(ptsname(bench->terminal), O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (bench->terminal_end < 0 || tcgetattr(bench->terminal_end, &raw))
+		return -1;
+	cfmakeraw(&raw);
+	if (tcsetattr(bench->terminal_end, TCSANOW, &raw))
+		return -1;
+	if (!bench->link_path)
+		return 0;
+	return symlink(ptsname(bench->terminal), bench->link_path);
+}
+
+/* The pace. */
 
 static volatile sig_atomic_t ended, reset;
 
@@ -45,25 +280,6 @@ static void on_signal(int number)
 		reset = 1;
 	else
 		ended = 1;
-}
-
-int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
-avr_cycle_count_t cycles_in(int64_t ns)
-{
-	return ns > 0 ? (avr_cycle_count_t)ns * CYCLES_PER_US / 1000 : 0;
-}
-
-void fail(struct bench *bench, const char *why)
-{
-	fprintf(stderr, "%s\n", why);
-	bench->broken = 1;
 }
 
 static avr_cycle_count_t goal(struct bench *bench, int64_t now)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "commands.h"
 #include "gauge.h"
 #include "machine.h"
 
@@ -22,9 +23,9 @@ const char *host_ask(const char *line)
 	host.said[0] = 0;
 	host.typed = line;
 	while (*host.typed)
-		gauge_command();
+		commands_serve();
 	host.typed = "\n";
-	gauge_command();
+	commands_serve();
 	host.typed = NULL;
 	return host.said;
 }

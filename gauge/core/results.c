@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What has been counted, in the words of the protocol. */
-#include "commands.h"
-#include "gauge.h"
-#include "reply.h"
+#include "results.h"
 
-static void tell_response(struct reply *reply)
+#include "gauge.h"
+#include "parameters.h"
+
+static void write_response(struct reply *reply)
 {
 	const struct response *response = &gauge.response;
 
@@ -24,7 +24,7 @@ static void tell_response(struct reply *reply)
 	}
 }
 
-static void tell_periodic(struct reply *reply)
+static void write_periodic(struct reply *reply)
 {
 	reply_key(reply, TEXT("edges"), gauge.periodic.edges);
 	reply_key(reply, TEXT("gaps"), gauge.periodic.gaps);
@@ -50,15 +50,15 @@ void show_counters(struct reply *reply, const char *text)
 	reply_key(reply, TEXT("bytes_dropped"), machine_bytes_dropped());
 	reply_line_end(reply);
 	if (gauge.mode == GAUGE_RESPONSE)
-		tell_response(reply);
+		write_response(reply);
 	else if (gauge.mode == GAUGE_PERIODIC)
-		tell_periodic(reply);
+		write_periodic(reply);
 	if (gauge.mode != GAUGE_NONE)
 		reply_line_end(reply);
 	reply_ok(reply);
 }
 
-static void tell_bucket(struct reply *reply, uint16_t bucket, uint32_t count)
+static void write_bucket(struct reply *reply, uint16_t bucket, uint32_t count)
 {
 	bool upper = bucket >= HISTOGRAM_HALF;
 	bool negative = upper && gauge.mode == GAUGE_PERIODIC;
@@ -87,7 +87,7 @@ void show_series(struct reply *reply, uint8_t series)
 	reply_line_end(reply);
 }
 
-static void tell_histogram(struct reply *reply, bool again)
+static void write_histogram(struct reply *reply, bool again)
 {
 	histogram_show_begin(&gauge.histogram, again);
 	reply_key(reply, TEXT("take"), gauge.histogram.takes);
@@ -96,7 +96,7 @@ static void tell_histogram(struct reply *reply, bool again)
 		uint32_t count = histogram_show(&gauge.histogram, bucket);
 
 		if (count)
-			tell_bucket(reply, bucket, count);
+			write_bucket(reply, bucket, count);
 		else
 			gauge_serve(); /* a long row of empty buckets must not hold samples up */
 	}
@@ -109,7 +109,7 @@ static void tell_histogram(struct reply *reply, bool again)
 void show_histogram(struct reply *reply, const char *text)
 {
 	(void)text;
-	tell_histogram(reply, true);
+	write_histogram(reply, true);
 }
 
 static const struct parameter TAKE_TABLE[] TEXT_CONST = { { "n", 0, UINT8_MAX } };
@@ -123,9 +123,9 @@ void take_histogram(struct reply *reply, const char *text)
 	if (!command_parameters(reply, text, TAKE_TABLE, 1, 0, &number))
 		return;
 	if (number != last && number != next) {
-		command_fail(reply, TEXT("n is neither that of the last take nor the next"));
+		reply_error(reply, TEXT("n is neither that of the last take nor the next"));
 		return;
 	}
 	gauge.histogram.takes = (uint8_t)number;
-	tell_histogram(reply, number == last);
+	write_histogram(reply, number == last);
 }
