@@ -62,7 +62,7 @@ def functions(text: str) -> Iterator[Function]:
             if depth == 0 and name:
                 first = begun + len(code[begun:at]) - len(code[begun:at].lstrip())
                 line = code.count("\n", 0, first) + 1
-                static = "static" in code[first:code.index("{", first)].split()
+                static = "static" in code[first : code.index("{", first)].split()
                 yield Function(name, line, code.count("\n", 0, at) + 2 - line, static)
         if depth == 0 and character in ";}":
             begun = at + 1
