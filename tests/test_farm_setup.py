@@ -35,7 +35,7 @@ from fastenough.model import BadInput
 from fastenough.store import Store
 
 PAGE = (ROOT / "docs" / "farm.md").read_text()
-SECTION = PAGE.split("\n## Setting one up\n")[1].split("\n## ")[0]
+SECTION = PAGE.split("\n## Set-up\n")[1].split("\n## ")[0]
 BOARDS = ("r1s1", "r1s2")
 PACE = Pace(report_s=0.25, cycle_s=2.0, boot_s=0.5)
 TIMES = {"pull": "2s", "boot": "60s", "patience": "600s", "retry": "3s"}
