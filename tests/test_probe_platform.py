@@ -19,7 +19,7 @@ from fastenough.recording import read_recording
 
 FOLDER = ROOT / "tests" / "throwaway_platform"
 PROBE = ROOT / "target" / "probe"
-SEAM = {"now.h", "sleep.h", "sync.h", "pins.h"}
+SEAM = {"sleep.h", "sync.h", "pins.h"}
 LINUX_ONLY = {
     "kernel",
     "response",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Recordings in, measures and verdicts out (SPEC section 9); pure: touches neither machine nor file."""
+"""Recordings in, measures and verdicts out; pure: touches neither machine nor file."""
 
 from fastenough import words
 from fastenough.analysis.assessment import LIFE_SAFETY, Assessment, Finding, Judgment, Supported

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs in, documents out (SPEC section 10); pure: knows neither machine nor store.
+"""Runs in, documents out; pure: knows neither machine nor store.
 
 What draws is loaded when a report is made: that takes a second, which help and a complaint have no use for.
 """

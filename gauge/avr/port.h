@@ -95,7 +95,6 @@
 #define FLAG_COMPARE_B (1 << 2)
 #define FLAG_CAPTURE (1 << 5)
 #define STATUS_DOUBLE (1 << 1)
-#define STATUS_SENT (1 << 6)
 #define CONTROL_SEND (1 << 3)
 #define CONTROL_RECEIVE (1 << 4)
 #define CONTROL_WHEN_EMPTY (1 << 5)

@@ -129,8 +129,8 @@ static void line_unstall(uint8_t endpoint)
 
 /* Endpoint 0: the requests to any device, and to a serial port.  The speed that the host sets for the port is stored and
  * returned, and has no effect. */
-enum { TO_HOST = 0x80, KIND = 0x60, STANDARD = 0x00, OF_CLASS = 0x20, RECIPIENT = 0x1f, ENDPOINT = 2 };
-enum { GET_STATUS = 0, CLEAR_FEATURE = 1, SET_FEATURE = 3, SET_ADDRESS = 5, GET_DESCRIPTOR = 6, GET_CONFIGURATION = 8,
+enum { KIND = 0x60, STANDARD = 0x00, OF_CLASS = 0x20, RECIPIENT = 0x1f, ENDPOINT = 2 };
+enum { GET_STATUS = 0, CLEAR_FEATURE = 1, SET_ADDRESS = 5, GET_DESCRIPTOR = 6, GET_CONFIGURATION = 8,
        SET_CONFIGURATION = 9, GET_INTERFACE = 10, SET_INTERFACE = 11 };
 enum { SET_LINE_CODING = 0x20, GET_LINE_CODING = 0x21, SET_LINE_STATE = 0x22, SEND_BREAK = 0x23 };
 enum { LINE_IS_OPEN = 1, LINE_CODING_SIZE = 7, SERIAL_LETTERS = 2 * FLASH_ID_BYTES };

@@ -71,6 +71,25 @@ struct fe_task {
 	struct task_struct *const *thread; /* while it runs; NULL: it has none */
 	const s64 *floor_ns; /* of a task that spins: the shortest turn of its loop, which is no gap */
 };
+/* The task timer-handler, whose timer each core starts and stops in its own way. */
+#define FE_TIMER_HANDLER(START, STOP)                                                                              \
+	const struct fe_task fe_timer_handler = {                                                                  \
+		.name = "timer-handler",                                                                           \
+		.number = FE_BANK_TIMER_HANDLER,                                                                   \
+		.needs_period = true,                                                                              \
+		.stays = true,                                                                                     \
+		.series_count = 2,                                                                                 \
+		.series = { FE_BANK_WAKEUP, FE_BANK_WAKEUP_CORRECTED },                                            \
+		.start = START,                                                                                    \
+		.stop = STOP,                                                                                      \
+	}
+
+/* A setting of which both the requested value and the one in effect are known. */
+static inline struct fe_bank_value fe_setting(int requested, int in_effect)
+{
+	return (struct fe_bank_value){ FE_BANK_REQUESTED | FE_BANK_IN_EFFECT, requested, in_effect };
+}
+
 extern const struct fe_task fe_response, fe_periodic, fe_timer_handler, fe_timer_thread, fe_spin;
 
 /* Who schedules the tasks: Linux, or a real-time core beside it.  A module is built for one. */

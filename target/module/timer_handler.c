@@ -32,13 +32,4 @@ static void stop(void)
 	smp_call_function_single(fe_cpu, account, NULL, 1);
 }
 
-const struct fe_task fe_timer_handler = {
-	.name = "timer-handler",
-	.number = FE_BANK_TIMER_HANDLER,
-	.needs_period = true,
-	.stays = true,
-	.series_count = 2,
-	.series = { FE_BANK_WAKEUP, FE_BANK_WAKEUP_CORRECTED },
-	.start = start,
-	.stop = stop,
-};
+FE_TIMER_HANDLER(start, stop);

@@ -90,15 +90,10 @@ static void stop(void)
 	kthread_stop(thread);
 }
 
-static struct fe_bank_value both(int requested, int in_effect)
-{
-	return (struct fe_bank_value){ FE_BANK_REQUESTED | FE_BANK_IN_EFFECT, requested, in_effect };
-}
-
 static void settings(struct fe_bank_value settings[FE_BANK_SETTINGS])
 {
-	settings[FE_BANK_POLICY] = both(SCHED_FIFO, thread->policy);
-	settings[FE_BANK_PRIORITY] = both(fe_options.priority, thread->rt_priority);
+	settings[FE_BANK_POLICY] = fe_setting(SCHED_FIFO, thread->policy);
+	settings[FE_BANK_PRIORITY] = fe_setting(fe_options.priority, thread->rt_priority);
 }
 
 const struct fe_task fe_timer_thread = {

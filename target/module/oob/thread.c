@@ -52,16 +52,11 @@ void fe_thread_stop(void)
 	evl_stop_kthread(&thread);
 }
 
-static struct fe_bank_value both(int requested, int in_effect)
-{
-	return (struct fe_bank_value){ FE_BANK_REQUESTED | FE_BANK_IN_EFFECT, requested, in_effect };
-}
-
 void fe_thread_settings(struct fe_bank_value settings[FE_BANK_SETTINGS])
 {
 	struct evl_thread_state told;
 
 	evl_get_thread_state(&thread.thread, &told);
-	settings[FE_BANK_POLICY] = both(SCHED_FIFO, told.eattrs.sched_policy);
-	settings[FE_BANK_PRIORITY] = both(fe_options.priority, told.eattrs.sched_priority);
+	settings[FE_BANK_POLICY] = fe_setting(SCHED_FIFO, told.eattrs.sched_policy);
+	settings[FE_BANK_PRIORITY] = fe_setting(fe_options.priority, told.eattrs.sched_priority);
 }

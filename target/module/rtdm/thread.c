@@ -69,13 +69,8 @@ void fe_thread_stop(void)
 	rtdm_task_destroy(&thread);
 }
 
-static struct fe_bank_value both(int requested, int in_effect)
-{
-	return (struct fe_bank_value){ FE_BANK_REQUESTED | FE_BANK_IN_EFFECT, requested, in_effect };
-}
-
 void fe_thread_settings(struct fe_bank_value settings[FE_BANK_SETTINGS])
 {
-	settings[FE_BANK_POLICY] = both(SCHED_FIFO, thread.sched_class == &xnsched_class_rt ? SCHED_FIFO : SCHED_NORMAL);
-	settings[FE_BANK_PRIORITY] = both(fe_options.priority, xnthread_current_priority(&thread));
+	settings[FE_BANK_POLICY] = fe_setting(SCHED_FIFO, thread.sched_class == &xnsched_class_rt ? SCHED_FIFO : SCHED_NORMAL);
+	settings[FE_BANK_PRIORITY] = fe_setting(fe_options.priority, xnthread_current_priority(&thread));
 }

@@ -51,6 +51,20 @@ struct gpio_way {
 	void (*release)(struct gpio_line *line); /* as it was found; also one that was refused half-way */
 };
 
+/* The way that a file implements by static functions of the names below; its name is also the one of the --way option. */
+#define GPIO_WAY(WAY, EDGE_SEEN, SERIES)                                                                           \
+	const struct gpio_way gpio_##WAY = {                                                                       \
+		.name = #WAY,                                                                                      \
+		.edge_seen = EDGE_SEEN,                                                                            \
+		.series = SERIES,                                                                                  \
+		.present = present,                                                                                \
+		.find = find,                                                                                      \
+		.request_input = request_input,                                                                    \
+		.request_output = request_output,                                                                  \
+		.read = read_level,                                                                                \
+		.release = release,                                                                                \
+	};
+
 /* Each way has also what is timed, called directly; false with errno set. */
 #define GPIO_DECLARE(WAY)                                                                                          \
 	extern const struct gpio_way gpio_##WAY;                                                                   \

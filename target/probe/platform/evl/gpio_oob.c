@@ -116,14 +116,4 @@ static void release(struct gpio_line *line)
 		close(line->fd);
 }
 
-const struct gpio_way gpio_oob = {
-	.name = "oob",
-	.edge_seen = "core's time stamp of the input edge",
-	.series = "response_core",
-	.present = present,
-	.find = find,
-	.request_input = request_input,
-	.request_output = request_output,
-	.read = read_level,
-	.release = release,
-};
+GPIO_WAY(oob, "core's time stamp of the input edge", "response_core")

@@ -212,14 +212,4 @@ static void release(struct gpio_line *line)
 	close(line->fd);
 }
 
-const struct gpio_way gpio_cdev = {
-	.name = "cdev",
-	.edge_seen = "kernel's time stamp of the input edge",
-	.series = "response_kernel",
-	.present = present,
-	.find = find,
-	.request_input = request_input,
-	.request_output = request_output,
-	.read = read_level,
-	.release = release,
-};
+GPIO_WAY(cdev, "kernel's time stamp of the input edge", "response_kernel")

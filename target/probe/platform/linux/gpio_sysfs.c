@@ -186,14 +186,4 @@ static void release(struct gpio_line *line)
 	write_text(CLASS "/unexport", number);
 }
 
-const struct gpio_way gpio_sysfs = {
-	.name = "sysfs",
-	.edge_seen = "task saw the input edge",
-	.series = "answer",
-	.present = present,
-	.find = find,
-	.request_input = request_input,
-	.request_output = request_output,
-	.read = read_level,
-	.release = release,
-};
+GPIO_WAY(sysfs, "task saw the input edge", "answer")
