@@ -447,6 +447,7 @@ uint16_t machine_bytes_dropped(void)
 /* It is not known whether the bus has power, but without it nobody asks. */
 void line_begin(void)
 {
+	chip_begin(RESETS_RESET_PLL_USB_BITS);
 	pll_begin(PLL_USB_BASE, 100, 5, 5);
 	CLOCKS_CLK_USB_CTRL = CLOCKS_CLK_USB_CTRL_ENABLE_BITS;
 	chip_begin(RESETS_RESET_USBCTRL_BITS);
