@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``doctor`` says of each matter how much it weighs, what it concerns, and the fix; red is for what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastenough.cli.doctor_findings import Check, Finding, Patient, Severity, State
+from fastenough.cli.doctor_system import governor, isolation, kernel, module, rights, smi
+from fastenough.link import FakeLink
+from tests.support.cli_calls import fastenough
+from tests.support.privileges import needs_root
+from tests.support.recordings import PROFILE
+from tests.support.terminal import Terminal, screen
+
+pytestmark = pytest.mark.machines
+
+RED = "\x1b[1;31m"
+WITHOUT = ("--inh-caps=-sys_nice", "--bounding-set=-sys_nice")
+LIMITS = (
+    "Max locked memory         {memlock}              {memlock}              bytes\n"
+    "Max realtime priority     {rtprio}                   {rtprio}\n"
+)
+
+
+def patient(profile: dict[str, Any] | None = None, **commands: str) -> Patient:
+    said = {name.replace("_", " "): text for name, text in commands.items()}
+    return Patient(FakeLink({}, said), PROFILE | (profile or {}))
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "state", "said"),
+    [
+        ("preempt-rt", {}, State.FINE, "preempt-rt"),
+        ("preempt", {"CONFIG_PREEMPT_DYNAMIC": "y"}, State.LIMITED, "nobody bounds"),
+        ("voluntary", {"CONFIG_PREEMPT_DYNAMIC": "y"}, State.LIMITED, "preempt=full"),
+        ("voluntary", {}, State.LIMITED, "PREEMPT_RT"),
+        ("none", {}, State.LIMITED, "many milliseconds"),
+        ("stock", {}, State.LIMITED, "not known"),
+    ],
+)
+def test_the_preemption_model(model: str, options: dict[str, str], state: State, said: str) -> None:
+    found = kernel(
+        patient({"kernel": {"release": "6.1", "preemption": model}, "kernel_config": {"of_interest": options}})
+    )
+    assert found.state is state
+    assert said in f"{found.text} {found.fix}"
+    assert ("preempt=full" in str(found.fix)) == (model == "voluntary" and bool(options))
+
+
+def test_the_kernel_to_install_is_that_of_the_architecture() -> None:
+    found = kernel(patient({"kernel": {"release": "6.1", "preemption": "none"}, "cpu": {"architecture": "aarch64"}}))
+    assert "linux-image-rt-arm64" in str(found.fix)
+
+
+def _policy(name: str, least: int = 1, most: int = 2) -> dict[str, Any]:
+    return {"scaling_governor": name, "scaling_min_freq": least, "scaling_max_freq": most}
+
+
+@pytest.mark.parametrize(
+    ("cpus", "state", "said"),
+    [
+        ({"cpu0": _policy("performance")}, State.FINE, "performance"),
+        ({"cpu0": _policy("powersave", 2, 2)}, State.FINE, "no CPU is slowed down"),
+        (
+            {"cpu0": _policy("powersave"), "cpu1": _policy("performance"), "cpu10": _policy("schedutil")},
+            State.LIMITED,
+            "CPUs 0, 10 may be slowed down while idle (governor powersave, schedutil)",
+        ),
+        ({}, State.FINE, "scales no frequencies"),
+    ],
+)
+def test_the_governor(cpus: dict[str, Any], state: State, said: str) -> None:
+    found = governor(patient({"frequency": {"cpus": cpus}}))
+    assert found.state is state and said in found.text
+
+
+@pytest.mark.parametrize(
+    ("isolated", "count", "state", "said"),
+    [
+        ("2-3", 4, State.FINE, "CPUs 2-3: ordinary tasks"),
+        ("", 4, State.LIMITED, "isolcpus=3 nohz_full=3"),
+        ("", 1, State.FINE, "one CPU only"),
+        (None, 2, State.LIMITED, "isolcpus=1"),
+    ],
+)
+def test_isolated_cpus(isolated: str | None, count: int, state: State, said: str) -> None:
+    known = {"cpu_isolation": {"isolated": isolated, "nohz_full": "(null)"}, "cpu": {"count": count}}
+    found = isolation(patient(known))
+    assert found.state is state and said in f"{found.text} {found.fix}"
+
+
+@pytest.mark.parametrize(
+    ("rtprio", "memlock", "state"),
+    [
+        ("0", "8388608", State.LIMITED),
+        ("98", "8388608", State.LIMITED),
+        ("50", "unlimited", State.LIMITED),
+        ("98", "unlimited", State.FINE),
+        ("unlimited", "unlimited", State.FINE),
+    ],
+)
+def test_limits_of_an_ordinary_user(rtprio: str, memlock: str, state: State) -> None:
+    limits = {"id -u": "1000\n", "cat /proc/self/limits": LIMITS.format(memlock=memlock, rtprio=rtprio)}
+    found = rights(Patient(FakeLink({}, limits), PROFILE))
+    assert found.state is state
+    assert f"rtprio {rtprio}, memlock {memlock}" in found.text
+
+
+def test_a_setuid_probe_is_named() -> None:
+    commands = {"fastenough-probe": "", "id -u": "1000\n", "stat -L -c %a /usr/bin/fastenough-probe": "4755\n"}
+    found = rights(Patient(FakeLink({}, commands), PROFILE))
+    assert found.state is State.LIMITED
+    assert "setuid" in found.text and "chmod u-s /usr/bin/fastenough-probe" in str(found.fix)
+
+
+@pytest.mark.parametrize(
+    ("commands", "state", "said"),
+    [
+        ({"modinfo -n fastenough": "/lib/modules/6.1/updates/dkms/fastenough.ko\n"}, State.FINE, "dkms/fastenough.ko"),
+        ({}, State.MISSING, "fastenough-dkms"),
+    ],
+)
+def test_the_module_and_what_it_alone_can_see(commands: dict[str, str], state: State, said: str) -> None:
+    """Gaps while interrupts are off: named beside the module, and where SMIs cannot be counted."""
+    found = module(Patient(FakeLink({}, commands), PROFILE))
+    assert found.state is state and said in f"{found.text} {found.fix}" and "spin" in found.text
+    assert "fastenough run spin --implementation linux-kernel" in str(smi(patient()).fix)
+
+
+def test_what_is_fine_weighs_nothing() -> None:
+    for state, severity in ((State.FINE, Severity.NONE), (State.LIMITED, Severity.WARNING)):
+        found = Check(lambda _, state=state: Finding("x", state, "so", "do"), "all", Severity.WARNING)(patient())
+        assert (found.concerns, found.severity) == ("all", severity)
+
+
+def test_every_finding_says_what_it_concerns(tmp_path: Path, probe_binary: str) -> None:
+    findings = json.loads(fastenough("doctor", "--json", cwd=tmp_path).stdout)
+    assert {"kernel", "governor", "isolated CPUs", "rights"} <= {finding["matter"] for finding in findings}
+    assert all(finding["concerns"] for finding in findings)
+    assert all((finding["severity"] == "none") == (finding["state"] == "fine") for finding in findings)
+
+
+@needs_root("it gives a capability away")
+@pytest.mark.parametrize("columns", [80, 200])
+def test_red_is_for_what_is_wrong(tmp_path: Path, probe_binary: str, columns: int) -> None:
+    for before, wrong in (((), False), (("setpriv", *WITHOUT), True)):
+        with Terminal("doctor", cwd=tmp_path, columns=columns, before=before) as terminal:
+            status, said = terminal.end()
+        shown = screen(said)
+        assert (status, RED in said) == (5 if wrong else 0, wrong)
+        assert shown[0].startswith("Nothing sound can be measured" if wrong else "A timer can be measured here")
+        assert max(len(line) for line in shown if "sudo tee" not in line) <= min(columns, 100)
+        assert any(line.strip().startswith("concerns: ") for line in shown)
+        assert any(line.strip().startswith("fix: ") for line in shown)
+
+
+def test_no_colour_where_none_is_wanted(tmp_path: Path, probe_binary: str) -> None:
+    for more in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        with Terminal("doctor", cwd=tmp_path, **more) as terminal:
+            _, said = terminal.end()
+        assert "\x1b[3" not in said and ";3" not in said
