@@ -92,6 +92,8 @@ def interval(lower: float, upper: float) -> str:
 def _three_digits(value: float, whole: Callable[[float], float]) -> str:
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
+    if abs(value) < _NO_STEPS:
+        return repr(value)
     step = 10.0 ** (math.floor(math.log10(abs(value))) - 2)
     steps = value / step
     near = round(steps)
@@ -115,6 +117,8 @@ def _microseconds(ns: float | None, whole: Callable[[float], float]) -> str:
     return f"{steps / 10.0**decimals + 0.0:,.{decimals}f}"
 
 
+_NO_STEPS = 1e-300
+"""The steps of smaller values are no normal numbers; such a value is printed with all its digits."""
 _NEARLY_WHOLE = 1e-6
 """What floating point adds or takes must not become a digit."""
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fastenough import words
@@ -44,6 +44,8 @@ def test_a_narrow_interval_keeps_its_place() -> None:
     assert words.microseconds_interval(None, 1.0) == "–"
 
 
+@example(0.0, 5e-324)
+@example(-1.2345678e-310, 0.0)
 @given(st.floats(-1e6, 1e6), st.floats(0, 1e3))
 def test_an_interval_of_rates_holds_all_that_was_computed(lower: float, length: float) -> None:
     low, high = map(float, words.interval(lower, lower + length).split(" to "))
