@@ -29,7 +29,7 @@ NEEDS = (
         "a farm that runs until it is ended: test_farm_*.py and test_web_command.py",
     ),
     (
-        r"^hunt|^audit --measure|^calibrate|^campaign (run quick|resume)|^ab .*interval=",
+        r"^hunt|^audit --measure|^calibrate|^campaign (run quick|resume)|^ab .*interval=|^assess --task",
         "many minutes: the command's own tests shorten it",
     ),
     (
