@@ -127,6 +127,8 @@ class _Signals:
 
     def _end(self, number: int, frame: FrameType | None) -> None:
         self.first = self.first or number
+        if log := sys.modules.get("logging"):
+            log.disable()  # SQLAlchemy logs a trace where its closing of a connection is interrupted
         raise KeyboardInterrupt
 
 
