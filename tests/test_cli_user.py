@@ -219,9 +219,7 @@ def test_settings_of_a_killed_bench_are_named_and_put_back(sudoer: User) -> None
         assert left["fix"] == "fastenough doctor --restore"
         ended = sudoer.call(*restoring)
         assert ended.returncode == 0, ended.stderr
-        assert f"put back what a fastenough that was killed had left changed: {HUGE_PAGES}" in (
-            ended.stdout + ended.stderr
-        )
+        assert f"restored settings that a killed fastenough had changed: {HUGE_PAGES}" in (ended.stdout + ended.stderr)
         assert HUGE_PAGES.read_text() == before
 
 

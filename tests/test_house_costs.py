@@ -147,10 +147,10 @@ def _steps(link: Link, value: object) -> list[Step]:
     return [(FilePlace("/proc/self/comm"), str(value))]
 
 
-SETTING = Setting("mine", "the name of this process", _steps, files=("/proc/self/comm",))
+SETTINGS = (Setting("mine", "the name of this process", _steps, files=("/proc/self/comm",)),)
 ''',
     )
-    copy.line("fastenough/settings/__init__.py", '"kernel_module",', '    "mine",')
+    copy.line("fastenough/settings/__init__.py", '"kernel_module",', '            "mine",')
     assert copy.cost() == (1, 1, 1)
     said = copy.python(
         "from pathlib import Path\nfrom fastenough.link import LocalLink\n"
@@ -160,6 +160,18 @@ SETTING = Setting("mine", "the name of this process", _steps, files=("/proc/self
         "print(Path('/proc/self/comm').read_text().strip())"
     )
     assert said.splitlines()[0] == "other" != said.splitlines()[1]
+
+
+def test_a_setting_that_is_one_integer(copy: Copy) -> None:
+    row = '    ("mine", "1: scheduling by groups of tasks", "/proc/sys/kernel/sched_autogroup_enabled", 0, 1),'
+    copy.line("fastenough/settings/kernel.py", '("timer-migration",', row)
+    assert copy.cost() == (0, 1, 1)
+    steps = copy.python(
+        "from fastenough.link import FakeLink\nfrom fastenough.settings import SETTINGS\n"
+        "link = FakeLink({'/proc/sys/kernel/sched_autogroup_enabled': '1'})\n"
+        "((place, value),) = SETTINGS['mine'].steps(link, 0)\nprint(place, value)"
+    )
+    assert steps == "/proc/sys/kernel/sched_autogroup_enabled 0\n"
 
 
 def test_a_matter_of_the_audit(copy: Copy) -> None:

@@ -17,7 +17,7 @@ from fastenough.implementations import Act, Value
 from fastenough.jobs.monitor import watching
 from fastenough.model import Configuration, NotApplicable, Outcome
 from fastenough.recording.wakeups import MONITOR
-from fastenough.settings.instance import INSTANCE
+from fastenough.settings.tracing import INSTANCE
 from fastenough.store import Store
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.probe import PROBE

@@ -20,7 +20,7 @@ from fastenough.campaign import read_plan
 from fastenough.campaign.plan import BREAK
 from fastenough.model import BadInput
 from fastenough.recording import Recording
-from fastenough.settings.instance import INSTANCE, TRACEFS
+from fastenough.settings.tracing import INSTANCE, TRACEFS
 from fastenough.store import Store
 
 HOG_COMM = "rt-hog"
@@ -49,7 +49,7 @@ import sys
 from pathlib import Path
 from fastenough.link import LocalLink
 from fastenough.settings import Settings
-print(*Settings(LocalLink(), Path(sys.argv[1])).put_back)
+print(*Settings(LocalLink(), Path(sys.argv[1])).restored)
 """
 _MOUNTED = [
     "unshare",

@@ -22,7 +22,7 @@ from fastenough.facts import collect
 from fastenough.link import Link, LocalLink, find_probe
 from fastenough.loads import LOADS, TOOL_PACKAGES
 from fastenough.model import ExitStatus, FastenoughError, NotApplicable
-from fastenough.settings import journals, left_behind, restore, restored_text
+from fastenough.settings import journals, restore, restored_text, unrestored
 
 
 def _probe(patient: Patient) -> Finding:
@@ -186,7 +186,7 @@ def _left_changed(patient: Patient) -> Finding:
     left: list[str] = []
     for journal in journals(patient.link):
         try:
-            left += left_behind(patient.link, journal)
+            left += unrestored(patient.link, journal)
         except FastenoughError as reason:
             return Finding("settings", State.LIMITED, str(reason), "wait until it has ended")
     if left:
@@ -205,7 +205,7 @@ def _restore(link: Link, as_json: bool) -> ExitStatus:
     if as_json:
         print_json({"restored": places})
     else:
-        print(restored_text(places) if places else "nothing is left changed; nothing was to be put back")
+        print(restored_text(places) if places else "nothing to restore")
     return ExitStatus.DONE
 
 
