@@ -97,6 +97,7 @@ def test_documented_commands_are_taken(page: str, words: str, tmp_path: Path, mo
     for name in ("camera.toml", "worst.toml", "trace.dat", "FILE", "arch/arm64/boot/Image"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(_LOAD)
+    (tmp_path / "modules").mkdir()
     command: click.Command = cli
     arguments = shlex.split(words.partition(">")[0])
     context = click.Context(cli)
