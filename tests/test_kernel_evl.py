@@ -74,7 +74,7 @@ def test_a_thread_that_linux_had_meanwhile_fails_the_run(board: VirtualBoard, tm
     assert board.link.run(["sh", "-c", stop]).status == 0
     recording = parsed([head, *lines], tmp_path)
     assert recording.end is not None and recording.end.outcome == "failed", recording.end
-    assert any("taken from the real-time core" in reason for reason in recording.end.reasons), recording.end.reasons
+    assert any("left the real-time core" in reason for reason in recording.end.reasons), recording.end.reasons
 
 
 @pytest.mark.usefixtures("lines")

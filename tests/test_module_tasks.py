@@ -159,7 +159,7 @@ def test_only_whole_banks_are_given_and_only_stop_is_obeyed(board: VirtualBoard)
     [
         ({}, "task= is unknown: choose response, periodic"),
         ({"task": "dance"}, "task=dance is unknown"),
-        ({**RESPONSE, "chip": "nonsense"}, "in: there is no GPIO chip labelled 'nonsense'"),
+        ({**RESPONSE, "chip": "nonsense"}, "in: no GPIO chip is labelled 'nonsense'"),
         ({**RESPONSE, "in_line": 8}, "in: chip '9030000.pl061' has no line 8"),
         ({**RESPONSE, "in_line": 1}, "in_line and out_line must be two lines, not both 1"),
         ({"task": "response"}, "response needs a GPIO chip: give its label as chip="),

@@ -184,7 +184,7 @@ def test_what_a_reader_missed_is_told_where_it_is_missing(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("refusing", "said"),
     [
-        ((5, "needs root, or CAP_BPF and CAP_PERFMON"), "needs root, or CAP_BPF and CAP_PERFMON"),
+        ((5, "need root, or CAP_BPF and CAP_PERFMON"), "need root, or CAP_BPF and CAP_PERFMON"),
     ],
 )
 def test_what_the_monitor_refuses_is_not_applicable(

@@ -103,14 +103,14 @@ static bool choose(struct monitor *monitor, const struct btf *btf)
 		bool exists = arguments_of(btf, event);
 
 		if (!is_allowed(event)) {
-			run_not_applicable(monitor->run, "a station wants the event %s, which is not on the list of those that are "
+			run_not_applicable(monitor->run, "a station needs the event %s, which is not on the list of events "
 					   "known to be safe", event);
 			return false;
 		}
 		if (!expires(event))
 			bpf_program__set_autoload(program, exists && (monitor->noise || !is_noise(bpf_program__name(program))));
 		if (!exists && is_needed(event)) {
-			run_not_applicable(monitor->run, "this kernel has no event %s; nothing can be seen of wake-ups", event);
+			run_not_applicable(monitor->run, "this kernel has no event %s; wake-ups cannot be observed", event);
 			return false;
 		}
 	}
@@ -124,8 +124,8 @@ static bool open_programs(struct monitor *monitor)
 	bool chosen;
 
 	if (!btf) {
-		run_not_applicable(monitor->run, "this kernel does not tell its types (no /sys/kernel/btf/vmlinux); "
-				   "take one built with CONFIG_DEBUG_INFO_BTF=y");
+		run_not_applicable(monitor->run, "this kernel has no type information (no /sys/kernel/btf/vmlinux); "
+				   "use one built with CONFIG_DEBUG_INFO_BTF=y");
 		return false;
 	}
 	monitor->programs = monitor_bpf__open();
@@ -171,7 +171,7 @@ static int on_finding(void *monitor, void *finding, size_t size)
 static const char *refusal(int error)
 {
 	if (error == -EPERM)
-		return "it wants root of the machine itself, not of a container or user namespace; no lockdown; before Linux 5.11 "
+		return "it needs root of the host, not of a container or user namespace; no lockdown; before Linux 5.11 "
 		       "ulimit -l unlimited (kernel.unprivileged_bpf_disabled and kernel.perf_event_paranoid need no change)";
 	return *said ? said : strerror(-error);
 }

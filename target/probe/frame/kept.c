@@ -32,7 +32,7 @@ static void fail_for(struct run *run, const struct setting *before, const struct
 
 	if (before->cpu >= 0)
 		snprintf(where, sizeof(where), " of CPU %d", before->cpu);
-	run_fail(run, "%s of thread %s%s was changed while it ran, from %s to %s; leave its threads and CPUs alone",
+	run_fail(run, "%s of thread %s%s changed during the run, from %s to %s; do not change its threads and CPUs",
 		 before->name, before->thread, where, before->in_effect, after->in_effect);
 }
 
@@ -44,8 +44,8 @@ static void count_moves(struct run *run, const struct worker *worker)
 	if (worker->before.affinity.count != 1 || worker->migrations_before < 0 || worker->migrations < 0 || !moves)
 		return;
 	setting_int(setting_add(&run->settings_after, "migrations", worker)->in_effect, moves);
-	run_fail(run, "thread %s, pinned to CPU %d, was moved to another CPU while it ran (%" PRId64 " times); leave its "
-		 "threads and CPUs alone", worker->spec.name, worker->before.affinity.cpu[0], moves);
+	run_fail(run, "thread %s, pinned to CPU %d, was moved to another CPU during the run (%" PRId64 " times); do not "
+		 "change its threads and CPUs", worker->spec.name, worker->before.affinity.cpu[0], moves);
 }
 
 /* A real-time core that had to hand a thread to Linux in the middle of its acts measured Linux then. */
@@ -57,8 +57,8 @@ static void count_strays(struct run *run, const struct worker *worker)
 		return;
 	setting_int(setting_add(&run->settings_after, "mode_switches", worker)->in_effect, strays);
 	if (strays)
-		run_fail(run, "thread %s of CPU %d was taken from the real-time core %" PRId64 " times while it ran (a signal, a "
-			 "page fault or a call of Linux): what it measured then was Linux", worker->spec.name,
+		run_fail(run, "thread %s of CPU %d left the real-time core %" PRId64 " times during the run (a signal, a page "
+			 "fault or a call of Linux): those acts measured Linux", worker->spec.name,
 			 worker->spec.cpu, strays);
 }
 

@@ -150,7 +150,7 @@ void settings_read_before(struct run *run)
 		run->source->settings_before(run);
 	difference = first_difference(&run->settings_before);
 	if (difference && !run->settings->allow_difference)
-		bad_input("%s (or measure all the same with --allow-difference)", difference->reason);
+		bad_input("%s (or measure anyway with --allow-difference)", difference->reason);
 }
 
 /* A thread that goes on, into a ring's next recording or because it is starved, is looked at from here: but for its slack,

@@ -40,7 +40,7 @@ static unsigned lines_of(const char *path)
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 
 	if (fd < 0 || ioctl(fd, FE_OOB_LINES, &lines))
-		bad_input("%s cannot be had: %s", path, strerror(errno));
+		bad_input("%s is not available: %s", path, strerror(errno));
 	close(fd);
 	return lines;
 }
@@ -65,7 +65,7 @@ static void take(struct gpio_line *line, bool output, bool high)
 
 	line->fd = open(line->chip->path, O_RDWR | O_CLOEXEC);
 	if (line->fd < 0 || ioctl(line->fd, FE_OOB_TAKE, &request))
-		bad_input("line %u of %s cannot be had from the core: %s; choose another line, or end what uses it",
+		bad_input("line %u of %s is not available from the core: %s; choose another line, or release it",
 			  line->offset, line->chip->label, strerror(errno));
 }
 

@@ -59,7 +59,7 @@ static const char *behind_its_head(const char *line)
 
 static const char *refused(void)
 {
-	static char line[160] = "the library does not say why";
+	static char line[160] = "the library gives no reason";
 	int pipes[2], status = 0;
 	pid_t child;
 
@@ -96,5 +96,5 @@ const char *platform_absent(void)
 	if (access(COUNTS, F_OK))
 		return "the Cobalt core of this kernel counts no mode switches (no " COUNTS "); build it with CONFIG_XENO_OPT_STATS";
 	start();
-	return shares_clock() ? NULL : "the Cobalt core of this kernel has a clock of its own; take one on Dovetail";
+	return shares_clock() ? NULL : "the Cobalt core of this kernel has a clock of its own; use one based on Dovetail";
 }
