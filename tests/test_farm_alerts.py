@@ -130,7 +130,7 @@ def test_a_new_maximum_comes_with_its_culprit_and_the_last_good_run(
     assert told["run"] == data.injected.run
     runs = [run.id for run in data.store.runs(board=data.injected.board)]
     assert told["last_run_within_limit"] == runs[runs.index(data.injected.run) - 1]
-    assert told["culprit"] != "not known"
+    assert told["culprit"] != "unknown"
 
 
 def test_what_lasts_is_told_when_it_begins_and_when_it_ends(farm: tuple[FarmData, History], listener: Listener) -> None:
@@ -174,7 +174,7 @@ def test_what_is_not_accepted_is_sent_again(farm: tuple[FarmData, History], list
     _, history = farm
     listener.answer = answer
     alerting = Alerting(history, [Receiver(listener.url, False)])
-    assert "takes no alert" in alerting.look(END_S + 60)[0]
+    assert "127.0.0.1" in alerting.look(END_S + 60)[0]
     assert listener.got == []
     listener.answer = 200
     assert alerting.look(END_S + 120) == []
@@ -264,7 +264,7 @@ def test_the_command_tells_a_webhook_out_of_a_file(
     hook.write_text(f"{listener.url}/secret2\n")
     assert command.main([*arguments, "--webhook-file", str(hook)], standalone_mode=False) == ExitStatus.BROKEN
     said = capsys.readouterr().err
-    assert "127.0.0.1 takes no alert: status 503" in said
+    assert "127.0.0.1 did not accept the alert: HTTP status 503" in said
     assert "secret" not in said
     with pytest.raises(BadInput, match="nobody is told"):
         command.main(arguments, standalone_mode=False)

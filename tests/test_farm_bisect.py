@@ -69,7 +69,7 @@ def test_the_step_is_found_where_it_is(tmp_path: Path, first_bad: int) -> None:
     found = bisect(NAMES, board, QUESTION, told.append)
     assert (found.last_good, found.first_bad) == (NAMES[first_bad - 1], NAMES[first_bad])
     assert found.decided
-    assert found.conclusion.startswith(f"{NAMES[first_bad]} is the first bad one")
+    assert found.conclusion.startswith(f"{NAMES[first_bad]} is the first bad configuration")
     assert len(found.steps) == 5, "two ends and three halvings of eight"
     assert found.measurements == len(board.asked)
     assert told == list(found.steps)

@@ -112,27 +112,33 @@ def test_a_board_of_which_nothing_else_is_said_is_measured_by_the_cycle_of_twelv
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[[board]]\nname = "x; rm -rf /"\nplace = "p"', "farm.toml:2: board 1: name = 'x; rm -rf /' cannot be used"),
-        ('[[board]]\nname = "../x"\nplace = "p"', "name = '../x' cannot be used"),
-        ('[[board]]\nname = "a"\nplace = "$(reboot)"', "place = '$(reboot)' cannot be used"),
-        ('[[board]]\nname = "a\\u001b[2J"\nplace = "p"', "cannot be used"),
-        ('[[board]]\nname = "-a"\nplace = "p"', "name = '-a' cannot be used"),
-        ('[[board]]\nname = "a"', "neither place nor link"),
+        (
+            '[[board]]\nname = "x; rm -rf /"\nplace = "p"',
+            "farm.toml:2: board 1: name = 'x; rm -rf /' is not a valid name",
+        ),
+        ('[[board]]\nname = "../x"\nplace = "p"', "name = '../x' is not a valid name"),
+        ('[[board]]\nname = "a"\nplace = "$(reboot)"', "place = '$(reboot)' is not a valid name"),
+        ('[[board]]\nname = "a\\u001b[2J"\nplace = "p"', "is not a valid name"),
+        ('[[board]]\nname = "-a"\nplace = "p"', "name = '-a' is not a valid name"),
+        ('[[board]]\nname = "a"', "place and link are missing"),
         ('[[board]]\nname = "a"\nlink = "ssh://-oProxyCommand=x"', "link: "),
         ('[[board]]\nname = "a"\nlink = "telnet:x"', "no board is called"),
-        (BOARD + 'ring = "../../etc"', "is no absolute path"),
-        (BOARD + 'ring = "/a/../etc"', "is no absolute path"),
-        (BOARD + 'ring = "/a\\u0007"', "is no absolute path"),
+        (BOARD + 'ring = "../../etc"', "is not an absolute path"),
+        (BOARD + 'ring = "/a/../etc"', "is not an absolute path"),
+        (BOARD + 'ring = "/a\\u0007"', "is not an absolute path"),
         (BOARD + 'limit = "fast"', "limit: 'fast' is no duration"),
         (
             BOARD + 'limit = "1ms"\n[board.requirement]\nlimit = "1ms"',
-            "farm.toml:4: board 1: limit and requirement both",
+            "farm.toml:4: board 1: limit and requirement are both set",
         ),
         (BOARD + '[board.requirement]\nlimit = "1ms"\nmiss-rate = "200%"', "miss-rate"),
-        (BOARD + '[board.load]\nname = "none"', "load is of what a ring records"),
+        (BOARD + '[board.load]\nname = "none"', "load requires ring"),
         (BOARD + 'ring = "/r"\n[board.load]\nbusy-at-most = 0.1', "farm.toml:5: load: name is missing"),
-        (BOARD + 'ring = "/r"\n[board.load]\nname = "press"', "load: busy-at-least is missing or says nothing"),
-        (BOARD + 'ring = "/r"\n[board.load]\nname = "none"\nbusy-at-most = 1', "load: busy-at-most is missing or says"),
+        (BOARD + 'ring = "/r"\n[board.load]\nname = "press"', "load: busy-at-least is missing or not between"),
+        (
+            BOARD + 'ring = "/r"\n[board.load]\nname = "none"\nbusy-at-most = 1',
+            "load: busy-at-most is missing or not between",
+        ),
         (BOARD + 'ring = "/r"\n[board.load]\nname = "press"\nbusy-at-most = 0.5', "load: unknown key 'busy-at-most'"),
         (BOARD + "public = 1", "public = 1 cannot be used"),
         (BOARD + "pulls = 3", "unknown key 'pulls'"),
@@ -140,8 +146,8 @@ def test_a_board_of_which_nothing_else_is_said_is_measured_by_the_cycle_of_twelv
         (BOARD + '[[board.plan]]\nfile = "quick"\nevery = "7h"', "farm.toml:4: plan 1: every must divide a day"),
         (BOARD + BOARD, "two boards have the name 'one'"),
         (BOARD + BOARD.replace("one", "two"), "two boards have the place 'p'"),
-        ('coordinator = "x y"\n' + BOARD, "coordinator = 'x y' is no address"),
-        ("board = []", "there is no board"),
+        ('coordinator = "x y"\n' + BOARD, "coordinator = 'x y' is not HOST:PORT"),
+        ("board = []", "no board is defined"),
         ("", "board is missing"),
         ("[[board", "not TOML"),
         ('password = "x"\n' + BOARD, "unknown key 'password'"),
@@ -155,10 +161,10 @@ def test_what_cannot_be_is_refused_in_one_line(tmp_path: Path, text: str, said: 
 
 def test_what_the_farm_keeps_is_there_after_it_and_one_farm_writes_it(tmp_path: Path) -> None:
     state = BoardState(phase=Phase.MEASURING, since_s=5.0, reason="ü", busy=frozenset({Act.PULL}), newest="9")
-    with pytest.raises(BadInput, match="no farm has run there"):
+    with pytest.raises(BadInput, match="no farm has run here"):
         seen(tmp_path / "state")
     kept = Kept(tmp_path / "state")
-    with pytest.raises(BadInput, match="a farm is at work there"):
+    with pytest.raises(BadInput, match="another farm uses this folder"):
         Kept(tmp_path / "state")
     kept.put("one", state)
     kept.beat(Beat(7, 8.0, "all well"))

@@ -62,12 +62,12 @@ def test_boards_measure_beside_a_dead_one_a_switch_that_hangs_and_one_that_is_le
     field.become("lent", "lent")
     field.become("dead", "dark", "stuck")
     states = field.states()
-    assert states["dark"].reason.startswith("it has not come up within 8 s")
+    assert states["dark"].reason.startswith("the board did not boot within 8 s")
     assert "its console said nothing" in states["dark"].reason
-    assert states["stuck"].reason == "it has not ended within 26 s"
-    assert "/somebody has it" in states["lent"].reason
+    assert states["stuck"].reason == "no answer within 26 s; the process was killed"
+    assert "/somebody" in states["lent"].reason
     said = command_line("farm", "status", str(field.file))
-    assert said.returncode == 0 and "somebody has it" in said.stdout and "the farm runs" in said.stdout
+    assert said.returncode == 0 and "/somebody" in said.stdout and "the farm runs" in said.stdout
 
 
 def test_what_they_record_is_in_the_history_while_it_grows(field: Field) -> None:
@@ -149,7 +149,7 @@ def test_a_place_that_a_person_had_when_the_coordinator_was_started_again_is_not
         assert eventually(lambda: "started again" in field.states()["lent"].reason, 60), field.states()
         assert field.switched("lent") == 0
         field.client("somebody", "-p", "lent", "acquire")
-        assert eventually(lambda: "somebody has it" in field.states()["lent"].reason, 60), field.states()
+        assert eventually(lambda: "/somebody" in field.states()["lent"].reason, 60), field.states()
         field.client("somebody", "-p", "lent", "release")
         field.become("measuring", "lent")
     finally:

@@ -94,7 +94,7 @@ def test_another_recording_of_a_name_that_is_taken_is_refused(place: Place, tmp_
     assert place.post("run-1", recording(tmp_path))[0] == 201
     status, said = place.post("run-1", recording(tmp_path, value_ns=6_000))
     assert status == 409
-    assert "another recording" in said
+    assert "different recording" in said
     with closing(Store(place.store)) as store:
         assert store.load("run-1").totals[0].maximum == 5_000
 

@@ -180,7 +180,7 @@ def test_numbers_that_no_database_holds_are_refused(history: History, tmp_path: 
 
 def test_a_recording_that_lacks_an_interval_is_refused(history: History, tmp_path: Path) -> None:
     lines = recorded(tmp_path, long_plan()).splitlines(keepends=True)
-    with pytest.raises(BadInput, match="interval 5 does not follow"):
+    with pytest.raises(BadInput, match="interval 5 is out of order"):
         take_from(history, "run-1", io.BytesIO(b"".join(lines[:5] + lines[6:])))
     assert all_rows(history)["interval"] == []
 

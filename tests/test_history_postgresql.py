@@ -49,7 +49,7 @@ def test_a_database_that_goes_away_and_comes_back(farm: FarmData, url: str, serv
     server.stop()
     try:
         for run_id in runs[1:3]:
-            with pytest.raises(FastenoughError, match="the history cannot be used"):
+            with pytest.raises(FastenoughError, match="the history database is not available"):
                 take(history, farm.store, run_id)
     finally:
         server.start()

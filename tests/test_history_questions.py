@@ -156,13 +156,13 @@ def test_a_board_whose_clock_is_ahead_is_stale_and_says_so(farm: FarmData, histo
     """It would else not be missed for as long as its clock is wrong."""
     late = {one.board.name: one for one in standing(history, OWNER, farm.end_s - 3600)}[farm.boards[0]]
     assert late.state is State.SILENT
-    assert late.reason == "its clock is 60 min ahead: when it measured last cannot be told"
+    assert "60 min ahead" in late.reason
 
 
 def test_what_the_farm_says_of_a_board(farm: FarmData, history: History) -> None:
     name = farm.silent
     for said, state in (
-        ({"state": "lent", "reason": "a person has it"}, State.LENT),
+        ({"state": "lent", "reason": "a person has it"}, State.RESERVED),
         ({"verdict": "FAIL", "verdict_reason": "above 100 µs"}, State.FAIL),
         ({"state": "ok", "verdict": "PASS", "reason": ""}, State.SILENT),
     ):

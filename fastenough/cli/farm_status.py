@@ -38,7 +38,7 @@ def _since(at_s: float, now_s: float) -> str:
 def _told(name: str, state: BoardState) -> dict[str, Any]:
     return {
         "board": name,
-        "state": state.told,
+        "state": state.activity,
         "since_s": state.since_s,
         "reason": state.reason,
         "failures": state.failures,
@@ -70,7 +70,7 @@ def command(file: Path, as_json: bool) -> None:
     rows = [
         [
             name,
-            state.told,
+            state.label,
             _since(state.since_s, now_s),
             _since(state.fresh_s, now_s) if state.fresh_s else "never",
             "; ".join(filter(None, (state.reason, state.refused))),

@@ -60,7 +60,7 @@ def _labgrid(order: Order, act: str) -> Mapping[str, Any]:
 
     with _forked(act_there) as pipe:
         said = b"".join(iter(lambda: pipe.recv(65536), b""))
-    answer = json.loads(said or b'{"fault": "labgrid does not say why"}')
+    answer = json.loads(said or b'{"fault": "labgrid returned no answer"}')
     if "fault" in answer:
         raise Failed(answer)
     return dict(answer)
@@ -131,10 +131,7 @@ def boot(order: Order) -> Answer:
     held = _acquired(order) if order.get("place") else {}
     link = order.get("link") or held.get("link") or ""
     if not link:
-        return {
-            "fault": f"{order['place']} has no NetworkService, so it cannot be reached; export one, or write link "
-            "in the farm's file"
-        }
+        return {"fault": f"place {order['place']} has no NetworkService; export one, or set link in farm.toml"}
     if not order.get("place"):
         return {"link": link, "newest": _up(order, link)} if order["ring"] else {"link": link}
     with _console(held.get("console")) as words:
@@ -166,7 +163,7 @@ def _console(port: Mapping[str, Any] | None) -> Iterator[Callable[[], list[str]]
                 pipe.sendall(b"\n")
                 return words_of(answers.readline(_MOST_BYTES))
             except (OSError, ValueError):
-                return ["its console cannot be read: labgrid has not answered"]
+                return ["the console cannot be read: no answer from labgrid"]
 
         yield words
 
@@ -181,11 +178,11 @@ def _up(order: Order, link: str) -> str:
                 newest = _newest(booted, order)
                 if newest != order.get("newest", "") or not order.get("ring"):
                     return newest
-                why = "its service has begun no new recording"
+                why = "the service started no new recording"
         except FastenoughError as error:
             why = str(error)
         time.sleep(_RETRY_S)
-    raise FastenoughError(f"it has not come up within {order['boot_s']:g} s: {why}")
+    raise FastenoughError(f"the board did not boot within {order['boot_s']:g} s: {why}")
 
 
 def _newest(booted: Booted, order: Order) -> str:
@@ -253,4 +250,6 @@ def measure(order: Order) -> Answer:
     runs = [store.load(run) for run in campaign.runs]
     failed = [why for run in runs if run.outcome is Outcome.FAILED for why in (run.end.reasons if run.end else ())]
     told = "; ".join(dict.fromkeys(failed[:_MOST_REASONS]))
-    return {"stored": list(campaign.runs)} | ({"fault": told or "a run failed"} if failed else {})
+    return {"stored": list(campaign.runs)} | (
+        {"fault": told or "a run failed; no reason was recorded"} if failed else {}
+    )

@@ -66,7 +66,7 @@ def happened(history: History, boards: Sequence[Standing], now_s: int, noted: Co
                     TAIL,
                     str(change.at_s),
                     change.at_s,
-                    f"{name}: the greatest values of its cycles are about {change.now}, and were about {change.was}",
+                    f"{name}: tail changed: median of the cycle maxima {change.now}, before {change.was}",
                     more=_beside(history, name, change.at_s) | {"run": change.run},
                 )
 
@@ -78,10 +78,10 @@ def _was_watched(history: History, name: str, event: Happening) -> bool:
 
 def _new_maximum(history: History, one: Standing, event: Happening, key: str) -> Seen:
     limit = one.board.limit_ns
-    above = "" if limit is None or event.value_ns <= limit else f", above its limit of {words.latency(limit)}"
+    above = "" if limit is None or event.value_ns <= limit else f", above the limit of {words.latency(limit)}"
     where = "" if event.cpu is None else f" on CPU {event.cpu}"
-    summary = f"{one.board.name}: new maximum, {words.latency(event.value_ns)}{where}{above}"
-    more = {"value_ns": str(event.value_ns), "culprit": event.culprit or "not known", "run": event.run}
+    summary = f"{one.board.name}: new maximum: {words.latency(event.value_ns)}{where}{above}"
+    more = {"value_ns": str(event.value_ns), "culprit": event.culprit or "unknown", "run": event.run}
     return Seen(
         one.board.name, "maximum", key, event.at_s, summary, more=more | _beside(history, one.board.name, event.at_s)
     )
@@ -95,8 +95,8 @@ def _beside(history: History, name: str, at_s: int) -> dict[str, str]:
         if change.kind != TAIL and change.latency
     ]
     return {
-        "changed_within_7_days": "; ".join(changed[:5]) or "nothing that is known to shape latencies",
-        "last_run_within_limit": last_good(history, OWNER, name, at_s) or "none known",
+        "changed_within_7_days": "; ".join(changed[:5]) or "nothing that affects latency",
+        "last_run_within_limit": last_good(history, OWNER, name, at_s) or "unknown",
     }
 
 
@@ -112,7 +112,7 @@ def lasting(boards: Sequence[Standing], now_s: int) -> Iterator[Seen]:
                 "fail",
                 "fail",
                 at_s,
-                f"{name}: {words.latency(one.above_ns)} within 30 days, above its "
+                f"{name}: maximum latency {words.latency(one.above_ns)} within 30 days, above the "
                 f"limit of {words.latency(one.board.limit_ns)}",
                 lasts=True,
             )
@@ -125,7 +125,7 @@ def lasting(boards: Sequence[Standing], now_s: int) -> Iterator[Seen]:
                 "refused",
                 "refused",
                 one.refusal.at_s,
-                f"{name}: recording {one.refusal.kind}: {one.refusal.name}: {one.refusal.reason}",
+                f"{name}: recording {one.refusal.name} {one.refusal.label}: {one.refusal.reason}",
                 lasts=True,
             )
 
@@ -157,8 +157,7 @@ class Receiver:
             usable = False
         if not usable or not self.url.isprintable() or " " in self.url:
             raise BadInput(
-                "a receiver of alerts is no address (it is not shown: it may be secret); write "
-                "http://HOST:PORT or https://HOST/PATH"
+                "invalid alert receiver URL (not shown: it may be secret); use http://HOST:PORT or https://HOST/PATH"
             )
 
     def take(self, alert: Alert) -> None:
@@ -177,11 +176,11 @@ class Receiver:
             )
             status = connection.getresponse().status
         except (OSError, http.client.HTTPException) as error:
-            raise FastenoughError(f"{self.host} takes no alert: {error or type(error).__name__}") from error
+            raise FastenoughError(f"{self.host} did not accept the alert: {error or type(error).__name__}") from error
         finally:
             connection.close()
         if not 200 <= status < 300:
-            raise FastenoughError(f"{self.host} takes no alert: status {status}")
+            raise FastenoughError(f"{self.host} did not accept the alert: HTTP status {status}")
 
 
 def _key(alert: Alert) -> str:

@@ -42,8 +42,8 @@ class Question:
     def __post_init__(self) -> None:
         if self.most_ns < self.first_ns:
             raise BadInput(
-                f"each configuration is measured for {words.duration(self.first_ns)} at first (--duration), "
-                f"which is longer than {words.duration(self.most_ns)} (--longest)"
+                f"--duration {words.duration(self.first_ns)} is longer than --longest "
+                f"{words.duration(self.most_ns)}; use a shorter --duration or a longer --longest"
             )
 
 
@@ -166,7 +166,7 @@ def bisect(
     ``tell`` is given each step once it is judged.  Raises BadInput for fewer than two, or one named twice.
     """
     if len(configurations) < 2 or len(set(configurations)) < len(configurations):
-        raise BadInput("name at least two configurations, each once, from the good one to the bad one")
+        raise BadInput("give at least two different configurations, from the good one to the bad one")
     search = _Search(configurations, measure, question, tell)
     good, bad = 0, len(configurations) - 1
     for end, wanted in ((good, Found.GOOD), (bad, Found.BAD)):
@@ -183,17 +183,17 @@ def bisect(
 
 
 def _not_so(configuration: str, wanted: Found, found: Found) -> str:
-    how = "is not shown to be" if found is Found.UNDECIDED else f"is {found}, and not"
+    end = "first" if wanted is Found.GOOD else "last"
     return (
-        f"{configuration} {how} {wanted}: nothing lies between a good one and a bad one; name another "
-        f"{'first' if wanted is Found.GOOD else 'last'} configuration, or another limit"
+        f"the {end} configuration, {configuration}, is {found}, but must be {wanted}; choose another {end} "
+        "configuration or another limit"
     )
 
 
 def _between(configurations: Sequence[str], good: int, bad: int) -> str:
     if bad - good == 1:
-        return f"{configurations[bad]} is the first bad one, and {configurations[good]} before it is good"
+        return f"{configurations[bad]} is the first bad configuration; {configurations[good]} before it is good"
     return (
-        f"cannot tell between {configurations[good]}, which is good, and {configurations[bad]}, which is bad: of "
-        f"{words.counted(bad - good - 1, 'configuration')} between them nothing is shown"
+        f"the first bad configuration lies after {configurations[good]} (good) and not after {configurations[bad]} "
+        f"(bad); {words.counted(bad - good - 1, 'configuration')} between them could not be decided"
     )

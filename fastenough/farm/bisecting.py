@@ -21,7 +21,7 @@ class Stopped(Exception):
     """A signal ended it; ``signal``: its number."""
 
     def __init__(self, signal: int) -> None:
-        super().__init__(f"stopped by signal {signal}")
+        super().__init__(f"interrupted by signal {signal}")
         self.signal = signal
 
 
@@ -34,11 +34,11 @@ def installing(plan: Plan, configurations: Sequence[str], install: Sequence[str]
     """
     if install and "{}" not in install:
         raise BadInput(
-            "--install: one word of the command must be {}, which stands for the configuration, as in "
+            "--install does not contain {}, the placeholder of the configuration; write it as a word, such as "
             "--install 'install-kernel {}'"
         )
     if kernel and not install:
-        raise BadInput("--kernel is of what --install has installed; leave it out")
+        raise BadInput("--kernel requires --install; remove --kernel or add --install")
     changes = {
         name: Change(tuple(name if word == "{}" else word for word in install), kernel.replace("{}", glob.escape(name)))
         for name in configurations

@@ -58,10 +58,10 @@ def parse_dates(every_s: float, days: Sequence[str], at: str) -> Dates:
         raise ValueError('every must divide a day, or be longer than one; write every = "12h"')
     unknown = next((day for day in days if day not in DAYS), None)
     if unknown is not None:
-        raise ValueError(f"days: {unknown!r} is not known; use {', '.join(DAYS)}")
+        raise ValueError(f"days: unknown day {unknown!r}; use {', '.join(DAYS)}")
     told = _AT.fullmatch(at)
     if told is None:
-        raise ValueError(f'at = {at[:20]!r} is no time of day; write at = "06:00" (UTC)')
+        raise ValueError(f'at = {at[:20]!r} is not a time of day; use HH:MM in UTC, such as at = "06:00"')
     return Dates(
         every_s, frozenset(map(DAYS.index, days)) or frozenset(range(7)), int(told[1]) * 3600.0 + int(told[2]) * 60.0
     )

@@ -51,7 +51,9 @@ def _board(farm: Farm, name: str) -> BoardEntry:
     """Raises BadInput."""
     found = next((board for board in farm.boards if board.name == name), None)
     if found is None:
-        raise BadInput(f"the farm's file has no board {name!r}; it has {', '.join(one.name for one in farm.boards)}")
+        raise BadInput(
+            f"no board {name!r} in the farm file; its boards are {', '.join(board.name for board in farm.boards)}"
+        )
     return found
 
 
@@ -68,8 +70,8 @@ def _change(
             shutil.copymode(file, new)
             if expected not in read_farm(new).boards:
                 raise BadInput(
-                    f"{file}: the table of {name} is not written as one line for each key; write this into "
-                    f"it: {'; '.join(f'{key} = {value}' for key, value in values.items())}"
+                    f"{file}: the [[board]] table of {name} has an unsupported layout; edit it by hand: "
+                    f"{'; '.join(f'{key} = {value}' for key, value in values.items())}"
                 )
             with closing(Store(farm.store)) as store, closing(History.of(store, farm.database)) as history:
                 if expected.name != name:
@@ -79,7 +81,7 @@ def _change(
                 declare(history, **said_of(expected, state, farm.id))
             new.replace(file)
         except OSError as error:
-            raise BadInput(f"{file}: it cannot be written: {error.strerror}; run this as its owner") from error
+            raise BadInput(f"{file}: cannot write the file: {error.strerror}; run this command as its owner") from error
         finally:
             new.unlink(missing_ok=True)
 

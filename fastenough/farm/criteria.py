@@ -76,13 +76,13 @@ class Required:
     def __post_init__(self) -> None:
         if self.requirement.miss_rate == 0:
             raise BadInput(
-                "with a miss rate of 0 one late activation would decide a step; say how often the limit may "
-                "be exceeded (--miss-rate)"
+                "with a miss rate of 0 a single deadline miss would decide a step; give the allowed miss rate "
+                "(--miss-rate)"
             )
         if self.requirement.longest_burst is None:
             raise BadInput(
-                "without --longest-burst no configuration in which hardly anything is late can be called "
-                "good; declare how many activations one disturbance makes late at most"
+                "without --longest-burst a configuration with fewer than 10 disturbances cannot be called good; "
+                "give the most periods that one disturbance can miss (--longest-burst)"
             )
 
     @property
@@ -129,7 +129,7 @@ class Slower:
         if broken or not any(map(judged_series, runs)):
             return Look(Found.UNDECIDED, (*broken, *_empty(runs)))
         if not first:
-            return Look(Found.GOOD, ("the others are held against it",))
+            return Look(Found.GOOD, ("reference for the other configurations",))
         try:
             seen = list(_seen(self.growth, runs, first))
         except MixedRuns as error:
@@ -154,7 +154,7 @@ class Slower:
         if within:
             missing = "not measured under each load of the first configuration"
             return Look(Found.UNDECIDED, tuple(against) or (missing,))
-        return Look(Found.UNDECIDED, told, ("measure longer, or allow more",), closed=False)
+        return Look(Found.UNDECIDED, told, ("measure longer, or allow a larger difference",), closed=False)
 
 
 @dataclass(frozen=True)
@@ -173,9 +173,9 @@ class _Seen:
             return f"{at}: too few samples for an interval"
         lower, upper = drawn.interval(confidence)
         return (
-            f"{at}: {words.latency(before)} in the first, {words.latency(now)} here; difference "
-            f"{words.microseconds_interval(lower, upper)} µs ({words.percent(confidence)}), of which "
-            f"{growth.allowed} is allowed"
+            f"{at}: {words.latency(now)}, first configuration {words.latency(before)}; difference "
+            f"{words.microseconds_interval(lower, upper)} µs ({words.percent(confidence)} confidence), "
+            f"allowed {growth.allowed}"
         )
 
 
@@ -195,7 +195,8 @@ def _keys(runs: Sequence[Recording]) -> set[str]:
 def _empty(runs: Sequence[Recording]) -> Iterator[str]:
     for run in runs:
         if not judged_series(run):
-            yield f"run {run.run_id} holds nothing: {'; '.join(run.reasons) or run.cut_off or 'no reason is recorded'}"
+            reason = "; ".join(run.reasons) or run.cut_off or "no reason was recorded"
+            yield f"run {run.run_id} contains no data: {reason}"
 
 
 def _against(runs: Sequence[Recording]) -> Iterator[tuple[Verdict, str]]:

@@ -110,7 +110,7 @@ def _guarded(whole: Assessment, window: _Window, requirement: Requirement | None
     verdict, said = whole.verdict, [_reason(whole)]
     worst = max(window.left_out, key=_maximum_ns, default=None)
     if worst is not None:
-        said.append(f"{words.counted(len(window.left_out), 'recording')} left out: cut off, failed or damaged")
+        said.append(f"{words.counted(len(window.left_out), 'recording')} excluded (incomplete, failed or damaged)")
     if (
         verdict is Verdict.PASS
         and worst is not None
@@ -120,8 +120,8 @@ def _guarded(whole: Assessment, window: _Window, requirement: Requirement | None
         verdict = Verdict.INCONCLUSIVE
         said.insert(
             0,
-            f"Not enough evidence: {worst.run_id} is not whole and holds "
-            f"{words.latency(_maximum_ns(worst))}, above the limit {words.latency(requirement.limit_ns)}",
+            f"Not enough evidence: the incomplete run {worst.run_id} contains "
+            f"{words.latency(_maximum_ns(worst))}, above the limit of {words.latency(requirement.limit_ns)}",
         )
     return verdict, "; ".join(said)
 

@@ -52,7 +52,7 @@ class Kept:
             fcntl.flock(self._turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self._turn)
-            raise BadInput(f"{state}: a farm is at work there; end that one, or name another state") from None
+            raise BadInput(f"{state}: another farm uses this folder; stop it, or set another state folder") from None
         self._database = sqlite3.connect(self._path, timeout=10.0, isolation_level=None)
         self._database.executescript(_TABLES)
 
@@ -105,10 +105,10 @@ def seen(state: Path) -> tuple[Beat | None, dict[str, BoardState]]:
     """What a farm has kept in a folder, for whoever asks; raises BadInput where none has."""
     path = state / FILE
     if not path.exists():
-        raise BadInput(f"{state}: no farm has run there; start one: fastenough farm run FILE")
+        raise BadInput(f"{state}: no farm has run here; start one with: fastenough farm run FILE")
     try:
         with closing(_reading(path)) as database:
             row = database.execute("select pid, at_s, said from beat").fetchone()
         return Beat(*row) if row else None, _boards(path)
     except (sqlite3.Error, ValueError, TypeError) as error:
-        raise BadInput(f"{path}: it is not what a farm keeps ({error}); once a farm runs, it is") from error
+        raise BadInput(f"{path}: not a valid state file ({error}); start the farm to write it again") from error

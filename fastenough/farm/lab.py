@@ -133,7 +133,7 @@ class Lab:
         while said not in path.read_bytes():
             if time.monotonic() > deadline or self.processes[name].poll() is not None:
                 raise FastenoughError(
-                    f"labgrid's {name} has not come up; it said last: {path.read_text(errors='replace')[-200:]}"
+                    f"labgrid's {name} did not start; its last output: {path.read_text(errors='replace')[-200:]}"
                 )
             time.sleep(0.1)
 

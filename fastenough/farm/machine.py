@@ -28,7 +28,7 @@ class Phase(StrEnum):
     BOOTING = "booting"
     READY = "ready"
     MEASURING = "measuring"
-    LENT = "lent"
+    RESERVED = "lent"
     DEAD = "dead"
 
 
@@ -44,9 +44,7 @@ class Act(StrEnum):
 
 UP = (Phase.READY, Phase.MEASURING)
 """In which a board of a place is held."""
-_FORGOTTEN = (
-    "a person had it when the coordinator was started again; acquire it for a minute and release it to give it back"
-)
+_FORGOTTEN = "reserved by a person when the coordinator restarted; to return the place, acquire it and release it"
 _MATTERS = {Act.BOOT: (Phase.BOOTING,), Act.PULL: UP, Act.MEASURE: UP, Act.ACQUIRE: UP}
 """In which phases it matters how an act has ended."""
 
@@ -82,9 +80,14 @@ class BoardState:
     lent_changed_s: float = 0.0
 
     @property
-    def told(self) -> str:
-        """One word."""
+    def activity(self) -> str:
+        """The phase, or ``pulling``: the word that ``farm status --json`` prints."""
         return "pulling" if Act.PULL in self.busy and self.phase in UP else str(self.phase)
+
+    @property
+    def label(self) -> str:
+        """The activity as tables and the status line show it."""
+        return "reserved" if self.phase is Phase.RESERVED else self.activity
 
 
 @dataclass(frozen=True)
@@ -206,7 +209,7 @@ def _die(board: BoardEntry, state: BoardState, reason: str, now_s: float) -> Ste
 
 
 def _lend(state: BoardState, holder: str, now_s: float) -> Step:
-    lent = _become(state, Phase.LENT, now_s, f"{holder} has it")
+    lent = _become(state, Phase.RESERVED, now_s, f"reserved by {holder}")
     return lent, [Stop(act) for act in sorted(state.busy)]
 
 
@@ -234,19 +237,19 @@ def _tick_up(board: BoardEntry, state: BoardState, due: Due | None, now_s: float
 def _quiet(board: BoardEntry, state: BoardState, now_s: float) -> Step:
     """Nothing new came of it for too long: it is switched off and on, at once the first time."""
     why = f"; {state.reason}" if state.reason else ""
-    reason = f"nothing new came of it for {words.duration((now_s - state.fresh_s) * 1e9)}{why}"
+    reason = f"no new data for {words.duration((now_s - state.fresh_s) * 1e9)}{why}"
     retry_s = now_s if not state.failures else now_s + _backed_off_s(board, state.failures)
     dead = replace(_become(state, Phase.DEAD, now_s, reason), failures=state.failures + 1, retry_s=retry_s)
     return dead, [Stop(act) for act in sorted(state.busy)]
 
 
 def _seen(board: BoardEntry, state: BoardState, seen: Seen, now_s: float) -> Step:
-    if state.phase is Phase.LENT:
+    if state.phase is Phase.RESERVED:
         return _seen_lent(state, seen, now_s), []
     if seen.holder and not seen.ours:
         return _lend(_noted(state, seen), seen.holder, now_s)
     if seen.holder is None and state.phase in (Phase.OFF, Phase.DEAD) and not state.busy:
-        reason = f"the coordinator knows no place {board.place}; create it with labgrid-client"
+        reason = f"the coordinator has no place {board.place}; create it with: labgrid-client -p {board.place} create"
         return replace(_become(state, Phase.DEAD, now_s, reason), retry_s=now_s + board.times.retry_s), []
     if seen.holder == "" and state.phase in UP and Act.ACQUIRE not in state.busy:
         return _begin(state, Start(Act.ACQUIRE))
@@ -257,10 +260,10 @@ def _seen(board: BoardEntry, state: BoardState, seen: Seen, now_s: float) -> Ste
 
 def _seen_lent(state: BoardState, seen: Seen, now_s: float) -> BoardState:
     if seen.holder and not seen.ours:
-        return replace(_noted(state, seen), unsure=False, reason=f"{seen.holder} has it")
+        return replace(_noted(state, seen), unsure=False, reason=f"reserved by {seen.holder}")
     if not seen.ours and (state.unsure or seen.forgot or _forgotten(state, seen)):
         return replace(state, unsure=True, reason=_FORGOTTEN)
-    return replace(_become(state, Phase.OFF, now_s, "it was given back"), unsure=False)
+    return replace(_become(state, Phase.OFF, now_s, "the place was released"), unsure=False)
 
 
 def _noted(state: BoardState, seen: Seen) -> BoardState:

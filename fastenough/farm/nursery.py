@@ -62,7 +62,7 @@ class Nursery:
             said = await asyncio.wait_for(_readable(ours), limit_s)
             return _answer(said)
         except TimeoutError:
-            return Answer({"fault": f"it has not ended within {limit_s:g} s"})
+            return Answer({"fault": f"no answer within {limit_s:g} s; the process was killed"})
         finally:
             ours.close()
             del self._running[key]
@@ -126,7 +126,7 @@ class Workers:
         try:
             async with self._turns:
                 if key not in self._running or self._ended:
-                    return Answer({"fault": "it was stopped before its turn came"})
+                    return Answer({"fault": "stopped before it started"})
                 self._running[key] = worker = self._idle.pop() if self._idle else self._started()
                 return await self._answer(worker, work, order, limit_s)
         finally:
@@ -137,7 +137,7 @@ class Workers:
         try:
             said = await asyncio.wait_for(worker.answer(work, order), limit_s)
         except TimeoutError:
-            return Answer({"fault": f"it has not ended within {limit_s:g} s"})
+            return Answer({"fault": f"no answer within {limit_s:g} s; the process was killed"})
         finally:
             if said.endswith(b"\n") and not self._ended:
                 self._idle.append(worker)
@@ -189,7 +189,7 @@ def _answer(said: bytes) -> Answer:
     try:
         return Answer(dict(json.loads(said)))
     except (ValueError, TypeError):
-        return Answer({"fault": "its process ended without an answer"})
+        return Answer({"fault": "the process ended without an answer"})
 
 
 async def _readable(pipe: Connection, until: bytes = b"") -> bytes:

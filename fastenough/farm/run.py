@@ -344,7 +344,7 @@ class FarmRun:
         held = [
             name
             for name, board in self._boards.items()
-            if board.place and self.states[name].phase not in (Phase.LENT, Phase.OFF, Phase.DEAD)
+            if board.place and self.states[name].phase not in (Phase.RESERVED, Phase.OFF, Phase.DEAD)
         ]
         await asyncio.gather(
             *(
@@ -375,8 +375,8 @@ def _refused_text(refused: Sequence[Sequence[str]]) -> str:
     if not refused:
         return ""
     name, reason = refused[-1]
-    said = reason if reason.startswith(name) else f"{name}: {reason}"
-    return f"{words.counted(len(refused), 'recording')} refused; the newest: {said}"[:500]
+    newest = reason if reason.startswith(name) else f"{name}: {reason}"
+    return f"{words.counted(len(refused), 'recording')} refused; newest: {newest}"[:500]
 
 
 def _limit_s(board: BoardEntry, start: Start) -> float:
@@ -394,12 +394,12 @@ def _planned_s(plan: Path) -> float:
 
 def status_line(states: Mapping[str, BoardState], faults: Faults, pulled_bytes: int) -> str:
     """How the boards stand, worst first, and what is wrong around them."""
-    counts = Counter(state.told for state in states.values())
-    worst = ("dead", "lent", "off", "booting", "ready", "pulling", "measuring")
-    told = ", ".join(f"{counts[word]} {word}" for word in worst if counts[word])
-    parts = [f"{words.counted(len(states), 'board')}: {told}", f"{pulled_bytes / 1e6:,.1f} MB pulled"]
+    counts = Counter(state.label for state in states.values())
+    urgency = ("dead", "reserved", "off", "booting", "ready", "pulling", "measuring")
+    summary = ", ".join(f"{counts[label]} {label}" for label in urgency if counts[label])
+    parts = [f"{words.counted(len(states), 'board')}: {summary}", f"{pulled_bytes / 1e6:,.1f} MB pulled"]
     refusing = sum(bool(state.refused) for state in states.values())
-    parts += [f"recordings of {words.counted(refusing, 'board')} refused"] if refusing else []
+    parts += [f"{words.counted(refusing, 'board')} with refused recordings"] if refusing else []
     parts += [
         f"{name}: {fault}"
         for name, fault in (("coordinator", faults.coordinator), ("history", faults.history))

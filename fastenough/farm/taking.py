@@ -25,7 +25,7 @@ from fastenough.history.tail import TailWatch
 from fastenough.model import BadInput
 from fastenough.store import Store
 
-_TOLD = {Phase.LENT: "lent", Phase.DEAD: "dead"}
+_TOLD = {Phase.RESERVED: "lent", Phase.DEAD: "dead"}
 """Of the states of a board those that pages tell."""
 
 

@@ -62,8 +62,8 @@ def close_months(history: History, now_s: int, of_boards: Collection[str] | None
             written = [_close(history, folder, board, begin_s) for board, begin_s in due]
     except OSError as error:
         raise FastenoughError(
-            f"closed months cannot be written into {history.archive}: {error.strerror}; their rows "
-            "stay in the database, and it is tried again"
+            f"cannot write closed months to {history.archive}: {error.strerror}; their rows "
+            "stay in the database, and the next attempt repeats it"
         ) from error
     return [name for name in written if name is not None]
 
@@ -250,7 +250,7 @@ def _read(files: Sequence[int], series: str, span: Span) -> list[dict[str, Any]]
             ).fetchall()
     except duckdb.Error as error:
         raise FastenoughError(
-            f"a closed month of the history cannot be read ({str(error).splitlines()[0]}); the runs "
-            "are safe: fastenough farm rebuild, or web --rebuild, makes it anew"
+            f"cannot read a closed month of the history ({str(error).splitlines()[0]}); the runs "
+            "are safe; rebuild the history with: fastenough farm rebuild, or web --rebuild"
         ) from error
     return [dict(zip(names, row, strict=True)) for row in found]

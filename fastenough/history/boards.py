@@ -63,7 +63,7 @@ def rename(history: History, name: str, new: str, formerly: Iterable[str]) -> No
         if names == {new} and _renamed(connection, name) is not None:
             return  # as a change that was cut off has left it
         if new in names:
-            raise BadInput(f"the history has a board {new} already; choose another name")
+            raise BadInput(f"the history already has a board {new}; choose another name")
         connection.execute(
             update(BOARD).where(BOARD.c.name == name).values(name=new, formerly=json.dumps(list(formerly)))
         )
@@ -132,7 +132,7 @@ def enter_run(connection: Connection, run_id: str, head: Head, begin_s: int, end
     board = _board_number(connection, board_name(head))
     found = connection.execute(select(RUN).where(RUN.c.name == run_id)).mappings().one_or_none()
     if found is not None and found["board"] != board:
-        raise BadInput(f"{run_id}: the history has a run of this name from another board")
+        raise BadInput(f"{run_id}: the history already has a run with this ID from another board")
     if found is not None:
         if end_s is not None and end_s > found["end_s"]:
             connection.execute(update(RUN).where(RUN.c.id == found["id"]).values(end_s=end_s))

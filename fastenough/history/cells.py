@@ -113,7 +113,7 @@ def require_possible(run_id: str, cells: Mapping[Key, Cell]) -> None:
             or cpu >= _MOST_CPUS
             or (max(abs(cell.min_ns), cell.max_ns) > _MOST_NS)
         ):
-            raise BadInput(f"{run_id}: it tells of more values, or longer ones, than five minutes of a CPU can have")
+            raise BadInput(f"{run_id}: an interval contains more or longer values than five minutes of a CPU can hold")
 
 
 @dataclass(frozen=True)

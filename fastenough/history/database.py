@@ -70,7 +70,7 @@ class History:
             engine = create_engine(make_url(url))
         except (SQLAlchemyError, ImportError, TypeError, ValueError):
             raise BadInput(
-                "the history is no database URL (it is not shown: it may hold a password); give one such as "
+                "invalid database URL (not shown: it may contain a password); use "
                 "sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME"
             ) from None
         if engine.dialect.name == "sqlite":
@@ -113,7 +113,8 @@ class History:
         except SQLAlchemyError as error:
             said = without_secrets(error, secrets_of(self.engine.url))
             raise Unavailable(
-                f"the history cannot be used: {said}; the runs are safe, and it can be made again from them"
+                f"the history database is not available: {said}; the runs are safe, and the history can be rebuilt "
+                "from them"
             ) from None
 
     @contextmanager
@@ -150,7 +151,7 @@ class History:
 def _require_own(store: Store) -> None:
     if not store.is_private():
         raise BadInput(
-            f"{store.path} can be changed by other users, so no history is kept in it; name a database "
+            f"{store.path} is writable by other users, so it cannot hold the history; name a database "
             "elsewhere, such as sqlite:////var/lib/fastenough/history.sqlite"
         )
     try:
@@ -173,7 +174,7 @@ def _require_trusted(database: Path) -> None:
             place = changeable_by_others(Path(f"{database}{ending}"), owner)
         if place is not None:
             raise BadInput(
-                f"{place} can be changed by other users, so {database} is not used; name a database in a "
+                f"{place} is writable by other users, so {database} is not used; name a database in a "
                 "folder that only you can write (chmod go-w), or run this as its owner"
             )
 

@@ -97,7 +97,7 @@ def take_noted(history: History, store: Store, run: RunSummary) -> int:
         note_refused(history, board or "unnamed", [(run.id, kind, str(error))])
         raise
     if board and run.state == "cut-off":
-        note_refused(history, board, [(run.id, "cut off", run.reason or "it ended without an end line")])
+        note_refused(history, board, [(run.id, "cut off", run.reason or "the end record is missing")])
     return taken
 
 
@@ -129,8 +129,8 @@ def _take_text(taking: _Taking, place: _Place, stream: BinaryIO) -> _Place:
         place = after
         if batch.ahead_ns is not None:
             raise Ahead(
-                f"{taking.run_id}: its times lie up to {words.duration(batch.ahead_ns)} ahead of this bench's "
-                f"clock, which is more than {words.duration(AHEAD_S * 10**9)}; set the clock that is wrong"
+                f"{taking.run_id}: times are up to {words.duration(batch.ahead_ns)} ahead of the clock of this machine "
+                f"(at most {words.duration(AHEAD_S * 10**9)} is accepted); set the wrong clock"
             )
     return place
 
@@ -217,7 +217,7 @@ def _lines(stream: BinaryIO, run_id: str, offset: int) -> Iterator[bytes]:
         while (line := stream.readline(MOST_LINE_BYTES)).endswith(b"\n"):
             yield line
         if len(line) == MOST_LINE_BYTES:
-            raise BadInput(f"{run_id}: a line is longer than any of a recording")
+            raise BadInput(f"{run_id}: a line exceeds {MOST_LINE_BYTES} bytes")
         return
     stream.seek(0)
     passed = 0
@@ -264,7 +264,9 @@ def _parsed(taking: _Taking, place: _Place, lines: list[bytes]) -> _Batch:
         size += len(line)
         if isinstance(part, Interval) and part.seq >= place.intervals:
             if part.seq != place.intervals + seen:
-                raise BadInput(f"{taking.run_id}: interval {part.seq} does not follow the one before it")
+                raise BadInput(
+                    f"{taking.run_id}: interval {part.seq} is out of order (expected {place.intervals + seen})"
+                )
             seen += 1
             if is_ahead(part.end_wall_ns, now_s):
                 batch.ahead_ns = max(batch.ahead_ns or 0, part.end_wall_ns - int(now_s * 1e9))

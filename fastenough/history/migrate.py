@@ -29,8 +29,8 @@ def migrate(connection: Connection, to: str = VERSION) -> None:
     found = version_of(connection)
     if (found is not None and not found.isdecimal()) or int(found or 0) > int(VERSION):
         raise FastenoughError(
-            f"the history is of version {found}, made by a newer fastenough; this one knows up to "
-            f"{VERSION}: update it, or name another database"
+            f"the history has version {found}; this fastenough supports versions up to {VERSION}; update "
+            "fastenough, or name another database"
         )
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))

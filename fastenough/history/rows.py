@@ -43,7 +43,7 @@ class State(StrEnum):
     SILENT = "silent"
     REFUSED = "refused"
     CHANGED = "changed"
-    LENT = "lent"
+    RESERVED = "lent"
     NO_DATA = "no data"
     OK = "ok"
     RETIRED = "retired"
@@ -51,6 +51,16 @@ class State(StrEnum):
     @property
     def shape(self) -> str:
         return _SHAPES[self]
+
+    @property
+    def label(self) -> str:
+        """The state as pages show it; the value is what database, JSON and metrics store."""
+        return "reserved" if self is State.RESERVED else self.value
+
+    @property
+    def style(self) -> str:
+        """The end of its CSS class."""
+        return self.name.lower()
 
     @property
     def rank(self) -> int:
@@ -66,7 +76,7 @@ _SHAPES = {
     State.SILENT: "■",
     State.REFUSED: "▣",
     State.CHANGED: "◆",
-    State.LENT: "◇",
+    State.RESERVED: "◇",
     State.NO_DATA: "○",
     State.OK: "●",
     State.RETIRED: "–",
@@ -82,6 +92,10 @@ class Refusal:
     kind: str
     reason: str
     at_s: int
+
+    @property
+    def label(self) -> str:
+        return {"cut off": "incomplete", "clock": "clock ahead"}.get(self.kind, self.kind)
 
 
 @dataclass(frozen=True)

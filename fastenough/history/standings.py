@@ -23,7 +23,7 @@ from fastenough.model import Requirement, Verdict
 DAYS_SHOWN = 30
 WINDOW_S = DAYS_SHOWN * DAY_S
 """How far back recordings count for a board's verdict and maxima."""
-_NOT_DUE = (State.LENT, State.DEAD, State.RETIRED)
+_NOT_DUE = (State.RESERVED, State.DEAD, State.RETIRED)
 """The farm itself says why nothing comes of such a board."""
 _FIRST = ("timer/wakeup_corrected", "monitor/expiry-to-return", "monitor/device-to-return", "monitor/expiry-to-running")
 """Of several series, the one that a board's maxima are of; judged ones come before all others."""
@@ -317,8 +317,8 @@ def _verdict(board: Board, row: RowMapping, above_ns: int | None) -> tuple[str, 
     if row["verdict"] != Verdict.PASS or above_ns is None:
         return row["verdict"], row["verdict_reason"]
     return str(Verdict.INCONCLUSIVE), (
-        f"Not judged yet: a recording holds {words.latency(above_ns)}, above the limit "
-        f"{words.latency(board.limit_ns)}; before it: {row['verdict_reason']}"
+        f"Not judged yet: a new recording contains {words.latency(above_ns)}, above the limit of "
+        f"{words.latency(board.limit_ns)}. Previous verdict: {row['verdict_reason']}"
     )
 
 
@@ -332,18 +332,18 @@ def _silence(now: RowMapping | None, after_s: int, refusal: Refusal | None, now_
     """Why nothing can be said of what a board does now; empty where something can."""
     if now is None:
         return (
-            "it has not measured yet"
+            "no data yet"
             if refusal is None
-            else (f"no recording was accepted yet; the newest that was not: {refusal.name}: {refusal.reason}")
+            else (f"no recording was accepted yet; last refused: {refusal.name}: {refusal.reason}")
         )
     ago_s = now_s - now["seen_s"]
     if abs(ago_s) <= after_s:
         return ""
     lasted = words.duration(abs(ago_s) * 10**9)
     return (
-        f"its last interval ended {lasted} ago"
+        f"the last interval ended {lasted} ago"
         if ago_s > 0
-        else f"its clock is {lasted} ahead: when it measured last cannot be told"
+        else f"the clock of the board is {lasted} ahead; the time of its last interval is unknown"
     )
 
 
@@ -359,24 +359,24 @@ def _states(one: Standing, row: RowMapping, recent: _Recent, now_s: int) -> Iter
         yield (
             State.NEW_MAXIMUM,
             (
-                f"{words.latency(recent.day_ns)} within 24 hours; in the 30 days before none was "
-                f"above {words.latency(recent.before_ns)}"
+                f"{words.latency(recent.day_ns)} within 24 hours; the maximum of the 30 days before is "
+                f"{words.latency(recent.before_ns)}"
             ),
         )
     if one.above_ns is not None:
         yield (
             State.ABOVE,
             (
-                f"{words.latency(one.above_ns)} was measured within {DAYS_SHOWN} days, and the limit is "
+                f"{words.latency(one.above_ns)} within {DAYS_SHOWN} days, above the limit of "
                 f"{words.latency(one.board.limit_ns)}"
             ),
         )
-    if row["state"] == State.LENT:
-        yield State.LENT, row["reason"]
+    if row["state"] == State.RESERVED:
+        yield State.RESERVED, row["reason"]
     if one.silence:
         yield State.SILENT, one.silence
     if one.refusal is not None and one.refusal.at_s > now_s - DAY_S:
         yield State.REFUSED, f"{one.refusal.name}: {one.refusal.reason}"
     if one.changed_s is not None and now_s - DAY_S < one.changed_s <= now_s:
-        yield State.CHANGED, "its configuration changed within 24 hours"
-    yield (State.OK, "") if one.seen_s is not None else (State.NO_DATA, "no run tells when its values were measured")
+        yield State.CHANGED, "the configuration changed within 24 hours"
+    yield (State.OK, "") if one.seen_s is not None else (State.NO_DATA, "no run records when it was measured")

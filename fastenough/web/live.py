@@ -28,6 +28,8 @@ def row_of(one: Standing) -> Row:
     """What is told of a board when it changes.  Not the reason of its state: in it time passes."""
     return {
         "state": one.state,
+        "label": one.state.label,
+        "style": one.state.style,
         "shape": one.state.shape,
         "seen_s": one.seen_s,
         "max_5min_ns": one.max_5min_ns,
@@ -66,7 +68,7 @@ class Live:
             except FastenoughError as error:
                 _LOG.warning("live: %s", error)
             except Exception:  # the others are still told
-                _LOG.warning("live: the history cannot be read", exc_info=True)
+                _LOG.warning("live: history query failed", exc_info=True)
             await asyncio.sleep(POLL_S)
             if not self._listeners:
                 self._wanted.clear()
@@ -107,7 +109,7 @@ class Live:
                 try:
                     event = await asyncio.wait_for(queue.get(), HEART_S)
                 except TimeoutError:
-                    event = b": still here\n\n"
+                    event = b": keep-alive\n\n"
                 if event is None:
                     return
                 yield event

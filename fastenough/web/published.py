@@ -108,12 +108,12 @@ def _former(folder: Folder, into: Path) -> set[str]:
         said = json.loads(folder.read(_LIST, _MOST_LIST_BYTES))
     except FileNotFoundError:
         if folder.names():
-            raise BadInput(f"--into {into}: this folder holds something else; name an empty or a new one") from None
+            raise BadInput(f"--into {into}: the folder contains other files; name an empty or new folder") from None
         return set()
     except ValueError:
         said = None
     if not isinstance(said, list) or not all(isinstance(path, str) and _is_ours(path) for path in said):
-        raise BadInput(f"--into {into}: its {_LIST} is not one of ours; name an empty or a new folder")
+        raise BadInput(f"--into {into}: its {_LIST} is invalid; name an empty or new folder")
     return set(said)
 
 
@@ -167,9 +167,7 @@ def publish(site: Site, into: Path, pages: Sequence[Page] = PAGES) -> int:
     except Untrusted as error:
         raise BadInput(f"--into {into}: {error}") from error
     except OSError as error:
-        raise BadInput(
-            f"--into {into}: the site cannot be written there: {error.strerror}; name another folder"
-        ) from error
+        raise BadInput(f"--into {into}: cannot write the site: {error.strerror}; name another folder") from error
     return len(written)
 
 

@@ -15,7 +15,7 @@ import jinja2
 from markupsafe import Markup
 
 from fastenough import __version__, words
-from fastenough.history import is_declared
+from fastenough.history import State, is_declared
 from fastenough.recording.lines import printable
 from fastenough.report.files import data_link
 from fastenough.report.texts import unbroken, with_units
@@ -79,6 +79,7 @@ def _environment() -> jinja2.Environment:
         "duration": words.duration,
         "counted": words.counted,
         "part": as_part,
+        "state_label": lambda value: State(value).label,
         "unbroken": unbroken,
         "with_units": with_units,
     }

@@ -66,7 +66,7 @@ def _said(status: int, title: str, text: str) -> Response:
 
 def _nowhere() -> Response:
     """The same bytes for what does not exist and for what who asks may not see."""
-    return _said(404, "Nothing here", "There is no page at this address. All boards are listed on the first page.")
+    return _said(404, "Not found", "No page exists at this address. The first page lists all boards.")
 
 
 def _asked(request: Request) -> tuple[tuple[str, str], ...]:
@@ -75,8 +75,10 @@ def _asked(request: Request) -> tuple[tuple[str, str], ...]:
 
 def _not_now(why: str) -> Response:
     """The reason is for the log: it may name what is nobody's business."""
-    _LOG.warning("a page has to wait: %s", why)
-    response = _said(503, "Not now", "The history does not answer. Nothing is lost by that: ask again in a minute.")
+    _LOG.warning("page unavailable: %s", why)
+    response = _said(
+        503, "Temporarily unavailable", "The history database does not respond. No data is lost. Try again in a minute."
+    )
     response.headers["Retry-After"] = "60"
     return response
 
@@ -100,9 +102,9 @@ def _route(site: Site, shelf: Shelf, page: Page, patience_s: float) -> Route:
         except Unavailable as error:
             return _not_now(str(error))
         except TimeoutError:
-            return _not_now(f"{page.pattern} could not be made within {patience_s:g} s")
+            return _not_now(f"{page.pattern} was not generated within {patience_s:g} s")
         except FastenoughError as error:
-            return _said(400, "This cannot be shown", str(error))
+            return _said(400, "Invalid request", str(error))
         return _sent(request, kept, page.kind)
 
     return Route(page.pattern, answer, methods=READING)
@@ -122,19 +124,23 @@ async def _follow(follow: Callable[[], object]) -> None:
         try:
             await run_in_threadpool(follow)
         except FastenoughError as error:
-            _LOG.warning("what was measured meanwhile cannot be taken: %s", error)
+            _LOG.warning("history update failed: %s", error)
         except Exception:  # the server goes on: pages say how old their data is
-            _LOG.warning("what was measured meanwhile cannot be taken", exc_info=True)
+            _LOG.warning("history update failed", exc_info=True)
 
 
 def _failed(_: Request, error: Exception) -> Response:
-    _LOG.error("a page could not be made", exc_info=error)
-    return _said(500, "This page could not be made", "The server's log says why. The other pages stand.")
+    _LOG.error("page generation failed", exc_info=error)
+    return _said(
+        500,
+        "Internal error",
+        "This page could not be generated. The server log contains the cause. Other pages are not affected.",
+    )
 
 
 def _refused(_: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException) and error.status_code != 404:
-        response = _said(error.status_code, "This cannot be done", "This site is only read: GET and HEAD.")
+        response = _said(error.status_code, "Method not allowed", "This site is read-only. Use GET or HEAD.")
         response.headers.update(error.headers or {})
         return response
     return _nowhere()
@@ -150,8 +156,9 @@ class _OnlyNamed:
         if scope["type"] == "http" and not is_served_as(Request(scope).headers.get("host", ""), self._names):
             await _said(
                 421,
-                "Not this site",
-                "This site does not have this name: start it with fastenough web --name, or ask for its address.",
+                "Unknown host name",
+                "This site is not served under this host name. Start it with fastenough web --name NAME, or use its "
+                "IP address.",
             )(scope, receive, send)
         else:
             await self._app(scope, receive, send)
@@ -175,7 +182,9 @@ def make_app(
     async def events(_: Request) -> Response:
         """Never packed: a compressor would hold events back."""
         if live.listeners >= most_connections() // 2:
-            return _said(503, "Not now", "Too many pages follow the boards live. The other pages can be read.")
+            return _said(
+                503, "Too many live pages", "The limit of live connections is reached. Other pages still work."
+            )
         return StreamingResponse(
             live.listen(),
             media_type="text/event-stream",

@@ -83,7 +83,7 @@ class Pace:
             wait_s = int(used[0] + _HOUR_S - now_s) + 1
             raise Refusal(
                 429,
-                f"this token may upload {permit.per_hour} recordings an hour; wait {wait_s} s",
+                f"upload limit reached ({permit.per_hour} recordings per hour); retry in {wait_s} s",
                 **{"Retry-After": str(wait_s)},
             )
         used.append(now_s)
@@ -96,7 +96,7 @@ def _content_sha256(part: BinaryIO, run: str) -> str:
     for chunk in lines.chunks():
         taken += len(chunk)
         if taken > MOST_CONTENT_BYTES:
-            raise BadInput(f"{run}: it holds more than {MOST_CONTENT_BYTES} bytes, which is the most that is taken")
+            raise BadInput(f"{run}: the uncompressed recording exceeds {MOST_CONTENT_BYTES} bytes")
     if lines.fault is not None:
         raise BadInput(f"{run}: {lines.fault}")
     return lines.sha256
@@ -108,9 +108,9 @@ def _checked_board(part: BinaryIO, run: str, boards: tuple[str, ...]) -> str:
     reading = Reading(part, run)
     board = board_name(reading.head)
     if board not in boards:
-        raise Refusal(403, f"this token is not for the board of the recording, {board!r}")
+        raise Refusal(403, f"this token does not permit uploads for board {board!r}")
     if reading.head.run_id != run:
-        raise Refusal(422, f"the recording is that of another run than {run}")
+        raise Refusal(422, f"the recording belongs to run {reading.head.run_id}, not {run}")
     for _ in reading:
         pass
     reading.recording()
@@ -131,12 +131,12 @@ def keep(part: BinaryIO, run: str, boards: tuple[str, ...], store_path: Path) ->
             known = store.runs(id=run)
             if known:
                 if known[0].sha256 != sha256:
-                    raise Refusal(409, f"the store has another recording of the name {run}")
+                    raise Refusal(409, f"the store already has a different recording named {run}")
                 return False
             part.seek(0)
             store.adopt(spool, Lines(part, run), run)
         except BoundElsewhere as error:
-            raise Refusal(409, f"another recording of the name {run} is on its way into the store") from error
+            raise Refusal(409, f"a different recording named {run} is being stored") from error
         finally:
             spool.release(name, run)
     return True
@@ -146,9 +146,9 @@ def _announced_bytes(request: Request) -> int:
     """The length that a request says it has; raises Refusal."""
     said = request.headers.get("content-length", "")
     if not (said.isascii() and said.isdigit()):
-        raise Refusal(411, "say how long the recording is (Content-Length)")
+        raise Refusal(411, "Content-Length is missing or invalid; send the size of the recording")
     if int(said) > MOST_BYTES:
-        raise Refusal(413, f"a recording of more than {MOST_BYTES} bytes is not taken; compress it with zstd")
+        raise Refusal(413, f"the recording exceeds {MOST_BYTES} bytes; compress it with zstd")
     return int(said)
 
 
@@ -160,14 +160,14 @@ async def _received(request: Request, announced: int, part: BinaryIO) -> None:
             async for chunk in request.stream():
                 taken += len(chunk)
                 if taken > announced:
-                    raise Refusal(413, "the recording is longer than was announced")
+                    raise Refusal(413, "the recording is longer than its Content-Length")
                 part.write(chunk)
     except TimeoutError as error:
-        raise Refusal(408, f"the recording did not come within {MOST_S:g} s") from error
+        raise Refusal(408, f"the upload did not finish within {MOST_S:g} s") from error
     except ClientDisconnect as error:
-        raise Refusal(400, "the recording was cut off on its way") from error
+        raise Refusal(400, "the upload was incomplete") from error
     if taken != announced:
-        raise Refusal(400, "the recording was cut off on its way")
+        raise Refusal(400, "the upload was incomplete")
     part.flush()
 
 
@@ -183,10 +183,14 @@ def upload_route(store_path: Path, admit: Admit, pace: Pace | None = None) -> Ro
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         permit = await run_in_threadpool(admit, token) if scheme.lower() == "bearer" else None
         if permit is None:
-            raise Refusal(401, "uploading needs a token (fastenough farm token add)", **{"WWW-Authenticate": "Bearer"})
+            raise Refusal(
+                401,
+                "upload token missing or invalid; create one with: fastenough farm token add",
+                **{"WWW-Authenticate": "Bearer"},
+            )
         run: str = request.path_params["run"]
         if _NAME.fullmatch(run) is None:
-            raise Refusal(422, "this is no name of a run")
+            raise Refusal(422, "invalid run ID")
         announced = _announced_bytes(request)
         used.take(permit)
         with tempfile.TemporaryFile(dir=store_path) as part:
@@ -200,7 +204,7 @@ def upload_route(store_path: Path, admit: Admit, pace: Pace | None = None) -> Ro
         except Refusal as refused:
             return PlainTextResponse(f"{refused}\n", refused.status, headers={**refused.headers, **_PLAINLY})
         except (FastenoughError, OSError):
-            return PlainTextResponse("it cannot be stored now; try again later\n", 503, headers=_PLAINLY)
+            return PlainTextResponse("the recording cannot be stored now; retry later\n", 503, headers=_PLAINLY)
         return JSONResponse({"run": request.path_params["run"], "stored": new}, 201 if new else 200, headers=_PLAINLY)
 
     return Route("/upload/{run}", upload, methods=["POST"])

@@ -84,9 +84,9 @@ def _named(query: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     if not base:
         return ()
     if len(base) > 1 or len(others) > len(ORDINALS):
-        raise BadInput(f"name one base and up to {len(ORDINALS)} others")
+        raise BadInput(f"name one base run and up to {len(ORDINALS)} other runs")
     if len({*base, *others}) <= len(others):
-        raise BadInput("name each run once")
+        raise BadInput("a run is named twice; name each run once")
     return (*base, *others)
 
 
@@ -127,7 +127,7 @@ def _table(place: int, comparison: Comparison, which: str) -> Table:
         f"{comparison.series}: {which} minus base, {n}",
         columns,
         [_row(one) for one in comparison.quantiles],
-        note=f"Maxima {maxima} (base first): no test can say whether they differ.",
+        note=f"Maxima {maxima} (base first). Two maxima cannot be tested for a difference.",
     )
 
 
@@ -139,7 +139,7 @@ def _compared(which: str, recording: Recording) -> Compared:
         recording.run_id,
         head.board or "–",
         str(kernel.get("release", "–")),
-        head.load.name if head.load else "not stated",
+        head.load.name if head.load else "not recorded",
     )
 
 
@@ -155,10 +155,10 @@ def _picture(recordings: Sequence[Recording]) -> Picture | None:
         return None
     together = [line.values for line in lines]
     axis = plot.linear_axis if plot.fits_linear(together) else plot.log_axis
-    figure = latency_figure("Latency plots of what is compared", lines, Scale.over(together, axis))
+    figure = latency_figure("Latency plots of the compared runs", lines, Scale.over(together, axis))
     said = "; ".join(f"{line.name}: n = {line.values.n:,}" for line in lines)
     return plot.picture(
-        figure, "compare-plot", f"All CPUs of a run together. {said}. A triangle is a maximum.", latency_data(lines)
+        figure, "compare-plot", f"All CPUs of each run combined. {said}. Triangles mark maxima.", latency_data(lines)
     )
 
 
@@ -200,7 +200,7 @@ def view(site: Site, query: Sequence[tuple[str, str]]) -> CompareView:
     try:
         return _view(site, asked)
     except Nowhere as error:
-        raise BadInput(f"there is no run {error}; see the runs on the page of a board") from error
+        raise BadInput(f"no run {error} exists; board pages list the runs") from error
 
 
 def _facts(site: Site, query: Sequence[tuple[str, str]]) -> bytes:

@@ -243,7 +243,7 @@ def _second(query: Query, name: str) -> int:
     """A second that was asked for; raises BadInput."""
     said = dict(query).get(name, "")
     if not _SECONDS.fullmatch(said) or int(said) > _LAST_S:
-        raise BadInput(f"{name}: give whole seconds since 1970, as in {name}=1790000000")
+        raise BadInput(f"{name} is missing or invalid; give whole seconds since 1970, such as {name}=1790000000")
     return int(said)
 
 
@@ -277,7 +277,7 @@ def _selection(site: Site, name: str, query: Query) -> bytes:
     board = _main(site, name)
     begin_s, end_s = _second(query, "begin"), _second(query, "end")
     if not begin_s < end_s <= begin_s + _LONGEST_S:
-        raise BadInput("a selection ends after it begins, and within twenty years")
+        raise BadInput("invalid range; end must be after begin, and the range at most 20 years")
     asked = site.history, site.viewer, name, begin_s, end_s
     found = maxima(site.history, site.viewer, name, board.main, begin_s, end_s)
     seen = coarser(found, drawable_step(end_s - begin_s, found.step_s))

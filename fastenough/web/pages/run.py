@@ -104,8 +104,8 @@ def sections_of(context: Context) -> Iterator[Section]:
 
 def _title(recording: Recording) -> str:
     head = recording.head
-    load = head.load.name if head.load else "not stated"
-    outcome = recording.outcome or ("under way or cut off" if recording.damage is None else "not believed")
+    load = head.load.name if head.load else "not recorded"
+    outcome = recording.outcome or ("in progress or interrupted" if recording.damage is None else "damaged")
     return f"{head.probe} ({head.implementation}), load {load}, {words.duration(recording.duration_ns)}, {outcome}"
 
 
@@ -187,7 +187,7 @@ def _recording(site: Site, run: str) -> bytes:
     try:
         return site.store.sealed(summary.id)
     except Untrusted as error:
-        raise BadInput(f"run {run}: its recording is no file of the store's owner") from error
+        raise BadInput(f"run {run}: the recording file is not owned by the owner of the store") from error
 
 
 _AT = "/run/{run}/"
