@@ -114,7 +114,7 @@ class Field:
 
         def so() -> bool:
             states = self.states()
-            return all(name in states and states[name].told in wanted for name in names)
+            return all(name in states and states[name].activity in wanted for name in names)
 
         assert eventually(so, within_s), (self.states(), (self.folder / "farm.log").read_text()[-3000:])
 

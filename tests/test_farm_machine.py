@@ -61,9 +61,9 @@ class Play:
 def test_a_board_is_booted_pulled_and_measures() -> None:
     play = Play(RING).up()
     assert play.tell(Tick()) == [Start(Act.PULL)]
-    assert play.state.told == "pulling"
+    assert play.state.activity == "pulling"
     play.tell(Ended(Act.PULL, grown=True, newest="2"))
-    assert (play.state.told, play.state.newest, play.state.link) == ("measuring", "2", "ssh://root@one")
+    assert (play.state.activity, play.state.newest, play.state.link) == ("measuring", "2", "ssh://root@one")
     assert play.tell(Tick(), 299) == []
     assert play.tell(Tick(), 1) == [Start(Act.PULL)]
     assert play.tell(Tick(), 1000) == [], "one pull at a time"
@@ -278,7 +278,7 @@ def _settled(play: Play) -> bool:
         for act in sorted(play.state.busy):
             play.tell(Ended(act, grown=True))
         play.tell(Tick())
-    return play.state.told in ("measuring", "pulling")
+    return play.state.activity in ("measuring", "pulling")
 
 
 NOON_S, HOUR_S = 1_800_014_400.0, 3600.0  # 2027-01-15 12:00, a Friday

@@ -126,7 +126,7 @@ class Bench:
     def measures(self) -> bool:
         """Whether all boards do."""
         states = self.states()
-        return set(states) == set(BOARDS) and {one.told for one in states.values()} <= {"measuring", "pulling"}
+        return set(states) == set(BOARDS) and {one.activity for one in states.values()} <= {"measuring", "pulling"}
 
     def boards(self, viewer: Viewer = PUBLIC) -> dict[str, State]:
         history = History.at(f"sqlite:///{self.folder}/store/history.sqlite")

@@ -24,8 +24,8 @@ from fastenough.farm import trial
 from fastenough.link.guard import descendants
 from fastenough.store import Store
 
-_FILE = "the farm's file: "
-_PAGES = "the website: "
+_FILE = "farm file: "
+_PAGES = "website: "
 
 
 @contextmanager

@@ -64,7 +64,7 @@ def test_a_page_says_that_the_database_is_away_or_hangs_and_comes_when_it_answer
             server.send(signal.SIGCONT)
         _stands(served)
     said = [record for record in caplog.records if record.levelno >= logging.WARNING]
-    assert len([one for one in said if "has to wait" in one.getMessage()]) >= 3
+    assert len([one for one in said if "page unavailable" in one.getMessage()]) >= 3
     assert not any(one.exc_info for one in said), "a line each, and no traceback"
     assert not any("\n" in one.getMessage() for one in said)
 

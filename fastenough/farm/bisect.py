@@ -194,6 +194,6 @@ def _between(configurations: Sequence[str], good: int, bad: int) -> str:
     if bad - good == 1:
         return f"{configurations[bad]} is the first bad configuration; {configurations[good]} before it is good"
     return (
-        f"the first bad configuration lies after {configurations[good]} (good) and not after {configurations[bad]} "
-        f"(bad); {words.counted(bad - good - 1, 'configuration')} between them could not be decided"
+        f"first bad configuration not found: it lies after {configurations[good]} (good) and no later than "
+        f"{configurations[bad]} (bad); {words.counted(bad - good - 1, 'configuration')} in between are undecided"
     )
