@@ -22,7 +22,7 @@ from farm_lab import Field
 from processes import eventually
 from rings import follows, recordings
 
-from fastenough.farm.lab import Pace
+from fastenough.farm.lab import SimulatedTimes
 
 BOARDS = tuple(f"board-{number:02}" for number in range(1, 21))
 DEAD, HANGS, SWITCH, LENT, WELL = *BOARDS[:4], BOARDS[4:]
@@ -33,7 +33,7 @@ _RECONVERGED_S = 120.0
 
 @contextmanager
 def _field(folder: Path) -> Iterator[Field]:
-    field = Field(folder, BOARDS, Pace(report_s=0.3, cycle_s=CYCLE_S, boot_s=1.0), TIMES)
+    field = Field(folder, BOARDS, SimulatedTimes(report_s=0.3, cycle_s=CYCLE_S, boot_s=1.0), TIMES)
     try:
         yield field
     finally:

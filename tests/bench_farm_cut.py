@@ -24,12 +24,12 @@ from rings import follows, recordings
 from ssh_boards import ssh_server
 from test_farm_faults import same_anew
 
-from fastenough.farm.lab import Pace
+from fastenough.farm.lab import SimulatedTimes
 from fastenough.link.ssh import CONFIG_SETTING
 from fastenough.store import Store
 
 NEAR, FAR = "near", "far"
-PACE = Pace(report_s=3.0, cycle_s=90.0)
+PACE = SimulatedTimes(report_s=3.0, cycle_s=90.0)
 TIMES = {"pull": "15s", "boot": "30s", "patience": "2h", "retry": "5s"}
 _BACK_S = 180.0
 

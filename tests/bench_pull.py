@@ -16,7 +16,7 @@ from pathlib import Path
 from test_ring_pull import put
 
 from fastenough.farm import acts
-from fastenough.farm.nursery import Order, Workers
+from fastenough.farm.processes import Order, WorkerPool
 from fastenough.store import Store
 
 SIZES = (0, 10_000, 60_000)
@@ -57,7 +57,7 @@ async def pulled(folder: Path, pulls: int) -> list[float]:
         "load": None,
         "newest": "",
     }
-    workers, took_s = Workers(1), []
+    workers, took_s = WorkerPool(1), []
     for number in range(pulls):
         recording.write_bytes(b"".join(lines[: number + 2]))
         answer = await workers.act("pull", timed_pull, order, 600)

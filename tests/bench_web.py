@@ -25,8 +25,8 @@ from farm_data import CYCLE_S, FarmData, make_store
 from websites import Served, site_of
 
 from fastenough.history import History, declare
-from fastenough.web.server import make_app
-from fastenough.web.serving import make_server
+from fastenough.web.app import make_app
+from fastenough.web.server import make_server
 
 FIRST_BYTE_MS = 100
 BOARD_PAGE_BYTES = 150_000

@@ -19,9 +19,9 @@ from cli_calls import environment
 from processes import eventually
 from rings import recordings
 
-from fastenough.farm.kept import seen
-from fastenough.farm.lab import Lab, Pace
-from fastenough.farm.machine import BoardState
+from fastenough.farm.lab import Lab, SimulatedTimes
+from fastenough.farm.state_file import read_state
+from fastenough.farm.state_machine import BoardState
 from fastenough.model import BadInput
 from fastenough.store import Store
 
@@ -47,7 +47,7 @@ class Field:
         self,
         folder: Path,
         names: Sequence[str],
-        pace: Pace,
+        pace: SimulatedTimes,
         times: Mapping[str, str],
         more: str = "",
         database: str = "",
@@ -105,7 +105,7 @@ class Field:
     def states(self) -> dict[str, BoardState]:
         """Empty before the farm has begun."""
         with suppress(BadInput):
-            return seen(self.folder / "state")[1]
+            return read_state(self.folder / "state")[1]
         return {}
 
     def become(self, state: str, *names: str, within_s: float = 120.0) -> None:

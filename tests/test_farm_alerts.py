@@ -24,8 +24,7 @@ from sqlalchemy import insert, select
 from test_history_tail import cycles, give_cycles
 
 from fastenough.cli.farm_alert import command
-from fastenough.farm.alerts import Alerting, Receiver
-from fastenough.farm.alerts_kept import ALERT, prepare
+from fastenough.farm.alerts import ALERT, Alerting, Receiver, create_tables
 from fastenough.history import History, catch_up, declare, note_refused
 from fastenough.model import BadInput, ExitStatus
 
@@ -186,7 +185,7 @@ def test_nothing_is_lost_or_told_in_other_words_when_the_sender_is_killed(
 ) -> None:
     """Killed again and again: each alert is accepted, twice only where the kill came before that was written down."""
     _, history = farm
-    prepare(history)
+    create_tables(history)
     with history.writing() as connection:
         connection.execute(
             insert(ALERT),

@@ -19,12 +19,12 @@ from processes import eventually
 from set_clock import SetClock
 from ssh_boards import ssh_server
 
-from fastenough.farm.lab import Pace
+from fastenough.farm.lab import SimulatedTimes
 from fastenough.history import History, catch_up
 from fastenough.history.schema import INTERVAL
 from fastenough.store import Store
 
-PACE = Pace(report_s=0.25, cycle_s=2.0, boot_s=0.5)
+PACE = SimulatedTimes(report_s=0.25, cycle_s=2.0, boot_s=0.5)
 TIMES = {"pull": "2s", "boot": "20s", "patience": "600s", "retry": "3s"}
 
 

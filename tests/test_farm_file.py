@@ -19,11 +19,11 @@ from fastenough.cli.farm_board import command as board_command
 from fastenough.cli.farm_rebuild import command as rebuild_command
 from fastenough.cli.farm_status import command as status_command
 from fastenough.farm.config import Farm, read_farm
-from fastenough.farm.kept import Beat, Kept, seen
-from fastenough.farm.machine import Act, BoardState, Phase
-from fastenough.farm.nursery import Answer
+from fastenough.farm.processes import ActResult
 from fastenough.farm.run import _ended
-from fastenough.history import OWNER, PUBLIC, History, Standing, State, Viewer, standing
+from fastenough.farm.state_file import Beat, FarmState, read_state
+from fastenough.farm.state_machine import BoardAct, BoardPhase, BoardState
+from fastenough.history import OWNER, PUBLIC, BoardCondition, BoardStatus, History, Viewer, board_statuses
 from fastenough.model import BadInput, Requirement
 from fastenough.store import Store
 
@@ -160,17 +160,17 @@ def test_what_cannot_be_is_refused_in_one_line(tmp_path: Path, text: str, said: 
 
 
 def test_what_the_farm_keeps_is_there_after_it_and_one_farm_writes_it(tmp_path: Path) -> None:
-    state = BoardState(phase=Phase.MEASURING, since_s=5.0, reason="ü", busy=frozenset({Act.PULL}), newest="9")
+    state = BoardState(phase=BoardPhase.MEASURING, since_s=5.0, reason="ü", busy=frozenset({BoardAct.PULL}), newest="9")
     with pytest.raises(BadInput, match="no farm has run here"):
-        seen(tmp_path / "state")
-    kept = Kept(tmp_path / "state")
+        read_state(tmp_path / "state")
+    kept = FarmState(tmp_path / "state")
     with pytest.raises(BadInput, match="another farm uses this folder"):
-        Kept(tmp_path / "state")
+        FarmState(tmp_path / "state")
     kept.put("one", state)
     kept.beat(Beat(7, 8.0, "all well"))
-    assert seen(tmp_path / "state") == (Beat(7, 8.0, "all well"), {"one": state})
+    assert read_state(tmp_path / "state") == (Beat(7, 8.0, "all well"), {"one": state})
     kept.close()
-    again = Kept(tmp_path / "state")
+    again = FarmState(tmp_path / "state")
     assert again.boards() == {"one": state}
     again.close()
 
@@ -207,9 +207,9 @@ def farm(tmp_path: Path) -> Path:
     return path
 
 
-def boards(farm: Path, viewer: Viewer = PUBLIC) -> dict[str, Standing]:
+def boards(farm: Path, viewer: Viewer = PUBLIC) -> dict[str, BoardStatus]:
     with closing(Store(farm.parent / "store")) as store, closing(History.of(store)) as history:
-        return {one.board.name: one for one in standing(history, viewer, made.WALL_NS // 10**9 + 60)}
+        return {one.board.name: one for one in board_statuses(history, viewer, made.WALL_NS // 10**9 + 60)}
 
 
 def change(farm: Path, *words: str) -> bool:
@@ -240,7 +240,7 @@ def test_a_board_can_be_withdrawn_and_retired(farm: Path) -> None:
     assert change(farm, "withdraw", "testboard")
     assert set(boards(farm)) == {"other"} and set(boards(farm, OWNER)) == {"testboard", "other"}
     assert change(farm, "retire", "other")
-    assert boards(farm)["other"].state is State.RETIRED
+    assert boards(farm)["other"].state is BoardCondition.RETIRED
     assert [board.retired for board in read_farm(farm).boards] == [False, True]
     assert not change(farm, "retire", "nobody")
 
@@ -258,10 +258,10 @@ def test_rebuild_makes_what_store_and_file_say(farm: Path) -> None:
 
 
 def test_status_names_what_the_last_pull_refused(farm: Path) -> None:
-    with closing(Kept(farm.parent / "state")) as kept:
+    with closing(FarmState(farm.parent / "state")) as kept:
         refused = [["ring-1.jsonl", "a line has no end"], ["ring-2.jsonl", "line 7 is no JSON"]]
-        ended = _ended(Act.PULL, Answer({"refused": refused}))
-        kept.put("testboard", replace(BoardState(phase=Phase.MEASURING), refused=ended.refused))
+        ended = _ended(BoardAct.PULL, ActResult({"refused": refused}))
+        kept.put("testboard", replace(BoardState(phase=BoardPhase.MEASURING), refused=ended.refused))
         kept.beat(Beat(1, 1.0, ""))
     said = json.loads(CliRunner().invoke(status_command, [str(farm), "--json"], catch_exceptions=False).output)
     (board,) = (one for one in said["boards"] if one["board"] == "testboard")
@@ -270,7 +270,7 @@ def test_status_names_what_the_last_pull_refused(farm: Path) -> None:
 
 
 def test_boards_are_not_changed_while_the_farm_is_at_work(farm: Path) -> None:
-    kept = Kept(farm.parent / "state")
+    kept = FarmState(farm.parent / "state")
     assert not change(farm, "retire", "other")
     kept.close()
     assert farm.read_text() == FARM

@@ -18,8 +18,8 @@ from farm_lab import Field
 from processes import ended, eventually, with_words
 from test_history_tail import cycles, give_cycles
 
-from fastenough.farm.lab import Pace
-from fastenough.history import PUBLIC, History, changes, runs, standing
+from fastenough.farm.lab import SimulatedTimes
+from fastenough.history import PUBLIC, History, board_statuses, changes, runs
 from fastenough.link.guard import descendants
 from fastenough.store import Store
 
@@ -46,7 +46,7 @@ TIMES = {"pull": "3s", "boot": "8s", "patience": "8s", "retry": "3s"}
 def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
     folder = tmp_path_factory.mktemp("farm")
     (folder / "plan.toml").write_text(PLAN)
-    made = Field(folder, ALL, Pace(report_s=0.5, cycle_s=12.0, boot_s=0.5), TIMES, PLANNED)
+    made = Field(folder, ALL, SimulatedTimes(report_s=0.5, cycle_s=12.0, boot_s=0.5), TIMES, PLANNED)
     try:
         yield made
     finally:
@@ -81,7 +81,7 @@ def test_what_they_record_is_in_the_history_while_it_grows(field: Field) -> None
 
         for name in WELL:
             assert eventually(partial(growing, name), 60), name
-        told = {one.board.name: one for one in standing(history, PUBLIC, now_s)}
+        told = {one.board.name: one for one in board_statuses(history, PUBLIC, now_s)}
         assert set(told) == {*ALL, "planned"}
         assert all(told[name].max_ever_ns > 0 for name in WELL)
 
@@ -140,7 +140,7 @@ def test_it_ends_in_order_lets_go_of_all_places_and_nothing_was_lost(field: Fiel
 
 def test_a_place_that_a_person_had_when_the_coordinator_was_started_again_is_not_switched(tmp_path: Path) -> None:
     """It is the only one of the farm, so that no other board shows that the coordinator has forgotten."""
-    field = Field(tmp_path, ("lent",), Pace(report_s=0.5, boot_s=0.5), TIMES)
+    field = Field(tmp_path, ("lent",), SimulatedTimes(report_s=0.5, boot_s=0.5), TIMES)
     try:
         field.client("somebody", "-p", "lent", "acquire")
         field.start()

@@ -14,7 +14,7 @@ from postgresql import Server, empty, running_server
 from sqlalchemy import Engine, MetaData, create_engine, inspect, select, text
 
 from fastenough.history import History, catch_up
-from fastenough.history.migrate import VERSION, migrate, version_of
+from fastenough.history.database import VERSION, migrate, version_of
 from fastenough.history.schema import METADATA
 from fastenough.model import BadInput, FastenoughError
 

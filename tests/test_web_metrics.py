@@ -22,7 +22,7 @@ from fastenough.web.pages import PAGES
 from fastenough.web.pages import board as board_page
 from fastenough.web.pages.badge import badge, junit, markdown
 from fastenough.web.pages.metrics import FAMILIES, metrics
-from fastenough.web.site import Nowhere, Site
+from fastenough.web.site import NotFound, Site
 
 PROMETHEUS = Path(__file__).resolve().parents[1] / "packaging/prometheus"
 _SAMPLE = re.compile(r"(?P<name>[a-z0-9_]+)\{(?P<labels>.*)\} (?P<value>\S+)")
@@ -183,7 +183,7 @@ def test_a_board_that_is_not_public_is_at_no_address(farm: tuple[FarmData, Histo
                 secret = data.private in given.values() or run in private_runs or run == concluded[1]
                 try:
                     shown = page.make(site(farm), **given)
-                except (Nowhere, UnknownBoard):
+                except (NotFound, UnknownBoard):
                     continue
                 except FastenoughError as error:
                     assert not hidden.search(str(error).encode()), page.pattern

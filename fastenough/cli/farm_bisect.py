@@ -21,9 +21,17 @@ from fastenough.cli.parameters import DURATION, FRACTION, DurationText, json_opt
 from fastenough.cli.privileges import boards_for
 from fastenough.cli.requirement import requirement, requirement_options
 from fastenough.cli.stores import store_option
-from fastenough.farm.bisect import Bisection, Question, Step, bisect, most_judged
-from fastenough.farm.bisecting import Stopped, installing, measuring
-from fastenough.farm.criteria import Criterion, Required, Slower
+from fastenough.farm.bisect import (
+    BisectInterrupted,
+    Bisection,
+    BisectSetup,
+    BisectStep,
+    bisect,
+    measure_function,
+    most_judged,
+    with_install_command,
+)
+from fastenough.farm.criteria import Criterion, RequirementCriterion, SlowdownCriterion
 from fastenough.jobs.assess import assessment_plan
 from fastenough.jobs.limits import grown_by
 from fastenough.loads import Load
@@ -31,7 +39,7 @@ from fastenough.model import BadInput, ExitStatus, Requirement
 from fastenough.store import Store
 
 
-def _told(step: Step) -> str:
+def _told(step: BisectStep) -> str:
     return (
         f"{step.configuration}: {step.found} after {words.counted(step.measurements, 'measurement')} "
         f"({words.duration(step.measured_ns)}): {step.reasons[0]}"
@@ -78,13 +86,13 @@ def _print(found: Bisection) -> None:
                 say(f"- {line}", "  ")
 
 
-def _required(required: Requirement | None, loads: tuple[str, ...]) -> Required:
+def _required(required: Requirement | None, loads: tuple[str, ...]) -> RequirementCriterion:
     if required is None:
         raise BadInput(
             "a configuration is good or bad by a limit: give --limit, --miss-rate and --longest-burst; or "
             "beside the first one: give --slower-by"
         )
-    return Required(required, loads)
+    return RequirementCriterion(required, loads)
 
 
 def _criterion(
@@ -98,16 +106,18 @@ def _criterion(
     if not 0 < quantile < 1:
         raise BadInput("--at must lie between 0% and 100%, as in 99%; no bound tells whether two maxima differ")
     try:
-        return Slower(grown_by(slower_by, quantile, confidence))
+        return SlowdownCriterion(grown_by(slower_by, quantile, confidence))
     except ValueError as error:
         raise BadInput(f"--slower-by: {error}") from error
 
 
-def _bisect(plan: Plan, question: Question, configurations: Sequence[str], store: Store) -> Bisection | Stopped:
+def _bisect(
+    plan: Plan, question: BisectSetup, configurations: Sequence[str], store: Store
+) -> Bisection | BisectInterrupted:
     with Display() as display:
         stopping = Stopping()
         opened, plan = boards_for(plan, False, display.tell)
-        measure = measuring(
+        measure = measure_function(
             plan,
             store,
             display,
@@ -123,7 +133,7 @@ def _bisect(plan: Plan, question: Question, configurations: Sequence[str], store
         )
         try:
             return bisect(configurations, measure, question, lambda step: display.tell(_told(step)))
-        except Stopped as stopped:
+        except BisectInterrupted as stopped:
             return stopped
 
 
@@ -204,12 +214,14 @@ def command(
     first configuration is what the others are held against, and no verdict is needed.
     """
     required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
-    question = Question(_criterion(required, tuple(loads), confidence, slower_by, quantile), first_ns, most_ns)
+    question = BisectSetup(_criterion(required, tuple(loads), confidence, slower_by, quantile), first_ns, most_ns)
     plan = assessment_plan(board, tuple(loads), first_ns, interval, priority, requirement=required)
-    plan = installing(replace(plan, name="bisect", loads=written(loads)), configurations, _words(install), kernel)
+    plan = with_install_command(
+        replace(plan, name="bisect", loads=written(loads)), configurations, _words(install), kernel
+    )
     check_plan(plan)
     found = _bisect(plan, question, configurations, Store(store_path))
-    if isinstance(found, Stopped):
+    if isinstance(found, BisectInterrupted):
         return 128 + found.signal
     if as_json:
         print_json({"bisection": found, "measurements": found.measurements})

@@ -9,7 +9,7 @@ import click
 
 from fastenough.cli.farm_run import farm_argument
 from fastenough.cli.output import say
-from fastenough.farm.changing import rename_board, retire_board, withdraw_board
+from fastenough.farm.board_edits import rename_board, retire_board, withdraw_board
 
 _name_argument = click.argument("name", metavar="BOARD")
 

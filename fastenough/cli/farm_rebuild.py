@@ -17,10 +17,10 @@ from fastenough.cli.output import print_json, say
 from fastenough.cli.parameters import json_option
 from fastenough.cli.stores import existing_store
 from fastenough.farm.config import Farm, read_farm
-from fastenough.farm.judging import verdict_on
-from fastenough.farm.kept import kept_states
-from fastenough.farm.machine import BoardState
-from fastenough.farm.taking import said_of
+from fastenough.farm.history_update import declaration_of
+from fastenough.farm.judging import verdicts_on
+from fastenough.farm.state_file import board_states
+from fastenough.farm.state_machine import BoardState
 from fastenough.history import History, declare, rebuild
 from fastenough.model import ExitStatus
 
@@ -28,7 +28,7 @@ from fastenough.model import ExitStatus
 def _declare(history: History, farm: Farm, known: Mapping[str, BoardState]) -> None:
     """What the farm's file says of its boards."""
     for board in farm.boards:
-        declare(history, **said_of(board, known.get(board.name, BoardState()), farm.id))
+        declare(history, **declaration_of(board, known.get(board.name, BoardState()), farm.id))
 
 
 @click.command("rebuild")
@@ -43,14 +43,14 @@ def command(file: Path, as_json: bool) -> ExitStatus:
     """
     farm = read_farm(file)
     store = existing_store(farm.store)
-    known = kept_states(farm.state)
+    known = board_states(farm.state)
     with closing(History.of(store, farm.database)) as history, Work("reading the recordings"):
         _declare(history, farm, known)
         caught = rebuild(history, store, [board.name for board in farm.boards], farm.id)
         _declare(history, farm, known)
         for board in farm.boards:
             required = None if board.requirement is None else asdict(board.requirement)
-            declare(history, board.name, **verdict_on(store, board.name, required, formerly=board.formerly))
+            declare(history, board.name, **verdicts_on(store, board.name, required, formerly=board.formerly))
     count = len(store.runs(brief=True))
     if as_json:
         print_json({"runs": count, "intervals": caught.intervals, "left_out": caught.faults})

@@ -15,8 +15,8 @@ from fastenough.cli.farm_run import farm_argument
 from fastenough.cli.output import print_json, print_table, say
 from fastenough.cli.parameters import json_option
 from fastenough.farm.config import read_farm
-from fastenough.farm.kept import Beat, seen
-from fastenough.farm.machine import BoardState
+from fastenough.farm.state_file import Beat, read_state
+from fastenough.farm.state_machine import BoardState
 
 
 def _alive(beat: Beat | None) -> bool:
@@ -55,7 +55,7 @@ def command(file: Path, as_json: bool) -> None:
 
     It reads what the farm keeps, and needs no farm that runs.
     """
-    beat, states = seen(read_farm(file).state)
+    beat, states = read_state(read_farm(file).state)
     alive, now_s = _alive(beat), time.time()
     if as_json:
         print_json(

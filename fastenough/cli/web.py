@@ -64,9 +64,9 @@ def _upload_routes(store: Store | None, tokens: Path | None) -> list[Route]:
 
 
 def _serve(site: Site, follow: Follow | None, bound: socket.socket, more: list[Route], names: set[str]) -> None:
-    serving, server = import_module("fastenough.web.serving"), import_module("fastenough.web.server")
-    serving.raise_descriptors()
-    serving.make_server(server.make_app(site, follow, more=more, names=names)).run(sockets=[bound])
+    server, app = import_module("fastenough.web.server"), import_module("fastenough.web.app")
+    server.raise_descriptors()
+    server.make_server(app.make_app(site, follow, more=more, names=names)).run(sockets=[bound])
 
 
 def _store(path: Path, database: str | None) -> Store | None:
@@ -98,7 +98,7 @@ def _opened(store: Store | None, database: str | None, *, rebuild: bool) -> Iter
     try:
         if rebuild:
             history_room.rebuild(history, store)
-        follow = None if database is not None else history_room.Following(history, store)
+        follow = None if database is not None else history_room.HistoryFollower(history, store)
         yield site_room.Site(history, history_room.PUBLIC, store), follow
     finally:
         history.close()

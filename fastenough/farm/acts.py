@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is done to a board, each in a process of its own (nursery.py): functions of an order, answered as JSON has it.
+"""What is done to a board, each in a process of its own (processes.py): functions of an order, answered as JSON has it.
 
 ``fault`` in an answer is why the act failed, ``lent`` the person who has the place where that is why.
 """
@@ -24,8 +24,8 @@ from fastenough.board.console import words_of
 from fastenough.board.labgrid import LabgridBoard, address_of
 from fastenough.campaign import read_plan, run_campaign
 from fastenough.campaign.runner import on_board
-from fastenough.farm.leash import end_with_parent
-from fastenough.farm.nursery import Order
+from fastenough.farm.parent_death import end_with_parent
+from fastenough.farm.processes import Order
 from fastenough.jobs.pull import Pulled, Told, pull
 from fastenough.jobs.seen_board import SeenBoard
 from fastenough.link.ring import Ring
@@ -40,7 +40,7 @@ _MOST_BYTES = 65536
 _MOST_REASONS = 3
 
 
-class Failed(FastenoughError):
+class LabgridFailure(FastenoughError):
     """labgrid's answer to an act that failed."""
 
     def __init__(self, answer: Mapping[str, Any]) -> None:
@@ -62,7 +62,7 @@ def _labgrid(order: Order, act: str) -> Mapping[str, Any]:
         said = b"".join(iter(lambda: pipe.recv(65536), b""))
     answer = json.loads(said or b'{"fault": "labgrid returned no answer"}')
     if "fault" in answer:
-        raise Failed(answer)
+        raise LabgridFailure(answer)
     return dict(answer)
 
 
@@ -89,32 +89,32 @@ def _forked(work: Callable[[socket.socket], None]) -> Iterator[socket.socket]:
         os.waitpid(child, 0)
 
 
-def _answering(work: Callable[[Order], Answer]) -> Callable[[Order], Answer]:
+def _act(work: Callable[[Order], Answer]) -> Callable[[Order], Answer]:
     """labgrid's refusals are answers.  An act keeps its name: another process finds it by that."""
 
     @wraps(work)
     def act(order: Order) -> Answer:
         try:
             return work(order)
-        except Failed as failed:
+        except LabgridFailure as failed:
             return failed.answer
 
     return act
 
 
-@_answering
+@_act
 def places(order: Order) -> Answer:
     """Who holds which place, and since when: ``places`` by name, and ``me``."""
     return dict(_labgrid(order, "places"))
 
 
-@_answering
+@_act
 def acquire(order: Order) -> Answer:
     """Hold the place again, which the coordinator has forgotten; nothing is switched."""
     return _acquired(order)
 
 
-@_answering
+@_act
 def release(order: Order) -> Answer:
     return dict(_labgrid(order, "release"))
 
@@ -125,7 +125,7 @@ def _acquired(order: Order) -> Answer:
     return {"link": f"ssh://{address_of(service)}" if service else "", "console": has.get("console")}
 
 
-@_answering
+@_act
 def boot(order: Order) -> Answer:
     """Switch the board off and on, and wait until it answers and its service records anew."""
     held = _acquired(order) if order.get("place") else {}
@@ -133,11 +133,11 @@ def boot(order: Order) -> Answer:
     if not link:
         return {"fault": f"place {order['place']} has no NetworkService; export one, or set link in farm.toml"}
     if not order.get("place"):
-        return {"link": link, "newest": _up(order, link)} if order["ring"] else {"link": link}
+        return {"link": link, "newest": _wait_until_up(order, link)} if order["ring"] else {"link": link}
     with _console(held.get("console")) as words:
         _labgrid(order, "cycle")
         try:
-            return {"link": link, "newest": _up(order, link)}
+            return {"link": link, "newest": _wait_until_up(order, link)}
         except FastenoughError as error:
             return {"fault": "; ".join((str(error), *words()))}
 
@@ -168,7 +168,7 @@ def _console(port: Mapping[str, Any] | None) -> Iterator[Callable[[], list[str]]
         yield words
 
 
-def _up(order: Order, link: str) -> str:
+def _wait_until_up(order: Order, link: str) -> str:
     """The newest recording of the board's ring once there is a new one, or nothing once it answers; raises
     FastenoughError when that takes too long."""
     deadline, why = time.monotonic() + order["boot_s"], ""
@@ -198,7 +198,7 @@ def pull_ring(order: Order) -> Answer:
         told = Told(order["board"], _seen(order, booted).added, tuple(order.get("formerly", ())))
         pulled = pull(booted.link.raised, order["ring"], opened_store(order["store"]), told, lambda: None)
     newest = pulled.newest or str(order.get("newest", ""))
-    return {"grown": pulled.bytes > 0, "newest": newest, "bytes": pulled.bytes, **_told(pulled)}
+    return {"grown": pulled.bytes > 0, "newest": newest, "bytes": pulled.bytes, **_pull_result(pulled)}
 
 
 @lru_cache(maxsize=1)
@@ -212,7 +212,7 @@ def _seen(order: Order, booted: Booted) -> SeenBoard:
     return SeenBoard(order["board"], booted, parsed_load(order.get("load")), marks)
 
 
-def _told(pulled: Pulled) -> Answer:
+def _pull_result(pulled: Pulled) -> Answer:
     return {
         "stored": [one.run_id for one in pulled.stored],
         "under_way": [[one.run_id, one.name] for one in pulled.under_way],

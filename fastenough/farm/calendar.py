@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """When a plan's runs are due: the calendar of a board, as a pure function of the time.
 
-All times are UTC, so that no day has 23 or 25 hours.
-"""
+All times are UTC, so that no day has 23 or 25 hours."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,7 +37,7 @@ class Dates:
 
 
 @dataclass(frozen=True)
-class Planned:
+class ScheduledPlan:
     """A plan's file, and when it is due."""
 
     file: Path
@@ -45,7 +45,7 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Due:
+class DueCycle:
     """A cycle that is due: which plan, and since when."""
 
     file: Path
@@ -67,7 +67,30 @@ def parse_dates(every_s: float, days: Sequence[str], at: str) -> Dates:
     )
 
 
-def due(plans: Sequence[Planned], now_s: float) -> Due | None:
+def due(plans: Sequence[ScheduledPlan], now_s: float) -> DueCycle | None:
     """The plan whose cycle began last: one that is due anew takes turns with what was due before it."""
-    found = [Due(plan.file, since_s) for plan in plans if (since_s := plan.dates.latest(now_s)) is not None]
+    found = [DueCycle(plan.file, since_s) for plan in plans if (since_s := plan.dates.latest(now_s)) is not None]
     return max(found, key=lambda one: one.since_s, default=None)
+
+
+_SET_S = 1.0
+"""A clock that is only kept right by NTP's slewing never moves by so much between two readings."""
+
+
+@dataclass
+class BenchClock:
+    """Seconds since 1970, and by how much they were set: the clock that nobody sets went on by less, or more."""
+
+    wall_s: Callable[[], float] = time.time
+    steady_s: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._ahead_s = self.wall_s() - self.steady_s()
+
+    def read(self) -> tuple[float, float]:
+        """What time it is, and by how much the clock was set since it was read last; 0 where it only ran on."""
+        now_s = self.wall_s()
+        ahead_s = now_s - self.steady_s()
+        was_set_s = ahead_s - self._ahead_s
+        self._ahead_s = ahead_s
+        return now_s, was_set_s if abs(was_set_s) >= _SET_S else 0.0

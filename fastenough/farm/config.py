@@ -16,7 +16,7 @@ from fastenough.campaign import read_plan
 from fastenough.campaign.reading import read_requirement
 from fastenough.campaign.shipped import shipped
 from fastenough.campaign.toml import Table, read_toml
-from fastenough.farm.calendar import Dates, Planned, parse_dates
+from fastenough.farm.calendar import Dates, ScheduledPlan, parse_dates
 from fastenough.model import BadInput, Requirement
 from fastenough.recording import LoadStated
 from fastenough.words import LINE_CHARS
@@ -91,7 +91,7 @@ class BoardEntry:
     ring: str = ""
     load: LoadStated | None = None
     times: Times = Times()
-    plans: tuple[Planned, ...] = ()
+    plans: tuple[ScheduledPlan, ...] = ()
     simulated: bool = False
     retired: bool = False
     formerly: tuple[str, ...] = ()
@@ -222,10 +222,10 @@ def _dates(table: Table) -> Dates:
         raise table.fault(str(error)) from error
 
 
-def _planned(table: Table, base: Path) -> Planned:
+def _planned(table: Table, base: Path) -> ScheduledPlan:
     path = _path(table, "file", base, DEFAULT_PLAN)
     path = shipped().get(str(path.relative_to(base)), path) if path.is_relative_to(base) else path
-    planned = Planned(path, _dates(table))
+    planned = ScheduledPlan(path, _dates(table))
     table.finish(_PLAN_KEYS)
     if read_plan(path).boards:
         raise table.fault(f"{path} sets board; remove board from plans of a farm", "file")
@@ -253,7 +253,7 @@ def _board(table: Table, base: Path) -> BoardEntry:
     table.finish(_BOARD_KEYS)
     if board.ring or board.plans:
         return board
-    return replace(board, plans=(Planned(shipped()[DEFAULT_PLAN], Dates(12 * 3600.0)),))
+    return replace(board, plans=(ScheduledPlan(shipped()[DEFAULT_PLAN], Dates(12 * 3600.0)),))
 
 
 def _require_distinct(table: Table, boards: tuple[BoardEntry, ...]) -> None:

@@ -19,7 +19,7 @@ from fastenough.analysis.assessment import Assessment
 from fastenough.analysis.merged import judged_series
 from fastenough.analysis.standing import same_configuration
 from fastenough.history import WINDOW_S
-from fastenough.history.cells import is_ahead
+from fastenough.history.intervals import is_ahead
 from fastenough.model import FastenoughError, Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import MONITOR
@@ -32,7 +32,7 @@ _MOST_RUNS = 4000
 """Of a board that are considered: in a window of 30 days, one each ten minutes."""
 
 
-def verdict_on(
+def verdicts_on(
     store: Store,
     board: str,
     required: Mapping[str, Any] | None,
@@ -54,21 +54,21 @@ def verdict_on(
     try:
         newest = [store.load(run) for run in cycle.runs] if cycle else []
     except FastenoughError as error:
-        return _stated(Verdict.BROKEN, str(error), Verdict.BROKEN, str(error), None)
+        return _verdict_columns(Verdict.BROKEN, str(error), Verdict.BROKEN, str(error), None)
     own = any(recording.head.requirement is not None for recording in newest)
     if cycle is None or not (own or required):
-        return _stated("", "", "", "", None)
+        return _verdict_columns("", "", "", "", None)
     requirement = Requirement(**required) if required and not own else None
     of_cycle = judge(newest, requirement, missing=cycle.missing)
     if any(recording.damage is not None for recording in newest):
-        return _stated(of_cycle.verdict, _reason(of_cycle), of_cycle.verdict, _reason(of_cycle), None)
+        return _verdict_columns(of_cycle.verdict, _reason(of_cycle), of_cycle.verdict, _reason(of_cycle), None)
     window = _window(store, runs, cycle, newest)
     if not window.earlier and not window.left_out:
         whole = of_cycle
     else:
         whole = judge([*window.earlier, *newest], requirement, missing=cycle.missing, look=window.cycles)
     verdict, reason = _guarded(whole, window, requirement or newest[0].head.requirement)
-    return _stated(verdict, reason, of_cycle.verdict, _reason(of_cycle), window.from_s)
+    return _verdict_columns(verdict, reason, of_cycle.verdict, _reason(of_cycle), window.from_s)
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def _reason(assessment: Assessment) -> str:
     return "; ".join((assessment.headline, *assessment.reasons))
 
 
-def _stated(verdict: str, why: str, of_cycle: str, cycle_why: str, from_s: int | None) -> dict[str, Any]:
+def _verdict_columns(verdict: str, why: str, of_cycle: str, cycle_why: str, from_s: int | None) -> dict[str, Any]:
     return {
         "verdict": str(verdict),
         "verdict_reason": why[:_MOST_CHARS],

@@ -16,36 +16,35 @@ from typing import Any
 from fastenough import words
 from fastenough.campaign import read_plan
 from fastenough.campaign.expand import expand
-from fastenough.farm import acts, taking
-from fastenough.farm.calendar import due
-from fastenough.farm.clock import Clock
+from fastenough.farm import acts, history_update
+from fastenough.farm.calendar import BenchClock, due
 from fastenough.farm.config import BoardEntry, Farm
-from fastenough.farm.kept import Beat, Kept
-from fastenough.farm.machine import (
+from fastenough.farm.processes import ActProcesses, ActResult, Work, WorkerPool
+from fastenough.farm.state_file import Beat, FarmState
+from fastenough.farm.state_machine import (
     UP,
-    Act,
+    ActEnded,
+    BoardAct,
+    BoardPhase,
     BoardState,
     Command,
-    Ended,
     Event,
-    Phase,
-    Seen,
+    PlaceStatus,
     Start,
     Tick,
-    restored,
-    shifted,
+    restore,
+    shift_times,
     step,
 )
-from fastenough.farm.nursery import Answer, Nursery, Work, Workers
 from fastenough.history.schema import CYCLE_S
 from fastenough.model import BadInput
 
-WORK: Mapping[Act, Work] = {
-    Act.BOOT: acts.boot,
-    Act.ACQUIRE: acts.acquire,
-    Act.PULL: acts.pull_ring,
-    Act.MEASURE: acts.measure,
-    Act.RELEASE: acts.release,
+WORK: Mapping[BoardAct, Work] = {
+    BoardAct.BOOT: acts.boot,
+    BoardAct.ACQUIRE: acts.acquire,
+    BoardAct.PULL: acts.pull_ring,
+    BoardAct.MEASURE: acts.measure,
+    BoardAct.RELEASE: acts.release,
 }
 _TICK_S = 0.2
 _LABGRID_S = 90.0
@@ -118,15 +117,15 @@ class FarmRun:
     say: Callable[[str], None]
     beat_s: float = _BEAT_S
     faults: Faults = field(default_factory=Faults)
-    clock: Clock = field(default_factory=Clock)
+    clock: BenchClock = field(default_factory=BenchClock)
 
     def __post_init__(self) -> None:
-        self._kept = Kept(self.farm.state)
-        self._nursery = Nursery()
-        self._pulling, self._pulling_again, self._taking_one = (Workers(most) for most in (_PULLS, _PULLS_AGAIN, 1))
+        self._kept = FarmState(self.farm.state)
+        self._nursery = ActProcesses()
+        self._pulling, self._pulling_again, self._taking_one = (WorkerPool(most) for most in (_PULLS, _PULLS_AGAIN, 1))
         self._boards = {board.name: board for board in self.farm.boards if not board.retired}
         before, (now_s, _) = self._kept.boards(), self.clock.read()
-        self.states = {name: restored(before.get(name, BoardState(since_s=now_s)), now_s) for name in self._boards}
+        self.states = {name: restore(before.get(name, BoardState(since_s=now_s)), now_s) for name in self._boards}
         self._spread(now_s)
         self._tasks: set[asyncio.Task[None]] = set()
         self._backlog = Backlog()
@@ -188,7 +187,7 @@ class FarmRun:
         """By the wall clock; where that was set, what is kept of the boards goes with it."""
         now_s, was_set_s = self.clock.read()
         if was_set_s:
-            self.states = {name: shifted(state, was_set_s) for name, state in self.states.items()}
+            self.states = {name: shift_times(state, was_set_s) for name, state in self.states.items()}
             self._whole = True  # what lay ahead of the clock may not lie there any more
         return now_s
 
@@ -209,7 +208,7 @@ class FarmRun:
         for name, board in self._boards.items():
             if board.place:
                 place = said.get(board.place, {"holder": None})
-                self._event(name, Seen(**place, ours=place["holder"] == me, forgot=forgot))
+                self._event(name, PlaceStatus(**place, ours=place["holder"] == me, forgot=forgot))
 
     def _event(self, name: str, event: Event) -> None:
         now_s = self._now_s()
@@ -237,13 +236,13 @@ class FarmRun:
             processes = self._processes(start.act, self.states[name])
             answer = await processes.act(f"{start.act} {name}", WORK[start.act], order, _limit_s(board, start))
         except BadInput as error:  # a plan that was changed meanwhile
-            answer = Answer({"fault": str(error)})
+            answer = ActResult({"fault": str(error)})
         self._backlog.add(board, answer.said)
         self._bytes += answer.said.get("bytes", 0)
         self._event(name, _ended(start.act, answer))
 
-    def _processes(self, act: Act, state: BoardState) -> Nursery | Workers:
-        if act is not Act.PULL:
+    def _processes(self, act: BoardAct, state: BoardState) -> ActProcesses | WorkerPool:
+        if act is not BoardAct.PULL:
             return self._nursery
         return self._pulling_again if state.reason else self._pulling
 
@@ -280,12 +279,13 @@ class FarmRun:
             pause_s = max(self._take_s, time.monotonic() - begun_s)
             await asyncio.sleep(self.farm.reconcile_s if answer.fault else pause_s)
 
-    async def _take(self, whole: bool) -> Answer:
+    async def _take(self, whole: bool) -> ActResult:
         backlog, self._backlog = self._backlog, Backlog()
         backlog.judge |= set(self._boards) if whole else set()
         judged = sorted(backlog.judge)[:_JUDGED]
         standing = [
-            taking.said_of(board, self.states.get(board.name, BoardState()), self.farm.id) for board in self.farm.boards
+            history_update.declaration_of(board, self.states.get(board.name, BoardState()), self.farm.id)
+            for board in self.farm.boards
         ]
         changed = [said for said in standing if said not in self._declared]
         today = int(self._now_s() // _DAY_S)
@@ -300,7 +300,7 @@ class FarmRun:
             "under_way": list(backlog.under_way.values()),
             "refused": backlog.refused,
         }
-        answer = await self._taking_one.act("take", taking.take_runs, order, _TAKE_S)
+        answer = await self._taking_one.act("take", history_update.update_history, order, _TAKE_S)
         self.faults.history = answer.fault
         if answer.fault:
             self._backlog = backlog.before(self._backlog)
@@ -313,13 +313,15 @@ class FarmRun:
         """Once for each cycle, an hour after it has ended, when its boards were pulled: whose tail has changed?"""
         cycle = int((self._now_s() - _PULLED_S) // CYCLE_S)
         if cycle != self._looked_back:
-            answer = await self._taking_one.act("tails", taking.look_for_tails, self._order(), _TAKE_S)
+            answer = await self._taking_one.act("tails", history_update.find_tail_changes, self._order(), _TAKE_S)
             self._looked_back = self._looked_back if answer.fault else cycle
 
     def _required(self, names: Collection[str]) -> dict[str, Any]:
         """What is required of these boards, but of none whose cycle is under way."""
         chosen = [
-            board for name, board in self._boards.items() if name in names and Act.MEASURE not in self.states[name].busy
+            board
+            for name, board in self._boards.items()
+            if name in names and BoardAct.MEASURE not in self.states[name].busy
         ]
         return {
             board.name: {
@@ -344,7 +346,7 @@ class FarmRun:
         held = [
             name
             for name, board in self._boards.items()
-            if board.place and self.states[name].phase not in (Phase.RESERVED, Phase.OFF, Phase.DEAD)
+            if board.place and self.states[name].phase not in (BoardPhase.RESERVED, BoardPhase.OFF, BoardPhase.DEAD)
         ]
         await asyncio.gather(
             *(
@@ -357,9 +359,9 @@ class FarmRun:
         self._kept.close()
 
 
-def _ended(act: Act, answer: Answer) -> Ended:
+def _ended(act: BoardAct, answer: ActResult) -> ActEnded:
     said = answer.said
-    return Ended(
+    return ActEnded(
         act,
         " ".join(words.said_lines(answer.fault.encode()))[:500],
         str(said.get("lent", "")),
@@ -383,7 +385,7 @@ def _limit_s(board: BoardEntry, start: Start) -> float:
     """How long an act may take; raises BadInput for a plan that cannot be read any more."""
     if start.plan is not None:
         return _planned_s(start.plan) * 1.25 + _LATE_S
-    return {Act.BOOT: 2 * board.times.boot_s + _SWITCHED_S, Act.PULL: max(_PULL_S, board.times.pull_s)}.get(
+    return {BoardAct.BOOT: 2 * board.times.boot_s + _SWITCHED_S, BoardAct.PULL: max(_PULL_S, board.times.pull_s)}.get(
         start.act, _LABGRID_S
     )
 

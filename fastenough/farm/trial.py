@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 
 from fastenough.farm.config import read_farm
-from fastenough.farm.lab import Lab, Pace
+from fastenough.farm.lab import Lab, SimulatedTimes
 from fastenough.farm.postgres import private_server
 from fastenough.farm.run import FarmRun
 from fastenough.model import FastenoughError, NotApplicable
@@ -192,7 +192,7 @@ def trial(folder: Path, boards: int, guests: int, port: int, say: Say) -> None:
     outside.submit(int).result()  # its thread is there from now on, and stays in this network
     if os.geteuid() == 0:
         _leave_network(say)
-    lab = Lab(folder, [f"board-{number:02}" for number in range(1, boards + 1)], Pace())
+    lab = Lab(folder, [f"board-{number:02}" for number in range(1, boards + 1)], SimulatedTimes())
     lab.start()
     say(f"labgrid coordinator: {lab.coordinator}; {boards} simulated boards")
     path = _farm_file(folder, lab, kernels, database)

@@ -17,8 +17,8 @@ from sqlalchemy import Connection, RowMapping, Select, and_, delete, false, func
 
 from fastenough.folder import Folder
 from fastenough.history.database import History, put
+from fastenough.history.results import NOTHING
 from fastenough.history.rollups import DAY_S, month_begin_s, next_month_s
-from fastenough.history.rows import NOTHING
 from fastenough.history.schema import ARCHIVE, BOARD, CHANGE, EVENT, HOUR, HOUR_S, INTERVAL, RUN, SERIES
 from fastenough.model import FastenoughError
 
@@ -203,7 +203,7 @@ def _write(folder: Folder, name: str, rows: Sequence[RowMapping], known: str | N
 
 
 @dataclass(frozen=True)
-class Archived:
+class ArchivedRows:
     """Of each row begin_s, cpu, run, max_ns and histogram.  ``elsewhere_s``: the begins of months whose files are not
     in the archive of who asks: each farm writes into its own store, and several may share a database."""
 
@@ -211,7 +211,7 @@ class Archived:
     elsewhere_s: tuple[int, ...]
 
 
-def archived_rows(history: History, connection: Connection, board: int, series: str, span: Span) -> Archived:
+def archived_rows(history: History, connection: Connection, board: int, series: str, span: Span) -> ArchivedRows:
     """Of the files whose months a span touches; raises FastenoughError for one that is damaged."""
     noted = connection.execute(
         select(ARCHIVE.c.begin_s, ARCHIVE.c.file)
@@ -223,7 +223,7 @@ def archived_rows(history: History, connection: Connection, board: int, series: 
     with ExitStack() as opened:
         months = dict(_opened(history, noted, opened))
         rows = _read([stream.fileno() for stream in months.values()], series, span) if months else []
-    return Archived(rows, tuple(begin_s for begin_s, _ in noted if begin_s not in months))
+    return ArchivedRows(rows, tuple(begin_s for begin_s, _ in noted if begin_s not in months))
 
 
 def _opened(history: History, noted: Sequence[Any], opened: ExitStack) -> Iterator[tuple[int, BinaryIO]]:

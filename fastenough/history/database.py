@@ -12,14 +12,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from sqlalchemy import Connection, Dialect, Engine, Table, bindparam, create_engine, event
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Dialect, Engine, Table, bindparam, create_engine, event, inspect, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from fastenough.files import Untrusted, changeable_by_others
-from fastenough.history.migrate import VERSION, migrate, version_of
-from fastenough.model import BadInput, Unavailable
+from fastenough.model import BadInput, FastenoughError, Unavailable
 from fastenough.store import Store
 from fastenough.store.index import secrets_of, without_secrets
 
@@ -216,3 +217,30 @@ def _putting(
         index_elements=same, set_={name: statement.excluded[name] for name in names if name not in same}
     ).compile(dialect=dialect)
     return str(compiled), tuple(compiled.positiontup or ())
+
+
+VERSION = "4"
+"""Of the tables in `schema.py`; `migrations/versions/` holds every one up to it."""
+
+
+def version_of(connection: Connection) -> str | None:
+    """None of a database that has no history in it yet."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+
+
+def migrate(connection: Connection, to: str = VERSION) -> None:
+    """In the transaction that is open: what was there before stays where anything fails."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(7701, 0)"))
+    found = version_of(connection)
+    if (found is not None and not found.isdecimal()) or int(found or 0) > int(VERSION):
+        raise FastenoughError(
+            f"the history has version {found}; this fastenough supports versions up to {VERSION}; update "
+            "fastenough, or name another database"
+        )
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, to)

@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from fastenough.history import Standing, standing
+from fastenough.history import BoardStatus, board_statuses
 from fastenough.model import FastenoughError
 from fastenough.web.rendering import as_json
 from fastenough.web.site import Site
@@ -24,7 +24,7 @@ _BACKLOG = 30
 Row = dict[str, Any]
 
 
-def row_of(one: Standing) -> Row:
+def row_of(one: BoardStatus) -> Row:
     """What is told of a board when it changes.  Not the reason of its state: in it time passes."""
     return {
         "state": one.state,
@@ -41,7 +41,7 @@ def row_of(one: Standing) -> Row:
 
 def rows(site: Site) -> dict[str, Row]:
     """By board."""
-    return {one.board.name: row_of(one) for one in standing(site.history, site.viewer, site.now_s)}
+    return {one.board.name: row_of(one) for one in board_statuses(site.history, site.viewer, site.now_s)}
 
 
 class Live:

@@ -58,7 +58,7 @@ Admit = Callable[[str], Permit | None]
 """What the token grants that somebody presents; None for any other text."""
 
 
-class Refusal(Exception):
+class UploadError(Exception):
     """What is answered instead: the status, and why in one line."""
 
     def __init__(self, status: int, why: str, **headers: str) -> None:
@@ -68,7 +68,7 @@ class Refusal(Exception):
 
 
 @dataclass
-class Pace:
+class UploadRate:
     """How often each permit was used within the last hour; forgotten when the server ends."""
 
     clock: Callable[[], float] = time.monotonic
@@ -81,7 +81,7 @@ class Pace:
             used.popleft()
         if len(used) >= permit.per_hour:
             wait_s = int(used[0] + _HOUR_S - now_s) + 1
-            raise Refusal(
+            raise UploadError(
                 429,
                 f"upload limit reached ({permit.per_hour} recordings per hour); retry in {wait_s} s",
                 **{"Retry-After": str(wait_s)},
@@ -108,22 +108,22 @@ def _checked_board(part: BinaryIO, run: str, boards: tuple[str, ...]) -> str:
     reading = Reading(part, run)
     board = board_name(reading.head)
     if board not in boards:
-        raise Refusal(403, f"this token does not permit uploads for board {board!r}")
+        raise UploadError(403, f"this token does not permit uploads for board {board!r}")
     if reading.head.run_id != run:
-        raise Refusal(422, f"the recording belongs to run {reading.head.run_id}, not {run}")
+        raise UploadError(422, f"the recording belongs to run {reading.head.run_id}, not {run}")
     for _ in reading:
         pass
     reading.recording()
     return board
 
 
-def keep(part: BinaryIO, run: str, boards: tuple[str, ...], store_path: Path) -> bool:
+def store_upload(part: BinaryIO, run: str, boards: tuple[str, ...], store_path: Path) -> bool:
     """Store a recording that was uploaded whole; False where the store has it already.  Raises Refusal."""
     try:
         sha256 = _content_sha256(part, run)
         board = _checked_board(part, run, boards)
     except BadInput as error:
-        raise Refusal(422, str(error)) from error
+        raise UploadError(422, str(error)) from error
     name = f"{_RING}-{run}.jsonl"
     with closing(Store(store_path)) as store, store.spool(board, _RING, lambda: None) as spool:
         try:
@@ -131,12 +131,12 @@ def keep(part: BinaryIO, run: str, boards: tuple[str, ...], store_path: Path) ->
             known = store.runs(id=run)
             if known:
                 if known[0].sha256 != sha256:
-                    raise Refusal(409, f"the store already has a different recording named {run}")
+                    raise UploadError(409, f"the store already has a different recording named {run}")
                 return False
             part.seek(0)
             store.adopt(spool, Lines(part, run), run)
         except BoundElsewhere as error:
-            raise Refusal(409, f"a different recording named {run} is being stored") from error
+            raise UploadError(409, f"a different recording named {run} is being stored") from error
         finally:
             spool.release(name, run)
     return True
@@ -146,9 +146,9 @@ def _announced_bytes(request: Request) -> int:
     """The length that a request says it has; raises Refusal."""
     said = request.headers.get("content-length", "")
     if not (said.isascii() and said.isdigit()):
-        raise Refusal(411, "Content-Length is missing or invalid; send the size of the recording")
+        raise UploadError(411, "Content-Length is missing or invalid; send the size of the recording")
     if int(said) > MOST_BYTES:
-        raise Refusal(413, f"the recording exceeds {MOST_BYTES} bytes; compress it with zstd")
+        raise UploadError(413, f"the recording exceeds {MOST_BYTES} bytes; compress it with zstd")
     return int(said)
 
 
@@ -160,48 +160,48 @@ async def _received(request: Request, announced: int, part: BinaryIO) -> None:
             async for chunk in request.stream():
                 taken += len(chunk)
                 if taken > announced:
-                    raise Refusal(413, "the recording is longer than its Content-Length")
+                    raise UploadError(413, "the recording is longer than its Content-Length")
                 part.write(chunk)
     except TimeoutError as error:
-        raise Refusal(408, f"the upload did not finish within {MOST_S:g} s") from error
+        raise UploadError(408, f"the upload did not finish within {MOST_S:g} s") from error
     except ClientDisconnect as error:
-        raise Refusal(400, "the upload was incomplete") from error
+        raise UploadError(400, "the upload was incomplete") from error
     if taken != announced:
-        raise Refusal(400, "the upload was incomplete")
+        raise UploadError(400, "the upload was incomplete")
     part.flush()
 
 
-def upload_route(store_path: Path, admit: Admit, pace: Pace | None = None) -> Route:
+def upload_route(store_path: Path, admit: Admit, pace: UploadRate | None = None) -> Route:
     """Where recordings are uploaded into the store at a path; ``admit`` is asked before anything is read.
 
     They are checked in threads, one at a time for each token: readers of pages and other tokens do not wait for it.
     """
-    used, at_once = pace or Pace(), asyncio.Semaphore(_CHECKED_AT_ONCE)
+    used, at_once = pace or UploadRate(), asyncio.Semaphore(_CHECKED_AT_ONCE)
     turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def taken(request: Request) -> bool:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         permit = await run_in_threadpool(admit, token) if scheme.lower() == "bearer" else None
         if permit is None:
-            raise Refusal(
+            raise UploadError(
                 401,
                 "upload token missing or invalid; create one with: fastenough farm token add",
                 **{"WWW-Authenticate": "Bearer"},
             )
         run: str = request.path_params["run"]
         if _NAME.fullmatch(run) is None:
-            raise Refusal(422, "invalid run ID")
+            raise UploadError(422, "invalid run ID")
         announced = _announced_bytes(request)
         used.take(permit)
         with tempfile.TemporaryFile(dir=store_path) as part:
             await _received(request, announced, part)
             async with turns[permit.id], at_once:
-                return await run_in_threadpool(keep, part, run, permit.boards, store_path)
+                return await run_in_threadpool(store_upload, part, run, permit.boards, store_path)
 
     async def upload(request: Request) -> Response:
         try:
             new = await taken(request)
-        except Refusal as refused:
+        except UploadError as refused:
             return PlainTextResponse(f"{refused}\n", refused.status, headers={**refused.headers, **_PLAINLY})
         except (FastenoughError, OSError):
             return PlainTextResponse("the recording cannot be stored now; retry later\n", 503, headers=_PLAINLY)

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 
 from fastenough import words
 from fastenough.exchange.junit import Case, Place, suite
-from fastenough.history import Board, Standing, distribution, is_declared, standing_of
+from fastenough.history import BoardInfo, BoardStatus, board_status, distribution, is_declared
 from fastenough.history.schema import CYCLE_S
 from fastenough.model import Verdict
 from fastenough.recording.lines import printable
@@ -35,7 +35,7 @@ class Summary:
     """``word``: the verdict, STALE, or that there is none.  ``n``: values in the 12 hours that end at ``until``, which
     is ``seen_s`` in words."""
 
-    board: Board
+    board: BoardInfo
     word: str
     why: str
     n: int
@@ -51,7 +51,7 @@ class Summary:
 
 def summary_of(site: Site, name: str) -> Summary:
     """Raises UnknownBoard."""
-    one = standing_of(site.history, site.viewer, name, site.now_s)
+    one = board_status(site.history, site.viewer, name, site.now_s)
     if one.seen_s is None:
         return Summary(one.board, "no data", one.reason, 0, "never", None)
     seen = distribution(site.history, site.viewer, name, one.board.main, one.seen_s - CYCLE_S, one.seen_s)
@@ -78,7 +78,7 @@ def summary_of(site: Site, name: str) -> Summary:
     )
 
 
-def _verdict(one: Standing, now_s: int, *, due: bool) -> tuple[str, str]:
+def _verdict(one: BoardStatus, now_s: int, *, due: bool) -> tuple[str, str]:
     """``due``: a farm measures its boards on a schedule."""
     if due and one.verdict and one.seen_s is not None and now_s - one.seen_s > _OLD_S:
         return "STALE", f"no data for more than a day; the last verdict was {one.verdict}"

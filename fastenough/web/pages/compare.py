@@ -21,21 +21,20 @@ from fastenough.analysis.compare_wording import (
     judged_names,
 )
 from fastenough.analysis.merged import judged_series, merge_samples
-from fastenough.history import standing
+from fastenough.history import board_statuses
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Recording
 from fastenough.report import plot
 from fastenough.report.document import Column, Picture, Table
 from fastenough.report.latency import Line, Scale, latency_data, latency_figure
-from fastenough.web.evidence import recording_of
-from fastenough.web.rendering import as_json, shown
-from fastenough.web.site import Nowhere, Site
+from fastenough.web.rendering import as_json, page_with_json
+from fastenough.web.site import NotFound, Site, recording_of
 
 _MOST_OFFERED = 100
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedRun:
     """One run: what it is called here, and what it is of."""
 
     which: str
@@ -46,7 +45,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Differs:
+class RunDifferences:
     """In what else a run differs from the base, any of which may be the cause."""
 
     which: str
@@ -61,10 +60,10 @@ class CompareView:
     asked: tuple[str, ...]
     offered: tuple[str, ...]
     refused: str = ""
-    runs: tuple[Compared, ...] = ()
+    runs: tuple[ComparedRun, ...] = ()
     conclusion: str = ""
     cautions: tuple[str, ...] = ()
-    differs: tuple[Differs, ...] = ()
+    differs: tuple[RunDifferences, ...] = ()
     tables: tuple[Table, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     how: str = ""
@@ -94,7 +93,7 @@ def _offered(site: Site) -> tuple[str, ...]:
     """The newest runs of the boards that may be seen."""
     if site.store is None:
         return ()
-    seen = {one.board.name for one in standing(site.history, site.viewer, site.now_s)}
+    seen = {one.board.name for one in board_statuses(site.history, site.viewer, site.now_s)}
     newest = site.store.runs(last=_MOST_OFFERED, brief=True)
     return tuple(run.id for run in reversed(newest) if run.board in seen)
 
@@ -131,10 +130,10 @@ def _table(place: int, comparison: Comparison, which: str) -> Table:
     )
 
 
-def _compared(which: str, recording: Recording) -> Compared:
+def _compared(which: str, recording: Recording) -> ComparedRun:
     head = recording.head
     kernel = (head.profile or {}).get("kernel") or {}
-    return Compared(
+    return ComparedRun(
         which,
         recording.run_id,
         head.board or "–",
@@ -162,11 +161,11 @@ def _picture(recordings: Sequence[Recording]) -> Picture | None:
     )
 
 
-def _differing(comparisons: Sequence[Comparison], which: dict[str, str]) -> tuple[Differs, ...]:
+def _differing(comparisons: Sequence[Comparison], which: dict[str, str]) -> tuple[RunDifferences, ...]:
     found: dict[str, dict[str, None]] = {name: {} for name in which.values()}
     for each in comparisons:
         found[which[each.second_id]] |= dict.fromkeys(each.differs)
-    return tuple(Differs(name, tuple(texts)) for name, texts in found.items())
+    return tuple(RunDifferences(name, tuple(texts)) for name, texts in found.items())
 
 
 def _view(site: Site, asked: tuple[str, ...]) -> CompareView:
@@ -199,7 +198,7 @@ def view(site: Site, query: Sequence[tuple[str, str]]) -> CompareView:
         return CompareView(None, asked, _offered(site))
     try:
         return _view(site, asked)
-    except Nowhere as error:
+    except NotFound as error:
         raise BadInput(f"no run {error} exists; board pages list the runs") from error
 
 
@@ -218,4 +217,4 @@ def _facts(site: Site, query: Sequence[tuple[str, str]]) -> bytes:
     )
 
 
-PAGES = shown("/compare", "compare.html.j2", view, facts=_facts, asks=True, published=False)
+PAGES = page_with_json("/compare", "compare.html.j2", view, facts=_facts, asks=True, published=False)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from fastenough.exchange.openmetrics_text import END, KIND, family, labelled
-from fastenough.history import Standing, State, last_changes, standing
+from fastenough.history import BoardCondition, BoardStatus, board_statuses, last_changes
 from fastenough.history.tail import TAIL
 from fastenough.web.site import Page, Site
 
@@ -21,18 +21,18 @@ class _Gauge:
 
     name: str
     help: str
-    of: Callable[[Standing], float | None]
+    of: Callable[[BoardStatus], float | None]
 
 
-def _seconds(name: str) -> Callable[[Standing], float | None]:
-    def of(one: Standing) -> float | None:
+def _seconds(name: str) -> Callable[[BoardStatus], float | None]:
+    def of(one: BoardStatus) -> float | None:
         value_ns: int | None = getattr(one, name)
         return None if value_ns is None else value_ns / 1e9
 
     return of
 
 
-def _limit(one: Standing) -> float | None:
+def _limit(one: BoardStatus) -> float | None:
     return None if one.board.limit_ns is None else one.board.limit_ns / 1e9
 
 
@@ -77,7 +77,7 @@ FAMILIES = (_INFO, _STATE, _TAIL, _REFUSED, *(gauge.name for gauge in _GAUGES))
 """The names of all samples."""
 
 
-def _info(boards: list[Standing]) -> Iterator[str]:
+def _info(boards: list[BoardStatus]) -> Iterator[str]:
     yield from family(
         _INFO, "gauge", "1; properties of the board, its 30-day verdict and the verdict on its newest cycle."
     )
@@ -102,10 +102,10 @@ def _info(boards: list[Standing]) -> Iterator[str]:
         )
 
 
-def _states(boards: list[Standing]) -> Iterator[str]:
+def _states(boards: list[BoardStatus]) -> Iterator[str]:
     yield from family(_STATE, "gauge", "1 for the most urgent state of the board, 0 for all others.")
     for one in boards:
-        for state in State:
+        for state in BoardCondition:
             yield f"{_STATE}{labelled({'board': one.board.name, 'state': state})} {int(one.state is state)}\n"
 
 
@@ -116,13 +116,13 @@ def _tails(site: Site) -> Iterator[str]:
         yield f"{_TAIL}{labelled({'board': board})} {at_s}\n"
 
 
-def _refused(boards: list[Standing]) -> Iterator[str]:
+def _refused(boards: list[BoardStatus]) -> Iterator[str]:
     yield from family(_REFUSED, "gauge", "Refused, damaged and incomplete recordings, first seen within 30 days.")
     for one in boards:
         yield f"{_REFUSED}{labelled({'board': one.board.name})} {one.refused}\n"
 
 
-def _gauges(boards: list[Standing]) -> Iterator[str]:
+def _gauges(boards: list[BoardStatus]) -> Iterator[str]:
     for gauge in _GAUGES:
         yield from family(gauge.name, "gauge", gauge.help, "seconds")
         for one in boards:
@@ -133,7 +133,7 @@ def _gauges(boards: list[Standing]) -> Iterator[str]:
 
 def metrics(site: Site) -> bytes:
     """Only of boards that the site shows."""
-    boards = sorted(standing(site.history, site.viewer, site.now_s), key=lambda one: one.board.name)
+    boards = sorted(board_statuses(site.history, site.viewer, site.now_s), key=lambda one: one.board.name)
     return "".join([*_info(boards), *_states(boards), *_refused(boards), *_gauges(boards), *_tails(site), END]).encode()
 
 

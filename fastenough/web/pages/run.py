@@ -13,7 +13,7 @@ from typing import Any
 from fastenough import exchange, words
 from fastenough.analysis import Assessment, judge, measure, merge_samples
 from fastenough.files import Untrusted
-from fastenough.history import Board, Buckets, Distribution, board_of
+from fastenough.history import BoardInfo, Buckets, Distribution, board_of
 from fastenough.model import BadInput, FastenoughError, Requirement
 from fastenough.recording import Recording
 from fastenough.recording.histogram import bucket_highest, bucket_lowest
@@ -21,10 +21,9 @@ from fastenough.report.context import Context, Entry, make_context
 from fastenough.report.document import Section
 from fastenough.store import RunSummary, Store
 from fastenough.store.conclusions import Conclusion
-from fastenough.web.evidence import conclusions_of, summary_of
 from fastenough.web.pages.figures import distribution_facts
-from fastenough.web.rendering import as_json, render, shown
-from fastenough.web.site import CSV, JSON, PARQUET, ZSTD, Nowhere, Page, Site
+from fastenough.web.rendering import as_json, page_with_json, render
+from fastenough.web.site import CSV, JSON, PARQUET, ZSTD, NotFound, Page, Site, conclusions_of, summary_of
 
 _SECTIONS = ("checks", "culprits", "percentiles", "supported", "events", "settings", "machine", "audit", "profile")
 """Of those that a report has: what says whether the evidence is sound, whom the monitor blames, and the audit of its
@@ -43,7 +42,7 @@ class RunView:
 
     newest_s: int | None
     summary: RunSummary
-    board: Board
+    board: BoardInfo
     title: str
     began_s: int | None
     lasted_ns: int
@@ -55,7 +54,7 @@ class RunView:
 
 
 @dataclass(frozen=True)
-class _Examined:
+class _RunData:
     """A run as its pages see it."""
 
     recording: Recording
@@ -63,25 +62,25 @@ class _Examined:
     context: Context
 
 
-def _examine(recording: Recording, required: Requirement | None) -> _Examined:
+def _run_data(recording: Recording, required: Requirement | None) -> _RunData:
     """Judged by what its head states, or by what is required of its board."""
     assessment = judge([recording], required if recording.head.requirement is None else None)
-    return _Examined(recording, assessment, make_context([recording], assessment))
+    return _RunData(recording, assessment, make_context([recording], assessment))
 
 
 @lru_cache(maxsize=_MOST_KEPT)
-def _sealed(store: Store, run: str, sha256: str, required: Requirement | None) -> _Examined:
+def _sealed(store: Store, run: str, sha256: str, required: Requirement | None) -> _RunData:
     """What is sealed does not change, and its pages are read one after the other."""
-    return _examine(store.load(run), required)
+    return _run_data(store.load(run), required)
 
 
-def _seen(site: Site, run: str) -> tuple[RunSummary, Board, _Examined]:
+def _visible_run(site: Site, run: str) -> tuple[RunSummary, BoardInfo, _RunData]:
     """Raises Nowhere."""
     summary = summary_of(site, run)
     assert site.store is not None and summary.board is not None
     board = board_of(site.history, site.viewer, summary.board)
     if summary.sha256 is None:
-        return summary, board, _examine(site.store.load(summary.id), board.requirement)
+        return summary, board, _run_data(site.store.load(summary.id), board.requirement)
     return summary, board, _sealed(site.store, summary.id, summary.sha256, board.requirement)
 
 
@@ -110,7 +109,7 @@ def _title(recording: Recording) -> str:
 
 
 def view(site: Site, run: str) -> RunView:
-    summary, board, seen = _seen(site, run)
+    summary, board, seen = _visible_run(site, run)
     began_ns = seen.recording.head.begin.wall_ns
     drawn = _drawn(seen.context)
     return RunView(
@@ -129,7 +128,7 @@ def view(site: Site, run: str) -> RunView:
 
 
 def _facts(site: Site, run: str) -> bytes:
-    _, board, seen = _seen(site, run)
+    _, board, seen = _visible_run(site, run)
     recording = seen.recording
     measured = [
         {"series": series, "measures": measure(merge_samples([(recording, series)]))}
@@ -163,7 +162,7 @@ def _drawn(context: Context) -> Entry | None:
 
 def _plot(site: Site, run: str) -> bytes:
     """The latency plot, by CPU."""
-    _, board, seen = _seen(site, run)
+    _, board, seen = _visible_run(site, run)
     drawn, recording = _drawn(seen.context), seen.recording
     begin_s = (recording.head.begin.wall_ns or 0) // 10**9
     cpus = {
@@ -175,7 +174,7 @@ def _plot(site: Site, run: str) -> bytes:
 
 
 def _exported(form: str, site: Site, run: str) -> bytes:
-    return exchange.export([_seen(site, run)[2].recording], form)
+    return exchange.export([_visible_run(site, run)[2].recording], form)
 
 
 def _recording(site: Site, run: str) -> bytes:
@@ -183,7 +182,7 @@ def _recording(site: Site, run: str) -> bytes:
     summary = summary_of(site, run)
     assert site.store is not None
     if summary.sha256 is None:
-        raise Nowhere(run)
+        raise NotFound(run)
     try:
         return site.store.sealed(summary.id)
     except Untrusted as error:
@@ -192,7 +191,7 @@ def _recording(site: Site, run: str) -> bytes:
 
 _AT = "/run/{run}/"
 PAGES = [
-    *shown(_AT, _TEMPLATE, view, facts=_facts),
+    *page_with_json(_AT, _TEMPLATE, view, facts=_facts),
     Page(_AT + "plot.json", JSON, _plot),
     Page(_AT + "run.csv", CSV, partial(_exported, "csv")),
     Page(_AT + "run.parquet", PARQUET, partial(_exported, "parquet")),

@@ -2,9 +2,9 @@
 """Acts run in processes with a deadline, killed as a group where they miss it; the farm's loop only waits for them.
 
 labgrid's back ends may block for ever, and a board may stop in the middle of anything.  labgrid's managers are
-singletons of a process, so each act that switches boards is a process of its own (`Nursery`).  Pulls and takes, which
-come again and again, are done by a few processes that go on from one to the next with the store opened once
-(`Workers`).  All are forked from one that has loaded what they need, and end with the farm, however it ends.
+singletons of a process, so each act that switches boards is a process of its own (`ActProcesses`).  Pulls and
+history updates, which repeat often, share a few long-lived processes that keep the store open
+(`WorkerPool`).  All are forked from one that has loaded what they need, and end with the farm, however it ends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from fastenough.farm.leash import end_with_parent
+from fastenough.farm.parent_death import end_with_parent
 from fastenough.files import write_all
 from fastenough.model import FastenoughError
 
@@ -29,12 +29,17 @@ Order = Mapping[str, Any]
 """What an act is to do, as JSON has it."""
 Work = Callable[[Order], Mapping[str, Any]]
 _MOST_BYTES = 1 << 22
-_PRELOADED = ["fastenough.farm.leashed", "fastenough.cli", "fastenough.farm.acts", "fastenough.farm.taking"]
+_PRELOADED = [
+    "fastenough.farm.forkserver_preload",
+    "fastenough.cli",
+    "fastenough.farm.acts",
+    "fastenough.farm.history_update",
+]
 _GRACE_S = 20.0
 
 
 @dataclass(frozen=True)
-class Answer:
+class ActResult:
     """What an act came to; ``fault``: why it failed, empty where it did not."""
 
     said: Mapping[str, Any]
@@ -44,14 +49,14 @@ class Answer:
         return str(self.said.get("fault", ""))
 
 
-class Nursery:
+class ActProcesses:
     """The processes of one farm."""
 
     def __init__(self) -> None:
         self._context = _context()
         self._running: dict[str, context.ForkServerProcess] = {}
 
-    async def act(self, key: str, work: Work, order: Order, limit_s: float) -> Answer:
+    async def act(self, key: str, work: Work, order: Order, limit_s: float) -> ActResult:
         """The answer of one act, never later than ``limit_s`` and the time it takes to kill it."""
         ours, theirs = self._context.Pipe(duplex=False)
         process = self._context.Process(target=_child, args=(work, dict(order), theirs), daemon=False)
@@ -62,7 +67,7 @@ class Nursery:
             said = await asyncio.wait_for(_readable(ours), limit_s)
             return _answer(said)
         except TimeoutError:
-            return Answer({"fault": f"no answer within {limit_s:g} s; the process was killed"})
+            return ActResult({"fault": f"no answer within {limit_s:g} s; the process was killed"})
         finally:
             ours.close()
             del self._running[key]
@@ -107,7 +112,7 @@ class _Worker:
         await _gone(self.process)
 
 
-class Workers:
+class WorkerPool:
     """At most ``most`` processes, each at one act at a time; further acts wait for their turn, in order.
 
     A worker whose act fails to end in time is killed with all it has started, and another one takes its place.
@@ -120,24 +125,24 @@ class Workers:
         self._running: dict[str, _Worker | None] = {}
         self._ended = False
 
-    async def act(self, key: str, work: Work, order: Order, limit_s: float) -> Answer:
+    async def act(self, key: str, work: Work, order: Order, limit_s: float) -> ActResult:
         """The answer of one act, never later than ``limit_s`` after its turn came and the time it takes to kill it."""
         self._running[key] = None
         try:
             async with self._turns:
                 if key not in self._running or self._ended:
-                    return Answer({"fault": "stopped before it started"})
+                    return ActResult({"fault": "stopped before it started"})
                 self._running[key] = worker = self._idle.pop() if self._idle else self._started()
                 return await self._answer(worker, work, order, limit_s)
         finally:
             self._running.pop(key, None)
 
-    async def _answer(self, worker: _Worker, work: Work, order: Order, limit_s: float) -> Answer:
+    async def _answer(self, worker: _Worker, work: Work, order: Order, limit_s: float) -> ActResult:
         said = b""
         try:
             said = await asyncio.wait_for(worker.answer(work, order), limit_s)
         except TimeoutError:
-            return Answer({"fault": f"no answer within {limit_s:g} s; the process was killed"})
+            return ActResult({"fault": f"no answer within {limit_s:g} s; the process was killed"})
         finally:
             if said.endswith(b"\n") and not self._ended:
                 self._idle.append(worker)
@@ -185,11 +190,11 @@ def _findable() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(ways))
 
 
-def _answer(said: bytes) -> Answer:
+def _answer(said: bytes) -> ActResult:
     try:
-        return Answer(dict(json.loads(said)))
+        return ActResult(dict(json.loads(said)))
     except (ValueError, TypeError):
-        return Answer({"fault": "the process ended without an answer"})
+        return ActResult({"fault": "the process ended without an answer"})
 
 
 async def _readable(pipe: Connection, until: bytes = b"") -> bytes:

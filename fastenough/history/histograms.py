@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Integers as bytes, seven bits to a byte (LEB128), and histograms as pairs of them: 60 buckets take about 130 bytes.
 
-A histogram is, for each bucket, its distance from the one before (zigzag: the first may be negative) and its count.
-"""
+A histogram is, for each bucket, its distance from the one before (zigzag: the first may be negative) and its count."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -97,3 +97,51 @@ def added(groups: Integers, index: Integers, count: Integers) -> tuple[Integers,
     groups, index, count = groups[order], index[order], count[order]
     begins = np.flatnonzero(np.concatenate(([True], (np.diff(groups) != 0) | (np.diff(index) != 0))))
     return groups[begins], index[begins], np.add.reduceat(count, begins)
+
+
+Key = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class HistogramSet:
+    """``keys``, and of each bucket (N,): which key it belongs to, its index, and its count; ascending by both."""
+
+    keys: tuple[Key, ...]
+    which: Integers
+    index: Integers
+    count: Integers
+
+    @classmethod
+    def of(cls, keys: Sequence[Key], which: Integers, index: Integers, count: Integers) -> HistogramSet:
+        """``keys`` (of every histogram, and each as often as it has some)."""
+        distinct = tuple(dict.fromkeys(keys))
+        place = {key: number for number, key in enumerate(distinct)}
+        places = np.array([place[key] for key in keys], dtype=np.int64)
+        return cls(distinct, *added(places[which] if which.size else which, index, count))
+
+    @classmethod
+    def unpacked(cls, entries: Iterable[tuple[Key, bytes]]) -> HistogramSet:
+        held = list(entries)
+        index, count, which = unpacked_histograms([blob for _, blob in held])
+        return cls.of([key for key, _ in held], which, index, count)
+
+    def by(self, others: Mapping[Key, Key]) -> HistogramSet:
+        """The same values under other keys."""
+        return HistogramSet.of([others[key] for key in self.keys], self.which, self.index, self.count)
+
+    def plus(self, other: HistogramSet) -> HistogramSet:
+        return HistogramSet.of(
+            [*self.keys, *other.keys],
+            np.concatenate((self.which, other.which + len(self.keys))),
+            np.concatenate((self.index, other.index)),
+            np.concatenate((self.count, other.count)),
+        )
+
+    def packed(self) -> dict[Key, bytes]:
+        begins = np.searchsorted(self.which, np.arange(len(self.keys) + 1))
+        return dict(zip(self.keys, packed_histograms(self.index, self.count, begins), strict=True))
+
+    def counts(self) -> dict[Key, int]:
+        totals = np.zeros(len(self.keys), dtype=np.int64)
+        np.add.at(totals, self.which, self.count)
+        return dict(zip(self.keys, totals.tolist(), strict=True))

@@ -6,6 +6,6 @@ By itself it would end once it sees that the farm has gone, and only after what 
 
 from __future__ import annotations
 
-from fastenough.farm.leash import end_with_parent
+from fastenough.farm.parent_death import end_with_parent
 
 end_with_parent()

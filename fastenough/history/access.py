@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, select
 
 from fastenough.history.database import History
-from fastenough.history.rows import UnknownBoard, Viewer
+from fastenough.history.results import UnknownBoard, Viewer
 from fastenough.history.schema import BOARD, SERIES
 
 NO_SERIES = 0
@@ -23,7 +23,7 @@ def seen_by(question: Select[Any], viewer: Viewer) -> Select[Any]:
 
 
 @contextmanager
-def about(history: History, viewer: Viewer, name: str) -> Iterator[tuple[Connection, int]]:
+def board_view(history: History, viewer: Viewer, name: str) -> Iterator[tuple[Connection, int]]:
     """A view of one moment and the number of a board in it; raises UnknownBoard."""
     with history.reading() as connection:
         found = connection.execute(seen_by(select(BOARD.c.id).where(BOARD.c.name == name), viewer)).scalar()

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from sqlalchemy import RowMapping
 
-from fastenough.history.piles import Key, Pile
-from fastenough.history.rows import NOTHING
+from fastenough.history.histograms import HistogramSet, Key
+from fastenough.history.results import NOTHING
 from fastenough.history.schema import NO_CPU, STEP_S, K
 from fastenough.model import IMPORTED, BadInput, Role, Series
 from fastenough.recording import Event, Head, Interval
@@ -29,7 +29,7 @@ def is_ahead(wall_ns: int, now_s: float) -> bool:
 
 
 @dataclass(frozen=True)
-class Source:
+class HistorySeries:
     """A series of a recording: under which name and CPU it goes into the history."""
 
     series: Series
@@ -37,7 +37,7 @@ class Source:
     cpu: int
 
 
-def sources_of(head: Head) -> dict[int, Source]:
+def sources_of(head: Head) -> dict[int, HistorySeries]:
     """By series id: those that are judged, and all stations of the monitor.
 
     Those that count ticks of an instrument are left out, and so is what was imported: it does not say when it was.
@@ -49,7 +49,7 @@ def sources_of(head: Head) -> dict[int, Source]:
         for series in head.series
         if series.tick_ps is None and (series.role is Role.VERDICT or head.probe == MONITOR)
     ]
-    return {series.id: Source(series, _name(head, series), _cpu(series)) for series in taken}
+    return {series.id: HistorySeries(series, _name(head, series), _cpu(series)) for series in taken}
 
 
 def _cpu(series: Series) -> int:
@@ -62,14 +62,14 @@ def _name(head: Head, series: Series) -> str:
     return f"{head.probe}/{series.name}{of}{labels}"[:200]
 
 
-def told_by(head: Head) -> dict[int, int]:
+def event_series(head: Head) -> dict[int, int]:
     """By the series that an event names: the one it goes to.  A corrected series leaves its maxima to the other."""
     corrected = {(series.name, series.cpu): series.id for series in head.series if series.corrected}
     return {series.id: corrected.get((series.name + _CORRECTED, series.cpu), series.id) for series in head.series}
 
 
 @dataclass(frozen=True)
-class Cell:
+class IntervalRow:
     """Five minutes of a series on a CPU: what the intervals of one run add up to.
 
     ``max_ns``: as a latency: of a two-sided series the greatest magnitude, never below 0; NOTHING without a value.
@@ -84,9 +84,9 @@ class Cell:
     sum_ns: int
     sum_sq: int
 
-    def plus(self, other: Cell) -> Cell:
+    def plus(self, other: IntervalRow) -> IntervalRow:
         filled = [cell for cell in (self, other) if cell.count] or [self]
-        return Cell(
+        return IntervalRow(
             self.intervals + other.intervals,
             self.count + other.count,
             self.lost + other.lost,
@@ -104,7 +104,7 @@ _MOST_VALUES = 2**40
 """In five minutes of a CPU: one each 0.3 ns.  So many can be added up for years within 64 bits."""
 
 
-def require_possible(run_id: str, cells: Mapping[Key, Cell]) -> None:
+def require_possible(run_id: str, cells: Mapping[Key, IntervalRow]) -> None:
     """Raises BadInput where numbers are beyond what a database holds, which none that were measured are."""
     for (_, _, cpu), cell in cells.items():
         if (
@@ -126,14 +126,14 @@ class Standout:
     culprit: str
 
 
-def cell_of(interval: Interval, source: Source) -> Cell:
+def interval_row(interval: Interval, source: HistorySeries) -> IntervalRow:
     """An interval of one series by itself."""
     held, number = interval.histograms[source.series.id], source.series.id
     low, worst = NOTHING, NOTHING
     if held.minimum is not None and held.maximum is not None:
         low = held.minimum
         worst = max(abs(low), abs(held.maximum)) if source.series.two_sided else max(held.maximum, 0)
-    return Cell(1, held.total, interval.lost[number], interval.missed[number], low, worst, held.sum, held.sum_sq)
+    return IntervalRow(1, held.total, interval.lost[number], interval.missed[number], low, worst, held.sum, held.sum_sq)
 
 
 def slot_s(wall_ns: int) -> int:
@@ -141,11 +141,11 @@ def slot_s(wall_ns: int) -> int:
     return wall_ns // 10**9 // STEP_S * STEP_S
 
 
-def cells_of(
-    intervals: Iterable[Interval], sources: Mapping[int, Source], series: Mapping[str, int]
-) -> tuple[dict[Key, Cell], Pile]:
+def interval_rows(
+    intervals: Iterable[Interval], sources: Mapping[int, HistorySeries], series: Mapping[str, int]
+) -> tuple[dict[Key, IntervalRow], HistogramSet]:
     """Cells, and their histograms, by (series, begin, CPU); ``series``: their numbers by name."""
-    cells: dict[Key, Cell] = {}
+    cells: dict[Key, IntervalRow] = {}
     keys: list[Key] = []
     held: list[Histogram] = []
     for interval in intervals:
@@ -153,14 +153,14 @@ def cells_of(
         for number in interval.histograms.keys() & sources.keys():
             source = sources[number]
             key = (series[source.name], begin_s, source.cpu)
-            cell = cell_of(interval, source)
+            cell = interval_row(interval, source)
             cells[key] = cells[key].plus(cell) if key in cells else cell
             keys.append(key)
             held.append(interval.histograms[number])
     return cells, _folded(keys, held)
 
 
-def _folded(keys: list[Key], held: list[Histogram]) -> Pile:
+def _folded(keys: list[Key], held: list[Histogram]) -> HistogramSet:
     """Exact: a bucket of k = 4 is a union of buckets of any finer k."""
     sizes = np.array([one.index.size for one in held], dtype=np.int64)
     index = np.concatenate([np.empty(0, dtype=np.int64), *(one.index for one in held)])
@@ -171,11 +171,11 @@ def _folded(keys: list[Key], held: list[Histogram]) -> Pile:
         mine = ks == k
         lowest = np.where(index[mine] < 0, -bucket_lowest(-index[mine], k), bucket_lowest(index[mine], k))
         index[mine] = bucket_index(lowest, K)
-    return Pile.of(keys, which, index, count)
+    return HistogramSet.of(keys, which, index, count)
 
 
 def standouts_of(
-    events: Iterable[Event], sources: Mapping[int, Source], told: Mapping[int, int], series: Mapping[str, int]
+    events: Iterable[Event], sources: Mapping[int, HistorySeries], told: Mapping[int, int], series: Mapping[str, int]
 ) -> dict[tuple[int, str, int], Standout]:
     """By (series, kind, begin): the greatest of each five minutes."""
     found: dict[tuple[int, str, int], Standout] = {}
@@ -192,7 +192,7 @@ def standouts_of(
     return found
 
 
-def without_histogram(cell: Cell) -> dict[str, int | str]:
+def interval_columns(cell: IntervalRow) -> dict[str, int | str]:
     """The columns of a row of ``interval``."""
     return {
         "intervals": cell.intervals,
@@ -206,7 +206,7 @@ def without_histogram(cell: Cell) -> dict[str, int | str]:
     }
 
 
-def grown(cell: Cell, row: RowMapping) -> Cell:
+def with_row(cell: IntervalRow, row: RowMapping) -> IntervalRow:
     """A cell and what its row has already."""
     names = ("intervals", "count", "lost", "missed", "min_ns", "max_ns", "sum_ns", "sum_sq")
-    return cell.plus(Cell(*(int(row[name]) for name in names)))
+    return cell.plus(IntervalRow(*(int(row[name]) for name in names)))

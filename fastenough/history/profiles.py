@@ -20,7 +20,7 @@ _MOST_TOLD = 200
 
 
 @dataclass(frozen=True)
-class Difference:
+class ProfileDifference:
     """A part of two profiles that is not the same; empty where one has none.  ``latency``: it shapes latencies."""
 
     key: str
@@ -29,13 +29,13 @@ class Difference:
     latency: bool
 
 
-def lasting(profile: Profile) -> dict[str, Any]:
+def stable_facts(profile: Profile) -> dict[str, Any]:
     """Without what changes from run to run."""
     return {name: value for name, value in profile.items() if name not in _VOLATILE and value is not None}
 
 
 def packed_profile(profile: Profile) -> bytes:
-    return zlib.compress(json.dumps(lasting(profile), sort_keys=True).encode())
+    return zlib.compress(json.dumps(stable_facts(profile), sort_keys=True).encode())
 
 
 def unpacked_profile(content: bytes) -> dict[str, Any]:
@@ -56,9 +56,9 @@ def _parts(value: Any, name: str) -> Iterator[tuple[str, str]]:
         yield name, value if isinstance(value, str) else json.dumps(value)
 
 
-def profile_differences(was: Profile, now: Profile) -> list[Difference]:
+def profile_differences(was: Profile, now: Profile) -> list[ProfileDifference]:
     """What differs in what lasts of two profiles, those first that shape latencies."""
-    before, after = dict(_parts(lasting(was), "")), dict(_parts(lasting(now), ""))
+    before, after = dict(_parts(stable_facts(was), "")), dict(_parts(stable_facts(now), ""))
     differing = [name for name in dict.fromkeys((*before, *after)) if before.get(name) != after.get(name)]
     repeated = {
         name
@@ -69,7 +69,7 @@ def profile_differences(was: Profile, now: Profile) -> list[Difference]:
     if repeated != set(differing):  # a hash alone is told where nothing says what has changed
         differing = [name for name in differing if name not in repeated]
     found = [
-        Difference(name, before.get(name, "")[:_MOST_TOLD], after.get(name, "")[:_MOST_TOLD], _matters(name))
+        ProfileDifference(name, before.get(name, "")[:_MOST_TOLD], after.get(name, "")[:_MOST_TOLD], _matters(name))
         for name in differing
     ]
     return sorted(found, key=lambda one: not one.latency)
@@ -84,7 +84,7 @@ _TOLD_ONLY = {"packages", "modules"}
 """Facts that keys name and that forbid nothing."""
 
 
-def shown_of(profile: Profile) -> dict[str, Any]:
+def display_facts(profile: Profile) -> dict[str, Any]:
     """What is told of a board in lists and at the top of its page: cpus, arch, model, kernel, preemption, facts."""
     count = _part(profile, "cpu", "count")
     return {

@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from fastenough.farm.config import BoardEntry, Farm, read_farm
-from fastenough.farm.kept import Kept
-from fastenough.farm.machine import BoardState
-from fastenough.farm.taking import said_of
+from fastenough.farm.history_update import declaration_of
+from fastenough.farm.state_file import FarmState
+from fastenough.farm.state_machine import BoardState
 from fastenough.history import History, declare
 from fastenough.history import rename as rename_in_history
 from fastenough.model import BadInput
@@ -63,7 +63,7 @@ def _change(
     """Write values of a board into the file, which must then say what is meant, and into the history."""
     farm = read_farm(file)
     expected = changed(farm, _board(farm, name))
-    with closing(Kept(farm.state)) as kept:  # which refuses where the farm is at work
+    with closing(FarmState(farm.state)) as kept:  # which refuses where the farm is at work
         new = file.with_name(file.name + _NEW)
         try:
             new.write_text(_with_values(file.read_text(), name, values))
@@ -78,7 +78,7 @@ def _change(
                     rename_in_history(history, name, expected.name, expected.formerly)
                     kept.rename(name, expected.name)
                 state = kept.boards().get(expected.name, BoardState())
-                declare(history, **said_of(expected, state, farm.id))
+                declare(history, **declaration_of(expected, state, farm.id))
             new.replace(file)
         except OSError as error:
             raise BadInput(f"{file}: cannot write the file: {error.strerror}; run this command as its owner") from error

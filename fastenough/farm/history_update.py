@@ -16,22 +16,31 @@ from typing import Any
 
 from fastenough.farm.acts import opened_store
 from fastenough.farm.config import BoardEntry, due_s
-from fastenough.farm.judging import verdict_on
-from fastenough.farm.machine import BoardState, Phase
-from fastenough.farm.nursery import Order
-from fastenough.history import History, catch_up, close_months, declare, disown, note_refused, take_from, take_noted
-from fastenough.history.ingest import Ahead
+from fastenough.farm.judging import verdicts_on
+from fastenough.farm.processes import Order
+from fastenough.farm.state_machine import BoardPhase, BoardState
+from fastenough.history import (
+    History,
+    catch_up,
+    close_months,
+    declare,
+    disown,
+    ingest_noting_faults,
+    ingest_stream,
+    note_refused,
+)
+from fastenough.history.ingest import ClockAhead
 from fastenough.history.tail import TailWatch
 from fastenough.model import BadInput
 from fastenough.store import Store
 
-_TOLD = {Phase.RESERVED: "lent", Phase.DEAD: "dead"}
+_DECLARED_STATES = {BoardPhase.RESERVED: "lent", BoardPhase.DEAD: "dead"}
 """Of the states of a board those that pages tell."""
 
 
-def said_of(board: BoardEntry, state: BoardState, farm: str = "") -> dict[str, Any]:
+def declaration_of(board: BoardEntry, state: BoardState, farm: str = "") -> dict[str, Any]:
     """What the history is told of a board of a farm, as JSON has it."""
-    told = "retired" if board.retired else _TOLD.get(state.phase, "ok")
+    told = "retired" if board.retired else _DECLARED_STATES.get(state.phase, "ok")
     required = board.requirement
     return {
         "name": board.name,
@@ -47,7 +56,7 @@ def said_of(board: BoardEntry, state: BoardState, farm: str = "") -> dict[str, A
     }
 
 
-def take_runs(order: Order) -> dict[str, Any]:
+def update_history(order: Order) -> dict[str, Any]:
     """Into the history: ``boards`` as they stand, the sealed runs ``stored`` and those that still are measured (all of
     the store where ``all``), and recordings that are ``under_way`` from a ring: board, ring, run and name of each.
 
@@ -65,34 +74,34 @@ def take_runs(order: Order) -> dict[str, Any]:
         for run_id in dict.fromkeys((*order["stored"], *measured)):
             try:
                 for run in store.runs(id=run_id, brief=True):
-                    take_noted(history, store, run)
+                    ingest_noting_faults(history, store, run)
             except BadInput as error:  # noted among its board's; the others come
                 faults.append(f"{run_id}: {error}")
         for growing in order["under_way"]:
-            _take_growing(history, store, growing)
+            _update_growing(history, store, growing)
         for board, refused in order["refused"].items():
             note_refused(history, board, [(name, "refused", why) for name, why in refused])
         for board, asked in order["judge"].items():
-            declare(history, board, **verdict_on(store, board, asked["required"], formerly=asked["formerly"]))
+            declare(history, board, **verdicts_on(store, board, asked["required"], formerly=asked["formerly"]))
         if order["close"]:
             close_months(history, int(time.time()), order["close"])
     return {"damaged": faults}
 
 
-def look_for_tails(order: Order) -> dict[str, Any]:
+def find_tail_changes(order: Order) -> dict[str, Any]:
     """Note in the history of which boards the greatest values of cycles became others than they had been."""
     store = opened_store(order["store"])
     with closing(History.of(store, order["database"])) as history:
         return {"changed": [change.board for change in TailWatch().look(history)]}
 
 
-def _take_growing(history: History, store: Store, growing: Mapping[str, str]) -> None:
+def _update_growing(history: History, store: Store, growing: Mapping[str, str]) -> None:
     """What has come of a recording that its board still writes, under the head that it will have in the store."""
     try:
         whole = store.arriving(growing["spool"], growing["ring"], growing["name"])
-        take_from(history, growing["run"], io.BytesIO(whole))
+        ingest_stream(history, growing["run"], io.BytesIO(whole))
     except OSError:
         return  # it came into the store meanwhile, from where it is taken
     except BadInput as error:
-        kind = "clock" if isinstance(error, Ahead) else "damaged"
+        kind = "clock" if isinstance(error, ClockAhead) else "damaged"
         note_refused(history, growing["board"], [(growing["run"], kind, str(error))])

@@ -11,27 +11,34 @@ import numpy as np
 from sqlalchemy import Connection, RowMapping, Select, func, select
 
 from fastenough import words
-from fastenough.history.asking import about, seen_by
+from fastenough.history.access import board_view, seen_by
 from fastenough.history.database import History
-from fastenough.history.hours import STEPS, HourMaxima
-from fastenough.history.rings import Ring
+from fastenough.history.packed_maxima import STEPS, HourMaxima, MaximaRing
+from fastenough.history.results import (
+    NOTHING,
+    BoardCondition,
+    BoardInfo,
+    BoardSeries,
+    BoardStatus,
+    RefusedRecording,
+    Viewer,
+)
 from fastenough.history.rollups import DAY_S
-from fastenough.history.rows import NOTHING, Board, Refusal, SeriesOf, Standing, State, Viewer
 from fastenough.history.schema import BOARD, HOUR, HOUR_S, NOW, REFUSED, RUN, SERIES, STEP_S
 from fastenough.model import Requirement, Verdict
 
 DAYS_SHOWN = 30
 WINDOW_S = DAYS_SHOWN * DAY_S
 """How far back recordings count for a board's verdict and maxima."""
-_NOT_DUE = (State.RESERVED, State.DEAD, State.RETIRED)
+_NOT_DUE = (BoardCondition.RESERVED, BoardCondition.DEAD, BoardCondition.RETIRED)
 """The farm itself says why nothing comes of such a board."""
 _FIRST = ("timer/wakeup_corrected", "monitor/expiry-to-return", "monitor/device-to-return", "monitor/expiry-to-running")
 """Of several series, the one that a board's maxima are of; judged ones come before all others."""
 
 
-def board_of(history: History, viewer: Viewer, name: str) -> Board:
+def board_of(history: History, viewer: Viewer, name: str) -> BoardInfo:
     """Raises UnknownBoard."""
-    with about(history, viewer, name) as (connection, number):
+    with board_view(history, viewer, name) as (connection, number):
         (known,) = _boards(connection, select(BOARD.c.id).where(BOARD.c.id == number))
     return known.board
 
@@ -43,22 +50,22 @@ def board_of_run(history: History, viewer: Viewer, run: str) -> str:
         return connection.execute(wanted).scalar() or ""
 
 
-def standing_of(history: History, viewer: Viewer, name: str, now_s: int) -> Standing:
+def board_status(history: History, viewer: Viewer, name: str, now_s: int) -> BoardStatus:
     """How one board stands; raises UnknownBoard."""
-    with about(history, viewer, name) as (connection, number):
-        return _standings(connection, select(BOARD.c.id).where(BOARD.c.id == number), now_s)[0]
+    with board_view(history, viewer, name) as (connection, number):
+        return _board_statuses(connection, select(BOARD.c.id).where(BOARD.c.id == number), now_s)[0]
 
 
-def standing(history: History, viewer: Viewer, now_s: int) -> list[Standing]:
+def board_statuses(history: History, viewer: Viewer, now_s: int) -> list[BoardStatus]:
     """All boards, those first that need attention, and then by name."""
     with history.reading() as connection:
-        found = _standings(connection, seen_by(select(BOARD.c.id), viewer), now_s)
+        found = _board_statuses(connection, seen_by(select(BOARD.c.id), viewer), now_s)
     return sorted(found, key=lambda one: (one.state.rank, one.board.name))
 
 
-def refusals(history: History, viewer: Viewer, name: str, most: int) -> list[Refusal]:
+def refusals(history: History, viewer: Viewer, name: str, most: int) -> list[RefusedRecording]:
     """The newest recordings of a board that were refused, damaged or cut off; raises UnknownBoard."""
-    with about(history, viewer, name) as (connection, number):
+    with board_view(history, viewer, name) as (connection, number):
         rows = connection.execute(
             select(REFUSED)
             .where(REFUSED.c.board == number)
@@ -68,8 +75,8 @@ def refusals(history: History, viewer: Viewer, name: str, most: int) -> list[Ref
         return [_refusal(row) for row in rows]
 
 
-def _refusal(row: RowMapping) -> Refusal:
-    return Refusal(row["name"], row["kind"], row["reason"], row["at_s"])
+def _refusal(row: RowMapping) -> RefusedRecording:
+    return RefusedRecording(row["name"], row["kind"], row["reason"], row["at_s"])
 
 
 def main_series(connection: Connection) -> dict[int, int]:
@@ -79,15 +86,15 @@ def main_series(connection: Connection) -> dict[int, int]:
 
 
 @dataclass(frozen=True)
-class _Known:
+class _BoardRows:
     """A board, its row, and its main series' row of ``now``."""
 
-    board: Board
+    board: BoardInfo
     row: RowMapping
     now: RowMapping | None
 
 
-def _boards(connection: Connection, numbers: Select[tuple[int]]) -> list[_Known]:
+def _boards(connection: Connection, numbers: Select[tuple[int]]) -> list[_BoardRows]:
     """Those that a question for numbers finds."""
     nows: dict[int, list[RowMapping]] = {}
     for now in connection.execute(
@@ -98,10 +105,10 @@ def _boards(connection: Connection, numbers: Select[tuple[int]]) -> list[_Known]
     return [_board(row, nows.get(row["id"], [])) for row in rows]
 
 
-def _standings(connection: Connection, numbers: Select[tuple[int]], now_s: int) -> list[Standing]:
+def _board_statuses(connection: Connection, numbers: Select[tuple[int]], now_s: int) -> list[BoardStatus]:
     edges, refused = _Edges.of(connection, numbers, now_s), _refused(connection, numbers, now_s)
     return [
-        _standing(connection, known, _Recent.of(known.now, edges, now_s), refused.get(known.row["id"], []), now_s)
+        _board_status(connection, known, _Recent.of(known.now, edges, now_s), refused.get(known.row["id"], []), now_s)
         for known in _boards(connection, numbers)
     ]
 
@@ -123,10 +130,10 @@ def _importance(row: RowMapping) -> tuple[bool, int, str]:
     return not row["judged"], place, row["name"]
 
 
-def _board(row: RowMapping, nows: Sequence[RowMapping]) -> _Known:
+def _board(row: RowMapping, nows: Sequence[RowMapping]) -> _BoardRows:
     shown = json.loads(row["shown"])
     series = sorted(nows, key=_importance)
-    board = Board(
+    board = BoardInfo(
         name=row["name"],
         rack=row["rack"],
         public=row["public"],
@@ -138,11 +145,11 @@ def _board(row: RowMapping, nows: Sequence[RowMapping]) -> _Known:
         configuration=row["configuration"],
         limit_ns=row["limit_ns"],
         facts=shown.get("facts", {}),
-        series=tuple(SeriesOf(now["name"], now["judged"], now["from_event"], now["to_event"]) for now in series),
+        series=tuple(BoardSeries(now["name"], now["judged"], now["from_event"], now["to_event"]) for now in series),
         main=series[0]["name"] if series else "",
         requirement=_requirement(row),
     )
-    return _Known(board, row, series[0] if series else None)
+    return _BoardRows(board, row, series[0] if series else None)
 
 
 def _requirement(row: RowMapping) -> Requirement | None:
@@ -151,18 +158,18 @@ def _requirement(row: RowMapping) -> Requirement | None:
     return Requirement(row["limit_ns"]) if row["limit_ns"] else None
 
 
-def _standing(
-    connection: Connection, known: _Known, recent: _Recent, refused: Sequence[RowMapping], now_s: int
-) -> Standing:
+def _board_status(
+    connection: Connection, known: _BoardRows, recent: _Recent, refused: Sequence[RowMapping], now_s: int
+) -> BoardStatus:
     board, row, now = known.board, known.row, known.now
     above_ns = _above_limit_ns(connection, known, recent, now_s)
     verdict, why = _verdict(board, row, above_ns)
     refusal = _refusal(refused[0]) if refused else None
     after_s = _silent_after_s(row, now)
     silence = _silence(now, after_s, refusal, now_s) if row["watched"] and row["state"] not in _NOT_DUE else ""
-    standing = Standing(
+    status = BoardStatus(
         board,
-        State.OK,
+        BoardCondition.OK,
         "",
         now["seen_s"] if now else None,
         _value(now["max_5min_ns"] if now else NOTHING),
@@ -184,8 +191,8 @@ def _standing(
         refusal,
         above_ns,
     )
-    state, reason = next(_states(standing, row, recent, now_s))
-    return replace(standing, state=state, reason=reason)
+    state, reason = next(_states(status, row, recent, now_s))
+    return replace(status, state=state, reason=reason)
 
 
 def _value(value: int) -> int | None:
@@ -277,7 +284,10 @@ class _Recent:
         if now is None:
             return cls(NOTHING, NOTHING, NOTHING, (NOTHING,) * DAYS_SHOWN)
         key = now["board"], now["series"]
-        hours, days = Ring.of(now["hours"], now["newest_s"] // HOUR_S), Ring.of(now["days"], now["newest_s"] // DAY_S)
+        hours, days = (
+            MaximaRing.of(now["hours"], now["newest_s"] // HOUR_S),
+            MaximaRing.of(now["days"], now["newest_s"] // DAY_S),
+        )
         hour, today, since = now_s // HOUR_S, now_s // DAY_S, now_s // HOUR_S - 24
         daily = days.at(np.arange(today - DAYS_SHOWN + 1, today + 1))
         before = np.concatenate(
@@ -294,7 +304,7 @@ class _Recent:
         return cls(day_ns, before_ns, month_ns, tuple(daily.tolist()))
 
 
-def _above_limit_ns(connection: Connection, known: _Known, recent: _Recent, now_s: int) -> int | None:
+def _above_limit_ns(connection: Connection, known: _BoardRows, recent: _Recent, now_s: int) -> int | None:
     """The greatest value since the board's configuration is judged, where it is above a limit that must never be
     exceeded; None where it is not."""
     required, now, since_s = known.board.requirement, known.now, known.row["judged_from_s"]
@@ -312,7 +322,7 @@ def _above_limit_ns(connection: Connection, known: _Known, recent: _Recent, now_
     return greatest if greatest > required.limit_ns else None
 
 
-def _verdict(board: Board, row: RowMapping, above_ns: int | None) -> tuple[str, str]:
+def _verdict(board: BoardInfo, row: RowMapping, above_ns: int | None) -> tuple[str, str]:
     """As the farm has judged the board, but never PASS above the limit: what came since may not be judged yet."""
     if row["verdict"] != Verdict.PASS or above_ns is None:
         return row["verdict"], row["verdict_reason"]
@@ -328,7 +338,7 @@ def _silent_after_s(row: RowMapping, now: RowMapping | None) -> int:
     return int(2 * max(row["due_s"], step_s) + step_s)
 
 
-def _silence(now: RowMapping | None, after_s: int, refusal: Refusal | None, now_s: int) -> str:
+def _silence(now: RowMapping | None, after_s: int, refusal: RefusedRecording | None, now_s: int) -> str:
     """Why nothing can be said of what a board does now; empty where something can."""
     if now is None:
         return (
@@ -347,17 +357,17 @@ def _silence(now: RowMapping | None, after_s: int, refusal: Refusal | None, now_
     )
 
 
-def _states(one: Standing, row: RowMapping, recent: _Recent, now_s: int) -> Iterator[tuple[State, str]]:
+def _states(one: BoardStatus, row: RowMapping, recent: _Recent, now_s: int) -> Iterator[tuple[BoardCondition, str]]:
     """What is true of a board, the most urgent first, each with why."""
-    if row["state"] == State.RETIRED:
-        yield State.RETIRED, row["reason"]
-    if row["state"] == State.DEAD:
-        yield State.DEAD, row["reason"]
+    if row["state"] == BoardCondition.RETIRED:
+        yield BoardCondition.RETIRED, row["reason"]
+    if row["state"] == BoardCondition.DEAD:
+        yield BoardCondition.DEAD, row["reason"]
     if one.verdict == Verdict.FAIL:
-        yield State.FAIL, one.verdict_reason
+        yield BoardCondition.FAIL, one.verdict_reason
     if recent.more_ns is not None:
         yield (
-            State.NEW_MAXIMUM,
+            BoardCondition.NEW_MAXIMUM,
             (
                 f"{words.latency(recent.day_ns)} within 24 hours; the maximum of the 30 days before is "
                 f"{words.latency(recent.before_ns)}"
@@ -365,18 +375,22 @@ def _states(one: Standing, row: RowMapping, recent: _Recent, now_s: int) -> Iter
         )
     if one.above_ns is not None:
         yield (
-            State.ABOVE,
+            BoardCondition.ABOVE,
             (
                 f"{words.latency(one.above_ns)} within {DAYS_SHOWN} days, above the limit of "
                 f"{words.latency(one.board.limit_ns)}"
             ),
         )
-    if row["state"] == State.RESERVED:
-        yield State.RESERVED, row["reason"]
+    if row["state"] == BoardCondition.RESERVED:
+        yield BoardCondition.RESERVED, row["reason"]
     if one.silence:
-        yield State.SILENT, one.silence
+        yield BoardCondition.SILENT, one.silence
     if one.refusal is not None and one.refusal.at_s > now_s - DAY_S:
-        yield State.REFUSED, f"{one.refusal.name}: {one.refusal.reason}"
+        yield BoardCondition.REFUSED, f"{one.refusal.name}: {one.refusal.reason}"
     if one.changed_s is not None and now_s - DAY_S < one.changed_s <= now_s:
-        yield State.CHANGED, "the configuration changed within 24 hours"
-    yield (State.OK, "") if one.seen_s is not None else (State.NO_DATA, "no run records when it was measured")
+        yield BoardCondition.CHANGED, "the configuration changed within 24 hours"
+    yield (
+        (BoardCondition.OK, "")
+        if one.seen_s is not None
+        else (BoardCondition.NO_DATA, "no run records when it was measured")
+    )

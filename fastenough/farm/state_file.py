@@ -16,7 +16,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from fastenough.farm.machine import Act, BoardState, Phase
+from fastenough.farm.state_machine import BoardAct, BoardPhase, BoardState
 from fastenough.files import private_directory
 from fastenough.model import BadInput
 
@@ -40,7 +40,7 @@ class Beat:
     said: str
 
 
-class Kept:
+class FarmState:
     """The file in a farm's folder of state; raises BadInput while another farm writes it."""
 
     def __init__(self, state: Path) -> None:
@@ -90,18 +90,18 @@ def _state(said: Mapping[str, object]) -> BoardState:
     return BoardState(
         **known
         | {
-            "phase": Phase(state.phase),  # type: ignore[arg-type]
-            "busy": frozenset(map(Act, state.busy)),
+            "phase": BoardPhase(state.phase),  # type: ignore[arg-type]
+            "busy": frozenset(map(BoardAct, state.busy)),
         }
     )
 
 
-def kept_states(state: Path) -> dict[str, BoardState]:
+def board_states(state: Path) -> dict[str, BoardState]:
     """How the boards stand that a farm has kept in a folder; none where none has run there."""
     return _boards(state / FILE) if (state / FILE).exists() else {}
 
 
-def seen(state: Path) -> tuple[Beat | None, dict[str, BoardState]]:
+def read_state(state: Path) -> tuple[Beat | None, dict[str, BoardState]]:
     """What a farm has kept in a folder, for whoever asks; raises BadInput where none has."""
     path = state / FILE
     if not path.exists():

@@ -19,7 +19,7 @@ _LEAST_PACKED = 1000
 
 
 @dataclass(frozen=True)
-class Kept:
+class CachedPage:
     """A page as it is sent.  ``packed``: with gzip, None where that saves nothing."""
 
     body: bytes
@@ -28,24 +28,24 @@ class Kept:
     made_s: float
 
     @classmethod
-    def of(cls, body: bytes) -> Kept:
+    def of(cls, body: bytes) -> CachedPage:
         packed = gzip.compress(body, 6, mtime=0) if len(body) >= _LEAST_PACKED else None
         smaller = packed if packed is not None and len(packed) < len(body) else None
         return cls(body, smaller, hashlib.sha256(body).hexdigest()[:24], time.monotonic())
 
 
-class Shelf:
+class PageCache:
     """Pages by address.  One that is asked for while it is made is made once."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, Kept] = {}
+        self._kept: dict[str, CachedPage] = {}
         self._making: dict[str, asyncio.Lock] = {}
 
-    def _fresh(self, address: str) -> Kept | None:
+    def _fresh(self, address: str) -> CachedPage | None:
         kept = self._kept.get(address)
         return kept if kept is not None and time.monotonic() - kept.made_s < FRESH_S else None
 
-    async def get(self, address: str, make: Callable[[], bytes]) -> Kept:
+    async def get(self, address: str, make: Callable[[], bytes]) -> CachedPage:
         """What ``make`` makes; it is called in another thread, and what it raises is raised here."""
         kept = self._fresh(address)
         if kept is not None:
@@ -53,12 +53,12 @@ class Shelf:
         lock = self._making.setdefault(address, asyncio.Lock())
         try:
             async with lock:
-                return self._fresh(address) or self._keep(address, Kept.of(await run_in_threadpool(make)))
+                return self._fresh(address) or self._keep(address, CachedPage.of(await run_in_threadpool(make)))
         finally:
             if not lock.locked():
                 self._making.pop(address, None)
 
-    def _keep(self, address: str, kept: Kept) -> Kept:
+    def _keep(self, address: str, kept: CachedPage) -> CachedPage:
         self._kept.pop(address, None)
         self._kept[address] = kept
         while len(self._kept) > _MOST:

@@ -33,7 +33,7 @@ PUBLIC = Viewer(sees_all=False)
 OWNER = Viewer(sees_all=True)
 
 
-class State(StrEnum):
+class BoardCondition(StrEnum):
     """What needs attention of a board, the most urgent first."""
 
     DEAD = "dead"
@@ -55,7 +55,7 @@ class State(StrEnum):
     @property
     def label(self) -> str:
         """The state as pages show it; the value is what database, JSON and metrics store."""
-        return "reserved" if self is State.RESERVED else self.value
+        return "reserved" if self is BoardCondition.RESERVED else self.value
 
     @property
     def style(self) -> str:
@@ -65,26 +65,26 @@ class State(StrEnum):
     @property
     def rank(self) -> int:
         """0 is the most urgent."""
-        return list(State).index(self)
+        return list(BoardCondition).index(self)
 
 
 _SHAPES = {
-    State.DEAD: "□",
-    State.FAIL: "✕",
-    State.NEW_MAXIMUM: "▲",
-    State.ABOVE: "△",
-    State.SILENT: "■",
-    State.REFUSED: "▣",
-    State.CHANGED: "◆",
-    State.RESERVED: "◇",
-    State.NO_DATA: "○",
-    State.OK: "●",
-    State.RETIRED: "–",
+    BoardCondition.DEAD: "□",
+    BoardCondition.FAIL: "✕",
+    BoardCondition.NEW_MAXIMUM: "▲",
+    BoardCondition.ABOVE: "△",
+    BoardCondition.SILENT: "■",
+    BoardCondition.REFUSED: "▣",
+    BoardCondition.CHANGED: "◆",
+    BoardCondition.RESERVED: "◇",
+    BoardCondition.NO_DATA: "○",
+    BoardCondition.OK: "●",
+    BoardCondition.RETIRED: "–",
 }
 
 
 @dataclass(frozen=True)
-class Refusal:
+class RefusedRecording:
     """A recording of a board that was not taken, or not whole.  ``kind``: refused, damaged, cut off or clock;
     ``at_s``: when this was first seen."""
 
@@ -99,7 +99,7 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class SeriesOf:
+class BoardSeries:
     """A series of a board: ``name`` is what questions name it by; ``judged``: a limit applies to it.
 
     A value lies between the two events.
@@ -112,7 +112,7 @@ class SeriesOf:
 
 
 @dataclass(frozen=True)
-class Board:
+class BoardInfo:
     """A board as it is now.  ``cpus``: how many it has.  ``limit_ns`` None: no limit stated; ``requirement``: all that
     is required of it, with that limit.
 
@@ -131,13 +131,13 @@ class Board:
     configuration: str
     limit_ns: int | None
     facts: Mapping[str, str] = field(default_factory=dict)
-    series: tuple[SeriesOf, ...] = ()
+    series: tuple[BoardSeries, ...] = ()
     main: str = ""
     requirement: Requirement | None = None
 
 
 @dataclass(frozen=True)
-class Standing:
+class BoardStatus:
     """One board in the overview.  ``reason``: why it has its state, in words, empty where nothing needs attention.
 
     ``seen_s``: the end of its newest interval; ``daily_ns``: maxima of the last 30 days, oldest first, None where
@@ -150,8 +150,8 @@ class Standing:
     greatest value of the judged configuration within 30 days, where it is above a limit that must never be exceeded.
     """
 
-    board: Board
-    state: State
+    board: BoardInfo
+    state: BoardCondition
     reason: str
     seen_s: int | None
     max_5min_ns: int | None
@@ -170,12 +170,12 @@ class Standing:
     silence: str = ""
     silent_after_s: int = 0
     refused: int = 0
-    refusal: Refusal | None = None
+    refusal: RefusedRecording | None = None
     above_ns: int | None = None
 
 
 @dataclass(frozen=True)
-class Maxima:
+class MaximaSeries:
     """Maxima over time, of one step each.  ``times_s`` (T,): where each step begins, without a gap.
 
     ``values_ns``: by CPU (T,), NOTHING where nothing was measured.
@@ -265,7 +265,7 @@ class Heat:
 
 
 @dataclass(frozen=True)
-class Band:
+class RunSpan:
     """A run in the range that was asked for, as a band behind a figure.  ``load`` is empty where none was stated."""
 
     begin_s: int
@@ -276,7 +276,7 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Happening:
+class LatencyEvent:
     """A value that stands out.  ``kind``: ``max`` or ``threshold``.
 
     ``new_maximum``: above all that was measured of this series in the 30 days before.  ``culprit``: in words, empty
@@ -294,7 +294,7 @@ class Happening:
 
 
 @dataclass(frozen=True)
-class Change:
+class BoardChange:
     """What changed.  ``kind``: ``configuration``, with the ``key`` and its values, or ``tail``: the maxima did.
 
     ``latency``: the key is known to matter to latency.  ``last_run``: the last one before it; ``run``: the first after.
