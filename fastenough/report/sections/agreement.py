@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Edge for edge: what the instrument counted, and what the board counted of the same run."""
+"""Edges of the same run as counted by the instrument and by the board."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def section(context: Context) -> Section | None:
         Column("returned to the instrument"),
         Column("timed out"),
         Column("lost, uncounted"),
-        Column("what follows", numeric=False),
+        Column("conclusion", numeric=False),
     )
     rows = [
         (
@@ -44,8 +44,8 @@ def section(context: Context) -> Section | None:
     ]
     return Section(
         "agreement",
-        "Instrument and board, edge for edge",
-        "Both counted the same edges, each by itself. A periodic board sends of its own accord: what it "
-        "toggled, in falling edges, stands under answered.",
-        [Table("agreement", "Edges as both counted them, one row a run", columns, rows)],
+        "Agreement of instrument and board",
+        "Instrument and board counted the same edges independently. The periodic task sends no answers: its "
+        "falling edges are in the column answered by the board.",
+        [Table("agreement", "Edge counts of instrument and board, one row per run", columns, rows)],
     )

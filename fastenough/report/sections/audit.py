@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What in the system costs latency or hides it, by the facts that the runs carry."""
+"""The audit of the facts recorded with the runs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from fastenough.report.context import Context
 from fastenough.report.document import Column, Folded, Section, Table
 
 _COLUMNS = tuple(
-    Column(title, numeric=False)
-    for title in ("severity", "matter", "what is", "why it matters", "what changes it", "what that costs elsewhere")
+    Column(title, numeric=False) for title in ("severity", "check", "state", "why it matters", "fix", "cost of the fix")
 )
 
 
@@ -24,23 +23,23 @@ def _row(finding: Finding) -> tuple[str, ...]:
 
 
 def _tables(context: Context) -> Iterator[Table]:
-    """One for each system that was measured and of which something is found."""
+    """One table for each measured system that has findings."""
     profiles: dict[str, tuple[str, Mapping[str, Any]]] = {}
     for recording in context.recordings:
         if recording.head.profile:
             profiles.setdefault(recording.head.profile_sha256 or "", (recording.run_id, recording.head.profile))
     for number, (run_id, profile) in enumerate(profiles.values(), start=1):
         findings = audit(profile)
-        told = [finding for finding in ordered(findings) if finding.standing in (Standing.COSTS, Standing.HIDES)]
-        if told:
+        listed = [finding for finding in ordered(findings) if finding.standing in (Standing.COSTS, Standing.HIDES)]
+        if listed:
             unknown = sum(finding.standing is Standing.UNKNOWN for finding in findings)
             name = profile.get("hostname") or "A system"
             yield Table(
                 f"audit-{number}",
-                f"{name}, as found at run {run_id}",
+                f"{name}, at run {run_id}",
                 _COLUMNS,
-                [_row(finding) for finding in told],
-                note=f"Of {len(findings)} matters {unknown} cannot be known by these facts.",
+                [_row(finding) for finding in listed],
+                note=f"{unknown} of {len(findings)} checks are unknown from these facts.",
             )
 
 
@@ -50,8 +49,8 @@ def section(context: Context) -> Section | None:
         return None
     return Section(
         "audit",
-        "What in this system may cost latency",
-        "By its facts alone, from those that weigh most: whether a matter costs latency here, and how much, "
-        "only a measurement says (fastenough audit --measure); not printed.",
+        "System audit",
+        "Settings and facts that may cause or hide latency, most severe first. Only a measurement shows whether "
+        "one does, and by how much (fastenough audit --measure). Not printed.",
         [Folded(words.counted(len(table.rows), "finding"), [table], printed=False) for table in tables],
     )

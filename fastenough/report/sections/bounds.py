@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the samples do not exclude above the maximum they hold."""
+"""Upper bounds on the rate of events above the maximum or the limit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fastenough.report.context import Context, Group, Kind
 from fastenough.report.document import Column, Folded, Section, Table
 
 _MOST_OPEN = 32
-"""Rows of a table that is shown at once; a longer one is folded."""
+"""Longer tables are folded."""
 
 
 def _row(group: Group, kind: Kind, run: str, values: Merged) -> list[Any]:
@@ -41,14 +41,14 @@ def _table(name: str, caption: str, rows: list[list[Any]]) -> Table:
         Column("lost"),
         Column("missed"),
         Column("maximum [µs]", words.microseconds),
-        Column("not excluded: one in every … activations"),
-        Column("= one in every", lambda ns: "–" if ns is None else words.at_least(ns)),
+        Column("rate above the maximum, at most 1 in … activations"),
+        Column("= at most 1 in", lambda ns: "–" if ns is None else words.at_least(ns)),
     )
     return Table(name, caption, columns, rows)
 
 
 def _shown(context: Context) -> list[Table]:
-    """What the samples of each CPU show about its requirement; nothing where nothing is required."""
+    """What the samples of each CPU show about its requirement; empty without a requirement."""
     rows = [
         (
             judgment.load or "not stated",
@@ -71,15 +71,15 @@ def _shown(context: Context) -> list[Table]:
         Column("activations"),
         Column("above limit"),
         Column("disturbances"),
-        Column("longest run"),
-        Column("what follows", numeric=False),
-        Column("order known from", numeric=False),
+        Column("longest burst"),
+        Column("conclusion", numeric=False),
+        Column("source of the order", numeric=False),
     )
-    return [Table("shown", "What was shown about the limit, each CPU by itself", columns, rows)] if rows else []
+    return [Table("shown", "Evidence about the limit, CPU by CPU", columns, rows)] if rows else []
 
 
 def _clusters(chosen: list[tuple[Group, Kind]]) -> list[Table]:
-    """How many independent activations those above a threshold are worth, on the CPU with the greatest maximum."""
+    """Clustering above high thresholds, on the CPU with the greatest maximum."""
     rows = [
         (
             group.title.removeprefix("load "),
@@ -100,18 +100,17 @@ def _clusters(chosen: list[tuple[Group, Kind]]) -> list[Table]:
         Column("series", numeric=False),
         Column("CPU"),
         Column("threshold [µs]", words.microseconds),
-        Column("above it"),
+        Column("above threshold"),
         Column("disturbances"),
         Column("extremal index, by runs", _index),
         Column("by times between", _index),
-        Column("effective n of the activations"),
+        Column("effective n"),
     )
     return (
         [
             Table(
                 "clusters",
-                "How far what is late comes in clusters: the extremal index is 1 where each late "
-                "activation stands alone",
+                "Clustering of late activations; the extremal index is 1 if each is independent",
                 columns,
                 rows,
             )
@@ -142,7 +141,7 @@ def section(context: Context) -> Section | None:
         return None
     rows = [_row(group, kind, "all", values) for group, kind in chosen for values in kind.per_cpu]
     per_run = [row for group, kind in chosen if len(group.recordings) > 1 for row in _by_run(group, kind)]
-    table = _table("bounds", "95 % confidence, each CPU by itself", rows)
+    table = _table("bounds", "95 % confidence, CPU by CPU", rows)
     parts: list[Table | Folded] = [
         *_shown(context),
         table if len(rows) <= _MOST_OPEN else Folded("CPU by CPU", [table]),
@@ -153,16 +152,15 @@ def section(context: Context) -> Section | None:
     if per_run:
         parts.append(
             Folded(
-                "The same, run by run",
-                [_table("bounds-by-run", "95 % confidence, each CPU in each run by itself", per_run)],
+                "Run by run",
+                [_table("bounds-by-run", "95 % confidence, CPU by CPU in each run", per_run)],
             )
         )
     return Section(
         "bounds",
-        "What is not excluded",
-        "No sample was above the maximum, by its meaning. With n samples a rate of up to about 3/n per "
-        "activation would still have stayed unseen with a chance of 5 %: so often, something worse than the "
-        "maximum is not excluded. CPUs are never added up for this: one stall on two CPUs is one stall. "
-        "Time is that of one periodic task at the measured period.",
+        "Bounds on the rate above the maximum",
+        "No sample is above the maximum. Events above it may still occur at a rate of up to about 3/n per "
+        "activation: n samples miss a higher rate with a probability below 5 %. CPUs are never combined here, "
+        "because one stall on two CPUs is one stall. Times are those of one periodic task at the measured period.",
         parts,
     )

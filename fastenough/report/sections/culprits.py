@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who delays real-time tasks: the culprits of the worst wake-ups, load by load."""
+"""Causes of the worst wake-ups by load."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from fastenough.report.sections.stations import named
 
 _MOST = 15
 _RULE = (
-    "To blame is what took at least half of the longest station (an interrupt, a soft-IRQ), else the task itself "
-    "(it was not done when its next timer was due), else the task that had the CPU, else the idle state that was "
-    "left. What a hypervisor or system management interrupts took is known of whole intervals only: it is told, "
-    "and not blamed."
+    "The cause is the interrupt or soft-IRQ that took at least half of the longest station; else the task itself, "
+    "if it was still busy when its next timer was due; else the task that had the CPU; else the idle state that was "
+    "left. The time of hypervisor and system management interrupts is known for whole intervals only: it is reported, "
+    "but never named as the cause."
 )
 _LOST = {
-    "monitor_unmatched": "could not be followed to their end",
-    "monitor_dropped": "found no room",
-    "monitor_suppressed": "were not seen, since the kernel suppressed tracing meanwhile",
-    "monitor_no_return": "have no return to user space that the kernel told of, and count in the stations before",
+    "monitor_unmatched": "were not followed to their end",
+    "monitor_dropped": "were lost because a buffer was full",
+    "monitor_suppressed": "were lost because the kernel suppressed tracing",
+    "monitor_no_return": "have no traced return to user space; they count in the earlier stations only",
 }
 
 
@@ -38,7 +38,7 @@ def _row(group: Group, found: Blamed) -> tuple[object, ...]:
 
 
 def _lost(groups: tuple[Group, ...]) -> list[str]:
-    """What the monitor itself says it did not see."""
+    """The losses that the monitor counted."""
     ends = [recording.end.counters for group in groups for recording in group.recordings if recording.end]
     counts = {name: sum(counters.get(name) or 0 for counters in ends) for name in _LOST}
     return [f"{words.counted(count, 'event')} {_LOST[name]}" for name, count in counts.items() if count]
@@ -53,25 +53,25 @@ def section(context: Context) -> Section | None:
     if rows:
         columns = (
             Column("load", numeric=False),
-            Column("to blame", numeric=False),
+            Column("cause", numeric=False),
             Column("station", numeric=False),
             Column("wake-ups"),
             Column("longest [µs]", words.microseconds),
-            Column("delayed", numeric=False),
-            Column("the worst of them", numeric=False),
+            Column("delayed task", numeric=False),
+            Column("worst case", numeric=False),
         )
         rest = f" {len(rows) - _MOST} more are not shown." if len(rows) > _MOST else ""
         parts.append(
             Table(
                 "culprits",
-                "Who is to blame for the wake-ups that were recorded one by one",
+                "Causes of the individually recorded wake-ups",
                 columns,
                 rows[:_MOST],
                 note=f"{_RULE}{rest}",
             )
         )
     else:
-        parts.append(Text("No wake-up was recorded with its culprit."))
+        parts.append(Text("No cause identified: no wake-up was recorded individually."))
     if lost:
-        parts.append(Text("What the monitor did not see:", lost))
-    return Section("culprits", "Who is to blame", "", parts)
+        parts.append(Text("Events that the monitor missed", lost))
+    return Section("culprits", "Causes", "", parts)

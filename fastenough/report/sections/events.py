@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The greatest latencies one by one: when, where, and who was the cause where that is known."""
+"""The greatest latencies: time, CPU and, if known, cause."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def section(context: Context) -> Section | None:
     )
     return Section(
         "events",
-        "The greatest latencies, one by one",
-        "New maxima as they came, and what else happened while the machine was measured.",
+        "Greatest latencies",
+        "New maxima and other events, in order of size.",
         [table],
     )

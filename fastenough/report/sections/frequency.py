@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The frequency view, as in tables 5 and 7 of Brown and Martin."""
+"""Highest task frequencies, as in tables 5 and 7 of Brown and Martin."""
 
 from __future__ import annotations
 
@@ -37,12 +37,11 @@ def section(context: Context) -> Section | None:
         Column("100 % frequency [kHz]", words.kilohertz),
     )
     csv = (["load", "series", "n", "p95_ns", "max_ns", "frequency_95_hz", "frequency_100_hz"], rows)
-    table = Table("frequency", "1/(2 L), all CPUs together, rounded down", columns, rows, csv=csv)
+    table = Table("frequency", "1/(2 L), all CPUs combined, rounded down", columns, rows, csv=csv)
     return Section(
         "frequency",
-        "As a frequency",
-        "The highest frequency at which the latency L is at most half the period, for 95 % and for 100 % of "
-        "the samples seen. Half a period is a convention; an application may need more, or be content with "
-        "less.",
+        "Highest frequencies",
+        "The highest frequency with a latency L of at most half the period, for 95 % and for 100 % of the "
+        "samples. Half a period is a convention; an application may need more or less.",
         [table],
     )

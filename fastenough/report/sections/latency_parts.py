@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The parts that a latency consists of, in order, each with what was measured of it: AT91SAM's diagram, by stations."""
+"""The stages of a wake-up latency with their measured times: AT91SAM's diagram, from the monitor's stations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WAYS = (
     ("expiry-to-interrupt", "interrupt-to-runnable", "runnable-to-running", "running-to-return"),
     ("device-to-runnable", "runnable-to-running", "running-to-return"),
 )
-"""The stations of a wake-up by a timer, and by a device, one behind the other."""
+"""The stations of a wake-up by a timer, and by a device, in order."""
 _MEANINGS = {
     "expiry-to-interrupt": "interrupt latency",
     "interrupt-to-runnable": "interrupt handler",
@@ -27,13 +27,13 @@ _MOST_LOADS = 6
 
 
 def _way(group: Group) -> list[Kind]:
-    """The first way of which every station holds values; empty where there is none."""
+    """The first way whose stations all have values; else empty."""
     return next((kinds for way in WAYS if len(kinds := kinds_of(group, way)) == len(way)), [])
 
 
 def _draw(group: Group, kinds: list[Kind]) -> Figure:
-    """A box for each part, all of one width, with its events at the borders."""
-    figure, axes = plot.new_figure(f"The parts of a wake-up's latency: {group.title}", (plot.WIDE_IN[0], 2.2))
+    """One box per stage, all of one width, with the events at the borders."""
+    figure, axes = plot.new_figure(f"Stages of the wake-up latency: {group.title}", (plot.WIDE_IN[0], 2.2))
     axes.set_axis_off()
     axes.set_xlim(-0.2, len(kinds) + 0.2)
     axes.set_ylim(-1.6, 1.6)
@@ -76,9 +76,9 @@ def _picture(group: Group, number: int) -> Picture | None:
     return plot.picture(
         _draw(group, kinds),
         f"latency-parts-{number}",
-        f"From one event to the next, not to scale; "
-        f"n = {kinds[0].measures.n:,}, {group.title}, {group.instrument}. The maxima are of different "
-        "wake-ups, and do not add up.",
+        f"From event to event, not to scale; "
+        f"n = {kinds[0].measures.n:,}, {group.title}, {group.instrument}. The maxima belong to different "
+        "wake-ups and do not add up.",
         _data(kinds),
         wide=True,
     )
@@ -94,8 +94,8 @@ def section(context: Context) -> Section | None:
         return None
     return Section(
         "latency-parts",
-        "The parts of a latency",
-        "A wake-up's latency is the time of its parts, one behind the other: until the interrupt, in its "
-        "handler, until the scheduler lets the task run, and back to user space.",
+        "Latency stages",
+        "A wake-up latency is the sum of four stages: until the interrupt, in its handler, until the scheduler "
+        "runs the task, and until the return to user space.",
         pictures,
     )

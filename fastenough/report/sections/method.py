@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What each number means: the two events it lies between, its clock, its resolution, its cost."""
+"""Methods: the two events of each value, its clock, its resolution, and the cost of measuring."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from fastenough.report.context import Context
 from fastenough.report.document import Column, Section, Table, Text
 
 _NOTES = (
-    "Values are kept in log-linear histograms without an upper end; minimum, maximum, sum and sum of squares are "
-    "exact. Quantiles are upper edges of buckets and never understate.",
-    "Latencies come in bursts, so the unit of evidence is the disturbance: a run of values above the limit. Bounds of "
-    "rates count disturbances, and intervals of quantiles come from blocks of time.",
-    "A maximum is a lower bound of the worst case. It says nothing of loads, hardware and software that were not "
-    "there while it was measured.",
-    "A negative latency is an early wake-up, and is kept as such.",
+    "Values are stored in log-linear histograms without an upper end. Minimum, maximum, sum and sum of squares are "
+    "exact. Quantiles are upper edges of buckets and are never too low.",
+    "Latencies come in bursts, so the unit of evidence is the disturbance: a burst of values above the limit. Bounds "
+    "on rates count disturbances; intervals of quantiles come from blocks of time.",
+    "A maximum is a lower bound of the worst case. It does not apply to loads, hardware and software that were not "
+    "measured.",
+    "A negative latency is an early wake-up and is recorded as such.",
 )
 
 
@@ -30,9 +30,9 @@ def _events(context: Context) -> Table:
             tick = "1 ns" if series.tick_ps is None else f"{series.tick_ps / 1000:g} ns"
             rows.setdefault((kind.name, series.from_event, series.to_event, series.clock, tick, resolution), None)
     columns = tuple(
-        Column(title, numeric=False) for title in ("series", "from", "to", "clock", "unit", "bucket width at most")
+        Column(title, numeric=False) for title in ("series", "from", "to", "clock", "unit", "greatest bucket width")
     )
-    return Table("method", "The two events each value lies between", columns, list(rows))
+    return Table("method", "The start and end event of each value", columns, list(rows))
 
 
 _COSTS = {"clock_read_ns": "reading the clock", "record_ns": "storing a value"}
@@ -51,17 +51,17 @@ def _costs(context: Context) -> list[str]:
 
 
 def _range(values: Sequence[float | None]) -> str:
-    """In ns, rounded up: what measuring costs is not understated."""
+    """In ns, rounded up."""
     known = sorted({math.ceil(10 * value) / 10 for value in values if value is not None})
     if not known:
-        return "not known"
+        return "unknown"
     return f"{known[0]:g} ns" if len(known) == 1 else f"{known[0]:g} to {known[-1]:g} ns"
 
 
 def section(context: Context) -> Section | None:
     if not context.groups:
         return None
-    parts: list[Table | Text] = [_events(context), Text("How to read the numbers:", _NOTES)]
+    parts: list[Table | Text] = [_events(context), Text("Definitions", _NOTES)]
     if costs := _costs(context):
-        parts.append(Text("What measuring itself cost, as measured; nothing is subtracted:", costs))
-    return Section("method", "What each number means", "", parts)
+        parts.append(Text("Measured cost of the measurement itself (not subtracted)", costs))
+    return Section("method", "Methods", "", parts)

@@ -14,7 +14,7 @@ from fastenough.report.document import Cell, Column, Folded, Section, Table
 _NAMES = tuple("median" if quantile == 0.5 else words.percent(quantile) for quantile in QUANTILES)
 
 _MOST_OPEN = 32
-"""Rows of a table CPU by CPU that is shown at once; a longer one is folded."""
+"""Longer tables are folded."""
 
 
 def _cell(quantile: Quantile) -> Cell:
@@ -91,8 +91,8 @@ def _table(name: str, caption: str, rows: Sequence[tuple[Group, Kind, str, Measu
 
 
 def section(context: Context) -> Section | None:
-    together = [(group, kind, "all", kind.measures) for group in context.groups for kind in group.judged_kinds]
-    if not together:
+    combined = [(group, kind, "all", kind.measures) for group in context.groups for kind in group.judged_kinds]
+    if not combined:
         return None
     single = [
         (group, kind, _cpus(values), measure(values))
@@ -100,15 +100,15 @@ def section(context: Context) -> Section | None:
         for kind in group.judged_kinds
         for values in kind.per_cpu
     ]
-    interval = f"Below each quantile its {words.percent(CONFIDENCE)} interval."
-    tables: list[Table | Folded] = [_table("percentiles", f"Latency in µs, all CPUs together. {interval}", together)]
-    if len(single) > len(together):
+    interval = f"Below each quantile: its {words.percent(CONFIDENCE)} interval."
+    tables: list[Table | Folded] = [_table("percentiles", f"Latency in µs, all CPUs combined. {interval}", combined)]
+    if len(single) > len(combined):
         per_cpu = _table("percentiles-by-cpu", f"Latency in µs, CPU by CPU. {interval}", single)
         tables.append(per_cpu if len(single) <= _MOST_OPEN else Folded("CPU by CPU", [per_cpu]))
     return Section(
         "percentiles",
         "Percentiles",
-        "Intervals come from blocks of time, since values of one disturbance are not independent, and "
-        "suppose no distribution; where the samples do not reach so far, it is left out (–).",
+        "Intervals are distribution-free and come from blocks of time, because the values of one disturbance are "
+        "not independent. A dash (–) means too few samples.",
         tables,
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The plan by which the runs were made, as it was written."""
+"""The plan file of the campaign."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def section(context: Context) -> Section | None:
     lines = len(context.note.text.splitlines())
     return Section(
         "plan",
-        "The plan",
-        "Kept with each run; fastenough campaign run makes the same runs of it again.",
+        "Plan file",
+        "Stored with each run. To repeat the runs: fastenough campaign run FILE.",
         [Folded(f"{lines} lines", [Source(context.note.text)])],
     )

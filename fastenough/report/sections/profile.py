@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The profile: everything that was found out about the board."""
+"""The profile: all recorded facts of the board."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def section(context: Context) -> Section | None:
         if profile:
             profiles.setdefault(recording.head.profile_sha256 or "", (recording.run_id, profile))
     if not profiles:
-        return Section("profile", "Profile of the system", "", [Text("The recordings hold no profile.")])
+        return Section("profile", "System profile", "", [Text("These recordings have no profile.")])
     folded = []
     for number, (digest, (run_id, profile)) in enumerate(profiles.items(), start=1):
         board = str(profile.get("hostname") or f"profile {number}")
         table = Table(
             f"profile-{number}",
-            f"As found at run {run_id}; SHA-256 {digest or 'not recorded'}",
+            f"Recorded with run {run_id}; SHA-256 {digest or 'not recorded'}",
             (Column("fact", numeric=False), Column("value", numeric=False)),
             list(_flat("", profile)),
         )
         folded.append(Folded(f"{board}: {len(table.rows):,} facts", [table], printed=False))
     return Section(
         "profile",
-        "Profile of the system",
-        "Complete enough to rebuild the system and to see what changed when the tail changed; not printed.",
+        "System profile",
+        "All recorded facts of the system. Not printed.",
         folded,
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What was requested and what was in effect, as read back."""
+"""Requested settings and the values read back."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from fastenough.report.document import Column, Folded, Part, Section, Table, Tex
 
 _DIFFERS, _NOT_VERIFIED = "DIFFERS", "not verified"
 _JUDGED = 4
-"""The column that says so."""
+"""Index of the column state."""
 
 
-def _whose(setting: Setting) -> str:
+def _scope(setting: Setting) -> str:
     parts = [] if setting.thread is None else [f"thread {setting.thread}"]
     parts += [] if setting.cpu is None else [f"CPU {setting.cpu}"]
     return ", ".join(parts) or "the run"
 
 
 def _title(setting: Setting) -> str:
-    """Its name without the unit, which stands with the values."""
+    """Its name without the unit."""
     return setting.name.removesuffix("_ns").removesuffix("_us").replace("_", " ")
 
 
 def _value(setting: Setting, value: object) -> str:
-    """As it was read, with its unit; -1 is the kernel's word for no bound."""
+    """The value with its unit; -1 means no limit to the kernel."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -33,12 +33,12 @@ def _value(setting: Setting, value: object) -> str:
     unit = next((unit for suffix, unit in (("_ns", "ns"), ("_us", "µs")) if setting.name.endswith(suffix)), None)
     if not isinstance(value, int) or unit is None:
         return str(value)
-    return f"{value:,} {unit}" if value >= 0 else f"{value}: no bound"
+    return f"{value:,} {unit}" if value >= 0 else f"{value}: no limit"
 
 
 def _judged(setting: Setting) -> str:
     if setting.requested is None:
-        return "only read"
+        return "not requested"
     if setting.in_effect is None:
         return _NOT_VERIFIED
     return _DIFFERS if setting.differs else "as requested"
@@ -51,7 +51,7 @@ def section(context: Context) -> Section | None:
         for setting in recording.head.settings:
             row = (
                 _title(setting),
-                _whose(setting),
+                _scope(setting),
                 _value(setting, setting.requested),
                 _value(setting, setting.in_effect),
                 _judged(setting),
@@ -61,7 +61,8 @@ def section(context: Context) -> Section | None:
     if not rows:
         return None
     columns = tuple(
-        Column(title, numeric=False) for title in ("setting", "of", "requested", "in effect", "so", "reason", "loads")
+        Column(title, numeric=False)
+        for title in ("setting", "scope", "requested", "in effect", "state", "reason", "loads")
     )
     shown = [
         (*row, "all runs" if len(loads) == len(measured) else ", ".join(dict.fromkeys(loads)))
@@ -69,9 +70,9 @@ def section(context: Context) -> Section | None:
     ]
     odd = [row for row in shown if row[_JUDGED] in (_DIFFERS, _NOT_VERIFIED)]
     parts: list[Part] = (
-        [Table("settings-differing", "Requested, and not or not surely in effect", columns, odd)]
+        [Table("settings-differing", "Requested settings that are not, or not verifiably, in effect", columns, odd)]
         if odd
-        else [Text("Whatever was requested was in effect.")]
+        else [Text("All requested settings were in effect.")]
     )
     parts.append(
         Folded(
@@ -81,7 +82,7 @@ def section(context: Context) -> Section | None:
     )
     return Section(
         "settings",
-        "Settings requested and in effect",
+        "Settings",
         "Every value in effect was read back from the system before the run.",
         parts,
     )

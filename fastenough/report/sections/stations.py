@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where in the kernel the time goes: which station the tail comes from, and the worst wake-ups station by station."""
+"""Latency by kernel stage: the station that causes the tail, and the worst wake-ups station by station."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ def _worst_cpu(kind: Kind) -> int | None:
 
 
 def kinds_of(group: Group, names: tuple[str, ...]) -> list[Kind]:
-    """Those of these names that hold values, in this order."""
+    """The kinds with these names that have values, in this order."""
     there = [kind for kind in group.kinds if kind.series.name in names and kind.all_cpus.n]
     return sorted(there, key=lambda kind: names.index(kind.series.name))
 
 
 def tail_sentence(group: Group, tail: Tail | None) -> str:
-    """One sentence: which station the tail of a load comes from."""
+    """One sentence: the station that causes the tail of a load."""
     if tail is not None:
         who, times = tail.blamed[0]
         n = len(tail.worst)
-        of_them = f"of the {n} worst wake-ups recorded" if n > 1 else "of the only wake-up recorded"
+        of_them = f"of the {n} worst recorded wake-ups" if n > 1 else "of 1 recorded wake-up"
         return (
-            f"{group.title}: the tail comes from {named(tail.station)} ({STATIONS[tail.station]}): the longest "
-            f"station in {tail.longest_in} {of_them}, and {words.percent(float(f'{tail.share:.2g}'))} of their "
-            f"time; blamed most: {who}, in {times} of {n}."
+            f"{group.title}: the tail comes from {named(tail.station)} ({STATIONS[tail.station]}). It is the longest "
+            f"station in {tail.longest_in} {of_them} and takes {words.percent(float(f'{tail.share:.2g}'))} of their "
+            f"time. Most frequent cause: {who}, in {times} of {n}."
         )
     kinds = kinds_of(group, tuple(STATIONS))
     if not kinds:
-        return f"{group.title}: no wake-up of a task that was watched was seen."
+        return f"{group.title}: no wake-up of a monitored task was recorded."
     worst = max(kinds, key=lambda kind: kind.all_cpus.maximum_ns or 0.0)
     return (
-        f"{group.title}: no wake-up was recorded station by station; of the stations by themselves "
-        f"{named(worst.series.name)} reaches farthest, {words.latency(worst.all_cpus.maximum_ns)}."
+        f"{group.title}: no wake-up was recorded station by station. The station with the greatest maximum is "
+        f"{named(worst.series.name)}, {words.latency(worst.all_cpus.maximum_ns)}."
     )
 
 
@@ -86,15 +86,15 @@ def _table(groups: tuple[Group, ...]) -> Table:
     ]
     return Table(
         "stations",
-        "Each station by itself, all CPUs together",
+        "Each station, all CPUs combined",
         columns,
         rows,
-        note="Maxima of several stations are of different wake-ups, and do not add up.",
+        note="The maxima of the stations belong to different wake-ups and do not add up.",
     )
 
 
 def summary(context: Context) -> Table | None:
-    """A row for each load that was watched, for the first screen of what holds nothing else."""
+    """A row per monitored load, for the summary of runs with monitor data only."""
     rows = []
     for entry in context.ways:
         tail, measures = tail_of(worst_wakeups(entry.group.recordings)), entry.kind.measures
@@ -116,11 +116,11 @@ def summary(context: Context) -> Table | None:
         Column("wake-ups"),
         Column("99.9 % [µs]", us),
         Column("maximum [µs]", us),
-        Column("the tail comes from", numeric=False),
-        Column("blamed most", numeric=False),
+        Column("tail from station", numeric=False),
+        Column("most frequent cause", numeric=False),
     )
     ways = ", ".join(dict.fromkeys(named(entry.kind.series.name) for entry in context.ways))
-    return Table("overview", f"Wake-ups that were watched ({ways}), all CPUs together", columns, rows)
+    return Table("overview", f"Monitored wake-ups ({ways}), all CPUs combined", columns, rows)
 
 
 def _share(share: float) -> str:
@@ -128,7 +128,7 @@ def _share(share: float) -> str:
 
 
 def _noise(groups: tuple[Group, ...]) -> Table | None:
-    """What is taken from a CPU, by who takes it."""
+    """CPU time taken from tasks, by its source."""
     rows: list[tuple[Any, ...]] = []
     for group in groups:
         for kind in kinds_of(group, tuple(NOISE)):
@@ -149,16 +149,16 @@ def _noise(groups: tuple[Group, ...]) -> Table | None:
     columns = (
         Column("load", numeric=False),
         Column("taken by", numeric=False),
-        Column("times a second on each CPU", lambda each: f"{each:,.3g}"),
-        Column("of a CPU's time", _share),
+        Column("times per second per CPU", lambda each: f"{each:,.3g}"),
+        Column("share of CPU time", _share),
         Column("longest [µs]", words.microseconds),
         Column("on CPU", lambda cpu: "–" if cpu is None else str(cpu)),
     )
-    return Table("noise", "What takes a CPU from its tasks", columns, rows)
+    return Table("noise", "CPU time taken from tasks", columns, rows)
 
 
 def _place(wakeup: Wakeup, group: Group) -> str:
-    """Of several runs none begins when the others do."""
+    """CPU and time of a wake-up; for several runs the wall-clock time."""
     cpu = "" if wakeup.cpu is None else f"CPU {wakeup.cpu}, "
     alone = len(group.recordings) == 1
     return f"{cpu}after {words.since_begin(wakeup.after_ns)}" if alone else f"{cpu}{words.minute(wakeup.at.wall_ns)}"
@@ -169,9 +169,9 @@ def _cut(text: str) -> str:
 
 
 def _draw(group: Group, drawn: list[Wakeup]) -> Figure:
-    """A bar for each wake-up, its stations one after the other, who delayed it above."""
+    """One bar per wake-up with its stations in order, and the cause above."""
     figure, axes = plot.new_figure(
-        f"The worst wake-ups, station by station: {group.title}", (plot.WIDE_IN[0], 1.4 + 0.44 * len(drawn))
+        f"Worst wake-ups by station: {group.title}", (plot.WIDE_IN[0], 1.4 + 0.44 * len(drawn))
     )
     used = [name for name in STATIONS if any(name in wakeup.parts for wakeup in drawn)]
     look = {name: (plot.COLOURS[place], _HATCHES[place]) for place, name in enumerate(used)}
@@ -190,9 +190,7 @@ def _draw(group: Group, drawn: list[Wakeup]) -> Figure:
                 linewidth=0.6,
             )
             left_us += ns / 1000
-        said = _cut(
-            f"{_place(wakeup, group)}: {words.latency(wakeup.delay_ns)}; {wakeup.said or 'nothing is known of why'}"
-        )
+        said = _cut(f"{_place(wakeup, group)}: {words.latency(wakeup.delay_ns)}; {wakeup.said or 'cause unknown'}")
         axes.annotate(
             said.replace("$", r"\$"), (0.0, row - 0.05), xycoords=("axes fraction", "data"), fontsize=9, va="bottom"
         )
@@ -211,7 +209,7 @@ def _draw(group: Group, drawn: list[Wakeup]) -> Figure:
 
 
 def _data(drawn: list[Wakeup]) -> Data:
-    """A row for each wake-up."""
+    """One row per wake-up."""
     header = ["run", "after_s", "cpu", "delay_ns", *(f"{name} [ns]" for name in STATIONS), "blamed", "said"]
     return header, [
         [
@@ -228,7 +226,7 @@ def _data(drawn: list[Wakeup]) -> Data:
 
 
 def breakdown(group: Group, name: str, most: int = MOST_DRAWN) -> Picture | None:
-    """The worst wake-ups of one load as stacked bars; None where none was recorded station by station."""
+    """The worst wake-ups of one load as stacked bars; None if none was recorded station by station."""
     found = [wakeup for wakeup in worst_wakeups(group.recordings) if wakeup.longest]
     if not found:
         return None
@@ -254,13 +252,13 @@ def section(context: Context) -> Section | None:
         if (picture := breakdown(group, f"stations-{number}")) is not None
     ]
     noise, table = _noise(groups), _table(groups)
-    parts: list[Text | Picture | Table] = [Text("Which station the tail comes from:", sentences), *pictures]
+    parts: list[Text | Picture | Table] = [Text("Source of the tail", sentences), *pictures]
     parts += [each for each in (table if table.rows else None, noise) if each is not None]
     return Section(
         "stations",
-        "Where in the kernel the time goes",
-        "The monitor follows each wake-up of a real-time task through the kernel. The worst are told one by "
-        "one: new maxima, and what took longer than the threshold where one was given. It says why, and "
-        "no limit is judged by it.",
+        "Latency by kernel stage",
+        "The monitor follows each wake-up of a real-time task through the kernel. It records new maxima, and "
+        "wake-ups above the threshold if there is one, individually. It explains latency; the verdict does not "
+        "use it.",
         parts,
     )

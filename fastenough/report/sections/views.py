@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Missed periods: each act as it took place, and corrected for coordinated omission, side by side."""
+"""Missed periods: latencies as measured, and corrected for coordinated omission."""
 
 from __future__ import annotations
 
@@ -36,15 +36,14 @@ def section(context: Context) -> Section | None:
     columns = (
         Column("load", numeric=False),
         Column("missed periods"),
-        *(Column(f"{view}: {what}", show) for view in ("as slept", "corrected") for what, show in measures),
+        *(Column(f"{view}: {title}", show) for view in ("measured", "corrected") for title, show in measures),
     )
-    table = Table("views", "Both views of the same periods, all CPUs together", columns, rows)
+    table = Table("views", "Both views of the same periods, all CPUs combined", columns, rows)
     return Section(
         "views",
         "Missed periods",
-        "A thread that is stopped for 100 ms at a period of 200 µs wakes late once, and 500 periods were "
-        "due meanwhile. As slept, that is one bad value among good ones; corrected for coordinated "
-        "omission, each period that was missed is charged with the delay it suffered. The verdict and all "
-        "other tables use the corrected values; without missed periods the two agree.",
+        "If a thread with a period of 200 µs stops for 100 ms, it wakes late once and misses 500 periods. As "
+        "measured, that is one late value. Corrected for coordinated omission, every missed period is charged with "
+        "its delay. The verdict and all other tables use the corrected values. Without missed periods both agree.",
         [table],
     )
