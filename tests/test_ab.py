@@ -87,7 +87,7 @@ def test_what_this_machine_cannot_change_is_not_applicable(tmp_path: Path, probe
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--set", "governor"), "write NAME=VALUE"),
+        (("--set", "governor"), "is not NAME=VALUE"),
         (("--set", "no-such=1"), "no setting is called 'no-such'"),
         (("--set", "transparent-huge-pages=some"), "cannot be"),
         (("--set", "transparent-huge-pages=never", "--set", "transparent-huge-pages=always"), "given twice"),

@@ -181,12 +181,12 @@ def test_after_kill_9_the_next_one_puts_it_back(tmp_path: Path, probe_binary: Pa
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--only", "stat-interval"), "add --measure"),
-        (("--measure", "--only", "governor"), "no finding here is changed by it"),
+        (("--only", "stat-interval"), "require --measure"),
+        (("--measure", "--only", "governor"), "no finding of this system is fixed by that setting"),
         (("--measure", "--rounds", "2"), "--rounds"),
-        (("--measure", "--cpus", "all"), "no list of CPUs"),
-        (("--cpus", "0"), "add --measure"),
-        (("--measure", "--boot", "rt"), "two configurations"),
+        (("--measure", "--cpus", "all"), "not a list of CPUs"),
+        (("--cpus", "0"), "require --measure"),
+        (("--measure", "--boot", "rt"), "two or more configurations"),
     ],
 )
 def test_wrong_usage_is_one_line(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -199,5 +199,5 @@ def test_wrong_usage_is_one_line(tmp_path: Path, arguments: tuple[str, ...], sai
 def test_where_files_are_there_already_nothing_is_measured_for_them(tmp_path: Path, probe_binary: Path) -> None:
     assert command_line("audit", "--emit", "files", cwd=tmp_path).returncode == 0
     done = command_line(*words("--emit", "files"), cwd=tmp_path)
-    assert done.returncode == 2 and "is there already; name an empty folder" in done.stderr
+    assert done.returncode == 2 and "exists; name an empty folder" in done.stderr
     assert not (tmp_path / "fastenough-data").exists()

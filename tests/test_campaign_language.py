@@ -170,7 +170,7 @@ def test_what_cannot_be_is_told_with_its_line(tmp_path: Path, text: str, said: s
         (("--implementation", "linux-user"), b"--implementation cannot stand beside --plan"),
         (("--configuration", "rt"), b"--configuration cannot stand beside --plan"),
         (("--board", "virtual"), b"the plan names its own board (local)"),
-        (("timer", "interval=1ms"), b"name either a probe or a plan"),
+        (("timer", "interval=1ms"), b"give either a probe or a plan"),
     ],
 )
 def test_what_the_plan_says_cannot_be_said_beside_it(tmp_path: Path, words: tuple[str, ...], said: bytes) -> None:

@@ -151,8 +151,8 @@ def test_red_is_for_what_is_wrong(tmp_path: Path, probe_binary: str, columns: in
             status, said = terminal.end()
         shown = screen(said)
         assert (status, RED in said) == (5 if wrong else 0, wrong)
-        assert shown[0].startswith("Nothing sound can be measured" if wrong else "A timer can be measured here")
-        assert max(len(line) for line in shown if "sudo tee" not in line) <= min(columns, 100)
+        assert shown[0].startswith("Measurements do not work" if wrong else "Timer measurements work")
+        assert max(len(line) for line in shown if "sudo tee" not in line) <= min(columns, 120)
         assert any(line.strip().startswith("concerns: ") for line in shown)
         assert any(line.strip().startswith("fix: ") for line in shown)
 

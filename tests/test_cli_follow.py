@@ -113,7 +113,7 @@ def test_a_run_is_followed_to_its_end(recorded: Recorded, followers: list[Follow
     writer.end()
     first, *_, last, see = follower.said.splitlines()
     assert "load cpu" in first and "kernel 6.1.0-30-rt-amd64 (preempt-rt)" in first
-    assert last.startswith("completed after 16 s: 32,000 samples, worst ")
+    assert last.startswith("completed after 16 s: 32,000 samples, maximum ")
     assert see == f"see: fastenough show {writer.id}"
     assert follower.complaints == ""
 
@@ -130,7 +130,7 @@ def test_a_run_that_has_ended_is_told_at_once(recorded: Recorded) -> None:
 
 def test_a_run_that_begins_later_is_waited_for(recorded: Recorded, followers: list[Follower]) -> None:
     followers.append(Follower(recorded.home))
-    followers[0].until("no run is under way")
+    followers[0].until("no run in progress")
     recorded.begin()
     recorded.add(len(recorded.lines))
     assert followers[0].end() == 0
@@ -249,7 +249,7 @@ def test_a_run_that_is_discarded_is_gone(recorded: Recorded, followers: list[Fol
         (("./nosuchfile",), "no file there"),
         (("./garbage",), "not a line of a recording"),
         (("last", "--store", "nowhere"), "no store"),
-        (("last", "--json"), "leave out --json"),
+        (("last", "--json"), "cannot be used with --json"),
         (("./broken",), "series 7"),
     ],
 )
@@ -320,7 +320,7 @@ def test_more_cpus_than_lines_show_the_worst(recorded: Recorded) -> None:
     recorded.begin(cpus=40, intervals=3)
     recorded.add(3)
     with Terminal("show", "--follow", cwd=recorded.home, lines=16) as terminal:
-        said = terminal.until(lambda said: "more, none of them worse" in said)
+        said = terminal.until(lambda said: "more with lower maxima" in said)
         assert "and 31 more" in said
 
 
@@ -356,7 +356,7 @@ def test_another_process_measures(tmp_path: Path, probe_binary: str, followers: 
     """The follower waits for a real run, and what it says last is what the run's recording says."""
     Store(tmp_path / "fastenough-data")
     followers.append(Follower(tmp_path))
-    followers[0].until("no run is under way")
+    followers[0].until("no run in progress")
     ran = fastenough("run", "timer", "--duration", "4s", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert followers[0].end() == 0

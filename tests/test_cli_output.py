@@ -204,7 +204,7 @@ def test_a_defect_is_no_verdict(tmp_path: Path) -> None:
     )
     assert ended.returncode == 4
     assert ended.stderr.count("\n") == 1
-    assert "this is a defect of fastenough (ZeroDivisionError: no \\x1b good); please report it with" in ended.stderr
+    assert "internal error (ZeroDivisionError: no \\x1b good); please report it with" in ended.stderr
     [trace] = tmp_path.glob("fastenough-defect-*.txt")
     assert "in fall" in trace.read_text()
     assert trace.stat().st_mode & 0o777 == 0o600

@@ -118,7 +118,7 @@ def test_sudo_measures_and_all_files_are_the_users(sudoer: User) -> None:
     assert ended.returncode == 0, ended.stderr
     assert "no limit stated" in ended.stdout
     assert ended.stderr.splitlines()[0] == (
-        "not root: the probe and the settings run through sudo; the loads and all files are yours"
+        "not root: the probe and the settings run through sudo; loads run as this user, who owns all files"
     )
     granted = {setting.name: setting.in_effect for setting in _latest(sudoer).head.settings}
     assert granted["policy"] == "fifo"
@@ -274,7 +274,7 @@ def test_doctor_says_of_an_ordinary_user_what_is_so(user: User) -> None:
     findings = {finding["matter"]: finding for finding in json.loads(user.call("doctor", "--json").stdout)}
     if Path("/dev/cpu_dma_latency").exists():
         assert findings["idle states"]["state"] == "limited"
-        assert "may not be held" in findings["idle states"]["text"]
+        assert "is not writable" in findings["idle states"]["text"]
     assert "rtprio" in findings["real-time priority"]["fix"]
     told = user.call("doctor").stdout.splitlines()
     assert max(len(line) for line in told if user.name not in line) <= 100

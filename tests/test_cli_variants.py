@@ -10,7 +10,7 @@ from cli_calls import fastenough
 from recordings import Plan, latencies, write
 from terminal import Terminal, screen
 
-from fastenough.cli.variants import in_words, shared, told_apart
+from fastenough.cli.variants import differing, in_words, shared
 from fastenough.store import Store
 
 PLANNED = tuple(f"timer interval={interval} priority=98, load none" for interval in ("200us", "1ms"))
@@ -29,8 +29,8 @@ def keep(store: Store, scratch: Path, *, origin: dict[str, object] | None = None
 def test_only_what_differs_tells_things_apart() -> None:
     items = [{"cpu": 0, "size": 10, "way": "a"}, {"cpu": 1, "size": 10, "way": "a", "late": True}]
     assert shared(items) == {"size": 10, "way": "a"}
-    assert list(map(in_words, told_apart(items))) == ["CPU 0", "CPU 1 late"]
-    assert told_apart([]) == []
+    assert list(map(in_words, differing(items))) == ["CPU 0", "CPU 1 late"]
+    assert differing([]) == []
 
 
 @pytest.fixture(scope="module")

@@ -265,5 +265,5 @@ def test_the_command_tells_a_webhook_out_of_a_file(
     said = capsys.readouterr().err
     assert "127.0.0.1 did not accept the alert: HTTP status 503" in said
     assert "secret" not in said
-    with pytest.raises(BadInput, match="nobody is told"):
+    with pytest.raises(BadInput, match="no receiver"):
         command.main(arguments, standalone_mode=False)

@@ -67,7 +67,7 @@ def test_boards_measure_beside_a_dead_one_a_switch_that_hangs_and_one_that_is_le
     assert states["stuck"].reason == "no answer within 26 s; the process was killed"
     assert "/somebody" in states["lent"].reason
     said = command_line("farm", "status", str(field.file))
-    assert said.returncode == 0 and "/somebody" in said.stdout and "the farm runs" in said.stdout
+    assert said.returncode == 0 and "/somebody" in said.stdout and "the farm is running" in said.stdout
 
 
 def test_what_they_record_is_in_the_history_while_it_grows(field: Field) -> None:

@@ -118,7 +118,7 @@ def test_the_command_writes_a_recording(instrument: Paced, tmp_path: Path) -> No
     assert len(lengths_ns) >= 2, "one a time-out, however long this machine took to read it, and the rest"
     assert all(length_ns >= 500_000_000 for length_ns in lengths_ns[:-2])
     assert one_line(gauge_command("run", "response", instrument.port, "--record", str(record)), 2).endswith(
-        "exists; name another file\n"
+        "exists; name a new file\n"
     )
 
 
@@ -156,7 +156,7 @@ def test_identity_and_self_test(instrument: Paced) -> None:
     assert "resolution 62.5 ns" in gauge_command("id", instrument.port).stdout
     failed = gauge_command("selftest", instrument.port)
     assert failed.returncode == 4
-    assert "is output wired to input" in failed.stdout
+    assert "connect the output to the input" in failed.stdout
 
 
 def test_streamed_samples_are_those_of_the_histogram(instrument: Paced) -> None:
@@ -327,7 +327,7 @@ def test_what_the_gauge_refuses(instrument: Paced) -> None:
 
 def test_options_that_do_not_fit(instrument: Paced, tmp_path: Path) -> None:
     record = str(tmp_path / "r")
-    assert "periodic wants --period" in one_line(
+    assert "periodic requires --period" in one_line(
         gauge_command("run", "periodic", instrument.port, "--record", record), 2
     )
     assert "too long for this gauge" in one_line(
@@ -336,7 +336,7 @@ def test_options_that_do_not_fit(instrument: Paced, tmp_path: Path) -> None:
     assert "no self-test; make one" in one_line(
         gauge_command("run", "response", instrument.port, "--record", record, "--self-test", "/dev/null"), 2
     )
-    assert "is no directory" in one_line(
+    assert "no such directory" in one_line(
         gauge_command("run", "response", instrument.port, "--record", "/nowhere/at/all"), 2
     )
     assert not Path(record).exists()

@@ -112,9 +112,9 @@ def test_a_killed_bench_leaves_no_gauge_that_refuses(instrument: Paced, tmp_path
         killed.kill()
         killed.communicate()
     said = gauge_command("stop", instrument.port)
-    assert "it was measuring, and is stopped" in said.stdout
+    assert "measurement stopped" in said.stdout
     said = gauge_command("stop", instrument.port, "--json")
-    assert json.loads(said.stdout) == {"port": instrument.port, "stopped": False}
+    assert json.loads(said.stdout) == {"version": 1, "port": instrument.port, "stopped": False}
 
 
 def test_a_stream_left_on_is_turned_off(instrument: Paced) -> None:

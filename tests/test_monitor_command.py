@@ -164,8 +164,8 @@ def test_a_reader_that_stands_still_holds_up_no_recording(
 
 
 def test_what_a_reader_missed_is_told_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outlet, "_MOST_KEPT", 20_000)
-    with _narrow_pipe(monkeypatch) as reading, outlet.unhurried(sys.stdout, missing) as stream:
+    monkeypatch.setattr(outlet, "_MOST_WAITING", 20_000)
+    with _narrow_pipe(monkeypatch) as reading, outlet.never_waiting(sys.stdout, missing) as stream:
         for number in range(1000):
             stream.write(f"{number:099}\n")
         told = os.read(reading, 100)

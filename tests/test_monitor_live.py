@@ -56,7 +56,7 @@ def test_stations_and_culprits_fit(width: int, height: int) -> None:
 def test_nothing_seen_yet() -> None:
     following = Following("watched")
     following.take(line_bytes(next(lines(Watched()))))
-    assert "no wake-up of a task that is watched was seen yet" in " ".join(_drawn(following, 80, 24))
+    assert "no wake-up of a watched task yet" in " ".join(_drawn(following, 80, 24))
 
 
 def test_a_line_tells_the_longest_way_and_not_the_noise() -> None:

@@ -164,7 +164,7 @@ def test_no_margin_is_rounded_up(tmp_path: Path, capsys: pytest.CaptureFixture[s
     loop = task_set_of([LOOP.replace("200us", "209us")])
     assert "could be 3.77 times" in judged_with(judge(runs), answer_of(loop, runs)).headline
     print_tasks(answer_of(task_set_of(["period=1ms compute=1us deadline=3us"]), runs))
-    assert "leaves no time to compute" in capsys.readouterr().out
+    assert "has no time left to compute" in capsys.readouterr().out
 
 
 def test_all_terms_at_once_are_no_proof_of_a_miss(tmp_path: Path) -> None:
@@ -275,4 +275,4 @@ def test_bad_tasks_are_refused_in_one_line(texts: list[str], said: str) -> None:
 def test_options_that_tasks_replace_are_refused(tmp_path: Path, beside: tuple[str, str]) -> None:
     done = command_line("assess", "--task", LOOP, *beside, cwd=tmp_path)
     assert done.returncode == 2
-    assert f"{beside[0]} cannot stand beside --task" in done.stderr
+    assert f"{beside[0]} cannot be used with --task" in done.stderr

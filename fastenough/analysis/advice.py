@@ -269,7 +269,7 @@ def _next(ending: Ending, last: Step, requirement: Requirement, probe: str) -> t
     return (
         *last.standing.reasons,
         f"on a {_KERNELS[approach.kernel]} kernel: fastenough run {probe} --implementation "
-        f"{approach.implementations[0]} --loads LOADS --duration TIME, {_enough(requirement)}",
+        f"{approach.implementations[0]} --load LOADS --duration TIME, {_enough(requirement)}",
     )
 
 

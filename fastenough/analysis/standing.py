@@ -132,7 +132,7 @@ def stand(
         if found.verdict is Verdict.PASS and not idle:
             return Standing(Answer.GOOD, found.reasons, (), runs, found.verdict)
         reasons = (*found.reasons, *(("it was measured without a load only",) if idle else ()))
-        settle = (*found.settle, *(("measure it under the load of the application (--loads)",) if idle else ()))
+        settle = (*found.settle, *(("measure it under the load of the application (--load)",) if idle else ()))
         return Standing(Answer.UNDECIDED, reasons, settle, runs, found.verdict)
     longer = replace(requirement, limit_ns=round(requirement.limit_ns * times))
     beyond = judge(recordings, longer, loads=loads or None, look=candidate.look)

@@ -8,13 +8,13 @@ from fastenough.cli.output import say
 
 
 def print_assessment(assessment: Assessment) -> None:
-    """The verdict, why, and what would settle it."""
+    """Print the verdict, its reasons, next steps and caveats."""
     print()
     say(f"{assessment.verdict}: {assessment.headline}")
     for title, lines in (
-        ("because", assessment.reasons),
-        ("what would settle it", assessment.settle),
-        ("mind", assessment.cautions),
+        ("Reasons", assessment.reasons),
+        ("Next steps", assessment.settle),
+        ("Caveats", assessment.cautions),
     ):
         if lines:
             print(f"{title}:")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough audit``: what in this system costs latency or hides it, why, and what would change it."""
+"""``fastenough audit``: settings that cost latency or hide it, with reasons and changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fastenough.analysis.paired import LEAST_ROUNDS
 from fastenough.audit.emit import Remarks, emit
 from fastenough.cli.audit_findings import print_audit, summary
 from fastenough.cli.audit_measure import (
-    Asked,
+    MeasureArguments,
     as_document,
     conclusions,
     make_folder,
@@ -24,8 +24,9 @@ from fastenough.cli.audit_measure import (
     status_of,
     write_files,
 )
+from fastenough.cli.commands import Command, Option
 from fastenough.cli.live import Work
-from fastenough.cli.looking import looked_at
+from fastenough.cli.looking import accessed_board
 from fastenough.cli.output import print_json
 from fastenough.cli.parameters import DURATION, CpuList, Names, json_option
 from fastenough.cli.privileges import as_granted_option
@@ -44,13 +45,13 @@ from fastenough.store import Store
 
 @dataclass(frozen=True)
 class _Details:
-    """``everything``: findings that are fine or unknown, too; ``verbose``: reasons, all changes and sources."""
+    """``everything``: also findings that are fine or unknown; ``verbose``: reasons, all changes and sources."""
 
     everything: bool
     verbose: bool
 
 
-def _tell(found: Audit, measured: Measured | None, details: _Details, as_json: bool) -> None:
+def _print_result(found: Audit, measured: Measured | None, details: _Details, as_json: bool) -> None:
     if as_json:
         said: dict[str, Any] = {
             "board": found.board,
@@ -66,10 +67,10 @@ def _tell(found: Audit, measured: Measured | None, details: _Details, as_json: b
 
 
 def _names(said: str) -> list[str]:
-    """Raises BadInput where there are not two or more, each once."""
+    """Names of configurations; raises BadInput unless there are two or more, each once."""
     names = [name.strip() for name in said.split(",") if name.strip()]
     if said and (len(names) < 2 or len(set(names)) < len(names)):
-        raise BadInput(f"--boot {said}: name two configurations of the board or more, each once, as in stock,rt")
+        raise BadInput(f"--boot {said}: give two or more configurations of the board, each once, as in stock,rt")
     return names
 
 
@@ -83,53 +84,61 @@ def _emit(found: Audit, made: Remarks, folder: Path | None) -> None:
 
 
 def _put_back(link: Link) -> None:
-    """What a killed bench has left changed is no finding here, and could not be tried."""
+    """Restore settings that a killed process left changed: they are not findings of this system."""
     places = restore(link)
     if places:
         click.echo(restored_text(places), err=True)
 
 
-@click.command()
-@click.option("--board", default="local", show_default=True, help="Which board to look at.")
-@click.option("--all", "everything", is_flag=True, help="Also what is fine, and why something cannot be known.")
-@click.option("--verbose", "-v", is_flag=True, help="With the reason, all changes and the source of each finding.")
+@click.command(cls=Command, example="fastenough audit --all")
+@click.option("--board", default="local", show_default=True, help="Board to inspect.")
+@click.option("--all", "everything", is_flag=True, help="Also list what is fine or unknown, with the reason.")
+@click.option("--verbose", "-v", is_flag=True, help="Show the reason, all changes and the source of each finding.")
 @click.option(
     "--measure",
     "measuring",
     is_flag=True,
-    help="Try each change that can be made now, one at a time, and then the best of them at once.",
+    help="Measure the effect of each change that needs no reboot, one at a time, then of the best together.",
 )
 @click.option(
     "--only",
     type=Names("setting", list(SETTINGS)),
     default=None,
     metavar="SETTINGS",
-    help="With --measure: only these, by the names of docs/settings.md.",
+    help="With --measure: settings to try (names: docs/settings.md).",
 )
 @click.option(
-    "--loads",
+    "--load",
+    "loads",
+    cls=Option,
+    formerly=["--loads"],
     type=Names("load", list(LOADS)),
     default="none,full",
     show_default=True,
-    help="With --measure: under which loads.",
+    help="With --measure: comma-separated loads.",
 )
 @click.option(
     "--rounds",
     type=click.IntRange(min=LEAST_ROUNDS),
     default=5,
     show_default=True,
-    help="With --measure: of four runs each: without, with, with, without.",
+    help="With --measure: rounds of four runs: without, with, with, without.",
 )
 @click.option(
-    "--duration", "duration_ns", type=DURATION, default="10s", show_default=True, help="With --measure: of each run."
+    "--duration",
+    "duration_ns",
+    type=DURATION,
+    default="10s",
+    show_default=True,
+    help="With --measure: length of each run.",
 )
-@click.option("--interval", default="500us", show_default=True, help="With --measure: of the timer.")
+@click.option("--interval", default="500us", show_default=True, help="With --measure: period of the timer.")
 @click.option(
     "--cpus",
     type=CpuList(),
     default="",
     metavar="CPUS",
-    help="With --measure: those of the timer, as 2-3; all CPUs when left out.",
+    help="With --measure: CPUs of the timer, as 2-3  [default: all]",
 )
 @click.option(
     "--boot",
@@ -137,23 +146,27 @@ def _put_back(link: Link) -> None:
     type=str,
     default="",
     metavar="CONFIGURATIONS",
-    help="With --measure, for a board that boots by itself: the others are tried against the first, as in "
-    "stock,rt; settings then only with --only.",
+    help="With --measure, for a board that boots by itself: configurations to compare with the first, as in "
+    "stock,rt; settings are tried only with --only.",
 )
-@click.option("--resume", is_flag=True, help="With --measure: keep what an earlier one of the same words has measured.")
+@click.option(
+    "--resume", is_flag=True, help="With --measure: resume the latest interrupted audit with the same arguments."
+)
 @click.option(
     "--emit",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Write what would change it for other tools: kernel fragment, boot line, sysctl, tuned, rt-conf, systemd.",
+    help="Write the changes as files of other tools: kernel fragment, boot line, sysctl, tuned, rt-conf, systemd.",
 )
 @click.option(
-    "--report",
+    "--out-dir",
     "report_path",
+    cls=Option,
+    formerly=["--report"],
     type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIRECTORY",
-    help="With --measure: where to write a report on the trials.",
+    metavar="DIR",
+    help="With --measure: directory of a report on the trials.",
 )
 @as_granted_option
 @store_option
@@ -178,24 +191,27 @@ def command(
     store_path: Path,
     as_json: bool,
 ) -> int:
-    """Say what in this system costs latency or hides it, why, and what would change it.
+    """Find settings that cost latency or hide it.
 
-    It looks at facts and changes nothing; status 0 when it could look.  What is not known is never called fine.  With
-    --measure settings are changed while runs are made, and put back after each of them.
+    Lists each finding with its reason, the change that fixes it and the source; facts that are not available are
+    unknown, not fine.  Without --measure nothing is changed.  With --measure each change is tried in runs, and
+    settings are restored after each run.
     """
     if not measuring and (only or resume or boots or cpus or report_path):
-        raise BadInput("--only, --cpus, --boot, --report and --resume say how to measure: add --measure")
+        raise BadInput("--only, --cpus, --boot, --out-dir and --resume require --measure")
     if report_path is not None:
         require_writable(report_path)
     details = _Details(everything, verbose)
-    asked = Asked(board, loads, rounds, duration_ns, interval, only or (), as_granted, resume, _names(boots), cpus)
-    with looked_at(board, asked.configuration) as (link, _):
+    asked = MeasureArguments(
+        board, loads, rounds, duration_ns, interval, only or (), as_granted, resume, _names(boots), cpus
+    )
+    with accessed_board(board, asked.configuration) as (link, _):
         if measuring:
             _put_back(link)
         found = audit_board(board, link)
     if not measuring:
         _emit(found, {}, folder)
-        _tell(found, None, details, as_json)
+        _print_result(found, None, details, as_json)
         return ExitStatus.DONE
     if folder is not None:
         make_folder(folder, emit(found.findings, {}))
@@ -204,10 +220,10 @@ def command(
         measured = measured_audit(asked, found, store)
     except Refused as error:
         raise BadInput(in_parameters(str(error))) from error
-    _tell(found, measured, details, as_json)
+    _print_result(found, measured, details, as_json)
     section = tell_measured(measured, list(conclusions(measured)), store)
     if report_path is not None:
-        with Work("making the report"):
+        with Work("writing the report"):
             report_measured(measured, section, store, report_path)
     _emit(found, remarks(measured), folder)
     return status_of(measured)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The findings of an audit on a terminal, in a file or a pipe: what weighs most first, each with its way out."""
+"""The findings of an audit as text, most severe first, each with its fix."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from fastenough import words
 from fastenough.audit import Finding, Severity, Standing, ordered
-from fastenough.cli.output import clean, print_marked, table_width
+from fastenough.cli.output import clean, print_marked, text_width
 from fastenough.jobs.audit import Audit
 
-_WIDTH = 100
-_NARROW = 80
-"""Columns in a file or pipe."""
 _INDENT = " " * 9
 _STYLES = {Severity.HIGH: "bold red", Severity.MEDIUM: "yellow", Severity.LOW: ""}
 _LABEL = len("elsewhere: ")
@@ -26,17 +23,17 @@ def _said(counts: Sequence[Finding], what: str) -> str:
         for severity in Severity
         if (number := sum(finding.severity is severity for finding in counts))
     ]
-    return f"{words.counted(len(counts), 'matter')} {what}" + (f" ({', '.join(by)})" if by else "")
+    return f"{words.counted(len(counts), 'finding')} {what}" + (f" ({', '.join(by)})" if by else "")
 
 
 def summary(audit: Audit) -> str:
-    """How many matters stand how, in one sentence."""
+    """Counts of the findings, in one sentence."""
     hiding = audit.of(Standing.HIDES)
     parts = [
         _said(audit.of(Standing.COSTS), "may cost latency"),
-        f"{len(hiding)} {'hides' if len(hiding) == 1 else 'hide'} it",
-        f"{len(audit.of(Standing.UNKNOWN))} cannot be known here",
-        f"{len(audit.of(Standing.FINE))} are fine",
+        f"{len(hiding)} {'hides' if len(hiding) == 1 else 'hide'} latency",
+        f"{len(audit.of(Standing.UNKNOWN))} unknown",
+        f"{len(audit.of(Standing.FINE))} fine",
     ]
     return "; ".join(parts)
 
@@ -80,9 +77,9 @@ def _line(finding: Finding, width: int) -> str:
 def print_audit(audit: Audit, everything: bool, verbose: bool) -> None:
     """The machine, a summary, and a line for each finding.
 
-    ``everything``: findings that are fine or unknown, too; ``verbose``: with reasons, all changes and sources.
+    ``everything``: also findings that are fine or unknown; ``verbose``: with reasons, all changes and sources.
     """
-    width = min(table_width(_NARROW), _WIDTH)
+    width = text_width()
     for text in (f"{audit.board}: {audit.machine}", summary(audit)):
         print("\n".join(textwrap.wrap(clean(text), width, break_on_hyphens=False)))
     for finding in ordered([*audit.of(Standing.COSTS), *audit.of(Standing.HIDES)]):
@@ -97,10 +94,10 @@ def print_audit(audit: Audit, everything: bool, verbose: bool) -> None:
         _print_short("unknown", "yellow", not_known, width)
         _print_short("fine", "green", well, width)
     elif not_known:
-        print(f"{'unknown'.ljust(len(_INDENT))}{words.counted(len(not_known), 'matter')}")
+        print(f"{'unknown'.ljust(len(_INDENT))}{words.counted(len(not_known), 'fact')}")
     more = [
         *([] if verbose else ["reasons, changes and sources: --verbose"]),
-        *([] if everything else ["what is unknown or fine: --all"]),
+        *([] if everything else ["unknown and fine: --all"]),
     ]
     if more:
         print("\n".join(textwrap.wrap(f"({'; '.join(more)})", width, break_on_hyphens=False)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A person is asked to boot a board in another configuration, and waited for."""
+"""Manual boot: asks a person to boot a board in another configuration, and waits."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _LOOK_S = 0.2
 
 
 @dataclass
-class ByHand:
-    """``booted``: the configuration that the command says is booted already, for which nobody is asked."""
+class ManualBoot:
+    """``booted``: the configuration that is booted already, for which there is no prompt."""
 
     display: Display
     stopping: Stopping
@@ -31,15 +31,15 @@ class ByHand:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             because = f"{why}; " if why else ""
             raise BadInput(
-                f"{because}{board} must be booted as {configuration} by hand, and there is no terminal to "
-                f"ask at: boot it, then: fastenough campaign resume --booted {configuration}"
+                f"{because}{board} must be booted manually as {configuration}, and there is no terminal for a "
+                f"prompt; boot it, then run: fastenough campaign resume --booted {configuration}"
             )
         with self.display.still():
             if why:
                 self.display.tell(why)
             self.display.tell(
-                f"boot {board} as {configuration}, then press Enter (Ctrl-C ends here; "
-                "to go on later: fastenough campaign resume)"
+                f"boot {board} as {configuration}, then press Enter (Ctrl-C stops; "
+                "resume later with: fastenough campaign resume)"
             )
             self._wait()
 
@@ -48,4 +48,4 @@ class ByHand:
             if self.stopping.asked:
                 raise KeyboardInterrupt
         if not clean(sys.stdin.readline()):
-            raise BadInput("nobody answers: standard input has ended; to go on: fastenough campaign resume")
+            raise BadInput("no answer: standard input is closed; resume with: fastenough campaign resume")

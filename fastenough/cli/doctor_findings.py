@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What ``fastenough doctor`` finds: how a matter stands, how much that weighs, what it concerns, and the fix."""
+"""Findings of ``fastenough doctor``: state, severity, affected measurements and fix."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from enum import StrEnum
 from typing import Any
 
 from fastenough import words
-from fastenough.cli.output import clean, print_marked, table_width
+from fastenough.cli.output import clean, print_marked, text_width
 from fastenough.link import Link
 
-_WIDTH = 100
-"""Columns in a file or pipe, and the most on a terminal: longer lines are hard to read."""
 _INDENT = " " * 9
 
 
 class State(StrEnum):
-    """How well a matter stands."""
+    """State of a checked subject."""
 
     FINE = "fine"
     LIMITED = "limited"
@@ -27,7 +25,7 @@ class State(StrEnum):
 
 
 class Severity(StrEnum):
-    """What it means: nothing; something can be done without; a result says less; nothing sound can be measured."""
+    """Effect: none; a feature is missing; conclusions are limited; no valid measurement."""
 
     NONE = "none"
     NOTE = "note"
@@ -41,9 +39,9 @@ _HEADS = {Severity.NONE: "fine"}
 
 @dataclass(frozen=True)
 class Finding:
-    """One matter, how it stands, and what to do where it could stand better.
+    """One subject, its state and the fix.
 
-    What ``fix`` has behind its first line is to be pasted.  ``concerns`` and ``severity`` come from the check.
+    Lines of ``fix`` after the first are commands to paste.  ``concerns`` and ``severity`` come from the check.
     """
 
     matter: str
@@ -55,8 +53,8 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Patient:
-    """What is examined: a board and its profile, collected once; and why sudo is not used where it could be."""
+class InspectedBoard:
+    """The inspected board, its profile, and why sudo is not used on it, or an empty text."""
 
     link: Link
     profile: dict[str, Any]
@@ -65,34 +63,34 @@ class Patient:
 
 @dataclass(frozen=True)
 class Check:
-    """Looks at one matter and changes nothing; what it concerns, and how much it weighs where it is not fine."""
+    """A check of one subject that changes nothing; the affected measurements, and the severity if it is not fine."""
 
-    examine: Callable[[Patient], Finding]
+    examine: Callable[[InspectedBoard], Finding]
     concerns: str
     severity: Severity
 
-    def __call__(self, patient: Patient) -> Finding:
-        found = self.examine(patient)
+    def __call__(self, board: InspectedBoard) -> Finding:
+        found = self.examine(board)
         weighs = Severity.NONE if found.state is State.FINE else self.severity
         return replace(found, concerns=self.concerns, severity=weighs)
 
 
 def _summary(findings: Sequence[Finding]) -> str:
-    """What follows from all of them, in one sentence."""
+    """The conclusion from all findings."""
     by = {severity: [finding.matter for finding in findings if finding.severity is severity] for severity in Severity}
     wrong, warnings = by[Severity.WRONG], by[Severity.WARNING]
     if wrong:
-        return f"Nothing sound can be measured here before this is fixed: {', '.join(wrong)}"
+        return f"Measurements do not work on this machine. Fix first: {', '.join(wrong)}"
     if warnings:
         return (
-            f"A timer can be measured here; {words.counted(len(warnings), 'matter')} "
-            f"{'limits' if len(warnings) == 1 else 'limit'} what the result says: {', '.join(warnings)}"
+            f"Timer measurements work on this machine. {words.counted(len(warnings), 'warning')} "
+            f"{'limits' if len(warnings) == 1 else 'limit'} the conclusions: {', '.join(warnings)}"
         )
-    return "A timer can be measured here, and nothing is known that limits what the result says"
+    return "Timer measurements work on this machine, without known limitations"
 
 
 def _lines(finding: Finding, width: int) -> Iterator[str]:
-    """What was found, what it concerns, and the fix; folded, and indented below the first word."""
+    """Lines of a finding: text, affected measurements and fix, folded and indented."""
     wrapper = textwrap.TextWrapper(width, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False)
     yield from wrapper.wrap(clean(f"{finding.matter}: {finding.text}"))
     if finding.severity is Severity.NONE:
@@ -103,8 +101,8 @@ def _lines(finding: Finding, width: int) -> Iterator[str]:
 
 
 def print_findings(findings: Sequence[Finding]) -> None:
-    """The sentence, then what is wrong before what only could be better, and last, unfolded, what is to be pasted."""
-    width = min(table_width(_WIDTH), _WIDTH)
+    """Print the conclusion, the findings by severity, and last, unfolded, the commands to paste."""
+    width = text_width()
     print("\n".join(textwrap.wrap(clean(_summary(findings)), width, break_on_hyphens=False)))
     for severity in (Severity.WRONG, Severity.WARNING, Severity.NOTE, Severity.NONE):
         for finding in findings:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What ``fastenough doctor`` looks at in the system itself: kernel, module, frequencies, CPUs, SMIs, rights."""
+"""Checks of ``fastenough doctor`` on the system: kernel, module, frequencies, CPUs, SMIs, rights."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fastenough.audit import CHECKS, Facts, Form, Standing
 from fastenough.audit import Finding as AuditFinding
 from fastenough.audit.facts import as_cpus
 from fastenough.board.base import installed_module
-from fastenough.cli.doctor_findings import Finding, Patient, State
+from fastenough.cli.doctor_findings import Finding, InspectedBoard, State
 from fastenough.cli.privileges import how_to_grant
 from fastenough.implementations.linux_kernel import MODULE
 from fastenough.link import find_probe
@@ -23,14 +23,14 @@ _UNLIMITED = "unlimited"
 _SETUID = 0o4000
 
 
-def _audited(patient: Patient, name: str) -> AuditFinding:
-    """What the audit finds of that matter: doctor says only what it means for measuring."""
-    return next(check for check in CHECKS if check.name == name)(Facts(patient.profile))
+def _audited(inspected: InspectedBoard, name: str) -> AuditFinding:
+    """The finding of that check of the audit."""
+    return next(check for check in CHECKS if check.name == name)(Facts(inspected.profile))
 
 
-def kernel(patient: Patient) -> Finding:
-    """The preemption model decides whether there is a bound at all."""
-    found = _audited(patient, "preemption")
+def kernel(inspected: InspectedBoard) -> Finding:
+    """Preemption model of the kernel."""
+    found = _audited(inspected, "preemption")
     if found.standing is Standing.FINE:
         return Finding("kernel", State.FINE, found.text)
     other = next((change.text for change in found.changes if change.form is Form.WORDS), "")
@@ -39,9 +39,9 @@ def kernel(patient: Patient) -> Finding:
     return Finding("kernel", State.LIMITED, found.text, fix + until)
 
 
-def governor(patient: Patient) -> Finding:
-    """A CPU that was slowed down serves a task late."""
-    found = _audited(patient, "governor")
+def governor(inspected: InspectedBoard) -> Finding:
+    """CPU frequency governor: a slow CPU delays tasks."""
+    found = _audited(inspected, "governor")
     if found.standing is not Standing.COSTS:
         return Finding("governor", State.FINE, found.text)
     return Finding(
@@ -52,13 +52,15 @@ def governor(patient: Patient) -> Finding:
     )
 
 
-def isolation(patient: Patient) -> Finding:
-    """Which CPUs ordinary tasks stay off."""
-    found = _audited(patient, "isolated-cpus")
+def isolation(inspected: InspectedBoard) -> Finding:
+    """CPUs without ordinary tasks."""
+    found = _audited(inspected, "isolated-cpus")
     if found.standing is Standing.FINE:
-        known = patient.profile.get("cpu_isolation") or {}
+        known = inspected.profile.get("cpu_isolation") or {}
         ticks = (
-            "; its tick goes on (no nohz_full)" if known.get("isolated") and not as_cpus(known.get("nohz_full")) else ""
+            "; the tick continues (no nohz_full)"
+            if known.get("isolated") and not as_cpus(known.get("nohz_full"))
+            else ""
         )
         return Finding("isolated CPUs", State.FINE, found.text + ticks)
     apart = next((change.text.partition("=")[2] for change in found.changes), "CPU")
@@ -66,25 +68,25 @@ def isolation(patient: Patient) -> Finding:
         "isolated CPUs",
         State.LIMITED,
         found.text,
-        f"where the task may have a CPU to itself, boot with isolcpus={apart} nohz_full={apart} rcu_nocbs={apart}",
+        f"to reserve a CPU for the task, boot with isolcpus={apart} nohz_full={apart} rcu_nocbs={apart}",
     )
 
 
-def rights(patient: Patient) -> Finding:
-    """By which right a measurement gets real-time priority and locked memory."""
-    setuid = _setuid_probe(patient)
+def rights(inspected: InspectedBoard) -> Finding:
+    """The right to real-time priority and locked memory."""
+    setuid = _setuid_probe(inspected)
     if setuid:
         return Finding(
             "rights",
             State.LIMITED,
-            f"{setuid} is setuid: whoever may run it can take over a CPU",
+            f"{setuid} is setuid: any user who may run it can occupy a CPU",
             f"chmod u-s {setuid}, and grant rtprio and memlock instead:\n{how_to_grant()}",
         )
-    if _said(patient, "id", "-u") == "0":
+    if _said(inspected, "id", "-u") == "0":
         return Finding("rights", State.FINE, "root")
-    if patient.link.raised is not patient.link:
+    if inspected.link.raised is not inspected.link:
         return Finding("rights", State.FINE, "the probe and the settings run through sudo")
-    limits = _said(patient, "cat", "/proc/self/limits")
+    limits = _said(inspected, "cat", "/proc/self/limits")
     priority, memory = _limit(limits, "Max realtime priority"), _limit(limits, "Max locked memory")
     said = f"not root; limits: rtprio {priority}, memlock {memory}"
     enough = (priority == _UNLIMITED or (priority.isdigit() and int(priority) >= _FIFO)) and memory == _UNLIMITED
@@ -93,59 +95,59 @@ def rights(patient: Patient) -> Finding:
     return Finding(
         "rights",
         State.LIMITED,
-        f"{said}: too little for SCHED_FIFO {_FIFO} and locked memory",
-        "run as root; let sudo run it without a password; or grant rtprio and memlock (limits.conf)",
+        f"{said}: insufficient for SCHED_FIFO {_FIFO} and locked memory",
+        "run as root; allow sudo without a password; or grant rtprio and memlock (limits.conf)",
     )
 
 
 def _limit(text: str, name: str) -> str:
     """The soft limit of that name, as the kernel writes it."""
     found = re.search(rf"^{name}\s+(\S+)", text, re.MULTILINE)
-    return found[1] if found else "not known"
+    return found[1] if found else "unknown"
 
 
-def _setuid_probe(patient: Patient) -> str:
-    """Where the probe is, if it gives its user root's rights; else nothing."""
+def _setuid_probe(inspected: InspectedBoard) -> str:
+    """Path of the probe if it is setuid, else an empty text."""
     try:
-        probe = find_probe(patient.link)
+        probe = find_probe(inspected.link)
     except NotApplicable:
         return ""
-    mode = _said(patient, "stat", "-L", "-c", "%a", probe)
+    mode = _said(inspected, "stat", "-L", "-c", "%a", probe)
     return probe if mode.isdigit() and int(mode, 8) & _SETUID else ""
 
 
-def module(patient: Patient) -> Finding:
-    """Without it nothing is measured in the kernel, nor are gaps while interrupts are off."""
-    if patient.link.name.partition(":")[0] == _VIRTUAL:
-        return Finding(_MODULE, State.FINE, "built by the bench for the virtual board's kernel when it is asked for")
+def module(inspected: InspectedBoard) -> Finding:
+    """The module, required for measurements in the kernel and with interrupts off."""
+    if inspected.link.name.partition(":")[0] == _VIRTUAL:
+        return Finding(_MODULE, State.FINE, "built for the kernel of the virtual board when needed")
     try:
-        place = installed_module(patient.link, MODULE)
+        place = installed_module(inspected.link, MODULE)
     except NotApplicable:
         return Finding(
             _MODULE,
             State.MISSING,
-            f"{MODULE}.ko is not installed for this kernel: no timer, no pin and no "
-            "spin with interrupts off (gaps that SMIs and hypervisors make) by linux-kernel",
+            f"{MODULE}.ko is not installed for this kernel: no timer, pin and spin (gaps caused by SMIs and "
+            "hypervisors) with linux-kernel",
             "install the kernel's headers and the package fastenough-dkms, or see docs/module.md",
         )
     return Finding(_MODULE, State.FINE, f"{place}; {_GAPS}")
 
 
-def smi(patient: Patient) -> Finding:
-    """They are counted, or the gaps that they make are looked for."""
-    if patient.link.glob("/dev/cpu/*/msr"):
-        return Finding("SMI counter", State.FINE, f"readable where the CPU has one; {_GAPS}")
+def smi(inspected: InspectedBoard) -> Finding:
+    """Access to the SMI counter."""
+    if inspected.link.glob("/dev/cpu/*/msr"):
+        return Finding("SMI counter", State.FINE, f"readable if the CPU has one; {_GAPS}")
     return Finding(
         "SMI counter",
         State.LIMITED,
-        "SMIs cannot be counted: there is no /dev/cpu/*/msr",
-        f"modprobe msr (x86 of Intel only); {_GAPS}",
+        "no /dev/cpu/*/msr: SMIs cannot be counted",
+        f"modprobe msr (Intel x86 only); {_GAPS}",
     )
 
 
-def _said(patient: Patient, *command: str) -> str:
-    """What a command says on the board; nothing where there is no such command."""
+def _said(inspected: InspectedBoard, *command: str) -> str:
+    """Output of a command on the board; empty if there is no such command."""
     try:
-        return patient.link.run(command).stdout.decode(errors="replace").strip()
+        return inspected.link.run(command).stdout.decode(errors="replace").strip()
     except FileNotFoundError:
         return ""

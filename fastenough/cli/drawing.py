@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What moves on a terminal: bars with the time left, and the picture of a run under way."""
+"""Terminal pictures: progress bars, and a run in progress."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from fastenough.cli.station_drawing import station_lines
 from fastenough.jobs.following import Following, Standing
 from fastenough.recording.wakeups import is_monitor
 
-_COLUMNS = ("", "samples", "missed", "99.9 %", "worst", "seen", "last interval")
+_COLUMNS = ("", "samples", "missed", "99.9 %", "maximum", "age", "last interval")
 _SPARE = ("samples", "99.9 %", "last interval", "missed")
-"""Columns that a narrow terminal does without, in this order."""
+"""Columns that a narrow terminal omits, in this order."""
 _OTHER_LINES = 7
-"""Of the picture, besides the rows."""
+"""Lines of the picture besides the rows."""
 _BAR, _LONG_BAR = 24, 60
 
 
 def bar(done: float, total: float, *texts: str, width: int = _BAR) -> RenderableType:
-    """A bar with words behind it, on one line."""
+    """A progress bar followed by text, on one line."""
     whole = max(total, 0.1)
     line = Table.grid(padding=(0, 1))
     line.add_row(
@@ -37,15 +37,15 @@ def bar(done: float, total: float, *texts: str, width: int = _BAR) -> Renderable
 
 
 def picture(following: Following, state: str, width: int, height: int) -> Group:
-    """What a terminal of that size shows; ``state`` is a line of its own, or empty."""
+    """The picture of a run for a terminal of that size; ``state`` is an additional line, or empty."""
     if following.head is None:
-        return Group(Text(state or "waiting for the recording's first line"))
+        return Group(Text(state or "waiting for the first line of the recording"))
     lines: list[RenderableType] = [Text(clean(heading(following.head))), Text(how_far(following))]
     planned = following.planned_ns
     if planned is not None:
         lines.append(bar(following.measured_ns, planned, width=min(width, _LONG_BAR)))
     standings = following.standings()
-    shown, others = _most_telling(standings, height - _OTHER_LINES)
+    shown, others = _highest(standings, height - _OTHER_LINES)
     if is_monitor(following.head):
         lines += station_lines(following, width, height - _OTHER_LINES)
         others = ""
@@ -55,13 +55,13 @@ def picture(following: Following, state: str, width: int, height: int) -> Group:
     return Group(*lines)
 
 
-def _most_telling(standings: Sequence[Standing], most: int) -> tuple[list[Standing], str]:
-    """As many as there is room for, the worst of them, in their order; and what is said of the others."""
+def _highest(standings: Sequence[Standing], most: int) -> tuple[list[Standing], str]:
+    """The series with the highest maxima, as many as fit, in their order; and a line on the others."""
     if len(standings) <= most:
         return list(standings), ""
     worst = sorted(standings, key=lambda standing: -(standing.maximum_ns or 0))[: max(1, most)]
     kept = [standing for standing in standings if standing in worst]
-    return kept, f"and {len(standings) - len(kept)} more, none of them worse"
+    return kept, f"and {len(standings) - len(kept)} more with lower maxima"
 
 
 def _row(standing: Standing, alone: bool) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough farm rebuild``: the history anew from the store."""
+"""``fastenough farm rebuild``: the history, rebuilt from the store."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from fastenough import words
+from fastenough.cli.commands import Command
 from fastenough.cli.farm_run import farm_argument
 from fastenough.cli.live import Work
 from fastenough.cli.output import print_json, say
@@ -26,20 +27,20 @@ from fastenough.model import ExitStatus
 
 
 def _declare(history: History, farm: Farm, known: Mapping[str, BoardState]) -> None:
-    """What the farm's file says of its boards."""
+    """Write the boards of the farm's file to the history."""
     for board in farm.boards:
         declare(history, **declaration_of(board, known.get(board.name, BoardState()), farm.id))
 
 
-@click.command("rebuild")
+@click.command("rebuild", cls=Command, example="fastenough farm rebuild FARM.toml")
 @farm_argument
 @json_option
 def command(file: Path, as_json: bool) -> ExitStatus:
-    """Make the history of FARM.toml anew from its store.
+    """Rebuild the history of a farm from its store.
 
-    The store is the truth; the history is only read from it.  Afterwards it holds what store and FARM.toml say: a board
-    that the file no longer names is not public.  A farm that runs meanwhile goes on, and boards of another farm that
-    shares the database stay as they are.  Runs that are damaged are named, and left out.
+    Afterwards the history contains the runs of the store and the boards of FARM.toml; boards that the file no longer
+    names are not public.  A running farm continues, and boards of other farms in the same database are not changed.
+    Damaged runs are listed and excluded.
     """
     farm = read_farm(file)
     store = existing_store(farm.store)
@@ -57,5 +58,5 @@ def command(file: Path, as_json: bool) -> ExitStatus:
     else:
         say(f"{words.counted(caught.intervals, 'interval')} of {words.counted(count, 'run')}")
         for run, why in caught.faults.items():
-            say(f"left out: {run}: {why}")
+            say(f"excluded: {run}: {why}")
     return ExitStatus.BROKEN if caught.faults else ExitStatus.DONE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough farm run``: the farm at work."""
+"""``fastenough farm run``: a running farm."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from fastenough.cli.commands import Command
 from fastenough.cli.output import say
 from fastenough.cli.parameters import json_option
 from fastenough.farm.config import read_farm
@@ -30,12 +31,12 @@ def _say(line: str) -> None:
 
 
 def _say_json(line: str) -> None:
-    """One object on a line."""
+    """Print one JSON object per line."""
     print(json.dumps({"at_s": time.time(), "said": line}), flush=True)
 
 
 def line_printer(as_json: bool) -> Callable[[str], None]:
-    """What a farm says, line by line, for a person or for a program."""
+    """A printer of the lines of a farm, as text or JSON."""
     return _say_json if as_json else _say
 
 
@@ -46,14 +47,13 @@ async def _run(farm: FarmRun) -> None:
     await farm.run()
 
 
-@click.command("run")
+@click.command("run", cls=Command, example="fastenough farm run FARM.toml")
 @farm_argument
 @json_option
 def command(file: Path, as_json: bool) -> None:
-    """Switch, measure and pull the boards of FARM.toml for as long as this runs.
+    """Run a farm: switch, measure and pull its boards.
 
-    Each act on a board is a process of its own that is killed when its time is up, so that one board never holds up
-    another.  A line each minute says how the boards stand.  Ctrl-C or SIGTERM ends it in order: places are released,
-    and boards go on recording by themselves.
+    Runs until Ctrl-C or SIGTERM, with a status line each minute.  Each action on a board is a process of its own with
+    a time limit, so that no board delays another.  At the end places are released; boards continue to record.
     """
     asyncio.run(_run(FarmRun(read_farm(file), line_printer(as_json))))

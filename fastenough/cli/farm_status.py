@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough farm status``: how the boards stand, from another shell."""
+"""``fastenough farm status``: the state of the boards of a farm."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from fastenough import words
+from fastenough.cli.commands import Command
 from fastenough.cli.farm_run import farm_argument
 from fastenough.cli.output import print_json, print_table, say
 from fastenough.cli.parameters import json_option
@@ -31,11 +32,11 @@ def _alive(beat: Beat | None) -> bool:
     return True
 
 
-def _since(at_s: float, now_s: float) -> str:
+def _elapsed(at_s: float, now_s: float) -> str:
     return words.duration(max(0.0, now_s - at_s) * 1e9)
 
 
-def _told(name: str, state: BoardState) -> dict[str, Any]:
+def _board_document(name: str, state: BoardState) -> dict[str, Any]:
     return {
         "board": name,
         "state": state.activity,
@@ -47,13 +48,13 @@ def _told(name: str, state: BoardState) -> dict[str, Any]:
     }
 
 
-@click.command("status")
+@click.command("status", cls=Command, example="fastenough farm status FARM.toml")
 @farm_argument
 @json_option
 def command(file: Path, as_json: bool) -> None:
-    """Say how each board of FARM.toml stands, and why.
+    """Show the state of each board of a farm.
 
-    It reads what the farm keeps, and needs no farm that runs.
+    Reads the stored state of the farm of FARM.toml; the farm need not run.
     """
     beat, states = read_state(read_farm(file).state)
     alive, now_s = _alive(beat), time.time()
@@ -63,7 +64,7 @@ def command(file: Path, as_json: bool) -> None:
                 "running": alive,
                 "said": beat.said if beat else None,
                 "said_at_s": beat.at_s if beat else None,
-                "boards": [_told(name, state) for name, state in sorted(states.items())],
+                "boards": [_board_document(name, state) for name, state in sorted(states.items())],
             }
         )
         return
@@ -71,12 +72,12 @@ def command(file: Path, as_json: bool) -> None:
         [
             name,
             state.label,
-            _since(state.since_s, now_s),
-            _since(state.fresh_s, now_s) if state.fresh_s else "never",
+            _elapsed(state.since_s, now_s),
+            _elapsed(state.fresh_s, now_s) if state.fresh_s else "never",
             "; ".join(filter(None, (state.reason, state.refused))),
         ]
         for name, state in sorted(states.items())
     ]
-    print_table("", ["board", "state", "for", "new data", "why"], rows)
-    say(f"{_since(beat.at_s, now_s)} ago: {beat.said}" if beat else "nothing has been said yet")
-    say("the farm runs" if alive else "no farm runs; this is how it was left")
+    print_table("", ["board", "state", "for", "new data", "reason"], rows)
+    say(f"{_elapsed(beat.at_s, now_s)} ago: {beat.said}" if beat else "no status line yet")
+    say("the farm is running" if alive else "the farm is not running; this is its last state")

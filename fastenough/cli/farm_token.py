@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough farm token``: who may upload recordings."""
+"""``fastenough farm token``: upload tokens."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from fastenough.cli.commands import Group
 from fastenough.cli.output import print_json, print_table
 from fastenough.cli.parameters import json_option
 from fastenough.farm.tokens import UPLOADS_AN_HOUR, Tokens
@@ -18,16 +19,19 @@ tokens_option = click.option(
     type=click.Path(path_type=Path, dir_okay=False),
     default=Path("fastenough-data/tokens.json"),
     show_default=True,
-    help="File of the tokens' hashes.",
+    help="File with the hashes of the tokens.",
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def command() -> None:
-    """Say which benches may upload recordings, and of which boards."""
+    """Manage upload tokens.
+
+    A token permits one bench to upload recordings of named boards to the website of a farm.
+    """
 
 
-@command.command()
+@command.command(example="fastenough farm token add bench1 --board rpi4")
 @click.argument("name")
 @click.option(
     "--board",
@@ -35,19 +39,22 @@ def command() -> None:
     multiple=True,
     required=True,
     metavar="BOARD",
-    help="Whose recordings it may upload; may be given several times.",
+    help="Board whose recordings may be uploaded; may be repeated.",
 )
 @click.option(
     "--per-hour",
     type=click.IntRange(1, 100_000),
     default=UPLOADS_AN_HOUR,
     show_default=True,
-    help="How many recordings in an hour.",
+    help="Maximum number of uploads per hour.",
 )
 @tokens_option
 @json_option
 def add(name: str, boards: tuple[str, ...], per_hour: int, path: Path, as_json: bool) -> None:
-    """Make a token for the bench NAME, and print it: it cannot be shown again."""
+    """Create a token for a bench and print it.
+
+    The token for NAME cannot be printed again; only its hash is stored.
+    """
     token = Tokens(path).add(name, boards, per_hour)
     if as_json:
         print_json({"name": name, "token": token})
@@ -55,18 +62,21 @@ def add(name: str, boards: tuple[str, ...], per_hour: int, path: Path, as_json: 
         print(token)
 
 
-@command.command("list")
+@command.command("list", example="fastenough farm token list")
 @tokens_option
 @json_option
 def list_command(path: Path, as_json: bool) -> None:
-    """The tokens there are; their secrets are not kept."""
+    """List the tokens.
+
+    Their secrets are not stored.
+    """
     tokens = Tokens(path).listed()
     if as_json:
         print_json({"tokens": [token.grants for token in tokens]})
     elif tokens:
         print_table(
             "",
-            ("name", "id", "boards", "made", "an hour"),
+            ("name", "id", "boards", "created", "per hour"),
             [
                 (
                     token.name,
@@ -80,17 +90,20 @@ def list_command(path: Path, as_json: bool) -> None:
             texts=4,
         )
     else:
-        print(f"no token is in {path}: nobody may upload")
+        print(f"no tokens in {path}; uploads are refused")
 
 
-@command.command()
+@command.command(example="fastenough farm token revoke bench1")
 @click.argument("token")
 @tokens_option
 @json_option
 def revoke(token: str, path: Path, as_json: bool) -> None:
-    """Make TOKEN, a name or an id, worthless at once."""
+    """Revoke a token.
+
+    TOKEN is a name or an id.  The token is invalid at once.
+    """
     revoked = Tokens(path).revoke(token)
     if as_json:
         print_json({"revoked": revoked.grants})
     else:
-        print(f"{revoked.name} may upload no more")
+        print(f"{revoked.name}: token revoked")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough farm try``: a whole farm on this machine."""
+"""``fastenough farm try``: a farm on this machine."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from fastenough.cli.commands import Command
 from fastenough.cli.farm_run import line_printer
 from fastenough.cli.parameters import json_option
 from fastenough.farm.lab import free_ports
@@ -17,23 +18,25 @@ from fastenough.model import FastenoughError
 from fastenough.words import said_lines
 
 
-@click.command("try")
-@click.option("--boards", type=click.IntRange(1, 100), default=20, show_default=True, help="How many simulated boards.")
+@click.command("try", cls=Command, example="fastenough farm try --boards 5")
+@click.option(
+    "--boards", type=click.IntRange(1, 100), default=20, show_default=True, help="Number of simulated boards."
+)
 @click.option(
     "--guests",
     type=click.IntRange(0, 4),
     default=3,
     show_default=True,
-    help="How many guests of the virtual bench with kernels of their own, where this machine has room.",
+    help="Number of guests of the virtual bench, each with its own kernel, if memory suffices.",
 )
-@click.option("--port", type=click.IntRange(1, 65535), help="Port of the website on 127.0.0.1; left out: a free one.")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port of the website on 127.0.0.1  [default: a free port]")
 @json_option
 def command(boards: int, guests: int, port: int | None, as_json: bool) -> None:
-    """Show a whole farm with its website on this machine, without hardware, until Ctrl-C.
+    """Show a farm with its website, without hardware.
 
-    A labgrid coordinator and exporter, a rack of simulated boards with a power switch and consoles, guests, a private
-    PostgreSQL where one is installed, the farm and its website, all on loopback and in one temporary folder.  Whatever
-    ends this, nothing is left.  What simulated boards record is of this machine and marked as emulated.
+    Runs until Ctrl-C, on loopback and in one temporary directory: a labgrid coordinator and exporter, simulated boards
+    with a power switch and consoles, guests, a private PostgreSQL if installed, the farm and its website.  Everything
+    is removed at the end.  Recordings of simulated boards are marked as emulated.
     """
     link, tell = LocalLink(), line_printer(as_json)
     folder = link.scratch_name()

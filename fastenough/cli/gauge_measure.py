@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough gauge run``: a board measured from outside, into the store or into a file."""
+"""``fastenough gauge run``: measure a board from outside, into the store or a file."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import IO, Any, cast
 import click
 
 from fastenough.campaign.outside import Outside, StoredRun
+from fastenough.cli.commands import Command, Option
 from fastenough.cli.gauge_opening import opened, port_argument
 from fastenough.cli.output import print_json
 from fastenough.cli.parameters import DURATION, json_option
@@ -32,15 +33,15 @@ _CALIBRATION_S = 2.0
 def _request(probe: str, times: dict[str, int | None]) -> Response | Periodic:
     if probe == "response":
         if times["period"] is not None:
-            raise BadInput("--period belongs to periodic; response takes --min, --max and --timeout")
+            raise BadInput("--period is an option of periodic; response has --min, --max and --timeout")
         return Response(times["min"] or 3_000, times["max"] or 7_071_000, times["timeout"] or 1_000_000_000)
     if times["period"] is None:
-        raise BadInput("periodic wants --period, the period the board is expected to keep, as in --period 1ms")
+        raise BadInput("periodic requires --period, the nominal period of the board, as in --period 1ms")
     return Periodic(times["period"], times["timeout"] or 1_000_000_000)
 
 
 def _measure(run: GaugeRun, duration_ns: int, interval_ns: int) -> Outcome:
-    """Polls once an interval until the time is over; interrupted, the recording still gets its end."""
+    """Poll once per interval until the time is over; an interrupted recording gets its end, too."""
     end_ns = time.monotonic_ns() + duration_ns
     try:
         while (left_ns := end_ns - time.monotonic_ns()) > 0:
@@ -78,7 +79,7 @@ def _ns(ticks: float | None, tick_ns: float) -> float | None:
 
 
 def figures(row: Mapping[str, Any]) -> str:
-    """Of a summary's row in µs, to whole ns: a tick is 62.5 ns, and no maximum may look smaller than it is."""
+    """Values of a row in µs, to whole ns; minima rounded down, maxima up."""
     rounded: dict[str, Callable[[float], int]] = {"min": math.floor, "mean": round, "p99": math.ceil, "max": math.ceil}
     return ", ".join(f"{name} {whole(row[name + '_ns']) / 1000:.3f}" for name, whole in rounded.items())
 
@@ -95,8 +96,8 @@ def _print_summary(rows: list[dict[str, Any]], reasons: list[str], where: str) -
 
 
 @dataclass(frozen=True)
-class _Known:
-    """What was found out about the instrument beforehand."""
+class _InstrumentFiles:
+    """Files of the self-test and calibration of the instrument."""
 
     self_test: Path | None
     calibration: Path | None
@@ -109,20 +110,20 @@ class _Known:
 
 
 class _File:
-    """A file of one's own for the recording, in the place of the store."""
+    """A file for the recording, instead of the store."""
 
     def __init__(self, path: Path) -> None:
         if path.exists():
-            raise BadInput(f"{path} exists; name another file")
+            raise BadInput(f"{path} exists; name a new file")
         if not path.parent.is_dir():
-            raise BadInput(f"{path.parent} is no directory; make it first")
+            raise BadInput(f"{path.parent}: no such directory; create it first")
         self._path = path
         self.where = f"recording: {path}"
         self.found: dict[str, Any] = {"recording": str(path)}
 
     @contextmanager
     def stream(self) -> Iterator[IO[bytes]]:
-        """Nothing is left where not even a head was written."""
+        """A stream to the file, which is removed if nothing was written."""
         with self._path.open("xb") as stream:
             try:
                 yield stream
@@ -168,46 +169,62 @@ class _Stored:
         return self._store.load(self._id)
 
 
-@click.command("run")
+@click.command("run", cls=Command, example="fastenough gauge run response --board local --duration 1m")
 @click.argument("probe", type=click.Choice(["response", "periodic"]))
 @port_argument
 @click.option(
-    "--record",
+    "--out",
+    "record",
+    cls=Option,
+    formerly=["--record"],
+    metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="A file for the recording, instead of the store; must not exist.",
+    help="New file for the recording, instead of the store.",
 )
 @store_option
-@click.option("-D", "--duration", "duration_ns", type=DURATION, default="10s", show_default=True)
 @click.option(
-    "--interval", "interval_ns", type=DURATION, default="1s", show_default=True, help="How often the histogram is read."
+    "-D", "--duration", "duration_ns", type=DURATION, default="10s", show_default=True, help="Measuring time."
+)
+@click.option(
+    "--interval",
+    "interval_ns",
+    type=DURATION,
+    default="1s",
+    show_default=True,
+    help="Interval between readings of the histogram.",
 )
 @click.option("--min", "min_ns", type=DURATION, help="Shortest wait before a stimulus.  [default: 3us]")
 @click.option("--max", "max_ns", type=DURATION, help="Longest wait before a stimulus.  [default: 7071us]")
-@click.option("--timeout", "timeout_ns", type=DURATION, help="An answer later than this is lost.  [default: 1s]")
-@click.option("--period", "period_ns", type=DURATION, help="Period the board is expected to keep.")
+@click.option(
+    "--timeout",
+    "timeout_ns",
+    type=DURATION,
+    help="Longest response time; later responses count as lost.  [default: 1s]",
+)
+@click.option("--period", "period_ns", type=DURATION, help="Nominal period of the board.")
 @click.option(
     "--implementation",
     type=click.Choice(IMPLEMENTATIONS),
     default="linux-user",
     show_default=True,
-    help="What runs on the board.",
+    help="Where the measured task runs on the board.",
 )
-@click.option("--board", help="Name of the board; 'local' is this machine, and its profile is collected.")
-@click.option("--configuration", help="How the board is booted, such as its kernel's release.")
-@click.option("--load", help="What loads the board ('none': nothing does); your word, which nothing proves.")
+@click.option("--board", help="Name of the board; for 'local', this machine, the profile is collected.")
+@click.option("--configuration", help="Configuration of the board, such as its kernel release.")
+@click.option("--load", help="Load on the board, as stated by you and not verified ('none' for no load).")
 @click.option(
     "--self-test",
     "self_test_path",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="What 'gauge selftest --json' said of this instrument, for the recording's head.",
+    help="Output of 'gauge selftest --json' of this instrument, for the recording.",
 )
 @click.option(
     "--calibration",
     "calibration_path",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="What 'gauge calibrate --json' said of this instrument; else its clock is compared for 2 s.",
+    help="Output of 'gauge calibrate --json' of this instrument  [default: a comparison of 2 s]",
 )
-@click.option("--emulated", is_flag=True, help="The board is simulated: no verdict may be given.")
+@click.option("--emulated", is_flag=True, help="The board is simulated: no verdict.")
 @json_option
 def run_command(
     probe: str,
@@ -230,9 +247,13 @@ def run_command(
     emulated: bool,
     as_json: bool,
 ) -> int:
-    """Measure a board that runs PROBE, with the gauge at PORT (a name, or its serial number), into the store."""
+    """Measure a board with the gauge.
+
+    The board must run PROBE.  PORT is a serial port or the serial number of the gauge.  The result is a run of the
+    store, or a recording in a file (--out).
+    """
     request = _request(probe, {"min": min_ns, "max": max_ns, "timeout": timeout_ns, "period": period_ns})
-    known = _Known(self_test_path, calibration_path)
+    known = _InstrumentFiles(self_test_path, calibration_path)
     known.read(None)
     target = _File(record) if record else _Stored(store_path, probe, Outside(board, configuration, load))
     with opened(port) as gauge, target.stream() as stream:

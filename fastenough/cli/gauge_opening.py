@@ -18,9 +18,9 @@ port_argument = click.argument("port", required=False)
 
 @contextlib.contextmanager
 def opened(port: str | None) -> Iterator[Gauge]:
-    """By port or serial number, or the only one there is; raises BadInput for what it declines."""
+    """The gauge at a port or with a serial number, or the only gauge; raises BadInput if it refuses a request."""
     try:
         with Gauge(find_port(port)) as gauge:
             yield gauge
     except Refused as error:
-        raise BadInput(f"the gauge declines: {error}") from error
+        raise BadInput(f"refused by the gauge: {error}") from error

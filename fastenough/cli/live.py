@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a person sees while something takes its time: what is done, how long it still takes, the worst case so far.
-
-All of it goes to standard error, so that standard output stays for the result.
-"""
+"""Progress on standard error: the current step, the remaining time, the maximum so far."""
 
 from __future__ import annotations
 
@@ -23,11 +20,16 @@ from fastenough.cli.drawing import bar
 from fastenough.cli.output import clean, console, readable
 from fastenough.cli.progress_words import age, clock, kernel_of, left
 
-_PHASES = {"profile": "looking at the board", "load": "warming up", "measuring": "measuring", "booting": "booting"}
+_PHASES = {
+    "profile": "reading the board's profile",
+    "load": "warming up",
+    "measuring": "measuring",
+    "booting": "booting",
+}
 
 
 class _Moving:
-    """Lines on standard error that are drawn anew each second; nothing where that is no terminal."""
+    """Lines on standard error, redrawn each second; nothing if it is not a terminal."""
 
     def __init__(self) -> None:
         self._console = console(sys.stderr)
@@ -58,13 +60,13 @@ class _Moving:
         self._live.stop()
 
     def _refresh(self) -> None:
-        """Now, not within a second: what is over sooner is shown too."""
+        """Redraw now, so that short steps are shown too."""
         if self._live.is_started:
             self._live.refresh()
 
     @contextmanager
     def still(self) -> Iterator[None]:
-        """While inside nothing moves: a person is asked something."""
+        """Stop redrawing during a prompt."""
         self._live.stop()
         try:
             yield
@@ -73,7 +75,7 @@ class _Moving:
                 self._live.start()
 
     def tell(self, line: str) -> None:
-        """A line of its own, above what moves."""
+        """Print a line above the progress lines."""
         self._console.print(clean(line))
 
 
@@ -95,22 +97,22 @@ class _Step:
         return bar(spent_s, expected_s, clean(self.what), left((expected_s - spent_s) * 1e9))
 
 
-def _nothing_known() -> float:
+def _unknown_share() -> float:
     return 0.0
 
 
 class Work(_Moving):
-    """Something that is no measurement: what it is, how long it has taken, how long it will where that is known.
+    """Progress of work that is not a measurement: name, time spent, remaining time if known.
 
-    ``share`` says how much of a step is done, 0 to 1; what is left follows from the time that this took.
+    ``share`` returns the completed fraction of a step, 0 to 1, from which the remaining time is estimated.
     """
 
     def __init__(self, what: str, expected_s: float | None = None) -> None:
-        self._step = _Step(what, _nothing_known, expected_s)
+        self._step = _Step(what, _unknown_share, expected_s)
         super().__init__()
 
-    def step(self, what: str, share: Callable[[], float] = _nothing_known, expected_s: float | None = None) -> None:
-        """From here on this is done."""
+    def step(self, what: str, share: Callable[[], float] = _unknown_share, expected_s: float | None = None) -> None:
+        """Begin a step."""
         self._step = _Step(what, share, expected_s)
         self._refresh()
 
@@ -130,8 +132,8 @@ class Display(_Moving):
         self._step: _Step | None = None
         super().__init__()
 
-    def step(self, what: str, share: Callable[[], float] = _nothing_known) -> None:
-        """All runs are made, and this is done with them; as ``Work.step``."""
+    def step(self, what: str, share: Callable[[], float] = _unknown_share) -> None:
+        """Begin a step after the last run; as ``Work.step``."""
         self._step = _Step(what, share)
         self._refresh()
 
@@ -151,20 +153,20 @@ class Display(_Moving):
         )
 
     def _worst(self) -> str:
-        """The greatest value so far, missed periods charged where the probe counts them, and when it was reached."""
+        """The maximum so far, with missed periods charged if the probe counts them, and its age."""
         if self._worst_ns is None:
             return ""
-        return f"worst {readable(self._worst_ns)}, {age((time.monotonic() - self._worst_s) * 1e9)}"
+        return f"maximum {readable(self._worst_ns)}, {age((time.monotonic() - self._worst_s) * 1e9)}"
 
     def __call__(self, standing: Standing, note: str = "") -> None:
-        """``note``: what is to be said of the run beside its probe and load."""
+        """``note``: text printed after probe and load of the run."""
         self._standing, self._note, self._heard_s = standing, note, time.monotonic()
         worst_ns = max(standing.worst_ns.values(), default=None)
         if worst_ns != self._worst_ns:
             self._worst_ns, self._worst_s = worst_ns, self._heard_s
         if standing.phase == "ended":
-            worst = "" if worst_ns is None else f", worst {readable(worst_ns)}"
-            self._console.print(f"{self._what(standing)}: {standing.outcome or 'cut off'}{worst}")
+            worst = "" if worst_ns is None else f", maximum {readable(worst_ns)}"
+            self._console.print(f"{self._what(standing)}: {standing.outcome or 'interrupted'}{worst}")
             for reason in standing.reasons:
                 self.tell(f"  {reason}")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``--loads``: names of the loads that there are, and files of those that a person has written."""
+"""``--load``: names of loads, and load files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fastenough.loads import LOADS, Load
 
 
 class _NamesOrFiles(Names):
-    """What has a plan's suffix is a file."""
+    """Load names; a name with a plan's suffix is a file."""
 
     def knows(self, name: str) -> bool:
         return super().knows(name) or name.endswith(SUFFIX)
@@ -38,6 +38,6 @@ class Loads(click.ParamType[dict[str, Load]]):
         return _NAMES.shell_complete(ctx, param, incomplete)
 
 
-def written(loads: Mapping[str, Load]) -> dict[str, Load]:
-    """Those out of files."""
+def loads_of_files(loads: Mapping[str, Load]) -> dict[str, Load]:
+    """The loads that come from files."""
     return {name: load for name, load in loads.items() if name not in LOADS}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Looking at a board without measuring on it: this machine also where there is no probe."""
+"""Access to a board without measuring on it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from fastenough.link.sudo import SudoLink, may_sudo
 
 
 @contextmanager
-def looked_at(board: str, configuration: str = AS_BOOTED) -> Iterator[tuple[Link, str]]:
-    """The board, and why sudo is not used there where it could be.
+def accessed_board(board: str, configuration: str = AS_BOOTED) -> Iterator[tuple[Link, str]]:
+    """A link to the board, and why sudo is not used on it, or an empty text.
 
-    This machine is looked at also where there is no probe, without which it could not be booted to be measured.
+    This machine needs no probe for that.
     """
     if board == LOCAL:
         yield _own_machine()
@@ -28,7 +28,7 @@ def looked_at(board: str, configuration: str = AS_BOOTED) -> Iterator[tuple[Link
 
 
 def _own_machine() -> tuple[Link, str]:
-    """Through sudo where it will be measured so; and why not, where root is not to run our files."""
+    """Through sudo if runs will use sudo; the text says why sudo is refused."""
     if os.geteuid() == 0:
         return LocalLink(), ""
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Making the runs of a plan, for every command that does: checked, measured with a live view, and told."""
+"""Making the runs of a plan: checks, a live view, the result and its exit status."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fastenough.campaign.changing import changing, seen_before
 from fastenough.campaign.expand import combinations
 from fastenough.campaign.ledger import Newest, newest_of
 from fastenough.campaign.plan import DEFAULT_BOARD
-from fastenough.cli.by_hand import ByHand
+from fastenough.cli.by_hand import ManualBoot
 from fastenough.cli.live import Display
 from fastenough.cli.output import print_json
 from fastenough.cli.privileges import boards_for
@@ -45,31 +45,31 @@ class Begin(Enum):
 def make_runs(
     plan: Plan, store_path: Path, begin: Begin, *, as_granted: bool, as_json: bool, booted: str | None = None
 ) -> int:
-    """All runs of the plan, or those that are left; the exit status.  ``booted``: what a person has booted already."""
+    """Make the remaining runs of the plan; returns the exit status.  ``booted``: configuration booted already."""
     check_plan(plan)
     if booted is not None and booted not in plan.configurations:
-        raise BadInput(f"--booted {booted}: the plan has no such configuration, only {', '.join(plan.configurations)}")
+        raise BadInput(f"--booted {booted}: no such configuration in the plan; it has {', '.join(plan.configurations)}")
     store = Store(store_path)
     with Display() as display:
         stopping = Stopping()
         opened, plan = boards_for(plan, as_granted, display.tell)
-        found = _begun(store, plan, begin)
-        if begin is Begin.RESUMED and (whole := _whole(store, found)) is not None:
-            display.tell(f"campaign {whole} has all its runs; see: fastenough campaign status")
+        newest = _begun(store, plan, begin)
+        if begin is Begin.RESUMED and (complete := _complete(store, newest)) is not None:
+            display.tell(f"campaign {complete} is complete; see: fastenough campaign status")
             return ExitStatus.DONE
-        opened = changing(plan, opened, ByHand(display, stopping, booted), seen_before(plan, store, found.done))
+        opened = changing(plan, opened, ManualBoot(display, stopping, booted), seen_before(plan, store, newest.done))
         try:
             campaign = run_campaign(
                 plan, store, display, resume=begin is not Begin.NEW, opened=opened, stopping=stopping, tell=display.tell
             )
         except Refused as error:
             raise BadInput(in_parameters(str(error))) from error
-    _tell(store, campaign, as_json)
+    _print_result(store, campaign, as_json)
     return worst_status(store, campaign)
 
 
 def _begun(store: Store, plan: Plan, begin: Begin) -> Newest:
-    """What there is already of the campaign that the runs will belong to."""
+    """The campaign that the runs will belong to, as far as it is stored."""
     if begin is Begin.NEW:
         return Newest(None, False, {})
     if begin is Begin.RESUMED:
@@ -77,21 +77,20 @@ def _begun(store: Store, plan: Plan, begin: Begin) -> Newest:
     return newest_of(store, plan)
 
 
-def _whole(store: Store, found: Newest) -> str | None:
-    """The newest campaign of the plan where nothing of it is left, None where something is; raises BadInput where none
-    was begun."""
-    newest = found.campaign
-    if newest is None:
+def _complete(store: Store, begun: Newest) -> str | None:
+    """The newest campaign of the plan if it is complete, else None; raises BadInput if there is none."""
+    campaign = begun.campaign
+    if campaign is None:
         raise BadInput(
-            f"{store.path}: no campaign of this plan was begun there, or it was begun with another --board "
-            "or --as-granted; see: fastenough campaign status"
+            f"{store.path}: no campaign of this plan, or only with another --board or --as-granted; "
+            "see: fastenough campaign status"
         )
-    if store.runs(brief=True, campaign=newest, state="running"):
-        raise BadInput(f"campaign {newest} is being measured by another bench; wait for it, or end that one")
-    return None if found.left else newest
+    if store.runs(brief=True, campaign=campaign, state="running"):
+        raise BadInput(f"campaign {campaign} is being measured by another process; wait for it, or stop it")
+    return None if begun.left else campaign
 
 
-def _tell(store: Store, campaign: Campaign, as_json: bool) -> None:
+def _print_result(store: Store, campaign: Campaign, as_json: bool) -> None:
     if as_json:
         print_json(
             {
@@ -102,11 +101,11 @@ def _tell(store: Store, campaign: Campaign, as_json: bool) -> None:
         )
     else:
         print("\n".join(campaign.runs))
-        print(f"see: fastenough show {campaign.runs[-1]}" if campaign.runs else "nothing was run")
+        print(f"see: fastenough show {campaign.runs[-1]}" if campaign.runs else "no run was made")
 
 
 def worst_status(store: Store, campaign: Campaign) -> int:
-    """The status that says how the campaign's runs ended: by a signal, broken, not applicable, done."""
+    """Exit status of the campaign: stopped by a signal, broken, not applicable, done."""
     if campaign.signal:
         return 128 + campaign.signal
     if campaign.stopped:
@@ -119,7 +118,7 @@ def worst_status(store: Store, campaign: Campaign) -> int:
 
 
 def check_plan(plan: Plan) -> None:
-    """What an implementation would refuse is refused before anything is done; a far board's probe is its own judge."""
+    """Refuse what an implementation would refuse, before anything is done; a remote board checks by its own probe."""
     try:
         known = catalogue()
     except NotApplicable:
@@ -136,12 +135,12 @@ def check_plan(plan: Plan) -> None:
 
 
 def _check_files(plan: Plan) -> None:
-    """Raises BadInput where a file that is known of the plan's gauge is missing."""
+    """Raises BadInput if a file of the plan's instrument is missing."""
     instrument = plan.instrument
     files = {"self-test": instrument.self_test, "calibration": instrument.calibration} if instrument else {}
     for key, path in files.items():
         if path and not Path(path).is_file():
-            raise plan.fault(f"{key}: there is no file {path}; name one that exists", key)
+            raise plan.fault(f"{key}: no such file: {path}", key)
 
 
 def _check_entry(
@@ -150,7 +149,7 @@ def _check_entry(
     parameters: Mapping[str, tuple[Value, ...]],
     known: Mapping[str, ProbeEntry],
 ) -> None:
-    """Each parameter by itself, so that a complaint names its place."""
+    """Check each parameter by itself, so that an error names its place in the plan."""
     asked: list[tuple[tuple[str, ...], dict[str, tuple[Value, ...]]]] = [(("probe",), {})]
     asked += [(("parameters", name), {name: values}) for name, values in parameters.items()]
     for key, each in asked:

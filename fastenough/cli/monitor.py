@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough monitor``: watches real-time tasks, also those of others, and says where in the kernel the time goes."""
+"""``fastenough monitor``: watches real-time tasks and measures where in the kernel each wake-up spends its time."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ import click
 from fastenough.board import AS_BOOTED, Board, open_board
 from fastenough.board.local import LocalBoard
 from fastenough.campaign.stopping import Stopping, listening
-from fastenough.cli.follow import shown
+from fastenough.cli.commands import Group
+from fastenough.cli.follow import screen_on
 from fastenough.cli.making import OUTCOME_STATUS
 from fastenough.cli.monitor_pull import pull_command
-from fastenough.cli.outlet import unhurried
+from fastenough.cli.outlet import never_waiting
 from fastenough.cli.parameters import DURATION, DurationText, json_option
 from fastenough.cli.privileges import LOCAL
-from fastenough.cli.station_stream import Stream, missing
+from fastenough.cli.station_stream import JsonLines, missing
 from fastenough.cli.stores import store_option
 from fastenough.folder import Folder
 from fastenough.implementations import Act, Value
@@ -47,30 +48,30 @@ class _Shown(Protocol):
 
 @contextmanager
 def _view(as_json: bool) -> Iterator[_Shown]:
-    """On standard output; who does not read it holds up nothing."""
+    """A view on standard output that never waits for the reader."""
     if as_json:
-        with unhurried(sys.stdout, missing) as stream:
-            yield Stream(stream)
+        with never_waiting(sys.stdout, missing) as stream:
+            yield JsonLines(stream)
     else:
-        with unhurried(sys.stdout, _missing) as stream, shown(stream) as screen:
+        with never_waiting(sys.stdout, _missing) as stream, screen_on(stream) as screen:
             yield screen
 
 
 def _missing(lines: int) -> str:
-    """Of a picture that is drawn again and again nothing is missing."""
-    return "" if sys.stdout.isatty() else f"({lines} lines are missing here: they were not read in time)\n"
+    """Text in place of dropped lines; empty on a terminal, which is redrawn."""
+    return "" if sys.stdout.isatty() else f"({lines} lines dropped: not read in time)\n"
 
 
 def _board(name: str) -> Board:
-    """With root's rights where this user may have them; where not, the monitor says itself what it lacks."""
+    """The board, with root's rights if this user may have them; else the monitor reports what is missing."""
     if name == LOCAL and os.geteuid() and may_sudo():
-        print("fastenough: not root: the monitor runs through sudo; all files are yours", file=sys.stderr)
+        print("fastenough: not root: the monitor runs through sudo; this user owns all files", file=sys.stderr)
         return LocalBoard(SudoLink())
     return open_board(name)
 
 
 def _follow(watched: Watching, store: Store, view: _Shown) -> None:
-    """The recording is looked at as it grows in the store, as anybody else may do."""
+    """Show the recording while it grows in the store."""
     with closing(Watch(Folder.at(store.path / "runs" / watched.run_id), LIVE_FILE)) as watch:
         while watched.running and not watch.over:
             view.show(watch)
@@ -81,12 +82,12 @@ def _follow(watched: Watching, store: Store, view: _Shown) -> None:
 
 
 def _ordinary(link: Link, pid: int | None, policy: str | None) -> dict[str, Value]:
-    """The policy to watch where a process without a real-time thread is named and no policy is, and a line on it."""
+    """The policy parameter for a process without real-time threads if no policy is given; prints a line on it."""
     policies = [] if pid is None else ordinary_policies(link, pid)
     if policy is not None or not policies:
         return {}
     print(
-        f"fastenough: process {pid} is {', '.join(policies)}, not real-time: its wake-ups are watched all the same",
+        f"fastenough: process {pid} has no real-time policy ({', '.join(policies)}); its wake-ups are watched anyway",
         file=sys.stderr,
     )
     return {"policy": "any"}
@@ -96,7 +97,7 @@ def _parameters(**given: Value | None) -> dict[str, Value]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Group, invoke_without_command=True, example="fastenough monitor --comm robot --threshold 200us")
 @click.option("--pid", type=click.IntRange(1), help="Watch this process and its threads.")
 @click.option("--comm", metavar="NAME", help="Watch the tasks of this name, as ps -o comm shows it.")
 @click.option(
@@ -105,26 +106,28 @@ def _parameters(**given: Value | None) -> dict[str, Value]:
 @click.option(
     "--policy",
     type=click.Choice(POLICIES),
-    help="Watch tasks of this scheduling policy; left out: those of every real-time policy.",
+    help="Watch tasks of this scheduling policy  [default: every real-time policy]",
 )
 @click.option("--priority", type=click.IntRange(1, 99), help="Watch tasks of this real-time priority and above.")
 @click.option(
     "--threshold",
     type=DurationText(),
-    help="Tell the culprit of each wake-up that takes longer, not only of each new maximum.",
+    help="Report the cause of every wake-up that takes longer, not only of each new maximum.",
 )
 @click.option(
-    "--noise", is_flag=True, help="Also count what interrupts, soft-IRQs and other threads take from each CPU."
+    "--noise",
+    is_flag=True,
+    help="Also measure the time that interrupts, soft-IRQs and other threads take from each CPU.",
 )
 @click.option(
     "--interval",
     type=DurationText(),
     default="1s",
     show_default=True,
-    help="How often what was seen is written down; 5min for days and months.",
+    help="Length of a recorded interval; 5min for days and months.",
 )
-@click.option("--duration", "duration_ns", type=DURATION, help="How long to watch; left out: until Ctrl-C.")
-@click.option("--board", default=LOCAL, show_default=True, help="Which board to watch.")
+@click.option("--duration", "duration_ns", type=DURATION, help="Time to watch  [default: until Ctrl-C]")
+@click.option("--board", default=LOCAL, show_default=True, help="Board to watch.")
 @store_option
 @json_option
 def command(
@@ -142,11 +145,11 @@ def command(
     store_path: Path,
     as_json: bool,
 ) -> int:
-    """Watch the real-time tasks of this machine, and say who delays them.
+    """Watch real-time tasks and name what delays them.
 
-    All of them, or those of one application.  For each wake-up the time is taken at every station in the kernel; each
-    new maximum is told with its culprit.  What is recorded is a run of the store: fastenough report shows it.  Needs
-    root, or CAP_BPF and CAP_PERFMON.
+    Watches all real-time tasks, or those that the options select.  Measures the time of each wake-up at every station
+    in the kernel, and reports each new maximum with its cause.  The recording is a run of the store, for fastenough
+    report.  Requires root, or CAP_BPF and CAP_PERFMON.
     """
     if click.get_current_context().invoked_subcommand is not None:
         return ExitStatus.DONE

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Standard output for a command that must not wait for its reader: what the reader does not take in time, it misses.
+"""Standard output that never waits for its reader: lines that the reader does not take in time are dropped.
 
-A pipe whose reader stands still (a pager, a stopped program) and a terminal that was paused take nothing more for as
-long as they like, and who writes there waits.  Here a thread of its own does.
+A stopped reader of a pipe, or a paused terminal, blocks a writer without limit; here only a thread of its own waits.
 """
 
 from __future__ import annotations
@@ -16,30 +15,30 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-_MOST_KEPT = 4 << 20
-"""Characters that wait for the reader: some 10,000 culprits."""
+_MOST_WAITING = 4 << 20
+"""Characters that may wait for the reader: about 10,000 lines."""
 _PATIENCE_S = 10.0
-"""So long the reader may take for what is left when all has been said."""
+"""Time for the reader to take the rest at the end."""
 
 
-class Outlet(io.TextIOBase):
-    """Takes texts at once, and hands them on as the reader takes them.
+class DroppingStream(io.TextIOBase):
+    """Accepts text at once and writes it from a thread of its own.
 
-    Where too much waits, the next texts are missed; ``told`` says how many lines these were, in front of the next text
-    that is handed on.  Raises what the writing raised (BrokenPipeError: the reader has gone) from what is called next.
+    If too much text waits, more text is dropped; ``notice`` returns the text that replaces so many lines.  The next
+    call raises what the writing raised (BrokenPipeError: the reader has gone).
     """
 
-    def __init__(self, stream: TextIO, told: Callable[[int], str]) -> None:
+    def __init__(self, stream: TextIO, notice: Callable[[int], str]) -> None:
         self._stream = stream
-        self._told = told
+        self._notice = notice
         self._changed = threading.Condition()
         self._texts: deque[str] = deque()
-        self._kept = 0
-        self._missed = 0
+        self._waiting = 0
+        self._dropped = 0
         self._fault: OSError | None = None
         stream.flush()
         self._descriptor = stream.fileno()
-        threading.Thread(target=self._hand_on, name="outlet", daemon=True).start()
+        threading.Thread(target=self._write_all, name="output", daemon=True).start()
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -55,39 +54,39 @@ class Outlet(io.TextIOBase):
         with self._changed:
             if self._fault is not None:
                 raise self._fault
-            if self._kept >= _MOST_KEPT:
-                self._missed += text.count("\n")
+            if self._waiting >= _MOST_WAITING:
+                self._dropped += text.count("\n")
                 return len(text)
-            self._texts.append(self._told(self._missed) + text if self._missed else text)
-            self._missed = 0
-            self._kept += len(self._texts[-1])
+            self._texts.append(self._notice(self._dropped) + text if self._dropped else text)
+            self._dropped = 0
+            self._waiting += len(self._texts[-1])
             self._changed.notify_all()
         return len(text)
 
-    def _hand_on(self) -> None:
-        """By the descriptor alone: a lock of the stream's would be held while the reader stands still."""
+    def _write_all(self) -> None:
+        """Write to the descriptor: the lock of the stream would be held while the reader is stopped."""
         encoding, errors = self._stream.encoding, self._stream.errors or "strict"
         while self._fault is None:
             with self._changed:
                 self._changed.wait_for(lambda: self._texts)
                 text = self._texts[0]
-            fault = _written(self._descriptor, text.encode(encoding, errors))
+            fault = _write_descriptor(self._descriptor, text.encode(encoding, errors))
             with self._changed:
                 self._fault = fault
-                self._kept -= len(self._texts.popleft())
+                self._waiting -= len(self._texts.popleft())
                 self._changed.notify_all()
 
     def drain(self) -> int:
-        """Wait for the reader, but not for ever; how many lines it did not take."""
+        """Wait for the reader, for a limited time; returns the number of lines that it did not take."""
         with self._changed:
             self._changed.wait_for(lambda: self._fault is not None or not self._texts, _PATIENCE_S)
             if self._fault is not None:
                 raise self._fault
-            return self._missed + sum(text.count("\n") for text in self._texts)
+            return self._dropped + sum(text.count("\n") for text in self._texts)
 
 
-def _written(descriptor: int, content: bytes) -> OSError | None:
-    """Wait for as long as it takes; what became of it."""
+def _write_descriptor(descriptor: int, content: bytes) -> OSError | None:
+    """Write all of the content, without a time limit; returns the error, if any."""
     left = memoryview(content)
     try:
         while left:
@@ -98,24 +97,23 @@ def _written(descriptor: int, content: bytes) -> OSError | None:
 
 
 @contextmanager
-def unhurried(stream: TextIO, told: Callable[[int], str]) -> Iterator[TextIO]:
-    """While inside, the stream given instead never waits; at the end what was not taken is said on standard error.
+def never_waiting(stream: TextIO, notice: Callable[[int], str]) -> Iterator[TextIO]:
+    """A replacement of the stream that never waits; at the end the number of dropped lines goes to standard error.
 
-    A stream that is no file of the system's never waits by itself.
+    A stream without a file descriptor never waits, and is used as it is.
     """
     try:
         stream.fileno()
     except OSError:
         yield stream
         return
-    outlet = Outlet(stream, told)
+    stream_of_lines = DroppingStream(stream, notice)
     try:
-        yield outlet  # type: ignore[misc]
+        yield stream_of_lines  # type: ignore[misc]
     finally:
-        missed = outlet.drain()
-        if missed:
+        dropped = stream_of_lines.drain()
+        if dropped:
             print(
-                f"fastenough: {missed} lines were not told: nobody reads standard output, though it is open; "
-                "the recording has them",
+                f"fastenough: {dropped} lines dropped: standard output was not read in time; the recording is complete",
                 file=sys.stderr,
             )

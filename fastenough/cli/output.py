@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Printing: JSON for programs, tables for people; what others wrote never drives the terminal.
+"""Printing: JSON for programs, text and tables for people; foreign text never controls the terminal.
 
 Recordings, plans and host names come from anywhere.  ``clean`` makes their control characters visible; ``tame`` puts it
 between the program and its standard streams, so that no command can forget it.
@@ -26,8 +26,14 @@ from fastenough import words
 if TYPE_CHECKING:
     from rich.console import Console
 
+JSON_VERSION = 1
+"""Version of the JSON documents (docs/json.md): increased when a key is renamed, removed or changes its meaning."""
+MOST_TEXT_WIDTH = 120
+"""Columns of text on a wider terminal."""
+_FILE_TEXT_WIDTH = 80
+"""Columns of text in a file or pipe, unless COLUMNS is set."""
 _FILE_WIDTH = 200
-"""Columns of a table of figures in a file or pipe, where COLUMNS does not say otherwise: no cell is folded."""
+"""Columns of a table of figures in a file or pipe, unless COLUMNS is set: no cell is folded."""
 _MOST_DRAWN = 200
 """A longer table is plain lines on a terminal too: drawing one of 10,000 rows takes a quarter of a minute."""
 _FOLDED = 12
@@ -158,7 +164,11 @@ def _file_width(otherwise: int) -> int:
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on standard output; dataclasses become objects."""
+    """Print one JSON document; dataclasses become objects.  An object gets the version of its format."""
+    if is_dataclass(document) and not isinstance(document, type):
+        document = asdict(document)
+    if isinstance(document, dict):
+        document = {"version": JSON_VERSION} | document
     print(json.dumps(document, indent=2, default=_plain))
 
 
@@ -189,6 +199,11 @@ def _fits(columns: Sequence[str], widest: Sequence[int], texts: int, width: int)
 def table_width(file_width: int = _FILE_WIDTH) -> int:
     """Columns that a table on standard output may take."""
     return console(sys.stdout).width if sys.stdout.isatty() else _file_width(file_width)
+
+
+def text_width() -> int:
+    """Columns of folded text: those of the terminal, at most 120; 80 in a file or pipe."""
+    return min(table_width(_FILE_TEXT_WIDTH), MOST_TEXT_WIDTH)
 
 
 def leave_out(
@@ -279,7 +294,7 @@ def say(text: str, indent: str = "") -> None:
     held = re.sub(words.WITH_UNIT, lambda quantity: quantity[0].replace(" ", _HELD), clean(text))
     print(
         textwrap.fill(
-            held, table_width(), initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False
+            held, text_width(), initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False
         ).replace(_HELD, " ")
     )
 

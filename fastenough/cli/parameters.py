@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Values people type: durations, percentages, lists of names.  Bad ones say what is wrong and what would do."""
+"""Types of option values: durations, fractions, CPU lists, lists of names."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class DurationText(click.ParamType[str]):
 
 
 class Fraction(click.ParamType[float]):
-    """A share of one: ``95%``, ``0.95`` or ``1e-6``."""
+    """A fraction of one: ``95%``, ``0.95`` or ``1e-6``."""
 
     name = "fraction"
 
@@ -51,18 +51,18 @@ class Fraction(click.ParamType[float]):
 
 
 class CpuList(click.ParamType[str]):
-    """Numbers of CPUs, passed on as they were written; whether the board has them is for the board to say."""
+    """CPU numbers, passed on as they were written; the board checks that it has them."""
 
     name = "cpus"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value and re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", str(value)) is None:
-            self.fail(f"'{value}' is no list of CPUs; write it as 0-3,5", param, ctx)
+            self.fail(f"'{value}' is not a list of CPUs; write it as 0-3,5", param, ctx)
         return str(value)
 
 
 class Names(click.ParamType[list[str]]):
-    """Comma-separated names out of a known set, each once."""
+    """Comma-separated names of a known set, each once."""
 
     name = "names"
 
@@ -81,7 +81,7 @@ class Names(click.ParamType[list[str]]):
             if not self.knows(name):
                 self.fail(f"unknown {self._kind} '{name}'; known: {', '.join(self._known)}", param, ctx)
         if not names or len(set(names)) != len(names):
-            self.fail(f"name each {self._kind} once, at least one of: {', '.join(self._known)}", param, ctx)
+            self.fail(f"give at least one {self._kind}, each once, of: {', '.join(self._known)}", param, ctx)
         return names
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
@@ -91,4 +91,4 @@ class Names(click.ParamType[list[str]]):
 
 DURATION = Duration()
 FRACTION = Fraction()
-json_option = click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/json.md).")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A plan on the command line: a file, or the name of one that comes with fastenough."""
+"""A plan argument: a file, or the name of a plan that comes with fastenough."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fastenough.campaign.shipped import shipped
 
 
 class PlanFile(click.Path):
-    """A path; a bare word that is no file here is the name of a shipped plan."""
+    """A path; a bare word that is not a file is the name of a shipped plan."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path, dir_okay=False)
@@ -25,8 +25,7 @@ class PlanFile(click.Path):
         plans = shipped()
         if str(value) not in plans:
             self.fail(
-                f"there is no file {value} here, and no plan of that name comes with fastenough; these do: "
-                f"{', '.join(plans)}",
+                f"no file {value}, and no shipped plan of that name; shipped plans: {', '.join(plans)}",
                 param,
                 ctx,
             )

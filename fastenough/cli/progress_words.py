@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A run under way in words: what is measured, how far it is, its worst case with its age, and how it ended."""
+"""Text lines on a run in progress: what is measured, progress, maximum with its age, outcome."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from fastenough.recording.wakeups import Wakeup, is_monitor, longest_way, wakeup
 
 
 def kernel_of(profile: Any) -> str:
-    """Release and preemption model out of a profile, or why they are not there."""
+    """Kernel release and preemption model of a profile."""
     kernel = profile.get("kernel") if isinstance(profile, dict) else None
     if not isinstance(kernel, dict):
-        return "kernel not stated"
+        return "kernel unknown"
     model = kernel.get("preemption")
     return f"kernel {kernel.get('release')} ({model if model == 'preempt-rt' else f'preemption {model}'})"
 
@@ -28,10 +28,10 @@ _NOT_ONLY_REAL_TIME = ("any", "other")
 
 
 def heading(head: Head) -> str:
-    """What is measured: act, period, load, kernel, board, run."""
+    """What is measured: probe, period, load, kernel, board, run."""
     period_ns = next((series.period_ns for series in head.series if series.period_ns), None)
     every = f" every {words.duration(period_ns)}" if period_ns else ""
-    load = f"load {head.load.name}" if head.load else "load not stated"
+    load = f"load {head.load.name}" if head.load else "load unknown"
     board = f" on {head.board}" if head.board else ""
     return (
         f"{head.probe}{every}{_watched(head)} by {head.implementation}, {load}, {kernel_of(head.profile)}{board}; "
@@ -40,17 +40,17 @@ def heading(head: Head) -> str:
 
 
 def _watched(head: Head) -> str:
-    """Whose wake-ups a monitor counts, where they are not those of all real-time tasks."""
+    """The tasks that a monitor watches, if they are not all real-time tasks."""
     if not is_monitor(head):
         return ""
     parts = [f"{name} {head.parameters[name]}" for name in ("pid", "comm", "cgroup") if head.parameters.get(name)]
     if head.parameters.get("policy") in _NOT_ONLY_REAL_TIME:
-        parts.append("not only real-time tasks (SCHED_OTHER)")
+        parts.append("including tasks without real-time policy (SCHED_OTHER)")
     return f" of {', '.join(parts)}" if parts else ""
 
 
 def clock(ns: float) -> str:
-    """A time that passes, to the second: ``48 s``, ``4 min 58 s``, ``2 h 05 min``."""
+    """A duration to the second: ``48 s``, ``4 min 58 s``, ``2 h 05 min``."""
     seconds = round(max(0.0, ns) / 1e9)
     if seconds < 120:
         return f"{seconds} s"
@@ -60,10 +60,10 @@ def clock(ns: float) -> str:
 
 
 def how_far(following: Following) -> str:
-    """How long it has measured, and how long it will."""
+    """Measured and planned time."""
     measured, planned = following.measured_ns, following.planned_ns
     if planned is None:
-        return f"measured {clock(measured)}, until it is stopped"
+        return f"measured {clock(measured)}, no end set"
     return f"measured {clock(measured)} of {clock(planned)}, {left(planned - measured)}"
 
 
@@ -73,14 +73,14 @@ def left(ns: float) -> str:
 
 
 def age(ns: float | None) -> str:
-    """How long ago something was seen."""
+    """How long ago something happened."""
     if ns is None:
         return "–"
     return "just now" if ns < 1e9 else f"{clock(ns)} ago"
 
 
 def place(series: Series, alone: bool) -> str:
-    """Which series this is; by its CPU and labels only, where all have one name."""
+    """The name of a series; only its CPU and labels if all series have the same name."""
     parts = [] if alone else [series.name]
     parts += [] if series.cpu is None else [f"CPU {series.cpu}"]
     labels = [f"{name}={value}" for name, value in series.labels.items() if value != series.name]
@@ -88,7 +88,7 @@ def place(series: Series, alone: bool) -> str:
 
 
 def _alone(head: Head | None) -> bool:
-    """Whether what was measured goes without saying; of the ways that a monitor follows, one was chosen."""
+    """Whether the name of the series is omitted: a monitor has several paths, a probe has not."""
     return head is None or not is_monitor(head)
 
 
@@ -99,8 +99,8 @@ def losses(standings: Sequence[Standing]) -> str:
 
 
 def telling(head: Head, n: Mapping[int, int]) -> list[Series]:
-    """The series that stand for the whole, given how many values each has: those that a limit is judged by, of a
-    monitor those of the longest way that was seen, else all."""
+    """The main series, given the number of values of each: those that a limit is judged by; of a monitor those of the
+    longest path that has values; else all."""
     if is_monitor(head):
         way = longest_way(head, n)
         return [series for series in head.series if series.name == way and n.get(series.id)]
@@ -109,12 +109,12 @@ def telling(head: Head, n: Mapping[int, int]) -> list[Series]:
 
 
 def newest_wakeups(head: Head | None, events: Iterable[Event]) -> list[Wakeup]:
-    """The wake-ups that events with a culprit tell, the newest first."""
+    """The wake-ups of events that name a cause, newest first."""
     return [] if head is None else sorted(wakeups(head, events), key=lambda wakeup: -wakeup.at.mono_ns)
 
 
 def wakeup_line(wakeup: Wakeup) -> str:
-    """One wake-up: when, where, how long, at which station, and whom it waited for."""
+    """One wake-up: time, CPU, delay, longest station, cause."""
     cpu = "" if wakeup.cpu is None else f" CPU {wakeup.cpu}"
     station = f", most of it {wakeup.longest} ({readable(wakeup.parts[wakeup.longest])})" if wakeup.longest else ""
     after = words.since_begin(wakeup.after_ns, 1)
@@ -122,17 +122,17 @@ def wakeup_line(wakeup: Wakeup) -> str:
 
 
 def plain_line(following: Following) -> str:
-    """The same on one line: the worst of all series that stand for the whole."""
+    """Progress and maximum of the main series on one line."""
     standings = _telling(following)
     if not standings:
-        return f"{how_far(following)}: nothing was seen yet"
+        return f"{how_far(following)}: no sample yet"
     missed = sum(standing.missed for standing in standings)
     worst = max(standings, key=lambda standing: standing.maximum_ns or 0)
     latest = max((standing.latest_ns or 0 for standing in standings), default=0)
     where = place(worst.series, alone=_alone(following.head))
     return (
-        f"{how_far(following)}: worst {readable(worst.maximum_ns)} ({where}, {age(worst.since_maximum_ns)}), "
-        f"in the last interval {readable(latest)}; "
+        f"{how_far(following)}: maximum {readable(worst.maximum_ns)} ({where}, {age(worst.since_maximum_ns)}), "
+        f"last interval {readable(latest)}; "
         f"{words.counted(sum(standing.n for standing in standings), 'sample')}, {missed:,} missed"
         + (f", {losses(standings)}" if losses(standings) else "")
     )
@@ -145,7 +145,7 @@ def _telling(following: Following) -> list[Standing]:
 
 
 def final_lines(head: Head, end: End, in_store: bool) -> Iterator[str]:
-    """How the run ended, in words."""
+    """Lines on how the run ended."""
     shown = telling(head, {number: said.taken for number, said in end.series.items()})
     ends = [end.series[series.id] for series in shown]
     worst = [
@@ -158,7 +158,7 @@ def final_lines(head: Head, end: End, in_store: bool) -> Iterator[str]:
     text = f"{end.outcome} after {duration}: {words.counted(sum(said.taken for said in ends), 'sample')}"
     if worst:
         value_ns, series = max(worst, key=lambda pair: pair[0])
-        text += f", worst {readable(value_ns)} ({place(series, alone=_alone(head))})"
+        text += f", maximum {readable(value_ns)} ({place(series, alone=_alone(head))})"
     yield f"{text}, {lost:,} lost, {missed:,} missed"
     limits = [said.limit for said in ends if said.limit is not None]
     if limits:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A recording of the monitor under way: the stations of a wake-up, current and worst, CPU by CPU, and the culprits."""
+"""Picture of a monitor recording in progress: stations of a wake-up by CPU, and causes."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from fastenough.cli.progress_words import age, newest_wakeups, wakeup_line
 from fastenough.jobs.following import Following, Standing
 from fastenough.recording.wakeups import NOISE, STATIONS, SUMS
 
-_COLUMNS = ("station", "wake-ups", "last interval", "worst", "on CPU", "seen")
-_SPARE = ("wake-ups", "on CPU", "seen", "last interval")
-"""Columns that a narrow terminal does without, in this order."""
+_COLUMNS = ("station", "wake-ups", "last interval", "maximum", "on CPU", "age")
+_SPARE = ("wake-ups", "on CPU", "age", "last interval")
+"""Columns that a narrow terminal omits, in this order."""
 _ORDER = (*STATIONS, *reversed(SUMS), *NOISE)
 _MOST_WAKEUPS, _MOST_LINES = 5, 4
 _FOLDED = 6
-"""Letters that a line loses, on average, where it is folded between two words."""
-_CULPRITS = "culprits of the worst and of the last"
-_NOTHING = "no wake-up of a task that is watched was seen yet"
+"""Characters that a folded line loses on average."""
+_CULPRITS = "causes of the longest and the latest wake-ups"
+_NOTHING = "no wake-up of a watched task yet"
 
 
 def _by_station(standings: Iterable[Standing]) -> Iterator[tuple[str, list[Standing]]]:
-    """In the order of a wake-up, those that have values; then what has another name."""
+    """Stations with values, in the order of a wake-up; then series with other names."""
     found: dict[str, list[Standing]] = {}
     for standing in standings:
         if standing.n:
@@ -53,7 +53,7 @@ def _row(name: str, standings: Sequence[Standing], cpus: Sequence[int]) -> tuple
 
 
 def _table(stations: Sequence[tuple[str, list[Standing]]], width: int) -> RenderableType:
-    """All CPUs together, and behind it each by itself, as many as there is room for."""
+    """All CPUs combined, then each CPU by itself, as many as fit."""
     if not stations:
         return Text(_NOTHING)
     cpus = sorted(
@@ -71,7 +71,7 @@ def _table(stations: Sequence[tuple[str, list[Standing]]], width: int) -> Render
 
 
 def _culprits(following: Following, width: int, room: int) -> Iterator[Text]:
-    """The worst wake-up, in any case, and the newest, as many as there is room for."""
+    """The longest wake-up and the newest, as many as fit."""
     worst_of_all = () if following.worst_culprit is None else (following.worst_culprit,)
     newest = newest_wakeups(following.head, (*worst_of_all, *following.culprits))
     worst = max(newest, key=lambda wakeup: wakeup.delay_ns or 0, default=None)
@@ -84,7 +84,7 @@ def _culprits(following: Following, width: int, room: int) -> Iterator[Text]:
 
 
 def station_lines(following: Following, width: int, height: int) -> list[RenderableType]:
-    """What stands between the heading and the last line."""
+    """The lines between the heading and the last line."""
     stations = list(_by_station(following.standings()))
     shown = stations[: max(3, height - _MOST_LINES)]
     culprits = list(_culprits(following, width, max(_MOST_LINES, height - len(shown) - 2)))

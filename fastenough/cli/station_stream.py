@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The monitor for programs: one JSON object a line, of each interval and of each wake-up with a culprit."""
+"""``fastenough monitor --json``: a JSON object per line, for each interval and each wake-up with a cause."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import time
 from typing import Any, TextIO
 
+from fastenough.cli.output import JSON_VERSION
 from fastenough.cli.progress_words import newest_wakeups
 from fastenough.jobs.following import Following
 from fastenough.jobs.watching import Watch
@@ -16,17 +17,17 @@ from fastenough.recording.wakeups import Wakeup
 _LOOK_S = 0.25
 
 
-class Stream:
-    """Takes a recording as it grows and says what is new; times are ns of CLOCK_MONOTONIC, or latencies in ns."""
+class JsonLines:
+    """Prints what is new in a growing recording; times are ns of CLOCK_MONOTONIC, latencies are ns."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._begun = False
         self._seq = -1
-        self._told_culprits = 0
+        self._printed_causes = 0
 
     def show(self, watch: Watch) -> None:
-        """What came since the last call."""
+        """Print what is new since the last call."""
         watch.each_interval = self._new
         watch.look()
         self._head(watch.following)
@@ -34,7 +35,7 @@ class Stream:
             time.sleep(_LOOK_S)
 
     def end(self, watch: Watch) -> ExitStatus:
-        """How it ended."""
+        """Print the outcome."""
         self._new(watch.following)
         end = watch.following.end
         self._say(
@@ -50,13 +51,20 @@ class Stream:
     def _head(self, following: Following) -> None:
         if following.head is not None and not self._begun:
             self._begun = True
-            self._say({"type": "begin", "run": following.head.run_id, "parameters": dict(following.head.parameters)})
+            self._say(
+                {
+                    "type": "begin",
+                    "version": JSON_VERSION,
+                    "run": following.head.run_id,
+                    "parameters": dict(following.head.parameters),
+                }
+            )
 
     def _new(self, following: Following) -> None:
         self._head(following)
-        events = following.culprits_after(self._told_culprits)
-        skipped = following.culprits_seen - self._told_culprits - len(events)
-        self._told_culprits = following.culprits_seen
+        events = following.culprits_after(self._printed_causes)
+        skipped = following.culprits_seen - self._printed_causes - len(events)
+        self._printed_causes = following.culprits_seen
         if skipped:
             self._say({"type": "skipped", "events": skipped})
         for wakeup in reversed(newest_wakeups(following.head, events)):
@@ -71,7 +79,7 @@ class Stream:
 
 
 def missing(lines: int) -> str:
-    """In place of lines that were not read in time."""
+    """The line in place of dropped lines."""
     return json.dumps({"type": "missing", "lines": lines}) + "\n"
 
 
@@ -94,7 +102,7 @@ def _wakeup(wakeup: Wakeup) -> dict[str, Any]:
 
 
 def _interval(following: Following) -> dict[str, Any]:
-    """The newest interval: each series that has seen anything, its current and its worst value, and how old that is."""
+    """The newest interval: current value, maximum and its age of each series with samples."""
     last = following.last
     stations = [
         {

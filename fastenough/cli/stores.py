@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The store that a command works on."""
+"""The store of a command."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ store_option = click.option(
 
 
 def existing_store(path: Path) -> Store:
-    """A store to read from; raises BadInput where there is none, rather than making an empty one."""
+    """The store to read from; raises BadInput if there is none."""
     try:
         there = (path / "runs").is_dir()
     except OSError as error:
-        raise BadInput(f"{path}: no store can be read there: {error.strerror}") from error
+        raise BadInput(f"{path}: cannot read the store: {error.strerror}") from error
     if not there:
-        raise BadInput(f"{path}: no store there; 'fastenough assess' makes one, --store names another")
+        raise BadInput(f"{path}: no store; 'fastenough assess' creates one, --store names another")
     store = Store(path)
     if store.index_fault is not None:
-        print(f"fastenough: the runs are read without their index: {store.index_fault}", file=sys.stderr)
+        print(f"fastenough: reading the runs without the index: {store.index_fault}", file=sys.stderr)
     return store

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough assess --task``: what is said of an application's tasks."""
+"""``fastenough assess --task``: the tasks of an application and their response times."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from fastenough.jobs.task_set import task_set_of
 from fastenough.model import VERDICT_EXIT_STATUS, BadInput, ExitStatus, Verdict
 
 _HELP = (
-    "A task of your application, as in 'name=loop period=1ms compute=200us deadline=800us priority=80 cpu=0'; "
-    "once for each task. The answer is whether all keep their deadlines with what is measured, never PASS."
+    "Task of your application, as in 'name=loop period=1ms compute=200us deadline=800us priority=80 cpu=0'; "
+    "once for each task. The result says whether all tasks meet their deadlines; it is never PASS."
 )
-_INSTEAD = {"limit_ns": "each task has a deadline of its own", "interval": "each task has a period of its own"}
-_COLUMNS = ("task", "CPU", "priority", "period", "compute", "deadline", "response", "left")
+_INSTEAD = {"limit_ns": "each task has its own deadline", "interval": "each task has its own period"}
+_COLUMNS = ("task", "CPU", "priority", "period", "compute", "deadline", "response", "slack")
 
 task_option = click.option("--task", "tasks", multiple=True, metavar="TASK", help=_HELP)
 
 
 def stated_tasks(texts: Sequence[str]) -> TaskSet | None:
-    """The tasks; None where none is stated.  Raises BadInput for options that mean nothing beside them."""
+    """The tasks, None without any; raises BadInput for options that cannot be used with them."""
     if not texts:
         return None
     context = click.get_current_context()
     for name, why in _INSTEAD.items():
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            raise BadInput(f"--{name.removesuffix('_ns')} cannot stand beside --task: {why}; leave it out")
+            raise BadInput(f"--{name.removesuffix('_ns')} cannot be used with --task: {why}; omit it")
     return task_set_of(texts)
 
 
-def tell_impossible(reasons: Sequence[str], as_json: bool) -> ExitStatus:
-    """That no measurement is needed: no machine keeps these deadlines."""
+def print_impossible(reasons: Sequence[str], as_json: bool) -> ExitStatus:
+    """Print that no machine meets these deadlines, so that no measurement is needed."""
     if as_json:
         print_json({"verdict": Verdict.FAIL, "answer": NEVER, "reasons": reasons})
     else:
@@ -47,7 +47,7 @@ def tell_impossible(reasons: Sequence[str], as_json: bool) -> ExitStatus:
 
 
 def print_tasks(answer: TaskAnswer) -> None:
-    """Each task's longest response, and what each CPU would bear beyond it."""
+    """Print the longest response time of each task, and the margin of each CPU."""
     rows = [
         (
             one.task.name,
@@ -63,18 +63,18 @@ def print_tasks(answer: TaskAnswer) -> None:
         for one in on.responses
     ]
     if rows:
-        print_table("longest responses, every term at its worst at once [µs]", _COLUMNS, rows)
+        print_table("Longest response times, all terms at their maximum at once [µs]", _COLUMNS, rows)
     for on in answer.cpus:
         say(f"{words.cpus([on.measured.cpu])} {_bears(on.margin)}")
 
 
 def _bears(margin: Margin) -> str:
-    """What a CPU would bear; the factor was rounded down to the digits shown."""
+    """The margin of a CPU; the factor is rounded down."""
     if not margin.factor:
-        return "leaves no time to compute: what was measured alone outlasts a deadline"
+        return "has no time left to compute: the measured latency alone exceeds a deadline"
     later = (
-        "no later wake-up"
+        "no additional wake-up latency"
         if margin.added_ns is None
-        else f"every wake-up {words.microseconds_down(margin.added_ns)} µs later"
+        else f"{words.microseconds_down(margin.added_ns)} µs more latency at every wake-up"
     )
-    return f"bears all compute times {margin.factor:.4f} times as long, or {later}"
+    return f"tolerates compute times {margin.factor:.4f} times as long, or {later}"

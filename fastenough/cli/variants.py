@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Things of one kind are told apart by that in which they differ; what they share is said once."""
+"""Common and differing traits of things of one kind."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 
 def shared(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What all of them have, with one and the same value."""
+    """The traits that all items have with the same value."""
     first = items[0] if items else {}
     return {name: value for name, value in first.items() if all(name in item and item[name] == value for item in items)}
 
 
-def told_apart(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Of each, what not all of them have with one and the same value."""
+def differing(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Of each item, the traits that are not common to all."""
     common = shared(items)
     return [{name: value for name, value in item.items() if name not in common} for item in items]
 

@@ -40,7 +40,7 @@ def refusing(out_dir: Path) -> Iterator[None]:
     try:
         yield
     except Untrusted as error:
-        raise BadInput(f"--out {out_dir}: {error}") from error
+        raise BadInput(f"--out-dir {out_dir}: {error}") from error
     except OSError as error:
         raise BadInput(
             f"{out_dir}: the report cannot be written there: {error.strerror}; name another directory with --out"

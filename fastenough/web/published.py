@@ -107,12 +107,12 @@ def _former(folder: Folder, into: Path) -> set[str]:
         said = json.loads(folder.read(_LIST, _MOST_LIST_BYTES))
     except FileNotFoundError:
         if folder.names():
-            raise BadInput(f"--into {into}: the folder contains other files; name an empty or new folder") from None
+            raise BadInput(f"--out-dir {into}: the folder contains other files; name an empty or new folder") from None
         return set()
     except ValueError:
         said = None
     if not isinstance(said, list) or not all(isinstance(path, str) and _is_ours(path) for path in said):
-        raise BadInput(f"--into {into}: its {_LIST} is invalid; name an empty or new folder")
+        raise BadInput(f"--out-dir {into}: its {_LIST} is invalid; name an empty or new folder")
     return set(said)
 
 
@@ -164,9 +164,9 @@ def publish(site: Site, into: Path, pages: Sequence[Page] = PAGES) -> int:
                 _remove(folder, path)
             _note(folder, written)
     except Untrusted as error:
-        raise BadInput(f"--into {into}: {error}") from error
+        raise BadInput(f"--out-dir {into}: {error}") from error
     except OSError as error:
-        raise BadInput(f"--into {into}: cannot write the site: {error.strerror}; name another folder") from error
+        raise BadInput(f"--out-dir {into}: cannot write the site: {error.strerror}; name another folder") from error
     return len(written)
 
 
