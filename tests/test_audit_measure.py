@@ -22,7 +22,7 @@ from fastenough.analysis.tried import judged_together, try_out
 from fastenough.board.base import Booted
 from fastenough.board.local import LocalBoard
 from fastenough.campaign import Entry, Plan, run_campaign
-from fastenough.cli.audit_measure import Asked
+from fastenough.cli.audit_measure import MeasureArguments
 from fastenough.jobs.ab import Trial, make_trial
 from fastenough.jobs.audit_measure import Measured, report_measured, tell_measured
 from fastenough.jobs.concluding import kept_on
@@ -119,7 +119,7 @@ def test_an_injected_delay_is_found_and_everything_is_put_back(tmp_path: Path, p
 
 
 def test_only_the_cpus_that_are_named_are_measured(tmp_path: Path, probe_binary: Path) -> None:
-    asked = Asked("local", ("none",), 3, 200_000_000, "1ms", (), True, False, cpus="0")
+    asked = MeasureArguments("local", ("none",), 3, 200_000_000, "1ms", (), True, False, cpus="0")
     store = Store(tmp_path / "store")
     (made,) = run_campaign(asked.plan, store).runs
     assert {series.cpu for series in store.load(made).series} == {0}

@@ -13,7 +13,7 @@ from privileges import needs_root
 from recordings import PROFILE
 from terminal import Terminal, screen
 
-from fastenough.cli.doctor_findings import Check, Finding, Patient, Severity, State
+from fastenough.cli.doctor_findings import Check, Finding, InspectedBoard, Severity, State
 from fastenough.cli.doctor_system import governor, isolation, kernel, module, rights, smi
 from fastenough.link import FakeLink
 
@@ -25,9 +25,9 @@ LIMITS = (
 )
 
 
-def patient(profile: dict[str, Any] | None = None, **commands: str) -> Patient:
+def patient(profile: dict[str, Any] | None = None, **commands: str) -> InspectedBoard:
     said = {name.replace("_", " "): text for name, text in commands.items()}
-    return Patient(FakeLink({}, said), PROFILE | (profile or {}))
+    return InspectedBoard(FakeLink({}, said), PROFILE | (profile or {}))
 
 
 @pytest.mark.parametrize(
@@ -104,14 +104,14 @@ def test_isolated_cpus(isolated: str | None, count: int, state: State, said: str
 )
 def test_limits_of_an_ordinary_user(rtprio: str, memlock: str, state: State) -> None:
     limits = {"id -u": "1000\n", "cat /proc/self/limits": LIMITS.format(memlock=memlock, rtprio=rtprio)}
-    found = rights(Patient(FakeLink({}, limits), PROFILE))
+    found = rights(InspectedBoard(FakeLink({}, limits), PROFILE))
     assert found.state is state
     assert f"rtprio {rtprio}, memlock {memlock}" in found.text
 
 
 def test_a_setuid_probe_is_named() -> None:
     commands = {"fastenough-probe": "", "id -u": "1000\n", "stat -L -c %a /usr/bin/fastenough-probe": "4755\n"}
-    found = rights(Patient(FakeLink({}, commands), PROFILE))
+    found = rights(InspectedBoard(FakeLink({}, commands), PROFILE))
     assert found.state is State.LIMITED
     assert "setuid" in found.text and "chmod u-s /usr/bin/fastenough-probe" in str(found.fix)
 
@@ -125,7 +125,7 @@ def test_a_setuid_probe_is_named() -> None:
 )
 def test_the_module_and_what_it_alone_can_see(commands: dict[str, str], state: State, said: str) -> None:
     """Gaps while interrupts are off: named beside the module, and where SMIs cannot be counted."""
-    found = module(Patient(FakeLink({}, commands), PROFILE))
+    found = module(InspectedBoard(FakeLink({}, commands), PROFILE))
     assert found.state is state and said in f"{found.text} {found.fix}" and "spin" in found.text
     assert "fastenough run spin --implementation linux-kernel" in str(smi(patient()).fix)
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from fastenough.cli.drawing import picture
 from fastenough.cli.output import readable
 from fastenough.cli.progress_words import plain_line, telling
-from fastenough.cli.station_stream import Stream
+from fastenough.cli.station_stream import JsonLines
 from fastenough.folder import Folder
 from fastenough.jobs import following
 from fastenough.jobs.following import Following
@@ -89,7 +89,7 @@ def test_the_stream_for_programs_tells_each_interval_though_many_come_at_once(tm
     (tmp_path / "recording.jsonl").write_bytes(b"".join(map(line_bytes, lines(Watched(cpus=2, intervals=5)))))
     stream = io.StringIO()
     with closing(Watch(Folder.at(tmp_path), "recording.jsonl")) as watch:
-        told = Stream(stream)
+        told = JsonLines(stream)
         told.show(watch)
         told.end(watch)
     said = [json.loads(line) for line in stream.getvalue().splitlines()]
@@ -107,7 +107,7 @@ def test_culprits_beyond_those_that_are_kept_are_counted(monkeypatch: pytest.Mon
     (tmp_path / "recording.jsonl").write_bytes(b"".join(map(line_bytes, lines(Watched(cpus=2, intervals=5)))))
     stream = io.StringIO()
     with closing(Watch(Folder.at(tmp_path), "recording.jsonl")) as watch:
-        Stream(stream).show(watch)
+        JsonLines(stream).show(watch)
         seen = watch.following.culprits_seen
     said = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert sum(one["events"] for one in said if one["type"] == "skipped") == seen - 5 == 5
