@@ -291,9 +291,9 @@ def test_ports_that_are_no_gauge(tmp_path: Path) -> None:
     plain.write_text("")
     assert "cannot be opened as a serial port" in one_line(gauge_command("id", str(plain)), 2)
     silent = Impostor(lambda data: b"")
-    assert "nothing answers" in one_line(gauge_command("id", silent.port), 2)
+    assert "no reply" in one_line(gauge_command("id", silent.port), 2)
     noise = Impostor(lambda data: b"\xff\x80\x13\n" * 3)
-    assert "not intelligibly at 500000 baud" in one_line(gauge_command("id", noise.port), 2)
+    assert "unreadable at 500000 baud" in one_line(gauge_command("id", noise.port), 2)
 
 
 def _other_version(data: bytes) -> bytes:
@@ -310,7 +310,7 @@ def test_firmware_of_another_version() -> None:
 
 def test_a_port_in_use(instrument: Paced) -> None:
     with Gauge(instrument.port):
-        assert "another program is using it" in one_line(gauge_command("id", instrument.port), 2)
+        assert "another program uses it" in one_line(gauge_command("id", instrument.port), 2)
 
 
 def test_what_the_gauge_refuses(instrument: Paced) -> None:
@@ -333,7 +333,7 @@ def test_options_that_do_not_fit(instrument: Paced, tmp_path: Path) -> None:
     assert "too long for this gauge" in one_line(
         gauge_command("run", "response", instrument.port, "--record", record, "--timeout", "3s"), 2
     )
-    assert "no self-test; make one" in one_line(
+    assert "not a self-test; run" in one_line(
         gauge_command("run", "response", instrument.port, "--record", record, "--self-test", "/dev/null"), 2
     )
     assert "no such directory" in one_line(
