@@ -34,11 +34,11 @@ def patient(profile: dict[str, Any] | None = None, **commands: str) -> Inspected
     ("model", "options", "state", "said"),
     [
         ("preempt-rt", {}, State.FINE, "preempt-rt"),
-        ("preempt", {"CONFIG_PREEMPT_DYNAMIC": "y"}, State.LIMITED, "nobody bounds"),
+        ("preempt", {"CONFIG_PREEMPT_DYNAMIC": "y"}, State.LIMITED, "unbounded"),
         ("voluntary", {"CONFIG_PREEMPT_DYNAMIC": "y"}, State.LIMITED, "preempt=full"),
         ("voluntary", {}, State.LIMITED, "PREEMPT_RT"),
         ("none", {}, State.LIMITED, "many milliseconds"),
-        ("stock", {}, State.LIMITED, "not known"),
+        ("stock", {}, State.LIMITED, "unknown preemption model"),
     ],
 )
 def test_the_preemption_model(model: str, options: dict[str, str], state: State, said: str) -> None:
@@ -67,9 +67,9 @@ def _policy(name: str, least: int = 1, most: int = 2) -> dict[str, Any]:
         (
             {"cpu0": _policy("powersave"), "cpu1": _policy("performance"), "cpu10": _policy("schedutil")},
             State.LIMITED,
-            "CPUs 0, 10 may be slowed down while idle (governor powersave, schedutil)",
+            "CPUs 0, 10 may slow down while idle (governor powersave, schedutil)",
         ),
-        ({}, State.FINE, "scales no frequencies"),
+        ({}, State.FINE, "not controlled by the kernel"),
     ],
 )
 def test_the_governor(cpus: dict[str, Any], state: State, said: str) -> None:
@@ -80,9 +80,9 @@ def test_the_governor(cpus: dict[str, Any], state: State, said: str) -> None:
 @pytest.mark.parametrize(
     ("isolated", "count", "state", "said"),
     [
-        ("2-3", 4, State.FINE, "CPUs 2-3: ordinary tasks"),
+        ("2-3", 4, State.FINE, "CPUs 2-3: no ordinary tasks"),
         ("", 4, State.LIMITED, "isolcpus=3 nohz_full=3"),
-        ("", 1, State.FINE, "one CPU only"),
+        ("", 1, State.FINE, "only one CPU"),
         (None, 2, State.LIMITED, "isolcpus=1"),
     ],
 )

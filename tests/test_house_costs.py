@@ -174,7 +174,7 @@ def test_a_setting_that_is_one_integer(copy: Copy) -> None:
     assert steps == "/proc/sys/kernel/sched_autogroup_enabled 0\n"
 
 
-def test_a_matter_of_the_audit(copy: Copy) -> None:
+def test_a_check_of_the_audit(copy: Copy) -> None:
     copy.file(
         "fastenough/audit/checks/mine.py",
         SPDX
@@ -189,11 +189,11 @@ def _look(facts: Facts) -> Seen:
     return costs(f"{facts.count} of them", outside("buy more"))
 
 
-CHECK = Check("mine", "number of CPUs", Group.CPUS, Severity.LOW, _look, why="This test.", source="this test",
-              elsewhere="money")
+CHECKS = (Check("mine", "number of CPUs", Group.CPUS, Severity.LOW, _look, why="This test.", source="this test",
+                elsewhere="money"),)
 ''',
     )
-    copy.line("fastenough/audit/checks/__init__.py", '"file_systems",', '    "mine",')
+    copy.line("fastenough/audit/checks/__init__.py", '"services",', '            "mine",')
     assert copy.cost() == (1, 1, 1)
     assert "number of CPUs" in copy.fastenough("audit")
 
