@@ -232,7 +232,7 @@ def test_a_load_that_somebody_states_is_no_proof(tmp_path: Path) -> None:
     assert "hackbench ran was stated by a person and not proven" in why
     unstated, why = judged(None)
     assert unstated is Verdict.INCONCLUSIVE
-    assert "does not state under which load" in why
+    assert "does not state its load" in why
 
 
 def test_this_machine_s_profile_is_kept_only_where_it_is_the_board(tmp_path: Path) -> None:

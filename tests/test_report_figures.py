@@ -106,7 +106,7 @@ def test_no_colour_stands_twice_and_the_unnamed_are_grey(tmp_path: Path, cpus: i
     assert len(colours) == len(set(colours))
     named = [label for label, _ in legend if label.startswith("CPU")]
     assert len(named) == min(cpus, MOST_NAMED)
-    assert ("limit 100.0 µs", plot.LIMIT) in legend
+    assert ("limit 100 µs", plot.LIMIT) in legend
     if cpus > MOST_NAMED:
         assert (f"{cpus - MOST_NAMED} others", plot.UNNAMED) in legend
         greatest = max(lines, key=lambda line: line.values.maximum_ns or 0)

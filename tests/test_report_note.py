@@ -91,7 +91,7 @@ def test_what_was_planned_and_the_plan_itself_are_in_it(page: Path) -> None:
     text = page.read_text()
     for said in (
         "timer interval=1ms",
-        "200.0 µs, no misses",
+        "200 µs, no misses",
         "rt-throttling = -1",
         "table A.2",
         "requirement = {limit = &#34;200us&#34;}",

@@ -213,7 +213,7 @@ def test_a_damaged_run_forbids_a_pass_and_is_named(store: Store, damage: str, wh
     if damage == "folder gone":
         return
     shown, listed = fastenough(store, "show", runs[which]), fastenough(store, "list", "--json")
-    assert (shown.returncode, "not believed" in shown.stdout) == (4, True)
+    assert (shown.returncode, "integrity check failed" in shown.stdout) == (4, True)
     compared = fastenough(store, "compare", runs[0], runs[which])
     assert (compared.returncode, runs[which] in compared.stderr) == (4, True)
     verified, rebuilt = fastenough(store, "store", "verify"), fastenough(store, "store", "rebuild")
@@ -276,7 +276,7 @@ def test_a_report_of_garbage_alone(store: Store) -> None:
     status, assessment = report(store, run)
     assert (status, assessment["verdict"]) == (4, "BROKEN")
     page = (store.path.parent / "report" / "index.html").read_text()
-    assert "not believed" in page
+    assert "integrity check failed" in page
     assert run in page
 
 

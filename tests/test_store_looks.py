@@ -224,7 +224,7 @@ def test_a_pass_of_the_best_of_several_runs_is_refused_unless_that_is_stated(tmp
         Selection.ONLY_THESE: Verdict.PASS,
     }
     assert all(run.run_id in said[Selection.CHOSEN].reasons[0] for run in others)
-    assert "only these runs: 2 other runs of the same question left out, 2 of them above" in (
+    assert "only these runs: 2 other runs of the same kind excluded, 2 of them above" in (
         said[Selection.ONLY_THESE].headline
     )
     together = judge_asked([best, *others], Question(LIMIT, 0.95, selection=Selection.CHOSEN), store)
@@ -240,7 +240,7 @@ def test_runs_left_out_that_keep_the_limit_forbid_a_pass_of_chosen_runs_only(tmp
         for selection in (Selection.CHOSEN, Selection.CAMPAIGN)
     )
     assert (chosen.verdict, campaign.verdict) == (Verdict.INCONCLUSIVE, Verdict.PASS)
-    assert "1 run of the store answers the same question" in " ".join(campaign.cautions)
+    assert "1 run of the same kind in the store" in " ".join(campaign.cautions)
     _stored(store, tmp_path, 210_000, outcome="aborted")
     again = judge_asked([best], Question(LIMIT, 0.95), store)
     assert again.verdict is Verdict.INCONCLUSIVE
@@ -267,7 +267,7 @@ def test_a_gate_that_is_asked_of_more_runs_looks_again(tmp_path: Path) -> None:
     _gate(store, short)
     again = _gate(store, short, more)
     assert again.verdict is Verdict.INCONCLUSIVE
-    assert "judged 1 time before and did not pass, so this look is judged more strictly" in again.reason
+    assert "judged 1 time before and did not pass, so a higher confidence is required" in again.reason
 
 
 def test_the_bench_says_in_the_head_how_much_was_planned() -> None:

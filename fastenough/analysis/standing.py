@@ -142,7 +142,7 @@ def stand(
         far = judge(recordings, farthest, loads=loads or None, look=candidate.look)
         if far.verdict is Verdict.FAIL:
             answer, longer, beyond = Answer.OFF_THE_MAP, farthest, far
-    told = () if answer is Answer.NOT_GOOD else (f"at {words.latency(longer.limit_ns)}: {beyond.reasons[0]}",)
+    told = () if answer is Answer.NOT_GOOD else (f"at {words.exact_time(longer.limit_ns)}: {beyond.reasons[0]}",)
     return Standing(
         answer, (*found.reasons, *told), beyond.settle if answer is Answer.NOT_GOOD else (), runs, found.verdict
     )

@@ -39,8 +39,8 @@ def _print(advice: Advice) -> None:
     say(advice.text)
     say(f"Basis: {advice.basis}")
     say(
-        f"{advice.side} (limit {words.latency(required.limit_ns)}, {words.percent(required.confidence)} confidence); "
-        f"an approach that only meets {words.latency(advice.marginal_ns)} is marginal, others are awful"
+        f"{advice.side} (limit {words.exact_time(required.limit_ns)}, {words.percent(required.confidence)} "
+        f"confidence); an approach that only meets {words.exact_time(advice.marginal_ns)} is marginal, others are awful"
     )
     print()
     say(f"start: how hard? {advice.side.partition(':')[0]}", "  ")

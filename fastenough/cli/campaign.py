@@ -116,7 +116,7 @@ def _limit(requirement: Requirement | None) -> str:
     if requirement is None:
         return "–"
     rate = f", allowed misses {words.rate(requirement.miss_rate)}" if requirement.miss_rate else ""
-    return f"{words.latency(requirement.limit_ns)}{rate}"
+    return f"{words.exact_time(requirement.limit_ns)}{rate}"
 
 
 def _making(command: Callable[..., Any]) -> Callable[..., Any]:

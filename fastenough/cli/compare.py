@@ -47,7 +47,7 @@ def _print_quantiles(comparison: Comparison, which: str) -> None:
     )
     for rate in comparison.rates:
         say(
-            f"above {words.latency(rate.limit_ns)}: {rate.first[0]} of {words.number(rate.first[1])} and "
+            f"above {words.exact_time(rate.limit_ns)}: {rate.first[0]} of {words.number(rate.first[1])} and "
             f"{rate.second[0]} of {words.number(rate.second[1])}; difference of rates {rate.difference:.3g} "
             f"({words.interval(rate.lower, rate.upper)}): {finding(rate)}"
         )

@@ -162,7 +162,7 @@ def final_lines(head: Head, end: End, in_store: bool) -> Iterator[str]:
     yield f"{text}, {lost:,} lost, {missed:,} missed"
     limits = [said.limit for said in ends if said.limit is not None]
     if limits:
-        yield f"above {words.latency(limits[0].ns)}: {sum(limit.exceeded for limit in limits):,}"
+        yield f"above {words.exact_time(limits[0].ns)}: {sum(limit.exceeded for limit in limits):,}"
     yield from (f"  {reason}" for reason in end.reasons)
     if in_store:
         yield f"see: fastenough show {head.run_id}"

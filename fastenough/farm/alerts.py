@@ -106,7 +106,7 @@ def _was_watched(history: History, name: str, event: LatencyEvent) -> bool:
 
 def _new_maximum(history: History, one: BoardStatus, event: LatencyEvent, key: str) -> Observation:
     limit = one.board.limit_ns
-    above = "" if limit is None or event.value_ns <= limit else f", above the limit of {words.latency(limit)}"
+    above = "" if limit is None or event.value_ns <= limit else f", above the limit of {words.exact_time(limit)}"
     where = "" if event.cpu is None else f" on CPU {event.cpu}"
     summary = f"{one.board.name}: new maximum: {words.latency(event.value_ns)}{where}{above}"
     more = {"value_ns": str(event.value_ns), "culprit": event.culprit or "unknown", "run": event.run}
@@ -141,7 +141,7 @@ def lasting_observations(boards: Sequence[BoardStatus], now_s: int) -> Iterator[
                 "fail",
                 at_s,
                 f"{name}: maximum latency {words.latency(one.above_ns)} within 30 days, above the "
-                f"limit of {words.latency(one.board.limit_ns)}",
+                f"limit of {words.exact_time(one.board.limit_ns)}",
                 lasts=True,
             )
         if one.state is BoardCondition.DEAD or one.silence:

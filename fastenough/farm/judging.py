@@ -121,7 +121,7 @@ def _guarded(whole: Assessment, window: _Window, requirement: Requirement | None
         said.insert(
             0,
             f"Not enough evidence: the incomplete run {worst.run_id} contains "
-            f"{words.latency(_maximum_ns(worst))}, above the limit of {words.latency(requirement.limit_ns)}",
+            f"{words.latency(_maximum_ns(worst))}, above the limit of {words.exact_time(requirement.limit_ns)}",
         )
     return verdict, "; ".join(said)
 

@@ -328,7 +328,7 @@ def _verdict(board: BoardInfo, row: RowMapping, above_ns: int | None) -> tuple[s
         return row["verdict"], row["verdict_reason"]
     return str(Verdict.INCONCLUSIVE), (
         f"Not judged yet: a new recording contains {words.latency(above_ns)}, above the limit of "
-        f"{words.latency(board.limit_ns)}. Previous verdict: {row['verdict_reason']}"
+        f"{words.exact_time(board.limit_ns)}. Previous verdict: {row['verdict_reason']}"
     )
 
 
@@ -378,7 +378,7 @@ def _states(one: BoardStatus, row: RowMapping, recent: _Recent, now_s: int) -> I
             BoardCondition.ABOVE,
             (
                 f"{words.latency(one.above_ns)} within {DAYS_SHOWN} days, above the limit of "
-                f"{words.latency(one.board.limit_ns)}"
+                f"{words.exact_time(one.board.limit_ns)}"
             ),
         )
     if row["state"] == BoardCondition.RESERVED:

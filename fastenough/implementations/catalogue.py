@@ -176,8 +176,8 @@ def check_deadline(parameters: Mapping[str, Value]) -> None:
     runtime_ns = _duration_ns("runtime", str(parameters["runtime"])) if "runtime" in parameters else deadline_ns // 5
     if not runtime_ns <= deadline_ns <= period_ns:
         raise BadInput(
-            f"policy=deadline: runtime {words.latency(runtime_ns)}, deadline {words.latency(deadline_ns)}, "
-            f"period {words.latency(period_ns)}: each must be at most the next"
+            f"policy=deadline: runtime {words.exact_time(runtime_ns)}, deadline {words.exact_time(deadline_ns)}, "
+            f"period {words.exact_time(period_ns)}: each must be at most the next"
         )
 
 

@@ -149,7 +149,7 @@ def _draw_limits(axes: Axes, scale: Scale) -> list[Artist]:
             color=plot.LIMIT,
             linestyle=style,
             linewidth=1.2,
-            label=f"limit {words.latency(limit_us * 1000.0)}",
+            label=f"limit {words.exact_time(limit_us * 1000.0)}",
         )
         for limit_us, style in zip(near_us, itertools.cycle(("--", "-.", ":")), strict=False)
     ]

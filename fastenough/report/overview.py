@@ -92,7 +92,7 @@ def _above(context: Context, entry: Entry, several: bool) -> Cell:
     if limit_ns is None:
         return Cell(None, "no limit")
     _, possibly = entry.kind.all_cpus.exceeded(limit_ns)
-    return Cell(possibly, plain(possibly), words.latency(limit_ns) if several else "")
+    return Cell(possibly, plain(possibly), words.exact_time(limit_ns) if several else "")
 
 
 def _rate_bound(context: Context, entry: Entry) -> Cell:
@@ -147,7 +147,7 @@ def first_table(context: Context) -> Table:
     names = [entry.name for entry in context.entries]
     heading = "load" if all(name.startswith("load ") and "·" not in name for name in names) else "measured"
     us, limits_ns = words.microseconds, _limits_ns(context, context.entries)
-    above = f"above {words.latency(limits_ns[0])}" if len(limits_ns) == 1 else "above limit"
+    above = f"above {words.exact_time(limits_ns[0])}" if len(limits_ns) == 1 else "above limit"
     columns = (
         Column(heading, numeric=False),
         Column("n"),
@@ -210,7 +210,7 @@ def _draw_ranges(context: Context, entries: Sequence[Entry]) -> Figure:
     for limit_ns in _limits_ns(context, entries):
         axes.axvline(limit_ns / 1000.0, color=plot.LIMIT, linestyle="--", linewidth=1.2)
         axes.annotate(
-            f"limit {words.latency(limit_ns)}",
+            f"limit {words.exact_time(limit_ns)}",
             (limit_ns / 1000.0, 0.0),
             color=plot.LIMIT,
             fontsize=9,

@@ -72,6 +72,7 @@ def _environment() -> jinja2.Environment:
     made.filters |= {
         "us": words.microseconds,
         "latency": words.latency,
+        "limit": words.exact_time,
         "instant": instant,
         "iso": words.iso,
         "number": words.number,

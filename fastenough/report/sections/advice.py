@@ -155,7 +155,7 @@ def _drawn(advice: Advice) -> Picture:
     ]
     caption = (
         f"Bold: the path taken: {' → '.join(_spoken(walked))}. Each box states whether the approach is good at "
-        f"{words.latency(advice.requirement.limit_ns)}? After Brown and Martin, figure 6, branch "
+        f"{words.exact_time(advice.requirement.limit_ns)}? After Brown and Martin, figure 6, branch "
         f"{advice.side.partition(':')[0]}."
     )
     return plot.picture(figure, "advice", caption, (("from", "to", "if", "answer", "taken"), rows), wide=True)
@@ -177,9 +177,9 @@ def _table(advice: Advice) -> Table:
         columns,
         rows,
         note=(
-            f"Good: meets the limit of {words.latency(advice.requirement.limit_ns)}. Marginal: misses it, but meets "
-            f"{words.latency(advice.marginal_ns)}. Awful: misses that too. Off the map: misses "
-            f"{words.latency(round(advice.requirement.limit_ns * OFF_THE_MAP_TIMES))} as well. Each answer is a "
+            f"Good: meets the limit of {words.exact_time(advice.requirement.limit_ns)}. Marginal: misses it, but meets "
+            f"{words.exact_time(advice.marginal_ns)}. Awful: misses that too. Off the map: misses "
+            f"{words.exact_time(round(advice.requirement.limit_ns * OFF_THE_MAP_TIMES))} as well. Each answer is a "
             f"verdict with its bounds; a case between two answers is undecided. "
             f"{advice.basis[0].upper()}{advice.basis[1:]}."
         ),
@@ -204,7 +204,7 @@ def section(context: Context) -> Section | None:
     return Section(
         "advice",
         "Recommended approach",
-        f"{advice.text}. {advice.side} (limit {words.latency(required.limit_ns)}, "
+        f"{advice.text}. {advice.side} (limit {words.exact_time(required.limit_ns)}, "
         f"{words.percent(required.confidence)} confidence). Maintenance cost: {advice.cost}.",
         [_drawn(advice), _table(advice), *_aside(advice)],
     )

@@ -15,7 +15,7 @@ def _limit(row: Row) -> str:
     rate = (
         f", miss rate at most {words.rate(row.requirement.miss_rate)}" if row.requirement.miss_rate else ", no misses"
     )
-    return f"{words.latency(row.requirement.limit_ns)}{rate}"
+    return f"{words.exact_time(row.requirement.limit_ns)}{rate}"
 
 
 def section(context: Context) -> Section | None:

@@ -45,7 +45,7 @@ class Summary:
 
     @property
     def said(self) -> str:
-        limit = "" if self.board.limit_ns is None else f" ≤ {words.latency(self.board.limit_ns)}"
+        limit = "" if self.board.limit_ns is None else f" ≤ {words.exact_time(self.board.limit_ns)}"
         return f"{self.word}{limit}, maximum {words.latency(self.maximum_ns)}, n = {words.about(self.n)}, {self.until}"
 
 
@@ -130,7 +130,7 @@ def markdown(site: Site, name: str) -> bytes:
     """A table of one row and the reason, for the summary of a CI job."""
     found = summary_of(site, name)
     board = found.board
-    limit = "none" if board.limit_ns is None else words.latency(board.limit_ns)
+    limit = "none" if board.limit_ns is None else words.exact_time(board.limit_ns)
     cells = (
         board.name,
         found.word,
