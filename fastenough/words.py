@@ -48,11 +48,13 @@ def since_begin(ns: float, digits: int = 2) -> str:
     return f"{f'{days:,} d ' if days else ''}{hours} h {minutes % 60} min"
 
 
-def exact_time(ns: float) -> str:
+def exact_time(ns: float | None) -> str:
     """A requested time (a limit, an interval, ...), exactly, in the unit in which it was typed: "20 ms", "1.5 ms".
 
-    The largest unit up to seconds in which the number is at least 1 and has no more than three decimals.
+    The largest unit up to seconds in which the number is at least 1 and has no more than three decimals; "–" for None.
     """
+    if ns is None:
+        return "–"
     whole = round(ns)
     unit, length_ns = next(
         ((unit, int(length_ns)) for unit, length_ns in _DURATIONS[3:-1] if _has_three_decimals(whole, int(length_ns))),
@@ -102,8 +104,10 @@ def interval(lower: float, upper: float) -> str:
 
 
 def _three_digits(value: float, whole: Callable[[float], float]) -> str:
-    if abs(value) < sys.float_info.min or not math.isfinite(value):
+    if value == 0 or not math.isfinite(value):
         return f"{value:g}"
+    if abs(value) < sys.float_info.min:  # no power of ten divides it exactly
+        return repr(value)
     step = 10.0 ** (math.floor(math.log10(abs(value))) - 2)
     steps = value / step
     near = round(steps)
