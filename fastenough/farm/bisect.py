@@ -4,7 +4,7 @@
 Configurations are halved between a good and a bad one.  What is good and bad a criterion says (criteria.py), by bounds
 at a confidence, never by a maximum; one of which neither is shown is measured longer, up to a limit, and then stepped
 round.  The chance that any step errs is shared out: each is judged at 1 - (1 - confidence) / :func:`most_judged`, and
-each further look at one configuration errs less often (docs/method.md, looking again), so that what is said at the end
+each further look at one configuration errs less often (docs/method.md, repeated looks), so that what is said at the end
 holds at the confidence that was required."""
 
 from __future__ import annotations
