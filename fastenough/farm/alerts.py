@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who watches a farm is told of each new maximum, change of a tail, FAIL and silent board: once, and until it is taken.
+"""Alerts of a farm: one for each new maximum, tail change, FAIL and silent board, repeated until accepted.
 
-What was seen is noted in the history's database before anything is sent, and what a receiver took right after it took
-it.  Killed between the two, the same alert is sent again, in the same words: to Alertmanager that is the same alert,
-and a webhook knows it by its id."""
+Observations are stored in the database of the history before an alert is sent, and its acceptance right after it.  A
+process killed between the two sends the same alert again with the same text: Alertmanager treats it as one alert, and
+a webhook recognizes it by its id.  An observation is a single event, or a condition that lasts and ends.  Its key
+follows from its content, so that storing it twice changes nothing.  A rebuild of the history keeps these tables, so
+that old alerts are not sent again.
+"""
 
 from __future__ import annotations
 
@@ -50,14 +53,14 @@ from fastenough.model import BadInput, FastenoughError, Verdict
 from fastenough.words import iso
 
 _LOOK_BACK_S = 60 * 3600
-"""A ring holds 48 hours: what comes later than that after it happened is told by nobody."""
+"""A ring holds 48 hours; events that arrive later than that cause no alert."""
 _DAY_S = 86400
 _CHANGED_WITHIN_S = 7 * _DAY_S
 _TAIL_BACK_S = 60 * _DAY_S
-"""A change of the tail is seen when some twenty cycles have followed it."""
+"""A tail change is detected about twenty cycles later."""
 _PATIENCE_S = 10.0
 _SHOWN_FOR_S = _DAY_S
-"""So long Alertmanager shows what happened at one moment."""
+"""How long Alertmanager shows a single event."""
 _LASTS_S = 30 * _DAY_S
 _SEVERITY = {"fail": "critical", "silent": "warning", "refused": "warning", TAIL: "warning", "maximum": "info"}
 _ALERT = {
@@ -69,13 +72,13 @@ _ALERT = {
 }
 
 
-# --- what is seen
+# --- observations
 
 
 def new_observations(
     history: History, boards: Sequence[BoardStatus], now_s: int, noted: Container[Key]
 ) -> Iterator[Observation]:
-    """New maxima of 30 days, and changes of tails; but for what was ``noted`` already, with what stands beside each."""
+    """Yield new 30-day maxima and tail changes that are not ``noted`` yet, each with its context."""
     for one in boards:
         name = one.board.name
         for event in events(history, OWNER, name, now_s - _LOOK_BACK_S, now_s + 1):
@@ -100,7 +103,7 @@ def new_observations(
 
 
 def _was_watched(history: History, name: str, event: LatencyEvent) -> bool:
-    """Whether the board had measured for a day: of its first one, every maximum is new."""
+    """Whether the board had measured for a day before the event; on the first day every maximum is new."""
     return bool(runs(history, OWNER, name, 0, event.at_s - _DAY_S))
 
 
@@ -116,7 +119,7 @@ def _new_maximum(history: History, one: BoardStatus, event: LatencyEvent, key: s
 
 
 def _context(history: History, name: str, at_s: int) -> dict[str, str]:
-    """What changed before, as far as it shapes latencies, and the last run that kept the limit."""
+    """Return recent changes that affect latency, and the last run within the limit."""
     changed = [
         f"{change.key}: {change.was} → {change.now}"
         for change in changes(history, OWNER, name, at_s - _CHANGED_WITHIN_S, at_s + 1)
@@ -129,7 +132,7 @@ def _context(history: History, name: str, at_s: int) -> dict[str, str]:
 
 
 def lasting_observations(boards: Sequence[BoardStatus], now_s: int) -> Iterator[Observation]:
-    """Boards that fail or are above their limit, of which nothing comes, or of which recordings are refused."""
+    """Yield the boards that FAIL or exceed their limit, are silent or dead, or have refused recordings."""
     for one in (one for one in boards if one.state is not BoardCondition.RETIRED):
         name, at_s = one.board.name, one.seen_s or now_s
         if one.verdict == Verdict.FAIL:
@@ -158,12 +161,12 @@ def lasting_observations(boards: Sequence[BoardStatus], now_s: int) -> Iterator[
             )
 
 
-# --- who is told
+# --- receivers
 
 
 @dataclass(frozen=True)
 class Receiver:
-    """Alertmanager (API v2), or any other program that takes JSON.  ``url`` may be secret: only ``host`` is shown."""
+    """Alertmanager (API v2), or a webhook that accepts JSON.  ``url`` may be secret: messages show only ``host``."""
 
     url: str
     alertmanager: bool
@@ -189,7 +192,7 @@ class Receiver:
             )
 
     def take(self, alert: Alert) -> None:
-        """Send one; raises FastenoughError where it is not accepted."""
+        """Send one alert; raises FastenoughError if it is not accepted."""
         parts = urlsplit(self.url)
         path = f"{parts.path.rstrip('/')}/api/v2/alerts" if self.alertmanager else parts.path or "/"
         body: Any = [_alertmanager_body(alert, self.site)] if self.alertmanager else _webhook_body(alert, self.site)
@@ -220,7 +223,7 @@ def _page(alert: Alert, site: str) -> str:
 
 
 def _alertmanager_body(alert: Alert, site: str) -> dict[str, Any]:
-    """In the form of Alertmanager: the same whenever it is sent, but that its end has come once it has ended."""
+    """Return the alert in Alertmanager's format; repeated sends differ only in the end time."""
     seen = alert.seen
     until_s = alert.noted_s + (_LASTS_S if seen.lasts else _SHOWN_FOR_S)
     return {
@@ -254,7 +257,7 @@ def _webhook_body(alert: Alert, site: str) -> Mapping[str, Any]:
 
 
 class Alerting:
-    """One farm's alerts; ``look`` is called once a minute."""
+    """The alerts of one farm; call ``look`` once a minute."""
 
     def __init__(self, history: History, receivers: Sequence[Receiver]) -> None:
         self._history = history
@@ -263,7 +266,7 @@ class Alerting:
         create_tables(history)
 
     def look(self, now_s: int) -> list[str]:
-        """Note what is new, and send what nobody has taken yet; why some receivers take nothing now, in words."""
+        """Store new observations and send pending alerts; returns why receivers did not accept them."""
         self._tails.look(self._history)
         boards = board_statuses(self._history, OWNER, now_s)
         new = list(new_observations(self._history, boards, now_s, noted_keys(self._history)))
@@ -312,8 +315,8 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Observation:
-    """What was seen of a board.  ``key`` tells apart what happened at a moment; of what ``lasts`` there is one at a
-    time.  ``more``: what stands beside it, in words, by name."""
+    """An observation of a board.  ``key`` distinguishes events of one kind; a condition that ``lasts`` exists once at a
+    time.  ``more``: context as text, by name."""
 
     board: str
     kind: str
@@ -330,7 +333,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class Alert:
-    """A thing to be told.  ``end``: that it ended, at ``ended_s``."""
+    """An alert to send.  ``end``: it reports the end of a condition, at ``ended_s``."""
 
     id: int
     seen: Observation
@@ -340,7 +343,7 @@ class Alert:
 
 
 def create_tables(history: History) -> None:
-    """Make the tables where they are missing."""
+    """Create missing tables."""
     with history.writing() as connection:
         METADATA.create_all(connection)
 
@@ -360,7 +363,7 @@ def _noted_keys(connection: Connection) -> set[Key]:
 def note_observations(
     history: History, happened: Iterable[Observation], lasting: Iterable[Observation], now_s: int
 ) -> None:
-    """Note what happened, and what lasts now; what lasted before and is not among it has ended.  One transaction."""
+    """Store events and current conditions in one transaction; conditions missing in ``lasting`` have ended."""
     with history.writing() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(7702)"))
@@ -398,7 +401,7 @@ def _insert(connection: Connection, seen: Observation, key: str, now_s: int) -> 
 
 
 def pending(history: History, receiver: str) -> list[Alert]:
-    """What a receiver has not accepted yet, in the order in which it is to be told."""
+    """Return the alerts that a receiver has not accepted yet, in sending order."""
     found: list[Alert] = []
     with history.reading() as connection:
         for end in (False, True):
@@ -420,6 +423,6 @@ def _alert_of_row(row: Mapping[str, Any] | Any, end: bool) -> Alert:
 
 
 def mark_accepted(history: History, receiver: str, alert: Alert) -> None:
-    """Remember that a receiver has taken an alert."""
+    """Record that a receiver accepted an alert."""
     with history.writing() as connection:
         connection.execute(insert(ACCEPTED).values(alert=alert.id, receiver=receiver, end=alert.end))

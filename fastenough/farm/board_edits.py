@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Changing which boards a farm has: in its file, which people write, and in the history at the same time."""
+"""Retire, withdraw and rename boards, in the farm file and in the history at the same time."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _NEW = ".new"
 
 
 def retire_board(file: Path, name: str) -> None:
-    """Nothing is done with a board any more, and its pages stay.  Raises BadInput."""
+    """Stop using a board; its pages stay.  Raises BadInput."""
     _change(file, name, {"retired": "true"}, lambda farm, board: replace(board, retired=True))
 
 
 def withdraw_board(file: Path, name: str) -> None:
-    """A board is not public any more.  Raises BadInput."""
+    """Make a board private.  Raises BadInput."""
     _change(file, name, {"public": "false"}, lambda farm, board: replace(board, public=False))
 
 
 def rename_board(file: Path, name: str, new: str) -> None:
-    """A board has another name from now on, with all that it recorded.  Raises BadInput."""
+    """Rename a board together with its recordings.  Raises BadInput."""
     formerly = (*_board(read_farm(file), name).formerly, name)
     listed = ", ".join(f'"{each}"' for each in formerly)
     _change(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""When a plan's runs are due: the calendar of a board, as a pure function of the time.
+"""When the plans of a board are due, as a pure function of time; and the wall clock of the bench, which may be set.
 
 All times are UTC, so that no day has 23 or 25 hours."""
 
@@ -68,18 +68,18 @@ def parse_dates(every_s: float, days: Sequence[str], at: str) -> Dates:
 
 
 def due(plans: Sequence[ScheduledPlan], now_s: float) -> DueCycle | None:
-    """The plan whose cycle began last: one that is due anew takes turns with what was due before it."""
+    """Return the plan whose cycle began last, None if no plan is due."""
     found = [DueCycle(plan.file, since_s) for plan in plans if (since_s := plan.dates.latest(now_s)) is not None]
     return max(found, key=lambda one: one.since_s, default=None)
 
 
 _SET_S = 1.0
-"""A clock that is only kept right by NTP's slewing never moves by so much between two readings."""
+"""Larger steps between two readings mean that the clock was set; NTP slewing stays below."""
 
 
 @dataclass
 class BenchClock:
-    """Seconds since 1970, and by how much they were set: the clock that nobody sets went on by less, or more."""
+    """Reads the wall clock and detects when it was set, by comparison with the monotonic clock."""
 
     wall_s: Callable[[], float] = time.time
     steady_s: Callable[[], float] = time.monotonic
@@ -88,7 +88,7 @@ class BenchClock:
         self._ahead_s = self.wall_s() - self.steady_s()
 
     def read(self) -> tuple[float, float]:
-        """What time it is, and by how much the clock was set since it was read last; 0 where it only ran on."""
+        """Return the time, and by how much the clock was set since the last reading (0 if it was not set)."""
         now_s = self.wall_s()
         ahead_s = now_s - self.steady_s()
         was_set_s = ahead_s - self._ahead_s

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What ``farm.toml`` says: where things are, which boards there are, and what is measured on each when.
+"""Read ``farm.toml``: folders and addresses, the boards, and the plans of each board.
 
-Nothing in it is secret, and nothing of it is ever given to a shell.
+The file contains no secrets, and no part of it is passed to a shell.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COORDINATOR = "127.0.0.1:20408"
 RING = "/var/lib/fastenough/ring"
 """Where the service of a board keeps it (docs/monitor-service.md)."""
 DEFAULT_PLAN = "osadl-cycle"
-"""What is measured on a board that keeps no recordings of its own, and of which nothing else is said."""
+"""The plan of a board that has neither a ring nor a plan."""
 IDLE = 0.1
 """Share of each measured CPU's time for which an idle board may be busy, with the probe and what pulls it."""
 _KEYS = ("name", "coordinator", "store", "database", "state", "reconcile", "board")
@@ -104,7 +104,7 @@ class BoardEntry:
 
 @dataclass(frozen=True)
 class Farm:
-    """``database``: SQLAlchemy's address of one; ``state``: folder of what this farm holds and has tried."""
+    """A farm file.  ``database``: an SQLAlchemy URL; ``state``: the folder of the farm's state file."""
 
     name: str
     coordinator: str
@@ -121,7 +121,7 @@ class Farm:
 
 
 def due_s(board: BoardEntry) -> float:
-    """How long may pass until new data of a board come: from pull to pull, or from one cycle of a plan to the next."""
+    """Return the longest regular time between new data of a board: the pull interval or the longest plan cycle."""
     return board.times.pull_s if board.ring else max((plan.dates.every_s for plan in board.plans), default=0.0)
 
 

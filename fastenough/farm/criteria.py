@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What makes a configuration good or bad where configurations are bisected: a requirement of its own, or the first one
-that it is held against.  Neither is ever a single maximum."""
+"""The criteria of a bisection: a configuration is rated by a requirement, or by comparison with the first one.
+
+Neither criterion uses a single maximum."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from fastenough.recording import Recording
 
 
 class Rating(StrEnum):
-    """What is known of a configuration."""
+    """The rating of a configuration."""
 
     GOOD = "good"
     BAD = "bad"

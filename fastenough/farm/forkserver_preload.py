@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Imported, as the first thing, by the process that acts are forked from, and by nobody else: it ends with the farm.
+"""First import of the fork server of acts, so that the server ends with the farm.  Import it nowhere else.
 
-By itself it would end once it sees that the farm has gone, and only after what its libraries do at their end.
+Without it the server would end later, after the exit handlers of its libraries.
 """
 
 from __future__ import annotations

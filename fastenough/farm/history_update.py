@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What was recorded, and how boards stand, into the history: one process at a time, of the farm's nursery.
+"""Update the history with new recordings and the states of boards, in one process at a time.
 
-Boards are pulled whether or not the database takes anything; what it has not taken waits in the store.
+Boards are pulled even while the database is away; their recordings wait in the store.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 import io
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypedDict
 
-from fastenough.farm.acts import opened_store
+from fastenough.farm.acts import FarmOrder, opened_store
 from fastenough.farm.config import BoardEntry, due_s
 from fastenough.farm.judging import verdicts_on
-from fastenough.farm.processes import Order
 from fastenough.farm.state_machine import BoardPhase, BoardState
 from fastenough.history import (
     History,
@@ -35,11 +34,11 @@ from fastenough.model import BadInput
 from fastenough.store import Store
 
 _DECLARED_STATES = {BoardPhase.RESERVED: "lent", BoardPhase.DEAD: "dead"}
-"""Of the states of a board those that pages tell."""
+"""The phases that pages show."""
 
 
 def declaration_of(board: BoardEntry, state: BoardState, farm: str = "") -> dict[str, Any]:
-    """What the history is told of a board of a farm, as JSON has it."""
+    """Return the columns that the history stores for a board of a farm."""
     told = "retired" if board.retired else _DECLARED_STATES.get(state.phase, "ok")
     required = board.requirement
     return {
@@ -56,7 +55,38 @@ def declaration_of(board: BoardEntry, state: BoardState, farm: str = "") -> dict
     }
 
 
-def update_history(order: Order) -> dict[str, Any]:
+class GrowingRecording(TypedDict):
+    """A recording that its board still writes.  ``spool``: the name under which the board's recordings are stored."""
+
+    board: str
+    spool: str
+    ring: str
+    run: str
+    name: str
+
+
+class JudgedBoard(TypedDict):
+    """``required``: the fields of a `Requirement`, None if the farm requires nothing; ``formerly``: earlier names."""
+
+    required: Mapping[str, Any] | None
+    formerly: Sequence[str]
+
+
+class HistoryOrder(FarmOrder):
+    """The input of `update_history`."""
+
+    all: bool
+    boards: Sequence[Mapping[str, Any]]
+    id: str
+    names: Sequence[str]
+    close: Sequence[str]
+    judge: Mapping[str, JudgedBoard]
+    stored: Sequence[str]
+    under_way: Sequence[GrowingRecording]
+    refused: Mapping[str, Sequence[Sequence[str]]]
+
+
+def update_history(order: HistoryOrder) -> dict[str, Any]:
     """Into the history: ``boards`` as they stand, the sealed runs ``stored`` and those that still are measured (all of
     the store where ``all``), and recordings that are ``under_way`` from a ring: board, ring, run and name of each.
 
@@ -88,14 +118,14 @@ def update_history(order: Order) -> dict[str, Any]:
     return {"damaged": faults}
 
 
-def find_tail_changes(order: Order) -> dict[str, Any]:
+def find_tail_changes(order: FarmOrder) -> dict[str, Any]:
     """Note in the history of which boards the greatest values of cycles became others than they had been."""
     store = opened_store(order["store"])
     with closing(History.of(store, order["database"])) as history:
         return {"changed": [change.board for change in TailWatch().look(history)]}
 
 
-def _update_growing(history: History, store: Store, growing: Mapping[str, str]) -> None:
+def _update_growing(history: History, store: Store, growing: GrowingRecording) -> None:
     """What has come of a recording that its board still writes, under the head that it will have in the store."""
     try:
         whole = store.arriving(growing["spool"], growing["ring"], growing["name"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The verdicts on a board: on all its recordings of the evaluation window, and on its newest cycle alone.
+"""The verdicts on a board: for all its recordings of the evaluation window, and for its newest cycle only.
 
 A cycle is the runs of a plan together, or one recording of the board's ring.  The board's own verdict covers every
 recording of the configuration that the newest cycle was measured in, for as long as the window reaches.  What a plan

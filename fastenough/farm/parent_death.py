@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Processes that end with whoever started them, however that ends."""
+"""End a process when its parent ends."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ _libc = ctypes.CDLL(None)
 
 
 def end_with_parent() -> None:
-    """The kernel kills this process when the one that started it has ended."""
+    """Let the kernel kill this process when its parent process ends."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

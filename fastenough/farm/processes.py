@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Acts run in processes with a deadline, killed as a group where they miss it; the farm's loop only waits for them.
+"""Run acts in processes with a deadline.  A process that misses it is killed with its group; the farm only waits.
 
 labgrid's back ends may block for ever, and a board may stop in the middle of anything.  labgrid's managers are
 singletons of a process, so each act that switches boards is a process of its own (`ActProcesses`).  Pulls and
@@ -25,9 +25,9 @@ from fastenough.farm.parent_death import end_with_parent
 from fastenough.files import write_all
 from fastenough.model import FastenoughError
 
-Order = Mapping[str, Any]
-"""What an act is to do, as JSON has it."""
-Work = Callable[[Order], Mapping[str, Any]]
+Order = Mapping[str, object]
+"""The input of an act: one of the typed dictionaries of its module."""
+Work = Callable[[Any], Mapping[str, Any]]
 _MOST_BYTES = 1 << 22
 _PRELOADED = [
     "fastenough.farm.forkserver_preload",
@@ -40,7 +40,7 @@ _GRACE_S = 20.0
 
 @dataclass(frozen=True)
 class ActResult:
-    """What an act came to; ``fault``: why it failed, empty where it did not."""
+    """The result of an act; ``fault``: why it failed, empty if it did not."""
 
     said: Mapping[str, Any]
 
@@ -50,7 +50,7 @@ class ActResult:
 
 
 class ActProcesses:
-    """The processes of one farm."""
+    """One process per act."""
 
     def __init__(self) -> None:
         self._context = _context()
@@ -93,7 +93,7 @@ class ActProcesses:
 
 @dataclass
 class _Worker:
-    """A process that takes one order after another through its end of a pipe."""
+    """A process that reads orders from a pipe, one after another."""
 
     process: context.ForkServerProcess
     pipe: Connection
@@ -185,7 +185,7 @@ def _context() -> context.ForkServerContext:
 
 
 def _findable() -> None:
-    """Wherever this package lies, the process that is forked from finds it."""
+    """Let the fork server find this package, wherever it is installed."""
     ways = [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(ways))
 
@@ -198,7 +198,7 @@ def _answer(said: bytes) -> ActResult:
 
 
 async def _readable(pipe: Connection, until: bytes = b"") -> bytes:
-    """What comes through a pipe up to its end, or up to what ends an answer."""
+    """Read a pipe up to its end, or up to ``until``."""
     loop, said = asyncio.get_running_loop(), b""
     while True:
         ready = asyncio.Event()
@@ -244,7 +244,7 @@ def _serve(pipe: Connection) -> None:
 
 
 def _become_act() -> None:
-    """Nothing but answers goes to the farm, whatever drivers print."""
+    """Become a session leader that ends with the farm; output of drivers is discarded."""
     os.setsid()
     end_with_parent()
     farm = parent_process()

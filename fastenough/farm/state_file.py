@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a farm keeps of its boards, in a file of its own, since nobody else would know.
+"""The state file of a farm: the state of each board, which no other program stores.
 
 The coordinator forgets who held what when it is started again, and the history is a view that may be dropped.  It is
 SQLite, since another shell reads it (``fastenough farm status``) while the farm writes it.
@@ -33,7 +33,7 @@ _FIELDS = {field.name for field in fields(BoardState)}
 
 @dataclass(frozen=True)
 class Beat:
-    """The farm's last sign of life: its process, when, and the status line it said then."""
+    """The farm's last heartbeat: process ID, time and status line (``said``)."""
 
     pid: int
     at_s: float
@@ -41,7 +41,7 @@ class Beat:
 
 
 class FarmState:
-    """The file in a farm's folder of state; raises BadInput while another farm writes it."""
+    """The open state file of a farm; raises BadInput while another farm writes it."""
 
     def __init__(self, state: Path) -> None:
         state.parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ def _reading(path: Path) -> sqlite3.Connection:
 
 
 def _state(said: Mapping[str, object]) -> BoardState:
-    """What an older version kept is taken as far as it is known."""
+    """Build a state from stored fields; ignores fields of other versions."""
     known = {name: value for name, value in said.items() if name in _FIELDS}
     state = BoardState(**known)  # type: ignore[arg-type]
     return BoardState(
@@ -97,12 +97,12 @@ def _state(said: Mapping[str, object]) -> BoardState:
 
 
 def board_states(state: Path) -> dict[str, BoardState]:
-    """How the boards stand that a farm has kept in a folder; none where none has run there."""
+    """Return the stored board states of a folder, empty if no farm has run there."""
     return _boards(state / FILE) if (state / FILE).exists() else {}
 
 
 def read_state(state: Path) -> tuple[Beat | None, dict[str, BoardState]]:
-    """What a farm has kept in a folder, for whoever asks; raises BadInput where none has."""
+    """Return the last heartbeat and the board states of a folder; raises BadInput if no farm has run there."""
     path = state / FILE
     if not path.exists():
         raise BadInput(f"{state}: no farm has run here; start one with: fastenough farm run FILE")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a board of the farm is in, and what follows from what happens to it: a pure function, without any clock.
+"""The state machine of a board: a pure function of state, event and time.
 
 off -> booting -> ready <-> measuring          a pull goes on beside either
          |            \\-> dead (nothing new came of it for too long)
          \\-> dead -> booting (after a back-off)
-any -> lent (a person has the place: nothing of ours goes on there) -> off
+any -> reserved (a person has reserved the place: all acts stop) -> off
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_DOUBLINGS = 6
 
 
 class BoardPhase(StrEnum):
-    """Where a board stands."""
+    """The phase of a board; values are stored in the state file."""
 
     OFF = "off"
     BOOTING = "booting"
@@ -33,7 +33,7 @@ class BoardPhase(StrEnum):
 
 
 class BoardAct(StrEnum):
-    """What is done to a board, each by a process of its own."""
+    """An act on a board, run by a process of its own."""
 
     BOOT = "boot"
     ACQUIRE = "acquire"
@@ -155,7 +155,7 @@ Transition = tuple[BoardState, list[Command]]
 
 
 def step(board: BoardEntry, state: BoardState, event: Event, now_s: float) -> Transition:
-    """The state after an event, and what is to be done now."""
+    """Return the state after an event, and the commands to run."""
     match event:
         case Tick():
             return _tick(board, state, event.due, now_s)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The tokens by which benches may upload: each is shown once, and only its hash is kept.
+"""Upload tokens: each is shown once, and only its hash is stored.
 
 A token is ``fe1.ID.SECRET``; the secret has 256 random bits, so that one round of SHA-256 is enough to keep it by.
 They are in a file of one user, which nobody else may read or write.

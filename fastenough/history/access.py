@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who may see what: every question names its board through here, so that none can forget to ask."""
+"""Access control: every query looks up its board here, so that none can skip the check."""
 
 from __future__ import annotations
 

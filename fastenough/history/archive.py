@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Closed months as Parquet: one file for a board's month, read where a question goes back beyond the rows.
+"""Closed months as Parquet: one file per board and month, read when a query needs older rows.
 
 A file is written beside its place, synced and renamed; then, in one transaction, it is noted and its rows go.  Whoever
 is killed between the two leaves a file that says what the rows say, and the next attempt writes it again.

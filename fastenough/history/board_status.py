@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Boards: each by itself, and how all of them stand."""
+"""The status of one board and of all boards."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Boards, series and runs as they come in, and what changed from one run of a board to the next."""
+"""Register boards, series and runs, and record what changed between consecutive runs of a board."""
 
 from __future__ import annotations
 

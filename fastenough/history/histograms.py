@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Integers as bytes, seven bits to a byte (LEB128), and histograms as pairs of them: 60 buckets take about 130 bytes.
+"""Packed integers (LEB128) and histograms, singly and many at once: 60 buckets take about 130 bytes.
 
 A histogram is, for each bucket, its distance from the one before (zigzag: the first may be negative) and its count."""
 

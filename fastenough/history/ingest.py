@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Recordings into the history, each interval exactly once, whatever ends a process and whenever.
+"""Import recordings into the history: each interval exactly once, even if the process is killed at any time.
 
 A recording only grows.  How far it was read is written in the transaction that writes what was read: where anything
 fails, neither is there, and the next take goes on from the same line."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is taken of a recording: five minutes of a series on a CPU as one cell, and values that stand out."""
+"""Rows of a recording for the history: five minutes of a series on a CPU, and events."""
 
 from __future__ import annotations
 

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The maxima of an hour: twelve five-minute ones of each CPU, as bytes."""
+"""Packed maxima: the five-minute maxima of an hour, and rings of the newest hourly and daily maxima of a board.
+
+A ring stores the maximum of unit u (hours or days since 1970) at place u modulo its size.  Units older than the newest
+minus the size are dropped, in whatever order values arrive.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Profiles as the history keeps them: what lasts from run to run, what of it is shown, and in what two differ."""
+"""Stored profiles: the facts that last from run to run, those that pages show, and the differences of two profiles."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What happened on a board: its runs, values that stand out, and what changed."""
+"""Queries about a board: runs, events, changes, maxima over time and histograms."""
 
 from __future__ import annotations
 

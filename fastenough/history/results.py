@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the history answers with.  Times are wall-clock seconds of UTC, values integer nanoseconds, ends exclusive."""
+"""Results of history queries.  Times are wall-clock seconds (UTC), values integer nanoseconds, ends exclusive."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cells into the tables: the five minutes themselves, and all that follows from them.  Everything adds up."""
+"""Add five-minute rows to the tables, with their hourly, cycle and monthly sums."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""When a board's tail became another one than it had been, and which run was the last that kept its limit."""
+"""Changes of a board's latency tail, and the last run within its limit."""
 
 from __future__ import annotations
 

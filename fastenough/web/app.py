@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The table of pages over HTTP: it reads, and does nothing else."""
+"""The website as an ASGI application.  It is read-only, except for uploads."""
 
 from __future__ import annotations
 

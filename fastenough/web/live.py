@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tells every listener what changed, at most once a second: one reader of the history, however many listen."""
+"""Server-sent events: sends board changes to all listeners, at most once a second, with one query for all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Row = dict[str, Any]
 
 
 def row_of(one: BoardStatus) -> Row:
-    """What is told of a board when it changes.  Not the reason of its state: in it time passes."""
+    """Return the fields that are sent when a board changes.  The reason is excluded: it changes with time."""
     return {
         "state": one.state,
         "label": one.state.label,
@@ -45,7 +45,7 @@ def rows(site: Site) -> dict[str, Row]:
 
 
 class Live:
-    """An event is made once and given to all; nobody is asked while nobody listens."""
+    """Sends each event to all listeners; queries the history only while there are listeners."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -74,7 +74,7 @@ class Live:
                 self._wanted.clear()
 
     def tell(self, now: dict[str, Row]) -> None:
-        """Tell what differs from what was told last."""
+        """Send the differences from the last event."""
         changed = {name: row for name, row in now.items() if self._last.get(name) != row}
         gone = [name for name in self._last if name not in now]
         self._last = now
@@ -97,7 +97,7 @@ class Live:
             queue.put_nowait(None)
 
     async def listen(self) -> AsyncIterator[bytes]:
-        """The stream of one listener: first how all boards stand, then what changes."""
+        """The stream of one listener: first the state of all boards, then changes."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(_BACKLOG)
         if self._last:
             queue.put_nowait(self._event(self._last, []))

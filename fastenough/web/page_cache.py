@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Rendered pages, kept for a few seconds: a thousand readers cost one rendering, and are given one ETag."""
+"""A cache of rendered pages for a few seconds: many readers share one rendering and one ETag."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The same pages as files, for any web server: what a server would say at an address lies in the file of that name."""
+"""Write all pages as files for any web server; each file has the path of its page."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a page says as HTML and as JSON: two forms of the same facts."""
+"""Render pages as HTML and JSON from the same data."""
 
 from __future__ import annotations
 

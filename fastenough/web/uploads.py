@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Recordings that benches upload: ``POST /upload/RUN``, for who has a token.
+"""Upload of recordings by benches: ``POST /upload/RUN`` with a token.
 
 What comes is hostile until the reader has checked every line of it.  It lies in a file without a name until then, so
 that nothing is left of what is refused or cut off; then it is stored as a pull stores it, whole or not at all, and

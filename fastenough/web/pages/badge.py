@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How a board stands, in one line for other websites and for CI: a badge, JUnit XML, Markdown.
+"""The status of a board for other websites and for CI: a badge, JUnit XML, Markdown.
 
 Each says of how many values it speaks and until when; a verdict on data that ended more than a day ago is called stale.
 """

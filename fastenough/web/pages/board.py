@@ -96,7 +96,7 @@ _SHORTENS: dict[str, Callable[[str], bool]] = {
     "clock source": lambda value: value not in ("hpet", "acpi_pm", "jiffies"),
     "isolcpus": bool,
 }
-"""Facts that are known to keep latencies short, or to make them longer: whether this value of one does."""
+"""Facts that affect latency: whether a value shortens it."""
 
 
 def _marks(board: BoardInfo) -> Iterator[Mark]:

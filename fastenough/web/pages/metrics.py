@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``/metrics``: how all boards stand, for Prometheus.  It comes from the history, so that it is the same whoever
-answers, also after a restart.  The rules of packaging/prometheus/ stand on it."""
+"""``/metrics``: the status of all boards for Prometheus, computed from the history, so that restarts change nothing.
+The rules of packaging/prometheus/ use it."""
 
 from __future__ import annotations
 
