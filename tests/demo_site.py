@@ -17,8 +17,8 @@ from fastenough.farm.judging import verdicts_on
 from fastenough.history import declare
 from fastenough.hunt.recipes import described
 from fastenough.jobs.concluding import keep
+from fastenough.report.conclusions import hunt_section
 from fastenough.report.document import Section
-from fastenough.report.hunted import hunt_section
 from fastenough.web.pages import PAGES
 from fastenough.web.published import publish
 

@@ -23,7 +23,7 @@ from fastenough.jobs.check import check, earlier_nights, read_baseline
 from fastenough.jobs.limits import Limits, read_limits
 from fastenough.model import BadInput, Verdict
 from fastenough.recording import read_recording
-from fastenough.report.checked import plain
+from fastenough.report.gate_summary import plain
 from fastenough.store import Store
 
 GROWTH = '[[limit]]\nquantile = "95%"\nslower-by = "{}"\n'

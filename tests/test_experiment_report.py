@@ -21,9 +21,8 @@ from fastenough.model import Verdict
 from fastenough.recording import Recording, read_recording
 from fastenough.report import write_report
 from fastenough.report.context import make_context
-from fastenough.report.document import Table
-from fastenough.report.sections import agreement as agreement_section
-from fastenough.report.sections import experiment
+from fastenough.report.document import ReportTable
+from fastenough.report.sections import experiment, methods
 from fastenough.report.source_figures import SERIAL_US
 
 CELLS = list(itertools.product(("linux-user", "linux-kernel"), ("stock", "rt")))
@@ -106,7 +105,9 @@ def test_each_kernel_has_its_own_way_and_linux_elsewhere_is_in_the_cross_table(t
     runs = [cell(tmp_path, "response", *one, AGREED) for one in which]
     section = experiment.response(make_context(runs, judge(runs, None)))
     assert section is not None
-    tables = {leaf.name: [tuple(row[:2]) for row in leaf.rows] for leaf in section.leaves() if isinstance(leaf, Table)}
+    tables = {
+        leaf.name: [tuple(row[:2]) for row in leaf.rows] for leaf in section.leaves() if isinstance(leaf, ReportTable)
+    }
     assert tables["response-percentiles"] == [
         ("stock", "linux-user"),
         ("rt", "linux-user"),
@@ -203,10 +204,10 @@ def test_counts_agree_or_say_what_is_missing(
     assert counts is not None
     assert (counts.complete, counts.lost_uncounted) == (complete, lost)
     assert said in counts.text
-    section = agreement_section.section(make_context([run], judge([run], None)))
+    section = methods.edge_agreement(make_context([run], judge([run], None)))
     assert section is not None
     (table,) = section.leaves()
-    assert isinstance(table, Table)
+    assert isinstance(table, ReportTable)
     assert said in table.rows[0][-1]
 
 

@@ -212,7 +212,7 @@ def section(context: Context) -> Section | None:
     return Section("mine", "My section", "What this test adds.", [Text(f"{len(context.recordings)} runs.")])
 ''',
     )
-    copy.line("fastenough/report/sections/__init__.py", '"method",', '    "mine",')
+    copy.line("fastenough/report/sections/__init__.py", '"methods:definitions",', '        "mine",')
     assert copy.cost() == (1, 1, 1)
     built = copy.root / "build" / "target" / "probe" / "fastenough-probe"
     built.parent.mkdir(parents=True)

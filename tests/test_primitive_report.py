@@ -14,7 +14,7 @@ from fastenough.model import Outcome
 from fastenough.recording import Recording, read_recording
 from fastenough.reference import find_reference
 from fastenough.report.context import Context, make_context
-from fastenough.report.document import Picture, Section, Table
+from fastenough.report.document import Picture, ReportTable, Section
 from fastenough.report.overview import make_overview
 from fastenough.report.sections import jitter, primitives, throughput
 
@@ -53,9 +53,9 @@ def context(recordings: dict[str, Recording]) -> Context:
     return make_context(runs, judge(runs, None))
 
 
-def _tables(section: Section | None) -> dict[str, Table]:
+def _tables(section: Section | None) -> dict[str, ReportTable]:
     assert section is not None
-    return {part.name: part for part in section.leaves() if isinstance(part, Table)}
+    return {part.name: part for part in section.leaves() if isinstance(part, ReportTable)}
 
 
 def _pictures(section: Section | None) -> dict[str, Picture]:
@@ -63,7 +63,7 @@ def _pictures(section: Section | None) -> dict[str, Picture]:
     return {part.name: part for part in section.leaves() if isinstance(part, Picture)}
 
 
-def _rows(table: Table) -> list[dict[str, Any]]:
+def _rows(table: ReportTable) -> list[dict[str, Any]]:
     header, *rows = table.csv_rows()
     return [dict(zip(header, row, strict=True)) for row in rows]
 

@@ -16,7 +16,7 @@ from fastenough.model import BadInput
 from fastenough.reference import NAMES, Claim, claims_of, find_reference
 from fastenough.reference.figures import Figure
 from fastenough.report.context import make_context
-from fastenough.report.document import Table
+from fastenough.report.document import ReportTable
 from fastenough.report.sections import beside
 
 BEAGLEBOARD = find_reference("beagleboard")
@@ -130,7 +130,7 @@ def test_a_published_system_stands_beside_ones_own_runs(tmp_path: Path) -> None:
     section = beside.section(make_context([own], judge([own]), [BEAGLEBOARD, find_reference("p2041")]))
     assert section is not None and "p2041" in section.lead
     (table,) = section.leaves()
-    assert isinstance(table, Table)
+    assert isinstance(table, ReportTable)
     rows = [dict(zip([column.title for column in table.columns], row, strict=True)) for row in table.rows]
     assert [row["source"] for row in rows] == ["yours", *["published"] * 8]
     assert [row["95 % frequency [kHz]"] for row in rows[:2]] == [

@@ -45,7 +45,7 @@ def _run(
     )
 
 
-def _pairs(*runs: Recording) -> list[before_after.Pair]:
+def _pairs(*runs: Recording) -> list[before_after.BeforeAfter]:
     return list(before_after.pairs(make_context(runs, judge(runs))))
 
 

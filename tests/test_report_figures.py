@@ -22,7 +22,7 @@ from fastenough.report import plot, write_report
 from fastenough.report.context import Context, make_context
 from fastenough.report.latency import (
     MOST_NAMED,
-    Line,
+    HistogramLine,
     Scale,
     charged,
     latency_data,
@@ -51,14 +51,14 @@ def _stalled(folder: Path) -> Recording:
 
 
 @pytest.fixture
-def stalled(tmp_path: Path) -> Line:
+def stalled(tmp_path: Path) -> HistogramLine:
     context = make_context([one := _stalled(tmp_path)], judge([one]))
     (entry,) = context.entries
     line = line_of(entry)
     plain = latencies(1, cpus=1, intervals=1, per_interval=2000)[0][0]
     plain[0] = STALL * 200_000
     measured = make_context([two := recording(tmp_path, Plan([[plain]], run_id="plain"))], judge([two]))
-    return Line(line.name, line.values, measured.entries[0].kind.all_cpus)
+    return HistogramLine(line.name, line.values, measured.entries[0].kind.all_cpus)
 
 
 def _legend(figure: Figure) -> list[tuple[str, str]]:
@@ -73,7 +73,7 @@ def _legend(figure: Figure) -> list[tuple[str, str]]:
     ]
 
 
-def test_what_was_charged_is_counted_and_hatched(stalled: Line) -> None:
+def test_what_was_charged_is_counted_and_hatched(stalled: HistogramLine) -> None:
     us, counts, added = charged(stalled)
     assert (counts.sum(), added.sum()) == (2000 + STALL - 1, STALL - 1)
     assert (us[-1], counts[-1], added[-1]) == (100_000, 1, 0), "the stall itself was measured"

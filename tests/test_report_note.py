@@ -18,7 +18,7 @@ from fastenough.campaign import parse_plan
 from fastenough.model import Requirement
 from fastenough.recording import Recording
 from fastenough.report import write_report
-from fastenough.report.note import Note, note_of
+from fastenough.report.context import Note, note_of
 
 LOADS = ("none", "cpu", "io", "vm", "hdd", "full")
 PLAN = """

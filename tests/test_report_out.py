@@ -19,7 +19,7 @@ from fastenough.analysis import judge
 from fastenough.model import BadInput, Requirement
 from fastenough.recording import Recording
 from fastenough.report import require_writable, write_report
-from fastenough.report.files import csv_cell
+from fastenough.report.formats import csv_cell
 
 NOBODY = 65534
 

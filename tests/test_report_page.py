@@ -326,7 +326,7 @@ def test_a_first_screen_that_cannot_be_made_leaves_the_rest(tmp_path: Path, monk
 
 def test_where_it_cannot_write_it_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInput, match="the report cannot be written there"):
+    with pytest.raises(BadInput, match="cannot write the report to"):
         write_report([], judge([]), tmp_path / "file")
 
 

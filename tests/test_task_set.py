@@ -154,7 +154,7 @@ def test_it_is_never_a_pass(tmp_path: Path) -> None:
     assert said["assessment"]["verdict"] == "INCONCLUSIVE"
     assert said["tasks"]["word"] == SCHEDULABLE
     page = (tmp_path / "report" / "index.html").read_text()
-    assert "The tasks of the application" in page and "measured terms are no bounds" in page
+    assert "Task set" in page and "Measured terms are no bounds" in page
     assert ">PASS<" not in page
 
 

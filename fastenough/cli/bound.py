@@ -23,7 +23,7 @@ from fastenough.facts import collect
 from fastenough.jobs.bound import CpuBound, bounds_of, is_trace_dat, recorded, report_bound, section_of, trace_cmd_lines
 from fastenough.model import BadInput
 from fastenough.report import require_writable
-from fastenough.report.chapter import as_kept
+from fastenough.report.document import stored_form
 from fastenough.store import Store
 from fastenough.store.conclusions import conclude
 
@@ -129,7 +129,7 @@ def command(
         _print(found)
     section = section_of(found, _MEANING)
     if name:
-        conclude(Store(store_path), name, (), as_kept(section))
+        conclude(Store(store_path), name, (), stored_form(section))
     if report_path is not None:
         report_bound(section, report_path)
 

@@ -22,7 +22,7 @@ from fastenough.jobs.assess import read_runs
 from fastenough.jobs.check import Checked, check, read_baseline
 from fastenough.jobs.limits import Limits, read_limits
 from fastenough.model import VERDICT_EXIT_STATUS, BadInput, ExitStatus, Verdict
-from fastenough.report.checked import markdown
+from fastenough.report.gate_summary import markdown
 from fastenough.store import Store
 
 _FILE = click.Path(path_type=Path, dir_okay=False)

@@ -21,7 +21,7 @@ from fastenough.recording import Recording
 from fastenough.recording.wakeups import is_monitor
 from fastenough.reference import NAMES, find_reference
 from fastenough.report import require_writable
-from fastenough.report.note import Note, note_of
+from fastenough.report.context import Note, note_of
 from fastenough.store import Store
 from fastenough.store.campaign import KeptCampaign, newest_campaign, plan_of
 

@@ -19,9 +19,9 @@ from fastenough.model import BadInput, Requirement
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import is_monitor
 from fastenough.reference import Reference
+from fastenough.report.conclusions import tasks_section
+from fastenough.report.context import Note
 from fastenough.report.document import Section
-from fastenough.report.note import Note
-from fastenough.report.task_set import tasks_section
 from fastenough.store import Store
 from fastenough.store.looks import Topic, question_of
 

@@ -18,7 +18,7 @@ from fastenough.analysis.composed_bound import Composed, composed
 from fastenough.link import Link
 from fastenough.link.base import Process
 from fastenough.model import BadInput, FastenoughError, NotApplicable
-from fastenough.report.blocking import bound_section
+from fastenough.report.conclusions import bound_section
 from fastenough.report.document import Section
 
 TRACEFS = "/sys/kernel/tracing"

@@ -22,8 +22,8 @@ from fastenough.loads import Load
 from fastenough.model import Outcome
 from fastenough.recording.culprits import UNKNOWN
 from fastenough.recording.wakeups import is_monitor
+from fastenough.report.conclusions import hunt_section
 from fastenough.report.document import Section
-from fastenough.report.hunted import hunt_section
 from fastenough.store import Store
 
 _WATCHED_S = 20.0

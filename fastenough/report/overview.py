@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from fastenough.analysis import Quantile, words
 from fastenough.model import Outcome, Verdict
 from fastenough.report import plot
-from fastenough.report.context import Context, Entry, Group
-from fastenough.report.document import Cell, Column, Picture, Table, Text, plain
+from fastenough.report.context import Context, RunGroup, SeriesEntry
+from fastenough.report.document import Cell, Column, Picture, ReportTable, Text, plain
 from fastenough.report.latency import MOST_NAMED, Scale, latency_data, latency_figure, line_of, lines_by_cpu
 from fastenough.report.sections import stations, throughput
 
@@ -37,7 +37,7 @@ class Overview:
     when: str
     systems: tuple[str, ...]
     identity: str
-    table: Table | None
+    table: ReportTable | None
     figure: Picture | None
 
 
@@ -63,13 +63,13 @@ def _when(context: Context) -> str:
     return f"Measured {began}{until if last - first >= _MINUTE else ''} UTC {runs}"
 
 
-def _system(group: Group) -> str:
+def _system(group: RunGroup) -> str:
     cpu = (group.recordings[0].head.profile or {}).get("cpu") or {}
     processor = " × ".join(str(cpu[part]) for part in ("count", "model") if cpu.get(part))
     return "; ".join(filter(None, (group.configuration, processor)))
 
 
-def _systems(groups: Sequence[Group]) -> tuple[str, ...]:
+def _systems(groups: Sequence[RunGroup]) -> tuple[str, ...]:
     """Each system; then the implementations and instruments of all of them."""
     how = [
         ", ".join(dict.fromkeys(said))
@@ -86,7 +86,7 @@ def _identity(context: Context) -> str:
     return f"{len(runs)} runs, {runs[0]} to {runs[-1]}"
 
 
-def _above(context: Context, entry: Entry, several: bool) -> Cell:
+def _above(context: Context, entry: SeriesEntry, several: bool) -> Cell:
     """How many values may lie above the limit; the limit, if there are several."""
     limit_ns = context.limit_ns(entry.group)
     if limit_ns is None:
@@ -95,7 +95,7 @@ def _above(context: Context, entry: Entry, several: bool) -> Cell:
     return Cell(possibly, plain(possibly), words.exact_time(limit_ns) if several else "")
 
 
-def _rate_bound(context: Context, entry: Entry) -> Cell:
+def _rate_bound(context: Context, entry: SeriesEntry) -> Cell:
     judgment = context.judgment(entry.group)
     if judgment is None or not judgment.bound.n or judgment.verdict is Verdict.BROKEN:
         return Cell(None, "no bound")
@@ -113,7 +113,7 @@ def _quantile(quantile: Quantile) -> Cell:
     return Cell(quantile.value_ns, words.microseconds(quantile.value_ns))
 
 
-def _row(context: Context, entry: Entry, limits_ns: Sequence[float]) -> list[Any]:
+def _row(context: Context, entry: SeriesEntry, limits_ns: Sequence[float]) -> list[Any]:
     measures = entry.kind.measures
     above = [_above(context, entry, len(limits_ns) > 1)] if limits_ns else []
     return [
@@ -126,10 +126,10 @@ def _row(context: Context, entry: Entry, limits_ns: Sequence[float]) -> list[Any
     ]
 
 
-def _foremost(context: Context, entries: Sequence[Entry]) -> tuple[list[Entry], str]:
+def _foremost(context: Context, entries: Sequence[SeriesEntry]) -> tuple[list[SeriesEntry], str]:
     """Of many entries those with the greatest maxima, relative to their limits if there are any; and a note on that."""
 
-    def beside_limit(entry: Entry) -> tuple[bool, float]:
+    def beside_limit(entry: SeriesEntry) -> tuple[bool, float]:
         limit_ns = context.limit_ns(entry.group)
         return limit_ns is not None, (entry.kind.measures.maximum_ns or 0.0) / (limit_ns or 1)
 
@@ -143,7 +143,7 @@ def _foremost(context: Context, entries: Sequence[Entry]) -> tuple[list[Entry], 
     )
 
 
-def first_table(context: Context) -> Table:
+def first_table(context: Context) -> ReportTable:
     names = [entry.name for entry in context.entries]
     heading = "load" if all(name.startswith("load ") and "·" not in name for name in names) else "measured"
     us, limits_ns = words.microseconds, _limits_ns(context, context.entries)
@@ -158,12 +158,12 @@ def first_table(context: Context) -> Table:
     )
     shown, note = _foremost(context, context.entries)
     rows = {id(entry): _row(context, entry, limits_ns) for entry in context.entries}
-    table = Table("overview", "All CPUs combined; last column per CPU", columns, list(rows.values()))
+    table = ReportTable("overview", "All CPUs combined; last column per CPU", columns, list(rows.values()))
     every = table.csv_rows()
     return replace(table, rows=[rows[id(entry)] for entry in shown], csv=(every[0], every[1:]), note=note)
 
 
-def _label(entries: Sequence[Entry]) -> str:
+def _label(entries: Sequence[SeriesEntry]) -> str:
     each = ", ".join(
         f"{entry.name} {entry.kind.all_cpus.n:,} in {words.measured_time(entry.kind.all_cpus.duration_ns)}"
         for entry in entries
@@ -172,7 +172,7 @@ def _label(entries: Sequence[Entry]) -> str:
     return f"n: {each}; {instruments}."
 
 
-def _overlay(context: Context, entries: Sequence[Entry]) -> Picture:
+def _overlay(context: Context, entries: Sequence[SeriesEntry]) -> Picture:
     """The latency plots of a few entries of one probe in one figure; of a single entry, those of its CPUs."""
     together = [entry.kind.all_cpus for entry in entries]
     limits_ns = _limits_ns(context, entries)
@@ -183,11 +183,11 @@ def _overlay(context: Context, entries: Sequence[Entry]) -> Picture:
     return plot.picture(figure, "overview", f"Triangles mark the maxima. {_label(entries)}", latency_data(lines))
 
 
-def _limits_ns(context: Context, entries: Sequence[Entry]) -> list[float]:
+def _limits_ns(context: Context, entries: Sequence[SeriesEntry]) -> list[float]:
     return sorted({float(limit) for entry in entries if (limit := context.limit_ns(entry.group)) is not None})
 
 
-def _draw_ranges(context: Context, entries: Sequence[Entry]) -> Figure:
+def _draw_ranges(context: Context, entries: Sequence[SeriesEntry]) -> Figure:
     """One row per entry, its name above: thin from minimum to maximum, thick from 95 % to 99.9 %."""
     names = ["\n".join(textwrap.wrap(entry.name, _NAME_CHARS)) for entry in entries]
     row_in = 0.42 + 0.14 * max(name.count("\n") for name in names)
@@ -224,7 +224,7 @@ def _draw_ranges(context: Context, entries: Sequence[Entry]) -> Figure:
     return figure
 
 
-def _draw_range(axes: Axes, at: float, entry: Entry) -> None:
+def _draw_range(axes: Axes, at: float, entry: SeriesEntry) -> None:
     """For jitter magnitudes are drawn, without a minimum."""
     measures = entry.kind.measures
     most_us = max(_LEAST_US, (measures.maximum_ns or 0.0) / 1000.0)
@@ -239,7 +239,7 @@ def _draw_range(axes: Axes, at: float, entry: Entry) -> None:
     axes.plot([most_us], [at], "D", color=plot.COLOURS[1], markersize=5)
 
 
-def _ranges(context: Context, entries: Sequence[Entry]) -> Picture:
+def _ranges(context: Context, entries: Sequence[SeriesEntry]) -> Picture:
     """A range each for many entries, or entries of several probes, whose plots could not be distinguished."""
     drawn, note = _foremost(context, entries)
     rows = [

@@ -23,15 +23,13 @@ from fastenough.folder import Folder
 from fastenough.recording import Recording
 from fastenough.recording.lines import printable
 from fastenough.reference import Reference
-from fastenough.report.context import Context, make_context
-from fastenough.report.document import Picture, Section, Table, Text
-from fastenough.report.files import csv_of, data_link
-from fastenough.report.note import Note
+from fastenough.report.context import Context, Note, make_context
+from fastenough.report.document import Picture, ReportTable, Section, Text
+from fastenough.report.formats import csv_of, data_link, latex, markdown, unbroken, with_units
+from fastenough.report.output import FILES, FOLDERS, refusing, require_replaceable
 from fastenough.report.overview import Overview, make_overview, summary_lists
-from fastenough.report.place import FILES, FOLDERS, refusing, require_replaceable
+from fastenough.report.plot import themed
 from fastenough.report.sections import PARTS, SECTIONS, MakeSection
-from fastenough.report.texts import latex, markdown, unbroken, with_units
-from fastenough.report.theme import themed
 
 OnShare = Callable[[float], None]
 
@@ -131,7 +129,7 @@ def _make_section(make: MakeSection, context: Context) -> Section | None:
     try:
         return make(context)
     except _ODD as error:
-        name = make.__module__.rpartition(".")[2]
+        name = make.__module__.rpartition(".")[2] if make.__name__ == "section" else make.__name__
         return Section(
             f"unmade-{name}",
             f"Not available: {name.replace('_', ' ')}",
@@ -162,7 +160,7 @@ def _documents(context: Context, on_share: OnShare) -> Iterable[tuple[str, bytes
     leaves = [part for part in (overview.table, overview.figure) if part is not None]
     sections = [section for part in parts for section in part.sections]
     leaves += [leaf for section in sections for leaf in section.leaves() if not isinstance(leaf, Text)]
-    tables = [leaf for leaf in leaves if isinstance(leaf, Table)]
+    tables = [leaf for leaf in leaves if isinstance(leaf, ReportTable)]
     yield "index.html", _page(parts, context, overview).encode()
     for leaf in leaves:
         if isinstance(leaf, Picture):

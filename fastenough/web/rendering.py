@@ -17,8 +17,7 @@ from markupsafe import Markup
 from fastenough import __version__, words
 from fastenough.history import BoardCondition, is_declared
 from fastenough.recording.lines import printable
-from fastenough.report.files import data_link
-from fastenough.report.texts import unbroken, with_units
+from fastenough.report.formats import data_link, unbroken, with_units
 from fastenough.web.addresses import path_part
 from fastenough.web.site import HTML, JSON, STALE_S, Page, Site
 

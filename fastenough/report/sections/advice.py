@@ -14,7 +14,7 @@ from fastenough.analysis.advice import APPROACHES, Advice, Ending, Turn
 from fastenough.analysis.standing import NOTHING, OFF_THE_MAP_TIMES, Answer
 from fastenough.report import plot
 from fastenough.report.context import Context
-from fastenough.report.document import Column, Picture, Section, Table
+from fastenough.report.document import Column, Picture, ReportTable, Section
 
 _HARDWARE, _DELIVER = "hardware", "deliver"
 _OFF_THE_MAP = "no: off the map"
@@ -165,13 +165,13 @@ def _spoken(walked: list[str]) -> list[str]:
     return [APPROACHES[name].title if name in APPROACHES else _NAMES[name].replace("\n", " ") for name in walked]
 
 
-def _table(advice: Advice) -> Table:
+def _table(advice: Advice) -> ReportTable:
     columns = tuple(Column(title, numeric=False) for title in ("approach", "answer", "reason", "maintenance cost"))
     rows = [
         (step.approach.title, str(step.standing.answer), " · ".join(step.standing.reasons) or "–", step.approach.cost)
         for step in advice.steps
     ]
-    return Table(
+    return ReportTable(
         "advice-path",
         "The approaches of the path, in order",
         columns,
@@ -186,14 +186,14 @@ def _table(advice: Advice) -> Table:
     )
 
 
-def _aside(advice: Advice) -> list[Table]:
+def _aside(advice: Advice) -> list[ReportTable]:
     rows = [
         (name, str(standing.answer), " · ".join(standing.reasons) or "–")
         for name, standing in advice.aside
         if standing.answer is not Answer.NO_DATA
     ]
     columns = tuple(Column(title, numeric=False) for title in ("approach", "answer", "reason"))
-    return [Table("advice-aside", "Measured approaches that are not on the path", columns, rows)] if rows else []
+    return [ReportTable("advice-aside", "Measured approaches that are not on the path", columns, rows)] if rows else []
 
 
 def section(context: Context) -> Section | None:

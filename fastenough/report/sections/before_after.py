@@ -14,9 +14,9 @@ from fastenough.analysis import words
 from fastenough.analysis.differences import all_differences, differing_keys, run_values
 from fastenough.analysis.keys import RUN_KEYS
 from fastenough.report import plot
-from fastenough.report.context import Context, Entry
-from fastenough.report.document import Column, Picture, Section, Table, Text
-from fastenough.report.latency import Line, Scale, latency_data, latency_figure
+from fastenough.report.context import Context, SeriesEntry
+from fastenough.report.document import Column, Picture, ReportTable, Section, Text
+from fastenough.report.latency import HistogramLine, Scale, latency_data, latency_figure
 
 TURNED = frozenset(
     {
@@ -42,11 +42,11 @@ _QUANTILES = (0.5, 0.999)
 
 
 @dataclass(frozen=True)
-class Pair:
+class BeforeAfter:
     """One kind of series, before and after.  ``differs``: the differences in words, one per key."""
 
-    before: Entry
-    after: Entry
+    before: SeriesEntry
+    after: SeriesEntry
     differs: tuple[str, ...]
 
     @property
@@ -54,11 +54,11 @@ class Pair:
         return f"{self.before.group.load}, {self.before.kind.name}"
 
 
-def _began_ns(entry: Entry) -> int:
+def _began_ns(entry: SeriesEntry) -> int:
     return min(recording.head.begin.wall_ns for recording in entry.group.recordings)
 
 
-def _changed(before: Entry, after: Entry) -> tuple[str, ...]:
+def _changed(before: SeriesEntry, after: SeriesEntry) -> tuple[str, ...]:
     """The changes in words; empty if there are none, or if the two are not comparable."""
     one, other = (run_values(entry.group.recordings[0]) for entry in (before, after))
     names = {key.name for key in differing_keys(one, other)}
@@ -71,22 +71,22 @@ def _changed(before: Entry, after: Entry) -> tuple[str, ...]:
     )
 
 
-def pairs(context: Context) -> Iterator[Pair]:
+def pairs(context: Context) -> Iterator[BeforeAfter]:
     """For each load and kind, consecutive measurements that differ only in what a person can change."""
-    alike: dict[tuple[str, str], list[Entry]] = {}
+    alike: dict[tuple[str, str], list[SeriesEntry]] = {}
     for entry in (*context.entries, *context.ways):
         alike.setdefault((entry.group.load, entry.kind.name), []).append(entry)
     for entries in alike.values():
         for before, after in pairwise(sorted(entries, key=_began_ns)):
             differs = _changed(before, after)
             if differs:
-                yield Pair(before, after, differs)
+                yield BeforeAfter(before, after, differs)
 
 
-def _picture(pair: Pair, number: int) -> Picture:
+def _picture(pair: BeforeAfter, number: int) -> Picture:
     """Both latency plots in one figure."""
     values = [entry.kind.all_cpus for entry in (pair.before, pair.after)]
-    lines = [Line(name, each) for name, each in zip(("before", "after"), values, strict=True)]
+    lines = [HistogramLine(name, each) for name, each in zip(("before", "after"), values, strict=True)]
     axis = plot.linear_axis if plot.fits_linear(values) else plot.log_axis
     figure = latency_figure(f"Before and after, load {pair.title}", lines, Scale.over(values, axis))
     n = " and ".join(f"{each.n:,} in {words.measured_time(each.duration_ns)}" for each in values)
@@ -98,7 +98,7 @@ def _picture(pair: Pair, number: int) -> Picture:
     )
 
 
-def _table(found: list[Pair]) -> Table:
+def _table(found: list[BeforeAfter]) -> ReportTable:
     us = words.microseconds
     columns = (
         Column("load, series", numeric=False),
@@ -114,7 +114,7 @@ def _table(found: list[Pair]) -> Table:
         measures = [entry.kind.measures for entry in (pair.before, pair.after)]
         quantiles = [each.quantile(quantile).value_ns for quantile in _QUANTILES for each in measures]
         rows.append((pair.title, *quantiles, *(each.maximum_ns for each in measures), "; ".join(pair.differs)))
-    return Table(
+    return ReportTable(
         "before-after",
         "All CPUs combined",
         columns,
@@ -128,7 +128,7 @@ def section(context: Context) -> Section | None:
     found = list(pairs(context))
     if not found:
         return None
-    parts: list[Picture | Table | Text] = [
+    parts: list[Picture | ReportTable | Text] = [
         _picture(pair, number) for number, pair in enumerate(found[:MOST_PAIRS], start=1)
     ]
     if len(found) > MOST_PAIRS:

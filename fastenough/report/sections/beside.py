@@ -10,11 +10,11 @@ from fastenough.reference import Reference
 from fastenough.reference.columns import columns_of
 from fastenough.reference.figures import Figure
 from fastenough.report.context import Context
-from fastenough.report.document import Column, Section, Table
-from fastenough.report.own import own_figure
+from fastenough.report.document import Column, ReportTable, Section
+from fastenough.report.source_tables import own_figure
 
 
-def _table(reference: Reference, probe: str, own: Sequence[Figure], instruments: str) -> Table:
+def _table(reference: Reference, probe: str, own: Sequence[Figure], instruments: str) -> ReportTable:
     published = reference.of(probe)
     shown = columns_of(published)
     columns = (Column("source", numeric=False), *(Column(one.title, one.written, one.numeric) for one in shown))
@@ -23,7 +23,7 @@ def _table(reference: Reference, probe: str, own: Sequence[Figure], instruments:
         for source, figures in (("yours", own), ("published", published))
         for figure in figures
     ]
-    return Table(
+    return ReportTable(
         f"beside-{reference.name}-{probe}",
         f"{probe}: your results and {reference.title}",
         columns,

@@ -10,23 +10,23 @@ from dataclasses import dataclass, replace
 
 from fastenough.recording import Histogram
 from fastenough.reference import Figure, find_reference
-from fastenough.report.context import Context, Group, Kind
-from fastenough.report.document import Folded, Part, Picture, Section, Table
-from fastenough.report.own import own_figure
-from fastenough.report.source_figures import Drawn, bars, histograms, overlay
+from fastenough.report.context import Context, RunGroup, SeriesKind
+from fastenough.report.document import Folded, Part, Picture, ReportTable, Section
+from fastenough.report.source_figures import FigureTexts, bars, histograms, overlay
 from fastenough.report.source_tables import (
     across_kernels,
     at_home,
     frequency_table,
     maxima_by_kernel,
     names,
+    own_figure,
     percentile_table,
     rank,
 )
 
 
 @dataclass(frozen=True)
-class _Task:
+class ExperimentTexts:
     """A task and its texts.  ``levels``: names of the
     states before and after the edge.  ``signs``: note on signed values.  ``published``: tables in Brown and Martin.
     """
@@ -43,7 +43,7 @@ class _Task:
 _OUTSIDE = {
     task.probe: task
     for task in (
-        _Task(
+        ExperimentTexts(
             "response",
             "Response time from input edge to output edge",
             "The instrument toggles the board's input after a random wait and measures the time until the board's "
@@ -52,7 +52,7 @@ _OUTSIDE = {
             ("high", "low"),
             published="tables 4, 5 and 8",
         ),
-        _Task(
+        ExperimentTexts(
             "periodic",
             "Jitter of a periodic output",
             "The instrument measures the time between falling edges, as in the paper. The figures show its deviation "
@@ -68,7 +68,7 @@ _OUTSIDE = {
 _BY_ITSELF = {
     task.probe: task
     for task in (
-        _Task(
+        ExperimentTexts(
             "response",
             "Response time measured by the board itself",
             "Measured without an instrument: the times begin when the board's kernel sees the edge or calls the task. "
@@ -76,7 +76,7 @@ _BY_ITSELF = {
             "response time",
             ("to answer", "answered"),
         ),
-        _Task(
+        ExperimentTexts(
             "periodic",
             "Periodic task measured by the board itself",
             "Measured without an instrument: the delay of each toggle by the board's own clock, with missed periods "
@@ -84,7 +84,7 @@ _BY_ITSELF = {
             "start latency",
             ("to toggle", "toggled"),
         ),
-        _Task(
+        ExperimentTexts(
             "timer",
             "Wake-ups by implementation and kernel",
             "Wake-up latency by the board's own clock, with missed periods charged.",
@@ -96,15 +96,15 @@ _BY_ITSELF = {
 
 
 @dataclass(frozen=True)
-class _Case:
+class ExperimentCase:
     """One way of measuring: a row of the tables and figures."""
 
-    group: Group
-    kind: Kind
+    group: RunGroup
+    kind: SeriesKind
     figure: Figure
 
 
-def _both_edges(group: Group) -> tuple[Kind, ...]:
+def _both_edges(group: RunGroup) -> tuple[SeriesKind, ...]:
     """Both directions of the edge combined, if measured by an instrument; else the first kind."""
     kinds = tuple(kind for kind in group.judged_kinds if kind.all_cpus.n)
     if len(kinds) < 2 or not group.recordings[0].head.instrument:
@@ -122,7 +122,7 @@ def _both_edges(group: Group) -> tuple[Kind, ...]:
     return (replace(kinds[0], name="latency, both edges", all_cpus=together, per_cpu=(together,)),)
 
 
-def _measured(context: Context, probe: str) -> tuple[_Task | None, list[_Case]]:
+def _measured(context: Context, probe: str) -> tuple[ExperimentTexts | None, list[ExperimentCase]]:
     """All results of an instrument; without one, results of several implementations or kernels."""
     held = [
         (group, kind)
@@ -132,7 +132,7 @@ def _measured(context: Context, probe: str) -> tuple[_Task | None, list[_Case]]:
     ]
     outside = [(group, kind) for group, kind in held if group.recordings[0].head.instrument]
     cases = [
-        _Case(group, kind, figure)
+        ExperimentCase(group, kind, figure)
         for (group, kind), figure in zip(outside or held, _named_figures(outside or held), strict=True)
     ]
     if outside:
@@ -141,7 +141,7 @@ def _measured(context: Context, probe: str) -> tuple[_Task | None, list[_Case]]:
     return (_BY_ITSELF[probe] if len(ways) > 1 else None), cases
 
 
-def _named_figures(held: Sequence[tuple[Group, Kind]]) -> list[Figure]:
+def _named_figures(held: Sequence[tuple[RunGroup, SeriesKind]]) -> list[Figure]:
     """The figures of the rows.  Rows with the same name get the difference in their variant."""
     figures = [own_figure(group, kind) for group, kind in held]
     named = names(figures)
@@ -154,7 +154,7 @@ def _named_figures(held: Sequence[tuple[Group, Kind]]) -> list[Figure]:
     ]
 
 
-def _conditions(cases: Sequence[_Case]) -> str:
+def _conditions(cases: Sequence[ExperimentCase]) -> str:
     """n, duration, load and instrument."""
     n = ", ".join(
         f"{name} {case.figure.n:,} in {case.figure.duration}"
@@ -165,7 +165,9 @@ def _conditions(cases: Sequence[_Case]) -> str:
     return f"n: {n}. Load: {loads}. Instrument: {instruments}."
 
 
-def _tables(task: _Task, name: str, figures: Sequence[Figure], note: str, whose: str = "") -> list[Table]:
+def _tables(
+    task: ExperimentTexts, name: str, figures: Sequence[Figure], note: str, whose: str = ""
+) -> list[ReportTable]:
     """Percentiles, frequencies, and one implementation across kernels."""
     ordered = sorted(figures, key=rank)
     home, across = at_home(ordered), across_kernels(ordered)
@@ -197,9 +199,9 @@ def _tables(task: _Task, name: str, figures: Sequence[Figure], note: str, whose:
     ]
 
 
-def _pictures(task: _Task, cases: Sequence[_Case], load: str = "") -> list[Picture]:
+def _pictures(task: ExperimentTexts, cases: Sequence[ExperimentCase], load: str = "") -> list[Picture]:
     figures, held = [case.figure for case in cases], [case.kind.all_cpus for case in cases]
-    drawn = Drawn(
+    drawn = FigureTexts(
         "-".join(filter(None, (task.probe, load))),
         task.quantity,
         task.levels,
@@ -209,7 +211,7 @@ def _pictures(task: _Task, cases: Sequence[_Case], load: str = "") -> list[Pictu
     return [histograms(drawn, figures, held), bars(drawn, figures), overlay(drawn, figures, held)]
 
 
-def _drawn(task: _Task, cases: Sequence[_Case]) -> list[Part]:
+def _drawn(task: ExperimentTexts, cases: Sequence[ExperimentCase]) -> list[Part]:
     """The figures of each load; those of the first unfolded."""
     loads = list(dict.fromkeys(case.figure.load for case in cases))
     if len(loads) == 1:
@@ -221,14 +223,14 @@ def _drawn(task: _Task, cases: Sequence[_Case]) -> list[Part]:
     ]
 
 
-def _published(task: _Task) -> Folded:
+def _published(task: ExperimentTexts) -> Folded:
     """The tables and bars of the paper, made from its numbers; it has none for its histograms."""
     figures = find_reference("beagleboard").of(task.probe)
     how = (
         f"Brown and Martin, {task.published}: BeagleBoard C4 at 720 MHz, kernels 2.6.33, heavy load, two hours "
         "each, external instrument."
     )
-    drawn = Drawn(f"{task.probe}-published", task.quantity, task.levels, "", how)
+    drawn = FigureTexts(f"{task.probe}-published", task.quantity, task.levels, "", how)
     return Folded(
         "Published figures of Brown and Martin",
         [

@@ -12,14 +12,14 @@ from fastenough.analysis.estimates import MISSIONS_NS, Estimate, estimates
 from fastenough.analysis.extremes import ReturnLevel
 from fastenough.analysis.maxima import Maxima, maxima_of
 from fastenough.model import Verdict
-from fastenough.report.context import Context, Group
-from fastenough.report.document import Cell, Column, Section, Table, Text
+from fastenough.report.context import Context, RunGroup
+from fastenough.report.document import Cell, Column, ReportTable, Section, Text
 
 _MOST = 6
 """Number of series, those with the greatest maxima: each takes up to 0.08 s."""
 
 
-def _broken(context: Context, group: Group) -> bool:
+def _broken(context: Context, group: RunGroup) -> bool:
     runs = {recording.run_id for recording in group.recordings}
     return any(runs & set(one.run_ids) and one.verdict is Verdict.BROKEN for one in context.assessment.judgments)
 
@@ -60,7 +60,7 @@ _CSV_HEADER = [
 ]
 
 
-def _table(rows: list[tuple[tuple[Any, ...], Estimate]]) -> Table:
+def _table(rows: list[tuple[tuple[Any, ...], Estimate]]) -> ReportTable:
     missions = [
         mission
         for mission in MISSIONS_NS
@@ -92,7 +92,7 @@ def _table(rows: list[tuple[tuple[Any, ...], Estimate]]) -> Table:
         for names, found in rows
         for level in found.levels
     ]
-    return Table(
+    return ReportTable(
         "extremes",
         "Levels exceeded by one disturbance in the stated time on average, each with its 95 % interval "
         "(profile likelihood)",
@@ -144,7 +144,7 @@ def _section(
     given: list[tuple[tuple[Any, ...], Estimate]], refused: list[str], changes: list[str], left_out: bool
 ) -> Section:
     which = f" Only the {_MOST} series with the greatest maxima are estimated." if left_out else ""
-    parts: list[Table | Text] = [_table(given)] if given else []
+    parts: list[ReportTable | Text] = [_table(given)] if given else []
     if refused:
         parts.append(Text("Refused estimates", refused))
     if changes:

@@ -15,7 +15,7 @@ from fastenough.recording import Recording
 from fastenough.recording.histogram import bucket_highest, bucket_index, bucket_lowest
 from fastenough.recording.timeline import INTERVAL_K, Course
 from fastenough.report import plot
-from fastenough.report.context import Context, Entry, Kind
+from fastenough.report.context import Context, SeriesEntry, SeriesKind
 from fastenough.report.document import Data, Picture, Section, Text
 
 MOST_MAPS = 24
@@ -36,7 +36,7 @@ class _Column:
     maximum_us: float
 
 
-def _columns(recordings: tuple[Recording, ...], kind: Kind) -> tuple[list[_Column], list[float]]:
+def _columns(recordings: tuple[Recording, ...], kind: SeriesKind) -> tuple[list[_Column], list[float]]:
     """All intervals in order of measured time, combined if there are too many; and the times where runs join."""
     columns: list[_Column] = []
     joins: list[float] = []
@@ -99,14 +99,14 @@ def _counts(columns: list[_Column], edges: NDArray[np.float64]) -> NDArray[np.fl
 class _Map:
     """One kind of series over time.  ``counts``: rows by ``edges`` of latency, columns by ``columns``."""
 
-    entry: Entry
+    entry: SeriesEntry
     columns: list[_Column]
     joins: list[float]
     edges: NDArray[np.float64]
     counts: NDArray[np.float64]
 
     @classmethod
-    def of(cls, context: Context, entry: Entry) -> _Map:
+    def of(cls, context: Context, entry: SeriesEntry) -> _Map:
         columns, joins = _columns(entry.group.recordings, entry.kind)
         edges = _row_edges([other.kind.all_cpus for other in context.beside(entry)])
         return cls(entry, columns, joins, edges, _counts(columns, edges))
@@ -167,7 +167,7 @@ def _picture(drawn: _Map, maps: list[_Map], name: str) -> Picture:
     )
 
 
-def _note(kind: Kind, joins: list[float]) -> str:
+def _note(kind: SeriesKind, joins: list[float]) -> str:
     notes = []
     values = kind.all_cpus
     if not values.two_sided and (values.histogram.minimum or 0) * values.unit_ns < _LEAST_US * 1000:

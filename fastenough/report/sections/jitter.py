@@ -12,8 +12,8 @@ from fastenough.analysis import words
 from fastenough.model import Series
 from fastenough.recording import Recording
 from fastenough.report import plot
-from fastenough.report.context import Context, Group
-from fastenough.report.document import Column, Picture, Section, Table
+from fastenough.report.context import Context, RunGroup
+from fastenough.report.document import Column, Picture, ReportTable, Section
 
 _NS_PER_S = 1e9
 _CASE_STUDY_LOADS = ("rtlinux-io", "rtlinux-memory")
@@ -63,7 +63,7 @@ def _corrected(recording: Recording, **labels: str) -> list[Series]:
     ]
 
 
-def _under_loads(groups: Sequence[Group]) -> Picture:
+def _under_loads(groups: Sequence[RunGroup]) -> Picture:
     figure, axes = plot.new_figure("Jitter at 1 kHz under three conditions", plot.WIDE_IN)
     rows = [
         row
@@ -88,7 +88,7 @@ def _under_loads(groups: Sequence[Group]) -> Picture:
     )
 
 
-def _beside_traffic(group: Group) -> Picture:
+def _beside_traffic(group: RunGroup) -> Picture:
     recording = group.recordings[0]
     parameters = recording.head.parameters
     break_s = parameters["break_after_ns"] / _NS_PER_S
@@ -123,7 +123,7 @@ def _beside_traffic(group: Group) -> Picture:
     )
 
 
-def _table(groups: Sequence[Group]) -> Table:
+def _table(groups: Sequence[RunGroup]) -> ReportTable:
     rows = []
     for group in groups:
         task = group.recordings[0].head.parameters.get("task", "real-time")
@@ -152,7 +152,7 @@ def _table(groups: Sequence[Group]) -> Table:
         Column("min", words.microseconds_down),
         *(Column(title, us) for title in times),
     )
-    return Table("jitter", "Latency in µs at 1 kHz, missed periods charged", columns, rows)
+    return ReportTable("jitter", "Latency in µs at 1 kHz, missed periods charged", columns, rows)
 
 
 def section(context: Context) -> Section | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastenough.recording import Recording
 from fastenough.report.context import Context
-from fastenough.report.document import Column, Section, Table
+from fastenough.report.document import Column, ReportTable, Section
 
 _CORES = {"CONFIG_XENOMAI": "Xenomai", "CONFIG_EVL": "EVL", "CONFIG_DOVETAIL": "Dovetail", "CONFIG_IPIPE": "I-pipe"}
 """Kernel options of patches with a real-time core, or the base of one."""
@@ -84,5 +84,5 @@ def section(context: Context) -> Section | None:
         "kernels",
         "Kernels compared",
         "Build and boot options of each kernel, recorded with the first run of each configuration.",
-        [Table("kernels", "Kernel configurations", columns, rows)],
+        [ReportTable("kernels", "Kernel configurations", columns, rows)],
     )

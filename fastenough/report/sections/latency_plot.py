@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from fastenough.analysis import words
 from fastenough.report import plot
-from fastenough.report.context import Context, Entry
+from fastenough.report.context import Context, SeriesEntry
 from fastenough.report.document import Picture, Section, Text
 from fastenough.report.latency import MOST_NAMED, Scale, latency_data, latency_figure, lines_by_cpu
 
 MOST_PLOTS = 24
 
 
-def _beyond(context: Context, entry: Entry) -> str:
+def _beyond(context: Context, entry: SeriesEntry) -> str:
     """A note on the samples beyond a cut axis; empty if there are none."""
     _, axes = plot.new_figure("")
     end_us = plot.linear_axis(axes, [other.kind.all_cpus for other in context.beside(entry)])
@@ -26,7 +26,7 @@ def _beyond(context: Context, entry: Entry) -> str:
     )
 
 
-def latency_pictures(context: Context, entry: Entry, name: str) -> list[Picture]:
+def latency_pictures(context: Context, entry: SeriesEntry, name: str) -> list[Picture]:
     """The latency plot of one kind of series; a second one of the whole tail if the first is cut."""
     label = f"{entry.kind.name}: {entry.group.label(entry.kind.all_cpus)}."
     lines = lines_by_cpu(entry)

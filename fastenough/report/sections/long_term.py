@@ -28,7 +28,7 @@ from fastenough.analysis.long_term import (
 from fastenough.recording.histogram import bucket_highest, bucket_lowest
 from fastenough.recording.timeline import INTERVAL_K
 from fastenough.report import plot
-from fastenough.report.context import Context, Entry
+from fastenough.report.context import Context, SeriesEntry
 from fastenough.report.document import Data, Folded, Picture, Section, Text
 
 _HOUR_NS = 3600 * 10**9
@@ -61,7 +61,7 @@ def _columns(found: FiveMinutes, begin_wall_ns: int, end_wall_ns: int) -> tuple[
     return _dates(begin_wall_ns + together * np.arange(heights.size + 1)), heights
 
 
-def _maxima_figure(entry: Entry, found: FiveMinutes, window: str, begin_wall_ns: int, end_wall_ns: int) -> Figure:
+def _maxima_figure(entry: SeriesEntry, found: FiveMinutes, window: str, begin_wall_ns: int, end_wall_ns: int) -> Figure:
     figure, axes = plot.new_figure(f"Five-minute maxima, {window}: {entry.name}", plot.WIDE_IN)
     edges, heights = _columns(found, begin_wall_ns, end_wall_ns)
     axes.stairs(heights, edges, baseline=None, color=plot.COLOURS[0], linewidth=1.0, label="maximum, all CPUs")
@@ -103,7 +103,7 @@ def _drawn(found: FiveMinutes) -> str:
     return f"Intervals are up to {longest} long; the maximum of an interval is drawn over its whole length. "
 
 
-def _maxima(entry: Entry, found: FiveMinutes, number: int) -> Iterator[Picture]:
+def _maxima(entry: SeriesEntry, found: FiveMinutes, number: int) -> Iterator[Picture]:
     """One figure for each window that is longer than the data of the one before."""
     end_wall_ns = int(found.begin_wall_ns[-1]) + FIVE_MINUTES_NS
     shown_ns = 0
@@ -140,7 +140,7 @@ def _stairs(stretch: Stretch) -> tuple[FloatArray, FloatArray]:
     return np.maximum(bucket_lowest(index, INTERVAL_K) / 1000.0, _LEAST_US), decades
 
 
-def _ridge_figure(entry: Entry, found: Sequence[Stretch], scale: str) -> Figure:
+def _ridge_figure(entry: SeriesEntry, found: Sequence[Stretch], scale: str) -> Figure:
     """Latency plots of stretches of time: the oldest at the back, the most recent in front.
 
     ``scale`` of the latencies: linear, as OSADL's article recommends, or log.
@@ -180,7 +180,7 @@ def _ridge_figure(entry: Entry, found: Sequence[Stretch], scale: str) -> Figure:
     return figure
 
 
-def _ridges(entry: Entry, found: FiveMinutes, number: int) -> Iterator[Picture | Folded]:
+def _ridges(entry: SeriesEntry, found: FiveMinutes, number: int) -> Iterator[Picture | Folded]:
     """On a linear axis; folded, on a logarithmic one."""
     length_ns = stretch_for(found.span_ns, MOST_STRETCHES - 1)  # the first and the last may be parts of one
     held = stretches(entry.kind.all_cpus.parts, length_ns)[-MOST_STRETCHES:]

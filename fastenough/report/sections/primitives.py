@@ -11,8 +11,8 @@ import numpy as np
 from fastenough.analysis import words
 from fastenough.reference import find_reference
 from fastenough.report import plot
-from fastenough.report.context import Context, Group, Kind
-from fastenough.report.document import Column, Picture, Section, Table
+from fastenough.report.context import Context, RunGroup, SeriesKind
+from fastenough.report.document import Column, Picture, ReportTable, Section
 
 _PRIMITIVES = (
     "switch",
@@ -35,7 +35,7 @@ _PRIMITIVES = (
 _ON_ANOTHER_CPU = frozenset({"smt", "core", "socket"})
 
 
-def _published(probe: str, kind: Kind) -> tuple[float | None, ...]:
+def _published(probe: str, kind: SeriesKind) -> tuple[float | None, ...]:
     """Published minimum, mean and maximum of the same operation on one CPU."""
     labels = kind.series.labels
     if labels.get("placement") in _ON_ANOTHER_CPU or labels.get("inheritance") == "no":
@@ -46,7 +46,7 @@ def _published(probe: str, kind: Kind) -> tuple[float | None, ...]:
     )
 
 
-def _measured(group: Group, kind: Kind) -> str:
+def _measured(group: RunGroup, kind: SeriesKind) -> str:
     """The series name with its labels and relevant parameters."""
     head = group.recordings[0].head.parameters
     said = [f"{name} {value}" for name, value in kind.series.labels.items()]
@@ -57,7 +57,7 @@ def _measured(group: Group, kind: Kind) -> str:
     return ", ".join([kind.series.name, *said])
 
 
-def _row(group: Group, kind: Kind) -> list[Any]:
+def _row(group: RunGroup, kind: SeriesKind) -> list[Any]:
     probe = group.recordings[0].head.probe
     measures = kind.measures
     mean_ns = None if measures.mean_ns is None else math.ceil(measures.mean_ns)
@@ -83,7 +83,7 @@ def _ns_down(value: float | None) -> str:
     return "–" if value is None else f"{math.floor(value):,}"
 
 
-def _table(members: list[tuple[Group, Kind]]) -> Table:
+def _table(members: list[tuple[RunGroup, SeriesKind]]) -> ReportTable:
     columns = (
         Column("primitive", numeric=False),
         Column("measured", numeric=False),
@@ -94,7 +94,7 @@ def _table(members: list[tuple[Group, Kind]]) -> Table:
         Column("RTLinux min", _ns_down),
         *(Column(title, _ns) for title in ("RTLinux average", "RTLinux max")),
     )
-    return Table(
+    return ReportTable(
         "primitives",
         "Times in ns, with those published for RTLinux",
         columns,
@@ -105,13 +105,13 @@ def _table(members: list[tuple[Group, Kind]]) -> Table:
     )
 
 
-def _cost(members: list[tuple[Group, Kind]]) -> str:
+def _cost(members: list[tuple[RunGroup, SeriesKind]]) -> str:
     costs = [group.recordings[0].head.cost_ns.get("clock_read_ns") for group, _ in members]
     known = sorted(cost for cost in costs if cost is not None)
     return f" Reading the clock costs {known[len(known) // 2]:.0f} ns here; each time includes it." if known else ""
 
 
-def _events(members: list[tuple[Group, Kind]]) -> Table:
+def _events(members: list[tuple[RunGroup, SeriesKind]]) -> ReportTable:
     """The start and end event of each time."""
     rows = list(
         dict.fromkeys(
@@ -119,7 +119,7 @@ def _events(members: list[tuple[Group, Kind]]) -> Table:
             for group, kind in members
         )
     )
-    return Table(
+    return ReportTable(
         "primitives-events",
         "The start and end event of each time",
         tuple(Column(title, numeric=False) for title in ("primitive", "series", "from", "to")),
@@ -127,7 +127,7 @@ def _events(members: list[tuple[Group, Kind]]) -> Table:
     )
 
 
-def _over_time(group: Group, kind: Kind) -> Picture:
+def _over_time(group: RunGroup, kind: SeriesKind) -> Picture:
     """Minimum and maximum of each interval, as in figure 5."""
     times_s, lows_us, highs_us = [np.empty(0)], [np.empty(0)], [np.empty(0)]
     for recording in group.recordings:

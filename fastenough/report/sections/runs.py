@@ -9,7 +9,7 @@ from fastenough.analysis import load_name, words
 from fastenough.model import Outcome
 from fastenough.recording import Recording
 from fastenough.report.context import Context
-from fastenough.report.document import Column, Section, Table
+from fastenough.report.document import Column, ReportTable, Section
 
 
 def _begin(recording: Recording) -> str:
@@ -71,5 +71,7 @@ def section(context: Context) -> Section | None:
         Column("profile SHA-256", numeric=False),
         Column("recorded by", numeric=False),
     )
-    table = Table("runs", "All runs of this report", columns, [_row(recording) for recording in context.recordings])
+    table = ReportTable(
+        "runs", "All runs of this report", columns, [_row(recording) for recording in context.recordings]
+    )
     return Section("runs", "Runs", "Each run is one probe under one load. The verdict uses all runs.", [table])

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 
 from fastenough.analysis import words
 from fastenough.reference import Figure, find_reference
-from fastenough.report.context import Context, Group, Kind
-from fastenough.report.document import Folded, Section, Table
-from fastenough.report.own import own_figure
-from fastenough.report.source_tables import Rounding, stress_beside, stress_table
+from fastenough.report.context import Context, RunGroup, SeriesKind
+from fastenough.report.document import Folded, ReportTable, Section
+from fastenough.report.source_tables import Rounding, own_figure, stress_beside, stress_table
 
-Member = tuple[Group, Kind]
+Member = tuple[RunGroup, SeriesKind]
 """One kind of series under one load."""
 _FEW = 4
 """With at most this number of setups, each gets a matrix even if it has one load only."""
@@ -51,7 +50,7 @@ def _figures(members: Sequence[Member]) -> list[Figure]:
     return [own_figure(group, kind) for group, kind in members]
 
 
-def _matrix(number: int, members: Sequence[Member]) -> Table:
+def _matrix(number: int, members: Sequence[Member]) -> ReportTable:
     group, kind = members[0]
     n = ", ".join(
         f"{group.load} {kind.all_cpus.n:,} in {words.measured_time(kind.all_cpus.duration_ns)}"

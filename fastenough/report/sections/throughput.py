@@ -12,8 +12,8 @@ from fastenough.analysis import words
 from fastenough.model import Series
 from fastenough.reference import find_reference
 from fastenough.report import plot
-from fastenough.report.context import Context, Group
-from fastenough.report.document import Column, Folded, Picture, Section, Table
+from fastenough.report.context import Context, RunGroup
+from fastenough.report.document import Column, Folded, Picture, ReportTable, Section
 
 _SOURCE = "RTLinux 3.2-pre3, Celeron 300 MHz"
 _MARKERS = "os^Dvph*"
@@ -107,7 +107,7 @@ def _mb_s(size: int, ns: float | None) -> float | None:
     return None if not ns else size / ns * 1000
 
 
-def _line(group: Group, series: Series) -> str:
+def _line(group: RunGroup, series: Series) -> str:
     """Which line of the figure a series belongs to."""
     where = group.recordings[0].head.parameters["placement"]
     placement = "same CPU" if where == "same" else f"other {where}"
@@ -206,7 +206,7 @@ def _speed(value: float | None) -> str:
     return "–" if value is None else words.digits_down(value)
 
 
-def _table(context: Context, view: _View, points: Sequence[_Point]) -> Table:
+def _table(context: Context, view: _View, points: Sequence[_Point]) -> ReportTable:
     rows: list[list[object]] = [
         [
             point.line,
@@ -233,7 +233,7 @@ def _table(context: Context, view: _View, points: Sequence[_Point]) -> Table:
         Column("published [MB/s]"),
         Column("refused", numeric=False),
     )
-    return Table(
+    return ReportTable(
         f"throughput-{view.id}",
         view.title,
         columns,
@@ -242,7 +242,7 @@ def _table(context: Context, view: _View, points: Sequence[_Point]) -> Table:
     )
 
 
-def summary(context: Context) -> Table | None:
+def summary(context: Context) -> ReportTable | None:
     """A row per line of the figures, for the summary of runs without latencies."""
     rows = []
     for view in _VIEWS:
@@ -264,7 +264,7 @@ def summary(context: Context) -> Table | None:
         Column("best median [MB/s]", _speed),
         Column("at size [B]"),
     )
-    return Table("overview", "Speed of whole transfers, all sizes", columns, rows)
+    return ReportTable("overview", "Speed of whole transfers, all sizes", columns, rows)
 
 
 def section(context: Context) -> Section | None:

@@ -16,7 +16,7 @@ from fastenough.model import FastenoughError
 from fastenough.recording import Event, Recording
 from fastenough.report import plot
 from fastenough.report.context import Context
-from fastenough.report.document import Column, Data, Part, Picture, Section, Table, Text
+from fastenough.report.document import Column, Data, Part, Picture, ReportTable, Section, Text
 
 MOST_TRACES = 8
 _MOST_CPUS = 16
@@ -39,7 +39,7 @@ _KIND = {Kind.TASK: "task", Kind.SOFTIRQ: "soft-IRQ", Kind.INTERRUPT: "interrupt
 
 
 @dataclass(frozen=True)
-class _Case:
+class TracedDelay:
     """A run that stopped at a threshold, and its trace; ``delayed`` is None if the value belongs to no CPU."""
 
     recording: Recording
@@ -67,7 +67,7 @@ class _Case:
         return begin_ns if len(begins) <= _MOST_SLICES else begins[-_MOST_SLICES]
 
 
-def _case(recording: Recording) -> _Case | None:
+def _case(recording: Recording) -> TracedDelay | None:
     """None if the trace does not cover the delay; raises FastenoughError."""
     events = [event for event in recording.events if event.kind == "threshold"]
     if recording.trace is None or not events:
@@ -80,7 +80,9 @@ def _case(recording: Recording) -> _Case | None:
     if not trace.within(event.at.mono_ns - max(delay_ns, _LEAST_NS), event.at.mono_ns):
         return None
     ran = None if cpu is None else trace.running(cpu, event.at.mono_ns)
-    return _Case(recording, event, trace, series.name, cpu, ran.task if ran and not ran.task.idle else None, delay_ns)
+    return TracedDelay(
+        recording, event, trace, series.name, cpu, ran.task if ran and not ran.task.idle else None, delay_ns
+    )
 
 
 def _class(one: Slice, delayed: Task | None) -> str:
@@ -93,13 +95,13 @@ def _class(one: Slice, delayed: Task | None) -> str:
     return "other real-time tasks" if one.task.real_time else "ordinary tasks"
 
 
-def _cpus(case: _Case) -> list[int]:
+def _cpus(case: TracedDelay) -> list[int]:
     """The drawn CPUs from below: the delayed one and the first others."""
     others = [cpu for cpu in sorted(case.trace.known_ns) if cpu != case.cpu]
     return sorted([*([] if case.cpu is None else [case.cpu]), *others][:_MOST_CPUS], reverse=True)
 
 
-def _bars(axes: Axes, case: _Case, cpus: Sequence[int]) -> set[str]:
+def _bars(axes: Axes, case: TracedDelay, cpus: Sequence[int]) -> set[str]:
     """Draw the slices; returns their classes."""
     bars: dict[tuple[int, str], list[tuple[float, float]]] = {}
     for one in case.trace.within(case.begin_ns, case.read_ns):
@@ -126,7 +128,7 @@ def _bars(axes: Axes, case: _Case, cpus: Sequence[int]) -> set[str]:
     return {kind for _, kind in bars}
 
 
-def _marks(axes: Axes, case: _Case, cpus: Sequence[int]) -> None:
+def _marks(axes: Axes, case: TracedDelay, cpus: Sequence[int]) -> None:
     """The times the task was due and made runnable."""
     axes.axvline(-case.delay_ns / _US, color=plot.LIMIT, linewidth=1.0, linestyle="--")
     axes.annotate(
@@ -150,13 +152,13 @@ def _marks(axes: Axes, case: _Case, cpus: Sequence[int]) -> None:
         )
 
 
-def _woken_ns(case: _Case) -> int | None:
+def _woken_ns(case: TracedDelay) -> int | None:
     """When the delayed task became runnable; None if unknown."""
     waking = None if case.delayed is None else case.trace.waking(case.delayed.pid, case.read_ns)
     return None if waking is None or waking.at_ns < case.due_ns - _EXACT_NS else waking.at_ns
 
 
-def _figure(case: _Case) -> Figure:
+def _figure(case: TracedDelay) -> Figure:
     cpus = _cpus(case)
     figure, axes = plot.new_figure(
         f"{case.series}: {words.latency(case.delay_ns)}, load {load_name(case.recording) or 'not stated'}",
@@ -174,7 +176,7 @@ def _figure(case: _Case) -> Figure:
     return figure
 
 
-def _data(case: _Case) -> Data:
+def _data(case: TracedDelay) -> Data:
     rows = [
         (
             one.cpu,
@@ -190,7 +192,7 @@ def _data(case: _Case) -> Data:
     return ("CPU", "kind", "name", "task", "kernel priority", "begin [us]", "duration [us]"), rows
 
 
-def _picture(case: _Case, number: int) -> Picture:
+def _picture(case: TracedDelay, number: int) -> Picture:
     left_out = len(case.trace.known_ns) - len(_cpus(case))
     woken = "; triangle: runnable" if _woken_ns(case) is not None else ""
     caption = (
@@ -201,7 +203,7 @@ def _picture(case: _Case, number: int) -> Picture:
     return plot.picture(_figure(case), f"trace-{number}", caption, _data(case), wide=True)
 
 
-def _shares(case: _Case, cpu: int, number: int) -> Table:
+def _shares(case: TracedDelay, cpu: int, number: int) -> ReportTable:
     found: list[Share] = shares(case.trace, cpu, case.due_ns, case.read_ns)
     rows = [
         (
@@ -220,7 +222,7 @@ def _shares(case: _Case, cpu: int, number: int) -> Table:
         Column("share of the delay", lambda share: f"{share * 100:.1f} %"),
         Column("times"),
     )
-    return Table(
+    return ReportTable(
         f"trace-{number}-shares",
         f"CPU time during the delay of {words.latency(case.delay_ns)}, CPU {cpu}",
         columns,
@@ -229,7 +231,7 @@ def _shares(case: _Case, cpu: int, number: int) -> Table:
     )
 
 
-def _stations(case: _Case) -> str:
+def _stations(case: TracedDelay) -> str:
     """The times until the task was runnable, running, and done."""
     woken_ns = _woken_ns(case)
     if case.delayed is None or case.cpu is None or woken_ns is None:
@@ -243,7 +245,7 @@ def _stations(case: _Case) -> str:
     )
 
 
-def _course(case: _Case, cpu: int, number: int) -> Table:
+def _course(case: TracedDelay, cpu: int, number: int) -> ReportTable:
     """The last slices of the CPU."""
     slices = [one for one in case.trace.within(case.begin_ns, case.read_ns) if one.cpu == cpu]
     rows = [
@@ -264,7 +266,9 @@ def _course(case: _Case, cpu: int, number: int) -> Table:
         Column("kernel priority"),
     )
     cut = f", the last {_MOST_ROWS} of {len(slices)} steps" if len(slices) > _MOST_ROWS else ""
-    return Table(f"trace-{number}-course", f"Timeline of CPU {cpu} until the end of the delay{cut}", columns, rows)
+    return ReportTable(
+        f"trace-{number}-course", f"Timeline of CPU {cpu} until the end of the delay{cut}", columns, rows
+    )
 
 
 def _parts(recording: Recording, number: int) -> list[Part]:

@@ -25,8 +25,8 @@ from fastenough.history import board_statuses
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Recording
 from fastenough.report import plot
-from fastenough.report.document import Column, Picture, Table
-from fastenough.report.latency import Line, Scale, latency_data, latency_figure
+from fastenough.report.document import Column, Picture, ReportTable
+from fastenough.report.latency import HistogramLine, Scale, latency_data, latency_figure
 from fastenough.web.rendering import as_json, page_with_json
 from fastenough.web.site import NotFound, Site, recording_of
 
@@ -64,7 +64,7 @@ class CompareView:
     conclusion: str = ""
     cautions: tuple[str, ...] = ()
     differs: tuple[RunDifferences, ...] = ()
-    tables: tuple[Table, ...] = ()
+    tables: tuple[ReportTable, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     how: str = ""
     picture: Picture | None = None
@@ -109,7 +109,7 @@ def _row(quantile: QuantileDifference) -> tuple[Any, ...]:
     )
 
 
-def _table(place: int, comparison: Comparison, which: str) -> Table:
+def _table(place: int, comparison: Comparison, which: str) -> ReportTable:
     us = words.nearest_microseconds
     columns = (
         Column("quantile", numeric=False),
@@ -121,7 +121,7 @@ def _table(place: int, comparison: Comparison, which: str) -> Table:
     )
     maxima = " and ".join(words.latency(value) for value in comparison.maxima_ns)
     n = f"n = {words.number(comparison.n[1])} and {words.number(comparison.n[0])}"
-    return Table(
+    return ReportTable(
         f"compare-{place}",
         f"{comparison.series}: {which} minus base, {n}",
         columns,
@@ -149,7 +149,7 @@ def _picture(recordings: Sequence[Recording]) -> Picture | None:
         judged = judged_series(recording)
         values = merge_samples([(recording, one) for one in judged if one.name == judged[0].name]) if judged else None
         if values is not None and values.n:
-            lines.append(Line(name, values))
+            lines.append(HistogramLine(name, values))
     if len(lines) < 2:
         return None
     together = [line.values for line in lines]

@@ -6,8 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fastenough.model import BadInput
-from fastenough.report.chapter import as_kept, read_section
-from fastenough.report.document import Section
+from fastenough.report.document import Section, read_section, stored_form
 from fastenough.store.conclusions import Conclusion, chapter_of
 from fastenough.web.rendering import as_json, page_with_json
 from fastenough.web.site import NotFound, Site, conclusions_of
@@ -33,7 +32,7 @@ def view(site: Site, conclusion: str) -> ConclusionView:
 
 def _facts(site: Site, conclusion: str) -> bytes:
     seen = view(site, conclusion)
-    return as_json({"conclusion": seen.conclusion, "chapter": as_kept(seen.section)})
+    return as_json({"conclusion": seen.conclusion, "chapter": stored_form(seen.section)})
 
 
 PAGES = page_with_json("/conclusion/{conclusion}/", "conclusion.html.j2", view, facts=_facts)

@@ -25,7 +25,7 @@ from fastenough.history import (
     ridge,
 )
 from fastenough.model import BadInput
-from fastenough.report.files import csv_lines
+from fastenough.report.formats import csv_lines
 from fastenough.web.rendering import as_json
 from fastenough.web.site import CSV, JSON, PARQUET, Page, Site
 from fastenough.web.spans import coarser, drawable_step, span_of

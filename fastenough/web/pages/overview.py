@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fastenough.history import NOTHING, BoardCondition, BoardStatus, board_statuses, worst
-from fastenough.report.files import csv_lines
+from fastenough.report.formats import csv_lines
 from fastenough.web.rendering import as_json, page_with_json
 from fastenough.web.site import CSV, JSON, STALE_S, Page, Site
 from fastenough.web.spans import SPANS, span_of

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from importlib import import_module
 from typing import Any
 
 from fastenough import exchange, words
@@ -17,15 +16,27 @@ from fastenough.history import BoardInfo, Buckets, Distribution, board_of
 from fastenough.model import BadInput, FastenoughError, Requirement
 from fastenough.recording import Recording
 from fastenough.recording.histogram import bucket_highest, bucket_lowest
-from fastenough.report.context import Context, Entry, make_context
+from fastenough.registry import listed
+from fastenough.report.context import Context, SeriesEntry, make_context
 from fastenough.report.document import Section
+from fastenough.report.overview import summary_lists
 from fastenough.store import RunSummary, Store
 from fastenough.store.conclusions import Conclusion
 from fastenough.web.pages.figures import distribution_facts
 from fastenough.web.rendering import as_json, page_with_json, render
 from fastenough.web.site import CSV, JSON, PARQUET, ZSTD, NotFound, Page, Site, conclusions_of, summary_of
 
-_SECTIONS = ("checks", "culprits", "percentiles", "supported", "events", "settings", "machine", "audit", "profile")
+_SECTIONS = (
+    "stations:causes",
+    "percentiles:percentiles",
+    "bounds:tightest_limits",
+    "methods:data_checks",
+    "events",
+    "system:settings",
+    "system:activity",
+    "system:system_audit",
+    "system:profile",
+)
 """Of those that a report has: what says whether the evidence is sound, whom the monitor blames, and the audit of its
 facts."""
 _PLOT_K = 4
@@ -95,8 +106,10 @@ def prepare(site: Site) -> None:
 
 def sections_of(context: Context) -> Iterator[Section]:
     """What the page of a run has of a report."""
-    for name in _SECTIONS:
-        section: Section | None = import_module(f"fastenough.report.sections.{name}").section(context)
+    if lists := summary_lists(context):
+        yield Section("reasons", "Reasons and next steps", "", lists)
+    for make in listed("fastenough.report.sections", "section", _SECTIONS):
+        section: Section | None = make(context)
         if section is not None:
             yield section
 
@@ -155,7 +168,7 @@ def _buckets(histogram: Any, unit_ns: float) -> Buckets:
     )
 
 
-def _drawn(context: Context) -> Entry | None:
+def _drawn(context: Context) -> SeriesEntry | None:
     """What the figure shows: what a limit is for, or the longest way through the kernel that was watched."""
     return next(iter((*context.entries, *context.ways)), None)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The folder that a report is written into, which is looked at before anything is measured for it."""
+"""The output folder of a report, checked before the measurement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOLDERS = {"figures": (".svg", ".pdf", ".png", ".csv"), "tables": (".csv", ".md"
 
 
 def require_replaceable(folder: Folder) -> None:
-    """Raises Untrusted or OSError where something stands that a report would not replace."""
+    """Raises Untrusted or OSError if the folder has something that a report does not replace."""
     for name in FILES:
         folder.require_replaceable(name)
     for name in FOLDERS:
@@ -25,7 +25,7 @@ def require_replaceable(folder: Folder) -> None:
 
 
 def require_writable(out_dir: Path) -> None:
-    """Raises BadInput where no report could be written, before anything is measured for one; leaves nothing behind."""
+    """Raises BadInput if no report can be written there; creates nothing."""
     with refusing(out_dir):
         folder, whole = Folder.nearest(out_dir)
         with folder:
@@ -36,12 +36,12 @@ def require_writable(out_dir: Path) -> None:
 
 @contextlib.contextmanager
 def refusing(out_dir: Path) -> Iterator[None]:
-    """What cannot be written there is BadInput."""
+    """Turns write errors into BadInput."""
     try:
         yield
     except Untrusted as error:
         raise BadInput(f"--out-dir {out_dir}: {error}") from error
     except OSError as error:
         raise BadInput(
-            f"{out_dir}: the report cannot be written there: {error.strerror}; name another directory with --out"
+            f"cannot write the report to {out_dir}: {error.strerror}; choose another directory with --out"
         ) from error

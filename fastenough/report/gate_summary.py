@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a gate found as Markdown, for the summary of a CI: the difference first, then what was held against it."""
+"""The result of a gate as Markdown for a CI summary: the difference first, then the limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MEANS_SOMETHING = re.compile(r"([\\`*_{}\[\]<>#|&!~])")
 
 
 def plain(text: str) -> str:
-    """Text that somebody else may have written, on one line and without markup."""
+    """Untrusted text on one line and without markup."""
     return _MEANS_SOMETHING.sub(r"\\\1", " ".join("".join(c if c.isprintable() else " " for c in text).split()))
 
 
@@ -39,7 +39,7 @@ def _quantiles(comparison: Comparison) -> list[str]:
                 words.microseconds(one.first_ns),
                 words.microseconds(one.second_ns),
                 interval,
-                "shown" if one.shown else "not shown",
+                "significant" if one.shown else "not significant",
             )
         )
     rows.append(("maximum (no test)", *map(words.microseconds, comparison.maxima_ns), "–", "–"))
@@ -61,7 +61,7 @@ def _pair(pair: Beside) -> list[str]:
         ]
     if pair.differs:
         lines += [
-            "**The environment differs from the baseline's**, any of which may be the cause:",
+            "**The environment differs from the baseline.** Each difference may be the cause:",
             "",
             *(f"- {plain(text)}" for text in pair.differs),
             "",
@@ -76,7 +76,7 @@ def markdown(
     lines = [f"## fastenough: {verdict}", "", plain(conclusion), ""]
     if held:
         lines += _table(
-            ("verdict", "what", "limit", "why"),
+            ("verdict", "subject", "limit", "reason"),
             [(one.verdict, one.subject, one.limit.text, one.reason) for one in held],
         )
     lines += [*(f"- {plain(gap)}" for gap in gaps), ""] if gaps else []

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Text of pages, and tables as text for other documents: Markdown and LaTeX.
-
-What a recording holds is text in them, never markup.
-"""
+"""Text of pages, tables as Markdown, LaTeX and CSV, and data links.  Text of recordings is never markup."""
 
 from __future__ import annotations
 
+import base64
+import csv
+import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from markupsafe import Markup, escape
 
 from fastenough import words
 from fastenough.recording.lines import printable
-from fastenough.report.document import Table
+from fastenough.report.document import Picture, ReportTable
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
 _LATEX = {
@@ -54,17 +55,17 @@ _HELD = r'<span class="short">\g<0></span>'
 
 
 def unbroken(text: str) -> Markup:
-    """Text of a page in which no option of a command is parted at the end of a line: a browser breaks behind "--"."""
+    """Text of a page without line breaks inside command options: a browser breaks after "--"."""
     return Markup(_OPTION.sub(_HELD, str(escape(text))))
 
 
 def with_units(title: str) -> Markup:
-    """The title of a narrow column, in which no number is parted from its unit."""
+    """The title of a narrow column without line breaks between number and unit."""
     return Markup(_QUANTITY.sub(_HELD, str(escape(title))))
 
 
 def _line(text: str) -> str:
-    """One line: a cell that had two would be two rows."""
+    """Text on one line."""
     return " ".join(printable(text).split())
 
 
@@ -77,15 +78,15 @@ def _latex_text(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in _line(text))
 
 
-def _rows(table: Table, written: Callable[[str], str]) -> list[list[str]]:
-    """Every cell as it is shown, with what stands below it in brackets."""
+def _rows(table: ReportTable, written: Callable[[str], str]) -> list[list[str]]:
+    """The shown text of every cell; the line below in brackets."""
     return [
         [written(f"{cell.shown} ({cell.below})" if cell.below else cell.shown) for cell in table.cells(row)]
         for row in table.rows
     ]
 
 
-def markdown(table: Table) -> str:
+def markdown(table: ReportTable) -> str:
     """A table for a document in Markdown (pipes, as on GitHub and in Pandoc)."""
     over = f" ({table.over})" if table.over else ""
     lines = [
@@ -104,7 +105,7 @@ def _piped(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def latex(table: Table) -> str:
+def latex(table: ReportTable) -> str:
     """A table for a document in LaTeX, in UTF-8; it needs no package."""
     columns = "".join("r" if column.numeric else "l" for column in table.columns)
     over = (
@@ -129,3 +130,34 @@ def latex(table: Table) -> str:
 
 def _ended(cells: Sequence[str]) -> str:
     return f"{' & '.join(cells)} \\\\"
+
+
+_MEDIA = {"svg": "image/svg+xml", "csv": "text/csv"}
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""A spreadsheet would run a text with one of these first characters as a formula."""
+
+
+def data_link(part: ReportTable | Picture, ending: str) -> str:
+    """A file of the report as a data link, which works without the folder."""
+    content = part.svg.encode() if isinstance(part, Picture) and ending == "svg" else csv_of(part)
+    return f"data:{_MEDIA[ending]};base64,{base64.b64encode(content).decode()}"
+
+
+def csv_cell(value: Any) -> Any:
+    """A value for CSV; text that a spreadsheet would run gets a quote."""
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def csv_lines(rows: Iterable[Sequence[Any]]) -> bytes:
+    """The content of a CSV file; the first row is the header."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([csv_cell(value) for value in row] for row in rows)
+    return text.getvalue().encode()
+
+
+def csv_of(part: ReportTable | Picture) -> bytes:
+    """The CSV file of a table or figure."""
+    return csv_lines(part.csv_rows() if isinstance(part, ReportTable) else [part.data[0], *part.data[1]])

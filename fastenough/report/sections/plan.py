@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The matrix of a campaign's plan."""
+"""The planned runs of a campaign, and its plan file."""
 
 from __future__ import annotations
 
 from fastenough.analysis import words
 from fastenough.campaign.matrix import Row
 from fastenough.report.context import Context
-from fastenough.report.document import Column, Part, Section, Table, Text
+from fastenough.report.document import Column, Folded, Part, Preformatted, ReportTable, Section, Text
 
 
 def _limit(row: Row) -> str:
@@ -18,7 +18,7 @@ def _limit(row: Row) -> str:
     return f"{words.exact_time(row.requirement.limit_ns)}{rate}"
 
 
-def section(context: Context) -> Section | None:
+def planned(context: Context) -> Section | None:
     note = context.note
     if note is None:
         return None
@@ -33,9 +33,21 @@ def section(context: Context) -> Section | None:
     )
     rows = [(row.what, ", ".join(row.loads), _limit(row), row.each_s * 1e9, row.repeat, row.runs) for row in note.rows]
     parts: list[Part] = [
-        Table("plan-matrix", "Planned runs on each board in each configuration", columns, rows),
-        Table("plan-loads", "Sources of the loads", source_columns, list(note.loads.items())),
+        ReportTable("plan-matrix", "Planned runs on each board in each configuration", columns, rows),
+        ReportTable("plan-loads", "Sources of the loads", source_columns, list(note.loads.items())),
     ]
     if note.settings:
         parts.append(Text("Requested settings", [f"{name} = {value}" for name, value in note.settings.items()]))
     return Section("planned", "Campaign plan", f"Campaign {note.campaign}; the plan file is in the appendix.", parts)
+
+
+def plan_file(context: Context) -> Section | None:
+    if context.note is None or not context.note.text:
+        return None
+    lines = len(context.note.text.splitlines())
+    return Section(
+        "plan",
+        "Plan file",
+        "Stored with each run. To repeat the runs: fastenough campaign run FILE.",
+        [Folded(f"{lines} lines", [Preformatted(context.note.text)])],
+    )
