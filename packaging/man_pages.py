@@ -19,7 +19,7 @@ import click
 from fastenough import __version__
 from fastenough.cli import COMMANDS, SECTIONS, cli
 from fastenough.cli.commands import Commands
-from fastenough.cli.monitor_pull import RING
+from fastenough.cli.monitor import RING
 from fastenough.model import ExitStatus
 
 _ITEM = re.compile(r"  ((?:-\S,| {3}) --\S+(?: \.\.| \[\.\.\])?|\S+) +(\S.*)")

@@ -12,7 +12,7 @@ from cli_calls import command_line
 from terminal import Terminal, screen
 
 from fastenough.audit import CHECKS
-from fastenough.cli.audit_findings import print_audit
+from fastenough.cli.audit import print_audit
 from fastenough.jobs.audit import audit_of
 
 MACHINES = machines()

@@ -10,7 +10,7 @@ from cli_calls import command_line
 from processes import ROOT
 
 from fastenough.campaign import Entry, Plan, expand, parse_duration_s, plan_sha256, read_plan
-from fastenough.cli.making import check_plan
+from fastenough.cli.plan_runs import check_plan
 from fastenough.implementations import Act
 from fastenough.implementations.linux_user import words
 from fastenough.model import BadInput

@@ -13,8 +13,19 @@ from privileges import needs_root
 from recordings import PROFILE
 from terminal import Terminal, screen
 
-from fastenough.cli.doctor_findings import Check, Finding, InspectedBoard, Severity, State
-from fastenough.cli.doctor_system import governor, isolation, kernel, module, rights, smi
+from fastenough.cli.doctor import (
+    Condition,
+    Diagnosis,
+    Examination,
+    Impact,
+    InspectedBoard,
+    governor,
+    isolation,
+    kernel,
+    module,
+    rights,
+    smi,
+)
 from fastenough.link import FakeLink
 
 RED = "\x1b[1;31m"
@@ -33,15 +44,15 @@ def patient(profile: dict[str, Any] | None = None, **commands: str) -> Inspected
 @pytest.mark.parametrize(
     ("model", "options", "state", "said"),
     [
-        ("preempt-rt", {}, State.FINE, "preempt-rt"),
-        ("preempt", {"CONFIG_PREEMPT_DYNAMIC": "y"}, State.LIMITED, "unbounded"),
-        ("voluntary", {"CONFIG_PREEMPT_DYNAMIC": "y"}, State.LIMITED, "preempt=full"),
-        ("voluntary", {}, State.LIMITED, "PREEMPT_RT"),
-        ("none", {}, State.LIMITED, "many milliseconds"),
-        ("stock", {}, State.LIMITED, "unknown preemption model"),
+        ("preempt-rt", {}, Condition.FINE, "preempt-rt"),
+        ("preempt", {"CONFIG_PREEMPT_DYNAMIC": "y"}, Condition.LIMITED, "unbounded"),
+        ("voluntary", {"CONFIG_PREEMPT_DYNAMIC": "y"}, Condition.LIMITED, "preempt=full"),
+        ("voluntary", {}, Condition.LIMITED, "PREEMPT_RT"),
+        ("none", {}, Condition.LIMITED, "many milliseconds"),
+        ("stock", {}, Condition.LIMITED, "unknown preemption model"),
     ],
 )
-def test_the_preemption_model(model: str, options: dict[str, str], state: State, said: str) -> None:
+def test_the_preemption_model(model: str, options: dict[str, str], state: Condition, said: str) -> None:
     found = kernel(
         patient({"kernel": {"release": "6.1", "preemption": model}, "kernel_config": {"of_interest": options}})
     )
@@ -62,17 +73,17 @@ def _policy(name: str, least: int = 1, most: int = 2) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("cpus", "state", "said"),
     [
-        ({"cpu0": _policy("performance")}, State.FINE, "performance"),
-        ({"cpu0": _policy("powersave", 2, 2)}, State.FINE, "no CPU is slowed down"),
+        ({"cpu0": _policy("performance")}, Condition.FINE, "performance"),
+        ({"cpu0": _policy("powersave", 2, 2)}, Condition.FINE, "no CPU is slowed down"),
         (
             {"cpu0": _policy("powersave"), "cpu1": _policy("performance"), "cpu10": _policy("schedutil")},
-            State.LIMITED,
+            Condition.LIMITED,
             "CPUs 0, 10 may slow down while idle (governor powersave, schedutil)",
         ),
-        ({}, State.FINE, "not controlled by the kernel"),
+        ({}, Condition.FINE, "not controlled by the kernel"),
     ],
 )
-def test_the_governor(cpus: dict[str, Any], state: State, said: str) -> None:
+def test_the_governor(cpus: dict[str, Any], state: Condition, said: str) -> None:
     found = governor(patient({"frequency": {"cpus": cpus}}))
     assert found.state is state and said in found.text
 
@@ -80,13 +91,13 @@ def test_the_governor(cpus: dict[str, Any], state: State, said: str) -> None:
 @pytest.mark.parametrize(
     ("isolated", "count", "state", "said"),
     [
-        ("2-3", 4, State.FINE, "CPUs 2-3: no ordinary tasks"),
-        ("", 4, State.LIMITED, "isolcpus=3 nohz_full=3"),
-        ("", 1, State.FINE, "only one CPU"),
-        (None, 2, State.LIMITED, "isolcpus=1"),
+        ("2-3", 4, Condition.FINE, "CPUs 2-3: no ordinary tasks"),
+        ("", 4, Condition.LIMITED, "isolcpus=3 nohz_full=3"),
+        ("", 1, Condition.FINE, "only one CPU"),
+        (None, 2, Condition.LIMITED, "isolcpus=1"),
     ],
 )
-def test_isolated_cpus(isolated: str | None, count: int, state: State, said: str) -> None:
+def test_isolated_cpus(isolated: str | None, count: int, state: Condition, said: str) -> None:
     known = {"cpu_isolation": {"isolated": isolated, "nohz_full": "(null)"}, "cpu": {"count": count}}
     found = isolation(patient(known))
     assert found.state is state and said in f"{found.text} {found.fix}"
@@ -95,14 +106,14 @@ def test_isolated_cpus(isolated: str | None, count: int, state: State, said: str
 @pytest.mark.parametrize(
     ("rtprio", "memlock", "state"),
     [
-        ("0", "8388608", State.LIMITED),
-        ("98", "8388608", State.LIMITED),
-        ("50", "unlimited", State.LIMITED),
-        ("98", "unlimited", State.FINE),
-        ("unlimited", "unlimited", State.FINE),
+        ("0", "8388608", Condition.LIMITED),
+        ("98", "8388608", Condition.LIMITED),
+        ("50", "unlimited", Condition.LIMITED),
+        ("98", "unlimited", Condition.FINE),
+        ("unlimited", "unlimited", Condition.FINE),
     ],
 )
-def test_limits_of_an_ordinary_user(rtprio: str, memlock: str, state: State) -> None:
+def test_limits_of_an_ordinary_user(rtprio: str, memlock: str, state: Condition) -> None:
     limits = {"id -u": "1000\n", "cat /proc/self/limits": LIMITS.format(memlock=memlock, rtprio=rtprio)}
     found = rights(InspectedBoard(FakeLink({}, limits), PROFILE))
     assert found.state is state
@@ -112,18 +123,22 @@ def test_limits_of_an_ordinary_user(rtprio: str, memlock: str, state: State) -> 
 def test_a_setuid_probe_is_named() -> None:
     commands = {"fastenough-probe": "", "id -u": "1000\n", "stat -L -c %a /usr/bin/fastenough-probe": "4755\n"}
     found = rights(InspectedBoard(FakeLink({}, commands), PROFILE))
-    assert found.state is State.LIMITED
+    assert found.state is Condition.LIMITED
     assert "setuid" in found.text and "chmod u-s /usr/bin/fastenough-probe" in str(found.fix)
 
 
 @pytest.mark.parametrize(
     ("commands", "state", "said"),
     [
-        ({"modinfo -n fastenough": "/lib/modules/6.1/updates/dkms/fastenough.ko\n"}, State.FINE, "dkms/fastenough.ko"),
-        ({}, State.MISSING, "fastenough-dkms"),
+        (
+            {"modinfo -n fastenough": "/lib/modules/6.1/updates/dkms/fastenough.ko\n"},
+            Condition.FINE,
+            "dkms/fastenough.ko",
+        ),
+        ({}, Condition.MISSING, "fastenough-dkms"),
     ],
 )
-def test_the_module_and_what_it_alone_can_see(commands: dict[str, str], state: State, said: str) -> None:
+def test_the_module_and_what_it_alone_can_see(commands: dict[str, str], state: Condition, said: str) -> None:
     """Gaps while interrupts are off: named beside the module, and where SMIs cannot be counted."""
     found = module(InspectedBoard(FakeLink({}, commands), PROFILE))
     assert found.state is state and said in f"{found.text} {found.fix}" and "spin" in found.text
@@ -131,8 +146,8 @@ def test_the_module_and_what_it_alone_can_see(commands: dict[str, str], state: S
 
 
 def test_what_is_fine_weighs_nothing() -> None:
-    for state, severity in ((State.FINE, Severity.NONE), (State.LIMITED, Severity.WARNING)):
-        found = Check(lambda _, state=state: Finding("x", state, "so", "do"), "all", Severity.WARNING)(patient())
+    for state, severity in ((Condition.FINE, Impact.NONE), (Condition.LIMITED, Impact.WARNING)):
+        found = Examination(lambda _, state=state: Diagnosis("x", state, "so", "do"), "all", Impact.WARNING)(patient())
         assert (found.concerns, found.severity) == ("all", severity)
 
 

@@ -10,7 +10,7 @@ from cli_calls import fastenough
 from recordings import Plan, latencies, write
 from terminal import Terminal, screen
 
-from fastenough.cli.variants import differing, in_words, shared
+from fastenough.cli.listing import differing, in_words, shared
 from fastenough.store import Store
 
 PLANNED = tuple(f"timer interval={interval} priority=98, load none" for interval in ("200us", "1ms"))

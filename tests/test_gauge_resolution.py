@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recordings import Plan, recording
 
-from fastenough.cli.gauge_measure import figures
+from fastenough.cli.gauge import figures
 from fastenough.gauge.fine import FINE_K, Fine
 from fastenough.gauge.protocol import Identity, Running, parse_take
 from fastenough.gauge.run import GaugeRun, Periodic, Response, RunHead

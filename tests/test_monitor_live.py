@@ -13,10 +13,10 @@ import pytest
 from monitor_recordings import PARTS, SUMS, Watched, lines
 from rich.console import Console
 
-from fastenough.cli.drawing import picture
+from fastenough.cli.monitor import JsonLines
 from fastenough.cli.output import readable
-from fastenough.cli.progress_words import plain_line, telling
-from fastenough.cli.station_stream import JsonLines
+from fastenough.cli.progress_wording import plain_line, telling
+from fastenough.cli.run_picture import picture
 from fastenough.folder import Folder
 from fastenough.jobs import following
 from fastenough.jobs.following import Following

@@ -26,7 +26,7 @@ from fastenough.analysis.task_set import (
     judged_with,
     measured_of,
 )
-from fastenough.cli.tasks import print_tasks
+from fastenough.cli.assess import print_tasks
 from fastenough.jobs.assess import Question, judge_and_report
 from fastenough.jobs.task_set import task_plan, task_set_of
 from fastenough.model import BadInput, Requirement, Verdict

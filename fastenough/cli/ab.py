@@ -14,13 +14,12 @@ from fastenough.analysis.machine import is_emulated
 from fastenough.analysis.paired import LEAST_OF_ORDER, LEAST_PAIRS, LEAST_ROUNDS, Effects, paired
 from fastenough.campaign import Entry, Plan
 from fastenough.cli.commands import Command
-from fastenough.cli.live import Display
-from fastenough.cli.making import check_plan
+from fastenough.cli.options import DURATION, Names, json_option, store_option
 from fastenough.cli.output import micros, print_json, print_table, say
-from fastenough.cli.parameters import DURATION, Names, json_option
+from fastenough.cli.plan_runs import check_plan
 from fastenough.cli.privileges import as_granted_option, boards_for
+from fastenough.cli.progress import Display
 from fastenough.cli.run import parse_parameters
-from fastenough.cli.stores import store_option
 from fastenough.implementations.catalogue import in_parameters
 from fastenough.implementations.task import Refused
 from fastenough.jobs.ab import Made, Trial, make_trial

@@ -13,11 +13,9 @@ from fastenough import words
 from fastenough.analysis.advice import Advice, Ending, Step
 from fastenough.analysis.standing import MARGINAL_TIMES
 from fastenough.cli.commands import Command, Option
-from fastenough.cli.live import Work
+from fastenough.cli.options import existing_store, json_option, requirement, requirement_options, store_option
 from fastenough.cli.output import print_json, say
-from fastenough.cli.parameters import json_option
-from fastenough.cli.requirement import requirement, requirement_options
-from fastenough.cli.stores import existing_store, store_option
+from fastenough.cli.progress import Work
 from fastenough.jobs.advise import Wanted, advise_by_reference, advise_by_runs, current_runs, probe_of, report_advice
 from fastenough.jobs.assess import read_runs
 from fastenough.model import BadInput, ExitStatus

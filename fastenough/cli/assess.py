@@ -3,28 +3,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from fastenough import words
+from fastenough.analysis import Assessment
 from fastenough.analysis.left_out import Selection
-from fastenough.analysis.task_set import impossible
-from fastenough.cli.assessed import print_assessment
+from fastenough.analysis.response_time import Margin
+from fastenough.analysis.task_set import NEVER, TaskAnswer, TaskSet, impossible
 from fastenough.cli.commands import Command, Option
-from fastenough.cli.live import Display
-from fastenough.cli.loads_option import Loads, loads_of_files
-from fastenough.cli.output import print_json
-from fastenough.cli.parameters import DURATION, DurationText, json_option
+from fastenough.cli.options import (
+    DURATION,
+    DurationText,
+    json_option,
+    only_these_option,
+    requirement,
+    requirement_options,
+    store_option,
+)
+from fastenough.cli.output import print_json, print_table, say
+from fastenough.cli.plan_runs import Loads, loads_of_files
 from fastenough.cli.privileges import as_granted_option, boards_for
-from fastenough.cli.requirement import only_these_option, requirement, requirement_options
+from fastenough.cli.progress import Display
 from fastenough.cli.run import MONITOR_HELP
-from fastenough.cli.stores import store_option
-from fastenough.cli.tasks import print_impossible, print_tasks, stated_tasks, task_option
 from fastenough.jobs.assess import ASSESSED, Answer, Question, assess, assessment_plan
-from fastenough.jobs.task_set import task_plan
+from fastenough.jobs.task_set import task_plan, task_set_of
 from fastenough.loads import Load
-from fastenough.model import VERDICT_EXIT_STATUS, ExitStatus, Requirement
+from fastenough.model import VERDICT_EXIT_STATUS, BadInput, ExitStatus, Requirement, Verdict
 from fastenough.report import require_writable
 from fastenough.store import Store
 
@@ -43,6 +51,88 @@ def print_answer(answer: Answer, out: Path, as_json: bool) -> ExitStatus:
             print_tasks(answer.tasks)
         print(f"report: {out / 'index.html'}")
     return ExitStatus.NOT_APPLICABLE if assessment.all_not_applicable else VERDICT_EXIT_STATUS[assessment.verdict]
+
+
+def print_assessment(assessment: Assessment) -> None:
+    """Print the verdict, its reasons, next steps and caveats."""
+    print()
+    say(f"{assessment.verdict}: {assessment.headline}")
+    for title, lines in (
+        ("Reasons", assessment.reasons),
+        ("Next steps", assessment.settle),
+        ("Caveats", assessment.cautions),
+    ):
+        if lines:
+            print(f"{title}:")
+            for line in lines:
+                say(f"- {line}", "  ")
+    say(assessment.life_safety)
+
+
+_HELP = (
+    "Task of your application, as in 'name=loop period=1ms compute=200us deadline=800us priority=80 cpu=0'; "
+    "once for each task. The result says whether all tasks meet their deadlines; it is never PASS."
+)
+_INSTEAD = {"limit_ns": "each task has its own deadline", "interval": "each task has its own period"}
+_COLUMNS = ("task", "CPU", "priority", "period", "compute", "deadline", "response", "slack")
+
+task_option = click.option("--task", "tasks", multiple=True, metavar="TASK", help=_HELP)
+
+
+def stated_tasks(texts: Sequence[str]) -> TaskSet | None:
+    """The tasks, None without any; raises BadInput for options that cannot be used with them."""
+    if not texts:
+        return None
+    context = click.get_current_context()
+    for name, why in _INSTEAD.items():
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise BadInput(f"--{name.removesuffix('_ns')} cannot be used with --task: {why}; omit it")
+    return task_set_of(texts)
+
+
+def print_impossible(reasons: Sequence[str], as_json: bool) -> ExitStatus:
+    """Print that no machine meets these deadlines, so that no measurement is needed."""
+    if as_json:
+        print_json({"verdict": Verdict.FAIL, "answer": NEVER, "reasons": reasons})
+    else:
+        say(f"{Verdict.FAIL}: {NEVER}; nothing was measured")
+        for reason in reasons:
+            say(f"- {reason}", "  ")
+    return VERDICT_EXIT_STATUS[Verdict.FAIL]
+
+
+def print_tasks(answer: TaskAnswer) -> None:
+    """Print the longest response time of each task, and the margin of each CPU."""
+    rows = [
+        (
+            one.task.name,
+            str(on.measured.cpu),
+            str(one.task.priority),
+            words.microseconds(one.task.period_ns),
+            words.microseconds(one.task.compute_ns),
+            words.microseconds(one.task.deadline_ns),
+            words.microseconds(one.response_ns),
+            words.microseconds_down(one.slack_ns),
+        )
+        for on in answer.cpus
+        for one in on.responses
+    ]
+    if rows:
+        print_table("Longest response times, all terms at their maximum at once [µs]", _COLUMNS, rows)
+    for on in answer.cpus:
+        say(f"{words.cpus([on.measured.cpu])} {_bears(on.margin)}")
+
+
+def _bears(margin: Margin) -> str:
+    """The margin of a CPU; the factor is rounded down."""
+    if not margin.factor:
+        return "has no time left to compute: the measured latency alone exceeds a deadline"
+    later = (
+        "no additional wake-up latency"
+        if margin.added_ns is None
+        else f"{words.microseconds_down(margin.added_ns)} µs more latency at every wake-up"
+    )
+    return f"tolerates compute times {margin.factor:.4f} times as long, or {later}"
 
 
 @click.command(cls=Command, example="fastenough assess --limit 100us")

@@ -16,10 +16,10 @@ from fastenough.audit import changeable_now
 from fastenough.audit.emit.lines import Remark
 from fastenough.board import AS_BOOTED, open_board
 from fastenough.campaign import Entry, Plan
-from fastenough.cli.live import Display
-from fastenough.cli.making import check_plan
 from fastenough.cli.output import micros, print_table, say
+from fastenough.cli.plan_runs import check_plan
 from fastenough.cli.privileges import boards_for
+from fastenough.cli.progress import Display
 from fastenough.jobs.ab import Made, Trial, is_begun, make_trial
 from fastenough.jobs.audit import Audit
 from fastenough.jobs.audit_measure import Measured, measure

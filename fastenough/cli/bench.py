@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 
 from fastenough.cli.commands import Group
-from fastenough.cli.live import Work
+from fastenough.cli.options import json_option
 from fastenough.cli.output import print_json
-from fastenough.cli.parameters import json_option
+from fastenough.cli.progress import Work
 from fastenough.virtual.keeper import BenchState, bench_directory, bench_state, down, keeper_pid, up
 from fastenough.virtual.kernels import KERNELS
 from fastenough.virtual.own import OwnFiles, own_names

@@ -15,10 +15,9 @@ from fastenough import words
 from fastenough.board import open_board
 from fastenough.campaign.measure import name_in_runs
 from fastenough.cli.commands import Command, Option
-from fastenough.cli.looking import accessed_board
+from fastenough.cli.options import DURATION, json_option, store_option
 from fastenough.cli.output import print_json, print_table, say
-from fastenough.cli.parameters import DURATION, json_option
-from fastenough.cli.stores import store_option
+from fastenough.cli.privileges import accessed_board
 from fastenough.facts import collect
 from fastenough.jobs.bound import CpuBound, bounds_of, is_trace_dat, recorded, report_bound, section_of, trace_cmd_lines
 from fastenough.model import BadInput

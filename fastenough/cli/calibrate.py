@@ -15,9 +15,9 @@ from fastenough.analysis.injections import Found
 from fastenough.board import AS_BOOTED, Board, open_board
 from fastenough.cli.calibrate_monitor import calibrate_stations, station_plan
 from fastenough.cli.commands import Command
-from fastenough.cli.live import Work
+from fastenough.cli.options import json_option
 from fastenough.cli.output import micros, print_json, print_table
-from fastenough.cli.parameters import json_option
+from fastenough.cli.progress import Work
 from fastenough.implementations import DEFAULT
 from fastenough.jobs.calibrate import Calibration, Output, calibrate
 from fastenough.jobs.injectors import Plan

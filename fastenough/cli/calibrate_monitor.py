@@ -15,8 +15,8 @@ from fastenough import words
 from fastenough.analysis.remainder import Agreement
 from fastenough.analysis.station_delays import STATIONS, Placed
 from fastenough.board import Board
-from fastenough.cli.live import Work
 from fastenough.cli.output import micros, print_json, print_table
+from fastenough.cli.progress import Work
 from fastenough.jobs.calibrate_monitor import AGREEMENT_S, StationTrial, calibrate_monitor
 from fastenough.jobs.injectors import Plan
 from fastenough.model import BadInput, ExitStatus

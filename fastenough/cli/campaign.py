@@ -17,13 +17,11 @@ from fastenough.campaign import Plan, expand, on_board, read_plan
 from fastenough.campaign.expand import kept
 from fastenough.campaign.matrix import Matrix, Row, matrix_of
 from fastenough.cli.commands import Group
-from fastenough.cli.making import Begin, check_plan, make_runs
+from fastenough.cli.options import existing_store, json_option, store_option
 from fastenough.cli.output import print_json, print_table, say
-from fastenough.cli.parameters import json_option
-from fastenough.cli.plan_file import PlanFile
+from fastenough.cli.plan_runs import Begin, PlanFile, check_plan, make_runs
 from fastenough.cli.privileges import LOCAL, as_granted_option
-from fastenough.cli.progress_words import clock
-from fastenough.cli.stores import existing_store, store_option
+from fastenough.cli.progress_wording import clock
 from fastenough.model import NotApplicable, Requirement
 from fastenough.store.campaign import STATES, Standing, find_campaign, plan_of, standings
 

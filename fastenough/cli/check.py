@@ -11,11 +11,10 @@ import click
 from fastenough.analysis.compare_wording import said_of
 from fastenough.analysis.gate import Held, subject_of
 from fastenough.cli.commands import Command
-from fastenough.cli.live import Work
+from fastenough.cli.options import existing_store, json_option, store_option
 from fastenough.cli.output import print_json, print_table, say
-from fastenough.cli.parameters import json_option
+from fastenough.cli.progress import Work
 from fastenough.cli.report import choose_runs
-from fastenough.cli.stores import existing_store, store_option
 from fastenough.exchange.junit import Case, Place, suite
 from fastenough.files import Untrusted, replace_whole
 from fastenough.jobs.assess import read_runs

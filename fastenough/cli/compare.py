@@ -20,9 +20,8 @@ from fastenough.analysis.compare_wording import (
 )
 from fastenough.analysis.differences import other_facts
 from fastenough.cli.commands import Command
+from fastenough.cli.options import DURATION, existing_store, json_option, store_option
 from fastenough.cli.output import micros, print_json, print_table, say
-from fastenough.cli.parameters import DURATION, json_option
-from fastenough.cli.stores import existing_store, store_option
 from fastenough.model import BadInput
 from fastenough.recording import Recording
 

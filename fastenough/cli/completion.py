@@ -13,8 +13,8 @@ import click
 from click import shell_completion
 
 from fastenough.cli.commands import Command
+from fastenough.cli.options import json_option
 from fastenough.cli.output import print_json, write_raw
-from fastenough.cli.parameters import json_option
 
 PROGRAM = "fastenough"
 VARIABLE = "_FASTENOUGH_COMPLETE"

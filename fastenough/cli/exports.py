@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from fastenough.cli.commands import Command
+from fastenough.cli.options import existing_store, store_option
 from fastenough.cli.output import write_raw
-from fastenough.cli.stores import existing_store, store_option
 from fastenough.exchange import EXPORTERS, export
 from fastenough.files import Untrusted, replacing
 from fastenough.model import BadInput

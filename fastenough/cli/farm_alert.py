@@ -14,8 +14,8 @@ import click
 
 from fastenough.cli.commands import Command
 from fastenough.cli.farm_run import farm_argument
+from fastenough.cli.options import DURATION, json_option
 from fastenough.cli.output import clean
-from fastenough.cli.parameters import DURATION, json_option
 from fastenough.farm.alerts import Alerting, Receiver
 from fastenough.farm.config import read_farm
 from fastenough.files import Untrusted, read_regular

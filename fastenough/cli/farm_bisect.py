@@ -12,16 +12,20 @@ import click
 
 from fastenough import words
 from fastenough.campaign import Plan, Stopping
-from fastenough.cli.by_hand import ManualBoot
 from fastenough.cli.commands import Command, Option
-from fastenough.cli.live import Display
-from fastenough.cli.loads_option import Loads, loads_of_files
-from fastenough.cli.making import check_plan
+from fastenough.cli.options import (
+    DURATION,
+    FRACTION,
+    DurationText,
+    json_option,
+    requirement,
+    requirement_options,
+    store_option,
+)
 from fastenough.cli.output import print_json, print_table, say
-from fastenough.cli.parameters import DURATION, FRACTION, DurationText, json_option
+from fastenough.cli.plan_runs import Loads, ManualBoot, check_plan, loads_of_files
 from fastenough.cli.privileges import boards_for
-from fastenough.cli.requirement import requirement, requirement_options
-from fastenough.cli.stores import store_option
+from fastenough.cli.progress import Display
 from fastenough.farm.bisect import (
     BisectInterrupted,
     Bisection,

@@ -9,8 +9,8 @@ import click
 
 from fastenough.cli.commands import Group
 from fastenough.cli.farm_run import farm_argument
+from fastenough.cli.options import json_option
 from fastenough.cli.output import print_json, say
-from fastenough.cli.parameters import json_option
 from fastenough.farm.board_edits import rename_board, retire_board, withdraw_board
 
 _name_argument = click.argument("name", metavar="BOARD")

@@ -9,9 +9,8 @@ from pathlib import Path
 import click
 
 from fastenough.cli.commands import Command
+from fastenough.cli.options import existing_store, json_option, store_option
 from fastenough.cli.output import clean, print_json
-from fastenough.cli.parameters import json_option
-from fastenough.cli.stores import existing_store, store_option
 from fastenough.farm.push import parse_goal, push
 from fastenough.files import Untrusted, read_regular
 from fastenough.model import BadInput

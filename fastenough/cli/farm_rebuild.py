@@ -13,10 +13,9 @@ import click
 from fastenough import words
 from fastenough.cli.commands import Command
 from fastenough.cli.farm_run import farm_argument
-from fastenough.cli.live import Work
+from fastenough.cli.options import existing_store, json_option
 from fastenough.cli.output import print_json, say
-from fastenough.cli.parameters import json_option
-from fastenough.cli.stores import existing_store
+from fastenough.cli.progress import Work
 from fastenough.farm.config import Farm, read_farm
 from fastenough.farm.history_update import declaration_of
 from fastenough.farm.judging import verdicts_on

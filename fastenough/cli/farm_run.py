@@ -15,8 +15,8 @@ from typing import Any
 import click
 
 from fastenough.cli.commands import Command
+from fastenough.cli.options import json_option
 from fastenough.cli.output import say
-from fastenough.cli.parameters import json_option
 from fastenough.farm.config import read_farm
 from fastenough.farm.run import FarmRun
 

@@ -13,8 +13,8 @@ import click
 from fastenough import words
 from fastenough.cli.commands import Command
 from fastenough.cli.farm_run import farm_argument
+from fastenough.cli.options import json_option
 from fastenough.cli.output import print_json, print_table, say
-from fastenough.cli.parameters import json_option
 from fastenough.farm.config import read_farm
 from fastenough.farm.state_file import Beat, read_state
 from fastenough.farm.state_machine import BoardState

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from fastenough.cli.commands import Group
+from fastenough.cli.options import json_option
 from fastenough.cli.output import print_json, print_table
-from fastenough.cli.parameters import json_option
 from fastenough.farm.tokens import UPLOADS_AN_HOUR, Tokens
 
 tokens_option = click.option(

@@ -11,7 +11,7 @@ import click
 
 from fastenough.cli.commands import Command
 from fastenough.cli.farm_run import line_printer
-from fastenough.cli.parameters import json_option
+from fastenough.cli.options import json_option
 from fastenough.farm.lab import free_ports
 from fastenough.link import LocalLink
 from fastenough.model import FastenoughError

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from fastenough import words
 from fastenough.cli.output import clean, console, wall_text
-from fastenough.cli.progress_words import clock, final_lines, heading, newest_wakeups, plain_line, wakeup_line
+from fastenough.cli.progress_wording import clock, final_lines, heading, newest_wakeups, plain_line, wakeup_line
 from fastenough.folder import Folder
 from fastenough.jobs.following import Following
 from fastenough.jobs.watching import Runs, Watch, at_path, is_path
@@ -102,7 +102,7 @@ class Screen:
         elif watch.over or time.monotonic() - self._drawn_mono_s >= (_DRAW_S / 2 if new else _DRAW_S):
             self._drawn_mono_s = time.monotonic()
             size = self._live.console.size
-            drawing = import_module("fastenough.cli.drawing")  # which loads rich, and plain lines do without
+            drawing = import_module("fastenough.cli.run_picture")  # which loads rich, and plain lines do without
             self._live.update(
                 drawing.picture(watch.following, self._state(watch), size.width, size.height), refresh=True
             )

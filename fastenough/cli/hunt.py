@@ -12,13 +12,12 @@ from fastenough.analysis import words
 from fastenough.campaign import Entry, Plan
 from fastenough.campaign.toml import read_toml
 from fastenough.cli.commands import Command, Option
-from fastenough.cli.live import Display, Work
-from fastenough.cli.making import check_plan
+from fastenough.cli.options import DURATION, json_option, store_option
 from fastenough.cli.output import print_json, readable, say
-from fastenough.cli.parameters import DURATION, json_option
+from fastenough.cli.plan_runs import check_plan
 from fastenough.cli.privileges import as_granted_option, boards_for
+from fastenough.cli.progress import Display, Work
 from fastenough.cli.run import parse_parameters
-from fastenough.cli.stores import store_option
 from fastenough.hunt.asking import Ask
 from fastenough.hunt.recipes import as_file, described
 from fastenough.hunt.stressors import STRESSORS

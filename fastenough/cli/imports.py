@@ -10,9 +10,8 @@ import click
 
 from fastenough import words
 from fastenough.cli.commands import Command
+from fastenough.cli.options import json_option, store_option
 from fastenough.cli.output import micros, print_json, print_table, say
-from fastenough.cli.parameters import json_option
-from fastenough.cli.stores import store_option
 from fastenough.exchange import Found, FoundSeries, Source, found_in, read_source, recording_lines
 from fastenough.model import BadInput
 from fastenough.recording.building import line_bytes

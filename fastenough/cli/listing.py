@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,8 @@ import click
 
 from fastenough import words
 from fastenough.cli.commands import Command
+from fastenough.cli.options import existing_store, json_option, store_option
 from fastenough.cli.output import leave_out, print_json, print_table, readable, wall_text
-from fastenough.cli.parameters import json_option
-from fastenough.cli.stores import existing_store, store_option
-from fastenough.cli.variants import differing, in_words
 from fastenough.store import RunSummary, Store
 
 _WIDTH = 10_000
@@ -92,3 +90,26 @@ def command(last: int | None, store_path: Path, as_json: bool) -> None:
         print_table("", columns, cells, texts=7 - len(nothing), file_width=_WIDTH, spare=_SPARE)
     else:
         print(f"no runs in {store.path}; make some with: fastenough assess")
+
+
+def shared(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The traits that all items have with the same value."""
+    first = items[0] if items else {}
+    return {name: value for name, value in first.items() if all(name in item and item[name] == value for item in items)}
+
+
+def differing(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Of each item, the traits that are not common to all."""
+    common = shared(items)
+    return [{name: value for name, value in item.items() if name not in common} for item in items]
+
+
+def in_words(item: Mapping[str, Any]) -> str:
+    """``CPU 0 size=4096 relative``: a CPU by its number, a flag by its name, the rest with its value."""
+    return " ".join(_word(name, value) for name, value in item.items())
+
+
+def _word(name: str, value: Any) -> str:
+    if name == "cpu":
+        return f"CPU {value}"
+    return name if value is True else f"{name}={value}"

@@ -3,35 +3,39 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TextIO
 
 import click
 
+from fastenough import words
 from fastenough.board import AS_BOOTED, Board, open_board
 from fastenough.board.local import LocalBoard
 from fastenough.campaign.stopping import Stopping, listening
-from fastenough.cli.commands import Group
+from fastenough.cli.commands import Command, Group
 from fastenough.cli.follow import screen_on
-from fastenough.cli.making import OUTCOME_STATUS
-from fastenough.cli.monitor_pull import pull_command
-from fastenough.cli.outlet import never_waiting
-from fastenough.cli.parameters import DURATION, DurationText, json_option
+from fastenough.cli.options import DURATION, DurationText, json_option, store_option
+from fastenough.cli.output import JSON_VERSION, never_waiting, print_json
+from fastenough.cli.plan_runs import OUTCOME_STATUS
 from fastenough.cli.privileges import LOCAL
-from fastenough.cli.station_stream import JsonLines, missing
-from fastenough.cli.stores import store_option
+from fastenough.cli.progress_wording import newest_wakeups
 from fastenough.folder import Folder
 from fastenough.implementations import Act, Value
+from fastenough.jobs.following import Following
 from fastenough.jobs.monitor import Watching, ordinary_policies, watching
+from fastenough.jobs.pull import Gap, Pulled, Stored, Told, pull
+from fastenough.jobs.seen_board import SeenBoard
 from fastenough.jobs.watching import Watch
 from fastenough.link import Link
 from fastenough.link.sudo import SudoLink, may_sudo
-from fastenough.model import ExitStatus
-from fastenough.recording.wakeups import MONITOR
+from fastenough.model import BadInput, ExitStatus
+from fastenough.recording.wakeups import MONITOR, Wakeup
 from fastenough.store import Store
 from fastenough.store.directory import LIVE_FILE
 
@@ -95,6 +99,151 @@ def _ordinary(link: Link, pid: int | None, policy: str | None) -> dict[str, Valu
 
 def _parameters(**given: Value | None) -> dict[str, Value]:
     return {name: value for name, value in given.items() if value is not None}
+
+
+RING = "/var/lib/fastenough/ring"
+"""Directory of the ring of the service."""
+
+
+def _stored(one: Stored) -> str:
+    how = one.outcome or "interrupted"
+    intervals = words.counted(one.intervals, "interval")
+    unknown = "" if one.profile else "; profile of the machine unknown (the board was rebooted since)"
+    return f"stored {one.run_id}: {intervals} in {words.duration(one.duration_ns)}, {how}{unknown}"
+
+
+def _gap(gap: Gap) -> str:
+    length = "of unknown length" if gap.ns is None else f"of {words.duration(gap.ns)}"
+    dropped = f" ({words.number(gap.dropped)} dropped)" if gap.dropped else ""
+    return f"gap {length} between {gap.after} and {gap.before}: {gap.reason}{dropped}"
+
+
+def _print_pulled(pulled: Pulled) -> None:
+    for one in pulled.stored:
+        print(_stored(one))
+    for growing in pulled.under_way:
+        print(f"in progress: {growing.run_id}, {words.number(growing.bytes)} bytes; stored after it ends")
+    for gap in pulled.gaps:
+        print(_gap(gap))
+    for refused in pulled.refused:
+        print(f"refused {refused.name}: {refused.reason}", file=sys.stderr)
+    if not pulled.stored and not pulled.refused:
+        print("no new complete recording")
+
+
+def _tell_wait() -> None:
+    print("fastenough: waiting for another pull of this ring to end", file=sys.stderr, flush=True)
+
+
+_LOOK_S = 0.25
+
+
+class JsonLines:
+    """Prints what is new in a growing recording; times are ns of CLOCK_MONOTONIC, latencies are ns."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._begun = False
+        self._seq = -1
+        self._printed_causes = 0
+
+    def show(self, watch: Watch) -> None:
+        """Print what is new since the last call."""
+        watch.each_interval = self._new
+        watch.look()
+        self._head(watch.following)
+        if not watch.over:
+            time.sleep(_LOOK_S)
+
+    def end(self, watch: Watch) -> ExitStatus:
+        """Print the outcome."""
+        self._new(watch.following)
+        end = watch.following.end
+        self._say(
+            {
+                "type": "end",
+                "outcome": None if end is None else end.outcome,
+                "reasons": [] if end is None else list(end.reasons),
+                "counters": {} if end is None else dict(end.counters),
+            }
+        )
+        return ExitStatus.BROKEN if end is None else ExitStatus.DONE
+
+    def _head(self, following: Following) -> None:
+        if following.head is not None and not self._begun:
+            self._begun = True
+            self._say(
+                {
+                    "type": "begin",
+                    "version": JSON_VERSION,
+                    "run": following.head.run_id,
+                    "parameters": dict(following.head.parameters),
+                }
+            )
+
+    def _new(self, following: Following) -> None:
+        self._head(following)
+        events = following.culprits_after(self._printed_causes)
+        skipped = following.culprits_seen - self._printed_causes - len(events)
+        self._printed_causes = following.culprits_seen
+        if skipped:
+            self._say({"type": "skipped", "events": skipped})
+        for wakeup in reversed(newest_wakeups(following.head, events)):
+            self._say(_wakeup(wakeup))
+        if following.last is not None and following.last.seq > self._seq:
+            self._seq = following.last.seq
+            self._say(_interval(following))
+
+    def _say(self, document: dict[str, Any]) -> None:
+        self._stream.write(json.dumps(document) + "\n")
+        self._stream.flush()
+
+
+def missing(lines: int) -> str:
+    """The line in place of dropped lines."""
+    return json.dumps({"type": "missing", "lines": lines}) + "\n"
+
+
+def _whole(ns: float | None) -> int | None:
+    return None if ns is None else round(ns)
+
+
+def _wakeup(wakeup: Wakeup) -> dict[str, Any]:
+    return {
+        "type": "wake-up",
+        "mono_ns": wakeup.at.mono_ns,
+        "wall_ns": wakeup.at.wall_ns,
+        "cpu": wakeup.cpu,
+        "delay_ns": _whole(wakeup.delay_ns),
+        "stations": dict(wakeup.parts),
+        "longest": wakeup.longest or None,
+        "blamed": wakeup.blamed,
+        "culprit": dict(wakeup.culprit),
+    }
+
+
+def _interval(following: Following) -> dict[str, Any]:
+    """The newest interval: current value, maximum and its age of each series with samples."""
+    last = following.last
+    stations = [
+        {
+            "station": standing.series.name,
+            "cpu": standing.series.cpu,
+            "n": standing.n,
+            "lost": standing.lost,
+            "current_ns": _whole(standing.latest_ns),
+            "worst_ns": _whole(standing.maximum_ns),
+            "age_ns": standing.since_maximum_ns,
+        }
+        for standing in following.standings()
+        if standing.n
+    ]
+    return {
+        "type": "interval",
+        "seq": None if last is None else last.seq,
+        "end_mono_ns": None if last is None else last.end_mono_ns,
+        "stations": stations,
+    }
 
 
 @click.group(cls=Group, invoke_without_command=True, example="fastenough monitor --comm robot --threshold 200us")
@@ -174,6 +323,30 @@ def command(
     if stopping.signal and duration_ns is not None:
         return 128 + stopping.signal
     return OUTCOME_STATUS[watched.outcome]
+
+
+@click.command("pull", cls=Command, example="fastenough monitor pull --board ssh://root@host")
+@click.option("--board", default="local", show_default=True, help="Board to fetch from, such as ssh://root@host.")
+@click.option("--ring", default=RING, show_default=True, help="Directory of the ring on the board.")
+@store_option
+@json_option
+def pull_command(board: str, ring: str, store_path: Path, as_json: bool) -> ExitStatus:
+    """Fetch recordings of the service on a board.
+
+    Stores each recording once, also after an interrupted pull.  Reports gaps: time without a recording, and
+    recordings that the ring deleted before they were pulled.
+    """
+    opened = LocalBoard(probe="") if board == LocalBoard.name else open_board(board)  # to read files needs none
+    if opened.configurations() != (AS_BOOTED,):
+        raise BadInput(f"board {board} is booted for each measurement; pull from a running board: local or ssh://…")
+    with opened.boot(AS_BOOTED) as booted:
+        told = Told(board, SeenBoard(board, booted).added)
+        pulled = pull(booted.link.raised, ring, Store(store_path), told, _tell_wait)
+    if as_json:
+        print_json(pulled)
+    else:
+        _print_pulled(pulled)
+    return ExitStatus.BROKEN if pulled.refused else ExitStatus.DONE
 
 
 command.add_command(pull_command)

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Rights to measure: those granted already, through sudo, or an error that says what is missing."""
+"""Rights to measure, and access to a board: rights granted already, through sudo, or an error that says what is missing."""
 
 from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import click
 
-from fastenough.board import Board, open_board
+from fastenough.board import AS_BOOTED, Board, open_board
 from fastenough.board.local import LocalBoard
 from fastenough.campaign import Plan, expand
 from fastenough.campaign.plan import BREAK, BY_KERNEL, GPIO_PROBES
+from fastenough.files import Untrusted
 from fastenough.implementations import DEFAULT, Act
 from fastenough.implementations.linux_user import words
 from fastenough.link import Link, LocalLink, find_probe
@@ -117,3 +119,26 @@ def _allowing(plan: Plan) -> Plan:
     return replace(
         plan, entries=tuple(replace(entry, parameters={**entry.parameters, ALLOWED: (True,)}) for entry in plan.entries)
     )
+
+
+@contextmanager
+def accessed_board(board: str, configuration: str = AS_BOOTED) -> Iterator[tuple[Link, str]]:
+    """A link to the board, and why sudo is not used on it, or an empty text.
+
+    This machine needs no probe for that.
+    """
+    if board == LOCAL:
+        yield _own_machine()
+        return
+    with open_board(board).boot(configuration) as booted:
+        yield booted.link, ""
+
+
+def _own_machine() -> tuple[Link, str]:
+    """Through sudo if runs will use sudo; the text says why sudo is refused."""
+    if os.geteuid() == 0:
+        return LocalLink(), ""
+    try:
+        return (SudoLink() if may_sudo() else LocalLink()), ""
+    except Untrusted as reason:
+        return LocalLink(), str(reason)

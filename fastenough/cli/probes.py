@@ -9,8 +9,8 @@ from contextlib import suppress
 import click
 
 from fastenough.cli.commands import Command
+from fastenough.cli.options import json_option
 from fastenough.cli.output import print_json, print_table, text_width
-from fastenough.cli.parameters import json_option
 from fastenough.implementations import IMPLEMENTATIONS
 from fastenough.implementations.catalogue import Parameter, ProbeEntry, read_catalogue
 from fastenough.link import LocalLink, find_probe

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import click
 
 from fastenough.cli.commands import Command
+from fastenough.cli.options import json_option
 from fastenough.cli.output import print_json, print_table, say
-from fastenough.cli.parameters import json_option
 from fastenough.reference import NAMES, Reference, claims_of, find_reference
 from fastenough.reference.columns import columns_of
 from fastenough.reference.figures import Figure

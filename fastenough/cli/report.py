@@ -11,10 +11,16 @@ import click
 from fastenough.analysis.left_out import Selection
 from fastenough.cli.assess import print_answer
 from fastenough.cli.commands import Command, Option
-from fastenough.cli.live import Work
-from fastenough.cli.parameters import Names, json_option
-from fastenough.cli.requirement import only_these_option, requirement, requirement_options
-from fastenough.cli.stores import existing_store, store_option
+from fastenough.cli.options import (
+    Names,
+    existing_store,
+    json_option,
+    only_these_option,
+    requirement,
+    requirement_options,
+    store_option,
+)
+from fastenough.cli.progress import Work
 from fastenough.jobs.assess import Question, judge_and_report, read_runs
 from fastenough.model import BadInput, ExitStatus, FastenoughError
 from fastenough.recording import Recording

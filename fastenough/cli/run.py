@@ -13,13 +13,10 @@ from fastenough.board import AS_BOOTED, named_plainly
 from fastenough.campaign import Entry, Plan, on_board, read_plan
 from fastenough.campaign.plan import BREAK
 from fastenough.cli.commands import Command, Option
-from fastenough.cli.loads_option import Loads, loads_of_files
-from fastenough.cli.making import Begin, make_runs
-from fastenough.cli.parameters import DURATION, Names, json_option
-from fastenough.cli.plan_file import PlanFile
+from fastenough.cli.options import DURATION, Names, json_option, store_option
+from fastenough.cli.plan_runs import Begin, Loads, PlanFile, loads_of_files, make_runs
 from fastenough.cli.privileges import as_granted_option
 from fastenough.cli.probes import catalogue, probe_names, takes
-from fastenough.cli.stores import store_option
 from fastenough.implementations import DEFAULT, IMPLEMENTATIONS
 from fastenough.loads import LOADS, Load
 from fastenough.model import BadInput, FastenoughError

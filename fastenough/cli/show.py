@@ -13,11 +13,10 @@ from fastenough.analysis import Measures, measure, merge_samples, words
 from fastenough.analysis.measures import QUANTILES
 from fastenough.cli.commands import Command
 from fastenough.cli.follow import follow
+from fastenough.cli.listing import differing, in_words, shared
+from fastenough.cli.options import existing_store, json_option, store_option
 from fastenough.cli.output import print_json, print_table, say, table_width
-from fastenough.cli.parameters import json_option
-from fastenough.cli.progress_words import kernel_of
-from fastenough.cli.stores import existing_store, store_option
-from fastenough.cli.variants import differing, in_words, shared
+from fastenough.cli.progress_wording import kernel_of
 from fastenough.model import BadInput, ExitStatus, Series
 from fastenough.recording import Recording
 from fastenough.recording.building import end_line, event_line, head_line

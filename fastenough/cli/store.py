@@ -11,9 +11,8 @@ import click
 
 from fastenough import words
 from fastenough.cli.commands import Group
+from fastenough.cli.options import existing_store, json_option, store_option
 from fastenough.cli.output import print_json
-from fastenough.cli.parameters import json_option
-from fastenough.cli.stores import existing_store, store_option
 from fastenough.files import Untrusted, replacing
 from fastenough.model import BadInput, ExitStatus
 

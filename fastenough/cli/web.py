@@ -17,9 +17,8 @@ import click
 
 from fastenough import words
 from fastenough.cli.commands import Command, Option
+from fastenough.cli.options import existing_store, json_option, store_option
 from fastenough.cli.output import print_json, say
-from fastenough.cli.parameters import json_option
-from fastenough.cli.stores import existing_store, store_option
 from fastenough.model import BadInput
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from rich.live import Live
 from rich.text import Text
 
 from fastenough.campaign import Progress as Standing
-from fastenough.cli.drawing import bar
 from fastenough.cli.output import clean, console, readable
-from fastenough.cli.progress_words import age, clock, kernel_of, left
+from fastenough.cli.progress_wording import age, clock, kernel_of, left
+from fastenough.cli.run_picture import bar
 
 _PHASES = {
     "profile": "reading the board's profile",

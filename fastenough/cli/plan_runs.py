@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Making the runs of a plan: checks, a live view, the result and its exit status."""
+"""Runs of a plan on the command line: options for plans and loads, checks, manual boots, the result."""
 
 from __future__ import annotations
 
+import select
+import sys
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
 
 from fastenough.campaign import Campaign, Entry, Plan, Stopping, run_campaign
 from fastenough.campaign.acts import check_cpus, parameters_of_board
@@ -14,15 +20,18 @@ from fastenough.campaign.changing import changing, seen_before
 from fastenough.campaign.expand import combinations
 from fastenough.campaign.ledger import Newest, newest_of
 from fastenough.campaign.plan import DEFAULT_BOARD
-from fastenough.cli.by_hand import ManualBoot
-from fastenough.cli.live import Display
-from fastenough.cli.output import print_json
+from fastenough.campaign.shipped import shipped
+from fastenough.campaign.written import SUFFIX, named_loads
+from fastenough.cli.options import Names
+from fastenough.cli.output import clean, print_json
 from fastenough.cli.privileges import boards_for
 from fastenough.cli.probes import catalogue
+from fastenough.cli.progress import Display
 from fastenough.implementations import Implementation, Value, find_implementation
 from fastenough.implementations.catalogue import DEADLINE_PARAMETERS, ProbeEntry, check_deadline, in_parameters
 from fastenough.implementations.task import Refused
 from fastenough.link import LocalLink
+from fastenough.loads import LOADS, Load
 from fastenough.model import BadInput, ExitStatus, NotApplicable, Outcome
 from fastenough.store import Store
 
@@ -163,3 +172,95 @@ def _check_entry(
             check_deadline(combination)
         except BadInput as error:
             raise entry.fault(str(error), "parameters") from error
+
+
+_LOOK_S = 0.2
+
+
+@dataclass
+class ManualBoot:
+    """``booted``: the configuration that is booted already, for which there is no prompt."""
+
+    display: Display
+    stopping: Stopping
+    booted: str | None = None
+
+    def __call__(self, board: str, configuration: str, why: str) -> None:
+        """Returns when the person has pressed Enter; raises BadInput without a terminal, KeyboardInterrupt to end."""
+        if self.booted == configuration and not why:
+            self.booted = None
+            return
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            because = f"{why}; " if why else ""
+            raise BadInput(
+                f"{because}{board} must be booted manually as {configuration}, and there is no terminal for a "
+                f"prompt; boot it, then run: fastenough campaign resume --booted {configuration}"
+            )
+        with self.display.still():
+            if why:
+                self.display.tell(why)
+            self.display.tell(
+                f"boot {board} as {configuration}, then press Enter (Ctrl-C stops; "
+                "resume later with: fastenough campaign resume)"
+            )
+            self._wait()
+
+    def _wait(self) -> None:
+        while not select.select([sys.stdin], [], [], _LOOK_S)[0]:
+            if self.stopping.asked:
+                raise KeyboardInterrupt
+        if not clean(sys.stdin.readline()):
+            raise BadInput("no answer: standard input is closed; resume with: fastenough campaign resume")
+
+
+class _NamesOrFiles(Names):
+    """Load names; a name with a plan's suffix is a file."""
+
+    def knows(self, name: str) -> bool:
+        return super().knows(name) or name.endswith(SUFFIX)
+
+
+_NAMES = _NamesOrFiles("load", list(LOADS))
+
+
+class Loads(click.ParamType[dict[str, Load]]):
+    """Comma-separated loads by name, in the order given."""
+
+    name = "names"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Load]:
+        if isinstance(value, dict):
+            return value
+        return named_loads(_NAMES.convert(value, param, ctx))
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+        return _NAMES.shell_complete(ctx, param, incomplete)
+
+
+def loads_of_files(loads: Mapping[str, Load]) -> dict[str, Load]:
+    """The loads that come from files."""
+    return {name: load for name, load in loads.items() if name not in LOADS}
+
+
+class PlanFile(click.Path):
+    """A path; a bare word that is not a file is the name of a shipped plan."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, dir_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(value)
+        if path.name != str(value) or path.suffix or path.exists():
+            return super().convert(value, param, ctx)
+        plans = shipped()
+        if str(value) not in plans:
+            self.fail(
+                f"no file {value}, and no shipped plan of that name; shipped plans: {', '.join(plans)}",
+                param,
+                ctx,
+            )
+        return plans[str(value)]
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+        names = [CompletionItem(name) for name in shipped() if name.startswith(incomplete)]
+        return [*names, *super().shell_complete(ctx, param, incomplete)]
