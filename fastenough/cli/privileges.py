@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Rights to measure, and access to a board: rights granted already, through sudo, or an error that says what is missing."""
+"""Rights to measure, granted already or through sudo, and access to a board."""
 
 from __future__ import annotations
 
