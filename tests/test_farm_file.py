@@ -15,9 +15,9 @@ from click.testing import CliRunner
 from test_farm_judging import keep
 
 from fastenough.campaign.shipped import shipped
-from fastenough.cli.farm_board import command as board_command
-from fastenough.cli.farm_rebuild import command as rebuild_command
-from fastenough.cli.farm_status import command as status_command
+from fastenough.cli.farm_boards import farm_status_command as board_command
+from fastenough.cli.farm_boards import farm_status_command as rebuild_command
+from fastenough.cli.farm_boards import farm_status_command as status_command
 from fastenough.farm.config import Farm, read_farm
 from fastenough.farm.processes import ActResult
 from fastenough.farm.run import _ended

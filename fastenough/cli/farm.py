@@ -9,18 +9,18 @@ from fastenough.cli.commands import LazyGroup
 
 SECTIONS = {
     "Commands": {
-        "run": ("fastenough.cli.farm_run", "Run a farm: switch, measure and pull its boards."),
-        "status": ("fastenough.cli.farm_status", "Show the state of each board of a farm."),
-        "try": ("fastenough.cli.farm_try", "Show a farm with its website, without hardware."),
-        "board": ("fastenough.cli.farm_board", "Retire, rename or withdraw a board of a farm."),
-        "rebuild": ("fastenough.cli.farm_rebuild", "Rebuild the history of a farm from its store."),
+        "run": ("fastenough.cli.farm_boards:farm_run_command", "Run a farm: switch, measure and pull its boards."),
+        "status": ("fastenough.cli.farm_boards:farm_status_command", "Show the state of each board of a farm."),
+        "try": ("fastenough.cli.farm_boards:farm_try_command", "Show a farm with its website, without hardware."),
+        "board": ("fastenough.cli.farm_boards:farm_board_command", "Retire, rename or withdraw a board of a farm."),
+        "rebuild": ("fastenough.cli.farm_boards:farm_rebuild_command", "Rebuild the history of a farm from its store."),
         "alert": ("fastenough.cli.farm_alert", "Send alerts on the boards of a farm."),
         "bisect": ("fastenough.cli.farm_bisect", "Find the first configuration that makes a board too slow."),
-        "token": ("fastenough.cli.farm_token", "Manage upload tokens."),
-        "push": ("fastenough.cli.farm_push", "Send runs to the website of a farm."),
+        "token": ("fastenough.cli.farm_uploads:farm_token_command", "Manage upload tokens."),
+        "push": ("fastenough.cli.farm_uploads:farm_push_command", "Send runs to the website of a farm."),
     }
 }
-"""Heading to commands: name to its module and the first sentence of its help."""
+"""Heading to commands: name to module and attribute, and the first sentence of its help."""
 
 
 @click.group(cls=LazyGroup, sections=SECTIONS, example="fastenough farm try")

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from fastenough.cli.commands import Command
-from fastenough.cli.farm_run import farm_argument
+from fastenough.cli.farm_boards import farm_argument
 from fastenough.cli.options import DURATION, json_option
 from fastenough.cli.output import clean
 from fastenough.farm.alerts import Alerting, Receiver
