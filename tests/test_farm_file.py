@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from test_farm_judging import keep
 
 from fastenough.campaign.shipped import shipped
-from fastenough.cli.farm_boards import farm_status_command as board_command
-from fastenough.cli.farm_boards import farm_status_command as rebuild_command
+from fastenough.cli.farm_boards import farm_board_command as board_command
+from fastenough.cli.farm_boards import farm_rebuild_command as rebuild_command
 from fastenough.cli.farm_boards import farm_status_command as status_command
 from fastenough.farm.config import Farm, read_farm
 from fastenough.farm.processes import ActResult

@@ -135,9 +135,7 @@ def _token(file: Path | None) -> str:
     return token
 
 
-@click.command(
-    "push", cls=Command, example="fastenough farm push last --to https://farm.example.org --token-file token"
-)
+@click.command("push", cls=Command, example="fastenough farm push last --to https://farm.example --token-file token")
 @click.argument("runs", nargs=-1, required=True)
 @click.option("--to", required=True, metavar="URL", help="Address of the farm's website, as in https://HOST.")
 @click.option(
