@@ -73,10 +73,10 @@ static void obey_all(void)
 
 static void look_at_signals(int signals)
 {
-	struct signalfd_siginfo said;
+	struct signalfd_siginfo signal_info;
 
-	while (read(signals, &said, sizeof(said)) == sizeof(said))
-		if (said.ssi_signo != SIGCHLD)
+	while (read(signals, &signal_info, sizeof(signal_info)) == sizeof(signal_info))
+		if (signal_info.ssi_signo != SIGCHLD)
 			port.gone = true;
 	commands_reap(&port);
 }

@@ -118,7 +118,7 @@ static void empty(struct bank *bank, const struct series *series)
 	memset(bank, 0, offsetof(struct bank, buckets));
 }
 
-/* A maximum whose finding was lost is told all the same. */
+/* A maximum whose finding was lost is reported nevertheless. */
 static void tell_maximum(struct run *run, struct series *series, const struct bank *bank, struct instant end)
 {
 	if (bank->stats.count && bank->stats.max > series->told_ns)

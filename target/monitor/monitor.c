@@ -2,7 +2,7 @@
 /*
  * monitor: where in the kernel the time goes, between what is to wake a task and its return to user space.
  *
- * It measures nothing itself: programs in the kernel do, of the tasks that are asked for, and it reads what they count.
+ * It measures nothing itself: programs in the kernel do, for the selected tasks, and it reads their counts.
  */
 #include <linux/magic.h>
 #include <stdio.h>
@@ -200,7 +200,7 @@ static void monitor_setup(struct run *run)
 	add_parameters(run);
 	add_series(monitor);
 	if (chosen.samples)
-		keep_samples(monitor, chosen.samples);
+		samples_begin(monitor, chosen.samples);
 	if (!programs_load(monitor))
 		return;
 	symbols_read();

@@ -54,9 +54,9 @@ void fe_thread_stop(void)
 
 void fe_thread_settings(struct fe_bank_value settings[FE_BANK_SETTINGS])
 {
-	struct evl_thread_state told;
+	struct evl_thread_state state;
 
-	evl_get_thread_state(&thread.thread, &told);
-	settings[FE_BANK_POLICY] = fe_setting(SCHED_FIFO, told.eattrs.sched_policy);
-	settings[FE_BANK_PRIORITY] = fe_setting(fe_options.priority, told.eattrs.sched_priority);
+	evl_get_thread_state(&thread.thread, &state);
+	settings[FE_BANK_POLICY] = fe_setting(SCHED_FIFO, state.eattrs.sched_policy);
+	settings[FE_BANK_PRIORITY] = fe_setting(fe_options.priority, state.eattrs.sched_priority);
 }

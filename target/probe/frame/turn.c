@@ -41,7 +41,7 @@ void turns_open(struct run *run)
  * Writing -----------------------------------------------------------------------------------------
  */
 
-/* Told once, where a service's messages go, however often it is tried. */
+/* Reported once to standard error, however often it is tried. */
 static void cannot_write(struct run *run, int error)
 {
 	if (!run->turns->error)
@@ -78,7 +78,7 @@ void turn_line_lost(struct run *run, int error)
 }
 
 /*
- * What a recording tells of what was before it --------------------------------------------------------
+ * Notes of a recording on the time before it --------------------------------------------------------
  */
 
 static void tell(struct run *run, int64_t value, const char *text)

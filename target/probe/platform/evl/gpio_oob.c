@@ -91,14 +91,14 @@ static bool read_level(struct gpio_line *line, bool *high)
 
 bool gpio_oob_wait_edge(struct gpio_line *line, struct gpio_edge *edge)
 {
-	struct fe_oob_edge told;
-	ssize_t length = oob_read(line->fd, &told, sizeof(told));
+	struct fe_oob_edge received;
+	ssize_t length = oob_read(line->fd, &received, sizeof(received));
 
-	if (length >= 0 && length != sizeof(told))
+	if (length >= 0 && length != sizeof(received))
 		errno = EIO;
-	if (length != sizeof(told))
+	if (length != sizeof(received))
 		return false;
-	*edge = (struct gpio_edge){.at_mono_ns = (int64_t)told.at_ns, .dropped = told.dropped, .high = told.high};
+	*edge = (struct gpio_edge){.at_mono_ns = (int64_t)received.at_ns, .dropped = received.dropped, .high = received.high};
 	return true;
 }
 

@@ -41,12 +41,12 @@ static void __attribute__((noreturn)) try(int said_fd)
 /* The last line of what a child says until it ends. */
 static void last_line(int fd, char *line, size_t size)
 {
-	FILE *said = fdopen(fd, "r");
+	FILE *file = fdopen(fd, "r");
 
-	while (said && fgets(line, (int)size, said))
+	while (file && fgets(line, (int)size, file))
 		line[strcspn(line, "\n")] = '\0';
-	if (said)
-		fclose(said);
+	if (file)
+		fclose(file);
 }
 
 /* The library begins with the time, its function and the thread in brackets. */
