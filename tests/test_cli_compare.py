@@ -91,7 +91,7 @@ def test_what_was_made_slower_is_found_slower(tmp_path: Path, columns: int) -> N
     rows = [line for line in shown if line.startswith(("50 %", "95 %"))]
     assert len(rows) == 4 and all(line.endswith("greater") for line in rows)
     assert max(map(len, rows)) <= columns
-    assert sum("no test can say" in line for line in shown) == 2
+    assert sum("no test can show" in line for line in shown) == 2
     assert any("together at 95 % (Holm)" in line for line in shown) and "x0a" not in said
 
 

@@ -42,7 +42,7 @@ def test_stations_and_culprits_fit(width: int, height: int) -> None:
     following = _following(Watched(cpus=4, intervals=3))
     shown = _drawn(following, width, height)
     assert max(map(len, shown)) <= width and len(shown) <= height
-    table = shown[: next(place for place, line in enumerate(shown) if line.startswith("culprits of"))]
+    table = shown[: next(place for place, line in enumerate(shown) if line.startswith("causes of"))]
     assert [line.split()[0] for line in table if line.split()[0] in (*PARTS, *SUMS)] == [*PARTS, *SUMS]
     assert "kworker/0:1" in " ".join(" ".join(shown).split())
     (row,) = (line.split() for line in table if line.startswith("runnable-to-running"))
@@ -79,7 +79,7 @@ def test_the_worst_is_told_however_many_came_since(monkeypatch: pytest.MonkeyPat
     watched = _following(Watched(intervals=40))
     assert watched.worst_culprit is not None and watched.worst_culprit not in watched.culprits
     shown = _drawn(watched, 200, 24)
-    place = next(place for place, line in enumerate(shown) if line.startswith("culprits of"))
+    place = next(place for place, line in enumerate(shown) if line.startswith("causes of"))
     worst_ns = max(standing.maximum_ns or 0 for standing in watched.standings())
     assert f": {readable(worst_ns)}, most of it" in shown[place + 1]
     assert shown[place + 2].startswith("after 40"), "then the newest"
