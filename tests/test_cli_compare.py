@@ -60,9 +60,7 @@ def test_the_conclusion_is_that_of_the_judged_series() -> None:
     assert "no difference of the second run is shown" in conclusion([by_itself], {"wakeup_corrected"})
     assert "too few samples" in conclusion([replace(judged, quantiles=(quantile(None, None),))], set())
     short = [replace(judged, second_id=run, quantiles=(quantile(None, None),)) for run in ("b", "c")]
-    assert conclusion(short, set()) == (
-        "of none of the runs anything can be said: there are too few samples for any interval"
-    )
+    assert conclusion(short, set()) == ("too little data for any interval; measure at least 30 s per run")
     uneven = replace(judged, quantiles=(quantile(1234, 1236),))
     assert "by 1.24 µs, 95 % interval 1.23 to 1.24" in conclusion([uneven], set()), "as the table says it"
     mixed = comparison(quantile(1, 2, 0.5), quantile(-2, -1, 0.999))

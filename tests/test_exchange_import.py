@@ -484,7 +484,7 @@ def test_nothing_is_said_of_the_order_of_values_that_no_source_tells(tmp_path: P
     context = make_context([run], judge([run]))
     worst = context.entries[0].kind.worst_cpu
     assert extremal_indices(worst) == [] and heat_map.section(context) is None
-    assert [one.refused for one in estimates(worst.parts)] == ["it is not known when which of the samples came"]
+    assert [one.refused for one in estimates(worst.parts)] == ["the times of the samples are unknown"]
     assert "a time not stated" in context.groups[0].label(worst)
     table = overview.first_table(context)
     quantile = [column.title for column in table.columns].index("99.9 % [µs]")

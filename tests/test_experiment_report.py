@@ -172,14 +172,14 @@ def test_the_board_alone_fills_no_cell(tmp_path: Path) -> None:
             AGREED | {"edges_seen": SAMPLES - 1, "edges_answered": SAMPLES - 1, "edges_returned": SAMPLES - 1},
             False,
             1,
-            "1 lost without being counted",
+            "1 lost and not counted",
         ),
         ({"edges_answered": 50, "edges_returned": 50}, True, 0, "agree"),
         (
             {"edges_answered": 500, "edges_returned": 493, "edges_timed_out": 336},
             False,
             7,
-            "7 lost without being counted",
+            "7 lost and not counted",
         ),
         (
             {"edges_answered": 500, "edges_returned": 493, "edges_timed_out": 336, "edges_dropped": 7},

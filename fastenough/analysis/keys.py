@@ -50,7 +50,7 @@ class Unknown:
     why: str
 
     def __str__(self) -> str:
-        return f"not known of run {self.run_id} ({self.why})"
+        return f"unknown for run {self.run_id} ({self.why})"
 
 
 FOR_MERGING = (Forbids.BOTH, Forbids.MERGING)
@@ -212,7 +212,7 @@ def _tool(head: Head, _: Series | None) -> dict[str, Any]:
 # --- the registry
 
 RUN_KEYS: tuple[Key, ...] = (
-    Key("probe", Forbids.BOTH, _head("probe"), "another probe times another act", titled=True),
+    Key("probe", Forbids.BOTH, _head("probe"), "another probe measures another activation", titled=True),
     Key("emulation", Forbids.BOTH, _emulated, "under emulation timing is not meaningful"),
     Key(
         "act",
