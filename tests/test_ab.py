@@ -91,7 +91,7 @@ def test_what_this_machine_cannot_change_is_not_applicable(tmp_path: Path, probe
         (("--set", "no-such=1"), "no setting is called 'no-such'"),
         (("--set", "transparent-huge-pages=some"), "cannot be"),
         (("--set", "transparent-huge-pages=never", "--set", "transparent-huge-pages=always"), "given twice"),
-        (("--set", "transparent-huge-pages={now}"), "is in effect already"),
+        (("--set", "transparent-huge-pages={now}"), "is already in effect"),
         (("--set", "transparent-huge-pages=never", "--load", "none,cpu"), "name one"),
         (("--set", "transparent-huge-pages=never", "--rounds", "2"), "--rounds"),
         ((), "--set"),
@@ -142,7 +142,7 @@ def test_a_trial_that_was_killed_goes_on(tmp_path: Path, probe_binary: Path) -> 
     before = HUGE_PAGES.read_text()
     command = words("--rounds", "3", "--duration", "300ms", "--json", "--", "timer", "interval=1ms")
     again = [command[0], "--resume", *command[1:]]
-    assert "leave out --resume" in command_line(*again, cwd=tmp_path).stderr
+    assert "omit --resume" in command_line(*again, cwd=tmp_path).stderr
     process = subprocess.Popen(
         [sys.executable, "-m", "fastenough", *command],
         cwd=tmp_path,

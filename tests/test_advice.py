@@ -86,7 +86,7 @@ def test_the_frequencies_of_its_abstract_lead_to_what_it_names(khz: float, miss_
 
 def test_published_figures_are_marked_as_exact_and_as_nobodys_evidence() -> None:
     found = by_paper(200, 0.05)
-    assert "taken as exact" in found.basis and "no bound" in found.basis
+    assert "taken as exact" in found.basis and "nor bounds" in found.basis
     assert all("taken as exact" in step.standing.reasons[0] for step in found.steps)
     assert any("evidence about your machine" in caution for caution in found.cautions)
     assert "injure or kill" in found.life_safety
@@ -429,7 +429,7 @@ def test_without_a_probe_named_advice_is_about_the_newest_run(tmp_path: Path) ->
     ("arguments", "said"),
     [
         ([], "give --limit"),
-        (["--limit", "100us"], "no store there"),
+        (["--limit", "100us"], "no store at"),
         (["--limit", "1ms", "--reference", "beagleboard"], "add --probe response"),
         (["--limit", "1ms", "--reference", "beagleboard", "--probe", "timer"], "has no figures of timer"),
         (["--limit", "1ms", "--reference", "p2041", "run-1"], "omit RUNS"),

@@ -143,5 +143,5 @@ def test_a_board_that_names_no_processes_is_told() -> None:
     assert _process_of(link, 7) == 8
     for children in (b"\xff\xfe", b"7", b"9" * 5000, b"-1"):
         link.write("/proc/8/task/8/children", children)
-        with pytest.raises(FastenoughError, match="names no process"):
+        with pytest.raises(FastenoughError, match="lists no process"):
             _process_of(link, 7)

@@ -145,7 +145,7 @@ def test_a_run_that_was_killed_is_unfinished(recorded: Recorded, followers: list
     followers[0].until("6 s of 16 s")
     writer.close()
     assert followers[0].end() == 4
-    assert "unfinished: the process that recorded it is gone; it does not grow since 20" in followers[0].said
+    assert "unfinished: the recording process has ended; it does not grow since 20" in followers[0].said
 
 
 def test_a_run_that_hangs_is_said_to_and_ctrl_c_ends_the_wait(recorded: Recorded, followers: list[Follower]) -> None:
@@ -197,7 +197,7 @@ def test_a_file_that_is_replaced_is_read_from_its_beginning(recorded: Recorded, 
     other = recorded.home / "other.jsonl"
     other.write_bytes(b"".join(recorded.lines[:2]))
     other.replace(file)
-    followers[0].until("another file has taken its place")
+    followers[0].until("the file was replaced")
     followers[0].until(" 2 s of 16 s")
     with file.open("ab") as stream:
         stream.write(b"".join(recorded.lines[2:]))
@@ -207,7 +207,7 @@ def test_a_file_that_is_replaced_is_read_from_its_beginning(recorded: Recorded, 
 def test_a_file_that_is_shortened_is_read_from_its_beginning(recorded: Recorded, followers: list[Follower]) -> None:
     file = _follow_own_file(recorded, followers)
     os.truncate(file, len(recorded.lines[0]))
-    followers[0].until("another file has taken its place")
+    followers[0].until("the file was replaced")
     followers[0].process.send_signal(signal.SIGTERM)
     assert followers[0].end() == 143
 
@@ -239,7 +239,7 @@ def test_a_run_that_is_discarded_is_gone(recorded: Recorded, followers: list[Fol
     followers[0].until("timer every 1 ms")
     writer.discard()
     assert followers[0].end() == 4
-    assert "its file was removed" in followers[0].said
+    assert "the file was removed" in followers[0].said
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_an_ordinary_user_looks_at_a_run_of_root(recorded: Recorded, mode: int) 
                 assert "completed after 16 s" in ended.stdout
             else:
                 assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
-                assert "you may not read this; run this as root" in ended.stderr
+                assert "permission denied; run as root" in ended.stderr
 
 
 @pytest.mark.parametrize(

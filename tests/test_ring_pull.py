@@ -324,7 +324,7 @@ def test_what_is_no_sound_recording_is_refused_and_the_others_come(tmp_path: Pat
         assert [one.name for one in told.refused] == [path.name]
         assert not again or told.bytes == 0, "what was refused is not fetched again"
         gaps += [(gap.dropped, gap.reason) for gap in told.gaps]
-    assert gaps == [(0, "what was recorded between them is refused")]
+    assert gaps == [(0, "the recordings between them were rejected")]
     path.unlink()
     assert pulled(ring, store).refused == []
     assert rest(store) == [] and not pulled(ring, store).refused
