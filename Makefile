@@ -17,26 +17,26 @@ check: setup-test
 	$(PYTHON) $(if $(ARGS),-m pytest $(ARGS),-m tests.both_cores)
 
 bench: setup-test
-	$(PYTHON) -m tests.bench_peers $(ARGS)
-	PYTHONPATH=. $(PYTHON) tests/bench_extremes.py
-	$(PYTHON) -m tests.bench_primitives
-	$(PYTHON) -m tests.bench_monitor
-	PYTHONPATH=. $(PYTHON) tests/bench_scale.py
-	PYTHONPATH=. $(PYTHON) tests/bench_mutants.py
-	PYTHONPATH=. $(PYTHON) tests/bench_confidence.py
-	PYTHONPATH=. $(PYTHON) tests/bench_ab.py
-	PYTHONPATH=. $(PYTHON) tests/bench_audit.py
-	PYTHONPATH=. $(PYTHON) tests/bench_hunt.py
-	PYTHONPATH=. $(PYTHON) tests/bench_soak.py
-	PYTHONPATH=. $(PYTHON) tests/bench_history.py
-	FASTENOUGH_KILLS=50 $(PYTHON) -m pytest -q --timeout=1800 tests/test_history_ingest.py tests/test_history_postgresql.py
-	PYTHONPATH=. $(PYTHON) tests/bench_farm.py
-	PYTHONPATH=. $(PYTHON) tests/bench_pull.py
-	PYTHONPATH=. $(PYTHON) tests/bench_farm_faults.py
-	PYTHONPATH=. $(PYTHON) tests/bench_farm_cut.py
-	PYTHONPATH=. $(PYTHON) tests/farm_kills.py
-	PYTHONPATH=.:tests $(PYTHON) tests/bench_web.py
-	$(PYTHON) -m tests.kills
+	$(PYTHON) -m tests.bench.peers $(ARGS)
+	PYTHONPATH=. $(PYTHON) -m tests.bench.extremes
+	$(PYTHON) -m tests.bench.primitives
+	$(PYTHON) -m tests.bench.monitor
+	PYTHONPATH=. $(PYTHON) -m tests.bench.scale
+	PYTHONPATH=. $(PYTHON) -m tests.bench.mutants
+	PYTHONPATH=. $(PYTHON) -m tests.bench.confidence
+	PYTHONPATH=. $(PYTHON) -m tests.bench.ab
+	PYTHONPATH=. $(PYTHON) -m tests.bench.audit
+	PYTHONPATH=. $(PYTHON) -m tests.bench.hunt
+	PYTHONPATH=. $(PYTHON) -m tests.bench.soak
+	PYTHONPATH=. $(PYTHON) -m tests.bench.history
+	FASTENOUGH_KILLS=50 $(PYTHON) -m pytest -q --timeout=1800 tests/process/history/test_history_ingest.py tests/process/history/test_history_postgresql.py
+	PYTHONPATH=. $(PYTHON) -m tests.bench.farm
+	PYTHONPATH=. $(PYTHON) -m tests.bench.pull
+	PYTHONPATH=. $(PYTHON) -m tests.bench.farm_faults
+	PYTHONPATH=. $(PYTHON) -m tests.bench.farm_cut
+	PYTHONPATH=. $(PYTHON) -m tests.bench.farm_kills
+	PYTHONPATH=. $(PYTHON) -m tests.bench.web
+	$(PYTHON) -m tests.bench.kills
 	$(PYTHON) -m pytest -q -m matrix
 
 # Both commands of the README on bare Debian systems, as root and as an ordinary user: an hour or two, needs root.
@@ -49,7 +49,7 @@ check-c:
 # What needs a kernel that somebody built, such as one with Cobalt or EVL: docs/virtual-bench.md says what lies in IMAGES.
 check-kernels: setup-test
 	@test -d "$(IMAGES)" || { echo 'say which folder holds the kernels: make check-kernels IMAGES=DIR'; exit 2; }
-	FASTENOUGH_IMAGES="$(abspath $(IMAGES))" $(PYTHON) -m pytest -q --timeout=600 tests/test_kernel_*.py $(ARGS)
+	FASTENOUGH_IMAGES="$(abspath $(IMAGES))" $(PYTHON) -m pytest -q --timeout=600 tests/guest/*/test_kernel_*.py $(ARGS)
 
 lint:
 	.venv/bin/ruff check
@@ -64,7 +64,7 @@ lock:
 
 # The website of a farm that is generated, as files in build/site: any web server shows it.
 site: setup-test
-	PYTHONPATH=.:tests $(PYTHON) tests/demo_site.py build/site
+	PYTHONPATH=. $(PYTHON) -m tests.support.demo_site build/site
 
 # README, docs/ and the docstrings as one searchable site in build/docs.
 docs:

@@ -23,7 +23,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.privileges import list_of, sudo_prefix
+from tests.support.privileges import list_of, sudo_prefix
 
 ROOT = Path(__file__).resolve().parents[1]
 MACHINES_AND_PAGES = (

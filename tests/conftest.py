@@ -10,20 +10,20 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from farm_data import FarmData, make_store
-from gauge_simulation import Build, Paced, paced
-from labgrid_lab import Lab, running_lab
-from monitored import build_monitor, build_sleeper
-from privileges import SkippedForRoot
-from ssh_boards import Server, ssh_server
-from tools import ROOT, build, configure, program, require
-from websites import Served, serving, site_of
 
 from fastenough.board.labgrid import COORDINATOR_SETTING
 from fastenough.link import find_probe
 from fastenough.link.ssh import CONFIG_SETTING
 from fastenough.model import NotApplicable
 from fastenough.settings import STATE_SETTING
+from tests.support.farm_data import FarmData, make_store
+from tests.support.gauge_simulation import Build, Paced, paced
+from tests.support.labgrid_lab import Lab, running_lab
+from tests.support.monitored import build_monitor, build_sleeper
+from tests.support.privileges import SkippedForRoot
+from tests.support.ssh_boards import Server, ssh_server
+from tests.support.tools import ROOT, build, configure, program, require
+from tests.support.websites import Served, serving, site_of
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The probes that read what the kernel itself measures: what it says is counted, and what is missing is told."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fastenough.campaign.tracing import in_kernel, traced
+from fastenough.implementations import Act
+from fastenough.implementations.linux_user import words
+from fastenough.model import NotApplicable, Outcome
+from fastenough.recording import Recording, read_recording
+from fastenough.settings import Settings
+from fastenough.settings.tracing import INSTANCE, TRACEFS
+from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.probe import PROBE
+from tests.support.virtual_boards import booted
+
+US = 1000
+
+
+def _read(path: Path) -> Recording:
+    """Checked line by line: buckets, totals and counts add up."""
+    return read_recording(path)
+
+
+def _start(probe: str, act: str, folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [probe, act, f"--instance={folder}", "--affinity=0", f"--record={folder}/recording", "--quiet", *arguments],
+        stderr=subprocess.PIPE,
+    )
+
+
+def _total(recording: Recording, name: str) -> tuple[int, int, int]:
+    """Of CPU 0: stored, lost, and values of which the order is not known."""
+    [series] = recording.named(name)
+    return recording.totals[series.id].total, recording.lost(series.id), recording.order_unknown(series.id)
+
+
+def _sample(number: int, context: str, ns: int, cpu: int = 0) -> bytes:
+    return (
+        f"           <...>-168     [{cpu:03}] .......    17.36{number:04}: #{number:<5} context {context:>6} "
+        f"timer_latency {ns:>10} ns\n"
+    ).encode()
+
+
+# --- what is told is counted
+
+
+def test_samples_that_were_overwritten_are_counted(probe_binary: str, tmp_path: Path) -> None:
+    pipe = tmp_path / "trace_pipe"
+    os.mkfifo(pipe)
+    holder = os.open(pipe, os.O_RDWR)
+    os.write(holder, _sample(1, "irq", 999_000) + b"half of a li")
+    process = _start(probe_binary, "timerlat", tmp_path, "--duration=1500ms")
+    time.sleep(0.7)
+    told = b"".join(
+        _sample(number, context, number * US, cpu)
+        for number in (5, 6, 9, 10)
+        for context in ("irq", "thread")
+        for cpu in (0, 4000)
+    )
+    os.write(holder, b"\nCPU:0 [LOST 2 EVENTS]\n" + told + b"nonsense: #7 context\n" + _sample(11, "irq", 1)[:40])
+    assert process.wait(30) == 0
+    os.close(holder)
+    recording = _read(tmp_path / "recording")
+    assert recording.head.probe == "timerlat"
+    for name in ("expiry-to-interrupt", "expiry-to-running"):
+        assert _total(recording, name) == (4, 2, 1)
+        [series] = recording.named(name)
+        total = recording.totals[series.id]
+        assert (total.minimum, total.maximum, total.sum) == (5 * US, 10 * US, 30 * US)
+        assert series.role.value == "diagnostic" and series.labels == {"station": name}
+
+
+def _histogram(folder: Path, counts: dict[tuple[int, int], int], dropped: int = 0) -> None:
+    """As the kernel writes it: by CPU and latency in us."""
+    path = folder / "events" / "synthetic" / "fastenough_wakeup"
+    path.mkdir(parents=True, exist_ok=True)
+    lines = [f"{{ common_cpu: {cpu:10}, lat: {us:10} }} hitcount: {count:10}\n" for (cpu, us), count in counts.items()]
+    totals = f"\nTotals:\n    Hits: 9\n    Entries: 1\n    Dropped: {dropped}\n"
+    (path / "new").write_text("# event histogram\n#\n\n" + "".join(lines) + totals)
+    (path / "new").rename(path / "hist")
+
+
+def _wakings(folder: Path, dropped: int = 0) -> None:
+    path = folder / "events" / "sched" / "sched_waking"
+    path.mkdir(parents=True)
+    (path / "hist").write_text(f"# event histogram\n\nTotals:\n    Hits: 9\n    Entries: 1\n    Dropped: {dropped}\n")
+
+
+def test_what_the_histograms_rose_by_is_counted_once(probe_binary: str, tmp_path: Path) -> None:
+    _wakings(tmp_path)
+    _histogram(tmp_path, {(0, 7): 100, (0, 50): 1})
+    process = _start(probe_binary, "wakeups", tmp_path, "--duration=2s", "--report=200ms")
+    time.sleep(0.8)
+    _histogram(tmp_path, {(0, 7): 1100, (0, 50): 1, (0, 3): 2, (4000, 9): 5})
+    time.sleep(0.5)
+    _histogram(tmp_path, {(0, 7): 1100, (0, 50): 2, (0, 3): 2, (4000, 9): 5})
+    assert process.wait(30) == 0
+    recording = _read(tmp_path / "recording")
+    [series] = recording.named("runnable-to-running")
+    total = recording.totals[series.id]
+    assert _total(recording, series.name) == (1003, 0, 1003)
+    assert (total.minimum, total.maximum, total.sum) == (3 * US, 50 * US, (7000 + 6 + 50) * US)
+
+
+@pytest.mark.parametrize("where", ["values", "wakings"])
+def test_a_full_histogram_fails_the_run(probe_binary: str, tmp_path: Path, where: str) -> None:
+    _wakings(tmp_path, 3 if where == "wakings" else 0)
+    _histogram(tmp_path, {(0, 7): 100}, 3 if where == "values" else 0)
+    process = _start(probe_binary, "wakeups", tmp_path, "--duration=300ms")
+    assert process.wait(30) == 4
+    assert _read(tmp_path / "recording").reasons == ("the kernel's histograms were full: 3 wake-ups are missing",)
+
+
+@pytest.mark.parametrize("act", ["timerlat", "wakeups"])
+def test_without_an_instance_nothing_is_measured(probe_binary: str, tmp_path: Path, act: str) -> None:
+    process = _start(probe_binary, act, tmp_path, "--duration=100ms")
+    assert process.wait(30) == 5
+    recording = _read(tmp_path / "recording")
+    assert recording.outcome is Outcome.NOT_APPLICABLE and "No such file" in recording.reasons[0]
+
+
+# --- the kernel itself
+
+KERNELS = ["rt", "stock", *(pytest.param(name, marks=pytest.mark.matrix) for name in ("rt-6.12", "stock-6.12"))]
+
+
+@pytest.fixture(scope="module", params=KERNELS)
+def board(request: pytest.FixtureRequest) -> Iterator[VirtualBoard]:
+    yield from booted(request.param)
+
+
+def _measured(board: VirtualBoard, journal: Path, name: str, load: list[str]) -> tuple[Recording, Recording | None]:
+    """What an act of the kernel's records in the guest, and beside it a probe with real-time tasks."""
+    with Settings(board.link, journal) as settings:
+        act = Act(name, {}, 4.0)
+        act = traced(act, settings.apply_all(in_kernel(act, board.link)), print)
+        watching = board.link.start([PROBE, *words(act)])
+        stream = watching.lines(60.0)
+        lines = [next(stream)]
+        beside = [*board.link.start([PROBE, *load]).lines(60.0)] if load else []
+        lines += stream
+        watching.wait(60.0)
+    assert not board.link.exists(INSTANCE)
+    places = journal.parent / "watching", journal.parent / "beside"
+    places[0].write_bytes(b"".join(lines))
+    places[1].write_bytes(b"".join(beside))
+    return _read(places[0]), _read(places[1]) if load else None
+
+
+def test_the_kernel_counts_every_wake_up(board: VirtualBoard, tmp_path: Path) -> None:
+    load = ["timer", "--interval=20ms", "--loops=50", "--affinity=0", "--threads=1", "--allow-difference", "--record=-"]
+    recording, beside = _measured(board, tmp_path / "journal", "wakeups", load)
+    assert recording.outcome is Outcome.COMPLETED and beside is not None
+    acts = sum(beside.totals[series.id].total for series in beside.named("wakeup"))
+    stored = sum(recording.totals[series.id].total for series in recording.series)
+    assert acts == 50 and stored >= acts
+    events = board.link.run(["cat", f"{TRACEFS}/synthetic_events"]).text
+    assert "fastenough" not in events
+
+
+def test_the_kernels_own_tracer_is_read(board: VirtualBoard, tmp_path: Path) -> None:
+    if "rt" not in board.kernel.name:
+        with pytest.raises(NotApplicable, match="CONFIG_TIMERLAT_TRACER is off"):
+            _measured(board, tmp_path / "journal", "timerlat", [])
+        return
+    recording, _ = _measured(board, tmp_path / "journal", "timerlat", [])
+    assert recording.outcome is Outcome.COMPLETED
+    both = recording.named("expiry-to-interrupt"), recording.named("expiry-to-running")
+    for interrupt, thread in zip(*both, strict=True):
+        early, late = recording.totals[interrupt.id], recording.totals[thread.id]
+        assert early.total > 10 and abs(early.total - late.total) <= 1
+        assert early.minimum is not None and late.minimum is not None and late.minimum >= early.minimum

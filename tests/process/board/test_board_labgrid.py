@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A board that labgrid switches: a real coordinator and exporter on loopback, a power switch that speaks HTTP."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from fastenough.board import AS_BOOTED, open_board
+from fastenough.board.labgrid import COORDINATOR_SETTING, POWER_CYCLED
+from fastenough.link import BoardGone
+from fastenough.model import BadInput, NotApplicable
+from tests.support.labgrid_lab import Lab, client, free_port, holder, lent, refused
+from tests.support.processes import eventually
+from tests.support.ssh_boards import Server
+
+pytestmark = [pytest.mark.machines, pytest.mark.usefixtures("at_lab")]
+
+
+def test_a_place_is_held_switched_reached_and_let_go(server: Server, lab: Lab) -> None:
+    lab.switch.said.clear()
+    with open_board("labgrid:board").boot(POWER_CYCLED) as booted:
+        assert booted.link.run([booted.probe, "--version"]).status == 0
+        assert "None" not in holder(lab)
+        assert booted.configuration.name == POWER_CYCLED
+    assert lab.switch.said == [("/relay/0/value", b"0"), ("/relay/0/value", b"1")]
+    assert "None" in holder(lab)
+    assert eventually(lambda: not server.processes(), 5)
+
+
+def test_as_booted_switches_nothing(lab: Lab) -> None:
+    lab.switch.said.clear()
+    with open_board("labgrid:board").boot(AS_BOOTED) as booted:
+        assert booted.link.run(["true"]).status == 0
+    assert lab.switch.said == []
+
+
+def test_a_place_that_somebody_has_is_lent(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    with lent(lab, monkeypatch):
+        refused(NotApplicable, "it is lent to .*/somebody")
+
+
+def test_what_a_killed_bench_held_is_taken_over(lab: Lab) -> None:
+    client(lab.coordinator, "-p", "board", "acquire")
+    with open_board("labgrid:board").boot(AS_BOOTED) as booted:
+        assert booted.link.run(["true"]).status == 0
+    assert "None" in holder(lab)
+
+
+def test_a_switch_that_never_answers_is_given_up(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastenough.board.labgrid._act.__defaults__", (8.0,))
+    lab.switch.stuck.set()
+    try:
+        begin = time.monotonic()
+        refused(BoardGone, "cycle has not ended within 8 s", configuration=POWER_CYCLED)
+        assert time.monotonic() - begin < 60
+    finally:
+        lab.switch.stuck.clear()
+    assert "None" in holder(lab)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("labgrid:nowhere", "knows no such place"), ("labgrid:bare", "has no NetworkService")]
+)
+def test_a_place_that_cannot_be_reached_says_why(name: str, said: str) -> None:
+    refused(NotApplicable, said, name)
+
+
+@pytest.mark.parametrize("name", ["labgrid:", "labgrid:-p", "labgrid:a b", "labgrid:a\nb", "labgrid:../x"])
+def test_names_that_are_no_places_arerefused(name: str) -> None:
+    with pytest.raises(BadInput, match="is no place of labgrid's") as refusal:
+        open_board(name)
+    assert str(refusal.value).isprintable()
+
+
+def test_a_coordinator_that_is_away_or_silent_is_said(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(COORDINATOR_SETTING, f"127.0.0.1:{free_port()}")
+    refused(NotApplicable, "labgrid:board: acquire failed: .*(refused|[Cc]onnect|UNAVAILABLE|unavailable)")
+
+
+def test_an_exporter_that_hangs_does_not_hang_us(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Last: the coordinator drops an exporter that does not answer, which then ends."""
+    monkeypatch.setattr("fastenough.board.labgrid._act.__defaults__", (15.0,))
+    os.kill(lab.exporter.pid, signal.SIGSTOP)
+    begin = time.monotonic()
+    refused((NotApplicable, BoardGone), "labgrid:board: acquire")
+    assert time.monotonic() - begin < 60

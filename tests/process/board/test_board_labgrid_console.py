@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The serial console of a labgrid place tells why the board is gone; a TCP server stands for ser2net."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from fastenough.board import AS_BOOTED, Booted, open_board
+from fastenough.board.console import Console
+from fastenough.board.labgrid import POWER_CYCLED, LabgridBoard
+from fastenough.link import BoardGone
+from fastenough.link.ssh import Address
+from fastenough.model import Outcome
+from fastenough.store import Store
+from tests.support.labgrid_lab import Lab, console_wire, free_port, holder
+from tests.support.processes import ROOT, eventually, with_words
+from tests.support.ssh_boards import Server
+
+pytestmark = [pytest.mark.machines, pytest.mark.usefixtures("at_lab")]
+_PANIC = b"\x1b[31mKernel panic - not syncing: sysrq\x1b[0m\r\nCPU: 0 \xff\xfe\x07\x00bell\r\n---[ end ]---\r\n"
+_READER = "labgrid_console.py"
+
+
+def _dies(server: Server) -> None:
+    """Its SSH sessions end at once."""
+    for pid in server.processes():
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def _said(booted: Booted, what: str) -> bool:
+    return eventually(lambda: what in " ".join(booted.last_words()), 20)
+
+
+def test_a_run_on_a_board_that_dies_says_what_its_console_said_last(server: Server, lab: Lab, tmp_path: Path) -> None:
+    bench = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "fastenough",
+            "run",
+            "timer",
+            "interval=5ms",
+            "--duration",
+            "60s",
+            "--board",
+            "labgrid:board",
+            "--store",
+            str(tmp_path),
+        ],
+        cwd=ROOT,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        lab.wire.say(b"booting\r\n")
+        assert eventually(lambda: any("--record" in _command_line(pid) for pid in server.processes()), 60)
+        time.sleep(2.0)
+        lab.wire.say(_PANIC)
+        time.sleep(1.0)
+        _dies(server)
+        said, _ = bench.communicate(timeout=120)
+    finally:
+        bench.kill()
+        bench.wait()
+    assert bench.returncode == 4, said
+    (run,) = Store(tmp_path).runs()
+    recording = Store(tmp_path).load(run.id)
+    assert recording.outcome is Outcome.FAILED
+    assert recording.end is not None
+    gone, console = recording.end.reasons
+    assert "is gone" in gone
+    assert console.startswith("its console said last: booting | Kernel panic - not syncing: sysrq | CPU: 0 ")
+    assert console.endswith("bell | ---[ end ]---")
+    assert console.isprintable()
+    assert "None" in holder(lab)
+    assert with_words(_READER, str(lab.wire.port)) == []
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def test_the_console_explains_only_the_loss_of_the_board(server: Server, lab: Lab) -> None:
+    with open_board("labgrid:board").boot(AS_BOOTED) as booted:
+        lab.wire.say(b"all is well\n")
+        assert booted.last_words() == []
+        _dies(server)
+        assert _said(booted, "its console said last: all is well")
+    assert with_words(_READER, str(lab.wire.port)) == []
+
+
+def test_a_flood_is_bounded(server: Server, lab: Lab) -> None:
+    with open_board("labgrid:board").boot(AS_BOOTED) as booted:
+        for _ in range(64):
+            lab.wire.say(b"\x1b[2J" + b"A" * 40000 + b"\n")
+        for number in range(40):
+            lab.wire.say(b"line %d\n" % number)
+        _dies(server)
+        assert _said(booted, "line 39")
+        (words,) = booted.last_words()
+        assert len(words) < 3000
+        assert "line 27" not in words
+
+
+def test_a_console_that_comes_back_is_read_again(server: Server, lab: Lab) -> None:
+    with open_board("labgrid:board").boot(AS_BOOTED) as booted:
+        lab.wire.say(b"before\n")
+        time.sleep(1.0)
+        first = lab.wire.listeners[0]
+        first.shutdown(2)
+        assert eventually(lambda: bool(lab.wire.listeners) and lab.wire.listeners[0] is not first, 20)
+        lab.wire.say(b"after\n")
+        _dies(server)
+        assert _said(booted, "before | after")
+
+
+def test_a_board_that_does_not_come_up_says_what_its_console_said(
+    server: Server, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fastenough.board.labgrid.parse_address", lambda _: Address("127.0.0.1", None, free_port()))
+    board = LabgridBoard("board", boot_s=6.0)
+    threading.Thread(target=lab.wire.say, args=(b"no boot device\x07\n",), daemon=True).start()
+    said = r"cannot be reached.*; its console said last: no boot device"
+    with pytest.raises(BoardGone, match=said) as refusal, board.boot(POWER_CYCLED):
+        pass
+    assert str(refusal.value).isprintable()
+    assert "None" in holder(lab)
+
+
+@pytest.mark.parametrize("protocol", ["raw", "rfc2217"])
+def test_both_protocols_of_ser2net_are_read(protocol: str) -> None:
+    with console_wire(protocol) as wire:
+        console = Console({"host": "127.0.0.1", "port": wire.port, "protocol": protocol})
+        try:
+
+            def told() -> bool:
+                wire.say(b"one\ntwo\xff\n")
+                return "one | two\ufffd" in " ".join(console.last_words())
+
+            assert eventually(told, 30), console.last_words()
+        finally:
+            console.close()
+
+
+def test_a_console_that_is_away_says_so() -> None:
+    console = Console({"host": "127.0.0.1", "port": free_port(), "protocol": "raw"})
+    try:
+        assert eventually(lambda: "refused" in " ".join(console.last_words()), 30)
+        (words,) = console.last_words()
+        assert words.startswith("its console cannot be read: ")
+        assert words.isprintable()
+    finally:
+        console.close()
+
+
+def test_a_place_without_a_console_has_no_last_words() -> None:
+    console = Console(None)
+    assert console.last_words() == []
+    console.close()
+
+
+def test_a_reader_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastenough.board.console._ANSWER_S", 1.0)
+    console = Console({"host": "127.0.0.1", "port": free_port()})
+    assert console._process is not None
+    os.kill(console._process.pid, signal.SIGSTOP)
+    assert console.last_words() == ["its console cannot be read: labgrid has not answered"]
+    console.close()
+    assert console._process.returncode == -signal.SIGKILL
+
+
+def test_the_reader_ends_with_a_killed_bench() -> None:
+    console = Console({"host": "127.0.0.1", "port": free_port()})
+    assert console._process is not None
+    assert console._process.stdin is not None
+    console._process.stdin.close()
+    assert console._process.wait(30) == 0
+    console.close()

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A campaign with an instrument, without a guest: a paced gauge beside a task on this machine.
+
+Interrupted or killed, it goes on where it was; own loads, warm-up and repetition are as in every other campaign.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastenough.board import Booted
+from fastenough.board.local import LocalBoard
+from fastenough.campaign import Campaign, Progress, Stopping, read_plan, run_campaign
+from fastenough.implementations import IMPLEMENTATIONS, Act, Counted, Tally
+from fastenough.implementations.linux_user import words
+from fastenough.implementations.task import Task
+from fastenough.model import Outcome
+from fastenough.recording import Recording
+from fastenough.settings import Settings
+from fastenough.store import Store
+from tests.support.gauge_simulation import Build, Follower, Paced, paced
+from tests.support.processes import eventually, start_bench
+
+PLAN = """
+name = "beside"
+board = "local"
+instrument = "{port}"
+self-test = "self-test.json"
+implementations = ["stand-in"]
+duration = "2s"
+warm-up = "200ms"
+loads = ["none", "mine"]
+[[load]]
+name = "mine"
+commands = [["sh", "-c", "while :; do :; done"]]
+[[run]]
+probe = "response"
+parameters = {{min = "1ms", max = "5ms", interval = "20ms", allow-difference = true}}
+repeat = 2
+"""
+
+
+class StandIn:
+    """Any task of this machine, in the place of one that follows a pin."""
+
+    name = "stand-in"
+    line_thread = ""
+
+    def check(self, probe: str, parameters: object, known: object) -> None:
+        """It can do everything."""
+
+    def needs(self, booted: Booted) -> None:
+        """It needs nothing."""
+
+    @contextmanager
+    def start(self, booted: Booted, act: Act, settings: Settings) -> Iterator[Task]:
+        parameters = {name: value for name, value in act.parameters.items() if name in ("interval", "allow-difference")}
+        with Task(booted.link, [booted.probe, *words(Act("timer", parameters))], act.limit_s) as task:
+            yield task
+
+    def counted(self, booted: Booted, act: Act, tally: Tally) -> Counted:
+        return Counted(tally.stored, tally.stored, tally.lost)
+
+
+IMPLEMENTATIONS["stand-in"] = StandIn()  # type: ignore[index]
+
+
+@pytest.fixture
+def instrument(gauge_build: Build, tmp_path: Path) -> Iterator[Paced]:
+    with paced(gauge_build, tmp_path) as running:
+        Follower(running.pins)
+        yield running
+
+
+@pytest.fixture
+def plan(instrument: Paced, tmp_path: Path) -> Path:
+    (tmp_path / "self-test.json").write_text('{"passed": true, "minimum": {"0": 0}, "maximum": {"0": 0}}')
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN.format(port=instrument.port))
+    return path
+
+
+def _run(plan: Path, store: Store, probe: str, **options: Any) -> Campaign:
+    return run_campaign(
+        read_plan(plan), store, journal=store.path / "journal", opened=lambda name: LocalBoard(probe=probe), **options
+    )
+
+
+def _kinds(recordings: list[Recording]) -> list[tuple[bool, str]]:
+    return [(recording.head.instrument is not None, str(recording.outcome)) for recording in recordings]
+
+
+def test_both_recordings_of_every_run_are_kept(plan: Path, tmp_path: Path, probe_binary: str) -> None:
+    store = Store(tmp_path / "store")
+    campaign = _run(plan, store, probe_binary)
+    recordings = [store.load(run) for run in campaign.runs]
+    assert _kinds(recordings) == [(True, "completed"), (False, "completed")] * 4
+    assert [recording.head.load.name for recording in recordings[::2] if recording.head.load] == ["none", "mine"] * 2
+    for outside, own in zip(recordings[::2], recordings[1::2], strict=True):
+        assert outside.end is not None
+        assert outside.head.instrument and outside.head.instrument["self_test"]["passed"]
+        assert outside.end.counters["edges_answered"] == own.totals[0].total > 0
+        assert outside.end.load and outside.end.load.ran and outside.head.profile
+        assert outside.totals[0].total > 20
+        assert {outside.head.implementation, own.head.implementation} == {"stand-in"}
+    assert store.verify() == {}
+
+
+def test_interrupted_it_goes_on_where_it_was(plan: Path, tmp_path: Path, probe_binary: str) -> None:
+    store = Store(tmp_path / "store")
+    stopping = Stopping()
+
+    def stop_in_second(progress: Progress) -> None:
+        if progress.run == 2 and progress.phase == "measuring" and not stopping.asked:
+            stopping.request()
+
+    stopped = _run(plan, store, probe_binary, on_progress=stop_in_second, stopping=stopping)
+    assert stopped.stopped
+    assert [str(store.load(run).outcome) for run in stopped.runs[:3]] == ["completed", "completed", "aborted"]
+    resumed = _run(plan, store, probe_binary, resume=True)
+    assert resumed.id == stopped.id
+    assert resumed.runs[:2] == stopped.runs[:2]
+    assert _kinds([store.load(run) for run in resumed.runs]) == [(True, "completed"), (False, "completed")] * 4
+
+
+_BENCH = """
+import sys
+sys.path.insert(0, ".")
+from tests.process.campaign.test_campaign_instrument import *
+from tests.process.campaign.test_campaign_instrument import _run
+_run(Path(sys.argv[1]), Store(Path(sys.argv[2])), sys.argv[3],
+     on_progress=lambda progress: print(progress.phase, progress.run, flush=True))
+"""
+
+
+def test_killed_in_mid_run_what_was_finished_is_kept_and_the_rest_is_marked(
+    plan: Path, tmp_path: Path, probe_binary: str
+) -> None:
+    bench = start_bench(_BENCH, str(plan), str(tmp_path / "store"), probe_binary)
+    assert bench.stdout is not None
+    while bench.stdout.readline() != "measuring 2\n":
+        assert bench.poll() is None, bench.communicate()
+    bench.send_signal(signal.SIGKILL)
+    bench.communicate()
+    store = Store(tmp_path / "store")
+    assert eventually(lambda: not any(run.state == "running" for run in store.runs()))
+    assert [run.state for run in store.runs()] == ["ended", "ended", "cut-off", "cut-off"]
+    resumed = _run(plan, store, probe_binary, resume=True)
+    assert [store.load(run).outcome for run in resumed.runs] == [Outcome.COMPLETED] * 8
+    assert {run.id for run in store.runs()[:2]} == set(resumed.runs[:2])

@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Campaigns with the real probe: everything is stored, nothing is left behind, and a stopped one goes on."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastenough.board.base import configuration_found
+from fastenough.board.local import LocalBoard
+from fastenough.campaign import Campaign, Entry, Plan, Progress, Stopping, run_campaign
+from fastenough.campaign.measure import name_in_runs
+from fastenough.facts import FACTS
+from fastenough.link import LocalLink
+from fastenough.link.guard import descendants
+from fastenough.loads import Expectation, Load
+from fastenough.model import BadInput, FastenoughError, Outcome
+from fastenough.recording import Recording
+from fastenough.store import Store
+from tests.support.privileges import own_mounts
+from tests.support.processes import ROOT, eventually, start_bench
+
+PARAMETERS: dict[str, tuple[Any, ...]] = {"interval": ("1ms",), "report": ("200ms",), "allow-difference": (True,)}
+OWN_BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+BUSY = Load("busy", "this test", ("sh",), (("sh", "-c", "while :; do :; done"),), Expectation(cpu_share=0.01))
+IDLE = Load("idle", "this test", ("sleep",), (("sleep", "1000"),), Expectation(cpu_share=0.5))
+
+
+def _plan(*loads: str, duration_s: float = 1.0, **parameters: Any) -> Plan:
+    known = PARAMETERS | {name: (value,) for name, value in parameters.items()}
+    return Plan("test", (Entry("timer", loads, duration_s, known),), loads={"busy": BUSY, "idle": IDLE})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def _run(store: Store, plan: Plan, probe: str, **options: Any) -> Campaign:
+    return run_campaign(
+        plan, store, journal=store.path / "journal", opened=lambda name: LocalBoard(probe=probe), **options
+    )
+
+
+def _adds_up(recording: Recording) -> None:
+    """The invariant, in every recording any test makes."""
+    assert recording.end is not None
+    for number, said in recording.end.series.items():
+        assert said.stored + said.lost == said.taken
+        assert recording.totals[number].total == said.stored
+
+
+@pytest.mark.parametrize(
+    ("address", "boot_id", "name"),
+    [
+        ("local", "other", "vm"),
+        ("ssh://board", OWN_BOOT, "vm"),
+        ("ssh://root@board:22", OWN_BOOT, "vm"),
+        ("ssh://board", "other", "ssh://board"),
+        ("ssh://root@board:2222", "other", "ssh://board:2222"),
+        ("ssh://board", None, "ssh://board"),
+        ("labgrid:board", OWN_BOOT, "labgrid:board"),
+    ],
+)
+def test_a_machine_has_one_name_however_it_is_reached(address: str, boot_id: str | None, name: str) -> None:
+    assert name_in_runs(address, {"hostname": "vm", "boot_id": boot_id}) == name
+
+
+@pytest.mark.parametrize(
+    ("configuration", "preemption", "taken"),
+    [
+        ("rt", "preempt-rt", True),
+        ("6.12-rt1", "voluntary", False),
+        ("rt skew_tick=1", "preempt", False),
+        ("stock", "preempt-rt", False),
+        ("stock", "none", True),
+        ("sort", "none", True),
+        ("rt", None, True),
+    ],
+)
+def test_a_configuration_is_held_against_the_running_kernel(
+    configuration: str, preemption: str | None, taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = {"release": "6.1", "version": "", "preemption": preemption}
+    monkeypatch.setattr("fastenough.board.base.collect", lambda link, names: {"kernel": kernel})
+    if taken:
+        assert configuration_found(LocalLink(), configuration).name == configuration
+    else:
+        with pytest.raises(BadInput, match=f"configuration {configuration}: this board runs 6.1"):
+            configuration_found(LocalLink(), configuration)
+
+
+def test_every_run_is_measured_and_stored(store: Store, probe_binary: str) -> None:
+    seen: list[Progress] = []
+    campaign = _run(store, _plan("none", "busy"), probe_binary, on_progress=seen.append)
+    assert not campaign.stopped
+    quiet, loaded = (store.load(run) for run in campaign.runs)
+    for recording in (quiet, loaded):
+        assert recording.outcome is Outcome.COMPLETED
+        assert recording.head.run_id in campaign.runs
+        assert set(recording.head.profile) == {fact.name for fact in FACTS} | {"absent"}
+        assert len(recording.head.profile_sha256) == 64
+        _adds_up(recording)
+    assert quiet.head.load.name == "none"
+    assert loaded.head.load.commands == BUSY.commands
+    assert loaded.end is not None
+    assert loaded.end.load.ran
+    assert loaded.end.load.cpu_time_s > 0
+    assert all(interval.load is not None and interval.load.processes for interval in loaded.intervals)
+    assert all(interval.load is None for interval in quiet.intervals)
+    assert quiet.head.profile_sha256 == loaded.head.profile_sha256
+    phases = [progress.phase for progress in seen]
+    assert phases[0] == "profile"
+    assert phases[-1] == "ended"
+    assert any(progress.worst_ns.get("wakeup", 0) > 0 for progress in seen)
+    assert {progress.run for progress in seen} == {1, 2}
+    assert seen[0].remaining_s > seen[-1].remaining_s
+    assert [run.load for run in store.runs()] == ["none", "busy"]
+    assert store.verify() == {}
+
+
+def test_a_load_that_did_not_run_fails_the_run(store: Store, probe_binary: str) -> None:
+    campaign = _run(store, _plan("idle"), probe_binary)
+    recording = store.load(campaign.runs[0])
+    assert recording.outcome is Outcome.FAILED
+    assert recording.end is not None
+    assert "load idle had" in recording.end.reasons[0]
+    assert recording.end.load.ran is False
+    _adds_up(recording)
+
+
+def test_a_missing_tool_is_not_applicable_and_the_rest_goes_on(
+    store: Store, probe_binary: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for tool in ("sh", "sleep", "chrt"):
+        found = LocalLink().which(tool)
+        if found:
+            (tools / tool).symlink_to(found)
+    monkeypatch.setenv("PATH", str(tools))
+    campaign = _run(store, _plan("cpu", "none"), probe_binary)
+    missing, quiet = (store.load(run) for run in campaign.runs)
+    assert missing.outcome is Outcome.NOT_APPLICABLE
+    assert missing.end is not None
+    assert "apt-get install stress-ng" in missing.end.reasons[0]
+    assert missing.head.profile is not None
+    assert quiet.outcome is Outcome.COMPLETED
+
+
+def test_resuming_does_what_is_left(store: Store, probe_binary: str) -> None:
+    plan = _plan("none", "busy", "none")
+    stopping = Stopping()
+
+    def stop_in_second(progress: Progress) -> None:
+        if progress.run == 2 and progress.worst_ns and not stopping.asked:
+            stopping.request()
+
+    stopped = _run(store, plan, probe_binary, on_progress=stop_in_second, stopping=stopping)
+    assert stopped.stopped
+    assert [store.load(run).outcome for run in stopped.runs] == [Outcome.COMPLETED, Outcome.ABORTED]
+    _adds_up(store.load(stopped.runs[1]))
+    resumed = _run(store, plan, probe_binary, resume=True)
+    assert resumed.id == stopped.id
+    assert resumed.runs[0] == stopped.runs[0]
+    assert [store.load(run).outcome for run in resumed.runs] == [Outcome.COMPLETED] * 3
+    assert len(store.runs()) == 4
+    fresh = _run(store, _plan("none"), probe_binary, resume=True)
+    assert fresh.id != resumed.id
+
+
+def test_what_the_probe_refuses_ends_the_campaign(store: Store, probe_binary: str) -> None:
+    for wrong in ({"interval": "0us"}, {"no-such-option": 1}, {"priority": 100}, {"affinity": 4000}):
+        with pytest.raises(BadInput) as caught:
+            _run(store, _plan("busy", **wrong), probe_binary)
+        assert "\n" not in str(caught.value)
+    assert store.runs() == []
+    assert descendants(os.getpid()) == []
+
+
+def test_what_the_probe_refuses_of_a_later_run_costs_that_run_alone(store: Store, probe_binary: str) -> None:
+    """Hours lie behind it: it is kept with what the probe says of it, and the rest is measured."""
+    plan = Plan("test", (Entry("timer", ("none",), 0.2, PARAMETERS | {"interval": ("1ms", "0us", "2ms")}),))
+    campaign = _run(store, plan, probe_binary)
+    assert [store.load(run).outcome for run in campaign.runs] == [
+        Outcome.COMPLETED,
+        Outcome.NOT_APPLICABLE,
+        Outcome.COMPLETED,
+    ]
+    assert "interval" in store.load(campaign.runs[1]).reasons[0]
+
+
+def test_a_probe_that_is_not_there(store: Store) -> None:
+    with pytest.raises(BadInput, match="no such program"):
+        _run(store, _plan("none"), "/nowhere/fastenough-probe")
+
+
+@pytest.mark.parametrize(
+    ("body", "outcome", "reason"),
+    [
+        ("echo 'no GPIO here' >&2; exit 5", Outcome.NOT_APPLICABLE, "no GPIO here"),
+        ("echo 'lost my way' >&2; exit 4", Outcome.FAILED, "status 4: lost my way"),
+        ("kill -SEGV $$", Outcome.FAILED, "status 139"),
+    ],
+)
+def test_a_probe_that_says_nothing(store: Store, tmp_path: Path, body: str, outcome: Outcome, reason: str) -> None:
+    probe = tmp_path / "probe"
+    probe.write_text(f"#!/bin/sh\n{body}\n")
+    probe.chmod(0o755)
+    campaign = _run(store, _plan("none"), str(probe))
+    recording = store.load(campaign.runs[0])
+    assert recording.outcome is outcome
+    assert recording.end is not None
+    assert reason in recording.end.reasons[0]
+
+
+def test_a_probe_of_another_kind(store: Store, tmp_path: Path) -> None:
+    probe = tmp_path / "probe"
+    probe.write_text("#!/bin/sh\necho T: 0 Min: 3\n")
+    probe.chmod(0o755)
+    campaign = _run(store, _plan("busy"), str(probe))
+    recording = store.load(campaign.runs[0])
+    assert recording.outcome is Outcome.FAILED
+    assert recording.end is not None and "no line of a recording" in recording.end.reasons[0]
+    assert descendants(os.getpid()) == []
+
+
+def test_a_killed_probe_leaves_a_cut_off_run(store: Store, probe_binary: str) -> None:
+    def kill_probe(progress: Progress) -> None:
+        if progress.worst_ns:
+            for pid in descendants(os.getpid()):
+                with suppress(FileNotFoundError):
+                    if Path(f"/proc/{pid}/exe").resolve() == Path(probe_binary).resolve():
+                        os.kill(pid, signal.SIGKILL)
+
+    campaign = _run(store, _plan("none", duration_s=60.0), probe_binary, on_progress=kill_probe)
+    recording = store.load(campaign.runs[0])
+    assert recording.end is None
+    assert recording.intervals
+    assert [run.state for run in store.runs()] == ["cut-off"]
+
+
+_BENCH = """
+import sys
+sys.path.insert(0, ".")
+from tests.process.campaign.test_campaign_runs import *
+from tests.process.campaign.test_campaign_runs import _plan, _run
+store = Store(Path(sys.argv[1]))
+_run(store, _plan("busy", "none", "busy", duration_s=float(sys.argv[3])), sys.argv[2], resume=True,
+     on_progress=lambda progress: print(progress.phase, progress.run, flush=True))
+"""
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_kill_9_at_any_time(tmp_path: Path, probe_binary: str, seed: int) -> None:
+    bench = start_bench(_BENCH, str(tmp_path), probe_binary, "1.0")
+    assert bench.stdout is not None
+    bench.stdout.readline()
+    time.sleep(random.Random(seed).uniform(0.0, 3.5))
+    tree = descendants(bench.pid)
+    bench.send_signal(signal.SIGKILL)
+    bench.communicate()
+    assert eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in tree))
+    store = Store(tmp_path)
+    begun = store.runs()
+    assert {run.state for run in begun} <= {"ended", "cut-off"}
+    for run in begun:
+        assert store.load(run.id).head.run_id == run.id
+    campaign = _run(store, _plan("busy", "none", "busy", duration_s=1.0), probe_binary, resume=True)
+    assert [store.load(run).outcome for run in campaign.runs] == [Outcome.COMPLETED] * 3
+    assert {run.id for run in begun if run.state == "ended"} <= set(campaign.runs)
+    assert store.verify() == {}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_in_good_order(tmp_path: Path, probe_binary: str, number: signal.Signals) -> None:
+    bench = start_bench(_BENCH, str(tmp_path), probe_binary, "60.0")
+    assert bench.stdout is not None
+    while not bench.stdout.readline().startswith("measuring 1"):
+        pass
+    bench.stdout.readline()
+    tree = descendants(bench.pid)
+    bench.send_signal(number)
+    _, complaint = bench.communicate(timeout=60)
+    assert bench.returncode == 0, complaint
+    assert not any(Path(f"/proc/{pid}").exists() for pid in tree)
+    store = Store(tmp_path)
+    [run] = store.runs()
+    assert run.outcome == "aborted"
+    _adds_up(store.load(run.id))
+
+
+_FULL_DISK = """
+import sys
+sys.path.insert(0, ".")
+from tests.process.campaign.test_campaign_runs import *
+from tests.process.campaign.test_campaign_runs import _plan, _run
+store = Store(Path(sys.argv[1]), index_url="sqlite://")
+room = Path(sys.argv[1], "ballast")
+room.write_bytes(bytes(200_000))
+
+def shrink(progress):
+    if progress.worst_ns:
+        with room.open("ab") as stream:
+            try:
+                while True:
+                    os.write(stream.fileno(), bytes(4096))
+            except OSError:
+                pass
+
+try:
+    _run(store, _plan("busy", duration_s=60.0), sys.argv[2], on_progress=shrink)
+except FastenoughError as error:
+    assert "No space left" in str(error), error
+    assert "\\n" not in str(error)
+assert descendants(os.getpid()) == []
+[run] = Store(Path(sys.argv[1]), index_url="sqlite://").runs()
+assert run.state == "cut-off", run
+assert store.load(run.id).intervals
+print("good")
+"""
+
+
+def test_full_disk_ends_the_campaign_and_keeps_what_there_was(tmp_path: Path, probe_binary: str) -> None:
+    script = f'mount -t tmpfs -o size=2m,mode=700 none {tmp_path} && exec "$0" -c "$1" {tmp_path} {probe_binary}'
+    completed = subprocess.run(
+        [*own_mounts(as_user=True), "sh", "-c", script, sys.executable, _FULL_DISK],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert completed.stdout.startswith("good"), completed.stderr
+
+
+def test_settings_of_a_plan_are_in_every_head(store: Store, probe_binary: str) -> None:
+    plan = Plan("set", (Entry("timer", ("none",), 1.0, PARAMETERS),), settings={"timer-threads": 99})
+    campaign = _run(store, plan, probe_binary)
+    entries = store.load(campaign.runs[0]).head.settings
+    assert any(entry.name.startswith("timer-threads") for entry in entries)
+    with pytest.raises(BadInput, match="rt-ceiling"):
+        _run(store, Plan("set", plan.entries, settings={"rt-ceiling": 100}), probe_binary)
+
+
+def test_a_second_campaign_waits_its_turn(store: Store, probe_binary: str) -> None:
+    complaints: list[str] = []
+
+    def second(progress: Progress) -> None:
+        if progress.phase == "ended":
+            with pytest.raises(FastenoughError) as caught:
+                _run(store, _plan("none"), probe_binary)
+            complaints.append(str(caught.value))
+
+    _run(store, _plan("none"), probe_binary, on_progress=second)
+    assert ["another fastenough is measuring" in complaint for complaint in complaints] == [True]

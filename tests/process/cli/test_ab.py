@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough ab`` on this machine: runs take turns, and the setting is put back however it ends."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fastenough.analysis.paired import Effect, Effects, TailRate, drawn_order
+from fastenough.cli.ab import conclusion
+from fastenough.store import Store
+from tests.support.cli_calls import command_line, environment
+from tests.support.privileges import needs_root
+from tests.support.processes import eventually
+
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+FREQUENCY = Path("/sys/devices/system/cpu/cpu0/cpufreq")
+needs_huge_pages = pytest.mark.skipif(not HUGE_PAGES.exists(), reason="no huge pages here")
+
+
+def other() -> str:
+    return "never" if "[never]" not in HUGE_PAGES.read_text() else "madvise"
+
+
+def words(*more: str) -> list[str]:
+    return ["ab", "--set", f"transparent-huge-pages={other()}", *more]
+
+
+def test_the_quantile_and_the_rate_each_have_their_own_finding() -> None:
+    """The quantile became greater and the rate smaller: both are said, each beside its own figures."""
+    greater = Effect(0.99, 5e3, 1.117e6, 1.112e6, 1.0e6, 1.2e6, 0.001, shown=True)
+    rarer = TailRate(2e6, 0.01, 0.001, -0.009, -0.012, -0.006, 0.001, shown=True)
+    both = Effects("wakeup", 12, (100, 100), (greater,), rarer, ((1.0,), (1.0,)), 0.95, (), ())
+    quantile, _, rate = conclusion(both, "X").partition("; ")
+    assert "greater" in quantile and "1,112" in quantile and "smaller" not in quantile
+    assert "less often" in rate and "1,112" not in rate
+    assert "; " not in conclusion(replace(both, tail=None), "X")
+
+
+@needs_root("it changes settings")
+@needs_huge_pages
+def test_runs_take_turns_and_the_setting_is_put_back(tmp_path: Path, probe_binary: Path) -> None:
+    before, wanted = HUGE_PAGES.read_text(), other()
+    done = command_line(
+        *words("--rounds", "3", "--duration", "1s", "--json", "--", "timer", "interval=1ms"), cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert HUGE_PAGES.read_text() == before
+    said = json.loads(done.stdout)
+    store = Store(tmp_path / "fastenough-data")
+    runs = [store.load(run) for run in said["runs"]]
+    set_ = [[one.in_effect for one in run.head.settings if one.name == "transparent-huge-pages"] for run in runs]
+    order = said["order"]
+    assert set_ == [[wanted] if arm == "B" else [] for arm in order]
+    assert order == list(drawn_order(said["campaign"], 3))
+    summaries = store.runs(campaign=said["campaign"])
+    assert [run.id for run in sorted(summaries, key=lambda run: run.position or 0)] == said["runs"]
+    assert [title.rpartition(", ")[2][:2] for title in summaries[0].planned] == [f"{arm}:" for arm in order]
+    assert [effect["quantile"] for effect in said["effects"]["effects"]] == [0.5, 0.95, 0.99]
+    assert "transparent-huge-pages=" in said["conclusion"]
+    marks = [line for line in done.stderr.splitlines() if line.startswith("[")]
+    assert len(marks) == 12
+    first = order.index("B")
+    assert marks[first].startswith(f"[{first + 1}/12] timer, load none, B: transparent-huge-pages=")
+
+
+@needs_root("it would measure")
+@pytest.mark.skipif(FREQUENCY.exists(), reason="this machine has governors")
+def test_what_this_machine_cannot_change_is_not_applicable(tmp_path: Path, probe_binary: Path) -> None:
+    done = command_line("ab", "--set", "governor=performance", "--", "timer", cwd=tmp_path)
+    assert done.returncode == 5
+    assert done.stderr.strip() == (
+        "fastenough: not applicable: the kernel scales no frequencies here (no cpufreq driver)"
+    )
+    assert not list(tmp_path.glob("fastenough-data/runs/*"))
+
+
+@needs_root("it changes settings")
+@needs_huge_pages
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--set", "governor"), "is not NAME=VALUE"),
+        (("--set", "no-such=1"), "no setting is called 'no-such'"),
+        (("--set", "transparent-huge-pages=some"), "cannot be"),
+        (("--set", "transparent-huge-pages=never", "--set", "transparent-huge-pages=always"), "given twice"),
+        (("--set", "transparent-huge-pages={now}"), "is already in effect"),
+        (("--set", "transparent-huge-pages=never", "--load", "none,cpu"), "name one"),
+        (("--set", "transparent-huge-pages=never", "--rounds", "2"), "--rounds"),
+        ((), "--set"),
+    ],
+)
+def test_wrong_usage_is_one_line(tmp_path: Path, probe_binary: Path, arguments: tuple[str, ...], said: str) -> None:
+    now = HUGE_PAGES.read_text().partition("[")[2].partition("]")[0]
+    done = command_line("ab", *(word.format(now=now) for word in arguments), "--", "timer", cwd=tmp_path)
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+
+
+@needs_root("it changes settings")
+@needs_huge_pages
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_the_setting_is_put_back_however_it_ends(tmp_path: Path, probe_binary: Path, number: signal.Signals) -> None:
+    """In the midst of a run that has it; after SIGKILL by whoever measures next, or by doctor."""
+    before, wanted = HUGE_PAGES.read_text(), other()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fastenough", *words("--duration", "5s", "--", "timer")],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    runs = tmp_path / "fastenough-data" / "runs"
+    assert eventually(
+        lambda: (
+            process.poll() is not None
+            or (f"[{wanted}]" in HUGE_PAGES.read_text() and any(runs.glob("*/recording.jsonl")))
+        ),
+        90,
+    )
+    assert process.poll() is None, "it ended before the setting was made"
+    process.send_signal(number)
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == (-number if number is signal.SIGKILL else 128 + number), (out, errors)
+    if number is signal.SIGKILL:
+        assert HUGE_PAGES.read_text() != before
+        restored = command_line("doctor", "--restore", cwd=tmp_path)
+        assert "transparent_hugepage" in restored.stdout + restored.stderr
+    assert HUGE_PAGES.read_text() == before
+
+
+@needs_root("it changes settings")
+@needs_huge_pages
+def test_a_trial_that_was_killed_goes_on(tmp_path: Path, probe_binary: Path) -> None:
+    """Whole pairs stay, the one that was cut is made again, and all runs are one trial."""
+    before = HUGE_PAGES.read_text()
+    command = words("--rounds", "3", "--duration", "300ms", "--json", "--", "timer", "interval=1ms")
+    again = [command[0], "--resume", *command[1:]]
+    assert "omit --resume" in command_line(*again, cwd=tmp_path).stderr
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fastenough", *command],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    store = Store(tmp_path / "fastenough-data")
+    runs = store.path / "runs"
+    assert eventually(lambda: process.poll() is not None or len(list(runs.glob("*/run.json"))) >= 6, 90)
+    assert process.poll() is None, "it ended before it could be killed"
+    process.send_signal(signal.SIGSTOP)
+    refused = command_line(*again, cwd=tmp_path)
+    assert refused.returncode in (2, 4) and re.search("by another bench|another fastenough", refused.stderr)
+    process.kill()
+    process.communicate()
+    ended = sum(run.outcome == "completed" for run in store.runs())
+    whole = ended // 2 * 2
+    kept = [run.id for run in store.runs() if run.position is not None and run.position < whole]
+    assert 4 <= whole < 12
+    done = command_line(*again, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert HUGE_PAGES.read_text() == before
+    said = json.loads(done.stdout)
+    made = {run.id: run for run in store.runs()}
+    assert said["runs"][:whole] == kept and [made[run].position for run in said["runs"]] == list(range(12))
+    assert {run.campaign for run in made.values()} == {said["campaign"]} and 12 < len(made) < 15
+    assert said["runs"] == sorted(said["runs"]), "no run of a pair is older than those of the pair before"
+    assert [line.partition("]")[0] for line in done.stderr.splitlines() if line.startswith("[")] == [
+        f"[{run}/12" for run in range(whole + 1, 13)
+    ]
+    assert json.loads(command_line(*again, cwd=tmp_path).stdout) == said, "what is whole is told again"

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``compare`` says first what follows, and of each difference whether its interval excludes zero."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fastenough.analysis import Comparison
+from fastenough.analysis.compare import QuantileDifference
+from fastenough.analysis.compare_wording import BY_ITSELF, GREATER, NONE, OPEN, SMALLER, conclusion, finding
+from fastenough.store import Store
+from tests.process.cli.test_cli_variants import keep
+from tests.support.cli_calls import fastenough
+from tests.support.recordings import latencies
+from tests.support.terminal import Terminal, screen
+
+pytestmark = pytest.mark.machines
+
+
+def quantile(lower_ns: float | None, upper_ns: float | None, share: float = 0.99) -> QuantileDifference:
+    middle = None if lower_ns is None or upper_ns is None else (lower_ns + upper_ns) / 2
+    zero_is_out = lower_ns is not None and upper_ns is not None and not lower_ns <= 0 <= upper_ns
+    return QuantileDifference(
+        share,
+        1000.0,
+        2000.0,
+        middle,
+        lower_ns,
+        upper_ns,
+        None if middle is None else 0.001 if zero_is_out else 0.5,
+        zero_is_out,
+    )
+
+
+def comparison(*quantiles: QuantileDifference, series: str = "wakeup_corrected") -> Comparison:
+    return Comparison("a", "b", series, (1000, 1000), (), quantiles, (1.0, 2.0), (), 0.95)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "said"), [((1, 2), GREATER), ((-2, -1), SMALLER), ((-1, 1), OPEN), ((0, 1), OPEN), ((None, None), NONE)]
+)
+def test_a_difference_is_one_where_its_interval_excludes_zero(
+    bounds: tuple[float | None, float | None], said: str
+) -> None:
+    assert finding(quantile(*bounds)) == said
+    if said in (GREATER, SMALLER):
+        assert finding(replace(quantile(*bounds), shown=False)) == said + BY_ITSELF, "not among so many"
+
+
+def test_the_conclusion_is_that_of_the_judged_series() -> None:
+    plain, judged = comparison(quantile(-2, -1), series="wakeup"), comparison(quantile(1000, 3000))
+    assert conclusion([plain, judged], {"wakeup_corrected"}) == (
+        "wakeup_corrected: the second run is greater at 99 % (at 99 % by 2.00 µs, 95 % interval 1.00 to 3.00 µs)"
+    )
+    assert "no difference of the second run is shown" in conclusion(
+        [replace(judged, quantiles=(quantile(-1, 1),))], {"wakeup_corrected"}
+    )
+    by_itself = replace(judged, quantiles=(replace(quantile(1, 2), shown=False),))
+    assert "no difference of the second run is shown" in conclusion([by_itself], {"wakeup_corrected"})
+    assert "too few samples" in conclusion([replace(judged, quantiles=(quantile(None, None),))], set())
+    short = [replace(judged, second_id=run, quantiles=(quantile(None, None),)) for run in ("b", "c")]
+    assert conclusion(short, set()) == ("too little data for any interval; measure at least 30 s per run")
+    uneven = replace(judged, quantiles=(quantile(1234, 1236),))
+    assert "by 1.24 µs, 95 % interval 1.23 to 1.24" in conclusion([uneven], set()), "as the table says it"
+    mixed = comparison(quantile(1, 2, 0.5), quantile(-2, -1, 0.999))
+    assert "greater at 50 % and smaller at 99.9 %" in conclusion([mixed], set())
+    assert "greater at some quantile in 1 and smaller in 1" in conclusion([plain, judged], set())
+    assert conclusion([replace(plain, quantiles=(quantile(-1, 1),))] * 2, set()) == (
+        "no difference of the second run is shown in any of 2 series"
+    )
+    third = replace(judged, second_id="c", quantiles=(quantile(-3000, -1000),))
+    assert conclusion([judged, third], {"wakeup_corrected"}).count("\n") == 0
+    assert "; wakeup_corrected: the third run is smaller at 99 %" in conclusion([judged, third], {"wakeup_corrected"})
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_what_was_made_slower_is_found_slower(tmp_path: Path, columns: int) -> None:
+    """Each latency of the second run is 3 µs longer; the maxima get no test."""
+    store = Store(tmp_path / "fastenough-data")
+    values = latencies(1)
+    first = keep(store, tmp_path / "scratch", values=values)
+    second = keep(store, tmp_path / "scratch", values=[[row + 3000 for row in rows] for rows in values])
+    with Terminal("compare", first, second, cwd=tmp_path, columns=columns) as terminal:
+        status, said = terminal.end()
+    shown = screen(said)
+    assert status == 0
+    assert shown[0].startswith("wakeup_corrected: the second run is greater at 50 %, 95 %")
+    rows = [line for line in shown if line.startswith(("50 %", "95 %"))]
+    assert len(rows) == 4 and all(line.endswith("greater") for line in rows)
+    assert max(map(len, rows)) <= columns
+    assert sum("no test can show" in line for line in shown) == 2
+    assert any("together at 95 % (Holm)" in line for line in shown) and "x0a" not in said
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_three_runs_stand_beside_a_base(tmp_path: Path, columns: int) -> None:
+    """One slower, one faster, one alike; all four maxima on one line, which is no test."""
+    store = Store(tmp_path / "fastenough-data")
+    values = [latencies(seed) for seed in (1, 2, 3, 4)]
+    shifts = (0, 3000, -2000, 0)
+    runs = [
+        keep(store, tmp_path / "scratch", values=[[row + shift for row in rows] for rows in one])
+        for one, shift in zip(values, shifts, strict=True)
+    ]
+    with Terminal("compare", *runs, cwd=tmp_path, columns=columns) as terminal:
+        status, said = terminal.end()
+    shown = screen(said)
+    assert status == 0
+    sentence = " ".join(" ".join(shown[:12]).split())
+    assert sentence.startswith("wakeup_corrected: the second run is greater at 50 %")
+    assert "; wakeup_corrected: the third run is smaller at 50 %" in sentence
+    assert "; wakeup_corrected: no difference of the fourth run is shown" in sentence
+    rows = [line for line in shown if line.startswith("50 %")]
+    assert [line.split()[-1] for line in rows] == ["greater", "smaller", "equal"] * 2
+    assert max(map(len, rows)) <= columns
+    maxima = " ".join(shown)
+    assert maxima.count("fourth ") >= 2 and maxima.count("no test can say") == 2
+
+
+def test_wrong_numbers_of_runs_and_unsound_ones(tmp_path: Path) -> None:
+    store = Store(tmp_path / "fastenough-data")
+    runs = [keep(store, tmp_path / "scratch", lost=lost) for lost in (0, 0, 0, 0, 7)]
+    many = fastenough("compare", *runs, cwd=tmp_path)
+    assert (many.returncode, b"up to 3 runs" in many.stderr) == (2, True)
+    twice = fastenough("compare", runs[0], runs[1], runs[1], cwd=tmp_path)
+    assert (twice.returncode, b"named twice" in twice.stderr) == (2, True)
+    unsound = fastenough("compare", runs[0], runs[4], cwd=tmp_path)
+    assert unsound.returncode == 0 and f"mind: run {runs[4]}: ".encode() in unsound.stdout
+    assert b"lost" in unsound.stdout
+
+
+def test_a_run_does_not_differ_from_itself(tmp_path: Path) -> None:
+    keep(Store(tmp_path / "fastenough-data"), tmp_path / "scratch")
+    said = fastenough("compare", "last", "last", "--limit", "10us", cwd=tmp_path).stdout.decode()
+    assert said.startswith("wakeup_corrected: no difference of the second run is shown")
+    assert not [line for line in said.splitlines() if line.endswith(("greater", "smaller", "by itself"))]
+    assert said.count("above 10 µs") == 2 and said.count("): may be equal") == 2

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What containers and services grant of a machine is in the profile, in both versions of control groups."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastenough.facts import collect, profile_sha256
+from fastenough.link import FakeLink, LocalLink
+from tests.support.control_groups import inside, own_group
+
+pytestmark = pytest.mark.untimed
+
+ROOT = Path(__file__).resolve().parents[3]
+STATUS = "Name:\tpython\nCpus_allowed:\t2\nCpus_allowed_list:\t{}\n"
+STAT = "nr_periods {}\nnr_throttled {}\nthrottled_time {}\n"
+VERSION_1 = {
+    "/proc/self/status": STATUS.format("1"),
+    "/proc/self/cgroup": "4:cpuset:/docker/0a1b\n3:cpu,cpuacct:/docker/0a1b\n1:name=systemd:/docker/0a1b\n0::/\n",
+    "/proc/self/mountinfo": (
+        "22 1 8:1 / / rw - ext4 /dev/sda rw\n"
+        "31 22 0:28 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
+        "32 22 0:29 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset\n"
+        "33 22 0:30 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n"
+    ),
+    "/sys/fs/cgroup/cpuset/docker/0a1b/cpuset.cpus": "1\n",
+    "/sys/fs/cgroup/cpu,cpuacct/cpu.rt_runtime_us": "950000\n",
+    "/sys/fs/cgroup/cpu,cpuacct/cpu.rt_period_us": "1000000\n",
+    "/sys/fs/cgroup/cpu,cpuacct/docker/cpu.cfs_quota_us": "20000\n",
+    "/sys/fs/cgroup/cpu,cpuacct/docker/cpu.cfs_period_us": "100000\n",
+    "/sys/fs/cgroup/cpu,cpuacct/docker/cpu.stat": STAT.format(297, 296, 5_000_000),
+    "/sys/fs/cgroup/cpu,cpuacct/docker/0a1b/cpu.cfs_quota_us": "-1\n",
+    "/sys/fs/cgroup/cpu,cpuacct/docker/0a1b/cpu.cfs_period_us": "100000\n",
+    "/sys/fs/cgroup/cpu,cpuacct/docker/0a1b/cpu.rt_runtime_us": "5000\n",
+    "/sys/fs/cgroup/cpu,cpuacct/docker/0a1b/cpu.rt_period_us": "1000000\n",
+    "/sys/fs/cgroup/cpu,cpuacct/docker/0a1b/cpu.stat": STAT.format(3, 1, 7),
+}
+VERSION_2 = {
+    "/proc/self/status": STATUS.format("0-3,6"),
+    "/proc/self/cgroup": "0::/\n",
+    "/proc/self/mountinfo": (
+        "600 580 0:49 / / rw - overlay overlay rw\n"
+        "611 606 0:28 / /sys/fs/cgroup ro,nosuid - cgroup2 cgroup rw,nsdelegate\n"
+    ),
+    "/sys/fs/cgroup/cpu.max": "150000 100000\n",
+    "/sys/fs/cgroup/cpu.stat": "usage_usec 5\nuser_usec 1\nnr_periods 40\nnr_throttled 31\nthrottled_usec 1200\n",
+    "/sys/fs/cgroup/cpuset.cpus.effective": "0-3,6\n",
+}
+BARE_2 = {
+    "/proc/self/cgroup": "0::/user.slice/user-0.slice/session-1.scope\n",
+    "/proc/self/mountinfo": "31 22 0:28 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n",
+    "/sys/fs/cgroup/cpu.stat": "usage_usec 5\n",
+    "/sys/fs/cgroup/user.slice/cpu.max": "max 100000\n",
+    "/sys/fs/cgroup/cpuset.cpus.effective": "0-7\n",
+}
+
+
+def test_version_1_with_limits_on_several_levels() -> None:
+    profile = collect(FakeLink(VERSION_1))
+    assert profile["cpus_allowed"] == "1"
+    assert profile["cpuset"] == "1"
+    assert profile["cpu_quota"] == {"granted_us": 20_000, "period_us": 100_000}
+    assert profile["real_time_budget"] == {"granted_us": 5_000, "period_us": 1_000_000}
+    assert profile["control_group"] == {
+        "version": 1,
+        "folder": "/sys/fs/cgroup/cpu,cpuacct/docker/0a1b",
+        "nr_periods": 300,
+        "nr_throttled": 297,
+        "throttled_ns": 5_000_007,
+    }
+
+
+def test_version_2_in_a_container() -> None:
+    profile = collect(FakeLink(VERSION_2))
+    assert profile["cpus_allowed"] == profile["cpuset"] == "0-3,6"
+    assert profile["cpu_quota"] == {"granted_us": 150_000, "period_us": 100_000}
+    assert profile["real_time_budget"] is None
+    assert "real_time_budget" not in profile["absent"]
+    assert profile["control_group"] == {
+        "version": 2,
+        "folder": "/sys/fs/cgroup",
+        "nr_periods": 40,
+        "nr_throttled": 31,
+        "throttled_ns": 1_200_000,
+    }
+
+
+def test_version_2_without_limits() -> None:
+    profile = collect(FakeLink(BARE_2))
+    assert profile["cpu_quota"] is None and "cpu_quota" not in profile["absent"]
+    assert profile["cpuset"] == "0-7"
+    assert profile["control_group"]["nr_throttled"] == 0
+
+
+def test_the_name_of_a_container_is_no_other_board_but_its_limits_are() -> None:
+    def renamed(files: dict[str, str], old: str, new: str) -> dict[str, str]:
+        return {path.replace(old, new): text.replace(old, new) for path, text in files.items()}
+
+    before = profile_sha256(collect(FakeLink(VERSION_1)))
+    assert profile_sha256(collect(FakeLink(renamed(VERSION_1, "0a1b", "77ff")))) == before
+    assert profile_sha256(collect(FakeLink(renamed(VERSION_1, "20000", "30000")))) != before
+    assert profile_sha256(collect(FakeLink(renamed(VERSION_1, "list:\t1", "list:\t0-1")))) != before
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"/proc/self/cgroup": "0\n"},
+        {"/proc/self/cgroup": ""},
+        {"/proc/self/mountinfo": "1 - cgroup2 x\n"},
+        {"/proc/self/mountinfo": "1 2 3 / /fs rw - cgroup\n"},
+        {"/proc/self/cgroup": "0::/../../x\n"},
+        {"/sys/fs/cgroup/cpu.max": "many 0\n"},
+        {"/proc/self/status": "x"},
+        {"/proc/self/cgroup": "0::/$(touch x)\n0::/*\n"},
+    ],
+)
+def test_damage_breaks_nothing(damaged: dict[str, str]) -> None:
+    profile = collect(FakeLink(VERSION_2 | damaged))
+    names = ("cpus_allowed", "cpuset", "cpu_quota", "real_time_budget", "control_group")
+    assert any(profile[name] is None for name in names)
+    json.dumps(profile)
+
+
+_PROFILE = """
+import json
+from fastenough.facts import collect
+from fastenough.link import LocalLink
+print(json.dumps(collect(LocalLink())))
+"""
+
+
+def _profile_inside(group: Path) -> Any:
+    done = inside(group, ["env", f"PYTHONPATH={ROOT}", sys.executable, "-c", _PROFILE])
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_limits_of_this_machine() -> None:
+    with own_group("cpu") as group:
+        (group / "cpu.cfs_quota_us").write_text("50000")
+        (group / "cpu.rt_runtime_us").write_text("7000")
+        inner = group / "inner"
+        inner.mkdir()
+        try:
+            profile = _profile_inside(inner)
+        finally:
+            inner.rmdir()
+    assert profile["cpu_quota"] == {"granted_us": 50_000, "period_us": 100_000}
+    assert profile["real_time_budget"]["granted_us"] == 0
+    assert profile["control_group"]["folder"] == str(inner)
+
+
+def test_a_cpuset_of_this_machine() -> None:
+    with own_group("cpuset") as group:
+        (group / "cpuset.mems").write_text((group.parent / "cpuset.mems").read_text())
+        (group / "cpuset.cpus").write_text("0")
+        profile = _profile_inside(group)
+    assert profile["cpuset"] == profile["cpus_allowed"] == "0"
+    assert profile["cpus_allowed"] != collect(LocalLink())["cpuset"]

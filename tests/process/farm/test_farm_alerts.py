@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Alerts: one for each thing that happens, sent until it is accepted, whatever is killed in between."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import insert, select
+
+from fastenough.cli.farm_alert import command
+from fastenough.farm.alerts import ALERT, Alerting, Receiver, create_tables
+from fastenough.history import History, catch_up, declare, note_refused
+from fastenough.model import BadInput, ExitStatus
+from tests.support.cli_calls import environment
+from tests.support.farm_data import END_S, INJECTED_NS, FarmData, make_store
+from tests.unit.history.test_history_tail import cycles, give_cycles
+
+pytestmark = pytest.mark.machines
+
+
+@dataclass
+class Listener:
+    """A receiver on loopback.  ``answer``: the status it gives; 0: it closes the connection instead."""
+
+    server: http.server.ThreadingHTTPServer
+    got: list[tuple[str, Any]] = field(default_factory=list)
+    answer: int = 200
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def told(self) -> list[dict[str, Any]]:
+        return [message for _, body in self.got for message in (body if isinstance(body, list) else [body])]
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if found.answer == 0:
+                self.close_connection = True
+                return
+            if found.answer < 300:
+                found.got.append((self.path, body))
+            self.send_response(found.answer)
+            self.end_headers()
+
+        def log_message(self, format: str, *arguments: Any) -> None:
+            """Nothing on the terminal."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    found = Listener(server)
+    serving = threading.Thread(target=server.serve_forever)
+    serving.start()
+    yield found
+    server.shutdown()
+    serving.join()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[FarmData, Path]:
+    folder = tmp_path_factory.mktemp("farm")
+    data = make_store(folder / "store", boards=4, days=2)
+    history = History.at(f"sqlite:///{folder}/history.sqlite")
+    catch_up(history, data.store)
+    data.declare(history)
+    history.close()
+    return data, folder / "history.sqlite"
+
+
+@pytest.fixture
+def farm(measured: tuple[FarmData, Path], tmp_path: Path) -> Iterator[tuple[FarmData, History]]:
+    """Each test has its own."""
+    data, path = measured
+    (tmp_path / "history.sqlite").write_bytes(path.read_bytes())
+    history = History.at(f"sqlite:///{tmp_path}/history.sqlite")
+    yield data, history
+    history.close()
+
+
+def kinds(history: History) -> Counter[tuple[str, str]]:
+    with history.reading() as connection:
+        return Counter((row.board, row.kind) for row in connection.execute(select(ALERT.c.board, ALERT.c.kind)))
+
+
+def test_each_thing_is_told_once(farm: tuple[FarmData, History], listener: Listener) -> None:
+    data, history = farm
+    declare(history, data.changed, verdict="FAIL", verdict_reason="3 of 9 took longer")
+    give_cycles(history, data.boards[0], cycles(np.random.default_rng(1), 40))
+    receivers = [Receiver(listener.url, True, "https://farm.example"), Receiver(f"{listener.url}/hook?key=1", False)]
+    for after_s in (60, 120, 180):
+        assert Alerting(history, receivers).look(END_S + after_s) == []
+    expected = {
+        (data.changed, "fail"),
+        (data.silent, "silent"),
+        (data.injected.board, "maximum"),
+        (data.boards[0], "tail"),
+    }
+    assert expected <= set(kinds(history))
+    assert max(kinds(history).values()) == 1
+    paths = Counter(path for path, _ in listener.got)
+    assert set(paths) == {"/api/v2/alerts", "/hook?key=1"}
+    assert set(paths.values()) == {sum(kinds(history).values())}
+
+
+def test_a_new_maximum_comes_with_its_culprit_and_the_last_good_run(
+    farm: tuple[FarmData, History], listener: Listener
+) -> None:
+    data, history = farm
+    assert Alerting(history, [Receiver(listener.url, False)]).look(END_S + 60) == []
+    told = next(message for message in listener.told() if message["kind"] == "maximum")
+    assert told["board"] == data.injected.board
+    assert told["value_ns"] == str(INJECTED_NS)
+    assert "5,000 µs" in told["text"]
+    assert told["run"] == data.injected.run
+    runs = [run.id for run in data.store.runs(board=data.injected.board)]
+    assert told["last_run_within_limit"] == runs[runs.index(data.injected.run) - 1]
+    assert told["culprit"] != "unknown"
+
+
+def test_what_lasts_is_told_when_it_begins_and_when_it_ends(farm: tuple[FarmData, History], listener: Listener) -> None:
+    data, history = farm
+    receiver = Receiver(listener.url, True)
+    declare(history, data.changed, verdict="FAIL", verdict_reason="too late")
+    Alerting(history, [receiver]).look(END_S + 60)
+    declare(history, data.changed, verdict="PASS", verdict_reason="")
+    for after_s in (120, 180):
+        Alerting(history, [receiver]).look(END_S + after_s)
+    told = [
+        alert
+        for alert in listener.told()
+        if alert["labels"]["alertname"] == "FastenoughFail" and alert["labels"]["board"] == data.changed
+    ]
+    assert len(told) == 2
+    begun, ended = told
+    assert begun["labels"] == ended["labels"]
+    assert begun["startsAt"] == ended["startsAt"]
+    assert begun["endsAt"] > ended["endsAt"] > ended["startsAt"]
+    declare(history, data.changed, verdict="FAIL", verdict_reason="again")
+    Alerting(history, [receiver]).look(END_S + 240)
+    assert kinds(history)[data.changed, "fail"] == 2, "what comes again is another alert"
+    assert kinds(history)[data.injected.board, "fail"] == 1, "above a limit that must never be exceeded, judged or not"
+
+
+def test_a_refused_recording_is_told_for_a_day(farm: tuple[FarmData, History], listener: Listener) -> None:
+    data, history = farm
+    receiver = Receiver(listener.url, True)
+    history.wall_s = lambda: END_S
+    note_refused(history, data.changed, [("ring-1.jsonl", "refused", "a line has no end")])
+    for after_s in (60, 120, 86400, 86460):
+        Alerting(history, [receiver]).look(END_S + after_s)
+    told = [alert for alert in listener.told() if alert["labels"]["alertname"] == "FastenoughRecordingRefused"]
+    assert [alert["labels"]["board"] for alert in told] == [data.changed] * 2, "when it begins, and when it ends"
+    assert "ring-1.jsonl" in told[0]["annotations"]["summary"]
+
+
+@pytest.mark.parametrize("answer", [500, 0, 302])
+def test_what_is_not_accepted_is_sent_again(farm: tuple[FarmData, History], listener: Listener, answer: int) -> None:
+    _, history = farm
+    listener.answer = answer
+    alerting = Alerting(history, [Receiver(listener.url, False)])
+    assert "127.0.0.1" in alerting.look(END_S + 60)[0]
+    assert listener.got == []
+    listener.answer = 200
+    assert alerting.look(END_S + 120) == []
+    assert len(listener.got) == sum(kinds(history).values()) > 0
+
+
+def test_nothing_is_lost_or_told_in_other_words_when_the_sender_is_killed(
+    farm: tuple[FarmData, History], listener: Listener, tmp_path: Path
+) -> None:
+    """Killed again and again: each alert is accepted, twice only where the kill came before that was written down."""
+    _, history = farm
+    create_tables(history)
+    with history.writing() as connection:
+        connection.execute(
+            insert(ALERT),
+            [
+                {
+                    "board": f"b{number}",
+                    "kind": "maximum",
+                    "key": "k",
+                    "at_s": END_S,
+                    "noted_s": END_S,
+                    "lasts": False,
+                    "summary": f"number {number}",
+                    "more": "{}",
+                }
+                for number in range(300)
+            ],
+        )
+    script = (
+        "import sys\nfrom fastenough.farm.alerts import Alerting, Receiver\nfrom fastenough.history import "
+        f"History\nalerting = Alerting(History.at(sys.argv[1]), [Receiver(sys.argv[2], False)])\n"
+        f"print('ready', flush=True)\nalerting.look({END_S + 60})\n"
+    )
+    (tmp_path / "alerting.py").write_text(script)
+    chance, kills = random.Random(5), 0
+    while len({message["id"] for message in listener.told()}) < 300:
+        seen = len(listener.got)
+        with subprocess.Popen(
+            [sys.executable, tmp_path / "alerting.py", str(history.engine.url), listener.url],
+            env=environment(),
+            stdout=subprocess.PIPE,
+        ) as sender:
+            assert sender.stdout is not None
+            assert sender.stdout.readline() == b"ready\n"
+            while len(listener.got) < seen + 90 and sender.poll() is None:
+                time.sleep(0.001)
+            time.sleep(chance.random() * 0.01)
+            sender.kill()
+        kills += 1
+        assert kills < 20
+    assert Alerting(history, [Receiver(listener.url, False)]).look(END_S + 60) == []
+    by_id: dict[int, list[dict[str, Any]]] = {}
+    for message in listener.told():
+        by_id.setdefault(message["id"], []).append(message)
+    assert len(by_id) == sum(kinds(history).values()) >= 300
+    twice = [messages for messages in by_id.values() if len(messages) > 1]
+    assert len(twice) <= kills
+    assert all(messages == [messages[0]] * len(messages) for messages in twice)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "127.0.0.1:9093", "file:///etc/passwd", "https://:1", "http://a b", "http://h:99999", "http://h\r\nX: y"],
+)
+def test_an_address_that_is_none_is_refused_without_being_shown(url: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        Receiver(url, False)
+    assert not url or url not in str(refused.value)
+
+
+def test_the_command_tells_a_webhook_out_of_a_file(
+    measured: tuple[FarmData, Path], listener: Listener, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, path = measured
+    (tmp_path / "history.sqlite").write_bytes(path.read_bytes())
+    (tmp_path / "farm.toml").write_text(
+        f'name = "rack"\nstore = "{data.store.path}"\ndatabase = "sqlite:///{tmp_path}/history.sqlite"\n\n'
+        '[[board]]\nname = "r1s1"\nlink = "local"\n'
+    )
+    hook = tmp_path / "hook"
+    arguments = [str(tmp_path / "farm.toml"), "--once"]
+    hook.write_text(f"{listener.url}/secret\n")
+    assert command.main([*arguments, "--webhook-file", str(hook)], standalone_mode=False) == ExitStatus.DONE
+    assert {path for path, _ in listener.got} == {"/secret"}
+    listener.answer = 503
+    hook.write_text(f"{listener.url}/secret2\n")
+    assert command.main([*arguments, "--webhook-file", str(hook)], standalone_mode=False) == ExitStatus.BROKEN
+    said = capsys.readouterr().err
+    assert "127.0.0.1 did not accept the alert: HTTP status 503" in said
+    assert "secret" not in said
+    with pytest.raises(BadInput, match="no receiver"):
+        command.main(arguments, standalone_mode=False)

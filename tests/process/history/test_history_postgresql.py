@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The history in PostgreSQL: the same rows, whatever happens to the ingest, the server, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fastenough.history import OWNER, History, board_statuses, catch_up, ingest_run
+from fastenough.model import FastenoughError
+from tests.process.history.test_history_ingest import KILLS, kill_while_taking
+from tests.support.farm_data import FarmData
+from tests.support.history_rows import all_rows
+from tests.support.postgresql import Server, empty, running_server
+
+pytestmark = pytest.mark.machines
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with running_server() as running:
+        yield running
+
+
+@pytest.fixture
+def url(server: Server) -> str:
+    """Of an empty database."""
+    return empty(server)
+
+
+def test_both_databases_hold_the_same_rows_and_answer_the_same(farm: FarmData, url: str, tmp_path: Path) -> None:
+    """PostgreSQL is also killed for it, at random moments."""
+    kill_while_taking(url, farm.store.path, np.random.default_rng(6).uniform(0.0, 0.4, KILLS - 2).tolist())
+    both = [History.at(url), History.at(f"sqlite:///{tmp_path}/history.sqlite")]
+    for history in both:
+        farm.declare(history)
+        assert catch_up(history, farm.store).faults == {}
+    first, second = map(all_rows, both)
+    assert first == second
+    assert board_statuses(both[0], OWNER, farm.end_s) == board_statuses(both[1], OWNER, farm.end_s)
+
+
+def test_a_database_that_goes_away_and_comes_back(farm: FarmData, url: str, server: Server, tmp_path: Path) -> None:
+    history, other = History.at(url), History.at(f"sqlite:///{tmp_path}/history.sqlite")
+    runs = [run.id for run in farm.store.runs()]
+    ingest_run(history, farm.store, runs[0])
+    server.stop()
+    try:
+        for run_id in runs[1:3]:
+            with pytest.raises(FastenoughError, match="the history database is not available"):
+                ingest_run(history, farm.store, run_id)
+    finally:
+        server.start()
+    catch_up(history, farm.store)
+    catch_up(other, farm.store)
+    assert all_rows(history) == all_rows(other)
+
+
+def test_two_processes_take_from_one_store_at_once(farm: FarmData, url: str, tmp_path: Path) -> None:
+    """Each run is taken by whoever comes first; the other finds that it was."""
+    benches = [History.at(url) for _ in range(3)]
+    with ThreadPoolExecutor(len(benches)) as executor:
+        taken = [each.intervals for each in executor.map(lambda bench: catch_up(bench, farm.store), benches)]
+    other = History.at(f"sqlite:///{tmp_path}/history.sqlite")
+    assert sum(taken) == catch_up(other, farm.store).intervals
+    assert all_rows(benches[0]) == all_rows(other)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tests run in three lots at a time: each runs once; a failure is told and counts, unless it passes alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.both_cores import BESIDE, ROOT, files_of, main
+
+IN_REAL_TIME = ("simulated_gauge", "Paced", "paced")
+NAMES = ("overview", "files", "other")
+PASSES_LATER = """
+from pathlib import Path
+
+def test_of_{name}():
+    runs = Path(__file__).with_name("{name}.runs")
+    runs.write_text((runs.read_text() if runs.exists() else "") + ".")
+    assert len(runs.read_text()) not in {fails}
+"""
+
+
+def suite(root: Path, **texts: str) -> Path:
+    """One test in each lot that passes, but for those whose text is given."""
+    (root / "tests").mkdir()
+    for name in NAMES:
+        (root / "tests" / f"test_{name}.py").write_text(texts.get(name, f"def test_of_{name}(): pass\n"))
+    return root
+
+
+def test_each_test_runs_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(suite(tmp_path)) == 0
+    said = capfd.readouterr().out
+    assert said.count("1 passed") == 3
+    assert "failed" not in said
+
+
+@pytest.mark.parametrize(
+    ("failing", "fails", "status"),
+    [("overview", {1, 2, 3}, 1), ("other", {1, 2}, 1), ("overview", {1, 3}, 1), ("files", {1}, 0), ("other", {1}, 0)],
+)
+def test_what_failed_has_to_pass_alone_twice_and_is_told(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], failing: str, fails: set[int], status: int
+) -> None:
+    text = PASSES_LATER.format(name=failing, fails=fails)
+    assert main(suite(tmp_path, **{failing: text})) == status
+    last = capfd.readouterr().out.splitlines()[-2:]
+    assert last == [
+        "failed:" if status else "failed once, passed alone 2 times:",
+        f"  tests/test_{failing}.py::test_of_{failing}",
+    ]
+
+
+def test_many_that_failed_get_no_second_chance(tmp_path: Path) -> None:
+    many = "".join(PASSES_LATER.format(name=f"{number}", fails={1}) for number in range(5))
+    assert main(suite(tmp_path, other=many)) == 1
+    assert {path.read_text() for path in (tmp_path / "tests").glob("*.runs")} == {"."}
+
+
+def test_a_file_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
+    assert main(suite(tmp_path, files="import nothing_of_this_name\n")) == 2
+
+
+PLUGIN = """
+import pytest
+from tests.support.privileges import SkippedForRoot
+
+def pytest_configure(config):
+    config.pluginmanager.register(SkippedForRoot())
+"""
+FOR_ROOT = """
+import os
+from pathlib import Path
+import pytest
+
+def test_that_needs_root():
+    if os.environ.get("BY_SUDO") != "yes":
+        pytest.skip("needs root: something")
+    Path(__file__).with_suffix(".ran").touch()
+    assert "HOME" not in os.environ and {passes}
+
+def test_that_needs_none(): pass
+"""
+SUDO = """#!/bin/sh
+[ "$1 $2" = "-n --" ] || exit 3
+shift 2
+exec env -u HOME BY_SUDO=yes "$@"
+"""
+
+
+def with_sudo(root: Path, program: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """``program`` is what sudo is there."""
+    (root / "tests" / "conftest.py").write_text(PLUGIN)
+    (root / "sudo").write_text(program)
+    (root / "sudo").chmod(0o755)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PATH", f"{root}:{os.environ['PATH']}")
+    return root
+
+
+def test_what_needs_root_runs_through_sudo(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a lot beside the others it passes, in the one that runs alone it fails."""
+    texts = {"overview": FOR_ROOT.format(passes=True), "other": FOR_ROOT.format(passes=False)}
+    assert main(with_sudo(suite(tmp_path, **texts), SUDO, monkeypatch)) == 1
+    said = capfd.readouterr().out
+    assert [path.name for path in sorted((tmp_path / "tests").glob("*.ran"))] == ["test_other.ran", "test_overview.ran"]
+    assert said.count("1 passed, 1 skipped") == 2 and "2 tests need root: they run through sudo now" in said
+    assert said.splitlines()[-2:] == ["failed:", "  tests/test_other.py::test_that_needs_root"]
+
+
+def test_what_needs_root_is_skipped_in_one_line_where_sudo_asks(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = with_sudo(suite(tmp_path, other=FOR_ROOT.format(passes=True)), "#!/bin/sh\nexit 1\n", monkeypatch)
+    assert main(root) == 0
+    last = capfd.readouterr().out.splitlines()[-1]
+    assert last.startswith("skipped: 1 tests need root")
+    assert not (root / "tests" / "test_other.ran").exists()
+
+
+def test_the_need_of_root_is_stated_in_one_place() -> None:
+    """Elsewhere a test of an ordinary user would be skipped for good, as nothing lists it."""
+    for path in (ROOT / "tests").rglob("*.py"):
+        assert path.name == "privileges.py" or "skipif(os.gete" + "uid" not in path.read_text(), path
+
+
+def test_what_runs_beside_is_there_and_has_no_instrument_at_its_pace() -> None:
+    assert all(list(ROOT.glob(f"tests/test_{name}.py")) for names in BESIDE for name in names)
+    found = [path for names in BESIDE for path in files_of(names, ROOT)]
+    assert len(found) == len(set(found))
+    for path in found:
+        text = (ROOT / path).read_text()
+        assert not any(word in text for word in IN_REAL_TIME), path

@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What an addition costs, really tried in a copy of the tree: a file and a line, and the new thing is seen working."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli_calls import environment
+from tests.support.tools import ENVIRONMENT, TOOLS
+
+pytestmark = pytest.mark.untimed
+
+ROOT = Path(__file__).resolve().parents[3]
+COPIED = ("fastenough", "format", "gauge", "target", "meson.build", "meson_options.txt", "pyproject.toml")
+SPDX = "# SPDX-License-Identifier: GPL-2.0-or-later\n"
+
+
+@dataclass
+class Copy:
+    """A copy of the tree, and what was done to it."""
+
+    root: Path
+
+    def __post_init__(self) -> None:
+        self.new: list[str] = []
+        self.lines: dict[str, int] = {}
+
+    def file(self, path: str, text: str) -> None:
+        target = self.root / path
+        assert not target.exists()
+        target.write_text(text)
+        self.new.append(path)
+
+    def line(self, path: str, before: str, line: str) -> None:
+        """Adds one line in front of the only line that has these words."""
+        target = self.root / path
+        lines = target.read_text().splitlines(keepends=True)
+        (at,) = (number for number, one in enumerate(lines) if before in one)
+        target.write_text("".join([*lines[:at], line + "\n", *lines[at:]]))
+        self.lines[path] = self.lines.get(path, 0) + 1
+
+    def python(self, script: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            cwd=self.root,
+            text=True,
+            capture_output=True,
+            env=environment(PYTHONPATH=str(self.root)),
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def fastenough(self, *words: str, expected: int | None = 0) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "fastenough", *words],
+            cwd=self.root,
+            text=True,
+            capture_output=True,
+            check=False,
+            env=environment(PYTHONPATH=str(self.root)),
+        )
+        assert expected in (None, done.returncode), done.stderr
+        return done.stdout + done.stderr
+
+    def cost(self) -> tuple[int, int, int]:
+        """New files, old files touched, lines added to those."""
+        return len(self.new), len(self.lines), sum(self.lines.values())
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Copy:
+    root = tmp_path / "copy"
+    root.mkdir()
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, root / name)
+    return Copy(root)
+
+
+def test_a_load(copy: Copy) -> None:
+    copy.file(
+        "fastenough/loads/mine.py",
+        SPDX
+        + '''"""One that sleeps."""
+
+from fastenough.loads.load import Expectation, Load
+
+LOAD = Load(name="mine", source="this test", tools=("sleep",), commands=(("sleep", "60"),), expects=Expectation())
+''',
+    )
+    copy.line("fastenough/loads/__init__.py", '"rtlinux_memory",', '    "mine",')
+    assert copy.cost() == (1, 1, 1)
+    assert (
+        copy.python(
+            "from fastenough.link import LocalLink\nfrom fastenough.loads import RunningLoad, find_load\n"
+            "with RunningLoad(LocalLink(), find_load('mine'), 1, 5): print('it runs')"
+        )
+        == "it runs\n"
+    )
+
+
+def test_a_fact(copy: Copy) -> None:
+    copy.file(
+        "fastenough/facts/mine.py",
+        SPDX
+        + '''"""Since when this system has been up."""
+
+from fastenough.facts.fact import Fact, Inputs
+
+
+def _up(inputs: Inputs) -> float:
+    return float(inputs.text("/proc/uptime").split()[0])
+
+
+FACTS = (Fact("up_s", _up, files=("/proc/uptime",), volatile=True),)
+''',
+    )
+    copy.line("fastenough/facts/__init__.py", '"software",', '    "mine",')
+    assert copy.cost() == (1, 1, 1)
+    up_s = copy.python(
+        "from fastenough.facts import collect\nfrom fastenough.link import LocalLink\n"
+        "print(collect(LocalLink())['up_s'])"
+    )
+    assert float(up_s) > 0
+
+
+def test_a_setting(copy: Copy) -> None:
+    copy.file(
+        "fastenough/settings/mine.py",
+        SPDX
+        + '''"""The name of this process."""
+
+from fastenough.link import Link
+from fastenough.settings.place import FilePlace
+from fastenough.settings.setting import Setting, Step
+
+
+def _steps(link: Link, value: object) -> list[Step]:
+    return [(FilePlace("/proc/self/comm"), str(value))]
+
+
+SETTINGS = (Setting("mine", "the name of this process", _steps, files=("/proc/self/comm",)),)
+''',
+    )
+    copy.line("fastenough/settings/__init__.py", '"kernel_module",', '            "mine",')
+    assert copy.cost() == (1, 1, 1)
+    said = copy.python(
+        "from pathlib import Path\nfrom fastenough.link import LocalLink\n"
+        "from fastenough.settings import Settings, default_journal\n"
+        "link = LocalLink()\nwith Settings(link, default_journal(link)) as settings:\n"
+        "    settings.apply('mine', 'other')\n    print(Path('/proc/self/comm').read_text().strip())\n"
+        "print(Path('/proc/self/comm').read_text().strip())"
+    )
+    assert said.splitlines()[0] == "other" != said.splitlines()[1]
+
+
+def test_a_setting_that_is_one_integer(copy: Copy) -> None:
+    row = '    ("mine", "1: scheduling by groups of tasks", "/proc/sys/kernel/sched_autogroup_enabled", 0, 1),'
+    copy.line("fastenough/settings/kernel.py", '("timer-migration",', row)
+    assert copy.cost() == (0, 1, 1)
+    steps = copy.python(
+        "from fastenough.link import FakeLink\nfrom fastenough.settings import SETTINGS\n"
+        "link = FakeLink({'/proc/sys/kernel/sched_autogroup_enabled': '1'})\n"
+        "((place, value),) = SETTINGS['mine'].steps(link, 0)\nprint(place, value)"
+    )
+    assert steps == "/proc/sys/kernel/sched_autogroup_enabled 0\n"
+
+
+def test_a_check_of_the_audit(copy: Copy) -> None:
+    copy.file(
+        "fastenough/audit/checks/mine.py",
+        SPDX
+        + '''"""How many CPUs there are."""
+
+from fastenough.audit.check import Check
+from fastenough.audit.facts import Facts
+from fastenough.audit.finding import Group, Seen, Severity, costs, outside
+
+
+def _look(facts: Facts) -> Seen:
+    return costs(f"{facts.count} of them", outside("buy more"))
+
+
+CHECKS = (Check("mine", "number of CPUs", Group.CPUS, Severity.LOW, _look, why="This test.", source="this test",
+                elsewhere="money"),)
+''',
+    )
+    copy.line("fastenough/audit/checks/__init__.py", '"services",', '            "mine",')
+    assert copy.cost() == (1, 1, 1)
+    assert "number of CPUs" in copy.fastenough("audit")
+
+
+def test_a_section_of_the_report(copy: Copy, tmp_path: Path, probe_binary: str) -> None:
+    copy.file(
+        "fastenough/report/sections/mine.py",
+        SPDX
+        + '''"""How many runs there are."""
+
+from fastenough.report.context import Context
+from fastenough.report.document import Section, Text
+
+
+def section(context: Context) -> Section | None:
+    return Section("mine", "My section", "What this test adds.", [Text(f"{len(context.recordings)} runs.")])
+''',
+    )
+    copy.line("fastenough/report/sections/__init__.py", '"methods:definitions",', '        "mine",')
+    assert copy.cost() == (1, 1, 1)
+    built = copy.root / "build" / "target" / "probe" / "fastenough-probe"
+    built.parent.mkdir(parents=True)
+    built.symlink_to(probe_binary)
+    copy.fastenough("assess", "--duration", "1s", "--loads", "none", "--out", str(tmp_path / "report"), expected=None)
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert "My section" in page and "1 runs." in page
+
+
+def test_a_family_of_instruments(copy: Copy, tmp_path: Path) -> None:
+    """One whose boot loader is a drive: a file is copied there."""
+    drive = tmp_path / "drive"
+    drive.mkdir()
+    copy.file(
+        "fastenough/gauge/flash/drive.py",
+        SPDX
+        + '''"""Boards that are a drive while they wait for firmware."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class DriveBoard:
+    image: str
+    build_needs: str = "nothing"
+
+    def flash(self, port: str, image: Path, dry_run: bool = False) -> None:
+        if not dry_run:
+            shutil.copy(image, port)
+
+
+BOARDS = {"drive": DriveBoard("drive/gauge-drive.uf2")}
+''',
+    )
+    copy.line("fastenough/gauge/flash/__init__.py", '"avr",', '    "drive",')
+    assert copy.cost() == (1, 1, 1)
+    assert "gauge-drive.uf2 is not built; install nothing" in copy.fastenough(
+        "gauge", "flash", "drive", str(drive), expected=5
+    )
+    image = copy.root / "build" / "gauge" / "drive" / "gauge-drive.uf2"
+    image.parent.mkdir(parents=True)
+    image.write_bytes(b"firmware")
+    assert "nothing written" in copy.fastenough("gauge", "flash", "drive", str(drive), "--dry-run")
+    assert not list(drive.iterdir())
+    assert "firmware written" in copy.fastenough("gauge", "flash", "drive", str(drive))
+    assert (drive / image.name).read_bytes() == b"firmware"
+
+
+ACT = """
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <sched.h>
+
+#include "frame.h"
+
+static void yield_worker(struct worker *self, void *series)
+{
+	while (run_continues(self)) {
+		int64_t begin_ns = mono_ns();
+
+		sched_yield();
+		series_add(series, mono_ns() - begin_ns);
+	}
+}
+
+static void yield_setup(struct run *run)
+{
+	struct series *series = run_add_series(run, &(struct series_spec){
+		.name = "yield", .from = "call of sched_yield", .to = "its return", .clock = "monotonic",
+		.cpu = run_cpu(run, 0)});
+
+	run_add_worker(run, &(struct worker_spec){
+		.name = "yield", .cpu = run_cpu(run, 0), .function = yield_worker, .argument = series});
+}
+
+const struct probe yield_probe = {.name = "yield", .summary = "what does giving way cost?", .setup = yield_setup};
+"""
+
+
+def test_a_timed_act(copy: Copy, tmp_path: Path) -> None:
+    copy.file("target/probe/acts/yield.c", ACT.lstrip())
+    copy.line(
+        "target/probe/acts/meson.build", "  'spin': {", "  'yield': {'needs': 'sync', 'files': files('yield.c')},"
+    )
+    assert copy.cost() == (1, 1, 1)
+    build = tmp_path / "build"
+    subprocess.run(
+        [TOOLS / "meson", "setup", build, copy.root, "-Dpython_package=false"],
+        check=True,
+        env=ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+    )
+    subprocess.run(
+        [TOOLS / "ninja", "-j2", "-C", build, "target/probe/fastenough-probe"],
+        check=True,
+        env=ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+    )
+    record = tmp_path / "record"
+    subprocess.run(
+        [
+            build / "target" / "probe" / "fastenough-probe",
+            "yield",
+            "--policy",
+            "other",
+            "--loops",
+            "1000",
+            "--allow-difference",
+            "--record",
+            record,
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    end = json.loads(record.read_text().splitlines()[-1])
+    assert end["outcome"] == "completed"
+    assert end["series"][0]["stored"] + end["series"][0]["lost"] == end["series"][0]["taken"] > 0
+
+
+def test_an_importer(copy: Copy, tmp_path: Path) -> None:
+    copy.file(
+        "fastenough/exchange/mine.py",
+        SPDX
+        + """\"\"\"A tool that prints one latency a line.\"\"\"
+
+from fastenough.exchange.found import Found, FoundSeries
+from fastenough.exchange.source import Source
+
+
+class _Mine:
+    what = "mine"
+
+    def recognises(self, source: Source) -> bool:
+        return source.lines[0] == "mine"
+
+    def read(self, source: Source) -> Found:
+        source.whole()
+        values = sorted(int(line) for line in source.lines[1:] if line)
+        buckets = tuple((value, value, values.count(value)) for value in dict.fromkeys(values))
+        return Found("mine", None, "linux-user", (FoundSeries("wakeup", "due", "awake", 1000, len(values), values[0],
+                     values[-1], None, overflow=0, buckets=buckets),))
+
+
+IMPORTER = _Mine()
+""",
+    )
+    copy.line("fastenough/exchange/__init__.py", '"osadl",', '    "mine",')
+    assert copy.cost() == (1, 1, 1)
+    (tmp_path / "output").write_text("mine\n7\n9\n7\n")
+    told = copy.fastenough("import", str(tmp_path / "output"), "--json", "--store", str(tmp_path / "store"))
+    assert json.loads(told)["runs"][0]["series"] == [
+        {"name": "wakeup", "unit": "ns", "count": 3, "min": 7000, "max": 9000, "mean": None, "overflow": 0}
+    ]
+
+
+def test_an_exporter(copy: Copy) -> None:
+    copy.file(
+        "fastenough/exchange/names.py",
+        SPDX
+        + """\"\"\"The names of runs.\"\"\"
+
+from collections.abc import Sequence
+
+from fastenough.recording import Recording
+
+
+def export(recordings: Sequence[Recording]) -> bytes:
+    return " ".join(one.run_id for one in recordings).encode()
+""",
+    )
+    copy.line("fastenough/exchange/__init__.py", '"openmetrics": "openmetrics",', '    "names": "names",')
+    assert copy.cost() == (1, 1, 1)
+    assert "names" in copy.fastenough("export", "--help")

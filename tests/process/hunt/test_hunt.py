@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough hunt`` on this machine: what it tries runs as it says, goes on where it was cut, and leaves nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from fastenough.campaign import Entry, Plan
+from fastenough.campaign.written import read_load
+from fastenough.cli.hunt import progress_note
+from fastenough.hunt.asking import Ask, Phase
+from fastenough.hunt.recipes import IN_PHASES, IN_TURNS, as_file, described, load_of, turn_of
+from fastenough.hunt.space import Part, Recipe, Space
+from fastenough.hunt.stressors import PHASES, STRESSORS, space_of
+from fastenough.jobs import hunt as hunting
+from fastenough.jobs.hunt import KEPT_FILE, Ground, Hunt, make_hunt
+from fastenough.jobs.one_campaign import OneCampaign
+from fastenough.model import Outcome
+from fastenough.store import Store
+from tests.support.cli_calls import command_line, environment
+from tests.support.privileges import needs_root
+from tests.support.processes import eventually, living_with
+
+FEW = 'stressors = ["cpu", "switch", "fork"]\nfixed = ["none", "cpu"]\n'
+HUNT = ("hunt", "timer", "interval=1ms", "--budget", "6m", "--load-space", "few.toml")
+MARKS = (f"3{os.getpid()}.1", f"3{os.getpid()}.2")
+SPACE = space_of(tuple(STRESSORS), 2, 8 << 30)
+
+
+def part(name: str, **levels: int) -> Part:
+    return Part(name, tuple(levels.get(each.name.replace("-", "_"), 0) for each in STRESSORS[name].parameters))
+
+
+RECIPE: Recipe = (part("cpu", phase=1, workers=1), part("vm", vm_bytes=2, place=2))
+
+
+def test_a_recipe_is_a_load_file_that_plans_take(tmp_path: Path) -> None:
+    load = load_of(SPACE, (RECIPE,), 2)
+    (tmp_path / "worst.toml").write_text(as_file(load))
+    read = read_load(tmp_path / "worst.toml")
+    assert (read.name, read.source, read.commands, read.tools) == (load.name, load.source, load.commands, load.tools)
+    assert read.expects == load.expects and read.memory_bytes >= load.memory_bytes > 0
+    assert "--vm-bytes" in load.commands[1] and load.commands[1][load.commands[1].index("--taskset") + 1] == "1"
+    assert (
+        described(SPACE, RECIPE) == "cpu (workers 2, phase on and off for 500 ms) + vm (place the last CPU, "
+        "vm-bytes 16M)"
+    )
+
+
+def test_no_recipe_takes_more_memory_than_it_may() -> None:
+    small = space_of(tuple(STRESSORS), 2, 1 << 30)
+    largest = [
+        part(name, **{each.name.replace("-", "_"): len(each.values) - 1 for each in stressor.parameters})
+        for name, stressor in STRESSORS.items()
+    ]
+    for space in (small, SPACE):
+        assert sum(map(space.memory_of, space.fitting(largest))) <= space.memory_bytes
+    assert small.memory_bytes == 256 << 20 and len(SPACE.stressors) > 40 and set(PHASES)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ('stressors = ["reboot"]', "few.toml:1"),
+        ("fixed = []", "fixed"),
+        ("colour = 1", "colour"),
+    ],
+)
+def test_a_load_space_that_cannot_be_is_one_line(tmp_path: Path, wrong: str, said: str) -> None:
+    (tmp_path / "few.toml").write_text(wrong)
+    done = command_line(*HUNT, cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1) and said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        pytest.param(("--budget", "1m"), "--budget", marks=needs_root("it would measure")),
+        (("--out", "worst.txt"), ".toml"),
+        (("report=1s",), "report"),
+        (("--out", "nowhere/worst.toml"), "cannot be written there"),
+        pytest.param(("--resume",), "--resume", marks=needs_root("it would measure")),
+    ],
+)
+def test_what_cannot_be_hunted_is_one_line(tmp_path: Path, more: tuple[str, ...], said: str) -> None:
+    (tmp_path / "few.toml").write_text(FEW)
+    done = command_line(*HUNT, *more, cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1) and said in done.stderr, done.stderr
+
+
+def _priorities_asked_for(stressor: str, scratch: Path) -> list[str]:
+    """The calls by which it asks for another policy than the ordinary ones."""
+    asked = subprocess.run(
+        [
+            "strace",
+            "-f",
+            "-qq",
+            "-e",
+            "trace=sched_setscheduler,sched_setattr,sched_setparam",
+            "stress-ng",
+            f"--{stressor}",
+            "1",
+            "--timeout",
+            "1s",
+            "--temp-path",
+            str(scratch),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    ).stderr.splitlines()
+    return [line for line in asked if "sched_set" in line and "SCHED_OTHER, [0]" not in line]
+
+
+@pytest.mark.matrix
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+def test_no_stressor_makes_itself_a_real_time_task(tmp_path: Path) -> None:
+    assert _priorities_asked_for("schedpolicy", tmp_path), "what asks for such a policy is seen"
+    assert {name: asked for name in STRESSORS if (asked := _priorities_asked_for(name, tmp_path))} == {}
+
+
+def _sleeping(mark: str) -> dict[int, str]:
+    """The states of the processes that sleep for the time that is the mark, by their numbers."""
+    said = subprocess.run(["ps", "-eo", "pid=,state=,args="], capture_output=True, text=True, check=True).stdout
+    found = [line.split(maxsplit=2) for line in said.splitlines()]
+    return {int(pid): state for pid, state, words in found if words == f"sleep {mark}"}
+
+
+@contextmanager
+def _running(*words: str) -> Iterator[None]:
+    """A command of a load as the shell of this machine runs it."""
+    process = subprocess.Popen(words)
+    try:
+        yield
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+        for pid in [pid for mark in MARKS for pid in _sleeping(mark)]:
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_a_part_in_phases_is_stopped_and_goes_on() -> None:
+    with _running("sh", "-c", IN_PHASES, "sh", "0.3", "0.3", "sleep", MARKS[0]):
+        assert eventually(lambda: list(_sleeping(MARKS[0]).values()) == ["T"], 20)
+        assert eventually(lambda: list(_sleeping(MARKS[0]).values()) == ["S"], 20)
+
+
+def _alone(mark: str, other: str) -> bool:
+    return (len(_sleeping(mark)), len(_sleeping(other))) == (1, 0)
+
+
+def test_a_part_in_turns_gives_way_to_the_next() -> None:
+    with _running("sh", "-c", IN_TURNS, "sh", "2", *(f"sleep {mark}" for mark in MARKS)):
+        for mark, other in (MARKS, MARKS[::-1], MARKS):
+            assert eventually(partial(_alone, mark, other), 20)
+
+
+def test_a_turn_is_a_second_of_the_clock() -> None:
+    assert [turn_of(second * 10**9 + 5, 4) for second in range(6)] == [0, 1, 2, 3, 0, 1]
+
+
+@needs_root("it measures")
+def test_a_killed_hunt_goes_on_and_leaves_nothing(tmp_path: Path, probe_binary: Path) -> None:
+    (tmp_path / "few.toml").write_text(FEW)
+    mark = f"TMARK={tmp_path}"
+    more = environment(TMARK=str(tmp_path), FASTENOUGH_STATE=str(tmp_path / "state"))
+    (tmp_path / "state").mkdir(mode=0o700)
+    store = Store(tmp_path / "fastenough-data")
+
+    def ended() -> int:
+        return (tmp_path / "said").read_text().count("completed")
+
+    def hunt(*words: str, until: int, by: signal.Signals) -> int:
+        with (tmp_path / "said").open("w") as said:
+            bench = subprocess.Popen(
+                [sys.executable, "-m", "fastenough", *HUNT, *words], cwd=tmp_path, env=more, stdout=said, stderr=said
+            )
+        assert eventually(lambda: ended() >= until or bench.poll() is not None, 120)
+        os.kill(bench.pid, by)
+        return bench.wait()
+
+    assert hunt(until=2, by=signal.SIGKILL) == -signal.SIGKILL, (tmp_path / "said").read_text()
+    assert eventually(lambda: not living_with(mark), 20)
+    assert hunt("--resume", until=1, by=signal.SIGTERM) == 128 + signal.SIGTERM
+    said = (tmp_path / "said").read_text()
+    assert "--resume" in said
+    assert eventually(lambda: not living_with(mark), 20)
+    runs = Store(store.path).runs()
+    whole = sorted((run for run in runs if run.outcome == "completed"), key=lambda run: run.position or 0)
+    assert len({run.campaign for run in runs}) == 1
+    assert [run.load for run in whole[:3]] == ["none", "cpu", "none"][: len(whole[:3])]
+    kept = [json.loads(store.kept(run.id, KEPT_FILE) or b"") for run in whole]
+    spent = [each["spent_s"] for each in kept]
+    assert spent == sorted(spent) and kept[0]["ground"] == kept[-1]["ground"]
+    assert set(kept[0]["ground"]["present"]) <= {"cpu", "switch", "fork"}
+
+
+def test_a_trial_is_told_with_the_stressors_in_it() -> None:
+    turns = ((Part("vm", (0,)), Part("fork", (1,))), (Part("vm", (1,)),))
+    assert progress_note(Ask(turns, Phase.GROUPS)) == f"{Phase.GROUPS}: fork, vm"
+    assert progress_note(Ask("full", Phase.FIXED)) == f"{Phase.FIXED}"
+
+
+@pytest.mark.parametrize("between_s", [0.0, 2.0])
+def test_a_hunt_keeps_to_its_budget_by_the_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, between_s: float
+) -> None:
+    """What passes before the first trial and between trials counts, and the time of the monitor is kept back."""
+    clock = SimpleNamespace(now_s=1000.0, monotonic=lambda: clock.now_s)
+
+    def pass_time(seconds: float, result: object) -> object:
+        clock.now_s += seconds
+        return result
+
+    monkeypatch.setattr(hunting, "time", clock)
+    monkeypatch.setattr(
+        hunting, "look_at", lambda board, only: pass_time(45.0, Ground(2, tuple(STRESSORS)[:12], 8 << 30))
+    )
+    monkeypatch.setattr(
+        hunting, "run_campaign", lambda *args, **more: pass_time(11.0, SimpleNamespace(stopped=False, runs=("run",)))
+    )
+    monkeypatch.setattr(
+        hunting,
+        "block_maxima",
+        lambda recording, turns: pass_time(between_s, [100_000 + turn for turn in range(8 * turns)]),
+    )
+    monkeypatch.setattr(
+        OneCampaign, "load", lambda self, run: SimpleNamespace(outcome=Outcome.COMPLETED, run_id=run, reasons=())
+    )
+    plan = Plan("hunt", (Entry("timer", ("none",), 4.0, {"interval": ("1ms",)}),), boards=("local",))
+    hunt = Hunt(plan, 600.0, fixed=("none", "cpu"))
+    hunted = make_hunt(hunt, Store(tmp_path / "store"), lambda progress, ask: None, opened=lambda name: None)
+    took_s = clock.now_s - 1000.0
+    assert 0.7 * hunt.budget_s <= took_s <= hunt.budget_s - hunting.AFTER_S
+    assert took_s == pytest.approx(45.0 + len(hunted.made) * (11.0 + between_s), abs=0.1)
+
+
+def test_bounds_are_of_the_space() -> None:
+    assert isinstance(SPACE, Space) and SPACE.most == 8

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Who is to blame for a late wake-up is named: injected delays are told with the one who caused them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from fastenough.recording import Event
+from tests.support.monitored import Sleeper, Watch, events, sleeper, unseen, watching
+
+DELAY_NS = 4_000_000
+PRIORITY = 97
+"""Of the task that is delayed: above all but the one who delays it."""
+LEAST = 5
+"""Delays, of ten."""
+
+
+def delay(probe: str, cpu: int) -> tuple[set[int], int]:
+    """Takes a CPU at FIFO 99 a few times for so long; returns the threads that did, and how often they did."""
+    command = [
+        probe,
+        "hog",
+        "-a",
+        str(cpu),
+        "-p",
+        "99",
+        "-i",
+        "50ms",
+        "--sizes",
+        f"{DELAY_NS}ns",
+        "--each",
+        "10",
+        "--allow-difference",
+        "--json",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as hog:
+        threads: set[int] = set()
+        while hog.poll() is None:
+            threads |= {int(path.name) for path in Path(f"/proc/{hog.pid}/task").glob("*")}
+            time.sleep(0.02)
+        said, _ = hog.communicate()
+    assert hog.returncode == 0
+    return threads, json.loads(said)["series"][0]["count"]
+
+
+def blamed_on(found: list[Event], threads: set[int]) -> list[Event]:
+    """Of these events, those that name one of these threads: others of the machine are late at times, too."""
+    return [event for event in found if event.culprit is not None and event.culprit.get("waited_for_pid") in threads]
+
+
+def assert_told(event: Event, task: Sleeper) -> None:
+    assert event.culprit is not None
+    assert (event.culprit["task"], event.culprit["task_pid"]) == ("fe-delayed", task.pid)
+    assert (event.culprit["task_policy"], event.culprit["task_priority"]) == ("fifo", PRIORITY)
+    assert (event.culprit["waited_for"], event.culprit["waited_for_priority"]) == ("fastenough-prob", 99)
+    assert event.culprit["waited_for_policy"] == "fifo"
+
+
+def test_who_had_the_cpu_is_named(
+    monitor_binary: Path, sleeper_binary: Path, probe_binary: str, tmp_path: Path
+) -> None:
+    with sleeper(sleeper_binary, "fe-delayed", priority=PRIORITY, acts=2000) as task:
+        with watching(
+            monitor_binary, tmp_path / "recording.jsonl", "--pid", str(task.pid), "--threshold", f"{DELAY_NS // 2}ns"
+        ) as watch:
+            task.let_go()
+            hogs, times = delay(probe_binary, 0)
+            if times < LEAST:  # a hog that was itself held up has missed its times
+                more, again = delay(probe_binary, 0)
+                hogs, times = hogs | more, times + again
+            task.sleep()
+        recording = watch.recording()
+    found = [event for event in events(recording, "runnable-to-running") if event.kind == "threshold"]
+    blamed = blamed_on(found, hogs)
+    assert times >= LEAST and 0 <= times - len(blamed) <= unseen(recording)
+    for event in blamed:
+        assert_told(event, task)
+        assert event.culprit is not None and event.culprit["runnable_to_running_ns"] == event.value
+        assert int(event.culprit["expiry_to_running_ns"] or 0) >= (event.value or 0)
+        stack = str(event.culprit.get("stack", "schedule"))
+        assert "schedule" in stack and "bpf" not in stack, "of who had the CPU last, without what looked"
+
+
+def test_what_ends_a_run_is_its_threshold(
+    monitor_binary: Path, sleeper_binary: Path, probe_binary: str, tmp_path: Path
+) -> None:
+    with sleeper(sleeper_binary, "fe-delayed", acts=1000) as task:
+        path = tmp_path / "recording.jsonl"
+        command = [str(monitor_binary), "-q", "-D", "30s", "--pid", str(task.pid), "-b", "1ns", "--record", str(path)]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+            Watch(process, path).await_begin()
+            task.sleep()
+            assert process.wait(timeout=30) == 0
+
+
+@pytest.mark.parametrize("station", ["expiry-to-return", "expiry-to-interrupt"])
+def test_the_maximum_is_among_the_events(
+    monitor_binary: Path, sleeper_binary: Path, tmp_path: Path, station: str
+) -> None:
+    with sleeper(sleeper_binary, "fe-delayed", acts=500) as task:
+        with watching(monitor_binary, tmp_path / "recording.jsonl", "--pid", str(task.pid)) as watch:
+            task.sleep()
+        recording = watch.recording()
+    assert recording.end is not None
+    (cpu,) = (series for series in recording.named(station) if series.cpu == 0)
+    found = [event for event in recording.events if event.series == cpu.id and event.kind == "max"]
+    assert found[-1].value == recording.end.series[cpu.id].maximum
+    assert found[-1].culprit is not None and found[-1].culprit["task_pid"] == task.pid

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The live view of a monitor: every station, current and worst, and whom to blame, however small the terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from fastenough.cli.monitor import JsonLines
+from fastenough.cli.output import readable
+from fastenough.cli.progress_wording import plain_line, telling
+from fastenough.cli.run_picture import picture
+from fastenough.folder import Folder
+from fastenough.jobs import following
+from fastenough.jobs.following import Following
+from fastenough.jobs.watching import Watch
+from fastenough.recording.building import line_bytes
+from tests.support.monitor_recordings import PARTS, SUMS, Watched, lines
+
+
+def _following(plan: Watched) -> Following:
+    following = Following("watched")
+    for line in list(lines(plan))[:-1]:
+        following.take(line_bytes(line))
+    return following
+
+
+def _drawn(following: Following, width: int, height: int) -> list[str]:
+    stream = io.StringIO()
+    Console(file=stream, width=width, height=height).print(picture(following, "", width, height))
+    return stream.getvalue().splitlines()
+
+
+@pytest.mark.parametrize(("width", "height"), [(40, 24), (80, 24), (140, 40)])
+def test_stations_and_culprits_fit(width: int, height: int) -> None:
+    following = _following(Watched(cpus=4, intervals=3))
+    shown = _drawn(following, width, height)
+    assert max(map(len, shown)) <= width and len(shown) <= height
+    table = shown[: next(place for place, line in enumerate(shown) if line.startswith("causes of"))]
+    assert [line.split()[0] for line in table if line.split()[0] in (*PARTS, *SUMS)] == [*PARTS, *SUMS]
+    assert "kworker/0:1" in " ".join(" ".join(shown).split())
+    (row,) = (line.split() for line in table if line.startswith("runnable-to-running"))
+    worst = max(
+        standing.maximum_ns or 0 for standing in following.standings() if standing.series.name == "runnable-to-running"
+    )
+    assert f"{-(-worst // 1000):.0f}" in row, "the worst of all CPUs, rounded up"
+    assert ("CPU 3" in shown[2]) == (width == 140), "CPU by CPU where there is room"
+
+
+def test_nothing_seen_yet() -> None:
+    following = Following("watched")
+    following.take(line_bytes(next(lines(Watched()))))
+    assert "no wake-up of a watched task yet" in " ".join(_drawn(following, 80, 24))
+
+
+def test_a_line_tells_the_longest_way_and_not_the_noise() -> None:
+    following = _following(Watched(long={"runnable-to-running": 10_000}))
+    counts = {standing.series.id: standing.n for standing in following.standings()}
+    assert following.head is not None
+    assert {series.name for series in telling(following.head, counts)} == {"expiry-to-return"}
+    assert "(expiry-to-return CPU 1, " in plain_line(following) and "4,800 samples" in plain_line(following)
+
+
+def test_culprits_are_told_once() -> None:
+    following = _following(Watched(intervals=4))
+    assert following.culprits_seen == 8
+    assert len(following.culprits_after(0)) == 8 and len(following.culprits_after(6)) == 2
+    assert following.culprits_after(8) == []
+
+
+def test_the_worst_is_told_however_many_came_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "_KEPT", 2)
+    watched = _following(Watched(intervals=40))
+    assert watched.worst_culprit is not None and watched.worst_culprit not in watched.culprits
+    shown = _drawn(watched, 200, 24)
+    place = next(place for place, line in enumerate(shown) if line.startswith("causes of"))
+    worst_ns = max(standing.maximum_ns or 0 for standing in watched.standings())
+    assert f": {readable(worst_ns)}, most of it" in shown[place + 1]
+    assert shown[place + 2].startswith("after 40"), "then the newest"
+
+
+def test_the_stream_for_programs_tells_each_interval_though_many_come_at_once(tmp_path: Path) -> None:
+    (tmp_path / "recording.jsonl").write_bytes(b"".join(map(line_bytes, lines(Watched(cpus=2, intervals=5)))))
+    stream = io.StringIO()
+    with closing(Watch(Folder.at(tmp_path), "recording.jsonl")) as watch:
+        told = JsonLines(stream)
+        told.show(watch)
+        told.end(watch)
+    said = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert (said[0]["type"], said[-1]["type"]) == ("begin", "end")
+    assert [one["seq"] for one in said if one["type"] == "interval"] == [0, 1, 2, 3, 4]
+    counts = [sum(station["n"] for station in one["stations"]) for one in said if one["type"] == "interval"]
+    assert counts == sorted(set(counts)), "each as it stood then"
+    assert not [line for line in stream.getvalue().splitlines() if re.search(r"_ns\": \d+\.", line)], "whole ns"
+    wakeups = [(one["mono_ns"], one["cpu"]) for one in said if one["type"] == "wake-up"]
+    assert wakeups and len(set(wakeups)) == len(wakeups)
+
+
+def test_culprits_beyond_those_that_are_kept_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(following, "_KEPT", 1)
+    (tmp_path / "recording.jsonl").write_bytes(b"".join(map(line_bytes, lines(Watched(cpus=2, intervals=5)))))
+    stream = io.StringIO()
+    with closing(Watch(Folder.at(tmp_path), "recording.jsonl")) as watch:
+        JsonLines(stream).show(watch)
+        seen = watch.following.culprits_seen
+    said = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert sum(one["events"] for one in said if one["type"] == "skipped") == seen - 5 == 5

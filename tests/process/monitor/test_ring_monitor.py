@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The monitor's recordings in a ring: each has the wake-ups of its own time, with maxima and culprits of its own."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.support.monitored import build_monitor
+from tests.support.privileges import needs_root
+from tests.support.processes import eventually
+from tests.support.rings import files, follows, notes, recordings
+
+PERIOD_NS = 500_000
+pytestmark = needs_root("the monitor")
+
+
+@pytest.fixture(scope="module")
+def monitor(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_monitor(tmp_path_factory.mktemp("build"))
+
+
+def start(monitor: Path, ring: Path, pid: int) -> subprocess.Popen[bytes]:
+    argv = [
+        monitor,
+        "--quiet",
+        "--until-interrupt",
+        f"--pid={pid}",
+        "--policy=any",
+        "--k=10",
+        "--interval-k=4",
+        "--report=50ms",
+        "--ring-cycle=100ms",
+        f"--ring={ring}",
+    ]
+    return subprocess.Popen(argv, stdout=subprocess.DEVNULL)
+
+
+@pytest.fixture
+def task(probe_binary: str) -> Iterator[subprocess.Popen[bytes]]:
+    argv = [
+        probe_binary,
+        "timer",
+        f"--interval={PERIOD_NS}ns",
+        "--policy=other",
+        "--allow-difference",
+        "--affinity=0",
+        "--default-system",
+        "--quiet",
+        "--duration=300s",
+    ]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as process:
+        yield process
+        process.kill()
+
+
+def slept(process: int) -> int:
+    """How often its threads have given up a CPU by themselves so far."""
+    told = [status.read_text() for status in Path(f"/proc/{process}/task").glob("*/status")]
+    return sum(int(line.split()[1]) for text in told for line in text.splitlines() if line.startswith("voluntary_"))
+
+
+def test_each_recording_has_maxima_and_culprits_of_its_own(
+    monitor: Path, task: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    """Recordings turn while the programs in the kernel go on counting: no maximum comes into a neighbour's."""
+    ring = tmp_path / "ring"
+    watching = start(monitor, ring, task.pid)
+    try:
+        assert eventually(lambda: files(ring), 60)
+        before = slept(task.pid)
+        assert eventually(lambda: len(files(ring)) >= 40, 60)
+        woken = slept(task.pid) - before
+    finally:
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(30) == 0
+    found = recordings(ring)  # the reader refuses an event above the maximum of its series
+    assert all(follows(one, other) for one, other in pairwise(found))
+    maxima = blamed = 0
+    for recording in found:
+        for series in recording.series:
+            total = recording.totals[series.id]
+            told = [event for event in recording.events if event.series == series.id and event.kind == "max"]
+            assert total.k == 10 and series.k == 4
+            assert max((event.value or 0 for event in told), default=None) == total.maximum
+            maxima += bool(told)
+            blamed += bool(told) and told[-1].culprit is not None
+        assert recording.end is not None
+        for name, value in recording.end.counters.items():
+            if name.startswith("monitor_"):
+                assert value == sum(one.counters[name] or 0 for one in recording.intervals), "of this recording alone"
+    assert maxima > 40 and blamed > 0.8 * maxima
+    due = (found[-1].stopped.mono_ns - found[0].head.begin.mono_ns) // PERIOD_NS
+    stations = [
+        recording.totals[series.id].total for recording in found for series in recording.named("expiry-to-running")
+    ]
+    assert 0.9 * woken < sum(stations) <= due + 3, "of the few wake-ups that are not counted here, most are by others"
+
+
+def test_killed_monitors_leave_sound_recordings_and_tell_the_gap(
+    monitor: Path, task: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    ring = tmp_path / "ring"
+    for _ in range(5):
+        before = len(files(ring))
+        watching = start(monitor, ring, task.pid)
+        assert eventually(lambda before=before: len(files(ring)) > before + 1, 60)
+        time.sleep(0.03)
+        watching.kill()
+        watching.wait()
+    watching = start(monitor, ring, task.pid)
+    before = len(files(ring))
+    assert eventually(lambda: len(files(ring)) > before + 1, 60)
+    watching.send_signal(signal.SIGINT)
+    assert watching.wait(30) == 0
+    found = recordings(ring)
+    assert sum(len(notes(recording, "gap: ")) for recording in found) == 5
+    for one, other in pairwise(found):
+        assert bool(notes(other, "gap: ")) == (not follows(one, other))

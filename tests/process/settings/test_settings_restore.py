@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Settings are read back, and put back whatever happens to the bench."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fastenough.facts.cpu import list_form
+from fastenough.link import FakeLink, LocalLink
+from fastenough.model import BadInput, FastenoughError, NotApplicable
+from fastenough.recording.head import Setting
+from fastenough.settings import SETTINGS, Settings, default_journal
+from fastenough.settings.place import FilePlace, TaskPlace, start_ticks
+from tests.support.privileges import needs_root, require_root
+from tests.support.processes import eventually, start_bench
+
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+CPUFREQ = "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_{}"
+IDLE = "/sys/devices/system/cpu/cpu0/cpuidle/state{}/{}"
+BOOT_ID = {"/proc/sys/kernel/random/boot_id": "aaaa\n"}
+
+
+def _governors() -> FakeLink:
+    files = {CPUFREQ.format(cpu, "governor"): "powersave\n" for cpu in (0, 1)}
+    files[CPUFREQ.format(0, "available_governors")] = "performance powersave\n"
+    return FakeLink(files | BOOT_ID)
+
+
+def _value(link: FakeLink | LocalLink, path: str) -> str:
+    return link.read(path).decode().strip()
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A task of real-time priority 20 that does nothing."""
+    require_root("real-time priorities")
+    process = subprocess.Popen(["sleep", "1000"])
+    try:
+        os.sched_setscheduler(process.pid, os.SCHED_FIFO, os.sched_param(20))
+    except PermissionError:
+        process.kill()
+        process.wait()
+        pytest.skip("may not use real-time priorities")
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_governor_is_set_read_back_and_put_back(tmp_path: Path) -> None:
+    link = _governors()
+    with Settings(link, tmp_path / "journal") as settings:
+        entries = settings.apply("governor", "performance")
+        assert entries == [Setting("governor", "performance", "performance", cpu) for cpu in (0, 1)]
+        assert _value(link, CPUFREQ.format(1, "governor")) == "performance"
+    assert _value(link, CPUFREQ.format(0, "governor")) == _value(link, CPUFREQ.format(1, "governor")) == "powersave"
+    assert (tmp_path / "journal").read_bytes() == b""
+
+
+def test_idle_states_deeper_than_allowed_are_disabled(tmp_path: Path) -> None:
+    files = BOOT_ID.copy()
+    for state, latency_us in ((0, 0), (1, 2), (2, 133)):
+        files |= {IDLE.format(state, "latency"): f"{latency_us}\n", IDLE.format(state, "disable"): "0\n"}
+    link = FakeLink(files)
+    with Settings(link, tmp_path / "journal") as settings:
+        entries = settings.apply("idle-latency", 10)
+        assert [(entry.name, entry.in_effect) for entry in entries] == [("idle-latency state2", "1")]
+    assert _value(link, IDLE.format(2, "disable")) == "0"
+
+
+def test_what_the_kernel_refuses_is_recorded_as_it_is(tmp_path: Path) -> None:
+    class Stubborn(FakeLink):
+        def write(self, path: str, content: bytes) -> None:
+            raise OSError(5, "Input/output error")
+
+    irq = "/proc/irq/9/smp_affinity_list"
+    link = Stubborn({irq: "0-1\n", "/sys/devices/system/cpu/online": "0-1\n"} | BOOT_ID)
+    with Settings(link, tmp_path / "journal") as settings:
+        [entry] = settings.apply("irq-affinity", "0")
+    assert entry == Setting("irq-affinity 9", "0", "0-1", reason="refused: Input/output error")
+
+
+def test_not_applicable_has_its_reason(tmp_path: Path) -> None:
+    with Settings(FakeLink(BOOT_ID), tmp_path / "journal") as settings:
+        with pytest.raises(NotApplicable, match="no cpufreq driver"):
+            settings.apply("governor", "performance")
+        [entry] = settings.apply_all({"timer-threads": 99})
+    assert entry.in_effect is None
+    assert "not applicable" in entry.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "requested"),
+    [
+        ("governor", "fastest"),
+        ("idle-latency", -1),
+        ("rt-throttling", "all"),
+        ("transparent-huge-pages", "some"),
+        ("irq-affinity", "7-9"),
+        ("irq-affinity", "x"),
+        ("rt-ceiling", 0),
+        ("rt-ceiling", 100),
+        ("irq-threads", "high"),
+        ("timer-threads", True),
+        ("control-priority", 0),
+        ("housekeeping", "first"),
+        ("housekeeping", "7"),
+        ("no-such-setting", 1),
+    ],
+)
+def test_values_that_cannot_be(tmp_path: Path, name: str, requested: str | int) -> None:
+    files = {
+        CPUFREQ.format(0, "governor"): "powersave",
+        CPUFREQ.format(0, "available_governors"): "powersave",
+        "/sys/devices/system/cpu/online": "0-1",
+        "/proc/irq/1/smp_affinity_list": "0",
+    }
+    with Settings(FakeLink(files | BOOT_ID), tmp_path / "journal") as settings, pytest.raises(BadInput, match=name):
+        settings.apply(name, requested)
+
+
+@needs_root("it changes settings")
+@pytest.mark.skipif(not HUGE_PAGES.exists(), reason="no transparent huge pages")
+def test_huge_pages_of_this_machine(tmp_path: Path) -> None:
+    before = HUGE_PAGES.read_text()
+    requested = "never" if "[never]" not in before else "madvise"
+    with Settings(LocalLink(), tmp_path / "journal") as settings:
+        [entry] = settings.apply("transparent-huge-pages", requested)
+        assert entry.in_effect == requested
+        assert f"[{requested}]" in HUGE_PAGES.read_text()
+    assert HUGE_PAGES.read_text() == before
+
+
+def test_a_task_is_lowered_and_put_back(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    link = LocalLink()
+    ticks = start_ticks(link, sleeper.pid)
+    assert ticks is not None
+    place = TaskPlace(sleeper.pid, ticks, "sleep")
+    assert place.read(link) == "fifo:20"
+    steps = SETTINGS["rt-ceiling"].steps(link, 5)
+    assert (place, "fifo:5") in steps
+    assert not any(step[0].tid == os.getpid() for step in steps if isinstance(step[0], TaskPlace))
+    with Settings(link, tmp_path / "journal") as settings:
+        settings._set("rt-ceiling", place, "fifo:5")
+        assert os.sched_getparam(sleeper.pid).sched_priority == 5
+    assert os.sched_getparam(sleeper.pid).sched_priority == 20
+
+
+def test_a_task_that_has_ended_needs_no_putting_back(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    link = LocalLink()
+    place = TaskPlace(sleeper.pid, start_ticks(link, sleeper.pid) or 0, "sleep")
+    with Settings(link, tmp_path / "journal") as settings:
+        settings._set("rt-ceiling", place, "fifo:5")
+        sleeper.kill()
+        sleeper.wait()
+    assert (tmp_path / "journal").read_bytes() == b""
+
+
+def test_control_priority_is_the_benchs_own(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    before = os.sched_getscheduler(0)
+    with Settings(LocalLink(), tmp_path / "journal") as settings:
+        [entry] = settings.apply("control-priority", 10)
+        assert (entry.in_effect, entry.thread) == ("fifo:10:reset", "bench")
+        assert os.sched_getparam(0).sched_priority == 10
+        answer = LocalLink().run(["chrt", "-p", "0"]).text
+        assert "SCHED_OTHER" in answer
+    assert os.sched_getscheduler(0) == before
+
+
+def test_housekeeping_is_the_benchs_own(tmp_path: Path) -> None:
+    """What it starts may use every CPU that it could use before: the probe and its load are not the bench."""
+    before = os.sched_getaffinity(0)
+    with Settings(LocalLink(), tmp_path / "journal") as settings:
+        (entry,) = settings.apply("housekeeping", min(before))
+        assert (entry.in_effect, entry.thread) == (str(min(before)), "bench")
+        threads = [int(thread.name) for thread in Path("/proc/self/task").iterdir()]
+        assert all(os.sched_getaffinity(thread) == {min(before)} for thread in threads)
+        assert LocalLink().run(["sh", "-c", "grep Cpus_allowed_list /proc/$$/status"]).text.split()[1] == (
+            list_form(set(before))
+        )
+    assert os.sched_getaffinity(0) == before
+
+
+_BENCH = """
+import sys, time
+from pathlib import Path
+from fastenough.link import LocalLink
+from fastenough.settings import Settings
+from fastenough.settings.place import TaskPlace, start_ticks
+link = LocalLink()
+settings = Settings(link, Path(sys.argv[1]))
+print("open", flush=True)
+pid = int(sys.argv[2])
+place = TaskPlace(pid, start_ticks(link, pid), "sleep")
+for priority in range(1, 90):
+    settings._set("rt-ceiling", place, f"fifo:{priority}")
+    print(priority, flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("steps", [0, 1, 5])
+def test_the_next_bench_puts_back_what_is_left(tmp_path: Path, sleeper: subprocess.Popen[bytes], steps: int) -> None:
+    journal = tmp_path / "journal"
+    bench = start_bench(_BENCH, str(journal), str(sleeper.pid))
+    assert bench.stdout is not None
+    for _ in range(steps + 1):
+        bench.stdout.readline()
+    bench.send_signal(signal.SIGKILL)
+    bench.communicate()
+    time.sleep(0.2)
+    if steps:
+        assert os.sched_getparam(sleeper.pid).sched_priority != 20
+    with Settings(LocalLink(), journal):
+        assert os.sched_getparam(sleeper.pid).sched_priority == 20
+    assert journal.read_bytes() == b""
+
+
+def test_two_benches_at_once(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    journal = tmp_path / "journal"
+    bench = start_bench(_BENCH, str(journal), str(sleeper.pid))
+    assert bench.stdout is not None
+    bench.stdout.readline()
+    bench.send_signal(signal.SIGSTOP)
+    assert eventually(lambda: "(stopped)" in Path(f"/proc/{bench.pid}/status").read_text())
+    with pytest.raises(FastenoughError, match="another fastenough is measuring") as caught:
+        Settings(LocalLink(), journal)
+    assert "\n" not in str(caught.value)
+    assert f"(process {bench.pid} (" in str(caught.value) and ", stopped: kill -CONT" in str(caught.value)
+    bench.kill()
+    bench.communicate()
+
+
+def _noted(boot_id: str, original: str) -> bytes:
+    place = FilePlace(CPUFREQ.format(0, "governor")).entry()
+    return json.dumps({"boot_id": boot_id, "place": place, "original": original}).encode() + b"\n"
+
+
+def test_first_original_wins(tmp_path: Path) -> None:
+    link = _governors()
+    (tmp_path / "journal").write_bytes(_noted("aaaa", "first") + _noted("aaaa", "second") + b'{"boot_id": "aa')
+    settings = Settings(link, tmp_path / "journal")
+    assert len(settings.restored) == 2
+    assert _value(link, CPUFREQ.format(0, "governor")) == "first"
+
+
+def test_after_a_reboot_there_is_nothing_to_put_back(tmp_path: Path) -> None:
+    link = _governors()
+    (tmp_path / "journal").write_bytes(_noted("before the reboot", "other"))
+    Settings(link, tmp_path / "journal")
+    assert _value(link, CPUFREQ.format(0, "governor")) == "powersave"
+
+
+def test_what_cannot_be_put_back_stays_noted(tmp_path: Path) -> None:
+    class ReadOnly(FakeLink):
+        def write(self, path: str, content: bytes) -> None:
+            raise PermissionError(13, "Permission denied")
+
+    path = CPUFREQ.format(0, "governor")
+    (tmp_path / "journal").write_bytes(_noted("aaaa", "ondemand"))
+    with pytest.raises(FastenoughError, match="doctor --restore, as root or with sudo"):
+        Settings(ReadOnly({path: "performance"} | BOOT_ID), tmp_path / "journal")
+    link = FakeLink({path: "performance"} | BOOT_ID)
+    Settings(link, tmp_path / "journal")
+    assert _value(link, path) == "ondemand"
+
+
+def test_no_journal_no_change(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FastenoughError, match="no folder of its own"):
+        Settings(FakeLink(BOOT_ID), tmp_path / "file" / "journal")
+
+
+def test_a_disk_that_takes_no_more_changes_nothing(tmp_path: Path) -> None:
+    link = _governors()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    settings = Settings(link, tmp_path / "journal")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pytest.raises(FastenoughError, match="nothing was changed"):
+            settings.apply("governor", "performance")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert _value(link, CPUFREQ.format(0, "governor")) == "powersave"
+
+
+def test_one_journal_per_board(state_directory: Path) -> None:
+    assert default_journal(LocalLink()) == state_directory / "local.journal"
+    assert default_journal(FakeLink({})) != default_journal(LocalLink())
+
+
+def test_every_setting_says_what_it_is() -> None:
+    assert all(setting.summary and setting.name == name for name, setting in SETTINGS.items())

@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How often the program's verdicts and intervals are wrong, counted on made-up machines of which the truth is known.
+
+A verdict is judged where it is hardest: the true rate is the one that is allowed, so that PASS and FAIL are both wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import chain
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from fastenough.analysis.blocks import resampled, runs_agree
+from fastenough.analysis.clusters import confidence_of_look, holm, size_of
+from fastenough.analysis.disturbances import Disturbances, Source, grouped_counts
+from fastenough.analysis.merged import Merged
+from fastenough.analysis.resampling import Blocks
+from fastenough.analysis.shown import Shown, decided
+from fastenough.model import Requirement
+from fastenough.recording import Histogram
+from tests.support.late_values import Late, Machine, Values
+
+WIDTH = 1000
+"""Activations in an interval: one second at 1 kHz."""
+STATED = 0.05
+_AT_ONCE = 40_000_000
+"""Activations of so many repetitions are in memory at a time."""
+_VALUES = Merged("made up", (0,), 1.0, 1_000_000, True, False, Histogram(10), 0, 0, 0, ("made up",), "a", "b")
+
+
+def most_errors(repetitions: int, stated: float = STATED) -> float:
+    """The 99.9 % quantile of the share of errors where their rate is the one stated."""
+    return float(stats.binom.ppf(0.999, repetitions, stated)) / repetitions
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What is counted of each repetition, by brute force on its activations; ``counts``: repetitions x intervals."""
+
+    n: int
+    exceeded: NDArray[np.int64]
+    runs: NDArray[np.int64]
+    squares: NDArray[np.int64]
+    longest: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    def part(self, which: slice) -> Counted:
+        return Counted(
+            self.n, self.exceeded[which], self.runs[which], self.squares[which], self.longest[which], self.counts[which]
+        )
+
+
+def counted(late: Late, width: int = WIDTH) -> Counted:
+    """Exceedances, their runs, the sum of squares of these, and the longest."""
+    repetitions, n = late.shape
+    padded = np.zeros((repetitions, n + 2), dtype=np.int8)
+    padded[:, 1:-1] = late
+    edges = np.diff(padded, axis=1)
+    row, begin = np.nonzero(edges == 1)
+    lengths = np.nonzero(edges == -1)[1] - begin
+    squares = np.bincount(row, lengths.astype(np.float64) ** 2, repetitions).astype(np.int64)
+    counts = late.reshape(repetitions, -1, width).sum(axis=2)
+    longest = np.zeros(repetitions, dtype=np.int64)
+    np.maximum.at(longest, row, lengths)
+    return Counted(n, counts.sum(axis=1), np.bincount(row, minlength=repetitions), squares, longest, counts)
+
+
+def joined(parts: list[Counted], axis: int) -> Counted:
+    """Other repetitions (0), or more of each (1; a run at the seam counts twice)."""
+    if axis == 0:
+        return Counted(
+            parts[0].n,
+            *(
+                np.concatenate([getattr(part, name) for part in parts])
+                for name in ("exceeded", "runs", "squares", "longest", "counts")
+            ),
+        )
+    return Counted(
+        sum(part.n for part in parts),
+        *(sum(getattr(part, name) for part in parts) for name in ("exceeded", "runs", "squares")),
+        np.max([part.longest for part in parts], axis=0),
+        np.concatenate([part.counts for part in parts], axis=1),
+    )
+
+
+def made(machine: Machine, random: np.random.Generator, repetitions: int, intervals: int, rate: float) -> Counted:
+    """So many repetitions of a measurement."""
+    at_once = max(1, min(repetitions, _AT_ONCE // (intervals * WIDTH)))
+    left, parts = repetitions, []
+    while left > 0:
+        parts.append(counted(machine(random, min(at_once, left), intervals, WIDTH, rate)))
+        left -= at_once
+    return joined(parts, 0)
+
+
+def disturbances_of(counts: Counted, which: int, source: Source) -> Disturbances:
+    """As the program counts them out of a recording: all of it, or only what intervals say (version 1, imports)."""
+    x, s = int(counts.exceeded[which]), counts.counts[which]
+    (groups,) = grouped_counts(s, np.full(s.size, WIDTH), [s])
+    known = source is Source.LIMIT
+    size = size_of(x, int(counts.squares[which]) if known else 0, s)
+    longest = float(counts.longest[which] if known else np.max(s - s.mean()))
+    return Disturbances(
+        counts.n,
+        counts.n * 10**6,
+        x,
+        x,
+        groups.size,
+        int(counts.runs[which]) if known else x,
+        int(groups.max(initial=0)),
+        size,
+        longest,
+        source,
+        s,
+        s,
+        np.zeros(s.size, dtype=np.int64),
+    )
+
+
+def verdicts(
+    counts: Counted, requirement: Requirement, source: Source = Source.LIMIT, confidence: float | None = None
+) -> Iterator[Shown]:
+    """What the program says of each repetition."""
+    for which in range(counts.exceeded.size):
+        yield decided(
+            _VALUES, disturbances_of(counts, which, source), requirement, confidence or requirement.confidence
+        )
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Shares of all repetitions."""
+
+    passed: float
+    failed: float
+    changing: float
+
+    @property
+    def undecided(self) -> float:
+        return 1.0 - self.passed - self.failed
+
+
+def errors(counts: Counted, allowed: float, source: Source = Source.LIMIT, longest: int | None = None) -> Errors:
+    """At a true rate that is the one allowed: false PASS, false FAIL, refused as not stationary."""
+    found = list(verdicts(counts, Requirement(1, allowed, 1 - STATED, longest), source))
+    n = len(found)
+    return Errors(
+        sum(one.within for one in found) / n,
+        sum(one.p_value <= STATED for one in found) / n,
+        sum(not one.steady for one in found) / n,
+    )
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Shares of all repetitions in which a machine at its limit passes though the longest burst declared is too short,
+    fails, and in which "no more than one in X" is wrong; those without any late activation by themselves."""
+
+    passed: float
+    passed_unseen: float
+    failed: float
+    misstated: float
+    misstated_unseen: float
+    passed_at_half: float
+
+    @property
+    def worst(self) -> float:
+        """The greatest error of statements for which anything late was seen."""
+        return max(self.passed, self.failed, self.misstated)
+
+
+def errors_of_declared(counts: Counted, allowed: float, size: int, longest: int = 1) -> Declared:
+    """Of machines one cause of which makes ``size`` disturbances, and a declaration that none makes more than one."""
+    expected = allowed * counts.n
+    found, half = (list(verdicts(counts, Requirement(1, rate, 1 - STATED, longest))) for rate in (allowed, 2 * allowed))
+    unseen = np.array([one.seen.possibly == 0 for one in found])
+    passed = np.array([one.within for one in found])
+    true = np.array([one.seen.time_ns / expected * (size if one.seen.clusters.scale else 1) for one in found])
+    stated = np.array([one.resolved for one in found])
+    misstated = stated & (np.array([one.every_ns for one in found]) > true)
+    return Declared(
+        (passed & ~unseen).mean(),
+        (passed & unseen).mean(),
+        float(np.mean([one.p_value <= STATED for one in found])),
+        (misstated & ~unseen).mean(),
+        (misstated & unseen).mean(),
+        float(np.mean([one.within for one in half])),
+    )
+
+
+def errors_of_cpus(each: list[Counted], allowed: float) -> Errors:
+    """The same of CPUs judged together: PASS where all pass, FAIL by Holm's method over them."""
+    requirement = Requirement(1, allowed, 1 - STATED)
+    together = list(zip(*(verdicts(counts, requirement) for counts in each), strict=True))
+    n = len(together)
+    return Errors(
+        sum(all(one.within for one in cpus) for cpus in together) / n,
+        sum(any(holm([one.p_value for one in cpus], STATED)) for cpus in together) / n,
+        sum(any(not one.steady for one in cpus) for cpus in together) / n,
+    )
+
+
+def errors_of_runs(
+    machine: Machine, random: np.random.Generator, rates: NDArray[np.float64], intervals: int, allowed: float
+) -> Errors:
+    """The same of runs of one CPU, merged where they agree; ``changing``: where not.  ``rates``: repetitions x runs."""
+    requirement, found = Requirement(1, allowed, 1 - STATED), []
+    for each in rates:
+        runs = [made(machine, random, 1, intervals, rate) for rate in each]
+        merged = runs_agree([run.counts[0] for run in runs])
+        shown = [_of_merged(runs, requirement)] if merged else [*chain(*(verdicts(run, requirement) for run in runs))]
+        found.append((all(one.within for one in shown), any(holm([one.p_value for one in shown], STATED)), not merged))
+    return Errors(*map(float, np.mean(found, axis=0)))
+
+
+def _of_merged(runs: list[Counted], requirement: Requirement) -> Shown:
+    seen = disturbances_of(joined(runs, 1), 0, Source.LIMIT)
+    run_of = np.repeat(np.arange(len(runs)), [run.counts.shape[1] for run in runs])
+    return decided(_VALUES, replace(seen, run_of=run_of), requirement, requirement.confidence)
+
+
+MOST_LOOKS = 5
+
+
+MOST_TIMES = 40
+
+
+def by_advice(
+    machine: Machine, random: np.random.Generator, repetitions: int, intervals: int, allowed: float
+) -> Errors:
+    """Measure, and while it is undecided measure as much more as the program says, up to 40 times as long in all."""
+    requirement = Requirement(1, allowed, 1 - STATED)
+    passed = failed = 0
+    for _ in range(repetitions):
+        counts = made(machine, random, 1, intervals, allowed)
+        for look in range(MOST_LOOKS):
+            sure, later = (confidence_of_look(1 - STATED, each) for each in (look, look + 1))
+            [one] = verdicts(counts, requirement, confidence=sure)
+            passed, failed = passed + one.within, failed + (one.p_value <= 1 - sure)
+            deciding = replace(one, confidence=later).deciding
+            more = 0 if deciding is None else ceil((deciding - counts.n) / WIDTH)
+            there = counts.counts.shape[1]
+            if one.within or one.p_value <= 1 - sure or not 0 < more <= MOST_TIMES * intervals - there:
+                break
+            counts = joined([counts, made(machine, random, 1, more, allowed)], 1)
+    return Errors(passed / repetitions, failed / repetitions, 0.0)
+
+
+@dataclass(frozen=True)
+class Advised:
+    """Of measurements that were undecided: the share that advice was given for, the share of these that were decided
+    after exactly the advised amount, and the median of that amount, in times of what was measured first."""
+
+    given: float
+    decided: float
+    times: float
+
+
+FIRST = 60
+"""Intervals of the first measurement of those that are followed by what is advised."""
+
+
+def after_advice(
+    machine: Machine, random: np.random.Generator, repetitions: int, true: float, required: Requirement
+) -> Advised:
+    """Measure once, and where it is undecided once more as long as is advised; ``true``: the rate of the machine."""
+    sure, later = (confidence_of_look(required.confidence, look) for look in (0, 1))
+    undecided, times, decided = 0, [], 0
+    for _ in range(repetitions):
+        counts = made(machine, random, 1, FIRST, true)
+        [one] = verdicts(counts, required, confidence=sure)
+        if one.within or one.p_value <= 1 - sure:
+            continue
+        undecided += 1
+        deciding = replace(one, confidence=later).deciding
+        if deciding is None or deciding > MOST_TIMES * counts.n:
+            continue
+        times.append(deciding / counts.n)
+        more = made(machine, random, 1, max(1, ceil((deciding - counts.n) / WIDTH)), true)
+        [two] = verdicts(joined([counts, more], 1), required, confidence=later)
+        decided += two.within or two.p_value <= 1 - later
+    return Advised(len(times) / max(1, undecided), decided / max(1, len(times)), float(np.median(times or [0.0])))
+
+
+class Again(StrEnum):
+    """What is judged at each look."""
+
+    NEW = "new data each time"
+    ALL = "all data together"
+    AS_FIRST = "new data each time, and were each at 95 %"
+
+
+Found = NDArray[np.bool_]
+"""Repetitions x looks."""
+
+
+def by_looks(counts: Counted, looks: int, requirement: Requirement, again: Again) -> tuple[Found, Found]:
+    """Whether each look passes, and fails; each repetition is what is measured for one look."""
+    found = [_looked(counts, first, looks, requirement, again) for first in range(0, counts.exceeded.size, looks)]
+    passed, failed = np.array(found).transpose(2, 0, 1)
+    return passed, failed
+
+
+def _looked(counts: Counted, first: int, looks: int, requirement: Requirement, again: Again) -> list[tuple[bool, bool]]:
+    found, data = [], counts.part(slice(first, first + 1))
+    for look in range(looks):
+        if look:
+            new = counts.part(slice(first + look, first + look + 1))
+            data = joined([data, new], 1) if again is Again.ALL else new
+        sure = requirement.confidence if again is Again.AS_FIRST else confidence_of_look(requirement.confidence, look)
+        [one] = verdicts(data, requirement, confidence=sure)
+        found.append((one.within, one.p_value <= 1 - sure))
+    return found
+
+
+@dataclass(frozen=True)
+class Nights:
+    """Shares: of the nights that pass and that fail, and of the months in which any does."""
+
+    passed: float
+    failed: float
+    any_passed: float
+    any_failed: float
+
+
+def by_night(counts: Counted, nights: int, requirement: Requirement) -> Nights:
+    """Of a gate that judges the data of each night by themselves; each repetition is a night."""
+    found = [(one.within, one.p_value <= 1 - requirement.confidence) for one in verdicts(counts, requirement)]
+    passed, failed = np.array(found).T.reshape(2, -1, nights)
+    return Nights(passed.mean(), failed.mean(), passed.any(axis=1).mean(), failed.any(axis=1).mean())
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How often an interval holds the truth; ``given``: how often there is one at all."""
+
+    quantile: float
+    difference: float
+    given: float
+
+
+def coverage(
+    values: Values, random: np.random.Generator, repetitions: int, intervals: int, quantile: float
+) -> Coverage:
+    """Of the interval of a quantile, and of the difference to another measurement of the same machine."""
+    held = same = given = 0
+    before: NDArray[np.float64] | None = None
+    for _ in range(repetitions):
+        made_up = values(random, intervals, WIDTH)
+        drawn = _drawn(made_up, quantile)
+        if drawn is None:
+            continue
+        given += 1
+        low, high = np.quantile(drawn, [0.025, 0.975])
+        below = int((made_up <= quantile).sum())
+        held += bool(np.floor(low) <= below < np.ceil(high))
+        at = np.sort(made_up, axis=None)[np.ceil(drawn).astype(np.int64) - 1]
+        if before is not None:
+            ends = np.quantile(at - random.permutation(before), [0.025, 0.975])
+            same += bool(ends[0] <= 0 <= ends[1])
+        before = at
+    return Coverage(held / max(1, given), same / max(1, given - 1), given / repetitions)
+
+
+_EDGES = 1.0 - np.concatenate([np.geomspace(1.0, 1e-5, 160), [0.0]])
+
+
+def _drawn(values: NDArray[np.float64], quantile: float) -> NDArray[np.float64] | None:
+    """Ranks in draws of blocks, from buckets of intervals as the program has them."""
+    intervals = values.shape[0]
+    bucket = np.searchsorted(_EDGES, values, side="left") - 1
+    row = np.repeat(np.arange(intervals), values.shape[1])
+    size = _EDGES.size - 1
+    counts = np.bincount(row * size + bucket.reshape(-1).clip(0), minlength=intervals * size)
+    runs = (counts.reshape(intervals, size),)
+    return Blocks(runs, resampled(runs)).ranks(quantile)

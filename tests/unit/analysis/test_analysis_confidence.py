@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Stated confidences hold on made-up machines of which the truth is known; ``make bench`` does it at length."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fastenough.analysis import bounds, clusters
+from fastenough.analysis.compare import independent_rates
+from fastenough.analysis.disturbances import Source
+from fastenough.model import Requirement
+from tests.bench import confidence as bench
+from tests.support.confidence import (
+    STATED,
+    Again,
+    after_advice,
+    by_advice,
+    by_looks,
+    by_night,
+    counted,
+    coverage,
+    errors,
+    errors_of_cpus,
+    errors_of_declared,
+    errors_of_runs,
+    made,
+)
+from tests.support.late_values import CHANGING, COVERED, DEPENDENT, STEADY, bursts
+from tests.support.simulated import SEED, block_of, with_block
+
+pytestmark = pytest.mark.check
+
+REPETITIONS = 200
+MOST = float(stats.binom.ppf(0.9999, REPETITIONS, STATED)) / REPETITIONS
+"""Errors that 200 measurements show but once in 10,000 where their rate is the one stated."""
+FEW = ("independent", "bursts of 20", "bursts of 500", "every second value late, 100 at a time")
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_verdicts_err_no_more_often_than_stated(name: str) -> None:
+    machine, size = STEADY[name]
+    allowed = 40 * size / 200_000
+    counts = made(machine, np.random.default_rng(1), REPETITIONS, 200, allowed)
+    assert counts.exceeded.mean() == pytest.approx(allowed * counts.n, rel=0.1), "the machine is what it says"
+    for source in (Source.LIMIT, Source.INTERVALS):
+        found = errors(counts, allowed, source)
+        assert max(found.passed, found.failed) <= MOST
+
+
+def test_taking_activations_as_independent_would_be_found_out() -> None:
+    """The same measurements, judged as before: the error is a multiple of what is stated."""
+    machine, size = STEADY["bursts of 20"]
+    allowed = 40 * size / 200_000
+    counts = made(machine, np.random.default_rng(1), REPETITIONS, 200, allowed)
+    naive = clusters.rate_upper(counts.n, counts.exceeded, 1.0, 1.0, 1 - STATED)
+    assert np.mean(naive <= allowed) > 4 * STATED
+
+
+def test_a_machine_well_within_what_is_allowed_passes_and_one_far_beyond_fails() -> None:
+    machine, size = STEADY["bursts of 20"]
+    counts = made(machine, np.random.default_rng(2), 50, 200, 40 * size / 200_000)
+    assert errors(counts, 80 * size / 200_000).passed > 0.8
+    assert errors(counts, 15 * size / 200_000).failed > 0.8
+
+
+def test_a_declared_longest_burst_holds_with_few_disturbances() -> None:
+    machine, size = STEADY["bursts of 20"]
+    allowed = 6.5 * size / 120_000
+    found = errors(made(machine, np.random.default_rng(3), REPETITIONS, 120, allowed), allowed, longest=int(size))
+    assert found.passed <= MOST
+
+
+def test_a_declared_longest_burst_counts_stalls_in_that_were_not_seen() -> None:
+    """Half of what is late is late in stalls, and most measurements see singles only."""
+    _, counts, allowed = next(bench.mixtures(REPETITIONS, 12))
+    assert errors(counts, allowed).passed > 0.3, "nothing shows what was not seen"
+    assert errors(counts, allowed, longest=bench.STALL).passed <= MOST
+
+
+@pytest.mark.parametrize(("name", "expected"), list(zip(DEPENDENT, (40, 15, 40), strict=True)))
+def test_disturbances_that_depend_on_each_other_are_not_counted_as_independent(name: str, expected: int) -> None:
+    """Late activations 3 s apart, a burst of 1 declared; taken as independent, 16 and 24 % of these are wrong."""
+    machine, size = DEPENDENT[name]
+    allowed = expected / 120_000
+    counts = made(machine, np.random.default_rng(13), REPETITIONS, 120, allowed)
+    found = errors_of_declared(counts, allowed, size)
+    assert found.worst <= MOST
+    assert found.passed_unseen == pytest.approx(np.mean(counts.exceeded == 0)), "the declaration alone says so"
+    assert size > 1 or found.passed_at_half > 0.85, "what is independent keeps its power"
+
+
+def test_eight_cpus_err_no_more_often_than_one() -> None:
+    machine, size = STEADY["bursts of 5"]
+    allowed = 40 * size / 120_000
+    random = np.random.default_rng(4)
+    each = [made(machine, random, 100, 120, allowed) for _ in range(8)]
+    most = float(stats.binom.ppf(0.9999, 100, STATED)) / 100
+    for cpus in (each, [each[0]] * 8):
+        found = errors_of_cpus(cpus, allowed)
+        assert max(found.passed, found.failed) <= most
+
+
+def test_runs_of_one_rate_are_merged_and_err_no_more_often() -> None:
+    machine, size = STEADY["bursts of 20"]
+    allowed = 25 * size / 120_000
+    found = errors_of_runs(machine, np.random.default_rng(10), np.full((100, 5), allowed), 120, allowed)
+    assert max(found.passed, found.failed) <= float(stats.binom.ppf(0.9999, 100, STATED)) / 100
+    assert found.changing <= float(stats.binom.ppf(0.9999, 100, 0.01)) / 100
+
+
+def test_runs_of_rates_that_differ_are_not_merged() -> None:
+    """Merged they would pass: in the mean they keep what is allowed."""
+    machine, size = STEADY["bursts of 20"]
+    rates = np.tile(np.array([1, 1, 1, 1, 4]) * 25 * size / 120_000, (20, 1))
+    found = errors_of_runs(machine, np.random.default_rng(11), rates, 120, 50 * size / 120_000)
+    assert found.changing > 0.9 and found.passed <= 0.1
+
+
+def test_following_the_advice_errs_no_more_often() -> None:
+    machine, size = STEADY["bursts of 20"]
+    found = by_advice(machine, np.random.default_rng(5), 100, 120, 25 * size / 120_000)
+    assert max(found.passed, found.failed) <= float(stats.binom.ppf(0.9999, 100, STATED)) / 100
+
+
+@pytest.mark.parametrize(("times", "longest"), [(0.3, None), (0.5, None), (0.3, 20)])
+def test_exactly_what_is_advised_decides_in_most_cases(times: float, longest: int | None) -> None:
+    """Reckoned from the rate as it was seen, half of them were undecided."""
+    machine, size = STEADY["bursts of 20"]
+    allowed = (15 if longest is None else 4) * size / 60_000
+    required = Requirement(1, allowed, 1 - STATED, longest)
+    found = after_advice(machine, np.random.default_rng(16), 50, times * allowed, required)
+    assert found.given > 0.3 and found.decided >= 0.8
+
+
+def test_looking_until_it_passes_errs_no_more_often_than_twice() -> None:
+    """Here each look errs nearly as often as it may; were each the first, half of all questions would end wrongly."""
+    machine, size = STEADY["bursts of 20"]
+    allowed, looks = 6.5 * size / 20_000, 15
+    required = Requirement(1, allowed, 1 - STATED, int(size))
+    counts = made(machine, np.random.default_rng(9), 100 * looks, 20, allowed)
+    wrong = {again: by_looks(counts, looks, required, again)[0].any(axis=1).mean() for again in Again}
+    assert max(wrong[Again.NEW], wrong[Again.ALL]) <= float(stats.binom.ppf(0.9999, 100, 2 * STATED)) / 100
+    assert wrong[Again.AS_FIRST] > 0.3
+
+
+def test_further_looks_err_together_as_often_as_the_first() -> None:
+    shares = [1 - clusters.confidence_of_look(1 - STATED, look) for look in range(10_000)]
+    assert shares[0] == pytest.approx(STATED) and shares == sorted(shares, reverse=True)
+    assert 0.93 * STATED < sum(shares[1:]) <= STATED
+    assert [clusters.confidence_of_look(0.95, look) for look in (1, 2, 3)] == pytest.approx([0.975, 0.9917, 0.9959])
+    needed = clusters.poisson_upper(0, [clusters.confidence_of_look(0.95, look) for look in (0, 12, 50, 1000)])
+    assert (needed / needed[0]).round(1).tolist() == [1.0, 2.7, 3.6, 5.6], "it never gets deaf"
+
+
+def test_a_gate_of_nights_errs_each_night_no_more_often_than_stated() -> None:
+    """And in a month of them no more often, where each night is asked for as much more."""
+    machine, size = STEADY["bursts of 20"]
+    allowed = 6.5 * size / 120_000
+    counts = made(machine, np.random.default_rng(8), 20 * bench.NIGHTS, 120, allowed)
+    nights, month = (
+        by_night(counts, bench.NIGHTS, Requirement(1, allowed, sure, int(size))) for sure in (1 - STATED, bench.A_MONTH)
+    )
+    assert nights.passed <= float(stats.binom.ppf(0.9999, 20 * bench.NIGHTS, STATED)) / (20 * bench.NIGHTS)
+    assert nights.any_passed > 0.3, "a month of such nights errs more often, and the page says so"
+    assert max(month.any_passed, month.any_failed) <= float(stats.binom.ppf(0.9999, 20, STATED)) / 20
+
+
+def test_a_drift_is_refused() -> None:
+    machine, size = CHANGING["drift from 0 to twice the rate"]
+    allowed = 80 * size / 200_000
+    assert errors(made(machine, np.random.default_rng(6), 50, 200, allowed), allowed).changing > 0.75
+
+
+def test_intervals_of_quantiles_hold_the_truth_under_autocorrelation() -> None:
+    values, _ = COVERED["autocorrelation over 1,000 values"]
+    found = coverage(values, np.random.default_rng(7), 100, 120, 0.5)
+    least = float(stats.binom.ppf(1e-4, 100, 1 - STATED)) / 100
+    assert found.given > 0.9 and min(found.quantile, found.difference) >= least
+
+
+@pytest.mark.parametrize(("length", "intervals"), [(1, 120), (500, 120), (2000, 300), (5000, 600), (None, 300)])
+def test_rates_of_equal_machines_differ_no_more_often_than_stated(length: int | None, intervals: int) -> None:
+    """Bursts of one length, or a busy regime of 10 s (None).
+
+    With the size of clusters of one second alone, 15 to 50 % of the pairs differ that come in long bursts.
+    """
+    pairs, random = 100, np.random.default_rng(12)
+    if length is None:
+        rates = np.where(random.random((2 * pairs, intervals // 10)) < 0.3, 0.03, 0.001)
+        counts = random.binomial(1000, np.repeat(rates, 10, axis=1))
+    else:
+        counts = made(partial(bursts, length=length), random, 2 * pairs, intervals, 0.02).counts
+    differ = 0
+    for first, second in zip(counts[:pairs], counts[pairs:], strict=True):
+        n = intervals * 1000
+        rates_of = independent_rates((int(first.sum()), n), (int(second.sum()), n), first, second)
+        lower, upper = bounds.rate_difference(*rates_of, 1 - STATED)
+        differ += lower > 0 or upper < 0
+    assert differ <= stats.binom.ppf(0.9999, pairs, STATED)
+
+
+def test_a_rate_ten_times_as_high_is_found() -> None:
+    rates_of = [
+        made(partial(bursts, length=500), np.random.default_rng(seed), 1, 900, rate).counts[0]
+        for seed, rate in ((1, 0.01), (2, 0.1))
+    ]
+    n = 900_000
+    one, two = independent_rates((int(rates_of[0].sum()), n), (int(rates_of[1].sum()), n), *rates_of)
+    assert bounds.rate_difference(one, two, 1 - STATED)[0] > 0
+
+
+def test_what_is_counted_is_counted_right() -> None:
+    late = np.zeros((2, 3000), dtype=bool)
+    late[0, [0, 1, 2, 999, 1000, 2999]] = True
+    counts = counted(late)
+    assert counts.counts.tolist() == [[4, 1, 1], [0, 0, 0]]
+    assert (counts.runs.tolist(), counts.squares.tolist()) == ([3, 0], [9 + 4 + 1, 0])
+    assert counts.longest.tolist() == [3, 0]
+
+
+def test_the_tables_of_the_method_are_those_of_the_program() -> None:
+    """Produced by it, never typed: every row it would print is there, in its form."""
+    document = bench.METHOD.read_text()
+    block = block_of(document)
+    assert with_block(document, block) == document
+    measurements = re.search(r", ([\d,]+) measurements each", block)
+    assert f"seed {SEED}" in block and measurements and int(measurements[1].replace(",", "")) >= 300
+    rows = [line.split(" | ") for line in block.splitlines() if line.startswith("| ")]
+    titles = [row for row in rows if row[0] in ("| machine", "| values")]
+    assert len(titles) == 10
+    for row in rows:
+        if row not in titles:
+            assert all(re.fullmatch(r"\d+(\.\d\d?)? %|–|never|\d+\.\d", cell.strip(" |")) for cell in row[1:])
+    named = {row[0].removeprefix("| ").partition(";")[0] for row in rows}
+    assert {*STEADY, *CHANGING, *COVERED, *DEPENDENT, *bench.GATED} <= named

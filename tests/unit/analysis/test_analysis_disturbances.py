@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Disturbances out of recordings against a count, one value at a time, on values whose order is known."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from fastenough.analysis import merge_samples
+from fastenough.analysis.disturbances import GAP_PERIODS, Disturbances, Source, disturbances, grouped_counts
+from fastenough.recording import Recording
+from fastenough.recording.timeline import IntArray
+from tests.support.recordings import Plan, recording
+
+LIMIT = 50_000
+VALUES = st.sampled_from([1_000, 30_000, 47_000, 49_999, 50_000, 50_001, 52_000, 58_000, 90_000, 500_000])
+"""Far below the limit, in the coarse bucket around it on both sides, above, and far above."""
+ROWS = st.lists(st.lists(VALUES, min_size=1, max_size=40), min_size=1, max_size=12)
+
+
+def lengths(values: list[int]) -> list[int]:
+    """Of runs of values above the limit."""
+    return [len(list(run)) for late, run in itertools.groupby(values, lambda value: value > LIMIT) if late]
+
+
+def gathered(values: list[int]) -> list[int]:
+    """Exceedances of disturbances: runs less than the gap apart are one."""
+    found: list[int] = []
+    since = GAP_PERIODS
+    for value in values:
+        if value > LIMIT:
+            found[-1:] = [found[-1] + 1] if found and since < GAP_PERIODS else [*found[-1:], 1]
+            since = 0
+        else:
+            since += 1
+    return found
+
+
+def _recorded(folder: Path, rows: list[list[int]], **change: Any) -> Recording:
+    values = [[np.array(row, dtype=np.int64) for row in rows]]
+    return recording(folder, Plan(values, views=("wakeup_corrected",), limit_ns=LIMIT, **change))
+
+
+def _seen(one: Recording, limit_ns: float = LIMIT) -> Disturbances:
+    return disturbances(merge_samples([(one, one.series[0])]), limit_ns)
+
+
+@pytest.mark.check
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=ROWS)
+@example(rows=[[52_000], [1000] * 9 + [50_001], [52_000]])
+def test_the_number_and_length_of_disturbances_lie_within_the_bracket(tmp_path: Path, rows: list[list[int]]) -> None:
+    """From each source; exactly at the limit where it was counted there."""
+    flat = [value for row in rows for value in row]
+    runs, merged = lengths(flat), gathered(flat)
+    exact = _seen(_recorded(tmp_path, rows, rise_k=3))
+    risen = _seen(_without_limit(_recorded(tmp_path, rows, rise_k=3)))
+    plain = _seen(_recorded(tmp_path, rows))
+    assert (exact.surely, exact.possibly, exact.most) == (sum(runs), sum(runs), len(runs))
+    assert exact.source is Source.LIMIT or not flat
+    assert (risen.source, plain.source) == (Source.RISES, Source.INTERVALS)
+    for seen in (exact, risen, plain):
+        assert seen.surely <= sum(runs) <= seen.possibly
+        assert seen.least <= len(merged) <= len(runs) <= max(seen.most, 0)
+        assert max(merged, default=0) <= seen.longest or not seen.possibly
+    if runs:
+        assert exact.counts.tolist() == [sum(value > LIMIT for value in row) for row in rows]
+        assert exact.size >= sum(length * length for length in runs) / sum(runs) - 1e-9
+        assert exact.longest_run == max(runs)
+        assert 1 <= risen.longest_run <= risen.possibly
+
+
+def _without_limit(one: Recording) -> Recording:
+    return replace(one, aggregate=replace(one.aggregate, limits={}))
+
+
+def _summed(counts: IntArray, values: IntArray) -> list[int]:
+    (sums,) = grouped_counts(counts, values, [counts])
+    return [int(one) for one in sums]
+
+
+def test_groups_are_parted_by_as_many_values_as_the_gap() -> None:
+    counts = np.array([1, 0, 2, 0, 0, 3, 4])
+    values = np.array([5, 9, 5, 5, 5, 5, 5])
+    assert _summed(counts, values) == [3, 7]
+    assert _summed(np.array([1, 0, 1]), np.array([5, 10, 5])) == [1, 1]
+    assert _summed(np.zeros(3, dtype=np.int64), values[:3]) == []
+
+
+def _alternating(stalls: int) -> list[list[int]]:
+    """In each stall, every second value is late; a stall every third second."""
+    calm = [1000] * 1000
+    stall = [1000] * 400 + [90_000, 1000] * 100 + [1000] * 400
+    return [stall if second % 3 == 0 else calm for second in range(3 * stalls)]
+
+
+def test_every_second_value_late_is_not_many_disturbances(tmp_path: Path) -> None:
+    seen = _seen(_recorded(tmp_path, _alternating(12), rise_k=3))
+    assert (seen.possibly, seen.most, seen.least) == (1200, 1200, 12)
+    assert 10 <= seen.independent <= 20 and seen.longest == 100
+    assert not _seen(_recorded(tmp_path, _alternating(5), rise_k=3)).enough
+
+
+def test_one_stall_of_500_periods_is_one_disturbance(tmp_path: Path) -> None:
+    rows = [[1000] * 1000 for _ in range(30)]
+    rows[7][700:], rows[8][:200] = [90_000] * 300, [90_000] * 200
+    for one in (_recorded(tmp_path, rows, rise_k=3), _without_limit(_recorded(tmp_path, rows, rise_k=3))):
+        seen = _seen(one)
+        assert (seen.least, seen.most, seen.longest, seen.possibly) == (1, 1, 500, 500)
+        assert seen.independent == pytest.approx(1, rel=0.51) and not seen.enough and seen.longest_run == 500
+
+
+def test_runs_of_several_recordings_add_up_and_cpus_do_not(tmp_path: Path) -> None:
+    rows = [[1000, 90_000] + [1000] * 998 for _ in range(10)]
+    first, second = (_recorded(tmp_path, rows, rise_k=3, run_id=name) for name in ("a", "b"))
+    both = disturbances(merge_samples([(one, one.series[0]) for one in (first, second)]), LIMIT)
+    assert (both.possibly, both.most, both.n) == (20, 20, 20_000)
+    assert both.run_of.tolist() == [0] * 10 + [1] * 10
+
+
+def test_the_worst_source_of_all_runs_counts(tmp_path: Path) -> None:
+    rows = [[1000, 90_000] * 5 for _ in range(10)]
+    known, risen, plain = (
+        _recorded(tmp_path, rows, run_id=name, rise_k=k) for name, k in (("a", 3), ("b", 3), ("c", None))
+    )
+    risen = _without_limit(risen)
+    sources = [disturbances(_joined(some), LIMIT).source for some in ([known], [known, risen])]
+    assert sources == [Source.LIMIT, Source.RISES]
+    assert _seen(plain).source is Source.INTERVALS
+    assert _seen(known, 49_000).source is Source.RISES, "the limit counted is another one"
+
+
+def _joined(some: list[Recording]) -> Any:
+    return merge_samples([(one, one.series[0]) for one in some])
+
+
+def test_gaps_in_the_order_make_it_unknown(tmp_path: Path) -> None:
+    one = _recorded(tmp_path, [[1000, 90_000] * 5 for _ in range(10)], rise_k=3)
+    torn = replace(one, aggregate=replace(one.aggregate, order_unknown={one.series[0].id: 1}))
+    assert _seen(torn).source is Source.INTERVALS
+
+
+def test_missed_periods_that_no_value_stands_for_exceed(tmp_path: Path) -> None:
+    one = recording(tmp_path, Plan([[np.full(100, 1000)] * 12], views=("wakeup",), missed=3, rise_k=3, limit_ns=LIMIT))
+    seen = _seen(one)
+    assert (seen.surely, seen.possibly, seen.most) == (3, 3, 3) and seen.n == 1203

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An application's tasks with the terms of recordings whose truth is known: what is said, and that it is never PASS."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fastenough.analysis import Assessment, judge
+from fastenough.analysis.response_time import Kept, Task
+from fastenough.analysis.task_set import (
+    NOT_SHOWN,
+    SCHEDULABLE,
+    TaskSet,
+    answer_of,
+    impossible,
+    judged_with,
+    measured_of,
+)
+from fastenough.cli.assess import print_tasks
+from fastenough.jobs.assess import Question, judge_and_report
+from fastenough.jobs.task_set import task_plan, task_set_of
+from fastenough.model import BadInput, Requirement, Verdict
+from fastenough.recording import Recording
+from fastenough.store import Store
+from tests.support.cli_calls import command_line
+from tests.support.recordings import Plan, recording
+
+LOOP = "name=loop period=1ms compute=200us deadline=800us"
+SLOW = "name=slow period=10ms compute=2ms"
+
+
+def _wakeups(*cpus: Sequence[int], run_id: str = "timer", limit_ns: int | None = None, **change: Any) -> Plan:
+    """Of each CPU these values again and again, 20,000 in 20 s."""
+    values = [[np.resize(np.array(some, dtype=np.int64), 10_000)] * 2 for some in cpus]
+    head = {} if limit_ns is None else {"requirement": {"limit_ns": limit_ns, "miss_rate": 0.0, "confidence": 0.95}}
+    return replace(Plan(values, run_id=run_id, head=head), **change)
+
+
+def _gaps(*cpus: Sequence[Sequence[int]], run_id: str = "spin") -> Plan:
+    """A busy loop that spins half of each second: 5,000 readings 100 µs apart, and what took it in each interval."""
+    turns: NDArray[np.int64] = np.zeros(5_000, dtype=np.int64)
+    values = [[np.append(turns[len(some) :], np.array(some, dtype=np.int64)) for some in cpu] for cpu in cpus]
+    return Plan(
+        values,
+        run_id=run_id,
+        views=("gap",),
+        interval_ns=10**9,
+        series={"period_ns": None},
+        head={"probe": "spin", "parameters": {"floor_ns": 100_000, "width_ns": 10**7, "window_ns": 2 * 10**7}},
+    )
+
+
+def _recorded(folder: Path, *plans: Plan) -> list[Recording]:
+    return [recording(folder, plan) for plan in plans]
+
+
+# --- the terms
+
+
+def test_terms_are_what_was_recorded(tmp_path: Path) -> None:
+    """Two CPUs: the longest and the median wake-up; of what took the loop the longest of each size, and how close."""
+    found = measured_of(
+        _recorded(
+            tmp_path,
+            _wakeups([2_000, 2_000, 40_000], [1_500]),
+            _gaps([[1_800] * 100 + [90_000], [1_900] * 250], [[500] * 40, []]),
+        )
+    )
+    assert [(one.late_ns, one.usual_ns) for one in found.values()] == [(40_000, 2_000), (1_500, 1_500)]
+    terms = found[0].terms.interference
+    assert [one.cost_ns for one in terms] == [90_000, 1_900]
+    assert [one.arrivals[0].most for one in terms] == [(1, 1), (250, 350)], "the busier second, and both"
+    assert all(one.arrivals[0].stretch_ns == pytest.approx(0.5e9, rel=0.05) for one in terms), "spun of a second"
+    assert found[1].terms.interference == (), "what is shorter than 1 µs is the loop's own"
+
+
+def test_the_worst_of_all_loads_counts(tmp_path: Path) -> None:
+    found = measured_of(
+        _recorded(
+            tmp_path,
+            _wakeups([1_000]),
+            _wakeups([1_900], run_id="loaded", load="cpu"),
+            _gaps([[4_000] * 10, []]),
+            _gaps([[4_050] * 50, []], run_id="loaded-spin"),
+        )
+    )
+    assert (found[0].late_ns, found[0].usual_ns) == (1_900, 1_900)
+    assert [one.cost_ns for one in found[0].terms.interference] == [4_050]
+    assert [one.most for one in found[0].terms.interference[0].arrivals] == [(10, 10), (50, 50)]
+
+
+def test_answers_follow_from_the_terms_by_hand(tmp_path: Path) -> None:
+    """Longest wake-up 50 µs, median 2 µs, 5 µs taken once a second of spinning at most."""
+    answer = answer_of(
+        task_set_of([LOOP + " priority=80", SLOW + " priority=70"]),
+        _recorded(tmp_path, _wakeups([2_000, 2_000, 50_000]), _gaps([[5_000], []])),
+    )
+    loop, slow = answer.cpus[0].responses
+    assert answer.word == SCHEDULABLE
+    assert loop.response_ns == 50_000 + 202_000 + 5_000
+    # in w: 2,002 µs of its own, 5 once, and 202 for each of ceil((w + 50) / 1000) jobs of the loop; w = 2,613, three
+    assert slow.response_ns == 50_000 + 2_002_000 + 5_000 + 3 * 202_000
+    assert (loop.slack_ns, slow.kept) == (800_000 - 257_000, Kept.YES)
+
+
+def test_each_cpu_answers_for_its_own_tasks(tmp_path: Path) -> None:
+    runs = _recorded(tmp_path, _wakeups([5_000], [650_000]), _gaps([[], []], [[], []]))
+    apart = answer_of(task_set_of([LOOP + " cpu=0", SLOW + " cpu=1"]), runs)
+    assert apart.word == SCHEDULABLE
+    assert [[one.task.name for one in on.responses] for on in apart.cpus] == [["loop"], ["slow"]]
+    either = answer_of(task_set_of([LOOP]), runs)
+    assert either.word == NOT_SHOWN, "one CPU is too late, and the task may be on it"
+    assert [on.schedulable for on in either.cpus] == [True, False]
+
+
+def test_what_was_not_measured_is_not_taken_for_nothing(tmp_path: Path) -> None:
+    no_loop = answer_of(task_set_of([LOOP]), _recorded(tmp_path, _wakeups([5_000])))
+    assert (no_loop.word, no_loop.missing) == (NOT_SHOWN, ("CPU 0: no busy loop was measured",))
+    elsewhere = answer_of(task_set_of([LOOP + " cpu=3"]), _recorded(tmp_path, _wakeups([5_000]), _gaps([[], []])))
+    assert (elsewhere.word, len(elsewhere.missing)) == (NOT_SHOWN, 2)
+    assert answer_of(task_set_of([LOOP]), []).missing == ("no wake-up was measured",)
+
+
+# --- the verdict
+
+
+def _judged(folder: Path, *plans: Plan, tasks: Sequence[str] = (LOOP,)) -> Assessment:
+    runs = _recorded(folder, *plans)
+    return judged_with(judge(runs, probe="timer"), answer_of(task_set_of(tasks), runs))
+
+
+@pytest.mark.check
+def test_it_is_never_a_pass(tmp_path: Path) -> None:
+    """The single limit, what is left of the deadline for a wake-up, is kept and would be a PASS."""
+    runs = _recorded(tmp_path, _wakeups([5_000], limit_ns=600_000), _gaps([[], []]))
+    answer = judge_and_report(
+        runs,
+        Question(None, 0.95, probe="timer", tasks=task_set_of([LOOP])),
+        Store(tmp_path / "store"),
+        tmp_path / "report",
+    )
+    assert answer.tasks is not None and answer.tasks.word == SCHEDULABLE
+    assert answer.assessment.verdict is Verdict.INCONCLUSIVE
+    assert "Schedulable with the measured terms: all compute times could be 3." in answer.assessment.headline
+    assert Verdict.PASS not in {one.verdict for one in answer.assessment.judgments}
+    said = json.loads((tmp_path / "report" / "report.json").read_text())
+    assert said["assessment"]["verdict"] == "INCONCLUSIVE"
+    assert said["tasks"]["word"] == SCHEDULABLE
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert "Task set" in page and "Measured terms are no bounds" in page
+    assert ">PASS<" not in page
+
+
+def test_no_margin_is_rounded_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """790 of 800 µs are left for 209, 3.7799 times; and of 3 µs nothing is left."""
+    runs = _recorded(tmp_path, _wakeups([5_000]), _gaps([[], []]))
+    loop = task_set_of([LOOP.replace("200us", "209us")])
+    assert "could be 3.77 times" in judged_with(judge(runs), answer_of(loop, runs)).headline
+    print_tasks(answer_of(task_set_of(["period=1ms compute=1us deadline=3us"]), runs))
+    assert "has no time left to compute" in capsys.readouterr().out
+
+
+def test_all_terms_at_once_are_no_proof_of_a_miss(tmp_path: Path) -> None:
+    """The wake-up alone leaves room; with what took the loop it does not: seen apart, and never together."""
+    answer = _judged(tmp_path, _wakeups([5_000, 5_000, 400_000], limit_ns=600_000), _gaps([[300_000], []]))
+    assert answer.verdict is Verdict.INCONCLUSIVE
+    assert answer.headline == "Not shown to be schedulable with the measured terms"
+    assert any("task loop: with every term at its worst at once" in reason for reason in answer.reasons)
+
+
+def test_one_wakeup_that_leaves_too_little_is_a_fail(tmp_path: Path) -> None:
+    """700 µs late, 200 µs to compute, 800 µs deadline: that job would have been late whatever else happened."""
+    answer = _judged(tmp_path, _wakeups([5_000, 700_000], limit_ns=600_000), _gaps([[], []]))
+    assert answer.verdict is Verdict.FAIL
+
+
+def test_data_that_cannot_be_trusted_is_broken(tmp_path: Path) -> None:
+    answer = _judged(tmp_path, _wakeups([5_000], limit_ns=600_000, lost=3), _gaps([[], []]))
+    assert answer.verdict is Verdict.BROKEN
+
+
+def test_what_no_machine_can_do_is_told_without_measuring(tmp_path: Path) -> None:
+    assert impossible(task_set_of([LOOP, SLOW])) == ()
+    assert (
+        "120 % of one CPU"
+        in impossible(task_set_of(["name=a period=1ms compute=800us", "name=b period=10ms compute=4ms"]))[0]
+    )
+    assert (
+        impossible(task_set_of(["name=a period=1ms compute=800us cpu=0", "name=b period=10ms compute=4ms cpu=1"])) == ()
+    )
+    wrong_way = ["name=a period=1ms compute=200us priority=1", "name=b period=10ms compute=3ms priority=2"]
+    assert impossible(task_set_of(wrong_way)) == (
+        "task a misses its deadline even without any time taken by the system",
+    )
+    assert impossible(task_set_of([text.rpartition(" ")[0] for text in wrong_way])) == ()
+    assert (
+        "under no order of priorities"
+        in impossible(
+            task_set_of(
+                ["name=a period=1ms compute=300us deadline=400us", "name=b period=1ms compute=300us deadline=400us"]
+            )
+        )[0]
+    )
+    assert impossible(task_set_of(["name=a period=1ms compute=300us deadline=200us"])) == (
+        "task a misses its deadline even without any time taken by the system",
+    )
+    done = command_line("assess", "--task", "period=1ms compute=2ms", "--json", cwd=tmp_path)
+    assert (done.returncode, json.loads(done.stdout)["verdict"]) == (1, "FAIL")
+    assert list(tmp_path.iterdir()) == [], "nothing was measured"
+
+
+def test_equal_priorities_are_impossible_only_where_either_order_is() -> None:
+    peers = [Task("a", 10, 5, 8, 5), Task("b", 10, 4, 8, 5)]
+    assert impossible(TaskSet(tuple(peers))) == ()
+
+
+# --- what is measured
+
+
+def test_the_plan_has_a_timer_at_each_period_and_a_busy_loop() -> None:
+    plan = task_plan(
+        "local",
+        task_set_of([LOOP + " priority=80 cpu=2", SLOW + " priority=70 cpu=3"]),
+        ["none", "cpu"],
+        60 * 10**9,
+        98,
+        required=Requirement,
+    )
+    assert [(entry.probe, dict(entry.parameters), entry.duration_s) for entry in plan.entries] == [
+        ("timer", {"interval": ("1000000ns",), "priority": (80,), "affinity": ("2",)}, 10.0),
+        ("timer", {"interval": ("10000000ns",), "priority": (70,), "affinity": ("3",)}, 10.0),
+        ("spin", {"priority": (70,), "report": ("20ms",), "affinity": ("2,3",)}, 10.0),
+    ]
+    assert [entry.requirement and entry.requirement.limit_ns for entry in plan.entries] == [600_000, 8_000_000, None]
+    with pytest.raises(BadInput, match="give at least 6s"):
+        task_plan("local", task_set_of([LOOP, SLOW]), ["none", "cpu"], 5 * 10**9, 98, required=Requirement)
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (["period=1ms"], "needs compute="),
+        ([""], "is none of"),
+        (["period=1ms compute=200us frequency=3"], "'frequency=3' is none of"),
+        (["period=1ms compute=200us period=2ms"], "stands twice"),
+        (["period=1 compute=200us"], "is no duration"),
+        (["period=1ms compute=-5us"], "is no duration"),
+        (["period=1us compute=200ns"], "between 5us and 10s"),
+        (["period=1h compute=200ns"], "between 5us and 10s"),
+        (["period=1ms compute=200us deadline=1h"], "more than 100 periods"),
+        (["period=1ms compute=200us priority=0"], "from 1 to 99"),
+        (["period=1ms compute=200us cpu=-1"], "from 0 to 4095"),
+        (["period=1ms compute=200us cpu=٣"], "from 0 to 4095"),
+        (["period=1ms compute=200us name=\x1b[2J"], "letters, digits"),
+        ([LOOP, LOOP], "two tasks have the name loop"),
+        ([LOOP + " cpu=1", SLOW], "cpu= is not said of slow"),
+        ([LOOP, SLOW + " priority=3"], "priority= is not said of loop"),
+        (["period=1ms compute=1us"] * 33, "more than the 32"),
+    ],
+)
+def test_bad_tasks_are_refused_in_one_line(texts: list[str], said: str) -> None:
+    with pytest.raises(BadInput, match=said) as refused:
+        task_set_of(texts)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("beside", [("--limit", "1ms"), ("--interval", "1ms")])
+def test_options_that_tasks_replace_are_refused(tmp_path: Path, beside: tuple[str, str]) -> None:
+    done = command_line("assess", "--task", LOOP, *beside, cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"{beside[0]} cannot be used with --task" in done.stderr

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the audit writes for other tools: each line below what it is for and what was measured, in the tool's form."""
+
+from __future__ import annotations
+
+import configparser
+import re
+
+import fastjsonschema
+import pytest
+import yaml
+
+from fastenough.audit import Form, Standing, audit
+from fastenough.audit.emit import EMITTERS, emit
+from fastenough.audit.emit.lines import Remark, lines_of
+from tests.support.audit_machines import machines
+
+MACHINES = machines()
+NOTHING_SHOWN = Remark("no significant effect (99.9 %: -1 to 2 us)", helps=False)
+HELPS = Remark("99.9 % smaller, by -12 us (-15 to -9)", helps=True)
+
+
+def active(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_every_line_is_in_the_form_of_its_tool(machine: str) -> None:
+    texts = emit(audit(MACHINES[machine]), {})
+    assert texts.keys() <= {name for name, _ in EMITTERS}
+    assert all(line.isascii() or "µ" in line for text in texts.values() for line in text.splitlines())
+    assert all(re.fullmatch(r"\w+(\.\w+)+ = -?\d+", line) for line in active(texts.get("90-fastenough.conf", "")))
+    assert all(re.fullmatch(r"CONFIG_\w+=\w+", line) for line in active(texts.get("fastenough.cfg", "")))
+    assert all(
+        re.fullmatch(r'GRUB_CMDLINE_LINUX_DEFAULT="\$GRUB_CMDLINE_LINUX_DEFAULT [^"$`]+"', line)
+        for line in active(texts.get("fastenough-grub.cfg", ""))
+    )
+    assert all(
+        re.fullmatch(r"w /(sys|proc)/\S+ - - - - \w+", line)
+        for line in active(texts.get("fastenough-tmpfiles.conf", ""))
+    )
+    for name in ("tuned.conf", "fastenough-service.conf"):
+        if name in texts:
+            configparser.ConfigParser(strict=False, interpolation=None).read_string(texts[name])
+
+
+def test_all_that_was_found_is_written() -> None:
+    """Of the laptop: each change that is no mere advice is in the file of its form."""
+    findings = audit(MACHINES["laptop"])
+    texts = emit(findings, {})
+    places = {
+        Form.SYSCTL: "90-fastenough.conf",
+        Form.BOOT: "fastenough-grub.cfg",
+        Form.CONFIG: "fastenough.cfg",
+        Form.FILE: "fastenough-tmpfiles.conf",
+    }
+    written = [finding for finding in findings if finding.standing in (Standing.COSTS, Standing.HIDES)]
+    for change in (change for finding in written for change in finding.changes if change.form in places):
+        text = texts[places[change.form]]
+        assert all(word.rpartition("=")[0].rpartition("/")[2] in text for word in change.text.split())
+    assert "governor = performance" in texts["tuned.conf"] and "force_latency = 10" in texts["tuned.conf"]
+    assert yaml.safe_load(texts["rt-conf.yaml"])["cpu-governance"]["all-cpus"]["scaling-governor"] == "performance"
+    assert "LimitMEMLOCK=infinity" in texts["fastenough-service.conf"]
+    assert "CPUAffinity=3" in texts["fastenough-service.conf"]
+
+
+_CPU_LIST = {"type": "string", "pattern": r"^(all|[0-9]+(-([0-9]+|n))?(,[0-9]+(-([0-9]+|n))?)*)$"}
+_LABEL = r"^(?:[a-z0-9]+-?)*[a-z](?:-?[a-z0-9])*$"
+RT_CONF = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "kernel-cmdline": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["parameters"],
+            "properties": {
+                "parameters": {"type": "array", "items": {"type": "string", "pattern": r"^[a-zA-Z][\w.\-]*(=\S+)?$"}}
+            },
+        },
+        "irq-tuning": {
+            "type": "object",
+            "additionalProperties": False,
+            "patternProperties": {
+                _LABEL: {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["cpus", "filter"],
+                    "properties": {
+                        "cpus": _CPU_LIST,
+                        "filter": {
+                            "type": "object",
+                            "additionalProperties": False,
+                            "properties": {
+                                name: {"type": "string"} for name in ("actions", "chip_name", "name", "type")
+                            },
+                        },
+                    },
+                }
+            },
+        },
+        "cpu-governance": {
+            "type": "object",
+            "additionalProperties": False,
+            "patternProperties": {
+                _LABEL: {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["cpus"],
+                    "properties": {
+                        "cpus": _CPU_LIST,
+                        "scaling-governor": {"enum": ["balanced", "powersave", "performance"]},
+                        "min-freq": {"type": "string"},
+                        "max-freq": {"type": "string"},
+                    },
+                }
+            },
+        },
+    },
+}
+"""The form that rt-conf reads since mid-2025, after its documentation."""
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_file_for_rt_conf_has_the_form_that_it_reads(machine: str) -> None:
+    profile = MACHINES[machine] | {"interrupt_default_affinity": "f"}
+    text = emit(audit(profile), {}).get("rt-conf.yaml")
+    if text is not None:
+        fastjsonschema.compile(RT_CONF)(yaml.safe_load(text))
+    if machine == "laptop":
+        assert text is not None and "isolcpus=3" in yaml.safe_load(text)["kernel-cmdline"]["parameters"]
+
+
+def test_boot_arguments_that_rule_each_other_out_are_not_written_together() -> None:
+    texts = emit(audit(MACHINES["laptop"]), {})
+    arguments = " ".join(active(texts["fastenough-grub.cfg"]))
+    assert "nohz=off" in arguments and "nohz_full" not in arguments
+    assert "nohz_full=3" in texts["fastenough-grub.cfg"]
+    tickless = MACHINES["laptop"] | {"cpu_isolation": {"online": "0-3", "isolated": "3", "nohz_full": "3"}}
+    assert "nohz=off" not in " ".join(active(emit(audit(tickless), {})["fastenough-grub.cfg"]))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_no_name_is_given_two_values(machine: str) -> None:
+    """Of all changes together, and of each file: what is active does not contradict itself."""
+    profile = MACHINES[machine] | {"cmdline": "isolcpus=2,3 nohz_full=3 rcu_nocbs=1"}
+    for facts in (MACHINES[machine], profile):
+        given: dict[tuple[Form, str], str] = {}
+        for line in lines_of(audit(facts), {}):
+            if line.active and line.change.form is not Form.WORDS:
+                for word in line.change.text.split():
+                    name, _, value = word.partition("=")
+                    assert given.setdefault((line.change.form, name), value) == value
+
+
+def test_what_was_measured_stands_above_it_and_decides() -> None:
+    findings = audit(MACHINES["laptop"])
+    texts = emit(findings, {"transparent-huge-pages": NOTHING_SHOWN, "swappiness": HELPS})
+    assert "vm.swappiness = 1" in active(texts["90-fastenough.conf"])
+    assert "12 us (-15 to -9)" in texts["90-fastenough.conf"]
+    huge = "w /sys/kernel/mm/transparent_hugepage/enabled - - - - never"
+    assert f"# {huge}" in texts["fastenough-tmpfiles.conf"] and huge not in active(texts["fastenough-tmpfiles.conf"])
+    assert "no significant effect" in texts["fastenough-tmpfiles.conf"]
+    assert huge in active(emit(findings, {})["fastenough-tmpfiles.conf"])
+
+
+def test_security_and_safety_are_not_given_away_unasked() -> None:
+    profile = MACHINES["laptop"] | {
+        "vulnerabilities": {"spectre_v2": "Mitigation: IBRS"},
+        "tunables": {"sched_rt_runtime_us": 950000, "sched_rt_period_us": 1000000},
+    }
+    texts = emit(audit(profile), {})
+    assert "mitigations=off" in texts["fastenough-grub.cfg"]
+    assert not [line for line in active(texts["fastenough-grub.cfg"]) if "mitigations" in line]
+    assert "# kernel.sched_rt_runtime_us = -1" in texts["90-fastenough.conf"].splitlines()
+
+
+def test_what_a_machine_says_of_itself_writes_no_line() -> None:
+    profile = MACHINES["laptop"] | {"clocksource": "evil\nkernel.panic = 1\x1b[2J\n"}
+    for text in emit(audit(profile), {}).values():
+        assert "\x1b" not in text and not [line for line in text.splitlines() if line.startswith("kernel.panic")]

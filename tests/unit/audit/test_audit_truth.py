@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Changes on trial against a truth that was put in: the right ones, of the right size and order, no others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fastenough.analysis.paired import Pair
+from fastenough.analysis.tried import Tried, best_of, judged_together, try_out
+from fastenough.campaign import Entry, Plan
+from fastenough.jobs.ab import Made, Trial
+from fastenough.jobs.audit_measure import measure
+from fastenough.model import NotApplicable
+from fastenough.recording import Recording
+from fastenough.store import Store
+from tests.support.audit_truth import count, tried_once
+from tests.support.paired_truth import MACHINES
+from tests.unit.analysis.test_ab_truth import ORDER, pairs_of
+
+pytestmark = pytest.mark.check
+
+TRIES = 30
+MOST_WRONG = int(stats.binom.ppf(0.9999, TRIES, 0.05))
+LEAST_COVERED = int(stats.binom.ppf(1e-4, TRIES, 0.95))
+EFFECTS_US = {"great": -80.0, "nothing": 0.0, "some": -40.0, "nothing-too": 0.0, "nor-this": 0.0, "worse": 60.0}
+ON = {"transparent-huge-pages": "never"}
+
+
+@pytest.mark.parametrize("name", ["independent values", "runs differ by 2 µs", "stalls of 20, runs differ, drift"])
+def test_injected_effects_are_found_and_no_others(name: str) -> None:
+    counted = count(MACHINES[name], EFFECTS_US, TRIES, seed=7)
+    assert counted.found["great"] == TRIES and counted.found["some"] >= 0.9 * TRIES
+    assert counted.in_order >= 0.9 * TRIES
+    assert counted.found["worse"] == 0
+    assert counted.wrongly <= MOST_WRONG
+    assert min(counted.covered.values()) >= LEAST_COVERED
+
+
+def test_where_nothing_has_an_effect_none_is_shown() -> None:
+    counted = count(MACHINES["independent values"], dict.fromkeys("abcdef", 0.0), TRIES, seed=8)
+    assert counted.wrongly <= MOST_WRONG
+    assert sum(counted.found.values()) <= MOST_WRONG
+
+
+@pytest.mark.parametrize("shift_ns", [-3000, 0, 3000])
+def test_recordings_say_what_was_put_into_them(tmp_path: Path, shift_ns: int) -> None:
+    (tried,) = judged_together([try_out(pairs_of(tmp_path, 4, shift_ns), ON, "none")])
+    assert tried.effect is not None and tried.tail is not None and tried.effect.quantile == 0.999
+    assert tried.effect.lower_ns <= shift_ns <= tried.effect.upper_ns
+    assert (tried.helps, tried.harms) == (shift_ns < 0, shift_ns > 0)
+    assert (tried.tail.effect < 0, tried.tail.effect > 0) == (shift_ns < 0, shift_ns > 0) or shift_ns == 0
+    assert best_of([tried]) == (ON if shift_ns < 0 else {})
+
+
+def test_too_few_sound_pairs_say_nothing(tmp_path: Path) -> None:
+    (tried,) = judged_together([try_out(pairs_of(tmp_path, 3, -3000, lost=5), ON, "none")])
+    assert tried.effect is None and not tried.helps and tried.reasons[0].startswith("pair 3: ")
+
+
+def _tried(name: str, effect_us: float, load: str = "none") -> Tried:
+
+    each = tried_once(MACHINES["independent values"], np.random.default_rng(1), name, effect_us)
+    return judged_together([Tried(each.change, load, each.pairs, each.effect, each.tail, ())])[0]
+
+
+def test_what_harms_under_one_load_is_not_among_the_best() -> None:
+    helps, harms, other = _tried("x", -80), _tried("x", 80, "full"), _tried("y", -50)
+    assert (helps.helps, harms.harms) == (True, True)
+    assert best_of([helps, harms, other]) == {"y": "on"}
+    assert list(best_of([other, helps])) == ["x", "y"]
+
+
+def _folder(folder: Path, name: str) -> Path:
+    (folder / name).mkdir()
+    return folder / name
+
+
+def _in_order(pairs: Sequence[Pair]) -> list[Recording]:
+    """The runs as they were made."""
+    return [
+        run
+        for pair in pairs
+        for run in ((pair.with_it, pair.without) if pair.with_it_first else (pair.without, pair.with_it))
+    ]
+
+
+def test_each_is_tried_alone_and_then_the_best_at_once(tmp_path: Path) -> None:
+    """By a maker of runs that has them ready: what is asked for, in which order, and what is refused."""
+    shifts: Mapping[tuple[str, ...], int] = {("a",): -3000, ("b",): 0, ("c",): -6000, ("c", "a"): -9000}
+    asked: list[tuple[tuple[str, ...], str]] = []
+    ready = {
+        names: _in_order(pairs_of(_folder(tmp_path, "-".join(names)), 3, shift)) for names, shift in shifts.items()
+    }
+    held = {f"{'-'.join(names)}/{place}": run for names, runs in ready.items() for place, run in enumerate(runs)}
+
+    def make(trial: Trial) -> Made:
+        names, load = tuple(trial.change), trial.plan.entries[0].loads[0]
+        asked.append((names, load))
+        if names == ("refused",):
+            raise NotApplicable("this machine has none")
+        return Made("campaign", tuple(f"{'-'.join(names)}/{place}" for place in range(len(ready[names]))), ORDER * 2)
+
+    class Held(Store):
+        def load(self, run_id: str) -> Recording:
+            return held[run_id]
+
+    plan = Plan("audit", (Entry("timer", ("none",), 1.0, {}),))
+    found = measure(
+        plan,
+        dict.fromkeys(("a", "refused", "b", "c"), "on"),
+        ["none", "full"],
+        3,
+        store=Held(tmp_path / "store"),
+        make=make,
+    )
+    assert asked == [
+        (("a",), "none"),
+        (("a",), "full"),
+        (("refused",), "none"),
+        (("b",), "none"),
+        (("b",), "full"),
+        (("c",), "none"),
+        (("c",), "full"),
+        (("a",), "none"),
+        (("a",), "full"),
+        (("c",), "none"),
+        (("c",), "full"),
+        (("c", "a"), "none"),
+        (("c", "a"), "full"),
+    ]
+    assert found.refused == (("refused=on", "this machine has none"),)
+    assert found.best == {"c": "on", "a": "on"} and [each.helps for each in found.together] == [True, True]
+    assert [each.name for each in found.alone if each.helps] == ["a=on", "a=on", "c=on", "c=on"]
+    assert [each.name for each in found.again if each.helps] == ["a=on", "a=on", "c=on", "c=on"]
+
+
+def test_what_is_not_shown_again_is_not_recommended(tmp_path: Path) -> None:
+    """A change that helped by chance: its second trial shows nothing."""
+    made = {False: pairs_of(_folder(tmp_path, "first"), 3, -3000), True: pairs_of(_folder(tmp_path, "again"), 3, 0)}
+    held = {f"{again}/{place}": run for again, pairs in made.items() for place, run in enumerate(_in_order(pairs))}
+
+    class Held(Store):
+        def load(self, run_id: str) -> Recording:
+            return held[run_id]
+
+    def make(trial: Trial) -> Made:
+        return Made("campaign", tuple(f"{trial.again}/{place}" for place in range(12)), ORDER * 2)
+
+    found = measure(
+        Plan("audit", (Entry("timer", ("none",), 1.0, {}),)),
+        {"a": "on"},
+        ["none"],
+        3,
+        store=Held(tmp_path / "store"),
+        make=make,
+    )
+    assert found.alone[0].helps and not found.again[0].helps and found.best == {}

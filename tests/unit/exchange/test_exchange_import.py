@@ -1,0 +1,684 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Other tools' outputs: what they say is what is imported; what is cut, killed, changed or foreign is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fastenough.analysis import judge
+from fastenough.analysis.estimates import estimates
+from fastenough.analysis.extremal import extremal_indices
+from fastenough.exchange import Found, Source, found_in, recording_lines
+from fastenough.exchange import read_source as source_at
+from fastenough.model import BadInput, Outcome, Requirement, Role, Verdict
+from fastenough.recording import Recording, read_recording
+from fastenough.recording.building import line_bytes
+from fastenough.recording.lines import printable
+from fastenough.report import overview
+from fastenough.report.context import make_context
+from fastenough.report.sections import heat_map
+from fastenough.store import Store
+from tests.support.cli_calls import ROOT, command_line
+from tests.support.exchange_reading import Told, told
+
+CASES = sorted((ROOT / "tests/cases/exchange").iterdir())
+MORE = os.environ.get("FASTENOUGH_PEER_SAMPLES")
+"""A folder of further files, of all of which the same is asked."""
+FURTHER = (
+    sorted(
+        path
+        for path in Path(MORE).rglob("*")
+        if path.is_file() and path.stat().st_size > 300 and path.suffix != ".md" and path.name != "hwlatdetect.txt"
+    )
+    if MORE
+    else []
+)
+ALL = CASES + FURTHER
+NO_END = ("quiet", "live", "ct24-q", "deadline", "break", "spike", "raw", "csv", "rt-app", "top")
+"""Files of which nothing says where they end: cut between two lines, they are whole ones with fewer threads."""
+US = 1000
+"""The unit of the values of those files that state none."""
+CHECKED = (
+    "all",
+    "2.4-histogram",
+    "2.4.json",
+    "0.3.json",
+    "rtla-us",
+    "rtla-ns",
+    "osnoise.txt",
+    "osadl",
+    "xenomai-3",
+    "stress",
+    "rteval",
+    "percentiles",
+    "latmus-gnuplot",
+)
+"""Files that say a count twice."""
+
+
+def read_source(path: Path) -> Source:
+    return source_at(path, US)
+
+
+def of_bytes(content: bytes, name: str = "file") -> Found:
+    return found_in(Source(name, content, US))
+
+
+def told_by(found: Found) -> list[Told]:
+    return [
+        (one.count, one.in_ns(one.minimum), one.in_ns(one.maximum), one.in_ns(one.mean), one.overflow)
+        for one in found.series
+    ]
+
+
+def recorded(path: Path, folder: Path) -> Recording:
+    source = read_source(path)
+    target = folder / "recording.jsonl"
+    target.write_bytes(b"".join(map(line_bytes, recording_lines(found_in(source), source, "run-1"))))
+    return read_recording(target)
+
+
+def close(one: Told, other: Told) -> bool:
+    return (
+        one[0] == other[0]
+        and one[4] == other[4]
+        and all(
+            (a is None) == (b is None) and (a is None or b is None or abs(a - b) <= 1e-6 * max(abs(a), 1))
+            for a, b in zip(one[1:4], other[1:4], strict=True)
+        )
+    )
+
+
+def test_all_importers_have_a_case() -> None:
+    names = " ".join(path.name for path in CASES)
+    for tool in (
+        "cyclictest-2.4.json",
+        "cyclictest-2.10",
+        "rtla-us",
+        "rtla-ns",
+        "osnoise",
+        "jitterdebugger-0.3.raw",
+        "oslat",
+        "hwlatdetect",
+        "xenomai-gnuplot",
+        "stress-ng",
+        "osadl",
+        "pmqtest",
+        "rt-app",
+        "rtla-top-6.1",
+        "rtla-top-live",
+        "rtla-osnoise-top",
+        "rtla-stopped",
+        "rt-dataset",
+        "oslat-2.8-ns.txt",
+        "oslat-2.8-ns.json",
+        "oslat-2.8.json",
+        "cyclicdeadline-2.8.json",
+        "signaltest-2.4.json",
+        "signaltest-2.4-quiet",
+        "cyclicdeadline-2.4-quiet",
+        "pmqtest-2.4.txt",
+        "sigwaittest-2.4-live",
+        "rteval-cyclictest",
+        "rteval-timerlat",
+        "latmus.txt",
+        "latmus-gnuplot",
+        "perf-sched",
+        "percentiles.hgrm",
+    ):
+        assert tool in names
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
+def test_what_a_tool_says_is_what_is_imported(path: Path) -> None:
+    found, expected = told_by(found_in(read_source(path))), told(path)
+    if path.name.endswith(".csv"):
+        expected = sorted(expected, key=repr) if len(expected) != len(found) else expected
+    assert len(found) == len(expected)
+    assert [pair for pair in zip(found, expected, strict=True) if not close(*pair)] == []
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
+def test_a_recording_holds_it_and_nothing_more(path: Path, tmp_path: Path) -> None:
+    source = read_source(path)
+    found, recording = found_in(source), recorded(path, tmp_path)
+    assert recording.head.marks == {"imported"} and recording.head.origin is not None
+    assert (recording.head.origin.text or "") == printable(source.text)
+    for number, series in enumerate(found.series):
+        total, one = recording.totals[number], recording.series[number]
+        if series.count is not None:
+            assert total.total + recording.lost(number) == series.count
+        for held, told_value in ((total.minimum, series.minimum), (total.maximum, series.maximum)):
+            assert told_value is None or held == told_value
+        for low, high, count in series.buckets:
+            inside = (total.lowest() <= high) & (total.highest() >= low)
+            assert int(total.count[inside].sum()) >= count, one.name
+        if series.mean is not None and total.mean is not None:
+            assert float(series.mean) - float(series.mean_step) <= total.mean <= float(series.mean + series.mean_step)
+
+
+def _cuts(path: Path) -> Iterator[bytes]:
+    """Behind and within each of its lines; of a long file, of the last ones and some before."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    chosen = {*range(0, len(lines), max(1, len(lines) // 20)), *range(max(0, len(lines) - 25), len(lines))}
+    for number in sorted(chosen):
+        yield b"".join(lines[:number])
+        yield b"".join(lines[:number]) + lines[number][: len(lines[number]) // 2]
+
+
+def no_more_than(less: list[Told], whole: list[Told]) -> bool:
+    """Whether the same is said, or nothing in its place."""
+    return len(less) == len(whole) and all(
+        a is None or a == b for one, other in zip(less, whole, strict=True) for a, b in zip(one, other, strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in ALL if not any(part in path.name for part in NO_END)], ids=lambda path: path.name
+)
+def test_a_file_cut_anywhere_is_refused_or_says_the_same(path: Path) -> None:
+    whole = told_by(found_in(read_source(path)))
+    refused = 0
+    for content in _cuts(path):
+        try:
+            assert no_more_than(told_by(of_bytes(content)), whole), content[-200:]
+        except BadInput as error:
+            assert "\n" not in str(error) and "not imported" in str(error)
+            refused += 1
+    assert refused
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in ALL if any(part in path.name for part in NO_END)], ids=lambda path: path.name
+)
+def test_a_file_without_an_end_is_never_more_than_it_holds(path: Path) -> None:
+    whole = told_by(found_in(read_source(path)))
+    content = path.read_bytes()
+    for at in range(0, len(content), max(1, len(content) // 60)):
+        try:
+            less = told_by(of_bytes(content[:at]))
+        except BadInput:
+            continue
+        if path.suffix in (".raw", ".csv"):
+            held = at // 28 if path.suffix == ".raw" else content[:at].count(b"\n")
+            assert sum(one[0] or 0 for one in less) == held
+        elif "live" in path.name or "rt-app" in path.name:  # each picture that is whole may have been the last one
+            assert len(less) == len(whole) and all((a[0] or 0) <= (b[0] or 0) for a, b in zip(less, whole, strict=True))
+        else:
+            assert less == whole[: len(less)]
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
+def test_a_changed_byte_is_refused_or_believed_without_a_fault(path: Path) -> None:
+    content = path.read_bytes()
+    whole = [one[0] for one in told_by(of_bytes(content))]
+    draw = random.Random(path.name)
+    for _ in range(60):
+        at = draw.randrange(len(content))
+        value = draw.choice([*b'0123456789 \n\t-x|:{"', 0, 0x80, draw.randrange(256)])
+        try:
+            found = of_bytes(content[:at] + bytes([value]) + content[at + 1 :])
+        except BadInput as error:
+            assert "\n" not in str(error)
+            continue
+        if any(part in path.name for part in CHECKED):
+            assert [series.count for series in found.series] == whole, (at, chr(value))
+
+
+@pytest.mark.parametrize("path", [path for path in CASES if path.suffix != ".raw"], ids=lambda path: path.name)
+def test_a_file_that_lacks_a_line_is_refused_in_one_or_believed_without_a_fault(path: Path) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    for number in {*range(min(30, len(lines))), *range(max(0, len(lines) - 30), len(lines))}:
+        try:
+            of_bytes(b"".join(lines[:number] + lines[number + 1 :]))
+        except BadInput as error:
+            assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("path", [path for path in CASES if path.suffix != ".raw"], ids=lambda path: path.name)
+def test_a_number_too_long_to_be_one_is_refused_wherever_it_stands(path: Path) -> None:
+    content = path.read_bytes()
+    for number in list(re.finditer(rb"\d+", content))[:60]:
+        with pytest.raises(BadInput, match="not imported"):
+            of_bytes(content[: number.start()] + b"7" * 5000 + content[number.end() :])
+
+
+@pytest.mark.parametrize("edge", [b"1e+999999", b"1e+99999999999", b"1e+9999999999999999999999", b"1e+99"])
+def test_an_edge_beyond_all_numbers_is_refused(edge: bytes) -> None:
+    lines = (ROOT / "tests/cases/exchange" / "xenomai-gnuplot.txt").read_bytes().split(b"\n")
+    for row in (3, -2):
+        with pytest.raises(BadInput, match="not imported"):
+            of_bytes(b"\n".join([*lines[:row], edge + b" 1", *lines[row:][1:]]))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "empty"),
+        (b"\n \n", "empty"),
+        (b"Terminated\n", "ended (Terminated)"),
+        (b"\0\1\2" * 40, "binary"),
+        (b"hello\n", "no tool that is known"),
+        (os.urandom(5000), "binary"),
+        (b"\xff\xfex\0", "binary"),
+        (b"Traceback (most recent call last):\n  File\nDetectorNotAvailable: no\n", "DetectorNotAvailable"),
+        (b'{"cpu": ' * 5000, "JSON"),
+        (b'{"cpu": {"0": {"histogram": {"1": 1, "1": 2}, "count": 3}}}', "twice"),
+        (b'{"cpu": {"0": {"histogram": {"1": 1e400}, "count": 3}}}', ""),
+        (b'{"cpu": {"0": {"histogram": {"1": 99999999999999999999999}, "count": 3}}}', "62 bits"),
+        (b"# Histogram\n000001 " + b"9" * 30 + b"\n# Min Latencies: 00001\n", "no whole number"),
+        (
+            b'{"cpu": {"0": {"histogram": {"1": 9007199254740993}, "count": 9007199254740993, '
+            b'"min": 1, "max": 1, "avg": 1}}}',
+            "more values than any machine",
+        ),
+        (
+            b'{"cpu": {"0": {"histogram": {"400000000000000": 1}, "count": 1, "min": 400000000000000, '
+            b'"max": 400000000000000, '
+            b'"avg": 4e14}}}',
+            "longer than 10 years",
+        ),
+        (b"T: 0 (    1) P: 0 I:1000 C:    200 Min:      5 Act:    6 Avg:    6 Max:       4\n", "above its maximum"),
+        (b"T: 0 (    1) P: 0 I:1000 C:    200 Min:      5 Act:    6 Avg:   60 Max:       7\n", "mean 60"),
+        (b"T: 0 (    1) P: 0 I:1000 C:9000000000000000000 Min:      5 Act:    6 Avg:    6 Max:       7\n", "no whole"),
+    ],
+)
+def test_what_is_none_is_refused_with_the_reason(content: bytes, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    with pytest.raises(BadInput, match="not imported") as refused:
+        found_in(source_at(path))
+    assert words in str(refused.value) and str(path) in str(refused.value) and "\n" not in str(refused.value)
+
+
+@pytest.mark.check
+def test_what_is_no_file_or_too_long_is_refused(tmp_path: Path) -> None:
+    long = tmp_path / "long"
+    with long.open("wb") as stream:
+        stream.truncate((256 << 20) + 1)
+    for path, words in (
+        (tmp_path, "directory"),
+        (tmp_path / "none", "No such file"),
+        (Path(os.devnull), "regular"),
+        (long, "longer than 256 MiB"),
+    ):
+        with pytest.raises(BadInput, match=words):
+            read_source(path)
+
+
+def test_samples_of_a_year_are_not_a_line_for_each_second(tmp_path: Path) -> None:
+    path = tmp_path / "samples.csv"
+    path.write_text("0;5.000000000;7\n1;5.000000000;8\n0;31000005.000000000;9\n")
+    recording = recorded(path, tmp_path)
+    assert len(recording.intervals) <= 600 and [recording.totals[series.id].total for series in recording.series] == [
+        2,
+        1,
+    ]
+
+
+def test_a_killed_live_display_is_refused() -> None:
+    live = (ROOT / "tests/cases/exchange" / "cyclictest-2.4-live.txt").read_bytes()
+    at = live.rindex(b"\x1b[")
+    for content in (live[:at] + b"\x1b[4A", live[: live.rindex(b"T: 1")]):
+        with pytest.raises(BadInput, match=r"killed|cut"):
+            of_bytes(content)
+
+
+def test_what_hwlatdetect_saw_before_ctrl_c_is_taken_and_its_length_is_unknown(tmp_path: Path) -> None:
+    """It says "interrupted", and then all that it says at its end; without that it was killed."""
+    whole = (ROOT / "tests/cases/exchange" / "hwlatdetect-2.4.txt").read_bytes()
+    stopped = whole.replace(b"Starting test\n", b"Starting test\ninterrupted\n")
+    (tmp_path / "stopped.txt").write_bytes(stopped)
+    recorded(tmp_path / "stopped.txt", tmp_path)
+    recording = read_recording(tmp_path / "recording.jsonl")
+    assert recording.outcome is Outcome.ABORTED and recording.totals[0].total == 3
+    assert recording.reasons == ("hwlatdetect was interrupted before its 120 s were over",)
+    assert recording.stopped.mono_ns == recording.head.begin.mono_ns
+    with pytest.raises(BadInput, match="its end is not there"):
+        of_bytes(stopped[: stopped.index(b"test finished")])
+
+
+def test_a_loop_of_rt_app_that_never_slept_is_missed_and_no_latency_of_0(tmp_path: Path) -> None:
+    recording = recorded(ROOT / "tests/cases/exchange" / "rt-app-1.0.log", tmp_path)
+    wakeup, slack = recording.totals[0], recording.totals[1]
+    assert (wakeup.total, recording.missed(0), wakeup.minimum) == (50, 3, 7)
+    assert slack.total == 53 and slack.minimum == -3778
+    assert [series.role for series in recording.series] == [Role.VERDICT, Role.DIAGNOSTIC]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("ALL #24644 ", "ALL #24645 ", "does not fit their lines"),
+        ("31\n  1 #", "30\n  1 #", "does not fit"),
+        ("        12 |", "        1 |", "columns|beyond|not fit"),
+        ("  1 #12322", "  0 #12322", "stands where it cannot"),
+        ("(us)", "(ms)", "in which unit"),
+        ("COUNT", "COUNTS", "head is not whole"),
+        ("0 00:00:12   |", "0 00:12   |", "head is not whole"),
+    ],
+)
+def test_a_picture_of_rtla_that_contradicts_itself_is_refused(old: str, new: str, words: str) -> None:
+    whole = (ROOT / "tests/cases/exchange" / "rtla-top.txt").read_text()
+    assert old in whole and of_bytes(whole.encode())
+    with pytest.raises(BadInput, match=words):
+        of_bytes(whole.replace(old, new).encode())
+
+
+def test_of_rtlas_pictures_the_last_one_counts_and_must_have_all_cpus() -> None:
+    live = (ROOT / "tests/cases/exchange" / "rtla-top-live.txt").read_text()
+    *_, third, fourth = [match.start() for match in re.finditer("\x1bc", live)]
+    assert [of_bytes(text.encode()).series[0].count for text in (live[:third], live[:fourth], live)] == [40, 60, 60]
+    row = live.rindex("  1 #")
+    with pytest.raises(BadInput, match="lacks a CPU"):
+        of_bytes(live[:row].encode())
+    stopped = live + "rtla timerlat hit stop tracing\n## CPU 1 hit stop tracing, analyzing it ##\n  IRQ delay: 1 us\n"
+    assert of_bytes(stopped.encode()).series == of_bytes(live.encode()).series
+
+
+def imported(tmp_path: Path, *names: str) -> dict[str, object]:
+    done = command_line(
+        "import",
+        *(str(ROOT / "tests/cases/exchange" / name) for name in names),
+        "--json",
+        "--store",
+        str(tmp_path / "store"),
+    )
+    assert done.returncode == 0, done.stderr
+    document: dict[str, object] = json.loads(done.stdout)
+    return document
+
+
+@pytest.mark.check
+def test_the_command_prints_what_the_specification_says_and_stores_runs(tmp_path: Path) -> None:
+    document = imported(tmp_path, "cyclictest-2.4.json", "xenomai-summary.txt", "rtla-ns-wide.txt")
+    runs = document["runs"]
+    assert isinstance(runs, list) and list(document) == ["runs"]
+    assert [run["tool"] for run in runs] == ["cyclictest", "xenomai-latency", "rtla"]
+    assert all(list(run) == ["id", "tool", "version", "series"] for run in runs)
+    assert runs[0]["version"] == "2.40" and runs[1]["version"] is None
+    assert runs[0]["series"] == [
+        {
+            "name": "wakeup cpu 0 thread 0",
+            "unit": "ns",
+            "count": 60,
+            "min": 6000,
+            "max": 11000,
+            "mean": 7480.0,
+            "overflow": 0,
+        }
+    ]
+    assert runs[1]["series"][0]["count"] is None and runs[1]["series"][0]["min"] == -1120
+    stored = Store(tmp_path / "store")
+    assert [run.id for run in stored.runs()] == [run["id"] for run in runs]
+    assert [run.begin_wall_ns for run in stored.runs()][1:] == [None, None] and stored.verify() == {}
+    for run in runs:
+        recording = stored.load(run["id"])
+        assert recording.head.tool.name == run["tool"] and len(recording.series) == len(run["series"])
+
+
+@pytest.mark.parametrize(
+    ("wide", "words"),
+    [
+        ([[42, 29]], None),
+        ([[42, 43]], "a wide bucket is not"),
+        ([[41, 30]], "a wide bucket is not"),
+        ([[42, 5]], "a wide bucket is not"),
+        ([[42, 30], [42, 31]], "do not ascend"),
+        ([[42.5, 30]], "not a line"),
+    ],
+)
+def test_wide_buckets_are_believed_only_where_they_can_be(wide: object, words: str | None, tmp_path: Path) -> None:
+    recorded(ROOT / "tests/cases/exchange" / "cyclictest-2.4-all.txt", tmp_path)
+    head, interval, end = map(json.loads, (tmp_path / "recording.jsonl").read_text().splitlines())
+    interval["series"][1]["wide"] = wide
+    (tmp_path / "changed").write_bytes(b"".join(map(line_bytes, (head, interval, end))))
+    if words is None:
+        assert read_recording(tmp_path / "changed").totals[1].lowest()[-1] == 29
+        return
+    with pytest.raises(BadInput, match=words):
+        read_recording(tmp_path / "changed")
+
+
+@pytest.mark.check
+def test_one_bad_file_and_nothing_is_imported(tmp_path: Path) -> None:
+    bad = tmp_path / "bad\x1b[31m"
+    bad.write_text("Killed\n")
+    done = command_line("import", str(CASES[0]), str(bad), "--store", str(tmp_path / "store"))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "Killed" in done.stderr and "\x1b" not in done.stderr and not (tmp_path / "store").exists()
+
+
+@pytest.mark.check
+def test_imported_runs_are_shown_compared_and_reported_and_never_pass(tmp_path: Path) -> None:
+    runs = imported(tmp_path, "cyclictest-2.4-all.txt", "cyclictest-2.4-histogram.txt")["runs"]
+    assert isinstance(runs, list)
+    ids = [run["id"] for run in runs]
+    there = ("--store", str(tmp_path / "store"))
+    shown = command_line("show", ids[0], *there).stdout
+    assert "imported from cyclictest-2.4-all.txt" in shown and "≥ 30.0" in shown and "time not stated" in shown
+    assert command_line("compare", *ids, *there).returncode == 0
+    assert ids[0] in command_line("list", *there).stdout
+    done = command_line("report", *ids, *there, "--limit", "10ms", "--out", str(tmp_path / "report"))
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert done.returncode == 3, done.stderr
+    assert "coordinated omission" in page and "1970-" not in page
+    assert "in a time not stated" in page and not re.search(r"\b0 ns\b", page) and "Warning" not in done.stderr
+
+
+def test_nothing_is_said_of_the_order_of_values_that_no_source_tells(tmp_path: Path) -> None:
+    draw = np.random.default_rng(11)
+    counts = np.bincount(np.minimum(draw.gamma(2, 4, 5000).astype(int), 40), minlength=40)[:40]
+    text = "# Histogram\n" + "".join(f"{us:06d} {n:06d}\n" for us, n in enumerate(counts))
+    mean = int((np.arange(40) * counts).sum() / counts.sum())
+    path = tmp_path / "file"
+    path.write_text(
+        f"{text}# Total: {counts.sum():09d}\n# Min Latencies: {np.flatnonzero(counts)[0]:05d}\n"
+        f"# Avg Latencies: {mean:05d}\n# Max Latencies: 00090\n# Histogram Overflows: 00006\n"
+    )
+    run = recorded(path, tmp_path)
+    context = make_context([run], judge([run]))
+    worst = context.entries[0].kind.worst_cpu
+    assert extremal_indices(worst) == [] and heat_map.section(context) is None
+    assert [one.refused for one in estimates(worst.parts)] == ["the times of the samples are unknown"]
+    assert "a time not stated" in context.groups[0].label(worst)
+    table = overview.first_table(context)
+    quantile = [column.title for column in table.columns].index("99.9 % [µs]")
+    assert [table.cells(row)[quantile].shown for row in table.rows] == ["≥ 40.0"], "as the percentiles say it"
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.name)
+def test_no_limit_is_passed_and_one_below_the_maximum_fails_or_is_open(path: Path, tmp_path: Path) -> None:
+    recording = recorded(path, tmp_path)
+    assert judge([recording], Requirement(10**12, 0.5)).verdict is not Verdict.PASS
+    judged = judge([recording], Requirement(1))
+    assert judged.verdict is not Verdict.PASS
+    said = [finding.text for judgment in judged.judgments for finding in judgment.findings]
+    assert said or all(series.role is Role.DIAGNOSTIC for series in recording.series)
+    assert not [text for text in said if re.search(r"\b0 ns\b", text)]
+
+
+def test_quantiles_among_values_that_were_only_counted_are_at_least(tmp_path: Path) -> None:
+    recording = recorded(ROOT / "tests/cases/exchange" / "cyclictest-2.4-all.txt", tmp_path)
+    total = recording.totals[1]
+    assert total.wide == ((42, 30),) and total.standard_deviation is None
+    assert judge([recording], Requirement(35_000)).verdict is Verdict.FAIL  # one value of 42 µs is certain
+    assert judge([recording], Requirement(43_000)).verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "tool"),
+    [
+        ("signaltest-2.4.json", "signaltest -l", "/usr/local/bin/sgt -l", "signaltest"),
+        ("cyclicdeadline-2.8.json", "cyclicdeadline -t", "./dl -t", "cyclicdeadline"),
+        ("cyclictest-2.4.json", '"cmdline:": "', '"cmdline:": "/opt/', "cyclictest"),
+        ("signaltest-2.4.json", "signaltest -l", "cyclictest -l", None),
+        ("pmqtest-2.4.json", "pmqtest -", "oslat -", None),
+        ("signaltest-2.4.json", '"file_version": 1', '"file_version": 2', None),
+    ],
+)
+def test_a_test_of_rt_tests_is_known_by_its_fields(name: str, old: str, new: str, tool: str | None) -> None:
+    content = text_of(name).replace(old, new, 1).encode()
+    assert content != text_of(name).encode()
+    if tool is not None:
+        assert of_bytes(content).tool == tool
+        return
+    with pytest.raises(BadInput, match=r"it was changed|file_version"):
+        of_bytes(content)
+
+
+@pytest.mark.check
+def test_a_percentile_distribution_needs_its_unit(tmp_path: Path) -> None:
+    path = ROOT / "tests/cases/exchange" / "percentiles.hgrm"
+    with pytest.raises(BadInput, match="--unit"):
+        found_in(source_at(path))
+    assert [
+        found_in(source_at(path, unit)).series[0].in_ns(found_in(source_at(path, unit)).series[0].maximum)
+        for unit in (1, US)
+    ] == [1234, 1234 * US]
+    there = ("--store", str(tmp_path / "store"))
+    done = command_line("import", str(path), "--unit", "us", "--json", *there)
+    assert done.returncode == 0 and json.loads(done.stdout)["runs"][0]["series"][0]["max"] == 1234 * US
+
+
+@pytest.mark.parametrize(
+    ("value", "sub_buckets", "mean", "accepted"),
+    [
+        (1000447, 2048, 1000191.5, True),
+        (1000447, 2048, 998000.0, False),
+        (1015807, 256, 1011711.5, True),
+        (1000447, 2048, 1002000.0, False),
+    ],
+)
+def test_a_mean_within_the_bucket_of_its_values_is_taken(
+    value: int, sub_buckets: int, mean: float, accepted: bool
+) -> None:
+    """HdrHistogram prints the upper edge of a bucket, and adds up the middles."""
+    text = (
+        f"{'Value':>12} {'Percentile':>14} {'TotalCount':>10} {'1/(1-Percentile)':>14}\n\n"
+        f"{value:12.3f} 0.000000000000 {100:10d} {1:14.2f}\n{value:12.3f} 1.000000000000 {100:10d}\n"
+        f"#[Mean    = {mean:12.3f}, StdDeviation   = {0:12.3f}]\n#[Max     = {value:12.3f}, "
+        f"Total count    = {100:12d}]\n#[Buckets = {11:12d}, SubBuckets     = {sub_buckets:12d}]\n"
+    ).encode()
+    if accepted:
+        assert found_in(Source("file", text, 1)).series[0].maximum == value
+        return
+    with pytest.raises(BadInput, match="mean"):
+        found_in(Source("file", text, 1))
+
+
+def test_pairs_that_are_not_yet_ready_become_so() -> None:
+    live = text_of("sigwaittest-2.4-live.txt")
+    begin = live.index("#1 -> #0")
+    early = live[:begin] + "#1 -> #0 (not yet ready)\n#3 -> #2 (not yet ready)\n"
+    assert of_bytes((early + "\x1b[4A" + live).encode()).series == of_bytes(live.encode()).series
+    with pytest.raises(BadInput, match="not whole"):
+        of_bytes(early.encode())
+
+
+def test_hwlatdetect_with_the_time_since_the_last_gap() -> None:
+    """As rt-tests prints it after 2.10."""
+    old = text_of("hwlatdetect-2.4.txt")
+    places = iter(("nan", "10.125724", "10.215292"))
+    new = re.sub(
+        r"(ts: [\d.]+), (inner:\d+, outer:\d+)",
+        lambda found: f"{found[1]}, delta:{next(places)}, {found[2]}, cpu:0, count:1",
+        old,
+    )
+    assert new != old
+    [before], [after] = of_bytes(old.encode()).series, of_bytes(new.encode()).series
+    assert (after.count, after.minimum, after.maximum, after.buckets) == (
+        before.count,
+        before.minimum,
+        before.maximum,
+        before.buckets,
+    ) and after.cpu == 0
+
+
+def test_rteval_without_numbers_and_with_entities_is_refused() -> None:
+    whole = text_of("rteval-cyclictest.xml")
+    dropped = re.sub(r"<(core|system).*</\1>", "", whole, flags=re.DOTALL)
+    with pytest.raises(BadInput, match="leaves all numbers out"):
+        of_bytes(dropped.encode())
+    bomb = whole.replace("<rteval ", '<!DOCTYPE rteval [<!ENTITY a "aaaa">]>\n<rteval ', 1)
+    with pytest.raises(BadInput):
+        of_bytes(bomb.encode())
+    longest = whole.replace('<maximum unit="us">212<', '<maximum unit="us">3600<').replace(">301<", ">301<")
+    beyond = of_bytes(longest.encode()).series[0]
+    assert (beyond.maximum, beyond.overflow, beyond.count) == (3600, 1, None)
+
+
+def test_rteval_says_that_timerlat_mixes_its_samples() -> None:
+    found = of_bytes(text_of("rteval-timerlat.xml").encode())
+    assert {series.role for series in found.series} == {Role.DIAGNOSTIC} and "caveat" in found.facts
+
+
+def test_a_bucket_of_newer_oslats_ends_below_its_name() -> None:
+    newer = of_bytes(text_of("oslat-2.8.json").encode()).series[0]
+    assert newer.minimum == 0 and newer.buckets[0][:2] == (0, 0)
+    fine = of_bytes(text_of("oslat-2.8-ns.json").encode()).series[0]
+    assert fine.unit_ns == 1 and fine.buckets[0][:2] == (0, 99) and fine.in_ns(fine.minimum) == fine.minimum
+    rows = text_of("oslat-2.4.txt")
+    assert of_bytes(rows.encode()).series[0].buckets[0][:2] == (1, 1)
+
+
+def text_of(name: str) -> str:
+    return (ROOT / "tests/cases/exchange" / name).read_text()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("cyclictest-2.4.json", "cyclictest-2.4-quiet.txt"),
+        ("oslat-2.4.txt", "cyclictest-2.4-quiet.txt"),
+        ("cyclictest-2.4-quiet.txt", "xenomai-3.txt"),
+        ("jitterdebugger-0.3.json", "oslat-2.4.txt"),
+    ],
+)
+def test_what_two_tools_wrote_into_one_file_is_refused(one: str, other: str) -> None:
+    with pytest.raises(BadInput, match=r"several tools wrote it|its JSON is cut"):
+        of_bytes((text_of(one) + text_of(other)).encode())
+
+
+def test_digits_of_other_scripts_are_no_numbers() -> None:
+    content = text_of("cyclictest-2.4-quiet.txt").replace("9", "\u0669", 1)
+    with pytest.raises(BadInput, match=r"^file:\d+: not imported: it holds a digit that no tool writes, '.u0669'"):
+        of_bytes(content.encode())
+
+
+def test_a_row_that_oslat_would_have_printed_is_missed() -> None:
+    rows = text_of("oslat-2.4.txt").splitlines(keepends=True)
+    place = next(place for place, row in enumerate(rows) if "005 (us)" in row)
+    with pytest.raises(BadInput, match="a bucket is missing"):
+        of_bytes("".join(rows[:place] + rows[place + 1 :]).encode())
+
+
+@pytest.mark.parametrize("name", ["jitterdebugger-0.3.csv", "jitterdebugger-0.3.raw"])
+def test_a_latency_longer_than_jitterdebugger_measured_is_refused(name: str) -> None:
+    content = bytearray((ROOT / "tests/cases/exchange" / name).read_bytes())
+    if name.endswith(".raw"):
+        content[28 * 50 + 24] = 1
+    else:
+        lines = bytes(content).splitlines(keepends=True)
+        lines[50] = lines[50].replace(b"\n", b"0000000\n")
+        content = bytearray(b"".join(lines))
+    with pytest.raises(BadInput, match="longer than the CPU was measured"):
+        of_bytes(bytes(content))
+
+
+def test_json_that_no_tool_writes_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To read 45 MB of it took a minute."""
+    monkeypatch.setattr("fastenough.exchange.source.json.loads", lambda *_, **__: pytest.fail("it was read"))
+    path = tmp_path / "long.json"
+    path.write_bytes(b'{"cpu":{"0":{"histogram":{' + b'"1":1,' * (3 << 20) + b'"2":1}}}}\n')
+    with pytest.raises(BadInput, match="MiB of JSON"):
+        found_in(source_at(path))

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Facts: what boards of many kinds once said is understood, and nothing a board says can break the profile."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastenough.facts import FACTS, collect, gather, profile_sha256
+from fastenough.facts.cpu import cpu_list
+from fastenough.facts.disturbance import parse_steal_ns
+from fastenough.facts.fact import Absent
+from fastenough.facts.interrupts import parse_interrupts
+from fastenough.facts.kernel import parse_preemption
+from fastenough.facts.tasks import parse_task
+from fastenough.link import FakeLink, LocalLink, read_matching
+
+CASES = sorted((Path(__file__).parents[2] / "cases/facts").glob("*.json"))
+
+
+def _case(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(path.read_text())
+    return content
+
+
+def _link(case: dict[str, Any]) -> FakeLink:
+    return FakeLink(case["files"], case["commands"])
+
+
+def _at(profile: dict[str, Any], place: str) -> Any:
+    for name in place.split("/"):
+        profile = profile[name]
+    return profile
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_case(path: Path) -> None:
+    case = _case(path)
+    profile = collect(_link(case))
+    for place, expected in case["expected"].items():
+        assert _at(profile, place) == expected, place
+
+
+def test_there_are_cases_of_many_kinds() -> None:
+    kinds = {path.stem.partition("-")[0] for path in CASES}
+    assert {"x86", "arm64", "armhf", "armel", "riscv64", "powerpc"} <= kinds
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_damaged_answers_break_nothing(path: Path) -> None:
+    case = _case(path)
+    dice = random.Random(path.stem)
+    for _ in range(40):
+        files = {name: _damaged(dice, text) for name, text in case["files"].items() if dice.random() < 0.9}
+        outputs = {line: _damaged(dice, text) for line, text in case["commands"].items()}
+        profile = collect(FakeLink(files, outputs))
+        assert set(profile) == {fact.name for fact in FACTS} | {"absent"}
+        assert all(profile[name] is None for name in profile["absent"])
+        json.dumps(profile)
+
+
+def _damaged(dice: random.Random, text: str) -> str:
+    """Whole, cut, blank, turned into something else, or with bytes exchanged."""
+    match dice.randrange(6):
+        case 0:
+            return text[: dice.randint(0, len(text))]
+        case 1:
+            return ""
+        case 2:
+            return "\n".join(dice.sample(text.splitlines(), len(text.splitlines())))
+        case 3:
+            return "".join(dice.choice("0:x \n\0-,()[é") if dice.random() < 0.05 else char for char in text)
+        case _:
+            return text
+
+
+def test_the_profile_of_this_machine() -> None:
+    profile = collect(LocalLink())
+    assert profile["kernel"]["release"] == platform.release()
+    assert profile["kernel"]["version"] == platform.version()
+    assert profile["hostname"] == platform.node()
+    assert profile["cpu"]["count"] == os.cpu_count()
+    assert profile["cmdline"] == Path("/proc/cmdline").read_text().strip()
+    assert profile["emulated"] in (True, False)
+    assert profile["uptime_s"] > 0
+    assert {"kernel", "cpu", "clocksource", "cmdline", "hypervisor", "emulated", "packages", "tunables"} <= set(profile)
+    assert profile_sha256(profile) == profile_sha256(collect(LocalLink()))
+
+
+def test_what_changes_from_run_to_run_is_not_hashed() -> None:
+    case = _case(CASES[-1])
+    before = collect(_link(case))
+    for fact in FACTS:
+        same = profile_sha256(before | {fact.name: "something else"}) == profile_sha256(before)
+        assert same == fact.volatile, fact.name
+
+
+def test_many_at_once_is_the_same_as_one_by_one() -> None:
+    class Far(LocalLink):
+        near = False
+
+    patterns = [
+        "/etc/os-release",
+        "/proc/sys/kernel/osrelease",
+        "/sys/devices/system/cpu/online",
+        "/no/such/file",
+        "/sys/devices/system/cpu/vulnerabilities/*",
+        "/proc/cpuinfo",
+        "/proc/config.gz",
+    ]
+    near, far = read_matching(LocalLink(), patterns), read_matching(Far(), patterns)
+    assert set(near) == set(far)
+    for path in set(near) - {"/proc/cpuinfo"}:
+        assert near[path].strip() == far[path].strip()
+    assert "/no/such/file" not in near
+    assert gather(Far()).files["/proc/cmdline"].strip() == Path("/proc/cmdline").read_text().strip()
+
+
+@pytest.mark.parametrize(
+    ("version", "realtime", "chosen", "options", "expected"),
+    [
+        ("#1 SMP PREEMPT_RT Debian", None, "", {}, "preempt-rt"),
+        ("#1 SMP PREEMPT RT 3.0", None, "", {}, "preempt-rt"),
+        ("#1 SMP PREEMPT", "1", "", {}, "preempt-rt"),
+        ("#1 SMP PREEMPT_DYNAMIC", None, "none voluntary (full)", {}, "preempt"),
+        ("#1 SMP PREEMPT_DYNAMIC", None, "none voluntary (lazy)", {}, "lazy"),
+        ("#1 SMP PREEMPT_DYNAMIC", None, "quiet preempt=voluntary", {}, "voluntary"),
+        ("#1 SMP PREEMPT_DYNAMIC", None, "quiet", {"CONFIG_PREEMPT_NONE": "y"}, "none"),
+        ("#1 SMP PREEMPT_DYNAMIC", None, "quiet", {}, "stock"),
+        ("#1 SMP PREEMPT", None, "", {}, "preempt"),
+        ("#1 SMP", None, "", {}, "stock"),
+    ],
+)
+def test_preemption(version: str, realtime: str | None, chosen: str, options: dict[str, str], expected: str) -> None:
+    assert parse_preemption(version, realtime, chosen, options) == expected
+
+
+@pytest.mark.parametrize(
+    ("files", "outputs", "expected"),
+    [
+        (
+            {"/proc/xenomai/version": "3.2.7\n"},
+            {},
+            {"core": "cobalt", "version": "3.2.7", "abi": None, "library": None},
+        ),
+        (
+            {"/sys/devices/virtual/evl/control/abi": "26\n"},
+            {"pkg-config --modversion evl": "0.28\n"},
+            {"core": "evl", "version": None, "abi": 26, "library": {"name": "libevl", "version": "0.28", "for": "evl"}},
+        ),
+        (
+            {},
+            {"xeno-config --version": "3.2.7\n", "xeno-config --core": "mercury\n"},
+            {
+                "core": None,
+                "version": None,
+                "abi": None,
+                "library": {"name": "xenomai", "version": "3.2.7", "for": "mercury"},
+            },
+        ),
+    ],
+)
+def test_real_time_cores(files: dict[str, str], outputs: dict[str, str], expected: dict[str, object]) -> None:
+    """A library without its core is not a core."""
+    assert collect(FakeLink(files, outputs), {"real_time_core"})["real_time_core"] == expected
+
+
+def test_cpu_lists() -> None:
+    assert cpu_list("0-3,8,10-11\n") == [0, 1, 2, 3, 8, 10, 11]
+    assert cpu_list("\n") == []
+
+
+def test_a_task_may_be_called_anything() -> None:
+    fields = ["S", "1"] + ["0"] * 35 + ["50", "1", "0"]
+    task = parse_task("7 (a) (b) c) " + " ".join(fields))
+    assert (task.tid, task.comm, task.policy, task.priority, task.real_time) == (7, "a) (b) c", "fifo", 50, True)
+
+
+def test_interrupts_of_one_cpu() -> None:
+    text = "           CPU0\n  1:        100   AIC  tc_clkevt\nErr:          0\n"
+    assert parse_interrupts(text) == {"1": "AIC tc_clkevt", "Err": ""}
+
+
+def test_old_kernels_know_no_steal() -> None:
+    assert parse_steal_ns("cpu  1 2 3 4\n") == 0
+    with pytest.raises(Absent):
+        parse_steal_ns("intr 5\n")

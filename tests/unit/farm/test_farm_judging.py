@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A board is judged on its whole evaluation window by what the farm's file, or its plan, requires; pages say it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastenough.farm.config import BoardEntry
+from fastenough.farm.history_update import declaration_of, update_history
+from fastenough.farm.judging import verdicts_on
+from fastenough.farm.state_machine import BoardState
+from fastenough.history import OWNER, BoardCondition, History, board_of, board_status
+from fastenough.model import Requirement
+from fastenough.store import Store
+from tests.support import recordings as made
+
+BOARD = "testboard"
+WITHIN, BEYOND = asdict(Requirement(10**6)), asdict(Requirement(1000))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def later(line: bytes, hours: int) -> bytes:
+    """A line of a recording that was made so many hours later."""
+    said = json.loads(line)
+    for key in ("begin", "end", "at"):
+        if isinstance(said.get(key), dict):
+            said[key] = {clock: value + hours * 3600 * 10**9 for clock, value in said[key].items()}
+    return json.dumps(said, separators=(",", ":")).encode() + b"\n"
+
+
+def keep(store: Store, position: int | None = None, hours: int = 0, **changes: Any) -> str:
+    """A run that passes at 1 ms, made so many hours later; with a position, of a campaign of two."""
+    origin = (
+        None
+        if position is None
+        else {
+            "campaign": "cycle-1",
+            "plan_sha256": "p",
+            "position": position,
+            "positions": 2,
+            "planned": ("timer", "timer, load cpu"),
+        }
+    )
+    writer = store.begin(origin)
+    plan = made.Plan(**{"values": made.quiet(writer.id), "run_id": writer.id, "begin_ns": 0} | changes)
+    for line in made.write(store.path / "made.jsonl", plan).read_bytes().splitlines(keepends=True):
+        writer.line(later(line, hours))
+    writer.end()
+    return str(writer.id)
+
+
+def word(store: Store, required: dict[str, Any] | None = WITHIN) -> str:
+    return str(verdicts_on(Store(store.path), BOARD, required)["verdict"])
+
+
+def both(store: Store, required: dict[str, Any] | None = WITHIN) -> tuple[str, str]:
+    """The verdict on the board, and the one on its newest cycle."""
+    said = verdicts_on(Store(store.path), BOARD, required)
+    return said["verdict"], said["cycle_verdict"]
+
+
+def slow() -> list[Any]:
+    return [[values * 1000 for values in cpu] for cpu in made.quiet("slow")]
+
+
+def test_a_board_is_judged_on_all_recordings_of_its_window_not_on_the_newest_cycle(store: Store) -> None:
+    assert both(store) == ("", ""), "nothing was measured"
+    keep(store)
+    assert both(store) == ("PASS", "PASS")
+    keep(store, hours=24, values=slow())
+    assert both(store) == ("FAIL", "FAIL")
+    keep(store, hours=48)
+    assert both(store) == ("FAIL", "PASS"), "the newest cycle is shown beside the verdict, and never instead of it"
+    assert (word(store, BEYOND), word(store, None)) == ("FAIL", "")
+    keep(store, hours=24 * 32)
+    assert both(store) == ("PASS", "PASS"), "the recording above the limit is older than 30 days"
+
+
+def test_another_configuration_is_judged_from_its_own_begin(store: Store) -> None:
+    keep(store, values=slow())
+    kernel = made.PROFILE["kernel"] | {"release": "6.12.0-rt9"}
+    keep(store, hours=24, head={"profile": made.PROFILE | {"kernel": kernel}})
+    said = verdicts_on(store, BOARD, WITHIN)
+    assert (said["verdict"], said["judged_from_s"]) == ("PASS", made.WALL_NS // 10**9 + 86400)
+    keep(store, hours=48, head={"profile": made.PROFILE | {"frequency": None, "kernel": kernel}})
+    assert verdicts_on(store, BOARD, WITHIN)["judged_from_s"] == said["judged_from_s"], "a setting is no configuration"
+    keep(store, hours=72)
+    assert word(store) == "FAIL", "the first configuration again"
+
+
+def test_what_was_cut_off_above_the_limit_forbids_a_pass(store: Store) -> None:
+    keep(store, outcome=None, values=slow())
+    keep(store, hours=24)
+    assert both(store) == ("INCONCLUSIVE", "PASS")
+    assert "above the limit" in verdicts_on(store, BOARD, WITHIN)["verdict_reason"]
+
+
+def test_a_recording_ahead_of_the_clock_is_not_the_newest_cycle(store: Store) -> None:
+    keep(store)
+    keep(store, hours=400 * 24, values=slow())
+    now_s = made.WALL_NS / 1e9 + 3600
+    assert verdicts_on(store, BOARD, WITHIN, now_s)["verdict"] == "PASS"
+
+
+def test_a_ring_that_does_not_say_its_load_may_fail_but_never_pass(store: Store) -> None:
+    """As real boards' rings are: only what runs loads can tell that they ran."""
+    keep(store, load=None)
+    said = verdicts_on(store, BOARD, WITHIN)
+    assert said["verdict"] == "INCONCLUSIVE" and "load not stated" in said["verdict_reason"]
+    assert word(store, BEYOND) == "FAIL"
+
+
+def test_what_was_cut_off_or_damaged_is_broken_and_the_monitor_is_no_cycle(store: Store) -> None:
+    keep(store)
+    keep(store, hours=1, head={"probe": "monitor"}, series={"role": "diagnostic"})
+    assert word(store) == "PASS"
+    cut = keep(store, hours=2, outcome=None)
+    assert word(store) == "BROKEN"
+    sealed = store.path / "runs" / cut / "recording.jsonl.zst"
+    sealed.chmod(0o644)
+    sealed.write_bytes(sealed.read_bytes()[:-5] + b"wrong")
+    assert word(store) == "BROKEN"
+
+
+def test_the_runs_of_a_plan_are_judged_together_and_one_that_is_missing_forbids_a_pass(store: Store) -> None:
+    keep(store, 0)
+    assert word(store) == "INCONCLUSIVE"
+    assert "timer, load cpu" in verdicts_on(store, BOARD, WITHIN)["verdict_reason"]
+    keep(store, 1, hours=1, load="cpu", load_use=(made.RAN | {"cpu_ns": 10**10},))
+    assert word(store) == "PASS"
+
+
+def test_what_a_plan_requires_comes_before_what_the_board_does(store: Store) -> None:
+    keep(store, head={"requirement": {"limit_ns": 1000, "miss_rate": 0.0, "confidence": 0.95}})
+    assert (word(store, WITHIN), word(store, None)) == ("FAIL", "FAIL")
+
+
+def test_the_history_has_the_verdict_and_the_requirement(store: Store) -> None:
+    """As the farm orders it once a recording has come; a requirement that goes takes its verdict along."""
+    keep(store)
+    required = Requirement(10**6, 1e-3, longest_burst=5)
+    board = BoardEntry(BOARD, public=True, requirement=required)
+    order = {
+        "store": str(store.path),
+        "database": f"sqlite:///{store.path}/history.sqlite",
+        "stored": [],
+        "under_way": [],
+        "all": True,
+        "close": [],
+        "boards": [],
+        "judge": {},
+        "refused": {},
+        "id": "farm",
+        "names": [BOARD],
+    }
+
+    def told(board: BoardEntry) -> Any:
+        judge = {BOARD: {"required": board.requirement and asdict(board.requirement), "formerly": []}}
+        update_history(
+            order | {"boards": [declaration_of(board, BoardState())], "judge": json.loads(json.dumps(judge))}
+        )
+        with closing(History.of(store)) as history:
+            assert board_of(history, OWNER, BOARD).requirement == board.requirement
+            return board_status(history, OWNER, BOARD, 0)
+
+    assert (told(board).verdict, told(board).board.limit_ns) == ("PASS", 10**6)
+    late = told(replace(board, requirement=Requirement(1000)))
+    assert late.state is BoardCondition.FAIL and late.reason == late.verdict_reason != ""
+    assert told(replace(board, requirement=None)).verdict == ""
