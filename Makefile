@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 PYTHON = .venv/bin/python
 
-.PHONY: assess check check-c check-kernels bench docs fresh lint lock man monitor package release setup setup-test site clean
+.PHONY: assess bench check check-c check-kernels check-slow check-unit clean docs fresh lint lock man monitor package quick release setup setup-test site
 
 # Where the project is hosted: the only place that names it. `make docs PROJECT_URL=https://...` writes it into the site.
 PROJECT_URL =
@@ -12,9 +12,16 @@ assess: setup
 	@echo 'the same program for all else: bin/fastenough --help'
 	@echo 'to call it by its name in this shell: PATH="$(CURDIR)/bin:$$PATH"'
 
+# Three tiers: what answers within a minute, each feature once with its real parts, and all the rest.
+quick: setup-test
+	@$(MAKE) --no-print-directory -j3 check-unit lint check-c
+
 check: setup-test
 	@$(MAKE) --no-print-directory -j2 lint check-c
-	$(PYTHON) $(if $(ARGS),-m pytest $(ARGS),-m tests.both_cores)
+	$(PYTHON) $(if $(ARGS),-m pytest $(ARGS),-m tests.tiers check)
+
+check-slow: setup-test
+	$(PYTHON) -m tests.tiers slow
 
 bench: setup-test
 	$(PYTHON) -m tests.bench.peers $(ARGS)
@@ -42,6 +49,9 @@ bench: setup-test
 # Both commands of the README on bare Debian systems, as root and as an ordinary user: an hour or two, needs root.
 fresh:
 	@setup/fresh $(ARGS)
+
+check-unit:
+	$(PYTHON) -m tests.tiers quick
 
 check-c:
 	PATH="$(CURDIR)/.venv/bin:$$PATH" meson test -C build --print-errorlogs

@@ -25,6 +25,24 @@ from tests.support.ssh_boards import Server, ssh_server
 from tests.support.tools import ROOT, build, configure, program, require
 from tests.support.websites import Served, serving, site_of
 
+TESTS = Path(__file__).parent
+TIERS = {"unit": "quick", "process": "check", "guest": "slow"}
+"""The tier of the tests in each folder that are not marked with another one."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each test its tier; unit tests judge nothing by the wall clock."""
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0]
+        own = {mark.name for mark in item.iter_markers()} & {*TIERS.values()}
+        if len(own) > 1:
+            raise pytest.UsageError(f"{item.nodeid} is marked {' and '.join(sorted(own))}; one tier is enough")
+        if not own:
+            item.add_marker(TIERS[folder])
+        if folder == "unit":
+            item.add_marker("untimed")
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """A runner started in the background ignores these signals, and so would all that is interrupted here.

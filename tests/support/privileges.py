@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tests that need root: skipped for an ordinary user with that reason, and listed, so that sudo can run them later.
 
-``both_cores.py`` runs the listed tests through sudo where sudo asks for no password.  Tests state the need here only.
+``tests/tiers.py`` runs the listed tests through sudo where sudo asks for no password.  Tests state the need here only.
 """
 
 from __future__ import annotations

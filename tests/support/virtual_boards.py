@@ -45,10 +45,16 @@ def require_simulated_gauge() -> None:
     fetch("stock")
 
 
-def every_kernel(*first: str, among: Iterable[str] = KERNELS) -> list[ParameterSet]:
-    """Parameters of a test: these kernels in ``make check``, all the others in ``make bench``."""
+def every_kernel(*first: str, among: Iterable[str] = KERNELS, checked: str = "") -> list[ParameterSet]:
+    """Parameters of a test: the kernels ``first`` in the tier of the test, all the others in ``make bench``.
+
+    ``checked``: the one that ``make check`` tries, of a test that is otherwise slow.
+    """
     others = (name for name in among if name not in first)
-    return [*(pytest.param(name) for name in first), *(pytest.param(name, marks=pytest.mark.matrix) for name in others)]
+    return [
+        *(pytest.param(name, marks=[pytest.mark.check] if name == checked else []) for name in first),
+        *(pytest.param(name, marks=pytest.mark.matrix) for name in others),
+    ]
 
 
 def require_kernel(name: str) -> None:

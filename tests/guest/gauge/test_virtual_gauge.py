@@ -22,7 +22,7 @@ PATIENCE_S = 120.0
 """A guest on a busy machine may be very slow: what is waited for is what it has done."""
 
 
-@pytest.fixture(scope="module", params=["stock", "rt"])
+@pytest.fixture(scope="module", params=[pytest.param("stock", marks=pytest.mark.check), "rt"])
 def board(request: pytest.FixtureRequest) -> Iterator[VirtualBoard]:
     for wired in booted(request.param):
         wired.wire_gauge()

@@ -47,7 +47,7 @@ EDGES = 500
 TURNS = 50
 
 
-@pytest.fixture(scope="module", params=every_kernel(*ONE_OF_EACH, among=OWN_KERNELS))
+@pytest.fixture(scope="module", params=every_kernel(*ONE_OF_EACH, among=OWN_KERNELS, checked="rt"))
 def board(request: pytest.FixtureRequest) -> Iterator[VirtualBoard]:
     yield from booted(request.param)
 

@@ -35,7 +35,7 @@ RESPONSE = [
 PERIODIC = [PROBE, "periodic", f"--chip={CHIP}", f"--out={OUTPUT_LINE}", "--record=-", "--interval=10ms"]
 
 
-@pytest.fixture(scope="module", params=["stock", "rt"])
+@pytest.fixture(scope="module", params=[pytest.param("stock", marks=pytest.mark.check), "rt"])
 def board(request: pytest.FixtureRequest) -> Iterator[VirtualBoard]:
     for each in booted(request.param):
         install(each.link)

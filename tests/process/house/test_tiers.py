@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tests run in three lots at a time: each runs once; a failure is told and counts, unless it passes alone."""
+"""The tests of a tier run in three lots: each test runs once, and a failure counts unless the test passes alone."""
 
 from __future__ import annotations
 
 import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.both_cores import BESIDE, ROOT, files_of, main
+from tests.tiers import ROOT, main
 
+NO_TESTS = 5
 IN_REAL_TIME = ("simulated_gauge", "Paced", "paced")
-NAMES = ("overview", "files", "other")
+MARKS = {"overview": ("check", "machines"), "files": ("quick", "untimed"), "other": ("check",)}
+HEAD = "import pytest\npytestmark = [{}]\n"
 PASSES_LATER = """
 from pathlib import Path
 
@@ -24,14 +29,15 @@ def test_of_{name}():
 
 def suite(root: Path, **texts: str) -> Path:
     """One test in each lot that passes, but for those whose text is given."""
-    (root / "tests").mkdir()
-    for name in NAMES:
-        (root / "tests" / f"test_{name}.py").write_text(texts.get(name, f"def test_of_{name}(): pass\n"))
+    (root / "tests").mkdir(parents=True)
+    for name, marks in MARKS.items():
+        head = HEAD.format(", ".join(f"pytest.mark.{mark}" for mark in marks))
+        (root / "tests" / f"test_{name}.py").write_text(head + texts.get(name, f"def test_of_{name}(): pass\n"))
     return root
 
 
 def test_each_test_runs_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(suite(tmp_path)) == 0
+    assert main("check", suite(tmp_path)) == 0
     said = capfd.readouterr().out
     assert said.count("1 passed") == 3
     assert "failed" not in said
@@ -45,7 +51,7 @@ def test_what_failed_has_to_pass_alone_twice_and_is_told(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], failing: str, fails: set[int], status: int
 ) -> None:
     text = PASSES_LATER.format(name=failing, fails=fails)
-    assert main(suite(tmp_path, **{failing: text})) == status
+    assert main("check", suite(tmp_path, **{failing: text})) == status
     last = capfd.readouterr().out.splitlines()[-2:]
     assert last == [
         "failed:" if status else "failed once, passed alone 2 times:",
@@ -55,12 +61,12 @@ def test_what_failed_has_to_pass_alone_twice_and_is_told(
 
 def test_many_that_failed_get_no_second_chance(tmp_path: Path) -> None:
     many = "".join(PASSES_LATER.format(name=f"{number}", fails={1}) for number in range(5))
-    assert main(suite(tmp_path, other=many)) == 1
+    assert main("check", suite(tmp_path, other=many)) == 1
     assert {path.read_text() for path in (tmp_path / "tests").glob("*.runs")} == {"."}
 
 
 def test_a_file_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
-    assert main(suite(tmp_path, files="import nothing_of_this_name\n")) == 2
+    assert main("check", suite(tmp_path, files="import nothing_of_this_name\n")) == 2
 
 
 PLUGIN = """
@@ -105,7 +111,7 @@ def test_what_needs_root_runs_through_sudo(
 ) -> None:
     """In a lot beside the others it passes, in the one that runs alone it fails."""
     texts = {"overview": FOR_ROOT.format(passes=True), "other": FOR_ROOT.format(passes=False)}
-    assert main(with_sudo(suite(tmp_path, **texts), SUDO, monkeypatch)) == 1
+    assert main("check", with_sudo(suite(tmp_path, **texts), SUDO, monkeypatch)) == 1
     said = capfd.readouterr().out
     assert [path.name for path in sorted((tmp_path / "tests").glob("*.ran"))] == ["test_other.ran", "test_overview.ran"]
     assert said.count("1 passed, 1 skipped") == 2 and "2 tests need root: they run through sudo now" in said
@@ -116,7 +122,7 @@ def test_what_needs_root_is_skipped_in_one_line_where_sudo_asks(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = with_sudo(suite(tmp_path, other=FOR_ROOT.format(passes=True)), "#!/bin/sh\nexit 1\n", monkeypatch)
-    assert main(root) == 0
+    assert main("check", root) == 0
     last = capfd.readouterr().out.splitlines()[-1]
     assert last.startswith("skipped: 1 tests need root")
     assert not (root / "tests" / "test_other.ran").exists()
@@ -128,10 +134,55 @@ def test_the_need_of_root_is_stated_in_one_place() -> None:
         assert path.name == "privileges.py" or "skipif(os.gete" + "uid" not in path.read_text(), path
 
 
-def test_what_runs_beside_is_there_and_has_no_instrument_at_its_pace() -> None:
-    assert all(list(ROOT.glob(f"tests/test_{name}.py")) for names in BESIDE for name in names)
-    found = [path for names in BESIDE for path in files_of(names, ROOT)]
-    assert len(found) == len(set(found))
-    for path in found:
-        text = (ROOT / path).read_text()
+def marked(root: Path, *markers: str) -> list[Path]:
+    """Modules of tests that are marked as a whole with one of these."""
+    line = re.compile(rf"^pytestmark = .*pytest\.mark\.({'|'.join(markers)})\b", re.MULTILINE)
+    return [path for path in root.rglob("test_*.py") if line.search(path.read_text())]
+
+
+def test_what_runs_beside_others_has_no_instrument_at_its_pace() -> None:
+    beside = [*marked(ROOT / "tests", "machines", "untimed"), *(ROOT / "tests" / "unit").rglob("test_*.py")]
+    assert len(beside) > 100
+    for path in beside:
+        text = path.read_text()
         assert not any(word in text for word in IN_REAL_TIME), path
+
+
+def test_only_the_tests_of_the_tier_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main("slow", suite(tmp_path)) == NO_TESTS
+    texts = {"files": "@pytest.mark.slow\ndef test_of_files(): pass\n"}
+    assert main("slow", suite(tmp_path / "more", **texts)) == 0
+    assert capfd.readouterr().out.count("1 passed") == 1
+
+
+def test_the_quick_tests_run_in_two_halves(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    room = tmp_path / "tests" / "unit" / "room"
+    room.mkdir(parents=True)
+    for number in range(3):
+        (room / f"test_{number}.py").write_text(f"{HEAD.format('pytest.mark.quick')}def test_of_{number}(): pass\n")
+    (room / "test_slow.py").write_text(f"{HEAD.format('pytest.mark.check')}def test_not_quick(): assert False\n")
+    assert main("quick", tmp_path) == 0
+    output = capfd.readouterr().out
+    assert (output.count("2 passed"), output.count("1 passed, 1 deselected")) == (1, 1)
+
+
+def collected(*words: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return [line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line]
+
+
+@pytest.mark.parametrize(
+    ("folder", "tier"), [("unit/files", "quick"), ("process/bench", "check"), ("guest/settings", "slow")]
+)
+def test_a_test_has_the_tier_of_its_folder(folder: str, tier: str) -> None:
+    of_folder = collected("-m", "not matrix", f"tests/{folder}")
+    assert of_folder and set(collected("-m", tier, f"tests/{folder}")) <= set(of_folder)
+    tiers = [collected("-m", f"{each} and not matrix", f"tests/{folder}") for each in ("quick", "check", "slow")]
+    assert sum(map(len, tiers)) == len(of_folder)
+    assert max(tiers, key=len) == tiers[("quick", "check", "slow").index(tier)]
