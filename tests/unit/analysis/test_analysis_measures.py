@@ -309,7 +309,7 @@ def test_an_interval_needs_values_beyond_the_quantile_not_beside_it(tmp_path: Pa
 
 def test_runs_without_samples_cannot_be_compared(tmp_path: Path) -> None:
     nothing = recording(tmp_path, Plan([[np.array([], dtype=np.int64)]]))
-    with pytest.raises(BadInput, match="no series with samples in common"):
+    with pytest.raises(BadInput, match="no measured series in common"):
         compare(nothing, nothing)
 
 
