@@ -114,7 +114,7 @@ def test_a_chapter_that_is_none_is_refused(place: tuple[str | int, ...], value: 
     for step in place[:-1]:
         at = at[step]
     at[place[-1]] = value
-    with pytest.raises(BadInput, match="no chapter"):
+    with pytest.raises(BadInput, match="not valid"):
         read_section(said)
 
 
