@@ -240,5 +240,5 @@ def test_the_limit_is_always_on_the_first_figure(tmp_path: Path, limit_us: int, 
     context = _context(tmp_path, Plan(latencies(1)), limit_ns=limit_us * 1000)
     figure = make_overview(context).figure
     assert figure is not None
-    assert f"limit {words.latency(limit_us * 1000)}" in figure.svg
+    assert f"limit {words.exact_time(limit_us * 1000)}" in figure.svg
     assert (", logarithmic" in figure.svg) == (scale == "log")
