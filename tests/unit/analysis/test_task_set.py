@@ -173,7 +173,7 @@ def test_all_terms_at_once_are_no_proof_of_a_miss(tmp_path: Path) -> None:
     answer = _judged(tmp_path, _wakeups([5_000, 5_000, 400_000], limit_ns=600_000), _gaps([[300_000], []]))
     assert answer.verdict is Verdict.INCONCLUSIVE
     assert answer.headline == "Not shown to be schedulable with the measured terms"
-    assert any("task loop: with every term at its worst at once" in reason for reason in answer.reasons)
+    assert any("task loop: with all terms at their maximum" in reason for reason in answer.reasons)
 
 
 def test_one_wakeup_that_leaves_too_little_is_a_fail(tmp_path: Path) -> None:
