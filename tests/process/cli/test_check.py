@@ -326,10 +326,10 @@ def test_the_newest_campaign_is_checked_without_its_baseline(tmp_path: Path) -> 
         ('[[limit]]\nlimit = "1ms"\nmax = "100us"\n', "limits.toml:3: limit 1: max is not supported"),
         (
             '[[limit]]\nquantile = "100%"\nslower-by = "5us"\n',
-            "quantile = 100 % is the maximum: a maximum is one value",
+            "quantile = 100 % is the maximum: a maximum is a single value",
         ),
         ('[[limit]]\nquantile = 1.0\nslower-by = "5us"\n', "is the maximum"),
-        ('[[limit]]\nslower-by = "5us"\n', "slower-by needs a quantile"),
+        ('[[limit]]\nslower-by = "5us"\n', "slower-by requires a quantile"),
         ('[[limit]]\nquantile = "99%"\n', "write either slower-by"),
         ('[[limit]]\nquantile = "99%"\nslower-by = "5us"\nlimit = "1ms"\n', "write either slower-by"),
         ('[[limit]]\nquantile = "99%"\nlimit = "1ms"\n', "quantile belongs to slower-by"),
