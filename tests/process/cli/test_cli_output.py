@@ -255,7 +255,7 @@ class _Terminal(io.StringIO):
 
 @pytest.mark.parametrize("columns", range(24, 60, 3))
 def test_no_line_ends_between_a_number_and_its_unit(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
-    said, text = _Terminal(), "CPU 0: at most 1 disturbance above 20,000 µs in 1.11 s (95 %); measure 30 ms more"
+    said, text = _Terminal(), "CPU 0: no more than one disturbance above 20,000 µs in 1.11 s (95 %); measure 30 ms more"
     monkeypatch.setattr(sys, "stdout", said)
     monkeypatch.setenv("COLUMNS", str(columns))
     say(text)
