@@ -202,7 +202,7 @@ def test_what_no_machine_can_do_is_told_without_measuring(tmp_path: Path) -> Non
     )
     assert impossible(task_set_of([text.rpartition(" ")[0] for text in wrong_way])) == ()
     assert (
-        "under no order of priorities"
+        "no order of priorities"
         in impossible(
             task_set_of(
                 ["name=a period=1ms compute=300us deadline=400us", "name=b period=1ms compute=300us deadline=400us"]
