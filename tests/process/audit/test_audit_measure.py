@@ -173,7 +173,7 @@ def test_after_kill_9_the_next_one_puts_it_back(tmp_path: Path, probe_binary: Pa
     process.communicate(timeout=60)
     assert STATISTICS.read_text() != before
     again = command_line("audit", "--measure", "--only", "kernel-module", cwd=tmp_path)
-    assert "put back" in again.stderr and "stat_interval" in again.stderr.splitlines()[0]
+    assert "restored settings" in again.stderr and "stat_interval" in again.stderr.splitlines()[0]
     assert STATISTICS.read_text() == before
     assert "stat-interval" in again.stderr.splitlines()[1], "it is a finding again, so that --resume goes on"
 

@@ -158,7 +158,7 @@ def test_a_store_of_months_may_still_pass(tmp_path: Path) -> None:
     said = judge_asked([_run(tmp_path, "long", 42)], question, store)
     assert said.verdict is Verdict.PASS
     assert "judged here 13 times before" in " ".join(said.cautions)
-    assert "99.973 % confidence, which takes 2.7 times as long" in " ".join(said.cautions)
+    assert "99.973 % confidence, and 2.7 times the measured time" in " ".join(said.cautions)
 
 
 def test_another_kernel_or_command_line_is_asked_by_itself(tmp_path: Path) -> None:
@@ -256,8 +256,8 @@ def test_a_gate_judges_the_runs_of_a_night_by_themselves(tmp_path: Path) -> None
     assert _gate(store, short).verdict is Verdict.INCONCLUSIVE
     night = _gate(store, long)
     assert night.verdict is Verdict.PASS, "the night before it takes nothing from it"
-    assert "judged by these runs alone, as were 1 check before, which did not pass" in night.reason
-    assert "check before" not in _gate(store, _run(tmp_path, "next", 17)).reason, "a pass ends the question"
+    assert "1 earlier check of other runs did not pass: confidence 95 %" in night.reason
+    assert "earlier check" not in _gate(store, _run(tmp_path, "next", 17)).reason, "a pass ends the question"
     assert judge_asked([long], Question(LIMIT, 0.95), store).verdict is Verdict.PASS, "nor from a report on it"
 
 
