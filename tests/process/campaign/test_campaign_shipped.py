@@ -136,14 +136,14 @@ def test_soak() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_probe_refuses_nothing_of_it(name: str, probe_binary: str) -> None:
-    """What a plan asks of the probe here can be done, on however many CPUs; each act once, for 20 ms."""
+    """What a plan asks of the probe can be done here, on any number of CPUs; each act once, over its interval."""
     acts = {
         (spec.probe, tuple(f"--{key}={value}" for key, value in spec.parameters.items()))
         for spec in _specs(name)
         if spec.implementation == "linux-user" and spec.probe in ("timer", "jitter")
     }
     for probe, options in acts:
-        command = [probe_binary, probe, *options, "--duration=20ms", "--allow-difference", "--quiet"]
+        command = [probe_binary, probe, *options, "--duration=250ms", "--allow-difference", "--quiet"]
         ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
         assert ended.returncode in (0, 5), (options, ended.stderr)
 
