@@ -68,7 +68,10 @@ class LazyGroup(Group):
     def __init__(self, *arguments: Any, sections: Mapping[str, Commands], **more: Any) -> None:
         super().__init__(*arguments, **more)
         self._sections = sections
-        self._entries = {name: entry for commands in sections.values() for name, entry in commands.items()}
+
+    @property
+    def _entries(self) -> Commands:
+        return {name: entry for commands in self._sections.values() for name, entry in commands.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._entries)

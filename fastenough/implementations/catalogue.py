@@ -161,9 +161,9 @@ def _duration_ns(name: str, text: str) -> int:
 def _check_range(parameter: Parameter, value: Value, number: int) -> None:
     low, high = parameter.low, parameter.high
     if (low is not None and number < low) or (high is not None and number > high):
-        told = words.latency if parameter.kind == "duration" else str
-        least = told(low) if low is not None else "any"
-        most = told(high) if high is not None else "any"
+        shown = words.exact_time if parameter.kind == "duration" else str
+        least = shown(low) if low is not None else "any"
+        most = shown(high) if high is not None else "any"
         raise BadInput(f"{parameter.name}={value} is out of range; choose {least} to {most}")
 
 
