@@ -145,15 +145,15 @@ def test_a_run_that_was_killed_is_unfinished(recorded: Recorded, followers: list
     followers[0].until("6 s of 16 s")
     writer.close()
     assert followers[0].end() == 4
-    assert "unfinished: the recording process has ended; it does not grow since 20" in followers[0].said
+    assert "unfinished: the recording process has ended; no new data since 20" in followers[0].said
 
 
 def test_a_run_that_hangs_is_said_to_and_ctrl_c_ends_the_wait(recorded: Recorded, followers: list[Follower]) -> None:
     recorded.begin()
     recorded.add(4)
     followers.append(Follower(recorded.home))
-    followers[0].until("nothing was added since 20")
-    assert "; this ends in 2" in followers[0].said
+    followers[0].until("no new data since 20")
+    assert "; stopping in 2" in followers[0].said
     followers[0].process.send_signal(signal.SIGINT)
     assert followers[0].end() == 128 + signal.SIGINT
     assert followers[0].complaints.strip() == ""
@@ -229,7 +229,7 @@ def test_a_run_that_is_sealed_meanwhile(recorded: Recorded, followers: list[Foll
     assert not recorded.live.exists()
     followers[0].process.send_signal(signal.SIGCONT)
     assert followers[0].end() == (0 if whole else 4)
-    assert ("completed after 16 s" if whole else "what it left was sealed") in followers[0].said
+    assert ("completed after 16 s" if whole else "its data were sealed") in followers[0].said
 
 
 def test_a_run_that_is_discarded_is_gone(recorded: Recorded, followers: list[Follower]) -> None:
@@ -246,7 +246,7 @@ def test_a_run_that_is_discarded_is_gone(recorded: Recorded, followers: list[Fol
     ("arguments", "said"),
     [
         (("nosuchrun",), "no run in "),
-        (("./nosuchfile",), "no file there"),
+        (("./nosuchfile",), "no such file"),
         (("./garbage",), "not a line of a recording"),
         (("last", "--store", "nowhere"), "no store"),
         (("last", "--json"), "cannot be used with --json"),
