@@ -160,7 +160,7 @@ def test_a_reader_that_stands_still_holds_up_no_recording(
     (run,) = _runs(home)
     assert Store(home / "store").load(run).outcome is Outcome.COMPLETED
     assert (home / "store" / "runs" / run / SEALED_FILE).is_file()
-    assert re.search(r"(?m)^fastenough: [1-9]\d* lines were not told", capsys.readouterr().err)
+    assert re.search(r"(?m)^fastenough: [1-9]\d* lines dropped: ", capsys.readouterr().err)
 
 
 def test_what_a_reader_missed_is_told_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
