@@ -480,7 +480,7 @@ def test_it_is_told_in_words(tmp_path: Path) -> None:
     put(ring, 3)
     done = command_line("monitor", "pull", f"--ring={ring}", f"--store={store}")
     assert done.returncode == 0
-    assert "3 intervals in 3 s, cut off" in done.stdout and "(1 dropped)" in done.stdout
+    assert "3 intervals in 3 s, interrupted" in done.stdout and "(1 dropped)" in done.stdout
     put(ring, 4).write_text("hello\n")
     done = command_line("monitor", "pull", f"--ring={ring}", f"--store={store}")
     assert done.returncode == 4 and done.stderr.startswith("refused 0000000004-") and done.stderr.count("\n") == 1
