@@ -263,11 +263,11 @@ def test_who_held_the_task_up_is_found(tmp_path: Path) -> None:
     assert running is not None and running.task.comm == "fastenough-probe"[:15]
     assert command_line("report", "--store", "store", "--out", "report", cwd=tmp_path).returncode == 0
     rows = _rows(tmp_path / "report", "trace-1-shares")
-    assert rows[0]["who had the CPU"].startswith(HOG_COMM) and float(rows[0]["of the delay"]) > 0.5
+    assert rows[0]["running"].startswith(HOG_COMM) and float(rows[0]["share of the delay"]) > 0.5
     assert sum(int(row["time [µs]"]) for row in rows) == event.value
-    assert any("(delayed)" in row["who had the CPU"] for row in rows)
+    assert any("(delayed)" in row["running"] for row in rows)
     page = (tmp_path / "report" / "index.html").read_text()
-    assert "What the kernel did before" in page and "was made runnable" in page
+    assert 'id="trace"' in page and " became runnable " in page
     assert (tmp_path / "report" / "figures" / "trace-1.svg").is_file()
 
 

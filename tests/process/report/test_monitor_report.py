@@ -213,7 +213,7 @@ def test_nothing_seen_is_said(tmp_path: Path) -> None:
     said = stations.causes(context)
     assert said is not None and [leaf.kind for leaf in said.leaves()] == ["text"]
     assert judge([empty]).verdict is Verdict.NO_LIMIT
-    assert judge([empty]).headline == "No wake-up of a task that was watched was seen"
+    assert judge([empty]).headline == "No wake-up of a monitored task was recorded"
 
 
 def test_the_parts_of_a_latency_are_its_stations_in_order(runs: list[Recording]) -> None:
