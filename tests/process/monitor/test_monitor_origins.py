@@ -169,7 +169,7 @@ def test_a_control_group_and_those_below_it(
     ("options", "said"),
     [
         (("--cgroup", "/no-such-group"), "no such control group: /no-such-group"),
-        (("--comm", "a-name-of-16-letters"), "the first 15 letters"),
+        (("--comm", "a-name-of-16-letters"), "the first 15 characters"),
         (("--policy", "batch"), "batch"),
         (("--k", "11"), "--k"),
         (("--loops", "5"), "unknown option --loops"),
