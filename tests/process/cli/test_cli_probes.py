@@ -46,7 +46,7 @@ def test_help_of_run_names_probes_parameters_and_loads(tmp_path: Path, probe_bin
     [
         (("interval=200",), "interval=200 has no unit; write interval=200us"),
         (("interval",), "interval: a value is missing; write interval=200us"),
-        (("interval=5h",), "interval: 5h is out of range"),
+        (("interval=5h",), "interval=5h is out of range"),
         (("record=here",), "record is no parameter of a run"),
         (("run-id=mine",), "run-id is no parameter of a run"),
         (("samples=all",), "samples is no parameter of a run"),
