@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
@@ -47,10 +48,23 @@ def since_begin(ns: float, digits: int = 2) -> str:
     return f"{f'{days:,} d ' if days else ''}{hours} h {minutes % 60} min"
 
 
-def exact_time(ns: int) -> str:
-    """A whole number of the largest unit up to seconds that says it exactly: what was asked for, told apart."""
-    unit, length_ns = next((unit, int(length_ns)) for unit, length_ns in _DURATIONS[3:] if ns % length_ns == 0)
-    return f"{ns // length_ns:,} {unit}" if ns else "0 ns"
+def exact_time(ns: float | None) -> str:
+    """A requested time (a limit, an interval, ...), exactly, in the unit in which it was typed: "20 ms", "1.5 ms".
+
+    The largest unit up to seconds in which the number is at least 1 and has no more than three decimals; "–" for None.
+    """
+    if ns is None:
+        return "–"
+    whole = round(ns)
+    unit, length_ns = next(
+        ((unit, int(length_ns)) for unit, length_ns in _DURATIONS[3:-1] if _has_three_decimals(whole, int(length_ns))),
+        ("ns", 1),
+    )
+    return f"{whole / length_ns:,.3f}".rstrip("0").rstrip(".") + f" {unit}"
+
+
+def _has_three_decimals(ns: int, length_ns: int) -> bool:
+    return abs(ns) >= length_ns and ns * 1000 % length_ns == 0
 
 
 def part(name: str, value: object) -> str:
@@ -92,7 +106,7 @@ def interval(lower: float, upper: float) -> str:
 def _three_digits(value: float, whole: Callable[[float], float]) -> str:
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
-    if abs(value) < _NO_STEPS:
+    if abs(value) < sys.float_info.min:  # no power of ten divides it exactly
         return repr(value)
     step = 10.0 ** (math.floor(math.log10(abs(value))) - 2)
     steps = value / step
@@ -142,6 +156,21 @@ def kilohertz(hz: float | None) -> str:
 def latency(ns: float | None) -> str:
     """A latency in µs, with its unit."""
     return "–" if ns is None else f"{microseconds(ns)} µs"
+
+
+def latency_up(ns: float) -> str:
+    """A latency in a sentence: three digits in the largest unit up to seconds, rounded up: "25.0 ms"."""
+    if ns < 1:
+        return f"{math.ceil(ns):,} ns"
+    value_ns = round_up(ns, 3)
+    unit, length_ns = next((unit, length_ns) for unit, length_ns in _DURATIONS[3:] if value_ns >= length_ns)
+    decimals = 0 if unit == "ns" else max(0, 2 - math.floor(math.log10(value_ns / length_ns)))
+    return f"{value_ns / length_ns:,.{decimals}f} {unit}"
+
+
+def times_up(ratio: float) -> str:
+    """How many times something exceeds a limit, with three digits, rounded up: "1.25 times"."""
+    return f"{round_up(ratio * 1e9, 3) / 1e9:,.10g} times"
 
 
 def number(n: int) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Manual pages from what the commands themselves say, so that none can be out of date.
+"""Manual pages, generated from the help of the commands.
 
 ``python packaging/man_pages.py OUT [PROGRAM...]``: into the folder OUT a page of section 1 for each command of
 fastenough, and one of section 8 for each PROGRAM, a file whose ``--help`` is that of the probe or the monitor.
@@ -10,32 +10,41 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 
 from fastenough import __version__
-from fastenough.cli import COMMANDS, cli
+from fastenough.cli import COMMANDS, SECTIONS, cli
+from fastenough.cli.commands import Commands
+from fastenough.cli.monitor import RING
 from fastenough.model import ExitStatus
 
 _ITEM = re.compile(r"  ((?:-\S,| {3}) --\S+(?: \.\.| \[\.\.\])?|\S+) +(\S.*)")
-"""An option or a name, and what it is."""
+"""An option or a name, and its meaning."""
 _STATUSES = {
-    ExitStatus.DONE: "done; PASS; no limit stated",
+    ExitStatus.DONE: "success, PASS, or no limit given",
     ExitStatus.FAIL: "FAIL",
     ExitStatus.BAD_INPUT: "wrong usage or bad input",
     ExitStatus.INCONCLUSIVE: "INCONCLUSIVE",
-    ExitStatus.BROKEN: "BROKEN, a failed run, an error of the machine or a defect",
+    ExitStatus.BROKEN: "BROKEN, a failed run, an error of the machine, or an internal error",
     ExitStatus.NOT_APPLICABLE: "not applicable here",
 }
+_FILES: dict[object, str] = {
+    Path("fastenough-data"): "the store: the runs and their index",
+    Path("report"): "the directory of the report; its first page is index.html",
+    Path("fastenough-data/tokens.json"): "the hashes of the upload tokens",
+    RING: "the ring of recordings of the service on a board",
+}
+"""Defaults of options that name a file or directory, and what that is."""
 COMMANDS_SECTION, PROGRAMS_SECTION = 1, 8
 """Of the manual: the command ``fastenough monitor`` and the program fastenough-monitor have pages of the same name."""
 
 
 _ESCAPES = {"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "^": "\\(ha", "~": "\\(ti", "|": "|\\:"}
-"""What would be set as another character; and where a line may be broken."""
+"""Characters that roff would replace, and where a line may be broken."""
 
 
 @dataclass
@@ -115,8 +124,32 @@ def _below(group: click.Group, context: click.Context) -> Iterator[Section]:
             yield from _below(command, inner)
 
 
+def _with_those_below(command: click.Command, context: click.Context) -> Iterator[click.Command]:
+    """The command, and all commands of groups."""
+    yield command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from _with_those_below(below, context)
+
+
+def _exit_status() -> Section:
+    statuses = [(str(status.value), meaning) for status, meaning in _STATUSES.items()]
+    return Section("EXIT STATUS", [], [*statuses, ("128 + N", "ended by signal N")])
+
+
+def _files(commands: Iterable[click.Command]) -> list[tuple[str, str]]:
+    """The files and directories that options of the commands have as defaults."""
+    return [
+        (str(default), meaning)
+        for default, meaning in _FILES.items()
+        if any(parameter.default == default for command in commands for parameter in command.params)
+    ]
+
+
 def command_page(name: str) -> Page:
-    """What one command of fastenough says of itself."""
+    """The manual page of one command of fastenough, from its help."""
     above = _beginning()
     command = cli.get_command(above, name)
     assert command is not None
@@ -129,24 +162,36 @@ def command_page(name: str) -> Page:
     ]
     if isinstance(command, click.Group):
         sections += _below(command, context)
-    return Page(f"fastenough-{name}", COMMANDS_SECTION, _summary(first), [*sections, _see_also("fastenough(1)")])
+    commands = list(_with_those_below(command, context))
+    examples = [example for one in commands if (example := getattr(one, "example", ""))]
+    sections += [
+        _exit_status(),
+        Section("FILES", [], _files(commands)),
+        Section("EXAMPLES", examples),
+        _see_also("fastenough(1)"),
+    ]
+    return Page(f"fastenough-{name}", COMMANDS_SECTION, _summary(first), sections)
+
+
+def _entries(commands: Commands) -> list[tuple[str, str]]:
+    return [(f"fastenough-{name}({COMMANDS_SECTION})", summary) for name, (_, summary) in commands.items()]
 
 
 def first_page(programs: list[Path]) -> Page:
-    """``fastenough`` itself: its commands, and what its exit status says."""
+    """The page of ``fastenough``: its commands, exit statuses and files."""
     context = _beginning()
-    commands = [(f"fastenough-{name}(1)", summary) for name, (_, summary) in COMMANDS.items()]
-    statuses = [(str(status.value), meaning) for status, meaning in _STATUSES.items()]
     return Page(
         "fastenough",
         COMMANDS_SECTION,
-        _summary(cli.help or ""),
+        _summary(_sentences(cli.help or "")[0]),
         [
             Section("SYNOPSIS", [_usage(cli, context)]),
-            Section("DESCRIPTION", [cli.help or ""]),
+            Section("DESCRIPTION", _sentences(cli.help or "")),
             Section("OPTIONS", [], _options(cli, context)),
-            Section("COMMANDS", [], commands),
-            Section("EXIT STATUS", [], [*statuses, ("128 + N", "ended by signal N")]),
+            *(Section(heading.upper(), [], _entries(names)) for heading, names in SECTIONS.items()),
+            _exit_status(),
+            Section("FILES", [], [(str(name), meaning) for name, meaning in _FILES.items()]),
+            Section("EXAMPLES", [cli.example]),
             _see_also(*(f"{program.name}({PROGRAMS_SECTION})" for program in programs)),
         ],
     )
@@ -181,7 +226,7 @@ def _asked(program: Path, *words: str) -> str:
 
 
 def program_page(program: Path) -> Page:
-    """What the probe or the monitor says of itself, with the options of each of its probes."""
+    """The page of the probe or the monitor, from its help, with the options of each of its probes."""
     head, *sections = help_sections(_asked(program, "--help"))
     usage, summary = (line.removeprefix("Usage: ") for line in head.paragraphs)
     probes = next((section.items for section in sections if section.title == "PROBES"), [])

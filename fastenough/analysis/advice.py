@@ -55,16 +55,16 @@ APPROACHES = {
             "user space on PREEMPT_RT",
             ("linux-user",),
             "rt",
-            "a PREEMPT_RT kernel: the distribution's where it has one, else a build of your own to be kept up to "
-            "date; drivers may have to be changed until they behave in it",
+            "a PREEMPT_RT kernel: the distribution's, if it has one, else your own build, kept up to date; "
+            "drivers may need changes",
         ),
         Approach(
             "xenomai-user",
             "user space on Xenomai (3, or 4: EVL)",
             ("xenomai-user", "evl-user"),
             "xenomai",
-            "a patched kernel of your own, which lags behind the mainline and has bugs nobody else meets, and drivers "
-            "written for it where the task touches hardware",
+            "a patched kernel of your own, which lags behind the mainline and has rare bugs, and special drivers "
+            "if the task accesses hardware",
         ),
         Approach(
             "kernel-stock",
@@ -79,7 +79,7 @@ APPROACHES = {
             "a module on Xenomai (3, or 4: EVL)",
             ("xenomai-kernel", "evl-kernel"),
             "xenomai",
-            "the most labour of all: a patched kernel of your own, and in it the task as a module of your own",
+            "the most work: a patched kernel of your own, with the task as a module of your own",
         ),
     )
 }
@@ -239,20 +239,17 @@ def _text(ending: Ending, last: Step, aside: Sequence[tuple[str, Standing]]) -> 
     title = last.approach.title
     good = [name for name, standing in aside if standing.answer is Answer.GOOD]
     if ending is Ending.HARDWARE and good:
-        return (
-            f"The chart ends at dedicated hardware, but {', '.join(good)}, which does not lie on its path, was "
-            "measured as good enough"
-        )
+        return f"The chart ends at dedicated hardware, but {', '.join(good)}, off its path, was measured as good enough"
     if ending is Ending.HARDWARE and last.standing.answer is Answer.OFF_THE_MAP:
         return (
-            f"Use dedicated hardware: {title} is off the map, and does not even keep {OFF_THE_MAP_TIMES:g} times "
+            f"Use dedicated hardware: {title} is off the map: it does not meet even {OFF_THE_MAP_TIMES:g} times "
             "the limit"
         )
     return {
         Ending.DELIVER: f"Deliver: {title} is good enough",
         Ending.HARDWARE: "Use dedicated hardware: no approach on this side of the chart is good enough",
-        Ending.UNDECIDED: f"Undecided: whether {title} is good enough, or how bad it is, is not shown",
-        Ending.MEASURE: f"Measure {title}: the chart asks for it, and nothing was measured of it",
+        Ending.UNDECIDED: f"Not enough evidence whether {title} is good enough, or how far it misses the limit",
+        Ending.MEASURE: f"Measure {title}: the chart requires it, and it was not measured",
     }[ending]
 
 
@@ -269,7 +266,7 @@ def _next(ending: Ending, last: Step, requirement: Requirement, probe: str) -> t
     return (
         *last.standing.reasons,
         f"on a {_KERNELS[approach.kernel]} kernel: fastenough run {probe} --implementation "
-        f"{approach.implementations[0]} --loads LOADS --duration TIME, {_enough(requirement)}",
+        f"{approach.implementations[0]} --load LOADS --duration TIME, {_enough(requirement)}",
     )
 
 
@@ -293,14 +290,14 @@ def _own_cautions(requirement: Requirement, ending: Ending, aside: Sequence[tupl
     said = []
     if 0 < requirement.miss_rate < 0.05:
         said.append(
-            "The paper's chart has two sides, 95 % and 100 %. What may miss at all is walked on the side of "
-            f"95 %, and judged at the {words.rate(requirement.miss_rate)} that was asked for"
+            "The paper's chart has two sides, 95 % and 100 %. A requirement that allows misses takes the "
+            f"side of 95 %, and is judged at its own rate, {words.rate(requirement.miss_rate)}"
         )
     good = [name for name, standing in aside if standing.answer is Answer.GOOD]
     if good and requirement.miss_rate == 0 and ending is not Ending.DELIVER:
         said.append(
-            f"Measured as good here, and not on the path: {', '.join(good)}. For 100 % the paper turns to "
-            "Xenomai at once, since a path apart from Linux makes rare events less likely; the measurement "
-            "says nothing about events rarer than it can see"
+            f"Measured as good, but off the path: {', '.join(good)}. For 100 % the paper starts with Xenomai, "
+            "since a path independent of Linux makes rare events less likely; the measurement allows no "
+            "conclusion about events rarer than it can detect"
         )
     return said

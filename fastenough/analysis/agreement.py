@@ -53,7 +53,7 @@ class Agreement:
         return (
             f"differ: sent {_shown(self.sent)}, seen {_shown(self.seen)}, answered {self.answered}, returned "
             f"{self.returned}; {self.timeouts} timed out, {self.overtaken} overtaken, {self.dropped} dropped, "
-            f"{self.lost_uncounted} lost without being counted"
+            f"{self.lost_uncounted} lost and not counted"
         )
 
 

@@ -143,14 +143,14 @@ def _require_harmless(number: int, line: str) -> None:
             "again with a larger buffer"
         )
     if _NO_FLAGS.match(line):
-        raise BadInput(f"line {number}: the events have no column of flags; write the text with trace-cmd report -t -l")
+        raise BadInput(f"line {number}: the events have no flags column; write the text with trace-cmd report -t -l")
 
 
 def _event(match: re.Match[str]) -> _Event:
     at_ns = int(match["s"]) * 10**9 + int(match["part"].ljust(9, "0"))
     cpu = int(match["cpu"])
     if cpu >= _MOST_CPUS:
-        raise BadInput(f"CPU {cpu}: no machine has so many; this is no trace of a kernel")
+        raise BadInput(f"CPU {cpu}: CPU number out of range; not a kernel trace")
     return _Event(int(match["pid"]), cpu, match["flags"][1] in _ASKED, at_ns, match["event"], match["rest"])
 
 
@@ -158,7 +158,7 @@ def _require(names: set[str]) -> None:
     for needed in ("preempt_disable", "preempt_enable", "irq_disable", "irq_enable", "sched_switch"):
         if needed not in names:
             raise BadInput(
-                f"there is no event {needed} in it: record preemptirq:*, sched:sched_switch, "
+                f"the trace has no event {needed}: record preemptirq:*, sched:sched_switch, "
                 "sched:sched_wakeup, irq:* and irq_vectors:* on a kernel that has them (docs/bound.md)"
             )
 
@@ -294,7 +294,7 @@ def _interrupt(cpu: _Cpu, event: _Event, kind: str, *, enters: bool) -> None:
 def _switch(cpu: _Cpu, event: _Event) -> None:
     found = _NEXT.search(event.rest)
     if found is None:
-        raise BadInput(f"a sched_switch says no next task: '{event.rest[:60]}'; this is no trace of a kernel")
+        raise BadInput(f"sched_switch without a next task: '{event.rest[:60]}'; not a kernel trace")
     pid, priority = (int(found[place] or found[place + 2]) for place in (1, 2))
     cpu.switches += 1
     cpu.switched, cpu.running, cpu.asked = True, priority, None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Can the data of a run be trusted?  One function per check, and one list of them."""
+"""Checks of one run: whether its data can be trusted.  One function per check, and the list of all checks."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from fastenough.recording import Recording
 from fastenough.recording.head import NOT_APPLICABLE, Change, Setting
 
 UNACCOUNTED_SHARE = 0.05
-"""Share of the due periods beyond which a corrected series with too few or too many values is not believed at all."""
+"""Share of missing or surplus periods above which a corrected series is BROKEN."""
 HOLE_SHARE = 0.1
-"""Share of a run in which a series may have no value without that being a hole in the measurement."""
+"""Share of a run in which a series may have no value."""
 
 
-def _believed(recording: Recording) -> Iterator[Finding]:
+def _undamaged(recording: Recording) -> Iterator[Finding]:
     if recording.damage is not None:
         yield Finding(
             Verdict.BROKEN,
-            f"it is not believed: {recording.damage}",
+            f"integrity check failed: {recording.damage}",
             f"restore run {recording.run_id} from a copy, or remove it and measure it again",
         )
 
@@ -54,7 +54,7 @@ def _whole(recording: Recording) -> Iterator[Finding]:
 def _ended_well(recording: Recording) -> Iterator[Finding]:
     why = "; ".join(recording.reasons)
     if recording.outcome is Outcome.FAILED:
-        yield Finding(Verdict.BROKEN, f"the run failed: {why or 'no reason is recorded'}", "fix that and run it again")
+        yield Finding(Verdict.BROKEN, f"the run failed: {why or 'no reason is recorded'}", "fix the cause, then rerun")
     if recording.outcome is Outcome.ABORTED:
         yield Finding(
             Verdict.INCONCLUSIVE, f"the run was aborted: {why or 'no reason is recorded'}", "run it again to its end"
@@ -66,7 +66,7 @@ def _nothing_lost(recording: Recording) -> Iterator[Finding]:
     if lost:
         yield Finding(
             Verdict.BROKEN,
-            f"{words.counted(lost, 'value')} lost, and the worst may be among them",
+            f"{words.counted(lost, 'value')} lost; the maximum may be among the lost values",
             "run it again on a quieter machine or with a longer interval",
         )
 
@@ -75,15 +75,15 @@ def _samples_taken(recording: Recording) -> Iterator[Finding]:
     if recording.outcome is Outcome.COMPLETED and not any(
         recording.totals[series.id].total for series in judged_series(recording)
     ):
-        yield Finding(Verdict.BROKEN, "the run ended as completed but holds no sample to judge", "run it again")
+        yield Finding(Verdict.BROKEN, "the run completed but holds no latency", "run it again")
 
 
 _REAL_TIME = {"policy", "priority", "memory_lock"}
-"""Settings that make a real-time thread of a thread."""
+"""Settings that make a thread a real-time thread."""
 
 
 def without_real_time(recording: Recording) -> bool:
-    """Measured although real-time scheduling was refused: says nothing about real-time threads, good or bad."""
+    """Whether real-time scheduling was refused: the run allows no conclusion about real-time threads."""
     return "not-real-time" in recording.head.marks and any(
         setting.name in _REAL_TIME and setting.differs for setting in recording.head.settings
     )
@@ -99,13 +99,13 @@ def _settings_in_effect(recording: Recording) -> Iterator[Finding]:
     if less:
         yield Finding(
             Verdict.INCONCLUSIVE,
-            "the scheduling in effect was not real-time; this says nothing about real-time threads",
-            "allow it (fastenough doctor says how) and run it again",
+            "scheduling in effect was not real-time; no conclusion about real-time threads",
+            "grant real-time scheduling (see fastenough doctor), then rerun",
         )
     for setting in recording.head.settings:
         if not setting.differs or (less and setting.name in _REAL_TIME):
             continue
-        what = f"{setting.name}{_whose(setting)} was requested to be {setting.requested}"
+        what = f"{setting.name}{_whose(setting)} was requested as {setting.requested}"
         why = "" if setting.reason is None else f" ({setting.reason})"
         if (setting.reason or "").startswith(NOT_APPLICABLE):
             yield Finding(
@@ -123,16 +123,16 @@ def _settings_in_effect(recording: Recording) -> Iterator[Finding]:
             yield Finding(
                 Verdict.BROKEN,
                 f"{what} but is {setting.in_effect}{why}",
-                "fix what prevents it (fastenough doctor says how) and run it again",
+                "fix the cause (see fastenough doctor), then rerun",
             )
 
 
 _SCHEDULING = ("policy", "priority", "affinity", "memory_lock")
-"""What the probe requests for its threads, and reads back before and after."""
+"""Settings that the probe requests for its threads, and reads back before and after the run."""
 
 
 def _tells_of_its_board(recording: Recording) -> bool:
-    """How threads were scheduled and what the machine counted; beside an instrument the board's own recording does."""
+    """Whether this recording holds settings and counters; of a run with an instrument, the board's own one does."""
     return (
         recording.head.instrument is None
         and recording.outcome is Outcome.COMPLETED
@@ -142,7 +142,7 @@ def _tells_of_its_board(recording: Recording) -> bool:
 
 
 def _policy_known(recording: Recording) -> Iterator[Finding]:
-    """Tasks in the kernel are not all threads: what serves an interrupt has no policy."""
+    """Except for tasks in the kernel: an interrupt handler has no policy."""
     if recording.head.implementation.endswith("-kernel"):
         return
     requested = [
@@ -150,16 +150,16 @@ def _policy_known(recording: Recording) -> Iterator[Finding]:
         for setting in recording.head.settings
         if setting.name == "policy" and setting.requested is not None
     ]
-    told = recording.head.parameters.get("policy")
+    stated = recording.head.parameters.get("policy")
     if not requested:
         yield Finding(
             Verdict.INCONCLUSIVE,
-            "no scheduling policy was requested and read back: which threads these latencies are of is not known",
-            "measure with this version's probe, which reads it back",
+            "no scheduling policy was requested and read back; the scheduling of the measured threads is unknown",
+            "measure with the probe of this version, which reads it back",
         )
-    elif told is not None and told not in requested:
+    elif stated is not None and stated not in requested:
         yield Finding(
-            Verdict.BROKEN, f"the policy {told} was to be measured, and was requested for no thread", "run it again"
+            Verdict.BROKEN, f"the recording states policy {stated}, but no thread requested it", "run it again"
         )
 
 
@@ -180,13 +180,13 @@ def _settings_known(recording: Recording) -> Iterator[Finding]:
     if unread:
         yield Finding(
             Verdict.INCONCLUSIVE,
-            f"{unread[0].name}{_whose(unread[0])} was not read back after the run: whether it was kept is not known",
-            "measure with this version's probe, which reads it again",
+            f"{unread[0].name}{_whose(unread[0])} was not read back after the run; it may have changed",
+            "measure with the probe of this version, which reads it again",
         )
 
 
 def _settings_kept(recording: Recording) -> Iterator[Finding]:
-    """A run that failed says so itself; one that was aborted is looked into."""
+    """Except of failed runs, which another check reports."""
     if recording.outcome is Outcome.FAILED:
         return
     changes = [
@@ -196,17 +196,17 @@ def _settings_kept(recording: Recording) -> Iterator[Finding]:
     if changes:
         yield Finding(
             Verdict.BROKEN,
-            f"settings changed while the run lasted: {'; '.join(changes)}",
-            "leave the probe's threads and the CPUs alone (chrt, taskset, cpusets, CPUs switched off) and run it again",
+            f"settings changed during the run: {'; '.join(changes)}",
+            "do not change threads of the probe or CPUs (chrt, taskset, cpusets, hotplug) during the run; rerun",
         )
 
 
 _TAKES_TIME = ("steal_ns", "suspended_ns", "throttled", "cgroup_throttled", "thermal_throttled", "frequency_limited")
-"""Counters of what takes time away from a task, or speed."""
+"""Counters of lost CPU time or speed."""
 
 
 def _counters_readable(recording: Recording) -> Iterator[Finding]:
-    """What took time away must have been counted; beside an instrument the board's own recording counts it."""
+    """Lost CPU time must have been counted; of a run with an instrument, in the board's own recording."""
     wanted = [name for name in _TAKES_TIME if went_backwards(recording, name)]
     if _tells_of_its_board(recording):
         wanted += ["throttled", "suspended_ns"] + ["steal_ns"] * is_virtual(recording)
@@ -217,8 +217,8 @@ def _counters_readable(recording: Recording) -> Iterator[Finding]:
     if unknown:
         yield Finding(
             Verdict.INCONCLUSIVE,
-            f"a counter that cannot be read is not 0: {'; '.join(unknown)}",
-            "measure where it can be read (fastenough doctor), or with this version's probe",
+            f"a counter could not be read: {'; '.join(unknown)}",
+            "measure where it can be read (see fastenough doctor), or with the probe of this version",
         )
 
 
@@ -241,19 +241,19 @@ def _clock_steady(recording: Recording) -> Iterator[Finding]:
     if _on_wall_clock(recording) and stepped:
         yield Finding(
             Verdict.BROKEN,
-            "the wall clock, by which this run was timed, was set while it ran",
-            "stop what sets the clock and run it again, or use the monotonic clock",
+            "the wall clock, which timed this run, was set during the run",
+            "stop the service that sets the clock and rerun, or use the monotonic clock",
         )
 
 
 def _not_suspended(recording: Recording) -> Iterator[Finding]:
-    """To the monotonic clock no time passed; to whoever waited for the task it did."""
+    """The monotonic clock stands still during suspend; real time does not."""
     ns = counter_total(recording, "suspended_ns")
     if ns:
         yield Finding(
             Verdict.BROKEN,
-            f"the machine was suspended for {words.duration(ns)} while it was measured, and did nothing in time",
-            "keep it from being suspended (systemd-inhibit) and run it again",
+            f"the machine was suspended for {words.duration(ns)} during the measurement",
+            "inhibit suspend (systemd-inhibit), then rerun",
         )
 
 
@@ -261,9 +261,9 @@ def _not_throttled(recording: Recording) -> Iterator[Finding]:
     if counter_total(recording, "throttled") or events_of(recording, "throttled"):
         yield Finding(
             Verdict.BROKEN,
-            "RT throttling stopped the real-time tasks while they were measured",
-            "switch it off (sysctl kernel.sched_rt_runtime_us=-1), grant the control group more "
-            "(cpu.rt_runtime_us), or load the CPU less",
+            "RT throttling stopped the real-time tasks during the measurement",
+            "disable it (sysctl kernel.sched_rt_runtime_us=-1), raise the control group's budget "
+            "(cpu.rt_runtime_us), or reduce the load",
         )
 
 
@@ -272,25 +272,25 @@ def _quota_kept(recording: Recording) -> Iterator[Finding]:
     if periods:
         yield Finding(
             Verdict.BROKEN,
-            f"a control group's CPU quota was used up in {words.counted(periods, 'period')}: "
-            "the probe or the load was held back, so the machine was not loaded as it should have been",
-            "take the quota away (cpu.max, cpu.cfs_quota_us; --cpus of a container) and run it again",
+            f"a control group used up its CPU quota in {words.counted(periods, 'period')}; the probe or the load was "
+            "throttled",
+            "remove the quota (cpu.max, cpu.cfs_quota_us; --cpus of a container), then rerun",
         )
 
 
 def _not_slowed(recording: Recording) -> Iterator[Finding]:
-    """What was measured while it was hot is not what the same machine does when it is cold, nor the worst of both."""
+    """Latencies at changing CPU speed are those of neither speed."""
     times, looks = counter_total(recording, "thermal_throttled"), counter_total(recording, "frequency_limited")
     if times or looks:
         how = (
-            f"heat slowed its CPUs down {words.counted(times, 'time')}"
+            f"thermal throttling slowed the CPUs {words.counted(times, 'time')}"
             if times
-            else f"a CPU was allowed a lower frequency than at first in {words.counted(looks or 0, 'interval')}"
+            else f"a CPU's frequency limit was lower than at the start in {words.counted(looks or 0, 'interval')}"
         )
         yield Finding(
             Verdict.INCONCLUSIVE,
-            f"{how} while it was measured: no one speed holds for the whole of it",
-            "cool it, or limit the frequency to what it can keep, and run it again",
+            f"{how}: CPU speed changed during the run",
+            "cool the machine or limit its frequency to a sustainable one, then rerun",
         )
 
 
@@ -299,20 +299,21 @@ def _stayed_on_cpu(recording: Recording) -> Iterator[Finding]:
     if moves and pinned(recording):
         yield Finding(
             Verdict.BROKEN,
-            f"threads pinned to a CPU each were moved to another "
-            f"({words.counted(moves, 'time')}), so their values are counted for the wrong CPU",
-            "let no CPU be unplugged and no affinity or cpuset be changed meanwhile, and run it again",
+            f"pinned threads were moved to another CPU ({words.counted(moves, 'time')}), so their values are "
+            "attributed to the wrong CPU",
+            "do not unplug CPUs or change affinities or cpusets during the run, then rerun",
         )
 
 
 _PERIODIC = ("timer", "periodic", "jitter")
-"""Probes whose acts are due at every interval."""
+"""Probes with an activation due at every interval."""
 
 
 def _periods_accounted(recording: Recording) -> Iterator[Finding]:
-    """A periodic series accounts for each period that was due, and for no more: by a value, as missed or as lost.
+    """A periodic series accounts for each due period exactly once: by a value, as missed or as lost.
 
-    An instrument does not begin with the board; what other tools left out is told by another check.
+    An instrument does not begin with the board, so periods at the edges are allowed.  Imported series are left to
+    :func:`_measured_by_us`.
     """
     for series in judged_series(recording):
         if not series.corrected and IMPORTED in recording.head.marks:
@@ -321,9 +322,8 @@ def _periods_accounted(recording: Recording) -> Iterator[Finding]:
             if series.corrected or recording.head.probe in _PERIODIC:
                 yield Finding(
                     Verdict.INCONCLUSIVE,
-                    f"{series.name} does not say how long one of its periods is, so "
-                    "whether all of them are accounted for cannot be told",
-                    "judge a probe whose periods are of one length, such as timer",
+                    f"{series.name} does not state its period, so missing values cannot be detected",
+                    "judge a probe with a fixed period, such as timer",
                 )
                 return
             continue
@@ -335,9 +335,8 @@ def _periods_accounted(recording: Recording) -> Iterator[Finding]:
         if absent > allowed and _emulated_and_counted(recording):
             yield Finding(
                 Verdict.INCONCLUSIVE,
-                f"{series.name}{_of_cpu(series)}: the emulated board made "
-                f"{words.number(held)} of about {words.number(round(most))} due periods, and the instrument "
-                "counted every edge of them",
+                f"{series.name}{_of_cpu(series)}: the emulated board ran {words.number(held)} of about "
+                f"{words.number(round(most))} due periods; the instrument counted every edge of them",
                 "measure on the real board",
             )
             return
@@ -346,23 +345,23 @@ def _periods_accounted(recording: Recording) -> Iterator[Finding]:
             yield Finding(
                 Verdict.BROKEN if severe else Verdict.INCONCLUSIVE,
                 f"{series.name}{_of_cpu(series)} accounts for {words.number(held)} of about "
-                f"{words.number(round(most))} due periods: the rest is neither stored nor counted as lost, "
-                "and may have been late",
-                "run it again; if it stays, the probe is at fault",
+                f"{words.number(round(most))} due periods; the rest is neither stored nor counted as lost, "
+                "and may have exceeded the limit",
+                "run it again; if it recurs, report a defect of the probe",
             )
             return
         if held > (1 + UNACCOUNTED_SHARE) * most + 1:
             yield Finding(
                 Verdict.BROKEN,
                 f"{series.name}{_of_cpu(series)} has {words.number(held)} values for about "
-                f"{words.number(round(most))} due periods: more than there can be",
-                "run it again; if it stays, the probe is at fault",
+                f"{words.number(round(most))} due periods, which is impossible",
+                "run it again; if it recurs, report a defect of the probe",
             )
             return
 
 
 def _emulated_and_counted(recording: Recording) -> bool:
-    """Whether a slow guest explains absent periods: it is emulated, and counted as many edges as the instrument."""
+    """Whether a slow guest explains missing periods: it is emulated, and counted as many edges as the instrument."""
     counts = agreement(recording)
     return is_emulated(recording) and counts is not None and counts.complete
 
@@ -372,21 +371,21 @@ def _of_cpu(series: Series) -> str:
 
 
 def _acts_corrected(recording: Recording) -> Iterator[Finding]:
-    """A corrected series that lacks an act may lack the late one."""
+    """A corrected series must hold each activation of the plain one."""
     for series in judged_series(recording):
         absent = acts_not_corrected(recording, series) if series.corrected and recording.end else 0
         if absent:
             yield Finding(
                 Verdict.BROKEN,
                 f"{series.name} on CPU {series.cpu} lacks {words.counted(absent, 'value')} "
-                "of the series that it corrects, and a late one may be among them",
-                "run it again; if it stays, the probe is at fault",
+                "of the series that it corrects; one above the limit may be among them",
+                "run it again; if it recurs, report a defect of the probe",
             )
             return
 
 
 def _without_holes(recording: Recording) -> Iterator[Finding]:
-    """A time without values is no part of what they show; of a corrected series, its periods tell that."""
+    """A series that is not corrected must have values throughout the run."""
     for series in judged_series(recording):
         if series.corrected:
             continue
@@ -396,8 +395,8 @@ def _without_holes(recording: Recording) -> Iterator[Finding]:
             yield Finding(
                 Verdict.INCONCLUSIVE,
                 f"{whose} has no value in {words.duration(hole_ns)} of the "
-                f"{words.duration(recording.duration_ns)} that were measured",
-                "run it again without a break",
+                f"{words.duration(recording.duration_ns)} measured",
+                "run it again without interruption",
             )
             return
 
@@ -406,19 +405,18 @@ def _not_emulated(recording: Recording) -> Iterator[Finding]:
     if is_emulated(recording):
         yield Finding(
             Verdict.INCONCLUSIVE,
-            "emulated: no verdict; emulation proves function, never speed",
+            "emulated: no verdict; timing under emulation is not meaningful",
             "measure on the real board",
         )
 
 
 def _measured_by_us(recording: Recording) -> Iterator[Finding]:
-    """Another tool's output says what was seen, and little of what it was seen under."""
+    """The output of another tool lacks the evidence that a verdict requires."""
     if IMPORTED in recording.head.marks:
         yield Finding(
             Verdict.INCONCLUSIVE,
-            f"imported from {recording.head.tool.name}: it does not show activations "
-            "that were missed (coordinated omission), settings read back, what took time away, or that a "
-            "load ran",
+            f"imported from {recording.head.tool.name}, which records no missed activations (coordinated "
+            "omission), no settings read back, no lost CPU time and no proof of the load",
             "measure it with fastenough run or assess",
         )
 
@@ -450,15 +448,15 @@ RUN_CHECKS: tuple[Callable[[Recording], Iterator[Finding]], ...] = (
 
 
 def findings_of(recording: Recording) -> list[Finding]:
-    """What every check of the list finds; a recording that is not believed is not looked into."""
+    """The findings of every check; of a damaged recording, only the damage."""
     return _found(recording, RUN_CHECKS)
 
 
 def findings_between(recording: Recording) -> list[Finding]:
-    """The same for runs of one board that are only held against each other: emulation forbids a verdict, not that."""
+    """The same without the check for emulation, which forbids a verdict but not a comparison of runs of one board."""
     return _found(recording, [check for check in RUN_CHECKS if check is not _not_emulated])
 
 
 def _found(recording: Recording, checks: Sequence[Callable[[Recording], Iterator[Finding]]]) -> list[Finding]:
-    believed = checks if recording.damage is None else (_believed,)
-    return [finding for check in believed for finding in check(recording)]
+    applicable = checks if recording.damage is None else (_undamaged,)
+    return [finding for check in applicable for finding in check(recording)]

@@ -216,14 +216,15 @@ def sides_of(base: Sequence[Recording], other: Sequence[Recording]) -> tuple[tup
     """
     for recording in (*base, *other):
         if recording.damage is not None:
-            raise FastenoughError(f"run {recording.run_id} is not believed and cannot be compared: {recording.damage}")
+            raise FastenoughError(
+                f"run {recording.run_id} cannot be compared (integrity check failed: {recording.damage})"
+            )
     differs = _differences(base[0], other[0])
     found = [_sides(base, other, pair) for pair in _pairs(base[0], other[0])]
     sides = [each for each in found if each is not None]
     if not sides:
         raise BadInput(
-            f"runs {base[0].run_id} and {other[0].run_id} have no series with samples in common; "
-            "compare runs of one probe"
+            f"runs {base[0].run_id} and {other[0].run_id} have no measured series in common; compare runs of one probe"
         )
     return differs, sides
 

@@ -71,7 +71,7 @@ def said_of(comparison: Comparison, which: str) -> str:
         )
     if comparison.chances():
         return f"no difference of the {which} run is shown"
-    return f"of the {which} run nothing can be said: there are too few samples for any interval"
+    return f"the {which} run has too few samples for any interval"
 
 
 def _telling(comparisons: Sequence[Comparison], judged: Collection[str]) -> list[Comparison]:
@@ -83,7 +83,7 @@ def conclusion(comparisons: Sequence[Comparison], judged: Collection[str]) -> st
     """One sentence, of the series that a limit is judged by, or of all where there is none of these."""
     others = list(dict.fromkeys(each.second_id for each in comparisons))
     if len(others) > 1 and not any(each.chances() for each in comparisons):
-        return "of none of the runs anything can be said: there are too few samples for any interval"
+        return "too little data for any interval; measure at least 30 s per run"
     said = [
         _of_one([each for each in comparisons if each.second_id == run], judged, ORDINALS[place])
         for place, run in enumerate(others)
@@ -113,7 +113,7 @@ def cautions(recordings: Sequence[Recording]) -> list[str]:
         for found in findings_of(recording)
         if found.verdict is Verdict.BROKEN
     ]
-    emulated = ["emulated: function is compared here, never speed"] if any(map(is_emulated, recordings)) else []
+    emulated = ["emulated: timing is not meaningful"] if any(map(is_emulated, recordings)) else []
     return broken + emulated
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One measurement counts once, however often and under whatever name it is given."""
+"""Count each measurement once, even if it is given several times or under several names."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from fastenough.recording import Histogram, Recording, unbelievable
 
 _Data = tuple[object, ...]
 _TELLING = 10
-"""So many values are never the same in two series: threads of one CPU each have one under the same name."""
+"""Number of values that two series never have in common (threads of one CPU have series of the same name)."""
 
 
 def _content(total: Histogram) -> _Data:
-    """All that a histogram says of its values, but for the extremes."""
+    """The content of a histogram except the extremes."""
     return (total.sum, total.sum_sq, total.index.tobytes(), total.count.tobytes())
 
 
 _RICH = 20
-"""Buckets: two measurements do not agree in the counts of so many, so that it does not matter when they began."""
+"""Number of buckets in whose counts two measurements never agree, whenever they began."""
 
 
 def _data(recording: Recording) -> _Data | None:
-    """What no second measurement can have in common with this one; None where nothing was measured."""
+    """Data that no other measurement can share; None if nothing was measured."""
     if not any(total.total for total in recording.totals.values()):
         return None
     totals = [(total.minimum, total.maximum, *_content(total)) for total in recording.totals.values()]
@@ -42,8 +42,8 @@ def _data(recording: Recording) -> _Data | None:
 def distinct(recordings: Iterable[Recording]) -> tuple[list[Recording], tuple[str, ...]]:
     """The recordings without those given twice, and the ids of these.
 
-    A recording whose data is that of another run, or whose id is that of a run with other data, is not believed; nor is
-    one that was made at the same time as another on the same CPU of its board.
+    A recording fails the integrity check if its data is that of another run, if its id is that of a run with other
+    data, or if it was made at the same time as another on the same CPU of its board.
     """
     single: list[tuple[Recording, _Data | None]] = []
     by_id: dict[str, _Data | None] = {}
@@ -75,15 +75,15 @@ def _begin_known(recording: Recording) -> bool:
 
 
 def _copies(recordings: Sequence[tuple[Recording, _Data | None]]) -> dict[int, str]:
-    """Why recordings, by their ``id()``, are not measurements of their own: their run id or their data is another's."""
+    """By ``id()`` of a recording: why it is a copy (its run id or data is that of another one)."""
     ids: set[str] = set()
     by_data: dict[_Data, str] = {}
     found: dict[int, str] = {}
     for recording, data in recordings:
         if recording.run_id in ids:
-            found[id(recording)] = "another recording with other data has its id"
+            found[id(recording)] = "another recording with different data has the same run id"
         elif data is not None and data in by_data:
-            found[id(recording)] = f"it holds the data of run {by_data[data]}: a copy is no second measurement"
+            found[id(recording)] = f"its data is a copy of run {by_data[data]}"
         ids.add(recording.run_id)
         if data is not None:
             by_data.setdefault(data, recording.run_id)
@@ -91,7 +91,7 @@ def _copies(recordings: Sequence[tuple[Recording, _Data | None]]) -> dict[int, s
 
 
 def _made_together(recordings: Sequence[Recording]) -> dict[int, str]:
-    """The same of those that overlap another one of their board and probe."""
+    """The same for recordings that overlap another one of their board and probe."""
     alike: dict[_Data, list[_Made]] = {}
     for recording in recordings:
         head = recording.head
@@ -159,29 +159,29 @@ def _bounds(recording: Recording) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def _doubled(recording: Recording) -> str | None:
-    """Whether a series stands in the recording twice, and its values would count twice."""
+    """The reason if a series is in the recording twice."""
     seen: set[_Data] = set()
     for series in recording.series:
         total = recording.totals[series.id]
         data = (series.name, series.cpu, series.bytes, repr(sorted(series.labels.items())), *_content(total))
         if total.total >= _TELLING and data in seen:
-            return f"two of its series, both {series.name}, hold the same data: a copy is no second measurement"
+            return f"two of its series, both {series.name}, hold the same data; one is a copy"
         seen.add(data)
     return None
 
 
 def _contradicting(recording: Recording) -> str | None:
-    """Whether two of its series, alike by name, are told to be different things: they could not be added up."""
+    """The reason if two series of the same name have different keys and so cannot be merged."""
     alike: dict[object, Values] = {}
     for series in recording.series:
         values = series_values(recording, series)
         first = alike.setdefault((series.name, series.role, series.bytes, repr(sorted(series.labels.items()))), values)
         found = difference(SERIES_KEYS, first, values, FOR_MERGING)
         if found is not None:
-            return f"two of its series, both {series.name}, are not of one kind: {found}"
+            return f"two of its series, both {series.name}, contradict each other: {found}"
     return None
 
 
 def said_of(again: Sequence[str]) -> list[str]:
-    """In words, which runs were given more than once."""
+    """One caveat per run that was given more than once."""
     return [f"Run {run_id} was given more than once and counts once" for run_id in dict.fromkeys(again)]

@@ -60,7 +60,7 @@ def estimates(parts: Sequence[tuple[Recording, Series]]) -> list[Estimate]:
     maxima = maxima_of(parts)
     refused = _machine(parts)
     if refused is None and not maxima.stretch_ns:
-        refused = "it is not known when which of the samples came"
+        refused = "the times of the samples are unknown"
     if refused is not None:
         return [Estimate("none", maxima.values_ns.size, maxima.stretch_ns, refused=refused)]
     return [by_blocks(maxima), by_threshold(maxima)]
@@ -70,16 +70,16 @@ def _machine(parts: Sequence[tuple[Recording, Series]]) -> str | None:
     """What refuses whatever the values are."""
     recordings = [recording for recording, _ in parts]
     if any(map(is_emulated, recordings)):
-        return "the machine is emulated: its times mean nothing"
+        return "the machine is emulated: its timing is not meaningful"
     if any("virtual-machine" in recording.head.marks for recording in recordings):
-        return "this is a virtual machine: what its host does next cannot be learned from inside"
+        return "virtual machine: the host's behavior cannot be measured from inside"
     steal = steal_text(recordings)
     if steal is not None:
-        return f"time was taken from this machine: {steal}"
+        return f"CPU time was taken from this machine: {steal}"
     if any(recording.lost(series.id) for recording, series in parts):
-        return "samples were lost, and the greatest may be among them"
+        return "samples were lost; the maximum may be among them"
     if any(recording.missed(series.id) and not series.corrected for recording, series in parts):
-        return "periods were missed that no value stands for"
+        return "missed periods have no value"
     return None
 
 
@@ -146,8 +146,8 @@ def _levelled(found: Estimate, likelihood: Likelihood, measured_ns: float) -> Es
     if tail.shape < LEAST_SHAPE:
         return replace(
             found,
-            refused=f"the maxima crowd at an upper end (shape {tail.shape:.2f}, below "
-            f"{LEAST_SHAPE}), where no interval can be given",
+            refused=f"the maxima crowd at an upper bound (shape {tail.shape:.2f}, below "
+            f"{LEAST_SHAPE}), so no interval can be given",
         )
     missions = [mission for mission in MISSIONS_NS if measured_ns / 2 <= mission <= _FARTHEST * measured_ns]
     if not missions:

@@ -49,7 +49,7 @@ class Evidence:
         first = some[0]
         parts = [first.values.name] if several_kinds or not first.values.cpus else []
         parts += [f"CPU {cpu}" for cpu in first.values.cpus]
-        parts += [] if first.merged else [f"run {first.values.run_ids[0]} (runs that differ too much to be merged)"]
+        parts += [] if first.merged else [f"run {first.values.run_ids[0]} (its runs differ too much to be merged)"]
         more = f" (and {len(some) - 1} more)" if len(some) > 1 else ""
         return f"on {', '.join(parts)}{more}"
 
@@ -68,9 +68,9 @@ def _within_limit(evidence: Evidence) -> Iterator[Finding]:
     if astride:
         yield Finding(
             Verdict.INCONCLUSIVE,
-            "the limit lies within a bucket of the histogram, so it cannot be told "
-            f"how many activations {evidence.where(astride)} took longer",
-            "state the limit before the run, which then counts it exactly (limit=...), or choose one at the "
+            "the limit lies within a bucket of the histogram, so the number of activations above it "
+            f"{evidence.where(astride)} is unknown",
+            "state the limit before the run, which then counts it exactly (limit=...), or choose a limit at the "
             "edge of a bucket",
         )
 
@@ -80,16 +80,15 @@ def _too_late(evidence: Evidence, failing: Sequence[Shown]) -> Finding:
     late = words.number(first.seen.surely)
     worst_ns = max(one.values.maximum_ns or 0.0 for one in failing)
     shown = (
-        "none is allowed"
+        "none allowed"
         if allowed == 0
-        else f"{words.rate(allowed)} is allowed, and it is more than that at "
-        f"{words.percent(first.confidence)} confidence"
+        else f"{words.rate(allowed)} allowed, exceeded at {words.percent(first.confidence)} confidence"
     )
     return Finding(
         Verdict.FAIL,
         f"{late} of {words.counted(first.seen.n, 'activation')} {evidence.where(failing)} "
-        f"took longer than {words.latency(evidence.requirement.limit_ns)}; {shown} "
-        f"(worst {words.latency(worst_ns)})",
+        f"exceeded {words.exact_time(evidence.requirement.limit_ns)}; {shown} "
+        f"(maximum {words.latency(worst_ns)})",
     )
 
 
@@ -105,8 +104,8 @@ def _never_shown(evidence: Evidence) -> Iterator[Finding]:
         more = evidence.next_time(weakest).activations_for_never - weakest.seen.n
         yield Finding(
             Verdict.INCONCLUSIVE,
-            f"{text}; {words.counted(weakest.seen.n, 'activation')} are too few to say never",
-            f"{words.counted(words.round_up(more), 'more sample')} on each CPU",
+            f'{text}; {words.counted(weakest.seen.n, "activation")} are too few for "never"',
+            f"take {words.counted(words.round_up(more), 'more sample')} on each CPU",
             more,
         )
         return
@@ -114,7 +113,7 @@ def _never_shown(evidence: Evidence) -> Iterator[Finding]:
     more_ns = float(max(1, words.round_up(needed_ns - weakest.seen.time_ns)))
     yield Finding(
         Verdict.INCONCLUSIVE,
-        f"{text}; to say never, no more than one in {words.duration(wanted_ns)} must be shown (--return-time)",
+        f'{text}; "never" requires at most 1 disturbance per {words.duration(wanted_ns)} (--return-time)',
         f"measure {words.duration(more_ns)} longer under this load",
         math.ceil(more_ns / (weakest.values.period_ns or more_ns)),
         more_ns,
@@ -132,8 +131,8 @@ def _rate_shown(evidence: Evidence) -> Iterator[Finding]:
         yield _settled(
             evidence.next_time(weakest),
             text,
-            "the rate seen is too close to the rate allowed: no "
-            "reasonable number of samples decides; choose a longer limit or a higher miss rate",
+            "the measured rate is too close to the allowed rate for any reasonable number of samples; "
+            "choose a longer limit or a higher miss rate",
         )
 
 
@@ -157,10 +156,9 @@ def _refuted(evidence: Evidence, weakest: Shown, some: Sequence[Shown]) -> Findi
     )
     return Finding(
         Verdict.INCONCLUSIVE,
-        f"{evidence.where(some)}, {what} may have made as many as "
-        f"{words.counted(seen.largest, 'activation')} late, and "
-        f"{weakest.requirement.longest_burst} were declared to be the most",
-        "find what causes it; a longest burst chosen to suit these runs is no evidence",
+        f"{evidence.where(some)}, {what} may have delayed {words.counted(seen.largest, 'activation')}; the declared "
+        f"longest burst is {weakest.requirement.longest_burst}",
+        "find the cause; a longest burst chosen to suit these runs is no evidence",
     )
 
 
@@ -170,14 +168,14 @@ def _hanging_together(shown: Shown) -> str:
         return ""
     few = int(shown.seen.independent)
     return (
-        f"these come so close together that they count as {few}; "
+        f"these are so close together that they count as {few}; "
         if few
-        else "how these are spread over time is not known; "
+        else "their distribution over time is unknown; "
     )
 
 
 _TO_BE_SEEN = (
-    f"measure until {clusters.LEAST_DISTURBANCES} disturbances were seen, or require that the limit is "
+    f"measure until {clusters.LEAST_DISTURBANCES} disturbances were recorded, or require that the limit is "
     "never exceeded, within a return time (--miss-rate 0 --return-time)"
 )
 
@@ -187,14 +185,14 @@ def _too_few(evidence: Evidence, weakest: Shown, some: Sequence[Shown]) -> Findi
     weakest = evidence.next_time(weakest)
     if weakest.needed is None:
         text += (
-            f", and {_hanging_together(weakest)}no rate per activation follows from fewer than "
-            f"{clusters.LEAST_DISTURBANCES} disturbances"
+            f"; {_hanging_together(weakest)}fewer than {clusters.LEAST_DISTURBANCES} disturbances: no rate can be "
+            "derived (pass --longest-burst if the longest is known)"
         )
     return _settled(weakest, text, _TO_BE_SEEN)
 
 
 def _allowed(evidence: Evidence) -> str:
-    return f"{words.rate(evidence.requirement.miss_rate)} is allowed"
+    return f"{words.rate(evidence.requirement.miss_rate)} allowed"
 
 
 def _settled(weakest: Shown, text: str, never: str) -> Finding:
@@ -206,7 +204,7 @@ def _settled(weakest: Shown, text: str, never: str) -> Finding:
     period_ns = weakest.values.period_ns
     more_ns = None if period_ns is None else float(more * period_ns)
     how_long = "" if more_ns is None else f" ({words.duration(words.round_up(more_ns))} more)"
-    settle = f"about {words.counted(words.round_up(more), 'more sample')} on each CPU{how_long}"
+    settle = f"take about {words.counted(words.round_up(more), 'more sample')} on each CPU{how_long}"
     return Finding(Verdict.INCONCLUSIVE, text, settle, more, more_ns)
 
 
@@ -216,9 +214,9 @@ def _steady(evidence: Evidence) -> Iterator[Finding]:
     if changing:
         yield Finding(
             Verdict.INCONCLUSIVE,
-            f"{evidence.where(changing)}, exceedances came more often at some times "
-            "than at others (not stationary, test at 1 %): no one rate holds for the whole of it",
-            "find what changed meanwhile (latency over time in the report), or measure through many of these changes",
+            f"{evidence.where(changing)}, the rate of exceedances changed during the measurement (not stationary, test "
+            "at 1 %), so no single rate applies",
+            "find what changed (see latency over time in the report), or measure through many such changes",
         )
 
 
@@ -230,10 +228,10 @@ def _resolved(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(
             Verdict.INCONCLUSIVE,
             f"{evidence.where(some)}, disturbances up to "
-            f"{words.duration(words.round_up(longest_ns))} apart depend on each other (test at 1 %): "
-            "too long, beside what was measured, for any statement of how often they come",
+            f"{words.duration(words.round_up(longest_ns))} apart depend on each other (test at 1 %); "
+            "the measurement is too short to bound their rate",
             f"measure at least {words.duration(words.round_up(longest_ns * PIECES_SUPPORTED))} under this "
-            "load, or find what causes them",
+            "load, or find their cause",
         )
 
 
@@ -242,10 +240,10 @@ def _long_enough(evidence: Evidence) -> Iterator[Finding]:
     wanted_ns = evidence.minimum.duration_ns
     if duration_ns < wanted_ns:
         more_ns = wanted_ns - duration_ns
-        said = f"{words.duration(duration_ns)} were measured" if duration_ns else "how long was measured is not stated"
+        measured = f"{words.duration(duration_ns)} measured" if duration_ns else "measured time not stated"
         yield Finding(
             Verdict.INCONCLUSIVE,
-            f"{said}, at least {words.duration(wanted_ns)} are needed",
+            f"{measured}; at least {words.duration(wanted_ns)} required",
             f"measure {words.duration(more_ns)} longer",
             more_ns=float(more_ns),
         )
@@ -263,8 +261,8 @@ def _as_planned(evidence: Evidence) -> Iterator[Finding]:
             yield Finding(
                 Verdict.INCONCLUSIVE,
                 f"run {recording.run_id} ended after {words.number(held)} of "
-                f"{words.number(planned)} activations that were planned",
-                "run it again to the end that was planned",
+                f"{words.number(planned)} planned activations",
+                "run it again to the planned end",
             )
 
 
@@ -273,8 +271,8 @@ def _own_machine(evidence: Evidence) -> Iterator[Finding]:
     if evidence.requirement.miss_rate == 0 and steal_text(evidence.recordings) is not None:
         yield Finding(
             Verdict.INCONCLUSIVE,
-            "no worst-case verdict on this machine: its hypervisor takes time from it (steal), or may, unseen",
-            "measure on the bare machine, or on a host that takes no time from the guest",
+            "no worst-case verdict in a virtual machine: the host may pause it unseen (steal)",
+            "measure on bare metal, or on a host that takes no time from the guest",
         )
 
 

@@ -39,7 +39,7 @@ def coarseness(maxima: Maxima) -> str | None:
     different = np.unique(maxima.values_ns).size
     if different >= LEAST_DIFFERENT:
         return None
-    return f"the maxima take only {words.counted(different, 'value')}: too coarse for an estimate"
+    return f"the maxima have only {words.counted(different, 'value')}: too coarse for an estimate"
 
 
 def trend(maxima: Maxima) -> str | None:
@@ -50,7 +50,7 @@ def trend(maxima: Maxima) -> str | None:
     if 2.0 * special.ndtr(-abs(correlation) * np.sqrt(ranked.size - 1)) > LEVEL_OVER_TIME:
         return None
     way = "rise" if correlation > 0 else "fall"
-    return f"the maxima {way} with time: the system was another one at the end than at the beginning"
+    return f"the maxima {way} over time: the system changed during the measurement"
 
 
 def regimes(maxima: Maxima) -> str | None:
@@ -73,7 +73,7 @@ def dependence(maxima: Maxima) -> str | None:
     seen = sum(_correlation(ranked[lag:], ranked[:-lag]) ** 2 * (n + 2) * n / (n - lag) for lag in lags)
     if special.chdtrc(_LAGS, seen) > LEVEL_OVER_TIME:
         return None
-    return "a great maximum tells that more will follow: they are not independent of one another"
+    return "great maxima cluster: the maxima are not independent"
 
 
 def _correlation(one: FloatArray, other: FloatArray) -> float:
@@ -166,9 +166,9 @@ def _reason(fit: float, stability: float, back_test: float) -> str | None:
     if fit < LEVEL_OF_MODEL:
         return f"the distribution does not fit the maxima (p = {fit:.3f})"
     if stability < LEVEL_OF_MODEL:
-        return f"the shape depends on where the tail is taken to begin (p = {stability:.3f})"
+        return f"the shape depends on the threshold of the tail (p = {stability:.3f})"
     if back_test < LEVEL_OF_MODEL:
-        return f"fitted to the first half, it does not expect the maximum of the second one (p = {back_test:.3f})"
+        return f"a fit to the first half does not predict the maximum of the second half (p = {back_test:.3f})"
     return None
 
 

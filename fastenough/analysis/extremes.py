@@ -189,12 +189,12 @@ def _minimum(
     optimize: Any = import_module("scipy.optimize")  # takes 0.2 s: only where there is something to estimate
     simplex = np.vstack([start, start + 0.15 * np.eye(start.size)])
     if not math.isfinite(function(start)):
-        raise NoFit("the search for the most likely tail began where the data are impossible")
+        raise NoFit("the fit started at parameters under which the data are impossible")
     found = optimize.minimize(
         function, start, method="Nelder-Mead", options={"initial_simplex": simplex, "maxfev": 800, **tolerance}
     )
     if not found.success or not math.isfinite(found.fun):
-        raise NoFit("the likelihood has no maximum that could be found")
+        raise NoFit("no maximum of the likelihood was found")
     return found.x, float(found.fun)
 
 
@@ -205,5 +205,5 @@ def _crossing(beyond: Callable[[float], float], best: float, way: float) -> floa
     while beyond(outside := best + way * step) < 0:
         inside, step = outside, step * 2
         if step > _FARTHEST:
-            raise NoFit("what was seen sets no end to the estimate")
+            raise NoFit("the data do not bound the estimate")
     return float(optimize.brentq(beyond, *sorted((inside, outside)), xtol=0.01 * step)) if beyond(inside) < 0 else best

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether runs keep what they may be slower by than a baseline: each limit by itself, from blocks of time.
+"""The gate: whether runs are slower than a baseline by more than a limit allows, from blocks of time.
 
-Slower by more than is allowed is shown by the lower end (Holm over all limits), no more than that by the upper end of
-an interval; between them nothing is decided.
+A limit fails if the lower end of the interval of the difference exceeds it (Holm over all limits), and passes if the
+upper end does not; otherwise it is INCONCLUSIVE.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from fastenough.recording import Recording
 Group = Sequence[Recording]
 
 MOST_CONFIDENCE = 0.9999
-"""That a limit on growth may ask for.  The tail of the draws is taken to be Student's t, which was not tried much
+"""Highest confidence of a limit on growth.  The tail of the draws is taken as Student's t, which is not tested much
 farther out; where several limits or windows share an error, it is read at their share."""
 
 
 @dataclass(frozen=True)
 class Growth:
-    """By how much a quantile may be greater than the baseline's: a time, or a share of the baseline's."""
+    """The allowed increase of a quantile over the baseline: a time, or a share of the baseline's."""
 
     quantile: float
     more_ns: float = 0.0
@@ -42,23 +42,22 @@ class Growth:
         """Raises BadInput for a confidence that draws of blocks cannot show."""
         if self.confidence > MOST_CONFIDENCE:
             raise BadInput(
-                f"a confidence of {words.percent(self.confidence)} cannot be shown from blocks of time; "
-                f"state at most {words.percent(MOST_CONFIDENCE)}"
+                f"confidence {words.percent(self.confidence)} is too high for a limit on growth; "
+                f"use {words.percent(MOST_CONFIDENCE)} or less"
             )
 
     @property
     def allowed(self) -> str:
-        return words.percent(self.more_share) if self.more_share else words.latency(self.more_ns)
+        return words.percent(self.more_share) if self.more_share else words.exact_time(self.more_ns)
 
     @property
     def text(self) -> str:
-        return f"at {words.percent(self.quantile)} slower than the baseline by no more than {self.allowed}"
+        return f"at {words.percent(self.quantile)} slower than the baseline by at most {self.allowed}"
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What is asked of the runs it is for: of a board, a probe and a load; None: of every one.  ``place``: in its
-    file."""
+    """A limit for the runs of a board, a probe and a load (None: of every one).  ``place``: its place in the file."""
 
     place: str
     asked: Growth | Requirement
@@ -85,8 +84,8 @@ class Limit:
     def text(self) -> str:
         if isinstance(self.asked, Growth):
             return self.asked.text
-        rate = f" in no more than {words.rate_of(self.asked.miss_rate, 'activations')}" if self.asked.miss_rate else ""
-        return f"{'later than' if rate else 'never later than'} {words.latency(self.asked.limit_ns)}{rate}"
+        rate = f"at most {words.rate_of(self.asked.miss_rate, 'activations')}" if self.asked.miss_rate else ""
+        return f"{rate or 'never'} above {words.exact_time(self.asked.limit_ns)}"
 
 
 ENVIRONMENT = (
@@ -113,7 +112,7 @@ class Allowed:
 
 @dataclass(frozen=True)
 class Departure:
-    """In what the runs of a subject depart from the baseline though nothing allows it."""
+    """A difference from the baseline that is not allowed."""
 
     subject: str
     what: str
@@ -122,7 +121,7 @@ class Departure:
 
 @dataclass(frozen=True)
 class Held:
-    """What came of one limit for runs of one key, or of one that no run is for."""
+    """The result of one limit for runs of one key, or of a limit that applies to no run."""
 
     limit: Limit
     verdict: Verdict
@@ -134,9 +133,9 @@ class Held:
 
 @dataclass(frozen=True)
 class Beside:
-    """Runs of one key, and those of the baseline that stand beside them; ``sides`` are the series judged.
+    """Runs of one key, and the corresponding runs of the baseline; ``sides``: the judged series.
 
-    ``differs``: in what the environment differs.  ``comparisons``: of all judged series.
+    ``differs``: keys of the environment that differ.  ``comparisons``: of all judged series.
     """
 
     runs: Group
@@ -149,11 +148,11 @@ class Beside:
 def subject_of(recording: Recording) -> str:
     """Which runs these are, in words."""
     head, load = recording.head, load_name(recording) or "not stated"
-    return f"{head.probe}, load {load}, on {head.board or 'a board that is not named'}"
+    return f"{head.probe}, load {load}, on {head.board or 'an unnamed board'}"
 
 
 def _act(recording: Recording) -> tuple[object, ...]:
-    """What must be the same of runs that stand beside each other; what else may differ is told."""
+    """Keys that must be equal in corresponding runs; other differences are reported."""
     values = run_values(recording)
     return (recording.head.probe, load_name(recording), recording.head.implementation, repr(values["act"]))
 
@@ -170,13 +169,13 @@ def beside(runs: Group, baselines: Group) -> list[tuple[Group, Group]]:
 
 
 def departures(runs: Group, baselines: Group, allowed: Allowed) -> list[Departure]:
-    """Loads and acts of the baseline that are no longer measured, and environments that are others."""
+    """Loads and activations of the baseline that are no longer measured, and environments that differ."""
     pairs = beside(runs, baselines)
     found = [
         Departure(
             subject_of(base),
-            "what the baseline measured is measured",
-            f"no run is like that of the baseline ({base.run_id})",
+            "every measurement of the baseline is repeated",
+            f"no run corresponds to run {base.run_id} of the baseline",
         )
         for base in _no_longer_measured(runs, baselines, pairs, "board" not in allowed.differs)
         if load_name(base) not in allowed.missing
@@ -190,8 +189,7 @@ def departures(runs: Group, baselines: Group, allowed: Allowed) -> list[Departur
 def _no_longer_measured(
     runs: Group, baselines: Group, pairs: Sequence[tuple[Group, Group]], each_board: bool
 ) -> Iterator[Recording]:
-    """The first run of each group of the baseline that no run is like: none of its act or, with ``each_board``, none
-    of its act on its board.  What stands beside a run is measured, though its environment may differ."""
+    """The first run of each group of the baseline to which no run corresponds (with ``each_board``: on its board)."""
 
     def measured_as(run: Recording) -> tuple[object, ...]:
         return (run.head.board if each_board else None, *_act(run))
@@ -208,7 +206,7 @@ def _other_environment(run: Recording, base: Recording, allowed: Allowed) -> Ite
     for key in differing_keys(values, others):
         if key.name in ENVIRONMENT and key.name not in allowed.differs:
             said = all_differences([key], values, others)
-            yield Departure(subject_of(run), f"the {key.name} is that of the baseline", "; ".join(said))
+            yield Departure(subject_of(run), f"same {key.name} as the baseline", "; ".join(said))
 
 
 def is_same_question(one: Recording, other: Recording) -> bool:
@@ -217,7 +215,7 @@ def is_same_question(one: Recording, other: Recording) -> bool:
 
 
 def against_a_pass(recordings: Group) -> tuple[Verdict, str] | None:
-    """The weightiest of what the runs themselves say against a PASS."""
+    """The most severe finding of the runs."""
     found = [
         (finding.verdict, f"run {recording.run_id}: {finding.text}")
         for recording in recordings
@@ -228,7 +226,7 @@ def against_a_pass(recordings: Group) -> tuple[Verdict, str] | None:
 
 @dataclass(frozen=True)
 class _Grown:
-    """One limit on how much slower one series of one group may be; ``chance``: of being wrong in saying it is."""
+    """One limit on growth for one series of one group; ``chance``: the p-value of the growth being within it."""
 
     limit: Limit
     growth: Growth
@@ -269,7 +267,7 @@ def _held(one: _Grown, slower: bool) -> Held:
     if slower:
         verdict = Verdict.FAIL
     elif not one.within and one.chance is not None:
-        reason += f": not decided whether it is more than {one.growth.allowed}; measure longer"
+        reason += f": not enough evidence that it is at most {one.growth.allowed}; measure longer"
     runs = one.beside.runs
     if against is not None and (against[0] is Verdict.BROKEN or verdict is Verdict.PASS or is_emulated(runs[0])):
         verdict, reason = against
@@ -284,9 +282,9 @@ def _held(one: _Grown, slower: bool) -> Held:
 
 
 def held_growth(limits: Sequence[Limit], pairs: Sequence[Beside]) -> list[Held]:
-    """What came of the limits on growth, all of them judged together, each at its own confidence.
+    """The results of the limits on growth, judged together, each at its own confidence.
 
-    Holm's method over the shares that the chances are of the errors allowed: with one confidence it is the usual one.
+    Holm's method over the ratios of p-values and allowed errors: with one confidence it is the usual method.
     """
     found = [
         grown
@@ -303,20 +301,19 @@ def held_growth(limits: Sequence[Limit], pairs: Sequence[Beside]) -> list[Held]:
 
 
 def checked_before(again: int, others: int, confidence: float) -> str:
-    """What is to be known where a gate's limit was not kept before: ``again``: by some of these runs, ``others``: by
-    other runs alone."""
+    """The note that a limit failed before: ``again`` times by some of these runs, ``others`` times by other runs."""
     said = (
         [
-            f"of these runs some were judged {words.counted(again, 'time')} before and did not pass, so this look is "
-            "judged more strictly"
+            f"some of these runs were judged {words.counted(again, 'time')} before and did not pass, so a higher "
+            "confidence is required"
         ]
         if again
         else []
     )
     said += (
         [
-            f"judged by these runs alone, as were {words.counted(others, 'check')} before, which did not pass: "
-            f"confidence {words.percent(confidence)} is that of each check by itself"
+            f"{words.counted(others, 'earlier check')} of other runs did not pass: confidence "
+            f"{words.percent(confidence)} applies to each check separately"
         ]
         if others
         else []
@@ -325,9 +322,9 @@ def checked_before(again: int, others: int, confidence: float) -> str:
 
 
 def held_requirement(limit: Limit, judgment: Judgment, runs: Group, reasons: Sequence[str], said: str = "") -> Held:
-    """What came of a limit that stands by itself.  ``said``: what is to be known of it besides."""
+    """The result of a limit without a baseline.  ``said``: a note to append."""
     reason = "; ".join(finding.text for finding in judgment.findings) or "; ".join(reasons)
-    seen = f"{words.counted(judgment.n, 'activation')}, greatest {words.latency(judgment.maximum_ns)}"
+    seen = f"{words.counted(judgment.n, 'activation')}, maximum {words.latency(judgment.maximum_ns)}"
     return Held(
         limit,
         judgment.verdict,

@@ -107,11 +107,11 @@ def found_by_due(
         seen = at.get(round((injection.due_mono_ns - begin_mono_ns) / period_ns))
         if seen is None:
             return (
-                f"{dropped} events of the witness were dropped, this one may be among them"
+                f"{dropped} events of the witness were dropped; this one may be among them"
                 if dropped
-                else "the witness has no late act for its due time"
+                else "the witness has no late activation at its due time"
             )
-        return seen if seen >= least_ns(injection.injected_ns) else f"the witness says {seen} ns, which is shorter"
+        return seen if seen >= least_ns(injection.injected_ns) else f"the witness measured {seen} ns, which is shorter"
 
     return _rows(injected, late, value)
 
@@ -134,9 +134,9 @@ def found_by_interval(
         ][:2]
         longest = max((seen for seen in near if seen is not None), default=None)
         if longest is None:
-            return "the witness recorded nothing when it ended"
+            return "the witness recorded nothing at its end"
         if longest < least_ns(injection.injected_ns):
-            return f"the longest value of the witness when it ended is {longest} ns, which is shorter"
+            return f"the maximum of the witness at its end is {longest} ns, which is shorter"
         return longest
 
     return _rows(injected, late, value)

@@ -94,6 +94,20 @@ def _with_failing(weighed: Sequence[_Weighed], confidence: float) -> list[_Weigh
     return [one if one.evidence is None else replace(one, evidence=next(failing)) for one in weighed]
 
 
+def _failures(weighed: Sequence[_Weighed]) -> Iterator[wording.Failure]:
+    """Of each kind of runs with CPUs that fail: exceedances, activations and maximum of these CPUs together."""
+    for one in weighed:
+        failing = () if one.evidence is None else one.evidence.failing
+        if failing and one.requirement is not None:
+            yield wording.Failure(
+                one.recordings[0].head.probe,
+                one.requirement,
+                sum(each.seen.surely for each in failing),
+                sum(each.seen.n for each in failing),
+                max(each.values.maximum_ns or 0.0 for each in failing),
+            )
+
+
 def _group_verdict(findings: Sequence[Finding], requirement: Requirement | None, told: bool) -> Verdict:
     """``told``: values were seen and mean something, so that they can be told where nothing is required."""
     found = [finding.verdict for finding in findings]
@@ -178,15 +192,15 @@ def _unfit(recordings: Sequence[Recording]) -> tuple[tuple[str, str], ...]:
 
 
 def _speed_gap(measured: Sequence[Recording], judgeable: Sequence[Recording], required: bool) -> Iterator[str]:
-    """That what was measured is nothing that can be late; of a monitor nobody expects more."""
+    """The gap that no run holds a latency, except where all runs are of the monitor."""
     if measured and not judgeable and (required or not all(is_monitor(recording.head) for recording in measured)):
-        yield "what was measured is throughput or for diagnosis: there is no latency to judge"
+        yield "these runs contain throughput or diagnostic data only, no latency"
 
 
 def _probe_gap(judgments: Sequence[Judgment], probe: str | None) -> Iterator[str]:
-    """That the limit given for ``probe`` was for none of the runs; None: it was for all, or none was given."""
+    """The gap that no run is of ``probe``, to which the limit applies; None: it applies to every probe."""
     if probe is not None and all(judgment.requirement is None for judgment in judgments):
-        yield f"the limit is for the probe {probe}, and none of the runs is of it"
+        yield f"the limit applies to the probe {probe}, and no run used it"
 
 
 def judge(
@@ -216,8 +230,8 @@ def judge(
     least = max((required.confidence for required, _ in asked if required is not None), default=confidence)
     sure, later = (confidence_of_look(least, each) for each in (look, look + 1))
     minimum = Minimum(minimum_duration_ns, later)
-    weighed = [_weigh(one, minimum, sure if one[0] else confidence) for one in asked]
-    judgments = tuple(map(_judge_group, _with_failing(weighed, sure)))
+    weighed = _with_failing([_weigh(one, minimum, sure if one[0] else confidence) for one in asked], sure)
+    judgments = tuple(map(_judge_group, weighed))
     required = requirement is not None or any(recording.head.requirement for recording in recordings)
     gaps = [
         *wording.gaps(recordings, dict(unfit), _missing_loads(recordings, loads), missing),
@@ -232,7 +246,9 @@ def judge(
     emulated = any(is_emulated(recording) for recording in measured)
     return Assessment(
         verdict=verdict,
-        headline=wording.headline(verdict, judgments, measured, emulated=emulated),
+        headline=wording.headline(
+            verdict, judgments, measured, list(_failures(weighed)), emulated=emulated, complete=not gaps
+        ),
         reasons=wording.reasons(judgments, verdict) + tuple(gaps),
         settle=wording.settle(judgments, verdict) + wording.settle_gaps(gaps, missing),
         cautions=(

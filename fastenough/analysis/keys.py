@@ -50,7 +50,7 @@ class Unknown:
     why: str
 
     def __str__(self) -> str:
-        return f"not known of run {self.run_id} ({self.why})"
+        return f"unknown for run {self.run_id} ({self.why})"
 
 
 FOR_MERGING = (Forbids.BOTH, Forbids.MERGING)
@@ -212,17 +212,17 @@ def _tool(head: Head, _: Series | None) -> dict[str, Any]:
 # --- the registry
 
 RUN_KEYS: tuple[Key, ...] = (
-    Key("probe", Forbids.BOTH, _head("probe"), "another probe times another act", titled=True),
-    Key("emulation", Forbids.BOTH, _emulated, "under emulation time means nothing"),
+    Key("probe", Forbids.BOTH, _head("probe"), "another probe measures another activation", titled=True),
+    Key("emulation", Forbids.BOTH, _emulated, "under emulation timing is not meaningful"),
     Key(
         "act",
         Forbids.BOTH,
         _act,
-        "interval, sizes and the like make an act what it is; compared is what both runs state",
+        "interval, sizes and the like define an act; only values that both runs state are compared",
         agree=_where_both_state_it,
     ),
     Key("board", Forbids.MERGING, _head("board"), "two boards of one type are two machines", titled=True),
-    Key("configuration", Forbids.MERGING, _configuration, "what was booted is what is judged", titled=True),
+    Key("configuration", Forbids.MERGING, _configuration, "a verdict applies to what was booted", titled=True),
     Key(
         "kernel",
         Forbids.MERGING,
@@ -234,7 +234,7 @@ RUN_KEYS: tuple[Key, ...] = (
         "kernel configuration",
         Forbids.MERGING,
         _fact("kernel_config", "of_interest", "sha256"),
-        "one release can be built with and without what costs latency",
+        "one release can be built with or without options that cost latency",
     ),
     Key("command line", Forbids.MERGING, _fact("cmdline"), "isolation, idle states and mitigations are chosen there"),
     Key(
@@ -248,17 +248,17 @@ RUN_KEYS: tuple[Key, ...] = (
         "parameters",
         Forbids.MERGING,
         parameters_of,
-        "method, priority and pins shape a latency; how long a run lasts does not",
+        "method, priority and pins affect latency; the duration does not",
         titled=True,
     ),
     Key(
         "settings",
         Forbids.MERGING,
         _settings,
-        "what was in effect of policy, priority, affinity and the bench's settings",
+        "policy, priority, affinity and the bench's settings, as in effect",
         titled=True,
     ),
-    Key("load", Forbids.MERGING, _load, "each load is judged by itself"),
+    Key("load", Forbids.MERGING, _load, "each load is judged separately"),
     Key(
         "load's commands", Forbids.MERGING, _load_commands, "one name can stand for two loads, in two versions or plans"
     ),
@@ -272,11 +272,11 @@ RUN_KEYS: tuple[Key, ...] = (
         "marks",
         Forbids.MERGING,
         _marks,
-        "self-measured, on a virtual machine, without real-time scheduling: each says how far a number can be trusted",
+        "self-measured, on a virtual machine, without real-time scheduling: each limits the trust in a number",
         titled=True,
     ),
     Key("firmware", Forbids.MERGING, _fact("firmware"), "firmware of another version has other SMIs"),
-    Key("device tree", Forbids.MERGING, _fact("device_tree"), "it says which board this is"),
+    Key("device tree", Forbids.MERGING, _fact("device_tree"), "it identifies the board"),
     Key("processor", Forbids.MERGING, _processor, "model, number of CPUs and SMT"),
     Key("microcode", Forbids.MERGING, _fact("cpu", "microcode"), "an update can change timing and mitigations"),
     Key(
@@ -300,14 +300,14 @@ RUN_KEYS: tuple[Key, ...] = (
         _fact("tunables", *_THROTTLING),
         "it stops real-time tasks that use up their share",
     ),
-    Key("tunables", Forbids.MERGING, _tunables, "watchdogs, timer migration, tracers and the like move latencies"),
+    Key("tunables", Forbids.MERGING, _tunables, "watchdogs, timer migration, tracers and the like affect latency"),
     Key(
         "huge pages and swap",
         Forbids.MERGING,
         _fact("memory", "transparent_huge_pages", "transparent_huge_pages_defrag", "huge_pages", "swap_bytes"),
         "compaction and page faults stop tasks",
     ),
-    Key("hypervisor", Forbids.MERGING, _fact("hypervisor"), "a hypervisor takes time that nobody sees"),
+    Key("hypervisor", Forbids.MERGING, _fact("hypervisor"), "a hypervisor takes time unseen"),
     Key("CPU quota", Forbids.MERGING, _fact("cpu_quota"), "a container's quota stops its tasks"),
     Key(
         "real-time budget",
@@ -315,7 +315,7 @@ RUN_KEYS: tuple[Key, ...] = (
         _fact("real_time_budget"),
         "a control group's budget stops its real-time tasks",
     ),
-    Key("CPUs allowed", Forbids.MERGING, _fact("cpus_allowed"), "probe and load crowd on what is left to them"),
+    Key("CPUs allowed", Forbids.MERGING, _fact("cpus_allowed"), "probe and load share the remaining CPUs"),
     Key("tool", Forbids.NOTHING, _tool, "another version may time the same act in another way"),
     Key(
         "packages",
@@ -329,18 +329,18 @@ RUN_KEYS: tuple[Key, ...] = (
 SERIES_KEYS: tuple[Key, ...] = (
     Key("bytes", Forbids.BOTH, _of_series("bytes"), "transfers of different size do not compare"),
     Key("two-sided", Forbids.BOTH, _of_series("two_sided"), "a deviation in either direction is no delay"),
-    Key("role", Forbids.MERGING, _of_series("role"), "what is judged and what explains it are never one"),
+    Key("role", Forbids.MERGING, _of_series("role"), "judged and explaining series are never merged"),
     Key("corrected", Forbids.MERGING, _of_series("corrected"), "one counts each period due, the other each act"),
     Key("relative", Forbids.MERGING, _of_series("relative"), "due times that count from the last act drift with it"),
-    Key("series", Forbids.MERGING, _of_series("name"), "another series lies between other events"),
+    Key("series", Forbids.MERGING, _of_series("name"), "another series has other events"),
     Key("unit", Forbids.MERGING, _of_series("unit"), "numbers of different units do not add"),
-    Key("tick", Forbids.MERGING, _tick, "so long is one count of the instrument, nominally"),
+    Key("tick", Forbids.MERGING, _tick, "nominal length of one count of the instrument"),
     Key("resolution k", Forbids.MERGING, _of_series("k"), "buckets of different width do not add"),
-    Key("clock", Forbids.MERGING, _of_series("clock"), "clocks differ in what sets them and in resolution"),
+    Key("clock", Forbids.MERGING, _of_series("clock"), "clocks differ in resolution and in how they are set"),
     Key("from", Forbids.MERGING, _of_series("from_event"), "the event at which a value begins"),
     Key("to", Forbids.MERGING, _of_series("to_event"), "the event at which a value ends"),
-    Key("period", Forbids.MERGING, _of_series("period_ns"), "how often decides what is warm in caches"),
-    Key("labels", Forbids.MERGING, _of_series("labels"), "they tell variants of one series apart"),
+    Key("period", Forbids.MERGING, _of_series("period_ns"), "the period decides what is warm in caches"),
+    Key("labels", Forbids.MERGING, _of_series("labels"), "they distinguish variants of one series"),
 )
 """What two series must share beyond their runs; the CPU may differ."""
 
@@ -349,20 +349,20 @@ KEYED_FACTS = frozenset({key.of.name for key in RUN_KEYS if isinstance(key.of, _
 
 DOES_NOT_MATTER: Mapping[str, str] = {
     "duration, loops": "longer runs hold more of the same",
-    "limit": "what is counted at a limit moves no value",
-    "seed": "waits are drawn from the same range whatever it is",
+    "limit": "counting at a limit changes no value",
+    "seed": "waits are drawn from the same range with any seed",
     "floor_ns": "a reading of each run, in ns, subtracted already",
-    "the instrument's port, calibration, self-test": "another after each plugging in; what the calibration found is in "
-    "the length of a tick",
-    "hostname, boot_id, uptime_s, load_average, steal_so_far_ns, control_group": "they change from run to run; what "
-    "took time away is counted",
-    "free memory": "it changes all the time; the size of memory is not what a locked task waits for",
-    "process and thread numbers": "another with each boot and each start of the bench; of settings the thread's name "
-    "counts",
+    "the instrument's port, calibration, self-test": "they change with each plugging in; the calibration is in the "
+    "length of a tick",
+    "hostname, boot_id, uptime_s, load_average, steal_so_far_ns, control_group": "they change from run to run; "
+    "stolen time is counted",
+    "free memory": "it changes all the time; a locked task does not wait for it",
+    "process and thread numbers": "they change with each boot and each start of the bench; "
+    "settings use the thread's name",
     "real_time_tasks, interrupt_threads": "numbers of processes change with each boot",
-    "interrupts": "irqbalance moves them all the time; an affinity that was requested is among the settings",
-    "kernel taint": "loading a module for one run sets it for all that follow",
+    "interrupts": "irqbalance moves them all the time; a requested affinity is among the settings",
+    "kernel taint": "loading a module for one run sets it for all later runs",
     "vulnerabilities": "they follow from processor, microcode, kernel and command line",
-    "os_release, container": "what of them acts on time is in kernel, packages and quotas",
+    "os_release, container": "their effect on latency is in kernel, packages and quotas",
     "cost": "measured anew each time; it is printed beside the results",
 }

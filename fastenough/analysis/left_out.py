@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs that answer the same question as those judged, and were not judged with them.
+"""Runs of the same key as those judged, which were excluded from the judgment.
 
-Whoever may choose which runs are judged can choose the best.  Runs of the same key (board, configuration, load, probe,
-parameters, settings, everything that merging requires) are one body of evidence: a PASS without some of them is refused
-unless the selection is stated in the headline.
+Selecting runs can select the best ones.  Runs of the same key (board, configuration, load, probe, parameters, settings,
+everything that merging requires) are one body of evidence: a PASS without some of them is refused unless the headline
+states the selection.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST_NAMED = 5
 
 
 class Selection(StrEnum):
-    """How the runs that are judged were selected."""
+    """How the judged runs were selected."""
 
     CAMPAIGN = "all runs of one campaign, or of the store"
     CHOSEN = "named one by one"
@@ -33,7 +33,7 @@ class Selection(StrEnum):
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A run that answers the same question and is not judged: its n, exceedances and maximum.
+    """A run of the same key that is not judged: its n, exceedances and maximum.
 
     ``exceeds``: more of its activations are above the limit than the requirement allows.
     """
@@ -50,12 +50,12 @@ class LeftOut:
         above = words.number(self.exceeded) if self.exceeded else "none"
         return (
             f"run {self.run_id} ({above} of {words.counted(self.n, 'activation')} above "
-            f"{words.latency(self.limit_ns)}, maximum {words.latency(self.maximum_ns)})"
+            f"{words.exact_time(self.limit_ns)}, maximum {words.latency(self.maximum_ns)})"
         )
 
 
 def left_out(judged: Sequence[Recording], others: Iterable[Recording], assessment: Assessment) -> list[LeftOut]:
-    """Those of ``others`` that answer a question which ``judged`` were judged by, the greatest maximum first."""
+    """Those of ``others`` with the key of a judged run that has a requirement, the greatest maximum first."""
     ids = {recording.run_id for recording in judged}
     asked = [
         (run_values(recording), required)
@@ -93,10 +93,10 @@ def _result(recording: Recording, required: Requirement) -> LeftOut | None:
 
 
 def judged_without(assessment: Assessment, others: Sequence[LeftOut], selection: Selection) -> Assessment:
-    """The assessment, with the runs left out named.
+    """The assessment, with the excluded runs named.
 
-    A PASS is refused where runs were chosen one by one, or where a run left out exceeds what is allowed, unless it was
-    stated that only these are to be judged, which the headline then says.
+    A PASS is refused where runs were chosen one by one, or where an excluded run exceeds the allowed rate, unless
+    ``selection`` is ONLY_THESE, which the headline then states.
     """
     if not others:
         return assessment
@@ -104,17 +104,17 @@ def judged_without(assessment: Assessment, others: Sequence[LeftOut], selection:
     named = "; ".join(one.text for one in others[:_MOST_NAMED])
     more = f"; and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
     text = (
-        f"{words.counted(len(others), 'run')} of the store {'answers' if len(others) == 1 else 'answer'} the same "
-        f"question and {'was' if len(others) == 1 else 'were'} left out: {named}{more}"
+        f"{words.counted(len(others), 'run')} of the same kind in the store {'was' if len(others) == 1 else 'were'} "
+        f"excluded: {named}{more}"
     )
     if selection is Selection.ONLY_THESE:
-        exceed = f", {worse:,} of them above what is allowed" if worse else ""
+        exceed = f", {worse:,} of them above the allowed rate" if worse else ""
         return replace(
             assessment,
             cautions=(*assessment.cautions, text),
             headline=(
                 f"{assessment.headline} (only these runs: {words.counted(len(others), 'other run')} of the same "
-                f"question left out{exceed})"
+                f"kind excluded{exceed})"
             ),
         )
     if assessment.verdict is not Verdict.PASS or not (worse or selection is Selection.CHOSEN):
@@ -123,12 +123,12 @@ def judged_without(assessment: Assessment, others: Sequence[LeftOut], selection:
     return replace(
         assessment,
         verdict=Verdict.INCONCLUSIVE,
-        headline=f"Not decided: {words.counted(len(others), 'run')} of the "
-        f"same question left out, {worse:,} of them above what is allowed",
+        headline=f"Not enough evidence: {words.counted(len(others), 'run')} of the same kind "
+        f"excluded, {worse:,} of them above the allowed rate",
         reasons=(text, *assessment.reasons),
         settle=(
-            f"judge them together: fastenough report with these runs and {ids}; or state that only these are "
-            "judged (--only-these), which the headline then says",
+            f"judge all runs together (fastenough report with these runs and {ids}), or pass --only-these, which the "
+            "headline then states",
             *assessment.settle,
         ),
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Was the machine under the load that is stated, all the time?"""
+"""Checks that the stated load ran throughout the run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fastenough.recording.head import LoadProof
 from fastenough.recording.timeline import Known
 
 IDLE_SHARE = 0.1
-"""Of the intervals, in so many a load that is there may do nothing: one that waits for a disk does."""
+"""Share of the intervals in which a load may be idle, as one that waits for a disk is."""
 
 
 def load_ran(recording: Recording) -> Iterator[Finding]:
@@ -30,24 +30,24 @@ def load_ran(recording: Recording) -> Iterator[Finding]:
     if name is None:
         yield Finding(
             Verdict.INCONCLUSIVE,
-            "the recording does not state under which load it was taken",
-            "measure with fastenough run or assess, which state and prove the load",
+            "the recording does not state its load",
+            "measure with fastenough run or assess, which start and verify the load",
         )
     elif stated is not None and stated.read_back:
         yield from _load_read_back(proof, name)
     elif name == "none":
         if (proof is not None and proof.ran is False) or (stated is not None and stated.commands):
-            yield Finding(Verdict.BROKEN, "a load ran, though the recording states none", "run it again")
+            yield Finding(Verdict.BROKEN, "a load ran, but the recording states none", "run it again")
     elif proof is None or proof.name != name:
-        yield Finding(Verdict.BROKEN, f"there is no proof that the load {name} ran", "run it again")
+        yield Finding(Verdict.BROKEN, f"no proof that load {name} ran", "run it again")
     elif proof.ran is not True:
         why = "; ".join(proof.reasons) or "no reason is recorded"
-        yield Finding(Verdict.BROKEN, f"the load {name} did not run: {why}", "fix that and run it again")
+        yield Finding(Verdict.BROKEN, f"load {name} did not run as required: {why}", "fix the cause, then rerun")
     elif proof.stated:
         yield Finding(
             Verdict.INCONCLUSIVE,
-            f"that the load {name} ran was stated by a person and not proven",
-            "measure with a plan (fastenough run --plan), which runs and proves the load",
+            f"load {name} was stated by the user and not verified",
+            "measure with a plan (fastenough run --plan), which starts and verifies the load",
         )
     else:
         yield from _load_ran_all_the_time(recording, name)
@@ -55,52 +55,52 @@ def load_ran(recording: Recording) -> Iterator[Finding]:
 
 
 def _load_read_back(proof: LoadProof | None, name: str) -> Iterator[Finding]:
-    """Nobody started it, so nobody has failed to: what is not shown is not known."""
+    """Of a load that was read back, not started: missing proof is INCONCLUSIVE, not BROKEN."""
     if proof is None or proof.name != name or proof.ran is not True:
-        why = "; ".join(proof.reasons) if proof else "the recording does not tell"
+        why = "; ".join(proof.reasons) if proof else "not recorded"
         yield Finding(
             Verdict.INCONCLUSIVE,
-            f"that the board had the load {name} all the time is not shown: {why}",
-            "find out what else ran there, or state the load that it has",
+            f"no proof that the board had load {name} throughout the run: {why}",
+            "find out what else ran on the board, or state its actual load",
         )
 
 
 def _load_ran_all_the_time(recording: Recording, name: str) -> Iterator[Finding]:
-    """A load that ran for a while has consumed enough for a proof; each interval tells whether it went on."""
+    """The proof sums over the run; each interval shows whether the load went on."""
     seen, intervals = recording.aggregate.load, recording.aggregate.intervals
-    settle = "fix what ends or stops it and run it again"
+    settle = "find out what stops it, then rerun"
     if seen.gone or seen.idle > IDLE_SHARE * intervals:
         yield Finding(
             Verdict.BROKEN,
-            f"the load {name} did not run all the time: it did nothing in "
+            f"load {name} did not run throughout: it was idle in "
             f"{seen.gone + seen.idle} of {words.counted(intervals, 'interval')}",
             settle,
         )
     elif seen.idle:
         yield Finding(
             Verdict.INCONCLUSIVE,
-            f"the load {name} may not have run all the time: it did nothing in "
+            f"load {name} may not have run throughout: it was idle in "
             f"{seen.idle} of {words.counted(intervals, 'interval')}",
             settle,
         )
     elif not seen.ran:
         yield Finding(
             Verdict.INCONCLUSIVE,
-            f"whether the load {name} ran all the time is not recorded: it is told of "
-            f"0 of {words.counted(intervals, 'interval')}",
+            f"no proof that load {name} ran throughout: its use is recorded in 0 of "
+            f"{words.counted(intervals, 'interval')}",
             "measure with this version, on a bench that has time to look at the load in each interval",
         )
     elif intervals - seen.ran > IDLE_SHARE * intervals:
         yield Finding(
             Verdict.INCONCLUSIVE,
-            f"whether the load {name} ran all the time is not known: the bench was "
-            f"busy and looked at it in {seen.ran} of {words.counted(intervals, 'interval')} only",
-            "run it again while the bench has less else to do",
+            f"no proof that load {name} ran throughout: the bench was busy and checked it in only {seen.ran} of "
+            f"{words.counted(intervals, 'interval')}",
+            "rerun while the bench is less busy",
         )
 
 
 def _did_enough(recording: Recording, proof: LoadProof) -> Iterator[Finding]:
-    """A load of this version is held against what is expected of it, whatever the recording concludes itself."""
+    """A load of this version is checked again, whatever the recording states."""
     known = LOADS.get(proof.name or "")
     expects = None if known is None else known.expects
     cpus = _cpus(recording)
@@ -110,16 +110,16 @@ def _did_enough(recording: Recording, proof: LoadProof) -> Iterator[Finding]:
     if reason is not None:
         yield Finding(
             Verdict.BROKEN,
-            f"the load {proof.name} did not do enough: {reason}",
-            "leave it enough CPU time and disk, and run it again",
+            f"load {proof.name} was starved: {reason}",
+            "leave it enough CPU time and disk bandwidth, then rerun",
         )
 
 
 _SUM_AT_LEAST = 0.5
 _NOT_IN_SUM_S = 2.0
-"""CPU time for each CPU that may lie behind the last look at the load."""
+"""CPU time per CPU that may follow the last check of the load."""
 _OF_EXPECTED = 0.5
-"""Intervals and the bench's own stretches do not begin together: so much of what is expected in a stretch is enough."""
+"""Share of the expected use that is enough in a stretch: intervals and the bench's stretches do not begin together."""
 
 
 def _cpus(recording: Recording) -> int:
@@ -129,17 +129,17 @@ def _cpus(recording: Recording) -> int:
 
 
 def _not_in_intervals(recording: Recording, use: _Use, proof: LoadProof, cpus: int) -> str | None:
-    """That the intervals hold much less CPU time than the proof, where they tell of nearly all the time."""
+    """The clause that the intervals, if they cover nearly all the run, hold much less CPU time than the proof."""
     total_s, whole_s = float(use.cpu_ns.sum()) / 1e9, proof.cpu_time_s or 0.0
     if use.length_ns.sum() < (1 - IDLE_SHARE) * recording.duration_ns or total_s >= _SUM_AT_LEAST * (
         whole_s - _NOT_IN_SUM_S * cpus
     ):
         return None
-    return f"{words.duration(total_s * 1e9)} of CPU time in its intervals, but {words.duration(whole_s * 1e9)} in all"
+    return f"{words.duration(total_s * 1e9)} of CPU time in its intervals, but {words.duration(whole_s * 1e9)} in total"
 
 
 def _below(proof: LoadProof, expects: Expectation, cpus: int) -> str | None:
-    """What the proof itself lacks of what is expected; figures that it does not hold are not known."""
+    """The first figure of the proof below the expected one; figures that it lacks are unknown."""
     window_s = proof.window_s or 0.0
     switches = (
         None
@@ -154,7 +154,7 @@ def _below(proof: LoadProof, expects: Expectation, cpus: int) -> str | None:
     )
     return next(
         (
-            f"{seen:g} {what}, at least {least:g} expected"
+            f"{seen:g} {what}, expected {least:g} or more"
             for what, seen, least in bars
             if seen is not None and seen < least
         ),
@@ -164,7 +164,7 @@ def _below(proof: LoadProof, expects: Expectation, cpus: int) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class _Use:
-    """CPU time and length of each interval of which the load's use is known; what came before it included."""
+    """CPU time and length of each interval with a known use of the load, including the time before it."""
 
     cpu_ns: NDArray[np.float64]
     length_ns: NDArray[np.float64]
@@ -185,8 +185,7 @@ def _of_intervals(recording: Recording) -> Known:
 
 
 def _weak_for_long(use: _Use, expects: Expectation, cpus: int) -> str | None:
-    """Two stretches of time in succession with too little CPU time are too many: a load that waits for a disk may do
-    nothing for a while."""
+    """The clause that two successive stretches had too little CPU time; one may, as a load may wait for a disk."""
     if not expects.cpu_share or not use.length_ns.size:
         return None
     stretch = (np.cumsum(use.length_ns) - 1) // (STRETCH_S * 1e9)
@@ -196,4 +195,4 @@ def _weak_for_long(use: _Use, expects: Expectation, cpus: int) -> str | None:
     if not (weak[1:] & weak[:-1]).any() and not weak.all():
         return None
     used, long = (words.duration(float(each[weak].sum())) for each in (cpu_ns, length_ns))
-    return f"{used} of CPU time in {long}, at least {words.percent(expects.cpu_share)} of each CPU expected"
+    return f"{used} of CPU time in {long}, expected {words.percent(expects.cpu_share)} of each CPU or more"

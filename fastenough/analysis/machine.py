@@ -17,13 +17,13 @@ COUNTERS = {
     "throttled": "RT throttling stopped real-time tasks",
     "cgroup_throttled": "periods in which a control group's CPU quota was used up",
     "thermal_throttled": "times heat slowed a CPU down",
-    "frequency_limited": "intervals in which a CPU was allowed a lower frequency than at first",
+    "frequency_limited": "intervals with a lower CPU frequency limit than at the start",
     "major_faults": "major page faults",
     "minor_faults": "minor page faults",
     "migrations": "moves between CPUs",
     "involuntary_switches": "involuntary context switches",
     "voluntary_switches": "voluntary context switches",
-    "core_overruns": "periods that a real-time core says were missed; charged is what the clock says",
+    "core_overruns": "missed periods that a real-time core reports (their latency is charged by the clock)",
 }
 """Counter name to what it counts; in the order of printing."""
 
@@ -98,19 +98,19 @@ def is_virtual(recording: Recording) -> bool:
 
 
 def steal_text(recordings: Sequence[Recording]) -> str | None:
-    """In words, that a hypervisor took time or may have; None where it did not."""
+    """The clause that a hypervisor took CPU time, or may have; None if it took none."""
     steals = [counter_total(recording, "steal_ns") for recording in recordings]
     known = sum(steal for steal in steals if steal is not None)
     if known:
-        return f"its hypervisor took {words.duration(known)} of its time (steal) while it was measured"
+        return f"its hypervisor took {words.duration(known)} of CPU time (steal) during the measurement"
     virtual = any(map(is_virtual, recordings))
     if virtual and any(steal is None for steal in steals):
-        return "it is a virtual machine, and how much time its hypervisor took (steal) cannot be read"
+        return "it is a virtual machine whose steal time cannot be read"
     before = max((_stolen_before(recording) for recording in recordings), default=0)
     if before:
         return (
-            f"its hypervisor took {words.duration(before)} of its time (steal) since it was booted, though none "
-            "that was counted while it was measured"
+            f"its hypervisor has taken {words.duration(before)} of CPU time since boot (steal), none of it during the "
+            "measurement"
         )
     return None
 

@@ -37,7 +37,7 @@ class Quantile:
 
 @dataclass(frozen=True)
 class Bound:
-    """Which disturbances n activations do not exclude above the maximum seen (the exact form of 3/n)."""
+    """Upper bound on the rate of disturbances above the maximum of n activations (the exact form of 3/n)."""
 
     n: int
     confidence: float
@@ -46,11 +46,11 @@ class Bound:
 
     @property
     def text(self) -> str:
-        """As printed: "not excluded: one disturbance in every T"."""
+        """As printed: "at most 1 disturbance per 10,000 activations (10 s)"."""
         if self.n == 0:
-            return "nothing is excluded: no sample"
-        in_time = f" = one in every {words.at_least(self.every_ns)}" if self.every_ns else ""
-        return f"not excluded: one disturbance in every {int(1 / self.rate):,} activations{in_time}"
+            return "no bound: no samples"
+        in_time = f" ({words.at_least(self.every_ns)})" if self.every_ns else ""
+        return f"at most 1 disturbance per {int(1 / self.rate):,} activations{in_time}"
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def quantile_of(merged: Merged, quantile: float, confidence: float = CONFIDENCE)
     n = merged.n
     needed = int(np.ceil(round(1 / (1 - quantile), 6)))
     if n < needed:
-        return Quantile(quantile, None, None, None, f"n = {n:,} is too small: {needed:,} samples are needed")
+        return Quantile(quantile, None, None, None, f"n = {n:,} is too small: {needed:,} samples required")
     ranks = _ranks(merged, quantile)
     rank = max(1, int(np.ceil(quantile * n - 1e-9)))
     value_ns = ranks.highest(rank)
@@ -160,7 +160,7 @@ def measure(merged: Merged, confidence: float = CONFIDENCE) -> Measures:
         maximum_ns=merged.maximum_ns,
         quantiles=tuple(quantile_of(merged, quantile, confidence) for quantile in QUANTILES),
         bound=bound_above_maximum(merged, confidence),
-        scope="within these runs only" if len(merged.run_ids) < LEAST_RUNS else None,
+        scope="for these runs only" if len(merged.run_ids) < LEAST_RUNS else None,
     )
 
 

@@ -166,7 +166,7 @@ def _refuse_mixed(parts: Sequence[Part]) -> None:
     if sum(run.totals[series.id].total + run.missed(series.id) for run, series in parts) > MOST_COUNT:
         raise MixedRuns(
             f"the series {first.name} of {len(agreeing)} runs cannot be merged: they hold more than "
-            f"{MOST_COUNT} values, which no machine produced; leave out those that claim it"
+            f"{MOST_COUNT} values, which is impossible; exclude the runs that claim it"
         )
 
 

@@ -305,7 +305,7 @@ def judged_name(recording: Recording) -> str:
     alike = [kind for kind in kinds(recording) if kind[0].name in names[:1] and kind[0] in judged_series(recording)]
     if len(names) != 1 or len(alike) != 1:
         raise BadInput(
-            f"run {recording.run_id} holds {len(names) or 'no'} latencies to compare; give a probe and "
+            f"run {recording.run_id} holds {len(names) or 'no'} latencies to compare; choose a probe and "
             "parameters that measure one, such as timer"
         )
     return names[0]

@@ -300,7 +300,7 @@ def never_schedulable(tasks: Sequence[Task], *, chosen: bool = False) -> tuple[s
     """
     used = sum((Fraction(task.compute_ns, task.period_ns) for task in tasks), Fraction())
     if used > 1:
-        return (f"the tasks {_named(tasks)} ask for {float(used) * 100:.4g} % of one CPU",)
+        return (f"the tasks {_named(tasks)} require {float(used) * 100:.4g} % of one CPU",)
     if not chosen:
         return tuple(_misses(one.task) for one in responses(tasks, peers_first=False) if one.kept is Kept.NO)
     ordered = with_priorities(tasks)
@@ -314,11 +314,11 @@ def never_schedulable(tasks: Sequence[Task], *, chosen: bool = False) -> tuple[s
         return ()
     if len(rivals) == 1:
         return (_misses(rivals[0]),)
-    return (f"under no order of priorities do {_named(rivals)} all keep their deadlines",) if rivals else ()
+    return (f"no order of priorities meets all deadlines of {_named(rivals)}",) if rivals else ()
 
 
 def _misses(task: Task) -> str:
-    return f"task {task.name} misses its deadline though the machine took no time for itself"
+    return f"task {task.name} misses its deadline even without any time taken by the system"
 
 
 def _named(tasks: Sequence[Task]) -> str:

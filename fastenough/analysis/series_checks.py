@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Do the series of a recording show everything that was measured, or does one of them hide it?"""
+"""Checks that each series that was measured as a latency is judged."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ LATENCIES: Mapping[str, tuple[str, ...]] = {
     "mqueue": ("message",),
     "fifo-message": ("message",),
 }
-"""By probe, the series that it and the instrument record; every one of them is a latency.  A probe that is not listed
-says itself what its series are for."""
+"""By probe, the latency series that it and the instrument record.  A probe that is not listed declares the role of its
+series itself."""
 
 
 def series_complete(recording: Recording) -> Iterator[Finding]:
-    """Each interval tells of each series: one that could not be read has failed the run."""
+    """Each interval holds each series."""
     if recording.outcome is not Outcome.COMPLETED or IMPORTED in recording.head.marks:
         return
     for series in recording.series:
@@ -57,19 +57,19 @@ def series_complete(recording: Recording) -> Iterator[Finding]:
 
 
 def series_as_measured(recording: Recording) -> Iterator[Finding]:
-    """No series that was measured as a latency is declared as something else, and no CPU is without a judged one."""
+    """No latency series has another role, and each CPU has a judged series."""
     if is_monitor(recording.head) or IMPORTED in recording.head.marks:
         return
     judged = judged_series(recording)
     hidden = next(filter(None, (_hidden(recording, series, judged) for series in recording.series)), None)
     if hidden is not None:
-        yield Finding(Verdict.BROKEN, hidden, "measure with an unchanged probe of this version")
+        yield Finding(Verdict.BROKEN, hidden, "measure with an unmodified probe of this version")
     elif judged:
         yield from _cpus_judged(recording, judged)
 
 
 def _hidden(recording: Recording, series: Series, judged: list[Series]) -> str | None:
-    """Why a series that is not judged should be, None where it need not."""
+    """Why a series that is not judged should be; None if it need not be."""
     known = LATENCIES.get(recording.head.probe)
     if known is None or series in judged or _explains(recording, series, judged):
         return None
@@ -80,7 +80,7 @@ def _hidden(recording: Recording, series: Series, judged: list[Series]) -> str |
 
 
 def _explains(recording: Recording, series: Series, judged: list[Series]) -> bool:
-    """Whether it is the plain series of a judged one, or one that is late on purpose."""
+    """Whether it is the plain series of a judged one, or one that is slow by design."""
     if recording.head.probe == "inversion" and series.labels.get("inheritance") == "no":
         return series.role is Role.DIAGNOSTIC
     if series.corrected or series.refused is not None:
@@ -96,7 +96,7 @@ def _cpus_judged(recording: Recording, judged: list[Series]) -> Iterator[Finding
     if without and None not in {series.cpu for series in judged}:
         yield Finding(
             Verdict.INCONCLUSIVE,
-            f"{words.cpus(without)}: values were recorded, but in no series that a limit applies to",
+            f"{words.cpus(without)}: values were recorded, but no limit applies to their series",
             "measure a latency on each of these CPUs",
         )
 

@@ -35,7 +35,7 @@ class Answer(StrEnum):
     MARGINAL = "not good: marginal"
     AWFUL = "not good: awful"
     OFF_THE_MAP = "not good: off the map"
-    NOT_GOOD = "not good, and how bad is undecided"
+    NOT_GOOD = "not good, degree undecided"
     UNDECIDED = "undecided"
     NO_DATA = "not measured"
 
@@ -131,8 +131,8 @@ def stand(
         idle = {load_name(recording) for recording in recordings} == {"none"}
         if found.verdict is Verdict.PASS and not idle:
             return Standing(Answer.GOOD, found.reasons, (), runs, found.verdict)
-        reasons = (*found.reasons, *(("it was measured without a load only",) if idle else ()))
-        settle = (*found.settle, *(("measure it under the load of the application (--loads)",) if idle else ()))
+        reasons = (*found.reasons, *(("measured without load only",) if idle else ()))
+        settle = (*found.settle, *(("measure it under the load of the application (--load)",) if idle else ()))
         return Standing(Answer.UNDECIDED, reasons, settle, runs, found.verdict)
     longer = replace(requirement, limit_ns=round(requirement.limit_ns * times))
     beyond = judge(recordings, longer, loads=loads or None, look=candidate.look)
@@ -142,7 +142,7 @@ def stand(
         far = judge(recordings, farthest, loads=loads or None, look=candidate.look)
         if far.verdict is Verdict.FAIL:
             answer, longer, beyond = Answer.OFF_THE_MAP, farthest, far
-    told = () if answer is Answer.NOT_GOOD else (f"at {words.latency(longer.limit_ns)}: {beyond.reasons[0]}",)
+    told = () if answer is Answer.NOT_GOOD else (f"at {words.exact_time(longer.limit_ns)}: {beyond.reasons[0]}",)
     return Standing(
         answer, (*found.reasons, *told), beyond.settle if answer is Answer.NOT_GOOD else (), runs, found.verdict
     )
@@ -200,13 +200,13 @@ def published(figures: Sequence[Exact], requirement: Requirement, times: float =
     keeps = [[_keeps(figure, limit_ns, requirement.miss_rate) for figure in figures] for limit_ns in limits]
     told = tuple(
         f"{figure.name}: 95 % at {words.latency(figure.p95_ns)}, 100 % at {words.latency(figure.maximum_ns)}, "
-        "published and taken as exact"
+        "published values taken as exact"
         for figure in figures
     )
     if all(keeps[0]):
         return Standing(Answer.GOOD, told)
     if False not in keeps[0]:
-        return Standing(Answer.UNDECIDED, told, ("the source has no figure that decides at this miss rate",))
+        return Standing(Answer.UNDECIDED, told, ("the source has no value for this miss rate",))
     if all(keeps[1]):
         return Standing(Answer.MARGINAL, told)
     if False in keeps[2]:

@@ -284,7 +284,7 @@ def _reasons(answer: TaskAnswer) -> list[str]:
         if response.kept is not Kept.YES
     ]
     return [
-        "measured terms are no bounds: what was not seen may come, so that this is never a PASS",
+        "measured terms are no bounds, so this is never a PASS",
         *late,
         *answer.missing,
     ]
@@ -293,10 +293,10 @@ def _reasons(answer: TaskAnswer) -> list[str]:
 def _missed(response: Response) -> str:
     task = response.task
     if response.kept is Kept.UNSETTLED:
-        return f"task {task.name}: not settled; so little of the CPU is left over that too many jobs interact"
+        return f"task {task.name}: undecided; too many jobs interact because the CPU is nearly full"
     after = "without end" if response.response_ns is None else f"after {words.latency(response.response_ns)}"
     return (
-        f"task {task.name}: with every term at its worst at once it answers {after}, "
+        f"task {task.name}: with all terms at their maximum its response comes {after}, "
         f"and its deadline is {words.latency(task.deadline_ns)}"
     )
 
@@ -309,13 +309,13 @@ def _settle(answer: TaskAnswer) -> tuple[str, ...]:
             "fastenough monitor --comm NAME",
         )
     if answer.missing:
-        return ("measure the CPUs that the tasks are to run on, with the probes timer and spin",)
+        return ("measure the CPUs of the tasks with the probes timer and spin",)
     if least is not None and 0 < least.margin.factor < 1:
         return (
             f"on {words.cpus([least.measured.cpu])} compute times of {least.margin.factor:.2f} of those given "
             "would do; or make the longest terms shorter",
         )
-    return ("make the longest terms shorter: no shorter compute time would do",)
+    return ("shorten the longest terms: shorter compute times do not suffice",)
 
 
 def _cautions(answer: TaskAnswer) -> tuple[str, ...]:
@@ -323,6 +323,6 @@ def _cautions(answer: TaskAnswer) -> tuple[str, ...]:
     shared = (
         ()
         if answer.task_set.cpus or len(answer.task_set.tasks) < 2
-        else ("no CPU was stated: all tasks are taken to share one, whichever",)
+        else ("no CPU was stated: all tasks are assumed to share one",)
     )
-    return (*shared, "compute times, and what tasks hold from each other, are as you stated them, not measured")
+    return (*shared, "compute times and blocking between tasks are as stated, not measured")

@@ -63,7 +63,7 @@ def try_out(
         return Tried(change, load, 0, None, None, left_out or (f"fewer than {LEAST_PAIRS} pairs",), campaign)
     usable = [each for each in effects.effects if each.quantile <= AT]
     if not usable or effects.tail is None:
-        return Tried(change, load, effects.pairs, None, None, ("the runs are too short for any quantile",), campaign)
+        return Tried(change, load, effects.pairs, None, None, ("the runs are too short for any percentile",), campaign)
     effect = max(usable, key=lambda each: each.quantile)
     arms = _merged([pair.without for pair in sound]), _merged([pair.with_it for pair in sound])
     return Tried(

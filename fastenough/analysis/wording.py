@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The sentences of an assessment: headline, reasons, what would settle it, cautions."""
+"""The sentences of an assessment: headline, reasons, next steps, caveats."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from fastenough import words
 from fastenough.analysis.assessment import Finding, Judgment
@@ -16,46 +17,50 @@ from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import STATIONS, SUMS, is_monitor
 
-_TELLING = (Verdict.FAIL, Verdict.BROKEN, Verdict.INCONCLUSIVE)
-"""Findings in the order in which they are told."""
+_REASON_ORDER = (Verdict.FAIL, Verdict.BROKEN, Verdict.INCONCLUSIVE)
+"""Order in which findings are listed."""
 
-_REACHES = (Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.NO_LIMIT)
-"""Verdicts whose headline says which CPUs it does not reach."""
-_EMULATED = "Emulated: no verdict. Function was shown; speed can only be measured on the real board"
+_NAMES_MISSING_CPUS = (Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.NO_LIMIT)
+"""Verdicts whose headline names the CPUs that were not measured."""
+_EMULATED = "Emulated: no verdict. The function works; timing must be measured on the real board"
 
 
-def _requirement_text(requirement: Requirement) -> str:
-    limit = words.latency(requirement.limit_ns)
-    if requirement.miss_rate == 0:
-        return f"never later than {limit}"  # the reasons say how long "never" is
-    return f"later than {limit} in no more than {words.rate_of(requirement.miss_rate, 'activations')}"
+@dataclass(frozen=True)
+class Failure:
+    """Activations above the limit, on the CPUs of one kind of runs that fail; ``maximum_ns``: of these CPUs."""
+
+    probe: str
+    requirement: Requirement
+    exceeded: int
+    n: int
+    maximum_ns: float
 
 
 def _confidence(shown: Shown) -> str:
-    return words.percent(shown.confidence)
+    return f"{words.percent(shown.confidence)} confidence"
 
 
 def statement(shown: Shown) -> str:
-    """What is known of disturbances: "no more than one disturbance above 150 us in 3.3 h (95 %)"."""
-    limit, seen = words.latency(shown.requirement.limit_ns), shown.seen
+    """The rate of disturbances: "at most 1 disturbance above 150 us per 3.3 h (95 % confidence)"."""
+    limit, seen = words.exact_time(shown.requirement.limit_ns), shown.seen
     if not seen.n:
-        return "nothing was measured"
+        return "no activation was measured"
     if not seen.time_ns:
-        said = words.counted(seen.most, "disturbance") if seen.most else "none"
-        return f"{said} above {limit} in {words.counted(seen.n, 'activation')}, in {words.measured_time(seen.time_ns)}"
+        counted = words.counted(seen.most, "disturbance") if seen.most else "no disturbance"
+        return f"{counted} above {limit} in {words.counted(seen.n, 'activation')}, measured time not stated"
     counted = (
         ""
         if not seen.most
         else f"{words.counted(seen.most, 'disturbance')} in {words.duration(seen.time_ns)}{_in_clusters(shown)}: "
     )
     if not seen.clusters.supported:
-        return f"{counted}too few clusters to say how often they come"
+        return f"{counted}too few clusters to bound their rate"
     event = "cluster of disturbances" if seen.clusters.scale else "disturbance"
-    return f"{counted}no more than one {event} above {limit} in {words.at_least(shown.every_ns)} ({_confidence(shown)})"
+    return f"{counted}at most 1 {event} above {limit} per {words.at_least(shown.every_ns)} ({_confidence(shown)})"
 
 
 def _in_clusters(shown: Shown) -> str:
-    """To be added where disturbances depend on each other: how many clusters they are, and on which scale."""
+    """Suffix where disturbances depend on each other: the number of clusters, and their scale."""
     seen = shown.seen
     return (
         ""
@@ -68,82 +73,166 @@ def _in_clusters(shown: Shown) -> str:
 
 
 def rate_text(shown: Shown) -> str:
-    """What is known of the rate per activation, where there is one: as many independent disturbances as it counts."""
+    """The bound on the rate per activation, and the number of independent disturbances it rests on."""
     seen = shown.seen
     return (
-        f"{words.number(seen.possibly)} of {words.counted(seen.n, 'activation')} took longer than "
-        f"{words.latency(shown.requirement.limit_ns)}, in bursts that count as {int(seen.independent):,} "
-        f"independent disturbances: no more than {words.rate_at_most(shown.upper or 1.0)} ({_confidence(shown)})"
+        f"{words.number(seen.possibly)} of {words.counted(seen.n, 'activation')} exceeded "
+        f"{words.exact_time(shown.requirement.limit_ns)}, in bursts that count as {int(seen.independent):,} "
+        f"independent disturbances: at most {words.rate_at_most(shown.upper or 1.0)} ({_confidence(shown)})"
     )
 
 
-def _required(judgments: Sequence[Judgment], verdict: Verdict) -> str:
-    """What was required where this was found; the probe is named where there are several."""
-    judged = [judgment for judgment in judgments if judgment.requirement is not None]
-    telling = [judgment for judgment in judged if judgment.verdict is verdict] or judged
-    several = len({judgment.probe for judgment in judgments}) > 1
-    said = [
-        (f"{judgment.probe} " if several else "") + _requirement_text(judgment.requirement)
-        for judgment in telling
-        if judgment.requirement is not None
-    ]
-    return "; ".join(dict.fromkeys(said))
-
-
 def _watched(recordings: Sequence[Recording]) -> str:
-    """What the monitor saw of tasks that are not ours, by the longest way that it followed each wake-up."""
+    """The maximum over the tasks that a monitor observed, of the longest section of each wake-up that it measured."""
     for name in (*SUMS, *STATIONS):
         totals = [(recording.totals[series.id], series) for recording in recordings for series in recording.named(name)]
         n = sum(total.total for total, _ in totals)
         if n:
-            worst_ns = max((total.maximum or 0) * series.unit_ns for total, series in totals)
+            maximum_ns = max((total.maximum or 0) * series.unit_ns for total, series in totals)
             return (
-                f"{words.about(n)} wake-ups watched, none longer than {words.latency(words.round_up(worst_ns, 3))} "
-                f"({name.replace('-', ' ')}); nothing is judged"
+                f"Maximum {name.replace('-', ' ')} latency {words.latency_up(maximum_ns)} in {words.about(n)} "
+                "monitored wake-ups (monitoring gives no verdict)"
             )
-    return "No wake-up of a task that was watched was seen"
+    return "No wake-up of a monitored task was recorded"
 
 
-_ACTS = {"timer": "wake-up", "response": "response"}
-"""What one value of a probe is, where it is not called an activation."""
-_FEW_PROBES = 4
-"""More are no headline: the reasons below it say the same of each."""
+_ACTIVATIONS = {"timer": "wake-up", "response": "response"}
+"""The noun for one value of a probe; "activation" otherwise."""
+_MOST_PROBES = 4
+"""Number of probes that a headline lists."""
 
 
-def _seen(judgments: Sequence[Judgment]) -> str:
-    """What was seen of each probe, and judged by nothing."""
+def _activations(n: int, probe: str) -> str:
+    noun = _ACTIVATIONS.get(probe, "activation")
+    return f"{words.about(n)} {noun}{'' if n == 1 else 's'}"
+
+
+def _by_probe(judgments: Sequence[Judgment]) -> dict[str, list[Judgment]]:
     probes: dict[str, list[Judgment]] = {}
     for judgment in judgments:
-        if judgment.maximum_ns is not None:
-            probes.setdefault(judgment.probe, []).append(judgment)
-    said = []
-    for probe, group in probes.items():
-        worst = words.latency(words.round_up(max(judgment.maximum_ns or 0.0 for judgment in group)))
-        n = sum(judgment.n - judgment.uncharged for judgment in group)
-        missed = sum(judgment.uncharged for judgment in group)
-        said.append(
-            f"{f'{probe}: ' if len(probes) > 1 else ''}none above {worst} seen in {words.about(n)} "
-            f"{_ACTS.get(probe, 'activation')}s"
-            + (f", and {words.counted(missed, 'period')} missed by an unknown time" if missed else "")
-        )
-    if len(said) > _FEW_PROBES:
-        return f"{len(said)} probes were measured; the greatest latency seen of each stands below"
-    text = "; ".join(said) or "no latency was measured"
-    return text[0].upper() + text[1:]
+        probes.setdefault(judgment.probe, []).append(judgment)
+    return probes
 
 
-def _statement(verdict: Verdict, judgments: Sequence[Judgment]) -> str:
-    what = _required(judgments, verdict)
-    if not what:
-        return {Verdict.NO_LIMIT: _seen(judgments), Verdict.BROKEN: "The measurement is broken: it shows nothing"}.get(
-            verdict, "There is nothing to judge"
+def _maxima(judgments: Sequence[Judgment]) -> str:
+    """The maximum of each probe, where no limit is given."""
+    probes = _by_probe([judgment for judgment in judgments if judgment.maximum_ns is not None])
+    if not probes:
+        return "No latency was measured"
+    if len(probes) > _MOST_PROBES:
+        return f"Maximum latencies of {len(probes)} probes, listed below (no limit given, so no verdict)"
+    maxima = [
+        f"{f'{probe} ' if len(probes) > 1 else ''}{_maximum_of(group)} in "
+        f"{_activations(sum(judgment.n - judgment.uncharged for judgment in group), probe)}"
+        + _missed(sum(judgment.uncharged for judgment in group))
+        for probe, group in probes.items()
+    ]
+    return f"Maximum latency {'; '.join(maxima)} (no limit given, so no verdict)"
+
+
+def _maximum_of(judgments: Sequence[Judgment]) -> str:
+    return words.latency_up(max(judgment.maximum_ns or 0.0 for judgment in judgments))
+
+
+def _missed(n: int) -> str:
+    return f", and {words.counted(n, 'missed period')} of unknown latency" if n else ""
+
+
+def _required(judgments: Sequence[Judgment], verdict: Verdict) -> dict[tuple[str, Requirement], list[Judgment]]:
+    """The judgments of this verdict (all that have a requirement, if none has it), by probe and requirement."""
+    judged = [judgment for judgment in judgments if judgment.requirement is not None]
+    by_requirement: dict[tuple[str, Requirement], list[Judgment]] = {}
+    for judgment in [judgment for judgment in judged if judgment.verdict is verdict] or judged:
+        if judgment.requirement is not None:
+            by_requirement.setdefault((judgment.probe, judgment.requirement), []).append(judgment)
+    return by_requirement
+
+
+def _per_requirement(
+    judgments: Sequence[Judgment],
+    verdict: Verdict,
+    sentence: Callable[[str, Requirement, Sequence[Judgment]], str],
+) -> str:
+    """``sentence`` of each probe and requirement; the probe is named where there are several."""
+    several = len({judgment.probe for judgment in judgments}) > 1
+    sentences = [
+        (f"{probe}: " if several else "") + sentence(probe, requirement, group)
+        for (probe, requirement), group in _required(judgments, verdict).items()
+    ]
+    return "; ".join(dict.fromkeys(sentences))
+
+
+def _met(probe: str, requirement: Requirement, judgments: Sequence[Judgment]) -> str:
+    limit = words.exact_time(requirement.limit_ns)
+    sure = words.percent(
+        min((one.confidence for group in judgments for one in group.shown), default=requirement.confidence)
+    )
+    if requirement.miss_rate == 0:
+        return (
+            f"none of {_activations(sum(judgment.n for judgment in judgments), probe)} above {limit}, at most "
+            f"1 disturbance per {words.duration(requirement.return_time_ns)} ({sure} confidence)"
         )
-    return {
-        Verdict.PASS: f"Fast enough{_if_declared(judgments)}: {what}, as far as these samples reach",
-        Verdict.FAIL: f"Not fast enough for: {what}",
-        Verdict.INCONCLUSIVE: f"Not decided: {what}",
-        Verdict.BROKEN: f"The measurement is broken; it cannot say whether: {what}",
-    }[verdict]
+    return f"at most {_misses(requirement)} above {limit} ({sure} confidence)"
+
+
+def _misses(requirement: Requirement) -> str:
+    """The allowed miss rate: "1 miss in 10,000 activations", "5 % of the activations"."""
+    rate = words.rate_of(requirement.miss_rate, "activations")
+    return rate.replace("1 in", "1 miss in", 1) if rate.startswith("1 in") else rate
+
+
+def _questioned(_probe: str, requirement: Requirement, _judgments: Sequence[Judgment]) -> str:
+    limit = words.exact_time(requirement.limit_ns)
+    return (
+        f"latency never exceeds {limit}"
+        if requirement.miss_rate == 0
+        else f"latency exceeds {limit} in at most {words.rate_of(requirement.miss_rate, 'activations')}"
+    )
+
+
+def _failed(failures: Sequence[Failure], several: bool) -> str:
+    """Counts and maximum over all CPUs and loads that fail one requirement."""
+    by_requirement: dict[tuple[str, Requirement], list[Failure]] = {}
+    for failure in failures:
+        by_requirement.setdefault((failure.probe, failure.requirement), []).append(failure)
+    sentences = []
+    for (probe, requirement), group in by_requirement.items():
+        maximum_ns, limit = max(failure.maximum_ns for failure in group), words.exact_time(requirement.limit_ns)
+        allowed = f" ({words.rate(requirement.miss_rate)} allowed)" if requirement.miss_rate else ""
+        exceeded, n = sum(failure.exceeded for failure in group), sum(failure.n for failure in group)
+        sentences.append(
+            f"{f'{probe}: ' if several else ''}{words.number(exceeded)} of {words.number(n)} "
+            f"{_ACTIVATIONS.get(probe, 'activation')}s above {limit}"
+            f"{allowed}, maximum {words.latency_up(maximum_ns)} "
+            f"({words.times_up(maximum_ns / requirement.limit_ns)} the limit)"
+        )
+    return "; ".join(sentences)
+
+
+def _measure_longer(judgments: Sequence[Judgment]) -> str:
+    """How much longer to measure, where more time is all that is missing of each kind of runs."""
+    open_findings = [
+        finding for judgment in judgments for finding in judgment.findings if finding.verdict is Verdict.INCONCLUSIVE
+    ]
+    longer_ns = [finding.more_ns for finding in open_findings if finding.more_ns is not None]
+    if not longer_ns or len(longer_ns) < len(open_findings):
+        return ""
+    return f"; measure {words.duration(words.round_up(max(longer_ns)))} longer"
+
+
+def _statement(verdict: Verdict, judgments: Sequence[Judgment], failures: Sequence[Failure], complete: bool) -> str:
+    questions = _per_requirement(judgments, verdict, _questioned)
+    if not questions:
+        return {Verdict.NO_LIMIT: _maxima(judgments), Verdict.BROKEN: "No valid data was recorded"}.get(
+            verdict, "These runs contain no latency data"
+        )
+    if verdict is Verdict.PASS:
+        return f"Fast enough{_if_declared(judgments)}: {_per_requirement(judgments, verdict, _met)}"
+    if verdict is Verdict.FAIL:
+        return f"Too slow: {_failed(failures, len({judgment.probe for judgment in judgments}) > 1)}"
+    if verdict is Verdict.INCONCLUSIVE:
+        return f"Not enough evidence that {questions}{_measure_longer(judgments) if complete else ''}"
+    return f"Measurement invalid; no conclusion whether {questions}"
 
 
 def _declared_bursts(judgments: Sequence[Judgment]) -> list[int]:
@@ -154,28 +243,25 @@ def _declared_bursts(judgments: Sequence[Judgment]) -> list[int]:
 
 
 def _if_declared(judgments: Sequence[Judgment]) -> str:
-    """To be added to "fast enough" where that rests on a declaration."""
+    """Suffix of "fast enough" where that rests on a declared longest burst."""
     bursts = _declared_bursts(judgments)
     return (
-        f" if, as declared, no disturbance makes more than {words.counted(bursts[-1], 'activation')} late"
-        if bursts
-        else ""
+        f" if, as declared, no disturbance delays more than {words.counted(bursts[-1], 'activation')}" if bursts else ""
     )
 
 
 def declared(judgments: Sequence[Judgment], verdict: Verdict) -> Iterator[str]:
-    """That a PASS rests on a declared longest burst, and on what was seen of it."""
+    """The caveat that a PASS rests on a declared longest burst, and the longest that was measured."""
     bursts = _declared_bursts(judgments)
     if bursts and verdict is Verdict.PASS:
         seen = max(one.longest for judgment in judgments for one in judgment.shown if one.declared_burst is not None)
         yield (
-            "This PASS rests on a declaration: no disturbance makes more than "
-            f"{words.counted(bursts[-1], 'activation')} late, including those that one cause makes late seconds "
-            "apart. "
+            "This PASS rests on a declaration: no disturbance delays more than "
+            f"{words.counted(bursts[-1], 'activation')}, including activations seconds apart that have one cause. "
             + (
-                f"The longest seen had {seen:,}, and fewer than ten disturbances do not test it"
+                f"The longest disturbance delayed {seen:,}; fewer than ten disturbances do not test the declaration"
                 if seen
-                else "Nothing late was seen, so these runs do not test it"
+                else "No activation exceeded the limit, so these runs do not test the declaration"
             )
         )
 
@@ -184,8 +270,8 @@ _USUAL_PROBE = "timer"
 
 
 def _labelled(judgments: Sequence[Judgment]) -> list[tuple[str, Judgment]]:
-    """With each, which runs it is of: the probe where it is not the usual one, and of board, configuration and
-    implementation, and of the parameters of one probe, what differs among them."""
+    """Each judgment with a label: the load; the probe if it is not the usual one; and those of board, configuration,
+    implementation and parameters that differ among the judgments."""
     differs = [len(set(names)) > 1 for names in zip(*(judgment.setup for judgment in judgments), strict=True)]
     return [
         (
@@ -210,36 +296,36 @@ def _telling_parameters(judgment: Judgment, judgments: Sequence[Judgment]) -> li
 
 
 def _label(judgment: Judgment, setup: Sequence[str]) -> str:
-    load = ", ".join(["no load stated" if judgment.load is None else f"load {judgment.load}", *setup])
+    load = ", ".join(["load not stated" if judgment.load is None else f"load {judgment.load}", *setup])
     return load if judgment.probe == _USUAL_PROBE else f"{judgment.probe} ({load})"
 
 
 def _seen_reason(label: str, judgment: Judgment, missing: str) -> str:
-    """Of runs of which nothing is required; ``missing``: which CPUs they did not reach, where that is to be said."""
-    return f"{label}: {words.counted(judgment.n, 'activation')}, worst {words.latency(judgment.maximum_ns)}{missing}"
+    """Of runs without a requirement; ``missing``: suffix that names the CPUs that were not measured."""
+    return f"{label}: {words.counted(judgment.n, 'activation')}, maximum {words.latency(judgment.maximum_ns)}{missing}"
 
 
 def _pass_reason(label: str, judgment: Judgment, missing: str) -> str:
-    """One n and one bound, of the CPU of which least is known."""
+    """n and bound of the CPU with the weakest bound."""
     weakest = max(judgment.shown, key=lambda one: (one.upper or 0.0, -one.every_ns), default=None)
     if weakest is None:
-        return f"{label}: nothing was judged"
+        return f"{label}: no series was judged"
     several = len(judgment.shown) > 1
     scope = f"on each CPU{' measured' if judgment.not_measured else ''}, " if several else ""
-    rests = f"; rests on the declared longest burst of {burst:,}" if (burst := weakest.declared_burst) else ""
+    rests = f"; relies on the declared longest burst of {burst:,}" if (burst := weakest.declared_burst) else ""
     return (
-        f"{label}: {scope}{weakest.text}{rests}; worst {words.latency(judgment.maximum_ns)} in "
+        f"{label}: {scope}{weakest.text}{rests}; maximum {words.latency(judgment.maximum_ns)} in "
         f"{words.counted(weakest.n, 'activation')}{' each' if several else ''}{missing}"
     )
 
 
 def _not_measured_text(cpus: Sequence[int]) -> str:
-    """To be added to a sentence; nothing where every CPU was measured."""
+    """Suffix of a sentence; empty where every CPU was measured."""
     return f"; {words.cpus(cpus)} {'was' if len(cpus) == 1 else 'were'} not measured" if cpus else ""
 
 
 def _measured_nowhere(judgments: Sequence[Judgment]) -> list[int]:
-    """CPUs of a board on which none of its runs measured: another probe may have used fewer."""
+    """CPUs of a board that none of its runs measured."""
     boards: dict[tuple[str, ...], set[int]] = {}
     for judgment in judgments:
         missing = set(judgment.not_measured)
@@ -248,7 +334,7 @@ def _measured_nowhere(judgments: Sequence[Judgment]) -> list[int]:
 
 
 def _idle_text(judgments: Sequence[Judgment], measured: Sequence[Recording]) -> str:
-    """To be added to a sentence about runs none of which had a load; what else ran there, the load average tells."""
+    """Suffix for runs without a load, with the load average before them."""
     if {judgment.load for judgment in judgments} != {"none"}:
         return ""
     averages = [str((recording.head.profile or {}).get("load_average") or "").split(" ")[0] for recording in measured]
@@ -259,23 +345,35 @@ def _idle_text(judgments: Sequence[Judgment], measured: Sequence[Recording]) -> 
 _NUMBER = re.compile(r"\d{1,6}(\.\d{1,3})?")
 
 
-def headline(verdict: Verdict, judgments: Sequence[Judgment], measured: Sequence[Recording], *, emulated: bool) -> str:
-    """One sentence.  It names the CPUs it does not reach; a failure on one of the others needs no more."""
+def headline(
+    verdict: Verdict,
+    judgments: Sequence[Judgment],
+    measured: Sequence[Recording],
+    failures: Sequence[Failure],
+    *,
+    emulated: bool,
+    complete: bool,
+) -> str:
+    """One sentence with the verdict and its numbers.  Unless it is a failure, it names the CPUs not measured.
+
+    ``failures``: of each kind of runs that fails.  ``complete``: all runs that were required are there.
+    """
     if emulated and verdict is Verdict.INCONCLUSIVE:
         return _EMULATED
     if verdict is Verdict.NO_LIMIT and measured and all(is_monitor(recording.head) for recording in measured):
         return _watched(measured)
     missing = _measured_nowhere(judgments)
     idle = _idle_text(judgments, measured) if verdict in (Verdict.PASS, Verdict.NO_LIMIT) else ""
-    return _statement(verdict, judgments) + idle + (_not_measured_text(missing) if verdict in _REACHES else "")
+    unmeasured = _not_measured_text(missing) if verdict in _NAMES_MISSING_CPUS else ""
+    return _statement(verdict, judgments, failures, complete) + idle + unmeasured
 
 
 _MOST_LABELS = 6
-"""More are not read: they are counted, or those are named that are not among them."""
+"""Number of labels that a sentence lists.  Beyond it they are counted, or the others are listed."""
 
 
-def _said_once(texts: Sequence[tuple[str, str]], known: Sequence[str]) -> tuple[str, ...]:
-    """Findings said of several kinds of runs in the same words are printed once; ``known``: the labels of all."""
+def _grouped_by_text(texts: Sequence[tuple[str, str]], known: Sequence[str]) -> tuple[str, ...]:
+    """Each text once, with the labels of the runs that it is about; ``known``: the labels of all runs."""
     by_text: dict[str, list[str]] = {}
     for label, text in texts:
         labels = by_text.setdefault(text, [])
@@ -290,7 +388,7 @@ def _of(labels: Sequence[str], known: Sequence[str]) -> str:
         return _listed(labels)
     if len(others) > _MOST_LABELS:
         return f"{labels[0]}, and {len(labels) - 1} of the {len(labels) + len(others) - 1} other kinds of runs"
-    return f"all kinds of runs but {_listed(others)}" if others else f"all {len(labels)} kinds of runs"
+    return f"all kinds of runs except {_listed(others)}" if others else f"all {len(labels)} kinds of runs"
 
 
 def _listed(labels: Sequence[str]) -> str:
@@ -298,21 +396,21 @@ def _listed(labels: Sequence[str]) -> str:
 
 
 def reasons(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
-    """What led to the verdict.  Where a limit was broken, what else is too little known does not matter.
+    """What led to the verdict.  After a failure, missing evidence does not matter.
 
-    CPUs that none of the runs reached are named by the headline, where it names any, and not here again.
+    CPUs that none of the runs measured are named in the headline, if it names any, and not repeated.
     """
-    telling = _TELLING[:2] if verdict is Verdict.FAIL else _TELLING
+    order = _REASON_ORDER[:2] if verdict is Verdict.FAIL else _REASON_ORDER
     labelled = _labelled(judgments)
     ordered = [
         (label, finding.text)
-        for weight in telling
+        for weight in order
         for label, judgment in labelled
         for finding in judgment.findings
         if finding.verdict is weight
     ]
-    told = verdict in _REACHES and len({judgment.not_measured for judgment in judgments}) == 1
-    missing = {id(judgment): "" if told else _not_measured_text(judgment.not_measured) for judgment in judgments}
+    in_headline = verdict in _NAMES_MISSING_CPUS and len({judgment.not_measured for judgment in judgments}) == 1
+    missing = {id(judgment): "" if in_headline else _not_measured_text(judgment.not_measured) for judgment in judgments}
     passed = tuple(
         _pass_reason(label, judgment, missing[id(judgment)])
         for label, judgment in labelled
@@ -324,22 +422,22 @@ def reasons(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
         if judgment.verdict is Verdict.NO_LIMIT
     )
     known = [label for label, _ in labelled]
-    return _said_once(ordered, known) + passed + (seen if verdict in (Verdict.PASS, Verdict.NO_LIMIT) else ())
+    return _grouped_by_text(ordered, known) + passed + (seen if verdict in (Verdict.PASS, Verdict.NO_LIMIT) else ())
 
 
 def settle(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
-    """What would settle it; a failure is settled."""
+    """Next steps that lead to a verdict; none after a failure."""
     if verdict is Verdict.FAIL:
         return ()
     labelled = _labelled(judgments)
-    return _said_once(
+    return _grouped_by_text(
         [(label, settling) for label, judgment in labelled for settling in _settling(judgment.findings)],
         [label for label, _ in labelled],
     )
 
 
 def _settling(findings: Sequence[Finding]) -> Iterator[str]:
-    """Who measures as long as the longest asks has measured as long as each of them asks."""
+    """Next steps of findings; of those that ask for more time, only the longest."""
     longest_ns = max((finding.more_ns or 0.0 for finding in findings), default=0.0)
     return (
         finding.settle
@@ -349,9 +447,9 @@ def _settling(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def settle_gaps(gaps: Sequence[str], missing: Sequence[str]) -> tuple[str, ...]:
-    """What would settle that something is not there; ``missing``: what was planned and never made."""
-    return ("measure what is missing, or leave it out of the question",) * bool(gaps) + (
-        "go on with the campaign: the command that began it, with --resume (an experiment: measure it anew)",
+    """Next steps for missing runs; ``missing``: runs that were planned and not made."""
+    return ("Measure the missing runs or exclude them",) * bool(gaps) + (
+        "Resume the campaign: repeat its command with --resume (an experiment must be measured anew)",
     ) * bool(missing)
 
 
@@ -360,33 +458,34 @@ _ORDINARY = ("other", "batch", "idle")
 
 
 def _ordinary(recording: Recording) -> bool:
-    """Whether measured threads were ordinary ones, as those that watch or disturb real-time ones are meant to be."""
+    """Whether measured threads had a policy that is not real-time."""
     policies = [setting for setting in recording.head.settings if setting.name == "policy"]
     ordinary = [setting for setting in policies if setting.in_effect in _ORDINARY]
     return bool(ordinary) and (ordinary == policies or any(setting.differs for setting in ordinary))
 
 
 def cautions(recordings: Sequence[Recording], verdict: Verdict) -> Iterator[str]:
+    """The caveats that follow from how the runs were measured."""
     marks = {mark for recording in recordings for mark in recording.head.marks}
     stolen = steal_text(recordings)
     if stolen is not None and "emulated" not in marks:
         if verdict is Verdict.FAIL:
-            yield f"This machine as it is has failed; yet {stolen}, and that may be the cause"
+            yield f"The host may have caused the failure: {stolen}"
         else:
-            yield f"What was seen holds for this host at that time only: {stolen}"
+            yield f"Results apply only to this host at that time: {stolen}"
     if "self-measured" in marks:
-        yield "Self-measured: the board timed itself, no external instrument confirms it"
+        yield "Self-measured: the board timed itself; no external instrument confirmed the latencies"
     if "not-real-time" in marks or any(map(_ordinary, recordings)):
         yield "The measured threads did not run under a real-time policy"
     smi = sum(counter_total(recording, "smi") or 0 for recording in recordings)
     if smi:
-        yield f"{words.number(smi)} system management interrupts stopped the whole machine while it was measured"
+        yield f"{words.number(smi)} system management interrupts stopped all CPUs during the measurement"
     if recordings:
-        yield "A maximum is a lower bound of the worst case: longer measurement finds greater ones"
+        yield "A maximum is a lower bound of the worst case: longer measurements find greater maxima"
 
 
 def longer_ones(judgments: Sequence[Judgment], verdict: Verdict) -> Iterator[str]:
-    """What a rate does not hold for, where one passed and nobody declared how long a disturbance can be."""
+    """The caveat that a rate applies only to disturbances no longer than those measured, or than declared."""
     rates = [
         one
         for judgment in judgments
@@ -400,26 +499,26 @@ def longer_ones(judgments: Sequence[Judgment], verdict: Verdict) -> Iterator[str
         every = words.number(int(words.round_down(weakest.n / float(poisson_upper(0, weakest.confidence)))))
         sure = words.percent(weakest.confidence)
         yield (
-            "A rate holds for disturbances no longer than those seen. One that makes more activations late in a row "
-            f"may still begin at one in {every} activations ({sure}): if the system's design bounds its length, "
-            "state that before measuring (--longest-burst)"
+            "The rate applies to disturbances no longer than those measured. A longer one, which delays more "
+            f"activations in a row, may still begin at 1 in {every} activations ({sure} confidence). If the system's "
+            "design bounds the length of a disturbance, declare it before measuring (--longest-burst)"
         )
 
 
 def looked_before(look: int, required: float, confidence: float) -> Iterator[str]:
-    """What follows where the requirement was judged before, at the confidence ``required``."""
+    """The caveat that the requirement was judged ``look`` times before, at the confidence ``required``."""
     if look:
         times = float(poisson_upper(0, confidence) / poisson_upper(0, required))
         yield (
             f"This requirement, or another one of the same system, was judged here {words.counted(look, 'time')} "
-            f"before and did not pass. This look is therefore judged at {words.percent(confidence)} confidence, "
-            f"which takes {times:.1f} times as long if nothing is late: retesting until it passes inflates false "
-            "passes. Judge all runs of this system together (fastenough report RUN...)"
+            "before and did not pass. Retesting until it passes inflates false passes. This verdict therefore "
+            f"requires {words.percent(confidence)} confidence, and {times:.1f} times the measured time if nothing "
+            "exceeds the limit. Judge all runs of this system together (fastenough report RUN...)"
         )
 
 
 def _planned(recording: Recording, unfit: Sequence[Recording]) -> str:
-    """What a run that measured nothing was to measure; the board need not have been booted for it to be told."""
+    """Probe, implementation, load, parameters and configuration of a run that was not applicable."""
     head = recording.head
     alike = [other.head.parameters for other in unfit if other.head.probe == head.probe]
     telling = [
@@ -436,7 +535,7 @@ def _planned(recording: Recording, unfit: Sequence[Recording]) -> str:
 
 
 _MOST_UNFIT = 3
-"""With one reason; of more the first is named, and the others are counted."""
+"""Number of runs listed per reason.  Beyond it the first is named and the others are counted."""
 
 
 def _not_applicable(runs: Sequence[Recording], unfit: Mapping[str, str]) -> Iterator[str]:
@@ -454,10 +553,10 @@ def _not_applicable(runs: Sequence[Recording], unfit: Mapping[str, str]) -> Iter
 def gaps(
     recordings: Sequence[Recording], unfit: Mapping[str, str], loads: Sequence[str], missing: Sequence[str]
 ) -> list[str]:
-    """What was to be measured and is not there: runs not applicable, loads that no run has, runs never made."""
+    """Runs that are not applicable, requested loads that no run has, and planned runs that were not made."""
     return [
         *_not_applicable([run for run in recordings if run.run_id in unfit], unfit),
-        *(f"load {load} was to be measured and is not among the runs" for load in loads),
-        *(f"{run} was planned and is missing" for run in missing),
-        *([] if recordings else ["there is no run to judge"]),
+        *(f"no run has load {load}, which was requested" for load in loads),
+        *(f"{run} was planned but not measured" for run in missing),
+        *([] if recordings else ["there are no runs"]),
     ]

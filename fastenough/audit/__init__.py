@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Audit: what in a system delays real-time tasks or hides their delays, by its facts alone."""
+"""Audit: find what delays real-time tasks or hides their delays, from the facts of a system."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ _SEVERITIES, _GROUPS = list(Severity), list(Group)
 
 
 def audit(profile: Mapping[str, Any]) -> list[Finding]:
-    """Every check's finding, in the order of the registry."""
+    """Return the finding of every check, in the order of the registry."""
     facts = Facts(profile)
     return [check(facts) for check in CHECKS]
 
 
 def ordered(findings: Sequence[Finding]) -> list[Finding]:
-    """What weighs most first, and within that by group."""
+    """Sort findings by severity, highest first, then by group."""
     return sorted(findings, key=lambda each: (_SEVERITIES.index(each.severity), _GROUPS.index(each.group)))
 
 
 def changeable_now(findings: Sequence[Finding]) -> dict[str, tuple[Finding, str]]:
-    """By the name of a setting of this program: what it would change, and its value; what weighs most first."""
-    found: dict[str, tuple[Finding, str]] = {}
+    """Return finding and value for each setting that can be changed now, highest severity first."""
+    changes: dict[str, tuple[Finding, str]] = {}
     for finding in ordered(findings):
         for change in finding.changes:
             if change.setting is not None:
-                found.setdefault(change.setting[0], (finding, change.setting[1]))
-    return found
+                changes.setdefault(change.setting[0], (finding, change.setting[1]))
+    return changes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a check is: one matter, looked at by a pure function of a machine's facts."""
+"""A check: a pure function of a machine's facts that yields one finding."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from fastenough.audit.finding import Finding, Group, Seen, Severity, unknown
 
 @dataclass(frozen=True)
 class Check:
-    """``why``: how the matter delays tasks or hides delays; ``source``: who says so; ``elsewhere``: what the change
-    costs in throughput, power or security; ``severity``: at its worst, where ``look`` does not say."""
+    """``why``: how it delays tasks or hides delays; ``source``: reference; ``elsewhere``: cost of the change in
+    throughput, power or security; ``severity``: the highest, unless ``look`` returns another."""
 
     name: str
     title: str
@@ -25,13 +25,13 @@ class Check:
     elsewhere: str
 
     def __call__(self, facts: Facts) -> Finding:
-        """What a machine does not say, or says in a form that is not understood, is unknown and never fine."""
+        """Return the finding; facts that are missing or malformed give UNKNOWN, never FINE."""
         try:
             seen = self.look(facts)
         except Unknown as reason:
             seen = unknown(str(reason))
         except (TypeError, ValueError, AttributeError, KeyError) as error:
-            seen = unknown(f"not understood: {error!r}"[:200])
+            seen = unknown(f"malformed facts: {error!r}"[:200])
         return Finding(
             self.name,
             self.title,

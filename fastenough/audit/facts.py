@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The facts of one machine, for checks: what is not known raises, so that nothing unknown can pass for fine."""
+"""The facts of one machine, for checks: access to a missing fact raises, so that it cannot give FINE."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from typing import Any
 from fastenough.facts.cpu import cpu_list, list_form
 
 _OF_EVERY_KERNEL = "CONFIG_INIT_ENV_ARG_LIMIT"
-"""An option that each configuration has: where it is absent, the text is cut, and absence of others says nothing."""
+"""An option that every configuration has: without it the text is incomplete, and other options may be missing."""
 
 
 class Unknown(Exception):
-    """A fact that a check needs is not known; the message says why."""
+    """A fact that a check needs is unknown; the message is the reason."""
 
 
 class Facts:
-    """A profile (docs/facts.md) as checks read it."""
+    """Accessors for a profile (docs/facts.md)."""
 
     def __init__(self, profile: Mapping[str, Any]) -> None:
         self._profile = profile
 
     def get(self, fact: str, *keys: str) -> Any:
-        """A fact, or what lies below it under the keys; None where any of them is not there."""
+        """Return a fact, or its value under the keys; None if any of them is missing."""
         found: Any = self._profile.get(fact)
         for key in keys:
             found = found.get(key) if isinstance(found, Mapping) else None
         return found
 
     def need(self, fact: str, *keys: str) -> Any:
-        """The same; raises Unknown with the reason where it is not there."""
+        """Return the same as ``get``; raise Unknown, with the reason, if it is missing."""
         found = self.get(fact, *keys)
         if found is None:
             where = " ".join((fact, *keys)).replace("_", " ")
-            raise Unknown(self.reason(fact) or f"{where}: this machine does not say")
+            raise Unknown(self.reason(fact) or f"{where}: not reported by this machine")
         return found
 
     def reason(self, fact: str) -> str | None:
-        """Why a fact is absent, None where it is not."""
+        """Return why a fact is absent; None if it is present."""
         found = self.get("absent", fact)
         return None if found is None else str(found)
 
@@ -50,21 +50,21 @@ class Facts:
         return {name: value for name, _, value in pairs}
 
     def option(self, name: str) -> str:
-        """A kernel option's value without quotes, ``n`` where it is not set; raises Unknown."""
+        """Return a kernel option's value without quotes, ``n`` if it is not set; raise Unknown."""
         found = self._options.get(f"CONFIG_{name}")
         if found is None and _OF_EVERY_KERNEL not in self._options:
-            raise Unknown(f"the kernel's configuration is not known whole, and does not name CONFIG_{name}")
+            raise Unknown(f"the known kernel configuration is incomplete and has no CONFIG_{name}")
         return "n" if found is None else found.strip('"')
 
     @cached_property
     def arguments(self) -> dict[str, str]:
-        """The kernel's command line by name, "" for what has no value, the last of several; raises Unknown."""
+        """The kernel's command line by name: the last value of each, "" for flags; raises Unknown."""
         words = str(self.need("cmdline")).partition(" -- ")[0].split()
         return {name.replace("-", "_"): value for name, _, value in (word.partition("=") for word in words)}
 
     @property
     def count(self) -> int:
-        """CPUs in use."""
+        """Number of online CPUs."""
         return int(self.need("cpu", "count"))
 
     @property
@@ -74,13 +74,13 @@ class Facts:
 
     @property
     def set_apart(self) -> str:
-        """The CPUs that may be given to real-time tasks: the isolated ones, else the last; in the kernel's form."""
+        """CPUs for real-time tasks, in the kernel's list form: the isolated ones, else the last."""
         apart = as_cpus(self.get("cpu_isolation", "isolated")) or {max(self.online)}
         return list_form(apart)
 
     @property
     def others(self) -> str:
-        """The CPUs that are left for everything else."""
+        """CPUs for all other tasks, in the kernel's list form."""
         left = self.online - set(cpu_list(self.set_apart))
         return list_form(left or self.online)
 
@@ -88,19 +88,27 @@ class Facts:
     def hypervisor(self) -> str | None:
         """Its name, None on bare hardware; raises Unknown."""
         if "hypervisor" not in self._profile or self.reason("hypervisor"):
-            raise Unknown("whether there is a hypervisor is not known")
+            raise Unknown("hypervisor detection failed")
         name = self._profile["hypervisor"]
         return None if name is None else str(name)
 
     def interrupt_threads(self) -> list[Mapping[str, Any]]:
-        """Raises Unknown where no thread of the kernel is seen, as in a container."""
+        """Return the interrupt threads; raise Unknown where kernel threads are hidden, as in a container."""
         self.require_all_tasks()
         return list(self.need("interrupt_threads"))
 
     def require_all_tasks(self) -> None:
-        """Raises Unknown where no thread of the kernel is seen: other tasks may be there unseen too."""
+        """Raise Unknown where kernel threads are hidden, since other tasks may be hidden too."""
         if not self.need("interrupt_threads"):
-            raise Unknown("no thread of the kernel can be seen here, so that other tasks may be hidden too")
+            raise Unknown("kernel threads are not visible here, so other tasks may be hidden too")
+
+    @property
+    def kernel_release(self) -> tuple[int, int]:
+        """Major and minor number of the kernel; raise ValueError where its release is malformed."""
+        release = re.match(r"(\d+)\.(\d+)", str(self.need("kernel", "release")))
+        if release is None:
+            raise ValueError("malformed kernel release")
+        return int(release[1]), int(release[2])
 
     @property
     def real_time_kernel(self) -> bool:
@@ -112,15 +120,15 @@ class Facts:
 
 
 def as_cpus(text: object) -> set[int]:
-    """CPUs out of the kernel's list form; none of what is no list, as ``(null)``."""
-    said = str(text or "").strip()
-    return set(cpu_list(said)) if re.fullmatch(r"\d[\d,-]*", said) else set()
+    """Parse the kernel's list form of CPUs; return the empty set for other text, such as ``(null)``."""
+    numbers = str(text or "").strip()
+    return set(cpu_list(numbers)) if re.fullmatch(r"\d[\d,-]*", numbers) else set()
 
 
 def as_mask(text: object) -> set[int]:
-    """CPUs out of a mask in hexadecimal; raises Unknown."""
+    """Parse a hexadecimal mask of CPUs; raise Unknown."""
     try:
         bits = int(str(text).replace(",", ""), 16)
     except ValueError as error:
-        raise Unknown(f"{ascii(text)[:40]} is no mask of CPUs") from error
+        raise Unknown(f"{ascii(text)[:40]} is not a CPU mask") from error
     return {cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What an audit finds: how one matter stands, why that delays tasks, and what would change it at which price."""
+"""Findings of an audit: the state of one item, why it delays tasks, and changes with their costs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Standing(StrEnum):
-    """Whether a matter delays tasks, hides delays from measuring, does neither, or cannot be known."""
+    """Whether an item delays tasks, hides delays from the measurement, does neither, or is unknown."""
 
     COSTS = "costs"
     HIDES = "hides"
@@ -17,7 +17,7 @@ class Standing(StrEnum):
 
 
 class Severity(StrEnum):
-    """What is at stake: milliseconds or a delay without bound; tens to hundreds of µs; less, or seldom."""
+    """Size of the delay: milliseconds or unbounded; tens to hundreds of µs; less, or rare."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -25,7 +25,7 @@ class Severity(StrEnum):
 
 
 class Group(StrEnum):
-    """Where in a system a matter belongs; in the order in which they are told."""
+    """Part of the system that an item belongs to, in order of output."""
 
     MACHINE = "machine"
     KERNEL = "kernel"
@@ -39,7 +39,7 @@ class Group(StrEnum):
 
 
 class When(StrEnum):
-    """When a change can be made: while the system runs, at its next boot, with another kernel, or not by Linux."""
+    """When a change takes effect: now, at the next boot, with another kernel, or outside of Linux."""
 
     NOW = "now"
     BOOT = "at boot"
@@ -48,7 +48,7 @@ class When(StrEnum):
 
 
 class Form(StrEnum):
-    """What the text of a change is: a kernel variable or a file with its value, arguments, options, or words."""
+    """Form of a change's text: sysctl or file with its value, boot arguments, kernel options, or prose."""
 
     SYSCTL = "sysctl"
     FILE = "file"
@@ -59,10 +59,10 @@ class Form(StrEnum):
 
 @dataclass(frozen=True)
 class Change:
-    """One way to change what was found.
+    """One change that removes a finding.
 
-    ``text``: ``name=value`` of a sysctl or a file, arguments of the command line or options of the kernel, one after
-    the other with blanks between, or words.  ``setting``: name and value of the setting of this program that makes it.
+    ``text``: ``name=value`` of a sysctl or a file, boot arguments or kernel options separated by blanks, or prose.
+    ``setting``: name and value of the setting of this program that makes the change.
     """
 
     when: When
@@ -72,7 +72,7 @@ class Change:
 
     @property
     def how(self) -> str:
-        """What a person does."""
+        """The command or instruction for a person."""
         name, _, value = self.text.partition("=")
         match self.form:
             case Form.SYSCTL:
@@ -92,7 +92,7 @@ def written(path: str, value: object, setting: tuple[str, str] | None = None) ->
 
 
 def done(how: str, setting: tuple[str, str] | None = None) -> Change:
-    """Something that is done while the system runs."""
+    """Return a change made while the system runs, as prose."""
     return Change(When.NOW, Form.WORDS, how, setting)
 
 
@@ -105,18 +105,18 @@ def build(*options: str) -> Change:
 
 
 def booted(how: str) -> Change:
-    """Something else that takes effect at the next boot."""
+    """Return another change that takes effect at the next boot."""
     return Change(When.BOOT, Form.WORDS, how)
 
 
 def outside(how: str) -> Change:
-    """Something that Linux cannot change: firmware, host, hardware."""
+    """Return a change of firmware, host or hardware."""
     return Change(When.OUTSIDE, Form.WORDS, how)
 
 
 @dataclass(frozen=True)
 class Seen:
-    """How a matter stands by the facts of one machine.  ``severity``: where it is other than the matter's own."""
+    """Result of a check on one machine.  ``severity``: if it differs from the check's own."""
 
     standing: Standing
     text: str
@@ -142,7 +142,7 @@ def unknown(text: str, *changes: Change) -> Seen:
 
 @dataclass(frozen=True)
 class Finding:
-    """One matter of one machine, complete.  ``elsewhere``: what changing it costs besides."""
+    """A complete finding on one machine.  ``elsewhere``: cost of changing it."""
 
     name: str
     title: str

@@ -25,7 +25,7 @@ from fastenough.model import BadInput, Configuration, FastenoughError, NotApplic
 from fastenough.recording import LoadStated
 from fastenough.recording.building import Added
 from fastenough.recording.head import Setting
-from fastenough.settings import Settings, default_journal, run_journal, tell_settings
+from fastenough.settings import Settings, default_journal, print_settings, run_journal
 from fastenough.settings.setting import Requested
 
 BENCH_SETTINGS = ("control-priority",)
@@ -223,7 +223,7 @@ class _Making:
 
     def _applied(self, settings: Settings, values: Mapping[str, Requested]) -> list[Setting]:
         entries = settings.apply_all(values)
-        tell_settings(settings.put_back, settings.told, entries, self.tell)
+        print_settings(settings.restored, settings.warnings, entries, self.tell)
         return entries
 
 

@@ -14,10 +14,8 @@ from fastenough.link import Link
 from fastenough.model import FastenoughError, NotApplicable
 from fastenough.recording.content import TRACE_FILE
 from fastenough.recording.head import NOT_APPLICABLE, Setting
-from fastenough.settings.instance import INSTANCE, SWITCH
-from fastenough.settings.telling import difference
-from fastenough.settings.trace import BUFFER_KB, LEAST_KB
-from fastenough.settings.wakeup_histograms import ENTRIES
+from fastenough.settings import difference
+from fastenough.settings.tracing import BUFFER_KB, ENTRIES, INSTANCE, LEAST_KB, SWITCH
 
 _SWITCH = "trace-switch"
 _MOST_KB = 65536

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The command line: one file per command, one line here for each."""
+"""The command line: one module per command, one line here for each."""
 
 from __future__ import annotations
 
@@ -19,87 +19,71 @@ from typing import Any
 import click
 
 from fastenough import __version__
-from fastenough.cli.lazy import LazyGroup
-from fastenough.cli.output import clean, tame
+from fastenough.cli.commands import LazyGroup
+from fastenough.cli.output import MOST_TEXT_WIDTH, clean, tame
 from fastenough.model import BadInput, ExitStatus, FastenoughError, NotApplicable
 
-COMMANDS = {
-    "assess": ("fastenough.cli.assess", "Measure how this Linux wakes up real-time tasks under load, and judge it."),
-    "run": ("fastenough.cli.run", "Run PROBE with PARAMETERS such as interval=200us priority=98, or a whole --plan."),
-    "campaign": (
-        "fastenough.cli.campaign",
-        "A plan's runs as a whole: what they will be, how they stand, and making them.",
-    ),
-    "monitor": ("fastenough.cli.monitor", "Watch the real-time tasks of this machine, and say who delays them."),
-    "list-probes": (
-        "fastenough.cli.probes",
-        "Name the probes and loads; of one PROBE, its parameters with their units.",
-    ),
-    "list": ("fastenough.cli.listing", "List the runs in the store, oldest first."),
-    "show": ("fastenough.cli.show", "Show one RUN: its id, the unique beginning of it, or 'last'."),
-    "compare": (
-        "fastenough.cli.compare",
-        "Compare up to three OTHERS with the run BASE: what follows, and each difference with its interval.",
-    ),
-    "ab": ("fastenough.cli.ab", "A/B-test a setting: pairs of runs of PROBE without and with it."),
-    "hunt": ("fastenough.cli.hunt", "Search for the load under which PROBE is worst, and keep it as a load file."),
-    "audit": (
-        "fastenough.cli.audit",
-        "Say what in this system costs latency or hides it, why, and what would change it.",
-    ),
-    "bound": (
-        "fastenough.cli.bound",
-        "Say which scheduling latency the kernel's own blocking allows, beside the longest seen.",
-    ),
-    "web": ("fastenough.cli.web", "Show the boards and runs of a store, or of a farm, as web pages."),
-    "check": (
-        "fastenough.cli.check",
-        "Gate RUNS (without any, the newest campaign) against a baseline and a file of limits.",
-    ),
-    "farm": ("fastenough.cli.farm", "Many boards, watched for years: switched, measured and pulled by themselves."),
-    "import": ("fastenough.cli.imports", "Import FILES that other tools wrote into the store, as runs."),
-    "export": (
-        "fastenough.cli.exports",
-        "Write RUNS (ids, or the beginnings of ids) in a form that other programs read.",
-    ),
-    "report": (
-        "fastenough.cli.report",
-        "Report on RUNS (ids, or the beginnings of ids); without any, on the newest campaign.",
-    ),
-    "advise": (
-        "fastenough.cli.advise",
-        "Say which way to build a task that must keep a limit: which kernel, user space or a module, or hardware.",
-    ),
-    "reference": (
-        "fastenough.cli.reference",
-        "Show a published reference system NAME, with its source and what "
-        "follows from its figures; without, list them.",
-    ),
-    "store": (
-        "fastenough.cli.store",
-        "Rebuild the index, verify that no recording has changed, or export every sample.",
-    ),
-    "doctor": ("fastenough.cli.doctor", "Say what can be measured here and what is missing, with the fix."),
-    "gauge": ("fastenough.cli.gauge", "The external instrument: flash it, look at it, measure with it."),
-    "bench": ("fastenough.cli.bench", "The virtual bench: a board, its pins and the gauge, with no hardware."),
-    "calibrate": (
-        "fastenough.cli.calibrate",
-        "Inject known latencies and show that they are found: sizes in order, none missed (else status 4).",
-    ),
-    "completion": ("fastenough.cli.completion", "Print what makes SHELL complete the words of fastenough."),
+SECTIONS = {
+    "Measure": {
+        "assess": ("fastenough.cli.assess", "Measure this machine under load and report."),
+        "run": ("fastenough.cli.run", "Run one probe, or the runs of a plan."),
+        "campaign": ("fastenough.cli.campaign", "Plan, run, inspect and resume sets of runs."),
+        "list-probes": ("fastenough.cli.probes", "List probes, their parameters, and loads."),
+        "calibrate": ("fastenough.cli.calibrate", "Inject known latencies and check they are found."),
+    },
+    "Understand": {
+        "list": ("fastenough.cli.listing", "List the runs in the store, oldest first."),
+        "show": ("fastenough.cli.show", "Show one run."),
+        "report": ("fastenough.cli.report", "Write a report on stored runs."),
+        "compare": ("fastenough.cli.compare", "Compare runs with a base run."),
+        "advise": ("fastenough.cli.advise", "Choose a kernel and an implementation for a limit."),
+        "reference": ("fastenough.cli.reference", "Show published reference systems."),
+    },
+    "Tune": {
+        "audit": ("fastenough.cli.audit", "Find settings that cost latency or hide it."),
+        "ab": ("fastenough.cli.ab", "A/B-test a setting."),
+        "hunt": ("fastenough.cli.hunt", "Search for the load that causes the worst latency."),
+        "bound": ("fastenough.cli.bound", "Compute a latency bound from a trace."),
+    },
+    "Watch": {
+        "monitor": ("fastenough.cli.monitor", "Watch real-time tasks and name what delays them."),
+        "farm": ("fastenough.cli.farm", "Measure and watch many boards."),
+        "web": ("fastenough.cli.web", "Show runs or boards as web pages."),
+        "check": ("fastenough.cli.check", "Check runs against a baseline and limits."),
+    },
+    "Boards": {
+        "doctor": ("fastenough.cli.doctor", "List what limits measurements here, with fixes."),
+        "gauge": ("fastenough.cli.gauge", "Flash, identify, test and run the instrument."),
+        "bench": ("fastenough.cli.bench", "Start and stop the virtual bench."),
+    },
+    "Data": {
+        "store": ("fastenough.cli.store", "Rebuild the index, verify recordings, export samples."),
+        "import": ("fastenough.cli.imports", "Import results of other tools as runs."),
+        "export": ("fastenough.cli.exports", "Export runs for other programs."),
+        "completion": ("fastenough.cli.completion", "Print a shell completion script."),
+    },
 }
-"""Command name to the module that defines it as ``command``, loaded only when used, and the first sentence of its help:
-the list of all commands is shown without loading any."""
+"""Heading to commands: name to the module that defines the command, and the first sentence of its help."""
+COMMANDS = {name: entry for commands in SECTIONS.values() for name, entry in commands.items()}
 CALLED = "FASTENOUGH_CALLED"
 """Environment variable: how the user called a program of this name that is not installed; bin/fastenough sets it."""
 _CALL = re.compile(r"[\w./+-]{1,200}")
 
 
-@click.group(cls=LazyGroup, lazily=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    sections=SECTIONS,
+    example="fastenough assess --limit 100us",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": MOST_TEXT_WIDTH},
+)
 @click.version_option(__version__, prog_name="fastenough")
 @click.pass_obj
 def cli(signals: _Signals) -> None:
-    """Is this Linux fast enough for this real-time job, and how sure can we be?"""
+    """Measure whether this Linux meets a real-time deadline.
+
+    Each result has a confidence bound.  Data that are too few, or that a virtual machine or lost samples spoil, never
+    give a PASS.  COMMAND --help shows the options of a command.
+    """
     signals.listen()
 
 
@@ -132,8 +116,14 @@ class _Signals:
         raise KeyboardInterrupt
 
 
+def _help_of(error: click.ClickException) -> str:
+    """The command that prints the help of the command with the error."""
+    context = getattr(error, "ctx", None)
+    return f"{context.command_path if context else 'fastenough'} --help"
+
+
 def _defect(error: Exception) -> str:
-    """Nobody's input and nobody's machine is to blame; the trace goes where it can be sent from."""
+    """Message for an internal error; the traceback is written to a file that can be sent."""
     what = f"{type(error).__name__}: {error}"[:300]
     try:
         file, path = tempfile.mkstemp(prefix="fastenough-defect-", suffix=".txt")
@@ -141,18 +131,18 @@ def _defect(error: Exception) -> str:
             traceback.print_exception(error, file=stream)
         where = f"with {path}"
     except OSError:
-        where = "with what you did"
-    return f"this is a defect of fastenough ({what}); please report it {where}"
+        where = "with the command line"
+    return f"internal error ({what}); please report it {where}"
 
 
 def _explain(error: Exception) -> int:
-    """Every error a person can fix is one line, with its exit status; above it what it notes, ready to be pasted."""
+    """Print the error as one line, after its notes, which are commands ready to paste; returns the exit status."""
     match error:
         case click.exceptions.NoArgsIsHelpError():
             print(error.format_message(), file=sys.stderr)
             return ExitStatus.BAD_INPUT
         case click.ClickException():
-            message, status = f"{error.format_message()} (see fastenough --help)", ExitStatus.BAD_INPUT
+            message, status = f"{error.format_message()} (see {_help_of(error)})", ExitStatus.BAD_INPUT
         case NotApplicable():
             message, status = f"not applicable: {error}", ExitStatus.NOT_APPLICABLE
         case BadInput():
@@ -160,7 +150,7 @@ def _explain(error: Exception) -> int:
         case FastenoughError():
             message, status = str(error), ExitStatus.BROKEN
         case UnicodeEncodeError():
-            message, status = f"{error.object}: this is no text in UTF-8; name it otherwise", ExitStatus.BAD_INPUT
+            message, status = f"{error.object}: not valid UTF-8; use another name", ExitStatus.BAD_INPUT
         case BrokenPipeError():
             return 128 + signal.SIGPIPE
         case OSError():

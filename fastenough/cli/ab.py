@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough ab``: what a setting does, from pairs of runs without and with it in random order."""
+"""``fastenough ab``: effect of a setting, from pairs of runs without and with it in random order."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from fastenough.analysis.compare_wording import GREATER, OPEN, SMALLER, finding,
 from fastenough.analysis.machine import is_emulated
 from fastenough.analysis.paired import LEAST_OF_ORDER, LEAST_PAIRS, LEAST_ROUNDS, Effects, paired
 from fastenough.campaign import Entry, Plan
-from fastenough.cli.live import Display
-from fastenough.cli.making import check_plan
+from fastenough.cli.commands import Command
+from fastenough.cli.options import DURATION, Names, json_option, store_option
 from fastenough.cli.output import micros, print_json, print_table, say
-from fastenough.cli.parameters import DURATION, Names, json_option
+from fastenough.cli.plan_runs import check_plan
 from fastenough.cli.privileges import as_granted_option, boards_for
+from fastenough.cli.progress import Display
 from fastenough.cli.run import parse_parameters
-from fastenough.cli.stores import store_option
 from fastenough.implementations.catalogue import in_parameters
 from fastenough.implementations.task import Refused
 from fastenough.jobs.ab import Made, Trial, make_trial
@@ -34,26 +34,26 @@ def parse_settings(said: Sequence[str]) -> dict[str, str]:
     for one in said:
         name, _, value = one.partition("=")
         if not name or not value:
-            raise BadInput(f"--set {one}: write NAME=VALUE, as in governor=performance (names: docs/settings.md)")
+            raise BadInput(f"--set {one} is not NAME=VALUE; write it as governor=performance (names: docs/settings.md)")
         if name in change:
-            raise BadInput(f"--set {name} is given twice; give each setting once")
+            raise BadInput(f"--set {name} is given twice; give it once")
         change[name] = value
     return change
 
 
 def conclusion(effects: Effects, change: str) -> str:
-    """One sentence: what is shown of the quantiles, and what of the rate beyond a limit."""
+    """One sentence on the quantiles and on the rate above a limit."""
     said = [each for each in (_of_quantiles(effects), _of_rate(effects)) if each]
     if said:
         return f"with {change}, {effects.series}: {'; '.join(said)}"
     if effects.effects:
         widest = effects.effects[-1]
         return (
-            f"no effect of {change} on {effects.series} is shown (at {words.percent(widest.quantile)}: "
+            f"no significant effect of {change} on {effects.series} (at {words.percent(widest.quantile)}: "
             f"{words.microseconds_interval(widest.lower_ns, widest.upper_ns)} µs, "
             f"{words.percent(effects.confidence)} interval)"
         )
-    return f"nothing can be said of {change}: the runs are too short for any quantile"
+    return f"no conclusion about {change}: the runs are too short for any quantile"
 
 
 def _of_quantiles(effects: Effects) -> str:
@@ -80,7 +80,8 @@ def _of_rate(effects: Effects) -> str:
 
 def _print(effects: Effects) -> None:
     print_table(
-        f"\n{effects.series}: with less without, in µs, means over the runs of {effects.pairs} pairs in random order; "
+        f"\n{effects.series}: difference with − without in µs, means over the runs of {effects.pairs} pairs in random "
+        f"order; "
         f"n = {words.number(effects.n[0])} without and {words.number(effects.n[1])} with",
         ("quantile", "without", "with", "effect", f"{words.percent(effects.confidence)} interval", "with it"),
         [
@@ -103,35 +104,35 @@ def _print(effects: Effects) -> None:
         )
     for which, maxima in zip(("without", "with"), effects.maxima_ns, strict=True):
         say(f"maxima of the runs {which}, in µs: {', '.join(map(words.microseconds, maxima))}")
-    say("of maxima no test can say whether they differ")
+    say("no test can show that maxima differ")
     print()
     say(
-        f"The intervals come from the spread of the pairs (Student's t), so they hold how much runs differ; "
-        f'"{GREATER}" and "{SMALLER}" hold for all {len(effects.effects)} quantiles and the rate together (Holm), '
-        f'"{OPEN}" is no proof that they are equal'
+        f"The intervals come from the spread of the pairs (Student's t) and include the variation between runs; "
+        f'"{GREATER}" and "{SMALLER}" are significant for all {len(effects.effects)} quantiles and the rate together '
+        f'(Holm); "{OPEN}" does not prove equality'
     )
     if effects.period_runs is not None:
         say(
-            f"warning: latencies rise and fall with a period of about {effects.period_runs:.2g} runs: something recurs "
-            "on this machine. The random order keeps it out of the effect, but it widens the intervals: stop it, or "
-            "give a --duration of several of its periods"
+            f"warning: latencies vary periodically, every {effects.period_runs:.2g} runs. The random order keeps this "
+            "out of the effect, but it widens the intervals. Stop the periodic activity, or use a --duration of "
+            "several of its periods"
         )
     for text in effects.left_out:
-        say(f"left out: {text}")
-    say("what differs between a run without and one with it:")
+        say(f"excluded: {text}")
+    say("differences between runs without and with the setting:")
     for text in effects.differs:
         say(text, "  ")
 
 
-def _tell(trial: Trial, made: Made, store: Store, as_json: bool) -> ExitStatus:
+def _print_result(trial: Trial, made: Made, store: Store, as_json: bool) -> ExitStatus:
     pairs = made.pairs(store.load)
     effects = paired(pairs, trial.change)
     enough = effects is not None and bool(effects.effects)
     said = (
         conclusion(effects, trial.name)
         if effects is not None
-        else f"nothing can be said of {trial.name}: {LEAST_PAIRS} sound pairs are needed, {LEAST_OF_ORDER} of either "
-        "order, and there are fewer"
+        else f"no conclusion about {trial.name}: fewer than {LEAST_PAIRS} valid pairs, or fewer than {LEAST_OF_ORDER} "
+        "of either order"
     )
     if as_json:
         print_json(
@@ -147,21 +148,21 @@ def _tell(trial: Trial, made: Made, store: Store, as_json: bool) -> ExitStatus:
         return ExitStatus.DONE if enough else ExitStatus.INCONCLUSIVE
     say(said)
     if any(is_emulated(recording) for pair in pairs for recording in (pair.without, pair.with_it)):
-        say("mind: emulated: function is compared here, never speed")
+        say("caveat: emulated: timing is not meaningful")
     if effects is not None:
         _print(effects)
-    print(f"runs: {made.campaign} (fastenough list), each put back as it was")
+    print(f"runs: {made.campaign} (fastenough list); the setting was restored after each")
     return ExitStatus.DONE if enough else ExitStatus.INCONCLUSIVE
 
 
 def _plan(probe: str, parameters: tuple[str, ...], load: Sequence[str], duration_ns: int, board: str) -> Plan:
     if len(load) != 1:
-        raise BadInput("--load: a trial is made under one load; name one")
+        raise BadInput("--load: a trial has one load; give one name")
     given = parse_parameters(parameters)
     return Plan("ab", (Entry(probe, tuple(load), duration_ns / 1e9, given),), boards=(board,))
 
 
-@click.command()
+@click.command(cls=Command, example="fastenough ab --set transparent-huge-pages=never -- timer interval=1ms")
 @click.argument("probe")
 @click.argument("parameters", nargs=-1)
 @click.option(
@@ -170,21 +171,26 @@ def _plan(probe: str, parameters: tuple[str, ...], load: Sequence[str], duration
     multiple=True,
     required=True,
     metavar="NAME=VALUE",
-    help="The setting on trial (docs/settings.md); several are one change.",
+    help="Setting to test (docs/settings.md); several are tested as one change.",
 )
 @click.option(
     "--rounds",
     type=click.IntRange(min=LEAST_ROUNDS),
     default=5,
     show_default=True,
-    help="Of four runs each: two pairs without and with, in random order.",
+    help="Rounds of four runs: two pairs without and with, in random order.",
 )
-@click.option("--duration", "duration_ns", type=DURATION, default="10s", show_default=True, help="Of each run.")
+@click.option("--duration", "duration_ns", type=DURATION, default="10s", show_default=True, help="Length of each run.")
 @click.option(
-    "--load", type=Names("load", list(LOADS)), default="none", show_default=True, help="What runs in the background."
+    "--load",
+    type=Names("load", list(LOADS)),
+    default="none",
+    show_default=True,
+    metavar="NAME",
+    help="Load in the background.",
 )
-@click.option("--board", default="local", show_default=True, help="Which board to measure.")
-@click.option("--resume", is_flag=True, help="Go on with the newest trial of the same words, which was cut short.")
+@click.option("--board", default="local", show_default=True, help="Board to measure.")
+@click.option("--resume", is_flag=True, help="Resume the latest interrupted trial with the same arguments.")
 @as_granted_option
 @store_option
 @json_option
@@ -202,12 +208,10 @@ def command(
     store_path: Path,
     as_json: bool,
 ) -> int:
-    """A/B-test a setting: pairs of runs of PROBE without and with it.
+    """A/B-test a setting.
 
-    The order within each pair is random.  The setting is put back after each run.  An interrupted trial goes on with
-    the same command and --resume: whole pairs are kept.
-
-    As in: fastenough ab --set transparent-huge-pages=never -- timer interval=1ms.
+    Makes pairs of runs of PROBE without and with the setting, in random order, and restores the setting after each
+    run.  The same command with --resume resumes an interrupted trial from its last complete pair.
     """
     change: Mapping[str, str] = parse_settings(settings)
     plan = _plan(probe, parameters, load, duration_ns, board)
@@ -223,10 +227,10 @@ def command(
             raise BadInput(in_parameters(str(error))) from error
     if made.signal:
         display.tell(
-            f"stopped after {words.counted(len(made.runs), 'run')} of {trial.runs}; they are kept; to go on: "
-            "the same command with --resume"
+            f"stopped after {words.counted(len(made.runs), 'run')} of {trial.runs}, which are stored; resume with the "
+            "same command and --resume"
         )
         if len(made.runs) < 2 * LEAST_PAIRS:
             return 128 + made.signal
-    status = _tell(trial, made, store, as_json)
+    status = _print_result(trial, made, store, as_json)
     return 128 + made.signal if made.signal else status

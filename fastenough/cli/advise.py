@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough advise``: which kernel and which way to build the task, by the flowchart of Brown and Martin."""
+"""``fastenough advise``: a kernel and an implementation for a limit, by the flowchart of Brown and Martin."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import click
 from fastenough import words
 from fastenough.analysis.advice import Advice, Ending, Step
 from fastenough.analysis.standing import MARGINAL_TIMES
-from fastenough.cli.live import Work
+from fastenough.cli.commands import Command, Option
+from fastenough.cli.options import existing_store, json_option, requirement, requirement_options, store_option
 from fastenough.cli.output import print_json, say
-from fastenough.cli.parameters import json_option
-from fastenough.cli.requirement import requirement, requirement_options
-from fastenough.cli.stores import existing_store, store_option
+from fastenough.cli.progress import Work
 from fastenough.jobs.advise import Wanted, advise_by_reference, advise_by_runs, current_runs, probe_of, report_advice
 from fastenough.jobs.assess import read_runs
 from fastenough.model import BadInput, ExitStatus
@@ -38,8 +37,8 @@ def _print(advice: Advice) -> None:
     say(advice.text)
     say(f"Basis: {advice.basis}")
     say(
-        f"{advice.side} (limit {words.latency(required.limit_ns)}, {words.percent(required.confidence)} confidence); "
-        f"marginal is what keeps {words.latency(advice.marginal_ns)}, and awful what does not"
+        f"{advice.side} (limit {words.exact_time(required.limit_ns)}, {words.percent(required.confidence)} "
+        f"confidence); an approach that only meets {words.exact_time(advice.marginal_ns)} is marginal, others are awful"
     )
     print()
     say(f"start: how hard? {advice.side.partition(':')[0]}", "  ")
@@ -49,10 +48,10 @@ def _print(advice: Advice) -> None:
     say(f"( {advice.ending} )", "  ")
     cost = (advice.cost,) if advice.ending is Ending.HARDWARE else ()
     for title, lines in (
-        ("Next", advice.next),
-        ("Cost of keeping it", cost),
+        ("Next steps", advice.next),
+        ("Cost of meeting the limit", cost),
         ("Not on the path", [f"{name}: {standing.answer}" for name, standing in advice.aside]),
-        ("Know that", advice.cautions),
+        ("Caveats", advice.cautions),
     ):
         if lines:
             print()
@@ -69,7 +68,7 @@ def _decided(advice: Advice) -> bool:
 
 def _by_reference(name: str, runs: Sequence[str], out: Path | None, wanted: Wanted) -> Advice:
     if runs or out is not None:
-        raise BadInput("--reference walks with published figures: leave out runs and --out, which are for your own")
+        raise BadInput("--reference uses published figures; omit RUNS and --out-dir")
     reference = find_reference(name)
     return advise_by_reference(reference, replace(wanted, probe=probe_of(reference.probes, wanted.probe or None)))
 
@@ -90,34 +89,42 @@ def _by_runs(names: Sequence[str], out: Path | None, store_path: Path, wanted: W
         advice = advise_by_runs(recordings, wanted, store)
         others = [name for name in probes if name != probe]
         if others:
-            caution = f"This is about the probe {probe} alone; there are runs of {', '.join(others)} too (--probe)"
+            caution = f"Only runs of the probe {probe} are used; there are also runs of {', '.join(others)} (--probe)"
             advice = replace(advice, cautions=(*advice.cautions, caution))
         if out is not None:
-            work.step("making the report")
+            work.step("writing the report")
             report_advice(advice, recordings, wanted, out)
     return advice
 
 
-@click.command()
+@click.command(cls=Command, example="fastenough advise --limit 200us")
 @click.argument("runs", nargs=-1)
 @requirement_options
-@click.option("--probe", help="Which probe's runs decide  [default: the newest run's]")
-@click.option("--board", help="Which board's, where there are several.")
+@click.option("--probe", help="Probe whose runs decide  [default: that of the newest run]")
+@click.option("--board", help="Board whose runs decide, if there are several.")
 @click.option(
     "--marginal",
     "times",
     type=click.FloatRange(min=1, min_open=True),
     default=MARGINAL_TIMES,
     show_default=True,
-    help="What keeps a limit so many times as long is marginal; what does not is awful.",
+    help="Factor by which a limit may be exceeded and still count as marginal.",
 )
 @click.option(
     "--reference",
     "name",
     type=click.Choice(NAMES),
-    help="Walk with published figures, taken as exact, in place of runs.",
+    help="Use published figures, taken as exact, instead of runs.",
 )
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Directory of a report with the path.")
+@click.option(
+    "--out-dir",
+    "out",
+    cls=Option,
+    formerly=["--out"],
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Directory of a report with the path through the flowchart.",
+)
 @store_option
 @json_option
 def command(
@@ -136,14 +143,14 @@ def command(
     store_path: Path,
     as_json: bool,
 ) -> ExitStatus:
-    """Say which way to build a task that must keep a limit: which kernel, user space or a module, or hardware.
+    """Choose a kernel and an implementation for a limit.
 
-    Walks the flowchart of Brown and Martin with RUNS, or with all runs in the store. Status 0 where it ends in an
-    answer, 3 where something is undecided or not measured.
+    Follows the flowchart of Brown and Martin with RUNS, by default with all runs of the store: which kernel, user
+    space or a kernel module, or hardware.  The exit status is 0 if it reaches an answer, 3 if data are missing.
     """
     required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
     if required is None:
-        raise BadInput("advice is about a limit; give --limit, and --miss-rate where it may be exceeded at times")
+        raise BadInput("advise requires --limit; add --miss-rate if the limit may be exceeded")
     if name is not None:
         advice = _by_reference(name, runs, out, Wanted(required, probe or "", board, times))
     else:

@@ -1,37 +1,46 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough assess``: from nothing to a verdict on this machine."""
+"""``fastenough assess``: measure a machine under loads, judge it, write a report."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from fastenough import words
+from fastenough.analysis import Assessment
 from fastenough.analysis.left_out import Selection
-from fastenough.analysis.task_set import impossible
-from fastenough.cli.assessed import print_assessment
-from fastenough.cli.live import Display
-from fastenough.cli.loads_option import Loads, written
-from fastenough.cli.output import print_json
-from fastenough.cli.parameters import DURATION, DurationText, json_option
+from fastenough.analysis.response_time import Margin
+from fastenough.analysis.task_set import NEVER, TaskAnswer, TaskSet, impossible
+from fastenough.cli.commands import Command, Option
+from fastenough.cli.options import (
+    DURATION,
+    DurationText,
+    json_option,
+    only_these_option,
+    requirement,
+    requirement_options,
+    store_option,
+)
+from fastenough.cli.output import print_json, print_table, say
+from fastenough.cli.plan_runs import Loads, loads_of_files
 from fastenough.cli.privileges import as_granted_option, boards_for
-from fastenough.cli.requirement import only_these_option, requirement, requirement_options
+from fastenough.cli.progress import Display
 from fastenough.cli.run import MONITOR_HELP
-from fastenough.cli.stores import store_option
-from fastenough.cli.tasks import print_tasks, stated_tasks, task_option, tell_impossible
 from fastenough.jobs.assess import ASSESSED, Answer, Question, assess, assessment_plan
-from fastenough.jobs.task_set import task_plan
+from fastenough.jobs.task_set import task_plan, task_set_of
 from fastenough.loads import Load
-from fastenough.model import VERDICT_EXIT_STATUS, ExitStatus, Requirement
+from fastenough.model import VERDICT_EXIT_STATUS, BadInput, ExitStatus, Requirement, Verdict
 from fastenough.report import require_writable
 from fastenough.store import Store
 
 MATRIX = "none,cpu,io,vm,hdd,full"
 
 
-def tell(answer: Answer, out: Path, as_json: bool) -> ExitStatus:
-    """Say the verdict and where the report is; the status that stands for it."""
+def print_answer(answer: Answer, out: Path, as_json: bool) -> ExitStatus:
+    """Print the verdict and the place of the report; returns the exit status of the verdict."""
     assessment = answer.assessment
     if as_json:
         tasks = {} if answer.tasks is None else {"answer": answer.tasks.word, "tasks": answer.tasks}
@@ -44,7 +53,89 @@ def tell(answer: Answer, out: Path, as_json: bool) -> ExitStatus:
     return ExitStatus.NOT_APPLICABLE if assessment.all_not_applicable else VERDICT_EXIT_STATUS[assessment.verdict]
 
 
-@click.command()
+def print_assessment(assessment: Assessment) -> None:
+    """Print the verdict, its reasons, next steps and caveats."""
+    print()
+    say(f"{assessment.verdict}: {assessment.headline}")
+    for title, lines in (
+        ("Reasons", assessment.reasons),
+        ("Next steps", assessment.settle),
+        ("Caveats", assessment.cautions),
+    ):
+        if lines:
+            print(f"{title}:")
+            for line in lines:
+                say(f"- {line}", "  ")
+    say(assessment.life_safety)
+
+
+_HELP = (
+    "Task of your application, as in 'name=loop period=1ms compute=200us deadline=800us priority=80 cpu=0'; "
+    "once for each task. The result says whether all tasks meet their deadlines; it is never PASS."
+)
+_INSTEAD = {"limit_ns": "each task has its own deadline", "interval": "each task has its own period"}
+_COLUMNS = ("task", "CPU", "priority", "period", "compute", "deadline", "response", "slack")
+
+task_option = click.option("--task", "tasks", multiple=True, metavar="TASK", help=_HELP)
+
+
+def stated_tasks(texts: Sequence[str]) -> TaskSet | None:
+    """The tasks, None without any; raises BadInput for options that cannot be used with them."""
+    if not texts:
+        return None
+    context = click.get_current_context()
+    for name, why in _INSTEAD.items():
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise BadInput(f"--{name.removesuffix('_ns')} cannot be used with --task: {why}; omit it")
+    return task_set_of(texts)
+
+
+def print_impossible(reasons: Sequence[str], as_json: bool) -> ExitStatus:
+    """Print that no machine meets these deadlines, so that no measurement is needed."""
+    if as_json:
+        print_json({"verdict": Verdict.FAIL, "answer": NEVER, "reasons": reasons})
+    else:
+        say(f"{Verdict.FAIL}: {NEVER}; nothing was measured")
+        for reason in reasons:
+            say(f"- {reason}", "  ")
+    return VERDICT_EXIT_STATUS[Verdict.FAIL]
+
+
+def print_tasks(answer: TaskAnswer) -> None:
+    """Print the longest response time of each task, and the margin of each CPU."""
+    rows = [
+        (
+            one.task.name,
+            str(on.measured.cpu),
+            str(one.task.priority),
+            words.microseconds(one.task.period_ns),
+            words.microseconds(one.task.compute_ns),
+            words.microseconds(one.task.deadline_ns),
+            words.microseconds(one.response_ns),
+            words.microseconds_down(one.slack_ns),
+        )
+        for on in answer.cpus
+        for one in on.responses
+    ]
+    if rows:
+        print_table("Longest response times, all terms at their maximum at once [µs]", _COLUMNS, rows)
+    for on in answer.cpus:
+        say(f"{words.cpus([on.measured.cpu])} {_bears(on.margin)}")
+
+
+def _bears(margin: Margin) -> str:
+    """The margin of a CPU; the factor is rounded down."""
+    if not margin.factor:
+        return "has no time left to compute: the measured latency alone exceeds a deadline"
+    later = (
+        "no additional wake-up latency"
+        if margin.added_ns is None
+        else f"{words.microseconds_down(margin.added_ns)} µs more latency at every wake-up"
+    )
+    return f"tolerates compute times {margin.factor:.4f} times as long, or {later}"
+
+
+@click.command(cls=Command, example="fastenough assess --limit 100us")
 @requirement_options
 @task_option
 @click.option(
@@ -53,30 +144,46 @@ def tell(answer: Answer, out: Path, as_json: bool) -> ExitStatus:
     type=DURATION,
     default="2m",
     show_default=True,
-    help="Measuring time, shared by the loads.",
+    help="Total measuring time, divided among the loads.",
 )
 @click.option(
-    "--loads",
+    "--load",
+    "loads",
+    cls=Option,
+    formerly=["--loads"],
     type=Loads(),
+    metavar="NAMES",
     default=MATRIX,
     show_default=True,
-    help="Loads to measure under, comma-separated; or files of your own (docs/loads.md).",
+    help="Comma-separated loads to measure under, or load files (docs/loads.md).",
 )
 @click.option(
     "--interval", type=DurationText(), default="500us", show_default=True, help="Period of the measuring threads."
 )
-@click.option("--priority", type=click.IntRange(1, 99), default=98, show_default=True, help="Their FIFO priority.")
-@click.option("--board", default="local", show_default=True, help="Which board to assess.")
 @click.option(
-    "--out",
+    "--priority",
+    type=click.IntRange(1, 99),
+    default=98,
+    show_default=True,
+    help="SCHED_FIFO priority of the measuring threads.",
+)
+@click.option("--board", default="local", show_default=True, help="Board to measure.")
+@click.option(
+    "--out-dir",
+    "out",
+    cls=Option,
+    formerly=["--out"],
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("report"),
     show_default=True,
+    metavar="DIR",
     help="Directory of the report.",
 )
 @click.option("--monitor", is_flag=True, help=MONITOR_HELP)
-@click.option("--resume", is_flag=True, help="Go on with an unfinished assessment of the same kind.")
-@click.option("--any-verdict", is_flag=True, help="Exit with status 0 once the report is made, whatever the verdict.")
+@click.option("--resume", is_flag=True, help="Resume the latest interrupted assessment with the same arguments.")
+@click.option(
+    "--any-verdict", is_flag=True, help="Exit with status 0 when the report is written, whatever the verdict."
+)
 @only_these_option
 @as_granted_option
 @store_option
@@ -103,14 +210,15 @@ def command(
     store_path: Path,
     as_json: bool,
 ) -> int:
-    """Measure how this Linux wakes up real-time tasks under load, and judge it.
+    """Measure this machine under load and report.
 
-    With --limit it is judged by that limit; without, the answer is what was seen, and no verdict.
-    With --task it is said whether an application's tasks keep their deadlines with what was measured: never PASS.
+    Measures the wake-up latency of real-time threads under several loads.  With --limit the result is a verdict;
+    without --limit there is no verdict.  With --task the result says whether the tasks of an application meet their
+    deadlines at the measured latencies; it is never PASS.
     """
     task_set = stated_tasks(tasks)
     if task_set is not None and (reasons := impossible(task_set)):
-        return tell_impossible(reasons, as_json)
+        return print_impossible(reasons, as_json)
     question = Question(
         None,
         confidence,
@@ -136,7 +244,7 @@ def command(
             required=lambda longest_ns: Requirement(longest_ns, miss_rate, confidence, longest_burst, return_time_ns),
         )
     require_writable(out)
-    store, plan = Store(store_path), replace(plan, loads=written(loads))
+    store, plan = Store(store_path), replace(plan, loads=loads_of_files(loads))
     with Display() as display:
         opened, plan = boards_for(plan, as_granted, display.tell)
         answer = assess(
@@ -144,7 +252,7 @@ def command(
         )
     if isinstance(answer, int):
         return 128 + answer
-    status = tell(answer, out, as_json)
+    status = print_answer(answer, out, as_json)
     if answer.signal:
         return 128 + answer.signal
     return ExitStatus.DONE if any_verdict else status

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough audit``: what in this system costs latency or hides it, why, and what would change it."""
+"""``fastenough audit``: settings that cost latency or hide it, with reasons and changes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
+from fastenough import words
 from fastenough.analysis.paired import LEAST_ROUNDS
+from fastenough.audit import Finding, Severity, Standing, ordered
 from fastenough.audit.emit import Remarks, emit
-from fastenough.cli.audit_findings import print_audit, summary
 from fastenough.cli.audit_measure import (
-    Asked,
+    MeasureArguments,
     as_document,
     conclusions,
     make_folder,
@@ -24,12 +26,11 @@ from fastenough.cli.audit_measure import (
     status_of,
     write_files,
 )
-from fastenough.cli.live import Work
-from fastenough.cli.looking import looked_at
-from fastenough.cli.output import print_json
-from fastenough.cli.parameters import DURATION, CpuList, Names, json_option
-from fastenough.cli.privileges import as_granted_option
-from fastenough.cli.stores import store_option
+from fastenough.cli.commands import Command, Option
+from fastenough.cli.options import DURATION, CpuList, Names, json_option, store_option
+from fastenough.cli.output import clean, print_json, print_marked, text_width
+from fastenough.cli.privileges import accessed_board, as_granted_option
+from fastenough.cli.progress import Work
 from fastenough.implementations.catalogue import in_parameters
 from fastenough.implementations.task import Refused
 from fastenough.jobs.audit import Audit, audit_board
@@ -44,13 +45,13 @@ from fastenough.store import Store
 
 @dataclass(frozen=True)
 class _Details:
-    """``everything``: findings that are fine or unknown, too; ``verbose``: reasons, all changes and sources."""
+    """``everything``: also findings that are fine or unknown; ``verbose``: reasons, all changes and sources."""
 
     everything: bool
     verbose: bool
 
 
-def _tell(found: Audit, measured: Measured | None, details: _Details, as_json: bool) -> None:
+def _print_result(found: Audit, measured: Measured | None, details: _Details, as_json: bool) -> None:
     if as_json:
         said: dict[str, Any] = {
             "board": found.board,
@@ -66,10 +67,10 @@ def _tell(found: Audit, measured: Measured | None, details: _Details, as_json: b
 
 
 def _names(said: str) -> list[str]:
-    """Raises BadInput where there are not two or more, each once."""
+    """Names of configurations; raises BadInput unless there are two or more, each once."""
     names = [name.strip() for name in said.split(",") if name.strip()]
     if said and (len(names) < 2 or len(set(names)) < len(names)):
-        raise BadInput(f"--boot {said}: name two configurations of the board or more, each once, as in stock,rt")
+        raise BadInput(f"--boot {said}: give two or more configurations of the board, each once, as in stock,rt")
     return names
 
 
@@ -83,53 +84,61 @@ def _emit(found: Audit, made: Remarks, folder: Path | None) -> None:
 
 
 def _put_back(link: Link) -> None:
-    """What a killed bench has left changed is no finding here, and could not be tried."""
+    """Restore settings that a killed process left changed: they are not findings of this system."""
     places = restore(link)
     if places:
         click.echo(restored_text(places), err=True)
 
 
-@click.command()
-@click.option("--board", default="local", show_default=True, help="Which board to look at.")
-@click.option("--all", "everything", is_flag=True, help="Also what is fine, and why something cannot be known.")
-@click.option("--verbose", "-v", is_flag=True, help="With the reason, all changes and the source of each finding.")
+@click.command(cls=Command, example="fastenough audit --all")
+@click.option("--board", default="local", show_default=True, help="Board to inspect.")
+@click.option("--all", "everything", is_flag=True, help="Also list what is fine or unknown, with the reason.")
+@click.option("--verbose", "-v", is_flag=True, help="Show the reason, all changes and the source of each finding.")
 @click.option(
     "--measure",
     "measuring",
     is_flag=True,
-    help="Try each change that can be made now, one at a time, and then the best of them at once.",
+    help="Measure the effect of each change that needs no reboot, one at a time, then of the best together.",
 )
 @click.option(
     "--only",
     type=Names("setting", list(SETTINGS)),
     default=None,
     metavar="SETTINGS",
-    help="With --measure: only these, by the names of docs/settings.md.",
+    help="With --measure: settings to try (names: docs/settings.md).",
 )
 @click.option(
-    "--loads",
+    "--load",
+    "loads",
+    cls=Option,
+    formerly=["--loads"],
     type=Names("load", list(LOADS)),
     default="none,full",
     show_default=True,
-    help="With --measure: under which loads.",
+    help="With --measure: comma-separated loads.",
 )
 @click.option(
     "--rounds",
     type=click.IntRange(min=LEAST_ROUNDS),
     default=5,
     show_default=True,
-    help="With --measure: of four runs each: without, with, with, without.",
+    help="With --measure: rounds of four runs: without, with, with, without.",
 )
 @click.option(
-    "--duration", "duration_ns", type=DURATION, default="10s", show_default=True, help="With --measure: of each run."
+    "--duration",
+    "duration_ns",
+    type=DURATION,
+    default="10s",
+    show_default=True,
+    help="With --measure: length of each run.",
 )
-@click.option("--interval", default="500us", show_default=True, help="With --measure: of the timer.")
+@click.option("--interval", default="500us", show_default=True, help="With --measure: period of the timer.")
 @click.option(
     "--cpus",
     type=CpuList(),
     default="",
     metavar="CPUS",
-    help="With --measure: those of the timer, as 2-3; all CPUs when left out.",
+    help="With --measure: CPUs of the timer, as 2-3  [default: all]",
 )
 @click.option(
     "--boot",
@@ -137,23 +146,27 @@ def _put_back(link: Link) -> None:
     type=str,
     default="",
     metavar="CONFIGURATIONS",
-    help="With --measure, for a board that boots by itself: the others are tried against the first, as in "
-    "stock,rt; settings then only with --only.",
+    help="With --measure, for a board that boots by itself: configurations to compare with the first, as in "
+    "stock,rt; settings are tried only with --only.",
 )
-@click.option("--resume", is_flag=True, help="With --measure: keep what an earlier one of the same words has measured.")
+@click.option(
+    "--resume", is_flag=True, help="With --measure: resume the latest interrupted audit with the same arguments."
+)
 @click.option(
     "--emit",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Write what would change it for other tools: kernel fragment, boot line, sysctl, tuned, rt-conf, systemd.",
+    help="Write the changes as files of other tools: kernel fragment, boot line, sysctl, tuned, rt-conf, systemd.",
 )
 @click.option(
-    "--report",
+    "--out-dir",
     "report_path",
+    cls=Option,
+    formerly=["--report"],
     type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIRECTORY",
-    help="With --measure: where to write a report on the trials.",
+    metavar="DIR",
+    help="With --measure: directory of a report on the trials.",
 )
 @as_granted_option
 @store_option
@@ -178,24 +191,27 @@ def command(
     store_path: Path,
     as_json: bool,
 ) -> int:
-    """Say what in this system costs latency or hides it, why, and what would change it.
+    """Find settings that cost latency or hide it.
 
-    It looks at facts and changes nothing; status 0 when it could look.  What is not known is never called fine.  With
-    --measure settings are changed while runs are made, and put back after each of them.
+    Lists each finding with its reason, the change that fixes it and the source; facts that are not available are
+    unknown, not fine.  Without --measure nothing is changed.  With --measure each change is tried in runs, and
+    settings are restored after each run.
     """
     if not measuring and (only or resume or boots or cpus or report_path):
-        raise BadInput("--only, --cpus, --boot, --report and --resume say how to measure: add --measure")
+        raise BadInput("--only, --cpus, --boot, --out-dir and --resume require --measure")
     if report_path is not None:
         require_writable(report_path)
     details = _Details(everything, verbose)
-    asked = Asked(board, loads, rounds, duration_ns, interval, only or (), as_granted, resume, _names(boots), cpus)
-    with looked_at(board, asked.configuration) as (link, _):
+    asked = MeasureArguments(
+        board, loads, rounds, duration_ns, interval, only or (), as_granted, resume, _names(boots), cpus
+    )
+    with accessed_board(board, asked.configuration) as (link, _):
         if measuring:
             _put_back(link)
         found = audit_board(board, link)
     if not measuring:
         _emit(found, {}, folder)
-        _tell(found, None, details, as_json)
+        _print_result(found, None, details, as_json)
         return ExitStatus.DONE
     if folder is not None:
         make_folder(folder, emit(found.findings, {}))
@@ -204,10 +220,102 @@ def command(
         measured = measured_audit(asked, found, store)
     except Refused as error:
         raise BadInput(in_parameters(str(error))) from error
-    _tell(found, measured, details, as_json)
+    _print_result(found, measured, details, as_json)
     section = tell_measured(measured, list(conclusions(measured)), store)
     if report_path is not None:
-        with Work("making the report"):
+        with Work("writing the report"):
             report_measured(measured, section, store, report_path)
     _emit(found, remarks(measured), folder)
     return status_of(measured)
+
+
+_INDENT = " " * 9
+_STYLES = {Severity.HIGH: "bold red", Severity.MEDIUM: "yellow", Severity.LOW: ""}
+_LABEL = len("elsewhere: ")
+_CUT = "..."
+
+
+def _said(counts: Sequence[Finding], what: str) -> str:
+    by = [
+        f"{number} {severity}"
+        for severity in Severity
+        if (number := sum(finding.severity is severity for finding in counts))
+    ]
+    return f"{words.counted(len(counts), 'finding')} {what}" + (f" ({', '.join(by)})" if by else "")
+
+
+def summary(audit: Audit) -> str:
+    """Counts of the findings, in one sentence."""
+    hiding = audit.of(Standing.HIDES)
+    parts = [
+        _said(audit.of(Standing.COSTS), "may cost latency"),
+        f"{len(hiding)} {'hides' if len(hiding) == 1 else 'hide'} latency",
+        f"{len(audit.of(Standing.UNKNOWN))} unknown",
+        f"{len(audit.of(Standing.FINE))} fine",
+    ]
+    return "; ".join(parts)
+
+
+def _lines(finding: Finding, width: int) -> Iterator[str]:
+    wrapper = textwrap.TextWrapper(width, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False)
+    hides = " (hides latency)" if finding.standing is Standing.HIDES else ""
+    yield from wrapper.wrap(clean(f"{finding.group}, {finding.title}{hides}: {finding.text}"))
+    wrapper.subsequent_indent = _INDENT + " " * _LABEL
+    for label, text in _labelled(finding):
+        wrapper.initial_indent = _INDENT + label.ljust(_LABEL)
+        yield from wrapper.wrap(clean(text))
+
+
+def _labelled(finding: Finding) -> Iterator[tuple[str, str]]:
+    yield "why:", finding.why
+    for number, change in enumerate(finding.changes):
+        yield "" if number else "change:", f"{change.when}: {change.how}"
+    if finding.changes:
+        yield "elsewhere:", finding.elsewhere
+    yield "source:", finding.source
+
+
+def _print_short(mark: str, style: str, findings: Sequence[Finding], width: int) -> None:
+    wrapper = textwrap.TextWrapper(
+        width, initial_indent=_INDENT, subsequent_indent=_INDENT + "  ", break_on_hyphens=False
+    )
+    for finding in findings:
+        first, *rest = wrapper.wrap(clean(f"{finding.title}: {finding.text}"))
+        print_marked(mark.ljust(len(_INDENT)), style, "\n".join([first.removeprefix(_INDENT), *rest]))
+
+
+def _line(finding: Finding, width: int) -> str:
+    """Title, finding and first change in one line of at most ``width`` columns."""
+    hides = " (hides latency)" if finding.standing is Standing.HIDES else ""
+    change = f" -> {finding.changes[0].how}" if finding.changes else ""
+    text = " ".join(clean(f"{finding.title}{hides}: {finding.text.partition(': ')[0]}{change}").split())
+    return text if len(text) <= width else f"{text[: width - len(_CUT)]}{_CUT}"
+
+
+def print_audit(audit: Audit, everything: bool, verbose: bool) -> None:
+    """The machine, a summary, and a line for each finding.
+
+    ``everything``: also findings that are fine or unknown; ``verbose``: with reasons, all changes and sources.
+    """
+    width = text_width()
+    for text in (f"{audit.board}: {audit.machine}", summary(audit)):
+        print("\n".join(textwrap.wrap(clean(text), width, break_on_hyphens=False)))
+    for finding in ordered([*audit.of(Standing.COSTS), *audit.of(Standing.HIDES)]):
+        lines = list(_lines(finding, width)) if verbose else [_line(finding, width - len(_INDENT))]
+        print_marked(
+            str(finding.severity).ljust(len(_INDENT)),
+            _STYLES[finding.severity],
+            "\n".join([lines[0].removeprefix(_INDENT), *lines[1:]]),
+        )
+    not_known, well = audit.of(Standing.UNKNOWN), audit.of(Standing.FINE)
+    if everything:
+        _print_short("unknown", "yellow", not_known, width)
+        _print_short("fine", "green", well, width)
+    elif not_known:
+        print(f"{'unknown'.ljust(len(_INDENT))}{words.counted(len(not_known), 'fact')}")
+    more = [
+        *([] if verbose else ["reasons, changes and sources: --verbose"]),
+        *([] if everything else ["unknown and fine: --all"]),
+    ]
+    if more:
+        print("\n".join(textwrap.wrap(f"({'; '.join(more)})", width, break_on_hyphens=False)))

@@ -3,21 +3,22 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from fastenough.cli.live import Work
+from fastenough.cli.commands import Group
+from fastenough.cli.options import json_option
+from fastenough.cli.output import print_json
+from fastenough.cli.progress import Work
 from fastenough.virtual.keeper import BenchState, bench_directory, bench_state, down, keeper_pid, up
 from fastenough.virtual.kernels import KERNELS
 from fastenough.virtual.own import OwnFiles, own_names
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def _names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -26,10 +27,10 @@ def _names(context: click.Context, parameter: click.Parameter, incomplete: str) 
 
 def _print(state: BenchState | None, as_json: bool) -> None:
     if as_json:
-        print(json.dumps({"running": state is not None} | (asdict(state) if state else {})))
+        print_json({"running": state is not None} | (asdict(state) if state else {}))
     elif state is None:
         booting = keeper_pid(bench_directory()) is not None
-        print("a virtual bench is on its way up" if booting else "no virtual bench is running")
+        print("a virtual bench is starting" if booting else "no virtual bench is running")
     else:
         how = "restored" if state.restored else "booted"
         print(f"virtual bench: kernel {state.kernel} ({state.release}), {how} in {state.boot_s:.1f} s, emulated")
@@ -39,25 +40,28 @@ def _print(state: BenchState | None, as_json: bool) -> None:
         print(f"  keeper   process {state.pid}, QEMU process {state.qemu_pid}")
 
 
-@click.group()
+@click.group(cls=Group)
 def command() -> None:
-    """The virtual bench: a board, its pins and the gauge, with no hardware."""
+    """Start and stop the virtual bench.
+
+    The virtual bench is a board with pins and a gauge, without hardware (docs/virtual-bench.md).
+    """
 
 
-@command.command("up")
+@command.command("up", example="fastenough bench up --kernel rt")
 @click.option(
     "--kernel",
     shell_complete=_names,
     metavar="NAME",
-    help=f"Which kernel to boot: one of Debian's ({', '.join(KERNELS)}; stock unless said), or one of yours. "
-    "With --image: what yours is called from now on (own unless said).",
+    help=f"Kernel to boot: one of Debian's ({', '.join(KERNELS)}; default stock), or one of yours. "
+    "With --image: name to store it under (default own).",
 )
-@click.option("--image", type=_FILE, help="A kernel that you built: Image or Image.gz of arm64, bzImage of x86-64.")
-@click.option("--modules", type=_FOLDER, help="Its modules: where make modules_install put them.")
-@click.option("--headers", type=_FOLDER, help="The folder in which it was built, to build fastenough's module.")
-@click.option("--root", type=_FOLDER, help="Files that its guest has besides, such as libraries.")
-@click.option("--snapshot/--cold", default=True, show_default=True, help="Restore a snapshot where there is one.")
-@_json
+@click.option("--image", type=_FILE, help="Kernel that you built: Image or Image.gz of arm64, bzImage of x86-64.")
+@click.option("--modules", type=_FOLDER, help="Its modules, the directory of make modules_install.")
+@click.option("--headers", type=_FOLDER, help="Its build directory, to build the module of fastenough.")
+@click.option("--root", type=_FOLDER, help="Additional files of its guest, such as libraries.")
+@click.option("--snapshot/--cold", default=True, show_default=True, help="Restore a snapshot if there is one.")
+@json_option
 def up_command(
     *,
     kernel: str | None,
@@ -68,16 +72,19 @@ def up_command(
     snapshot: bool,
     as_json: bool,
 ) -> None:
-    """Fetch, build, boot and wire a virtual bench; it stays up in the background."""
+    """Start a virtual bench.
+
+    Downloads, builds, boots and connects it; it runs in the background.
+    """
     if image is None and (modules or headers or root):
-        raise click.UsageError("--modules, --headers and --root belong to a kernel of your own: name its --image too")
+        raise click.UsageError("--modules, --headers and --root require --image")
     own = None if image is None else OwnFiles(image, modules, headers, root)
     kernel = kernel or ("stock" if own is None else "own")
-    with Work("bringing the virtual bench up") as work:
+    with Work("starting the virtual bench") as work:
 
         def downloading(folder: Path, size_bytes: int) -> None:
             work.step(
-                f"downloading kernel {kernel}, {size_bytes / 1e6:.0f} MB, then bringing the virtual bench up",
+                f"downloading kernel {kernel}, {size_bytes / 1e6:.0f} MB, then starting the virtual bench",
                 share=lambda: _held(folder) / size_bytes if _held(folder) < size_bytes else 0.0,
             )
 
@@ -86,25 +93,31 @@ def up_command(
 
 
 def _held(folder: Path) -> int:
-    """Bytes of what lies in a folder that fills."""
+    """Bytes of the files in a folder."""
     with suppress(OSError):
         return sum(file.stat().st_size for file in folder.iterdir())
     return 0
 
 
-@command.command("status")
-@_json
+@command.command("status", example="fastenough bench status")
+@json_option
 def status_command(as_json: bool) -> None:
-    """Say what runs."""
+    """Show the state of the virtual bench.
+
+    Prints its kernel, board, gauge and processes.
+    """
     _print(bench_state(), as_json)
 
 
-@command.command("down")
-@_json
+@command.command("down", example="fastenough bench down")
+@json_option
 def down_command(as_json: bool) -> None:
-    """End the virtual bench; nothing is left, also after a crash."""
+    """Stop the virtual bench.
+
+    Removes all of its files and processes, also after a crash.
+    """
     was_there = down()
     if as_json:
-        print(json.dumps({"ended": was_there}))
+        print_json({"ended": was_there})
     else:
-        print("the virtual bench is down" if was_there else "no virtual bench was running")
+        print("the virtual bench is stopped" if was_there else "no virtual bench was running")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough bound``: the scheduling latency that a kernel's own blocking allows, beside the longest seen."""
+"""``fastenough bound``: bound on the scheduling latency from a kernel trace, and the longest observed one."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ import click
 from fastenough import words
 from fastenough.board import open_board
 from fastenough.campaign.measure import name_in_runs
-from fastenough.cli.looking import looked_at
+from fastenough.cli.commands import Command, Option
+from fastenough.cli.options import DURATION, json_option, store_option
 from fastenough.cli.output import print_json, print_table, say
-from fastenough.cli.parameters import DURATION, json_option
-from fastenough.cli.stores import store_option
+from fastenough.cli.privileges import accessed_board
 from fastenough.facts import collect
 from fastenough.jobs.bound import CpuBound, bounds_of, is_trace_dat, recorded, report_bound, section_of, trace_cmd_lines
 from fastenough.model import BadInput
 from fastenough.report import require_writable
-from fastenough.report.chapter import as_kept
+from fastenough.report.document import stored_form
 from fastenough.store import Store
 from fastenough.store.conclusions import conclude
 
 _MOST_LINE = 1 << 16
 _HEAD = 16
 _MEANING = (
-    "The bound holds as far as each term was seen at its longest: another load, or another hour, may show a "
-    "longer one. It is never a PASS."
+    "The bound holds only if each term was observed at its maximum: another load, or a longer trace, may show a "
+    "longer one. It never gives a PASS."
 )
 
 
 def _lines(trace: BinaryIO) -> Iterator[str]:
-    """Of text in bounded pieces, since no trace has lines so long; of a trace.dat as trace-cmd reports them."""
+    """Lines of a text trace, bounded in length, or of a trace.dat as trace-cmd reports them."""
     stream = io.BufferedReader(cast(io.RawIOBase, trace))
     if is_trace_dat(stream.peek(_HEAD)[:_HEAD]):
         if trace.name == "<stdin>":
-            raise BadInput("a trace.dat cannot be read from standard input: name the file")
+            raise BadInput("a trace.dat cannot be read from standard input; give its file name")
         return trace_cmd_lines(Path(trace.name))
     return (line.decode(errors="replace") for line in iter(lambda: stream.readline(_MOST_LINE), b""))
 
@@ -50,8 +50,16 @@ def _us(value_ns: int | None, otherwise: str) -> str:
 
 def _print(found: Sequence[CpuBound]) -> None:
     print_table(
-        "Terms [µs], each the longest seen, less interrupts",
-        ("CPU", "off (POID)", "asked (PAIE)", "to schedule (PSD)", "unaware (DST)", "sections", "switches"),
+        "Terms [µs], each the longest observed, without interrupts",
+        (
+            "CPU",
+            "interrupts off (POID)",
+            "preempted (PAIE)",
+            "scheduling (PSD)",
+            "switch (DST)",
+            "sections",
+            "switches",
+        ),
         [
             (
                 str(one.traced.cpu),
@@ -66,48 +74,50 @@ def _print(found: Sequence[CpuBound]) -> None:
     print()
     ways = [bound.interrupts for bound in found[0].bounds]
     print_table(
-        "Bound [µs], by how interrupts are counted",
+        "Bound [µs], by interrupt model",
         ("interrupts", *(f"CPU {one.traced.cpu}" for one in found)),
         [(way, *(_us(one.bounds[place].latency_ns, "no bound") for one in found)) for place, way in enumerate(ways)]
         + [
-            ("longest seen", *(_us(one.traced.observed_ns, "none") for one in found)),
-            ("of so many wake-ups", *(f"{one.traced.wakeups:,}" for one in found)),
+            ("longest observed", *(_us(one.traced.observed_ns, "none") for one in found)),
+            ("wake-ups", *(f"{one.traced.wakeups:,}" for one in found)),
         ],
     )
     print()
     if any(one.traced.resolution_ns > 1 for one in found):
-        say("The trace's clock tells microseconds: each term was made 1 µs longer.")
+        say("The clock of the trace has a resolution of 1 µs: 1 µs was added to each term.")
     say(_MEANING)
 
 
-@click.command()
+@click.command(cls=Command, example="fastenough bound trace.dat")
 @click.argument("trace", type=click.File("rb"), required=False)
-@click.option("--board", default="local", show_default=True, help="Without TRACE: the board whose kernel is traced.")
+@click.option("--board", default="local", show_default=True, help="Without TRACE: board whose kernel is traced.")
 @click.option(
     "--duration",
     "duration_ns",
     type=DURATION,
     default="5s",
     show_default=True,
-    help="Without TRACE: for how long.  Each section with interrupts off is two events.",
+    help="Without TRACE: tracing time.  Each section with interrupts disabled is two events.",
 )
 @click.option(
-    "--report",
+    "--out-dir",
     "report_path",
+    cls=Option,
+    formerly=["--report"],
     type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIRECTORY",
-    help="Where to write the terms and the bounds as a report.",
+    metavar="DIR",
+    help="Directory of a report with the terms and the bounds.",
 )
 @store_option
 @json_option
 def command(
     *, trace: BinaryIO | None, board: str, duration_ns: int, report_path: Path | None, store_path: Path, as_json: bool
 ) -> None:
-    """Say which scheduling latency the kernel's own blocking allows, beside the longest seen.
+    """Compute a latency bound from a trace.
 
-    By TRACE, a trace.dat of trace-cmd, text of the kernel's trace or of trace-cmd report -t -l, or - for standard
-    input; without, by what the board's
-    kernel records now, where it is one that can.  What that takes, and what it costs, is in docs/bound.md.
+    Computes the scheduling latency that the kernel's blocking allows, and prints it beside the longest observed one.
+    TRACE is a trace.dat of trace-cmd, the text of a kernel trace or of trace-cmd report -t -l, or - for standard
+    input.  Without TRACE the kernel of the board is traced (requirements: docs/bound.md).
     """
     if report_path is not None:
         require_writable(report_path)
@@ -118,7 +128,7 @@ def command(
         _print(found)
     section = section_of(found, _MEANING)
     if name:
-        conclude(Store(store_path), name, (), as_kept(section))
+        conclude(Store(store_path), name, (), stored_form(section))
     if report_path is not None:
         report_bound(section, report_path)
 
@@ -131,7 +141,7 @@ def _read(trace: BinaryIO) -> Sequence[CpuBound]:
 
 
 def _recorded(board: str, duration_ns: int) -> tuple[str, Sequence[CpuBound]]:
-    """And what the board is called."""
-    with looked_at(board) as (link, _):
+    """Trace the board; returns its name and the bounds."""
+    with accessed_board(board) as (link, _):
         found = bounds_of(recorded(link.raised, duration_ns / 1e9))
         return name_in_runs(open_board(board).name, collect(link, ("hostname", "boot_id"))), found

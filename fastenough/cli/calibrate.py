@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough calibrate``: known latencies are injected; are they found?"""
+"""``fastenough calibrate``: inject known latencies and check that the probe finds them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ import click
 from fastenough.analysis.injections import Found
 from fastenough.board import AS_BOOTED, Board, open_board
 from fastenough.cli.calibrate_monitor import calibrate_stations, station_plan
-from fastenough.cli.live import Work
+from fastenough.cli.commands import Command
+from fastenough.cli.options import json_option
 from fastenough.cli.output import micros, print_json, print_table
-from fastenough.cli.parameters import json_option
+from fastenough.cli.progress import Work
 from fastenough.implementations import DEFAULT
 from fastenough.jobs.calibrate import Calibration, Output, calibrate
 from fastenough.jobs.injectors import Plan
@@ -25,12 +26,12 @@ from fastenough.units import parse_duration_ns
 
 _LOCAL_SIZES = "200us,1ms,3ms,10ms"
 _EMULATED_SIZES = "20ms,40ms,80ms"
-"""Emulation is late by milliseconds of its own."""
+"""Emulation adds milliseconds of latency."""
 _EMULATED_PERIOD_NS = 10_000_000
 _EMULATED_LEAD_NS = 5_000_000
 _EACH = 10
 _OVERHEAD_S = 2.0
-"""What a trial takes beyond the injections."""
+"""Time of a trial beyond the injections."""
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -55,11 +56,11 @@ def _row(found: Found) -> tuple[str, ...]:
 def _show(calibration: Calibration) -> None:
     title = f"{calibration.injector} → {calibration.witness}"
     if not calibration.applicable:
-        click.echo(f"{title}: not-applicable: {calibration.reason}\n")
+        click.echo(f"{title}: not applicable: {calibration.reason}\n")
         return
     print_table(
-        f"{title}: how often, and the medians in µs",
-        ("size", "injected", "too late", "found", "injected µs", "found µs", "found − injected"),
+        f"{title}: counts, and medians in µs",
+        ("size", "injected", "too late", "found", "injected µs", "found µs", "difference µs"),
         map(_row, calibration.rows),
         texts=0,
     )
@@ -69,16 +70,16 @@ def _show(calibration: Calibration) -> None:
     click.echo(
         "all found, in order\n"
         if calibration.passed
-        else f"not shown: {calibration.shortfall}\n"
+        else f"inconclusive: {calibration.shortfall}\n"
         if calibration.shortfall
-        else "MISSED: see the counts\n"
+        else "MISSED: not every injected latency was found\n"
     )
 
 
 def _watched(trials: Iterator[Calibration], plan: Plan) -> Iterator[Calibration]:
-    """The trials, each with the time it still takes shown while it is under way."""
+    """The trials, with the remaining time shown during each."""
     for number in count(1):
-        with Work(f"trial {number}: injecting, and looking what is found", plan.seconds + _OVERHEAD_S):
+        with Work(f"trial {number}: injecting and measuring", plan.seconds + _OVERHEAD_S):
             trial = next(trials, None)
         if trial is None:
             return
@@ -97,29 +98,29 @@ def _output(text: str | None) -> Output | None:
         return None
     chip, _, line = text.rpartition("/")
     if not chip or not line.isdecimal():
-        raise BadInput(f"--pin: {text!r} is no line of a GPIO chip; write CHIP/LINE, such as gpiochip0/27")
+        raise BadInput(f"--pin: {text!r} is not a line of a GPIO chip; write CHIP/LINE, such as gpiochip0/27")
     return chip, int(line)
 
 
 def _to_boot(board: Board, emulated: bool) -> str:
-    """A guest of its own where there are guests: nobody else has to bear what is injected there."""
+    """A guest of its own if the board has guests, so that the injections disturb nothing else."""
     _, *guests = board.configurations()
     return guests[0] if emulated else AS_BOOTED
 
 
-@click.command()
-@click.option("--board", "name", default="local", show_default=True, help="Which board, such as virtual:rt.")
+@click.command(cls=Command, example="fastenough calibrate --sizes 200us,1ms")
+@click.option("--board", "name", default="local", show_default=True, help="Board to measure, such as virtual:rt.")
 @click.option(
     "--configuration",
-    help="What to boot on it [default: as it is booted; on the board virtual, a guest for the purpose].",
+    help="Configuration to boot [default: as it is booted; on the board virtual, a guest of its own].",
 )
 @click.option(
     "--gauge",
-    help="Port or serial number of a gauge that watches a pin of the board "
-    "[default: the simulated one, on a guest booted for the purpose].",
+    help="Port or serial number of the gauge that watches a pin of the board "
+    "[default: the simulated gauge, on a guest of its own].",
 )
 @click.option(
-    "--pin", help="CHIP/LINE, the board's output that the gauge watches [default: as the virtual board is wired]."
+    "--pin", help="CHIP/LINE of the board's output that the gauge watches [default: wiring of the virtual board]."
 )
 @click.option(
     "--sizes", help=f"Latencies to inject, ascending [default: {_LOCAL_SIZES}; {_EMULATED_SIZES} on a virtual board]."
@@ -127,9 +128,9 @@ def _to_boot(board: Board, emulated: bool) -> str:
 @click.option(
     "--each",
     type=click.IntRange(1, 1000),
-    help=f"How often each of them [default: {_EACH}; with --monitor 200, on a virtual board 20].",
+    help=f"Injections of each size [default: {_EACH}; with --monitor 200, on a virtual board 20].",
 )
-@click.option("--cpu", type=click.IntRange(0), default=0, show_default=True, help="On which CPU.")
+@click.option("--cpu", type=click.IntRange(0), default=0, show_default=True, help="CPU to delay.")
 @click.option(
     "--implementation",
     default=DEFAULT,
@@ -140,12 +141,12 @@ def _to_boot(board: Board, emulated: bool) -> str:
     "--monitor",
     "stations",
     is_flag=True,
-    help="Delay wake-ups within each station, and see whether the monitor finds them there.",
+    help="Delay wake-ups within each station of the kernel, and check that the monitor finds the delays there.",
 )
 @click.option(
     "--figure",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="With --monitor: draw what was found into this file, .svg or .png.",
+    help="With --monitor: write a figure of the result to this file, .svg or .png.",
 )
 @json_option
 def command(
@@ -162,17 +163,20 @@ def command(
     figure: Path | None,
     as_json: bool,
 ) -> ExitStatus:
-    """Inject known latencies and show that they are found: sizes in order, none missed (else status 4)."""
+    """Inject known latencies and check they are found.
+
+    The measured latencies must have the injected sizes in order, with none missed; otherwise the exit status is 4.
+    """
     board, output, emulated = open_board(name), _output(pin), name.partition(":")[0] == "virtual"
     if stations and implementation != DEFAULT:
-        raise BadInput("--monitor observes wake-ups by Linux; leave out --implementation")
+        raise BadInput("--monitor observes wake-ups by Linux; omit --implementation")
     if stations:
         given = None if sizes is None else _sizes(sizes)
         return calibrate_stations(
             board, configuration or _to_boot(board, emulated), station_plan(given, each, cpu, emulated), figure, as_json
         )
     if figure is not None:
-        raise BadInput("--figure shows what the monitor found; add --monitor")
+        raise BadInput("--figure requires --monitor")
     each = each or _EACH
     plan = (
         Plan(_sizes(sizes or _EMULATED_SIZES), each, cpu, _EMULATED_PERIOD_NS, _EMULATED_LEAD_NS)

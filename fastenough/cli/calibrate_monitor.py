@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough calibrate --monitor``: delays within each station; does the monitor find them there?"""
+"""``fastenough calibrate --monitor``: delay each station and check that the monitor finds the delays there."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from fastenough import words
 from fastenough.analysis.remainder import Agreement
 from fastenough.analysis.station_delays import STATIONS, Placed
 from fastenough.board import Board
-from fastenough.cli.live import Work
 from fastenough.cli.output import micros, print_json, print_table
+from fastenough.cli.progress import Work
 from fastenough.jobs.calibrate_monitor import AGREEMENT_S, StationTrial, calibrate_monitor
 from fastenough.jobs.injectors import Plan
 from fastenough.model import BadInput, ExitStatus
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
 
 _SIZES_NS, _EACH, _PERIOD_NS, _LEAD_NS = (200_000, 500_000, 1_000_000), 200, 2_000_000, 300_000
 _EMULATED = Plan((10_000_000, 30_000_000), 20, period_ns=50_000_000, lead_ns=10_000_000)
-"""Emulation is late by milliseconds of its own."""
+"""Emulation adds milliseconds of latency."""
 _OVERHEAD_S = 6.0
-"""What a trial takes beyond the injections."""
+"""Time of a trial beyond the injections."""
 _NAMED = 3
-"""So many culprits are told of each size."""
+"""Causes printed for each size."""
 _DRAWN = {".svg", ".png"}
 
 
 def station_plan(sizes_ns: tuple[int, ...] | None, each: int | None, cpu: int, emulated: bool) -> Plan:
-    """What to inject at each station where nothing else is said."""
+    """The injections at each station, with defaults."""
     if emulated:
         return replace(_EMULATED, sizes_ns=sizes_ns or _EMULATED.sizes_ns, each=each or _EMULATED.each, cpu=cpu)
     return Plan(sizes_ns or _SIZES_NS, each or _EACH, cpu, _PERIOD_NS, _LEAD_NS)
 
 
 def calibrate_stations(board: Board, configuration: str, plan: Plan, figure: Path | None, as_json: bool) -> ExitStatus:
-    """Each station in turn, shown as it comes; then what task and monitor agree in."""
+    """Run and print the trial of each station, then the agreement of task and monitor."""
     if figure is not None and figure.suffix not in _DRAWN:
-        raise BadInput(f"--figure {figure}: drawn as {' or '.join(sorted(_DRAWN))}")
+        raise BadInput(f"--figure {figure}: use a name that ends in {' or '.join(sorted(_DRAWN))}")
     done: list[StationTrial] = []
     agreed: list[Agreement] = []
     for one in _watched(calibrate_monitor(board, configuration, plan), plan):
@@ -68,7 +68,7 @@ def calibrate_stations(board: Board, configuration: str, plan: Plan, figure: Pat
 
 
 def _watched(trials: Iterator[StationTrial | Agreement], plan: Plan) -> Iterator[StationTrial | Agreement]:
-    """The trials, each with the time it still takes shown while it is under way."""
+    """The trials, with the remaining time shown during each."""
     doing = [*(f"delaying {station}" for station in STATIONS), "comparing task and monitor"]
     for position, what in enumerate(doing):
         seconds = plan.seconds if position < len(STATIONS) else AGREEMENT_S
@@ -109,10 +109,10 @@ def _show(one: StationTrial | Agreement) -> None:
         _show_agreement(one)
         return
     if not one.applicable:
-        click.echo(f"{one.station}: not-applicable: {one.reason}\n")
+        click.echo(f"{one.station}: not applicable: {one.reason}\n")
         return
     print_table(
-        f"{one.station}, CPU {one.cpu}, by {one.injector}: how often, and the medians in µs",
+        f"{one.station}, CPU {one.cpu}, injected by {one.injector}: counts, and medians in µs",
         (
             "size",
             "injected",
@@ -131,13 +131,13 @@ def _show(one: StationTrial | Agreement) -> None:
     )
     for row in one.rows:
         named = ", ".join(f"{who} {times} times" for who, times in row.culprits[:_NAMED])
-        click.echo(f"blamed for {micros(row.asked_ns)} µs: {named or 'nobody'}")
+        click.echo(f"causes named for {micros(row.asked_ns)} µs: {named or 'none'}")
     click.echo(
-        "all found at this station, in size\n"
+        "all found at this station, with the injected size\n"
         if one.passed
-        else f"not shown: {one.shortfall}\n"
+        else f"inconclusive: {one.shortfall}\n"
         if one.shortfall
-        else "MISSED: see the counts\n"
+        else "MISSED: not every injected delay was found at its station\n"
     )
 
 
@@ -147,19 +147,19 @@ def _show_agreement(one: Agreement) -> None:
             f"{words.number(count)} {reason.removeprefix('monitor_').replace('_', ' ')}"
             for reason, count in one.counted
         )
-        or "nothing counted as lost"
+        or "none lost"
     )
     click.echo(
-        f"The task's own samples, joined with the monitor's on the exact expiry: {words.number(one.joined)} of "
-        f"{words.number(one.taken)} ({words.percent(math.floor(one.share * 1e4) / 1e4)} of those that slept); "
-        f"{words.number(one.awake)} were due while the task was awake; {counted}; "
-        f"{words.number(one.unexplained)} without a reason."
+        f"Samples of the task matched with the monitor by their exact expiry: {words.number(one.joined)} of "
+        f"{words.number(one.taken)} ({words.percent(math.floor(one.share * 1e4) / 1e4)} of those with a sleeping "
+        f"task); {words.number(one.awake)} expired while the task was awake; {counted}; "
+        f"{words.number(one.unexplained)} unexplained."
     )
     if one.remainder_ns:
         least, median, high, most = map(micros, one.remainder_ns)
         click.echo(
-            f"What the task saw beyond the sum of its stations, in µs: {least} at least, {median} median, "
-            f"{high} in 99 %, {most} at most."
+            f"Latency of the task minus the sum of its stations, in µs: minimum {least}, median {median}, "
+            f"99 % {high}, maximum {most}."
         )
 
 
@@ -199,4 +199,4 @@ def _draw(done: list[StationTrial], place: Path) -> None:
         return
     picture = calibration_picture(panels)
     place.write_bytes(picture.png if place.suffix == ".png" else picture.svg.encode())
-    click.echo(f"drawn into {place}", err=True)
+    click.echo(f"figure: {place}", err=True)

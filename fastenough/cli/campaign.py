@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough campaign``: what a plan comes to, its runs made or gone on with, and how they stand."""
+"""``fastenough campaign``: the runs of a plan: listed, made, resumed, and their states."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from fastenough import words
 from fastenough.campaign import Plan, expand, on_board, read_plan
 from fastenough.campaign.expand import kept
 from fastenough.campaign.matrix import Matrix, Row, matrix_of
-from fastenough.cli.making import Begin, check_plan, make_runs
+from fastenough.cli.commands import Group
+from fastenough.cli.options import existing_store, json_option, store_option
 from fastenough.cli.output import print_json, print_table, say
-from fastenough.cli.parameters import json_option
-from fastenough.cli.plan_file import PlanFile
+from fastenough.cli.plan_runs import Begin, PlanFile, check_plan, make_runs
 from fastenough.cli.privileges import LOCAL, as_granted_option
-from fastenough.cli.progress_words import clock
-from fastenough.cli.stores import existing_store, store_option
+from fastenough.cli.progress_wording import clock
 from fastenough.model import NotApplicable, Requirement
 from fastenough.store.campaign import STATES, Standing, find_campaign, plan_of, standings
 
@@ -30,31 +29,35 @@ _MATRIX = ("measured", "loads", "limit", "each", "repeat", "runs", "time")
 _STATUS = ("run", "state", "what", "recording", "reason")
 
 _plan_argument = click.argument("plan_path", metavar="PLAN", type=PlanFile())
-_board_option = click.option("--board", help="Which board to measure, where the plan names none.")
+_board_option = click.option("--board", help="Board to measure, if the plan names none.")
 _booted_option = click.option(
-    "--booted", metavar="CONFIGURATION", help="What was booted by hand already: no question is asked for it."
+    "--booted", metavar="CONFIGURATION", help="Configuration that is booted already; there is no prompt for it."
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def command() -> None:
-    """A plan's runs as a whole: what they will be, how they stand, and making them.
+    """Plan, run, inspect and resume sets of runs.
 
-    PLAN is a file, or the name of a plan that comes with fastenough (docs/plans.md).
+    A campaign is the set of runs of a plan.  PLAN is a file, or the name of a plan that comes with fastenough
+    (docs/plans.md).
     """
 
 
 def _placed(plan: Plan, board: str | None) -> Plan:
-    """On the board that the command names, on this machine where neither it nor the plan names one."""
+    """The plan on the board of the option, else of the plan, else this machine."""
     return plan if board is None and plan.boards else on_board(plan, board or LOCAL)
 
 
-@command.command("plan")
+@command.command("plan", example="fastenough campaign plan quick")
 @_plan_argument
 @_board_option
 @json_option
 def plan_command(plan_path: Path, board: str | None, as_json: bool) -> None:
-    """Show what PLAN comes to and how long it takes; nothing is measured."""
+    """Show the runs of PLAN and how long they take.
+
+    Nothing is measured.
+    """
     plan = _placed(read_plan(plan_path), board)
     with suppress(NotApplicable):  # where the probe is yet to be built
         check_plan(plan)
@@ -90,7 +93,7 @@ def _print_plan(plan: Plan, matrix: Matrix) -> None:
         say(f"instrument: {plan.instrument.port}")
     print_table("", _MATRIX, map(_row, matrix.rows), texts=3, spare=("repeat", "limit"))
     say(
-        f"{words.counted(matrix.runs, 'run')}: measured {clock(matrix.measured_s * 1e9)}, with what is around it about "
+        f"{words.counted(matrix.runs, 'run')}: measuring time {clock(matrix.measured_s * 1e9)}, total about "
         f"{clock(matrix.expected_s * 1e9)}"
     )
 
@@ -110,47 +113,51 @@ def _row(row: Row) -> tuple[str, ...]:
 def _limit(requirement: Requirement | None) -> str:
     if requirement is None:
         return "–"
-    rate = f" in all but {words.rate(requirement.miss_rate)}" if requirement.miss_rate else ""
-    return f"{words.latency(requirement.limit_ns)}{rate}"
+    rate = f", allowed misses {words.rate(requirement.miss_rate)}" if requirement.miss_rate else ""
+    return f"{words.exact_time(requirement.limit_ns)}{rate}"
 
 
 def _making(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of what makes runs."""
+    """Adds the options of the commands that make runs."""
     for option in (json_option, store_option, as_granted_option, _booted_option, _board_option):
         command = option(command)
     return command
 
 
-@command.command("run")
+@command.command("run", example="fastenough campaign run quick")
 @_plan_argument
 @_making
 def run_command(plan_path: Path, board: str | None, store_path: Path, **options: Any) -> int:
-    """Make all runs of PLAN, as a new campaign."""
+    """Make all runs of PLAN as a new campaign.
+
+    Prints the ids of the runs, which are in the store.
+    """
     return make_runs(_placed(read_plan(plan_path), board), store_path, Begin.NEW, **options)
 
 
-@command.command("resume")
+@command.command("resume", example="fastenough campaign resume")
 @click.argument("plan_path", metavar="[PLAN]", required=False, type=PlanFile())
 @_making
 def resume_command(plan_path: Path | None, board: str | None, store_path: Path, **options: Any) -> int:
-    """Go on with a campaign where it was.
+    """Resume a campaign.
 
-    It is the newest one of PLAN; without PLAN, the newest that was made from a file, by the text kept with its runs.
-    Runs that are done, or not applicable, are not made again; what was cut, has failed or is open is.
+    Resumes the newest campaign of PLAN; without PLAN, the newest campaign made from a file, with the plan that was
+    stored with its runs.  Makes the runs that are open, failed or interrupted; runs that are done or not applicable
+    are not repeated.
     """
     plan = plan_of(existing_store(store_path))[1] if plan_path is None else read_plan(plan_path)
     return make_runs(_placed(plan, board), store_path, Begin.RESUMED, **options)
 
 
-@command.command("status")
+@command.command("status", example="fastenough campaign status")
 @click.argument("campaign", required=False)
 @store_option
 @json_option
 def status_command(campaign: str | None, store_path: Path, as_json: bool) -> None:
-    """Say how each run of a campaign stands.
+    """Show the state of each run of a campaign.
 
-    It is done, not applicable, failed, cut or open, and why.  CAMPAIGN is the id of one, or the beginning of it;
-    without, the newest.
+    A run is done, not applicable, failed, cut (interrupted) or open.  CAMPAIGN is an id or the beginning of one; the
+    default is the newest campaign.
     """
     store = existing_store(store_path)
     found = find_campaign(store, campaign)
@@ -169,9 +176,9 @@ def _print_status(campaign: str, runs: Sequence[Standing], counted: str) -> None
     print_table(campaign, columns, [row[: len(columns)] for row in rows], texts=len(columns), spare=("recording",))
     print(f"{words.counted(len(runs), 'run')}: {counted}")
     if any(not run.settled for run in runs):
-        print("to go on: fastenough campaign resume")
+        print("resume with: fastenough campaign resume")
 
 
 def _why(run: Standing) -> str:
-    again = f"begun {run.cut + 1} times" if run.cut else ""
+    again = f"started {run.cut + 1} times" if run.cut else ""
     return "; ".join(filter(None, (run.reason, again)))

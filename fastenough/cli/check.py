@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough check``: the gate of a CI: runs beside a baseline, and against limits."""
+"""``fastenough check``: the gate for CI: runs compared with a baseline and limits."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import click
 
 from fastenough.analysis.compare_wording import said_of
 from fastenough.analysis.gate import Held, subject_of
-from fastenough.cli.live import Work
+from fastenough.cli.commands import Command
+from fastenough.cli.options import existing_store, json_option, store_option
 from fastenough.cli.output import print_json, print_table, say
-from fastenough.cli.parameters import json_option
+from fastenough.cli.progress import Work
 from fastenough.cli.report import choose_runs
-from fastenough.cli.stores import existing_store, store_option
 from fastenough.exchange.junit import Case, Place, suite
 from fastenough.files import Untrusted, replace_whole
 from fastenough.jobs.assess import read_runs
 from fastenough.jobs.check import Checked, check, read_baseline
 from fastenough.jobs.limits import Limits, read_limits
 from fastenough.model import VERDICT_EXIT_STATUS, BadInput, ExitStatus, Verdict
-from fastenough.report.checked import markdown
+from fastenough.report.gate_summary import markdown
 from fastenough.store import Store
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 def conclusion(checked: Checked) -> str:
-    """How the runs differ from the baseline, in one sentence."""
+    """Differences of the runs from the baseline, in one sentence."""
     said = [
         f"{subject_of(pair.runs[0])}: {said_of(comparison, 'new')}"
         for pair in checked.pairs
         for comparison in pair.comparisons
     ]
-    return f"compared with the baseline, {'; '.join(said)}" if said else "nothing stands beside the baseline"
+    return f"compared with the baseline, {'; '.join(said)}" if said else "no run to compare with the baseline"
 
 
 def _print(checked: Checked, said: str) -> None:
@@ -42,46 +42,46 @@ def _print(checked: Checked, said: str) -> None:
     for pair in checked.pairs:
         if pair.differs:
             say(
-                f"warning: the environment of {subject_of(pair.runs[0])} differs from the baseline's, any of which may "
-                "be the cause:"
+                f"warning: the environment of {subject_of(pair.runs[0])} differs from the baseline's; each difference "
+                "is a possible cause:"
             )
         for text in pair.differs:
             say(text, "  ")
     if checked.held:
         print_table(
             "",
-            ("verdict", "what", "limit"),
+            ("verdict", "subject", "limit"),
             [(one.verdict.value, one.subject, one.limit.text) for one in checked.held],
             texts=3,
         )
     for one in checked.held:
         say(f"{one.verdict}: {one.limit.text}: {one.reason}")
-    for text in _departed(checked):
+    for text in _departures(checked):
         say(text)
     for gap in checked.gaps:
         say(gap)
     say(
         f"{checked.verdict}: {_counted(checked.held)}"
         if checked.held
-        else f"{checked.verdict}: nothing is gated without a limit (--limits, docs/check.md)"
+        else f"{checked.verdict}: no limits given (--limits, docs/check.md)"
         if checked.verdict is Verdict.NO_LIMIT
         else f"{checked.verdict}"
     )
 
 
-def _departed(checked: Checked) -> list[str]:
-    """In what the runs depart from the baseline: a FAIL where there are limits."""
+def _departures(checked: Checked) -> list[str]:
+    """Differences from the baseline that are a FAIL if there are limits."""
     word = "warning" if checked.verdict is Verdict.NO_LIMIT else "FAIL"
     return [f"{word}: {one.subject}: {one.what}: {one.reason}" for one in checked.departures]
 
 
 def _counted(held: Sequence[Held]) -> str:
     passed = sum(one.verdict is Verdict.PASS for one in held)
-    return f"{passed} of {len(held)} {'limit is' if len(held) == 1 else 'limits are'} kept"
+    return f"{passed} of {len(held)} {'limit' if len(held) == 1 else 'limits'} met"
 
 
 def _cases(checked: Checked, said: str) -> list[Case]:
-    """Each limit is a test; what forbids a PASS beside them is one too, and so is a comparison without limits."""
+    """JUnit test cases: each limit, each difference or gap that forbids a PASS, or the comparison without limits."""
     cases = [
         Case("check", f"{one.subject}: {one.limit.text}", one.verdict, [one.reason], said, one.duration_ns / 1e9)
         for one in checked.held
@@ -99,22 +99,22 @@ def _write(path: Path, content: bytes) -> None:
         replace_whole(path, content)
     except (OSError, Untrusted) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise BadInput(f"{path}: cannot be written: {reason}; name a file in a folder of yours") from error
+        raise BadInput(f"{path}: cannot be written: {reason}; name a file in a writable folder") from error
 
 
 def _chosen(store: Store, names: tuple[str, ...], baseline_ids: Sequence[str]) -> tuple[list[str], Sequence[str]]:
-    """The runs to check, and what is missing; of the newest campaign all but what is itself the baseline."""
+    """The runs to check, without the baseline, and the missing runs of the campaign."""
     campaign = choose_runs(store, names)
     chosen = [run for run in campaign.runs if names or run not in baseline_ids]
     if not chosen:
-        raise BadInput("the newest campaign is the baseline itself; measure again, or name the RUNS to check")
+        raise BadInput("the newest campaign is the baseline; measure again, or name the RUNS to check")
     same = next((run for run in chosen if run in baseline_ids), None)
     if same is not None:
-        raise BadInput(f"run {same} is the baseline itself; name another run")
+        raise BadInput(f"run {same} is the baseline; name another run")
     return chosen, campaign.missing
 
 
-@click.command()
+@click.command(cls=Command, example="fastenough check --baseline baseline.jsonl.zst --limits limits.toml")
 @click.argument("runs", nargs=-1)
 @click.option(
     "--baseline",
@@ -122,11 +122,11 @@ def _chosen(store: Store, names: tuple[str, ...], baseline_ids: Sequence[str]) -
     multiple=True,
     required=True,
     metavar="RUN|FILE",
-    help="What to compare with: a run in the store, or the file of a recording; several for several loads.",
+    help="Run in the store, or file of a recording, to compare with; repeat it for several loads.",
 )
-@click.option("--limits", "limits_path", type=_FILE, help="The file of limits (docs/check.md).")
-@click.option("--junit", "junit_path", type=_FILE, help="Write the result as JUnit XML.")
-@click.option("--markdown", "markdown_path", type=_FILE, help="Write the result as Markdown.")
+@click.option("--limits", "limits_path", type=_FILE, help="File of limits (docs/check.md).")
+@click.option("--junit", "junit_path", type=_FILE, help="File for the result as JUnit XML.")
+@click.option("--markdown", "markdown_path", type=_FILE, help="File for the result as Markdown.")
 @store_option
 @json_option
 def command(
@@ -139,7 +139,11 @@ def command(
     store_path: Path,
     as_json: bool,
 ) -> ExitStatus:
-    """Gate RUNS (without any, the newest campaign) against a baseline and a file of limits."""
+    """Check runs against a baseline and limits.
+
+    The gate for CI: compares RUNS, by default the newest campaign, with a baseline and a file of limits, and exits
+    with 1 if a limit is exceeded.
+    """
     limits = Limits() if limits_path is None else read_limits(limits_path)
     store = existing_store(store_path)
     base = read_baseline(store, baselines)
@@ -151,7 +155,7 @@ def command(
     if junit_path is not None:
         _write(junit_path, suite(_cases(checked, said), Place.of(runs_checked)))
     if markdown_path is not None:
-        page = markdown(said, checked.verdict, checked.pairs, checked.held, [*_departed(checked), *checked.gaps])
+        page = markdown(said, checked.verdict, checked.pairs, checked.held, [*_departures(checked), *checked.gaps])
         _write(markdown_path, page.encode())
     if as_json:
         print_json(

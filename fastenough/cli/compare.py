@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough compare``: runs beside a base: what follows, then what it rests on; refuses to mix what may not be
-mixed."""
+"""``fastenough compare``: differences of runs from a base run."""
 
 from __future__ import annotations
 
@@ -20,9 +19,9 @@ from fastenough.analysis.compare_wording import (
     judged_names,
 )
 from fastenough.analysis.differences import other_facts
+from fastenough.cli.commands import Command
+from fastenough.cli.options import DURATION, existing_store, json_option, store_option
 from fastenough.cli.output import micros, print_json, print_table, say
-from fastenough.cli.parameters import DURATION, json_option
-from fastenough.cli.stores import existing_store, store_option
 from fastenough.model import BadInput
 from fastenough.recording import Recording
 
@@ -47,35 +46,35 @@ def _print_quantiles(comparison: Comparison, which: str) -> None:
     )
     for rate in comparison.rates:
         say(
-            f"above {words.latency(rate.limit_ns)}: {rate.first[0]} of {words.number(rate.first[1])} and "
+            f"above {words.exact_time(rate.limit_ns)}: {rate.first[0]} of {words.number(rate.first[1])} and "
             f"{rate.second[0]} of {words.number(rate.second[1])}; difference of rates {rate.difference:.3g} "
             f"({words.interval(rate.lower, rate.upper)}): {finding(rate)}"
         )
 
 
 def _print_maxima(comparisons: Sequence[Comparison]) -> None:
-    """Of one kind of series in all runs."""
+    """Print the maxima of one series in all runs."""
     maxima = [("base", comparisons[0].maxima_ns[0])]
     maxima += [(which, each.maxima_ns[1]) for which, each in zip(ORDINALS, comparisons, strict=False)]
     say(
-        "maxima, of which no test can say whether they differ: "
+        "maxima (no test can show that they differ): "
         + ", ".join(f"{which} {words.latency(maximum)}" for which, maximum in maxima)
     )
 
 
 def _print_differences(base: Recording, other: Recording, which: str, comparisons: Sequence[Comparison]) -> None:
-    """What else is not the same, what shapes a latency first."""
+    """Print the other differences, those that affect latency first."""
     differs = list(dict.fromkeys(text for comparison in comparisons for text in comparison.differs))
     say(
-        f"what else differs in the {which} run, any of which may be the cause:"
+        f"other differences of the {which} run, each a possible cause:"
         if differs
-        else f"nothing else is known to differ in the {which} run"
+        else f"no other known difference of the {which} run"
     )
     for text in differs:
         say(text, "  ")
     facts = other_facts(base, other)
     if facts:
-        say(f"also different, as they are from run to run or from boot to boot: {', '.join(facts)}", "  ")
+        say(f"also different, as in every run or boot: {', '.join(facts)}", "  ")
 
 
 def _print(recordings: Sequence[Recording], comparisons: Sequence[Comparison]) -> None:
@@ -84,7 +83,7 @@ def _print(recordings: Sequence[Recording], comparisons: Sequence[Comparison]) -
     for which, recording in zip(("base", *ORDINALS), recordings, strict=False):
         say(f"{which}: run {recording.run_id}", "  ")
     for text in cautions(recordings):
-        say(f"mind: {text}")
+        say(f"caveat: {text}")
     for which, other, each in zip(ORDINALS, others, by_run, strict=False):
         _print_differences(base, other, which, each)
     for name in dict.fromkeys(each.series for each in comparisons):
@@ -98,23 +97,33 @@ def _print(recordings: Sequence[Recording], comparisons: Sequence[Comparison]) -
 
 def _loaded(store_path: Path, base: str, others: Sequence[str]) -> list[Recording]:
     if len(others) > len(ORDINALS):
-        raise BadInput(f"up to {len(ORDINALS)} runs stand beside a base, not {len(others)}; compare fewer at a time")
+        raise BadInput(f"{len(others)} runs to compare with the base; at most {len(ORDINALS)} are supported")
     store = existing_store(store_path)
     ids = [store.find(name) for name in (base, *others)]
     twice = next((run for run in ids[1:] if ids[1:].count(run) > 1), None)
     if twice is not None:
-        raise BadInput(f"run {twice} is named twice; name each once")
+        raise BadInput(f"run {twice} is given twice; give it once")
     return [store.load(run) for run in ids]
 
 
-@click.command()
+@click.command(cls=Command, example="fastenough compare 20260722T101500 last --limit 100us")
 @click.argument("base")
 @click.argument("others", nargs=-1, required=True)
-@click.option("--limit", "limits", type=DURATION, multiple=True, help="Compare the rates above this latency too.")
+@click.option(
+    "--limit",
+    "limits",
+    type=DURATION,
+    multiple=True,
+    help="Also compare the rates of latencies above this; may be repeated.",
+)
 @store_option
 @json_option
 def command(base: str, others: tuple[str, ...], limits: tuple[int, ...], store_path: Path, as_json: bool) -> None:
-    """Compare up to three OTHERS with the run BASE: what follows, and each difference with its interval."""
+    """Compare runs with a base run.
+
+    Compares up to three runs OTHERS with the run BASE.  Prints the conclusion, each difference with its confidence
+    interval, and what else differs between the runs.
+    """
     recordings = _loaded(store_path, base, others)
     comparisons = compare(*recordings, limits_ns=tuple(map(float, limits)))
     said = conclusion(comparisons, judged_names(recordings))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough completion``: what makes a shell complete commands, options and their values.
+"""``fastenough completion``: a script with which a shell completes commands, options and their values.
 
 click's own mechanism: the shell starts the program with ``VARIABLE`` set, which answers instead of running a command.
 """
@@ -12,8 +12,9 @@ from typing import Any
 import click
 from click import shell_completion
 
+from fastenough.cli.commands import Command
+from fastenough.cli.options import json_option
 from fastenough.cli.output import print_json, write_raw
-from fastenough.cli.parameters import json_option
 
 PROGRAM = "fastenough"
 VARIABLE = "_FASTENOUGH_COMPLETE"
@@ -21,27 +22,27 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def answer(cli: click.Command) -> int:
-    """Print what can follow the words that the shell has set; its exit status."""
+    """Print the completions of the words that the shell has set; returns the exit status."""
     return shell_completion.shell_complete(cli, {}, PROGRAM, VARIABLE, os.environ[VARIABLE])
 
 
 def script(cli: click.Command, shell: str) -> str:
-    """What the shell reads once, to ask from then on."""
+    """The script that the shell reads once."""
     kind = shell_completion.get_completion_class(shell)
     assert kind is not None
     completion: Any = kind(cli, {}, PROGRAM, VARIABLE)
     return str(completion.source()).strip() + "\n"
 
 
-@click.command()
+@click.command(cls=Command, example='eval "$(fastenough completion bash)"')
 @click.argument("shell", type=click.Choice(SHELLS))
 @json_option
 @click.pass_context
 def command(ctx: click.Context, shell: str, as_json: bool) -> None:
-    """Print what makes SHELL complete the words of fastenough.
+    """Print a shell completion script.
 
-    For this session of bash: eval "$(fastenough completion bash)"; for good, put the line into ~/.bashrc. zsh: the same
-    in ~/.zshrc, behind compinit. fish: fastenough completion fish > ~/.config/fish/completions/fastenough.fish
+    For bash add the line of the example to ~/.bashrc, for zsh the same with zsh to ~/.zshrc, after compinit.  For
+    fish: fastenough completion fish > ~/.config/fish/completions/fastenough.fish
     """
     said = script(ctx.find_root().command, shell)
     if as_json:

@@ -1,78 +1,90 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough doctor``: what can be measured here, what is missing, and how to fix it.
+"""``fastenough doctor``: what limits measurements on a machine, with fixes.
 
-One function per matter, one line in CHECKS for each; a check looks and changes nothing.  --restore puts back what a
-bench that was killed has left changed.
-"""
+One function per check, one line in CHECKS for each; a check changes nothing."""
 
 from __future__ import annotations
 
 import os
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
 
 import click
 
+from fastenough import words
+from fastenough.audit import CHECKS as AUDIT_CHECKS
+from fastenough.audit import Facts, Form, Standing
+from fastenough.audit import Finding as AuditFinding
+from fastenough.audit.facts import as_cpus
+from fastenough.board.base import installed_module
 from fastenough.campaign import Entry, Plan
-from fastenough.cli.doctor_findings import Check, Finding, Patient, Severity, State, print_findings
-from fastenough.cli.doctor_system import governor, isolation, kernel, module, rights, smi
-from fastenough.cli.looking import looked_at
-from fastenough.cli.output import print_json
-from fastenough.cli.parameters import json_option
-from fastenough.cli.privileges import DMA_LATENCY, LOCAL, how_to_grant, refusal
+from fastenough.cli.commands import Command
+from fastenough.cli.options import json_option
+from fastenough.cli.output import clean, print_json, print_marked, text_width
+from fastenough.cli.privileges import DMA_LATENCY, LOCAL, accessed_board, how_to_grant, refusal
 from fastenough.facts import collect
+from fastenough.implementations.linux_kernel import MODULE
 from fastenough.link import Link, LocalLink, find_probe
 from fastenough.loads import LOADS, TOOL_PACKAGES
 from fastenough.model import ExitStatus, FastenoughError, NotApplicable
-from fastenough.settings import journals, left_behind, restore, restored_text
+from fastenough.settings import journals, restore, restored_text, unrestored
 
 
-def _probe(patient: Patient) -> Finding:
+def _probe(inspected: InspectedBoard) -> Diagnosis:
     try:
-        return Finding("probe", State.FINE, find_probe(patient.link))
+        return Diagnosis("probe", Condition.FINE, find_probe(inspected.link))
     except NotApplicable as reason:
-        return Finding("probe", State.MISSING, str(reason), "make setup")
+        return Diagnosis("probe", Condition.MISSING, str(reason), "make setup")
 
 
-def _real_time(patient: Patient) -> Finding:
-    if patient.link.which("chrt") is None:
-        return Finding(
-            "real-time priority", State.MISSING, "there is no chrt to ask for it with", "apt-get install util-linux"
-        )
-    if patient.link.raised.run(["chrt", "-f", "98", "true"]).status == 0:
-        return Finding("real-time priority", State.FINE, f"SCHED_FIFO 98 is granted{_how(patient.link)}")
-    if patient.distrust:
-        return Finding(
-            "real-time priority", State.MISSING, "SCHED_FIFO 98 is refused, and sudo is not used", patient.distrust
-        )
-    if _is_root(patient.link):
-        return Finding(
-            "real-time priority", State.MISSING, "SCHED_FIFO 98 is refused to root", _refused_to_root(patient)
-        )
-    if _is_elsewhere(patient.link):
-        return Finding(
+def _real_time(inspected: InspectedBoard) -> Diagnosis:
+    if inspected.link.which("chrt") is None:
+        return Diagnosis(
             "real-time priority",
-            State.MISSING,
-            "SCHED_FIFO 98 is refused to this user of the board",
-            "log in there as root, or let sudo run there without a password",
+            Condition.MISSING,
+            "cannot be tested: chrt is not installed",
+            "apt-get install util-linux",
         )
-    return Finding(
+    if inspected.link.raised.run(["chrt", "-f", "98", "true"]).status == 0:
+        return Diagnosis("real-time priority", Condition.FINE, f"SCHED_FIFO 98 granted{_how(inspected.link)}")
+    if inspected.distrust:
+        return Diagnosis(
+            "real-time priority", Condition.MISSING, "SCHED_FIFO 98 refused, and sudo is not used", inspected.distrust
+        )
+    if _is_root(inspected.link):
+        return Diagnosis(
+            "real-time priority", Condition.MISSING, "SCHED_FIFO 98 refused to root", _refused_to_root(inspected)
+        )
+    if _is_elsewhere(inspected.link):
+        return Diagnosis(
+            "real-time priority",
+            Condition.MISSING,
+            "SCHED_FIFO 98 refused to this user of the board",
+            "log in as root, or allow sudo there without a password",
+        )
+    return Diagnosis(
         "real-time priority",
-        State.MISSING,
-        "SCHED_FIFO 98 is refused",
-        f"run as root; let sudo run it without a password; or grant rtprio and memlock:\n{how_to_grant()}",
+        Condition.MISSING,
+        "SCHED_FIFO 98 refused",
+        f"run as root; allow sudo without a password; or grant rtprio and memlock:\n{how_to_grant()}",
     )
 
 
-def _refused_to_root(patient: Patient) -> str:
-    """What the probe says of it: a capability, a limit or a control group of a container is in the way."""
+def _refused_to_root(inspected: InspectedBoard) -> str:
+    """The reason of the probe: a missing capability, a limit, or a control group of a container."""
     try:
-        lacking = refusal(patient.link, Plan("doctor", (Entry("timer", ("none",), 1.0, {}),)))
+        lacking = refusal(inspected.link, Plan("doctor", (Entry("timer", ("none",), 1.0, {}),)))
     except NotApplicable as reason:
         return str(reason)
     return lacking or "see docs/containers.md"
 
 
 def _is_elsewhere(link: Link) -> bool:
-    """Board and bench are two machines."""
+    """Whether the board is another machine."""
     return link.name != LOCAL
 
 
@@ -84,174 +96,421 @@ def _how(link: Link) -> str:
     return " (through sudo)" if link.raised is not link else ""
 
 
-def _machine(patient: Patient) -> Finding:
-    profile = patient.profile
+def _machine(inspected: InspectedBoard) -> Diagnosis:
+    profile = inspected.profile
     if profile.get("emulated"):
-        return Finding("machine", State.LIMITED, "emulated: function can be shown, speed cannot", "measure on hardware")
+        return Diagnosis("machine", Condition.LIMITED, "emulated: timing is not meaningful", "measure on hardware")
     if profile.get("hypervisor"):
-        return Finding(
+        return Diagnosis(
             "machine",
-            State.LIMITED,
-            f"virtual machine ({profile['hypervisor']}): no worst-case verdict where the host takes time",
-            "measure on the bare machine",
+            Condition.LIMITED,
+            f"virtual machine ({profile['hypervisor']}): no worst-case verdict, the host may pause it",
+            "measure on the host or on other hardware",
         )
-    return Finding("machine", State.FINE, "bare machine")
+    return Diagnosis("machine", Condition.FINE, "no hypervisor")
 
 
-def _idle_states(patient: Patient) -> Finding:
-    if patient.link.exists(DMA_LATENCY):
-        if patient.link.raised.run(["sh", "-c", f"exec 3<>{DMA_LATENCY}"]).status == 0:
-            return Finding("idle states", State.FINE, f"{DMA_LATENCY} can be held{_how(patient.link)}")
-        fix = "run as root" if not _is_root(patient.link) else f"give the container the device (--device {DMA_LATENCY})"
-        return Finding(
+def _idle_states(inspected: InspectedBoard) -> Diagnosis:
+    if inspected.link.exists(DMA_LATENCY):
+        if inspected.link.raised.run(["sh", "-c", f"exec 3<>{DMA_LATENCY}"]).status == 0:
+            return Diagnosis("idle states", Condition.FINE, f"{DMA_LATENCY} is writable{_how(inspected.link)}")
+        fix = (
+            "run as root" if not _is_root(inspected.link) else f"give the container the device (--device {DMA_LATENCY})"
+        )
+        return Diagnosis(
             "idle states",
-            State.LIMITED,
-            f"{DMA_LATENCY} may not be held by this user",
+            Condition.LIMITED,
+            f"{DMA_LATENCY} is not writable for this user",
             f"{fix}, or measure without: fastenough run timer latency=off",
         )
-    return Finding(
+    return Diagnosis(
         "idle states",
-        State.LIMITED,
-        "there is no /dev/cpu_dma_latency: idle states cannot be held off",
+        Condition.LIMITED,
+        "no /dev/cpu_dma_latency: idle states cannot be disabled",
         "boot with processor.max_cstate=1, or a kernel with CONFIG_CPU_IDLE",
     )
 
 
-def _loads(patient: Patient) -> Finding:
-    tools = sorted({tool for load in LOADS.values() for tool in load.tools if patient.link.which(tool) is None})
+def _loads(inspected: InspectedBoard) -> Diagnosis:
+    tools = sorted({tool for load in LOADS.values() for tool in load.tools if inspected.link.which(tool) is None})
     if not tools:
-        return Finding("loads", State.FINE, ", ".join(LOADS))
+        return Diagnosis("loads", Condition.FINE, ", ".join(LOADS))
     lacking = [
-        f"{tool} is not there, which these need: "
-        f"{', '.join(load.name for load in LOADS.values() if tool in load.tools)}"
+        f"{tool} is not installed, required by {', '.join(load.name for load in LOADS.values() if tool in load.tools)}"
         for tool in tools
     ]
     packages = sorted({TOOL_PACKAGES[tool] for tool in tools if tool in TOOL_PACKAGES})
-    return Finding("loads", State.MISSING, "; ".join(lacking), f"apt-get install {' '.join(packages)}")
+    return Diagnosis("loads", Condition.MISSING, "; ".join(lacking), f"apt-get install {' '.join(packages)}")
 
 
-def _gpio(patient: Patient) -> Finding:
-    chips = patient.link.glob("/dev/gpiochip*")
+def _gpio(inspected: InspectedBoard) -> Diagnosis:
+    chips = inspected.link.glob("/dev/gpiochip*")
     if chips:
-        return Finding("GPIO", State.FINE, ", ".join(chips))
-    return Finding(
+        return Diagnosis("GPIO", Condition.FINE, ", ".join(chips))
+    return Diagnosis(
         "GPIO",
-        State.MISSING,
-        "no /dev/gpiochip*: response and periodic cannot be measured on this board",
+        Condition.MISSING,
+        "no /dev/gpiochip*: no response or periodic probe on this board",
         "use a board with pins, or the virtual bench (fastenough bench up)",
     )
 
 
-def _gauge(patient: Patient) -> Finding:
-    """It is plugged into the bench, whichever board is looked at."""
+def _gauge(inspected: InspectedBoard) -> Diagnosis:
+    """The instrument of this machine, whatever the board."""
     ports = [port for pattern in ("/dev/ttyACM*", "/dev/ttyUSB*") for port in LocalLink().glob(pattern)]
     if ports:
-        return Finding(
+        return Diagnosis(
             "gauge",
-            State.FINE,
-            f"serial ports of this machine to look at: {', '.join(ports)} (fastenough gauge id {ports[0]})",
+            Condition.FINE,
+            f"serial ports of this machine: {', '.join(ports)} (identify with: fastenough gauge id {ports[0]})",
         )
-    return Finding(
+    return Diagnosis(
         "gauge",
-        State.MISSING,
-        "this machine has no serial port with an instrument: boards can only measure themselves",
+        Condition.MISSING,
+        "no serial port with an instrument on this machine: boards can only measure themselves",
         "connect an Arduino Uno and flash it: fastenough gauge flash uno /dev/ttyACM0",
     )
 
 
-def _virtual_bench(patient: Patient) -> Finding:
-    """It runs on the bench, whichever board is looked at."""
+def _virtual_bench(inspected: InspectedBoard) -> Diagnosis:
+    """The tools of this machine, whatever the board."""
     missing = [tool for tool in ("qemu-system-aarch64", "aarch64-linux-gnu-gcc") if LocalLink().which(tool) is None]
     if missing:
-        return Finding(
+        return Diagnosis(
             "virtual bench",
-            State.MISSING,
+            Condition.MISSING,
             f"{', '.join(missing)} not installed on this machine",
             "apt-get install qemu-system-arm gcc-aarch64-linux-gnu",
         )
-    return Finding("virtual bench", State.FINE, "QEMU and the cross compiler are there")
+    return Diagnosis("virtual bench", Condition.FINE, "QEMU and the cross compiler are installed")
 
 
-def _disk(patient: Patient) -> Finding:
-    """Of the bench, which keeps the recordings."""
+def _disk(inspected: InspectedBoard) -> Diagnosis:
+    """Free space of this machine, which stores the recordings."""
     free = os.statvfs(".")
     mib = free.f_bavail * free.f_frsize >> 20
-    purpose = "recordings on this machine" if _is_elsewhere(patient.link) else "recordings and the hdd load"
+    purpose = "recordings on this machine" if _is_elsewhere(inspected.link) else "recordings and the hdd load"
     if mib >= 1024:
-        return Finding("disk", State.FINE, f"{mib:,} MiB free for {purpose}")
-    return Finding("disk", State.LIMITED, f"only {mib:,} MiB free for {purpose}", "free a gigabyte")
+        return Diagnosis("disk", Condition.FINE, f"{mib:,} MiB free for {purpose}")
+    return Diagnosis("disk", Condition.LIMITED, f"only {mib:,} MiB free for {purpose}", "free 1 GiB")
 
 
-def _left_changed(patient: Patient) -> Finding:
+def _left_changed(inspected: InspectedBoard) -> Diagnosis:
     left: list[str] = []
-    for journal in journals(patient.link):
+    for journal in journals(inspected.link):
         try:
-            left += left_behind(patient.link, journal)
+            left += unrestored(inspected.link, journal)
         except FastenoughError as reason:
-            return Finding("settings", State.LIMITED, str(reason), "wait until it has ended")
+            return Diagnosis("settings", Condition.LIMITED, str(reason), "wait for it to end")
     if left:
-        return Finding(
+        return Diagnosis(
             "settings",
-            State.LIMITED,
-            f"a fastenough that was killed has left changed: {', '.join(left)}",
-            "fastenough doctor --restore" + (f" --board {patient.link.name}" if _is_elsewhere(patient.link) else ""),
+            Condition.LIMITED,
+            f"left changed by a killed fastenough process: {', '.join(left)}",
+            "fastenough doctor --restore"
+            + (f" --board {inspected.link.name}" if _is_elsewhere(inspected.link) else ""),
         )
-    return Finding("settings", State.FINE, "nothing is left changed by a fastenough that was killed")
+    return Diagnosis("settings", Condition.FINE, "no setting left changed by a killed fastenough process")
 
 
 def _restore(link: Link, as_json: bool) -> ExitStatus:
-    """Put back what the journals of this board hold."""
+    """Restore the settings in the journals of this board."""
     places = restore(link)
     if as_json:
         print_json({"restored": places})
     else:
-        print(restored_text(places) if places else "nothing is left changed; nothing was to be put back")
+        print(restored_text(places) if places else "nothing to restore")
     return ExitStatus.DONE
 
 
+_INDENT = " " * 9
+
+
+class Condition(StrEnum):
+    """State of a checked subject."""
+
+    FINE = "fine"
+    LIMITED = "limited"
+    MISSING = "missing"
+
+
+class Impact(StrEnum):
+    """Effect: none; a feature is missing; conclusions are limited; no valid measurement."""
+
+    NONE = "none"
+    NOTE = "note"
+    WARNING = "warning"
+    WRONG = "wrong"
+
+
+_STYLES = {Impact.WRONG: "bold red", Impact.WARNING: "yellow", Impact.NOTE: "", Impact.NONE: "green"}
+_HEADS = {Impact.NONE: "fine"}
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """One subject, its state and the fix.
+
+    Lines of ``fix`` after the first are commands to paste.  ``concerns`` and ``severity`` come from the check.
+    """
+
+    matter: str
+    state: Condition
+    text: str
+    fix: str | None = None
+    concerns: str = ""
+    severity: Impact = Impact.NONE
+
+
+@dataclass(frozen=True)
+class InspectedBoard:
+    """The inspected board, its profile, and why sudo is not used on it, or an empty text."""
+
+    link: Link
+    profile: dict[str, Any]
+    distrust: str = ""
+
+
+@dataclass(frozen=True)
+class Examination:
+    """A check of one subject that changes nothing; the affected measurements, and the severity if it is not fine."""
+
+    examine: Callable[[InspectedBoard], Diagnosis]
+    concerns: str
+    severity: Impact
+
+    def __call__(self, board: InspectedBoard) -> Diagnosis:
+        found = self.examine(board)
+        weighs = Impact.NONE if found.state is Condition.FINE else self.severity
+        return replace(found, concerns=self.concerns, severity=weighs)
+
+
+def _summary(findings: Sequence[Diagnosis]) -> str:
+    """The conclusion from all findings."""
+    by = {severity: [finding.matter for finding in findings if finding.severity is severity] for severity in Impact}
+    wrong, warnings = by[Impact.WRONG], by[Impact.WARNING]
+    if wrong:
+        return f"Measurements do not work on this machine. Fix first: {', '.join(wrong)}"
+    if warnings:
+        return (
+            f"Timer measurements work on this machine. {words.counted(len(warnings), 'warning')} "
+            f"{'limits' if len(warnings) == 1 else 'limit'} the conclusions: {', '.join(warnings)}"
+        )
+    return "Timer measurements work on this machine, without known limitations"
+
+
+def _lines(finding: Diagnosis, width: int) -> Iterator[str]:
+    """Lines of a finding: text, affected measurements and fix, folded and indented."""
+    wrapper = textwrap.TextWrapper(width, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False)
+    yield from wrapper.wrap(clean(f"{finding.matter}: {finding.text}"))
+    if finding.severity is Impact.NONE:
+        return
+    wrapper.subsequent_indent = _INDENT + " " * len("concerns: ")
+    yield from wrapper.wrap(clean(f"concerns: {finding.concerns}"))
+    yield from wrapper.wrap(clean(f"fix:      {(finding.fix or '').partition(chr(10))[0]}"))
+
+
+def print_findings(findings: Sequence[Diagnosis]) -> None:
+    """Print the conclusion, the findings by severity, and last, unfolded, the commands to paste."""
+    width = text_width()
+    print("\n".join(textwrap.wrap(clean(_summary(findings)), width, break_on_hyphens=False)))
+    for severity in (Impact.WRONG, Impact.WARNING, Impact.NOTE, Impact.NONE):
+        for finding in findings:
+            if finding.severity is severity:
+                first, *rest = _lines(finding, width)
+                print_marked(
+                    _HEADS.get(severity, severity).ljust(len(_INDENT)),
+                    _STYLES[severity],
+                    "\n".join([first.removeprefix(_INDENT), *rest]),
+                )
+    for finding in findings:
+        paste = (finding.fix or "").partition("\n")[2]
+        if paste:
+            print(f"\n{paste}")
+
+
+_FIFO = 98
+_MODULE = "kernel module"
+_VIRTUAL = "virtual"
+_GAPS = "to measure the gaps: fastenough run spin --implementation linux-kernel"
+_UNLIMITED = "unlimited"
+_SETUID = 0o4000
+
+
+def _audited(inspected: InspectedBoard, name: str) -> AuditFinding:
+    """The finding of that check of the audit."""
+    return next(check for check in AUDIT_CHECKS if check.name == name)(Facts(inspected.profile))
+
+
+def kernel(inspected: InspectedBoard) -> Diagnosis:
+    """Preemption model of the kernel."""
+    found = _audited(inspected, "preemption")
+    if found.standing is Standing.FINE:
+        return Diagnosis("kernel", Condition.FINE, found.text)
+    other = next((change.text for change in found.changes if change.form is Form.WORDS), "")
+    fix = f"{other}, then boot it" if other else "boot a kernel with PREEMPT_RT"
+    until = "".join(f"; until then, boot with {change.text}" for change in found.changes if change.form is Form.BOOT)
+    return Diagnosis("kernel", Condition.LIMITED, found.text, fix + until)
+
+
+def governor(inspected: InspectedBoard) -> Diagnosis:
+    """CPU frequency governor: a slow CPU delays tasks."""
+    found = _audited(inspected, "governor")
+    if found.standing is not Standing.COSTS:
+        return Diagnosis("governor", Condition.FINE, found.text)
+    return Diagnosis(
+        "governor",
+        Condition.LIMITED,
+        found.text,
+        f'{found.changes[0].text}, or governor = "performance" under [settings] of a plan',
+    )
+
+
+def isolation(inspected: InspectedBoard) -> Diagnosis:
+    """CPUs without ordinary tasks."""
+    found = _audited(inspected, "isolated-cpus")
+    if found.standing is Standing.FINE:
+        known = inspected.profile.get("cpu_isolation") or {}
+        ticks = (
+            "; the tick continues (no nohz_full)"
+            if known.get("isolated") and not as_cpus(known.get("nohz_full"))
+            else ""
+        )
+        return Diagnosis("isolated CPUs", Condition.FINE, found.text + ticks)
+    apart = next((change.text.partition("=")[2] for change in found.changes), "CPU")
+    return Diagnosis(
+        "isolated CPUs",
+        Condition.LIMITED,
+        found.text,
+        f"to reserve a CPU for the task, boot with isolcpus={apart} nohz_full={apart} rcu_nocbs={apart}",
+    )
+
+
+def rights(inspected: InspectedBoard) -> Diagnosis:
+    """The right to real-time priority and locked memory."""
+    setuid = _setuid_probe(inspected)
+    if setuid:
+        return Diagnosis(
+            "rights",
+            Condition.LIMITED,
+            f"{setuid} is setuid: any user who may run it can occupy a CPU",
+            f"chmod u-s {setuid}, and grant rtprio and memlock instead:\n{how_to_grant()}",
+        )
+    if _said(inspected, "id", "-u") == "0":
+        return Diagnosis("rights", Condition.FINE, "root")
+    if inspected.link.raised is not inspected.link:
+        return Diagnosis("rights", Condition.FINE, "the probe and the settings run through sudo")
+    limits = _said(inspected, "cat", "/proc/self/limits")
+    priority, memory = _limit(limits, "Max realtime priority"), _limit(limits, "Max locked memory")
+    said = f"not root; limits: rtprio {priority}, memlock {memory}"
+    enough = (priority == _UNLIMITED or (priority.isdigit() and int(priority) >= _FIFO)) and memory == _UNLIMITED
+    if enough:
+        return Diagnosis("rights", Condition.FINE, said)
+    return Diagnosis(
+        "rights",
+        Condition.LIMITED,
+        f"{said}: insufficient for SCHED_FIFO {_FIFO} and locked memory",
+        "run as root; allow sudo without a password; or grant rtprio and memlock (limits.conf)",
+    )
+
+
+def _limit(text: str, name: str) -> str:
+    """The soft limit of that name, as the kernel writes it."""
+    found = re.search(rf"^{name}\s+(\S+)", text, re.MULTILINE)
+    return found[1] if found else "unknown"
+
+
+def _setuid_probe(inspected: InspectedBoard) -> str:
+    """Path of the probe if it is setuid, else an empty text."""
+    try:
+        probe = find_probe(inspected.link)
+    except NotApplicable:
+        return ""
+    mode = _said(inspected, "stat", "-L", "-c", "%a", probe)
+    return probe if mode.isdigit() and int(mode, 8) & _SETUID else ""
+
+
+def module(inspected: InspectedBoard) -> Diagnosis:
+    """The module, required for measurements in the kernel and with interrupts off."""
+    if inspected.link.name.partition(":")[0] == _VIRTUAL:
+        return Diagnosis(_MODULE, Condition.FINE, "built for the kernel of the virtual board when needed")
+    try:
+        place = installed_module(inspected.link, MODULE)
+    except NotApplicable:
+        return Diagnosis(
+            _MODULE,
+            Condition.MISSING,
+            f"{MODULE}.ko is not installed for this kernel: no timer, pin and spin (gaps caused by SMIs and "
+            "hypervisors) with linux-kernel",
+            "install the kernel's headers and the package fastenough-dkms, or see docs/module.md",
+        )
+    return Diagnosis(_MODULE, Condition.FINE, f"{place}; {_GAPS}")
+
+
+def smi(inspected: InspectedBoard) -> Diagnosis:
+    """Access to the SMI counter."""
+    if inspected.link.glob("/dev/cpu/*/msr"):
+        return Diagnosis("SMI counter", Condition.FINE, f"readable if the CPU has one; {_GAPS}")
+    return Diagnosis(
+        "SMI counter",
+        Condition.LIMITED,
+        "no /dev/cpu/*/msr: SMIs cannot be counted",
+        f"modprobe msr (Intel x86 only); {_GAPS}",
+    )
+
+
+def _said(inspected: InspectedBoard, *command: str) -> str:
+    """Output of a command on the board; empty if there is no such command."""
+    try:
+        return inspected.link.run(command).stdout.decode(errors="replace").strip()
+    except FileNotFoundError:
+        return ""
+
+
 CHECKS = (
-    Check(_probe, "every measurement", Severity.WRONG),
-    Check(_real_time, "every measurement: without it, late tasks show nothing", Severity.WRONG),
-    Check(rights, "who may measure with real-time priority and locked memory", Severity.WARNING),
-    Check(kernel, "how long the longest delay can become", Severity.WARNING),
-    Check(_machine, "whether a verdict on the worst case can be given", Severity.WARNING),
-    Check(governor, "latency of tasks that wake an idle CPU", Severity.WARNING),
-    Check(_idle_states, "latency of tasks that wake an idle CPU", Severity.WARNING),
-    Check(isolation, "who else runs where a real-time task runs", Severity.NOTE),
-    Check(smi, "delays that no kernel sees (firmware)", Severity.NOTE),
-    Check(_loads, "measuring under load, without which nothing passes", Severity.WARNING),
-    Check(_disk, "recordings, and the load hdd", Severity.WARNING),
-    Check(_left_changed, "what this machine is set to", Severity.WARNING),
-    Check(module, "linux-kernel among the implementations only", Severity.NOTE),
-    Check(_gpio, "the probes response and periodic only", Severity.NOTE),
-    Check(_gauge, "confirmation from outside only", Severity.NOTE),
-    Check(_virtual_bench, "boards without hardware only", Severity.NOTE),
+    Examination(_probe, "every measurement", Impact.WRONG),
+    Examination(_real_time, "every measurement: ordinary tasks are delayed by any other task", Impact.WRONG),
+    Examination(rights, "real-time priority and locked memory", Impact.WARNING),
+    Examination(kernel, "longest possible delay", Impact.WARNING),
+    Examination(_machine, "worst-case verdicts", Impact.WARNING),
+    Examination(governor, "latency of tasks that wake an idle CPU", Impact.WARNING),
+    Examination(_idle_states, "latency of tasks that wake an idle CPU", Impact.WARNING),
+    Examination(isolation, "other tasks on the CPUs of real-time tasks", Impact.NOTE),
+    Examination(smi, "delays by firmware, invisible to the kernel", Impact.NOTE),
+    Examination(_loads, "measuring under load, required for a PASS", Impact.WARNING),
+    Examination(_disk, "recordings, and the load hdd", Impact.WARNING),
+    Examination(_left_changed, "settings of this machine", Impact.WARNING),
+    Examination(module, "only the implementation linux-kernel", Impact.NOTE),
+    Examination(_gpio, "only the probes response and periodic", Impact.NOTE),
+    Examination(_gauge, "only external confirmation", Impact.NOTE),
+    Examination(_virtual_bench, "only boards without hardware", Impact.NOTE),
 )
-"""One line for each matter."""
+"""One line for each check."""
 
 
-@click.command()
-@click.option("--board", default="local", show_default=True, help="Which board to look at.")
+@click.command(cls=Command, example="fastenough doctor --board ssh://root@board")
+@click.option("--board", default="local", show_default=True, help="Board to inspect.")
 @click.option(
     "--restore",
     "restoring",
     is_flag=True,
-    help="Put back settings that a fastenough which was killed has left changed.",
+    help="Restore settings that a killed fastenough process left changed.",
 )
 @json_option
 def command(board: str, restoring: bool, as_json: bool) -> ExitStatus:
-    """Say what can be measured here and what is missing, with the fix.
+    """List what limits measurements here, with fixes.
 
-    Status 0 when a timer can be measured under real-time priority, 5 when not.
+    Checks rights, kernel, machine, tools and instruments of this machine or a board, and changes nothing without
+    --restore.  The exit status is 0 if a timer can be measured with real-time priority, else 5.
     """
-    with looked_at(board) as (link, distrust):
+    with accessed_board(board) as (link, distrust):
         if restoring:
             return _restore(link, as_json)
-        patient = Patient(link, collect(link), distrust)
-        findings = [check(patient) for check in CHECKS]
+        inspected = InspectedBoard(link, collect(link), distrust)
+        findings = [check(inspected) for check in CHECKS]
     if as_json:
         print_json(findings)
     else:
         print_findings(findings)
-    lacking = any(finding.severity is Severity.WRONG for finding in findings)
+    lacking = any(finding.severity is Impact.WRONG for finding in findings)
     return ExitStatus.NOT_APPLICABLE if lacking else ExitStatus.DONE

@@ -1,38 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough farm``: one file per command, one line here for each."""
+"""``fastenough farm``: one line here for each command."""
 
 from __future__ import annotations
 
 import click
 
-from fastenough.cli.lazy import LazyGroup
+from fastenough.cli.commands import LazyGroup
 
-COMMANDS = {
-    "run": ("fastenough.cli.farm_run", "Switch, measure and pull the boards of FARM.toml for as long as this runs."),
-    "status": ("fastenough.cli.farm_status", "Say how each board of FARM.toml stands, and why."),
-    "try": (
-        "fastenough.cli.farm_try",
-        "Show a whole farm with its website on this machine, without hardware, until Ctrl-C.",
-    ),
-    "board": ("fastenough.cli.farm_board", "Retire, rename or withdraw a board of FARM.toml."),
-    "rebuild": ("fastenough.cli.farm_rebuild", "Make the history of FARM.toml anew from its store."),
-    "alert": (
-        "fastenough.cli.farm_alert",
-        "Tell of each new maximum, changed tail, FAIL and silent board of FARM.toml, once, until it is accepted.",
-    ),
-    "bisect": (
-        "fastenough.cli.farm_bisect",
-        "Find the first of CONFIGURATIONS with which a board is too slow: the first is good, the last is bad.",
-    ),
-    "token": ("fastenough.cli.farm_token", "Say which benches may upload recordings, and of which boards."),
-    "push": (
-        "fastenough.cli.farm_push",
-        "Send RUNS (ids, the beginnings of ids, or 'last') to a farm's website; each is stored there once.",
-    ),
+SECTIONS = {
+    "Commands": {
+        "run": ("fastenough.cli.farm_boards:farm_run_command", "Run a farm: switch, measure and pull its boards."),
+        "status": ("fastenough.cli.farm_boards:farm_status_command", "Show the state of each board of a farm."),
+        "try": ("fastenough.cli.farm_boards:farm_try_command", "Show a farm with its website, without hardware."),
+        "board": ("fastenough.cli.farm_boards:farm_board_command", "Retire, rename or withdraw a board of a farm."),
+        "rebuild": ("fastenough.cli.farm_boards:farm_rebuild_command", "Rebuild the history of a farm from its store."),
+        "alert": ("fastenough.cli.farm_alert", "Send alerts on the boards of a farm."),
+        "bisect": ("fastenough.cli.farm_bisect", "Find the first configuration that makes a board too slow."),
+        "token": ("fastenough.cli.farm_uploads:farm_token_command", "Manage upload tokens."),
+        "push": ("fastenough.cli.farm_uploads:farm_push_command", "Send runs to the website of a farm."),
+    }
 }
-"""Subcommand name to its module and the first sentence of its help."""
+"""Heading to commands: name to module and attribute, and the first sentence of its help."""
 
 
-@click.group(cls=LazyGroup, lazily=COMMANDS)
+@click.group(cls=LazyGroup, sections=SECTIONS, example="fastenough farm try")
 def command() -> None:
-    """Many boards, watched for years: switched, measured and pulled by themselves."""
+    """Measure and watch many boards.
+
+    A farm switches, measures and pulls the boards that FARM.toml names, for years (docs/farm.md).
+    """

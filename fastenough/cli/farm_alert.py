@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough farm alert``: tell Alertmanager or a webhook what happens on a farm's boards."""
+"""``fastenough farm alert``: alerts to Alertmanager or a webhook on the boards of a farm."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from pathlib import Path
 
 import click
 
-from fastenough.cli.farm_run import farm_argument
+from fastenough.cli.commands import Command
+from fastenough.cli.farm_boards import farm_argument
+from fastenough.cli.options import DURATION, json_option
 from fastenough.cli.output import clean
-from fastenough.cli.parameters import DURATION, json_option
 from fastenough.farm.alerts import Alerting, Receiver
 from fastenough.farm.config import read_farm
 from fastenough.files import Untrusted, read_regular
@@ -26,13 +27,13 @@ _MOST_ADDRESS_BYTES = 4096
 
 
 def _webhook(file: Path | None) -> str:
-    """Out of a file or the environment: the address of a webhook is often all that keeps others out."""
+    """The address, from a file or the environment: it is often the only secret of a webhook."""
     if file is None:
         return os.environ.get(WEBHOOK_SETTING, "").strip()
     try:
         return read_regular(file, _MOST_ADDRESS_BYTES).decode().strip()
     except (OSError, Untrusted, UnicodeDecodeError) as error:
-        raise BadInput(f"--webhook-file {file}: no address can be read there: {error}") from error
+        raise BadInput(f"--webhook-file {file}: cannot read the address: {error}") from error
 
 
 def _receivers(alertmanager: tuple[str, ...], webhook_file: Path | None, site: str) -> list[Receiver]:
@@ -42,22 +43,27 @@ def _receivers(alertmanager: tuple[str, ...], webhook_file: Path | None, site: s
         found.append(Receiver(webhook, False, site))
     if not found:
         raise BadInput(
-            f"nobody is told: give --alertmanager URL, --webhook-file FILE, or {WEBHOOK_SETTING} in the environment"
+            f"no receiver: give --alertmanager URL, --webhook-file FILE, or {WEBHOOK_SETTING} in the environment"
         )
     return found
 
 
-@click.command("alert")
+@click.command("alert", cls=Command, example="fastenough farm alert FARM.toml --alertmanager http://127.0.0.1:9093")
 @farm_argument
-@click.option("--alertmanager", multiple=True, metavar="URL", help="An Alertmanager, as in http://127.0.0.1:9093.")
+@click.option(
+    "--alertmanager",
+    multiple=True,
+    metavar="URL",
+    help="Address of an Alertmanager, as in http://127.0.0.1:9093; may be repeated.",
+)
 @click.option(
     "--webhook-file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help=f"File with the address of a webhook; without, it is {WEBHOOK_SETTING} of the environment, if any.",
+    help=f"File with the address of a webhook  [default: {WEBHOOK_SETTING} in the environment, if set]",
 )
-@click.option("--site", default="", metavar="URL", help="The farm's website, which alerts then link to.")
-@click.option("--every", "every_ns", type=DURATION, default="1m", show_default=True, help="How often to look.")
-@click.option("--once", is_flag=True, help="Look once; the exit status is 4 where a receiver takes nothing.")
+@click.option("--site", default="", metavar="URL", help="Address of the farm's website, for links in alerts.")
+@click.option("--every", "every_ns", type=DURATION, default="1m", show_default=True, help="Interval between checks.")
+@click.option("--once", is_flag=True, help="Check once; the exit status is 4 if a receiver does not accept alerts.")
 @json_option
 def command(
     *,
@@ -69,34 +75,35 @@ def command(
     once: bool,
     as_json: bool,
 ) -> ExitStatus:
-    """Tell of each new maximum, changed tail, FAIL and silent board of FARM.toml, once, until it is accepted.
+    """Send alerts on the boards of a farm.
 
-    Where a receiver takes nothing, that is said once; with --json as a line of JSON for each change of it.
+    Sends one alert per new maximum, tail change, FAIL or silent board of FARM.toml, until acknowledged.  A receiver
+    that does not accept alerts is reported once; with --json each change of that is a line of JSON.
     """
     farm = read_farm(file)
     receivers = _receivers(alertmanager, webhook_file, site)
     with closing(History.at(farm.database)) as history:
-        alerting, told = Alerting(history, receivers), ["not looked yet"] if as_json else []
+        alerting, printed = Alerting(history, receivers), ["not checked yet"] if as_json else []
         while True:
-            faults = _looked(alerting)
-            if faults != told:
-                _tell(faults, as_json)
-            told = faults
+            faults = _check(alerting)
+            if faults != printed:
+                _print_faults(faults, as_json)
+            printed = faults
             if once:
                 return ExitStatus.BROKEN if faults else ExitStatus.DONE
             time.sleep(every_ns / 1e9)
 
 
-def _looked(alerting: Alerting) -> list[str]:
+def _check(alerting: Alerting) -> list[str]:
     try:
         return alerting.look(int(time.time()))
     except FastenoughError as error:
         return [str(error)]
 
 
-def _tell(faults: list[str], as_json: bool) -> None:
+def _print_faults(faults: list[str], as_json: bool) -> None:
     if as_json:
         print(json.dumps({"faults": faults}), flush=True)
     else:
-        said = "; ".join(faults) or "all alerts are accepted again"
+        said = "; ".join(faults) or "all receivers accept alerts again"
         print(f"fastenough: {clean(said)}", file=sys.stderr, flush=True)

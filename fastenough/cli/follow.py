@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough show --follow``: looks into a run while it is measured, by this or by any other process.
+"""``fastenough show --follow``: shows a run while this or another process measures it.
 
-It reads what was added to the recording and nothing else, and runs at a lower priority than what is measured.
+Reads only what was added to the recording, at a lower priority than the measurement.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from fastenough import words
 from fastenough.cli.output import clean, console, wall_text
-from fastenough.cli.progress_words import clock, final_lines, heading, newest_wakeups, plain_line, wakeup_line
+from fastenough.cli.progress_wording import clock, final_lines, heading, newest_wakeups, plain_line, wakeup_line
 from fastenough.folder import Folder
 from fastenough.jobs.following import Following
 from fastenough.jobs.watching import Runs, Watch, at_path, is_path
@@ -31,32 +31,32 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.25
 _DRAW_S = 1.0
-"""Between two pictures; half of it where something is new."""
+"""Between two pictures; half of it if there are new data."""
 _NICE = 10
 _WAIT_S = 0.5
 
 
 def follow(named: str | None, store: Path) -> ExitStatus:
-    """Until the run has ended: then status 0, whatever its outcome; 4 where it was left unfinished."""
+    """Show a run until it ends; returns status 0 whatever its outcome, 4 if it was left unfinished."""
     os.nice(_NICE)
     folder, name = at_path(Path(named)) if named is not None and is_path(named) else _in_store(named, store)
     if name.endswith(".zst"):
         return _sealed(folder, name)
-    with closing(Watch(folder, name)) as watch, shown(sys.stdout) as screen:
+    with closing(Watch(folder, name)) as watch, screen_on(sys.stdout) as screen:
         while not watch.over:
             screen.show(watch)
         return screen.end(watch)
 
 
 def _in_store(named: str | None, store: Path) -> tuple[Folder, str]:
-    """The recording of the run named, or of the newest under way, or of the next one that begins."""
+    """The recording of the named run, of the newest in progress, or of the next one that begins."""
     with closing(Runs(store)) as runs:
         if named is not None:
             return runs.recording(runs.find(named))
         under_way = runs.under_way()
         if under_way is None:
             print(
-                f"fastenough: no run is under way in {store}; waiting for the next one to begin (Ctrl-C ends this)",
+                f"fastenough: no run in progress in {store}; waiting for the next one (Ctrl-C stops)",
                 file=sys.stderr,
                 flush=True,
             )
@@ -67,42 +67,42 @@ def _in_store(named: str | None, store: Path) -> tuple[Folder, str]:
 
 
 def _sealed(folder: Folder, name: str) -> ExitStatus:
-    """A run that has ended already."""
+    """Print a run that has ended already."""
     with folder, folder.open_file(name) as stream:
         recording = read_from(stream, str(folder.path / name))
     print(clean(heading(recording.head)))
     if recording.end is None:
-        print(clean(f"run {recording.run_id} was cut off, and nothing writes it any more"))
+        print(clean(f"run {recording.run_id} was interrupted; no process writes it"))
         return ExitStatus.BROKEN
     print("\n".join(map(clean, final_lines(recording.head, recording.end, name == SEALED_FILE))))
     return ExitStatus.DONE
 
 
 class Screen:
-    """A picture that is drawn again and again on a terminal; lines in a file or pipe, or on a dumb terminal."""
+    """A live view on a terminal; plain lines in a file, a pipe or a dumb terminal."""
 
     def __init__(self, drawn: Console, live: Live | None) -> None:
         self._live = live
         self._console = drawn
         self._drawn_mono_s = 0.0
         self._headed = False
-        self._told_quiet = False
-        self._told_seq = -1
-        self._told_culprits = 0
+        self._printed_quiet = False
+        self._printed_seq = -1
+        self._printed_culprits = 0
 
     def show(self, watch: Watch) -> None:
-        """Take what there is, and draw once a second; what was recorded before is caught up with first."""
+        """Read new data and draw once a second; older data are read first."""
         new = watch.look()
         if watch.remark:
             self._say(f"{watch.path}: {watch.remark}")
-            watch.remark, self._headed, self._told_seq, self._told_culprits = "", False, -1, 0
+            watch.remark, self._headed, self._printed_seq, self._printed_culprits = "", False, -1, 0
         catching_up = new and watch.behind_bytes > 0
         if self._live is None:
             self._plain(watch, drawing=new and not catching_up)
         elif watch.over or time.monotonic() - self._drawn_mono_s >= (_DRAW_S / 2 if new else _DRAW_S):
             self._drawn_mono_s = time.monotonic()
             size = self._live.console.size
-            drawing = import_module("fastenough.cli.drawing")  # which loads rich, and plain lines do without
+            drawing = import_module("fastenough.cli.run_picture")  # which loads rich, and plain lines do without
             self._live.update(
                 drawing.picture(watch.following, self._state(watch), size.width, size.height), refresh=True
             )
@@ -115,20 +115,20 @@ class Screen:
             self._headed = True
             self._say(heading(head))
         last = watch.following.last
-        if drawing and last is not None and watch.following.end is None and last.seq != self._told_seq:
-            self._told_seq = last.seq
+        if drawing and last is not None and watch.following.end is None and last.seq != self._printed_seq:
+            self._printed_seq = last.seq
             self._say(plain_line(watch.following))
         self._culprits(watch.following)
         if not watch.quiet_s or watch.over:
-            self._told_quiet = False
-        elif not self._told_quiet:
-            self._told_quiet = True
+            self._printed_quiet = False
+        elif not self._printed_quiet:
+            self._printed_quiet = True
             self._say(self._state(watch))
 
     def _culprits(self, following: Following) -> None:
-        """Those that came since the last look."""
-        events = following.culprits_after(self._told_culprits)
-        self._told_culprits = following.culprits_seen
+        """Print the causes that are new since the last call."""
+        events = following.culprits_after(self._printed_culprits)
+        self._printed_culprits = following.culprits_seen
         for wakeup in reversed(newest_wakeups(following.head, events)):
             self._say(f"  {wakeup_line(wakeup)}")
 
@@ -136,15 +136,15 @@ class Screen:
     def _state(watch: Watch) -> str:
         if watch.quiet_s:
             left_s = max(0.0, watch.patience_s - watch.quiet_s)
-            return f"nothing was added since {_when(watch.grown_wall_ns)}; this ends in {left_s:.0f} s"
+            return f"no new data since {_when(watch.grown_wall_ns)}; stopping in {left_s:.0f} s"
         behind = watch.behind_bytes
-        return f"{words.number(behind >> 10)} KiB of what was recorded before are still to be read" if behind else ""
+        return f"catching up: {words.number(behind >> 10)} KiB left to read" if behind else ""
 
     def _say(self, text: str) -> None:
         self._console.print(clean(text), soft_wrap=True)
 
     def end(self, watch: Watch) -> ExitStatus:
-        """The last words, when the picture stands still."""
+        """Stop the live view and print the outcome."""
         following = watch.following
         if self._live is not None:
             self._live.stop()
@@ -152,7 +152,7 @@ class Screen:
             for line in final_lines(following.head, following.end, watch.path.name != SEALED_FILE):
                 self._say(line)
             return ExitStatus.DONE
-        self._say(f"unfinished: {watch.over}; it does not grow since {_when(watch.grown_wall_ns)}")
+        self._say(f"unfinished: {watch.over}; no new data since {_when(watch.grown_wall_ns)}")
         return ExitStatus.BROKEN
 
 
@@ -161,8 +161,8 @@ def _when(wall_ns: int) -> str:
 
 
 @contextmanager
-def shown(stream: TextIO) -> Iterator[Screen]:
-    """What suits a stream."""
+def screen_on(stream: TextIO) -> Iterator[Screen]:
+    """The view that suits a stream."""
     drawn = console(stream)
     if not drawn.is_terminal or drawn.is_dumb_terminal:
         yield Screen(drawn, None)

@@ -3,32 +3,203 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import contextlib
+import math
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any, cast
 
 import click
 
-from fastenough.cli.gauge_measure import run_command
-from fastenough.cli.gauge_opening import opened, port_argument
+from fastenough.campaign.outside import Outside, StoredRun
+from fastenough.cli.commands import Command, Group, Option
+from fastenough.cli.options import DURATION, json_option, store_option
 from fastenough.cli.output import print_json, print_table
-from fastenough.cli.parameters import DURATION, json_option
-from fastenough.gauge.calibration import Calibration
+from fastenough.gauge.calibration import Calibration, SelfTest, chosen, read_calibration, read_self_test
 from fastenough.gauge.flash import BOARDS, find_firmware
 from fastenough.gauge.ports import find_port, ports
-from fastenough.model import ExitStatus
+from fastenough.gauge.protocol import Refused
+from fastenough.gauge.run import GaugeRun, Periodic, Response, RunHead
+from fastenough.gauge.session import Gauge
+from fastenough.model import EMULATED, BadInput, ExitStatus, FastenoughError, Outcome
+from fastenough.recording import Histogram, Recording, read_recording
+from fastenough.store import Store
+
+port_argument = click.argument("port", required=False)
 
 
-@click.group()
+@contextlib.contextmanager
+def opened(port: str | None) -> Iterator[Gauge]:
+    """The gauge at a port or with a serial number, or the only gauge; raises BadInput if it refuses a request."""
+    try:
+        with Gauge(find_port(port)) as gauge:
+            yield gauge
+    except Refused as error:
+        raise BadInput(f"refused by the gauge: {error}") from error
+
+
+IMPLEMENTATIONS = ["linux-user", "linux-kernel", "xenomai-user", "xenomai-kernel", "evl-user", "evl-kernel"]
+_CALIBRATION_S = 2.0
+
+
+def _request(probe: str, times: dict[str, int | None]) -> Response | Periodic:
+    if probe == "response":
+        if times["period"] is not None:
+            raise BadInput("--period is an option of periodic; response has --min, --max and --timeout")
+        return Response(times["min"] or 3_000, times["max"] or 7_071_000, times["timeout"] or 1_000_000_000)
+    if times["period"] is None:
+        raise BadInput("periodic requires --period, the nominal period of the board, as in --period 1ms")
+    return Periodic(times["period"], times["timeout"] or 1_000_000_000)
+
+
+def _measure(run: GaugeRun, duration_ns: int, interval_ns: int) -> Outcome:
+    """Poll once per interval until the time is over; an interrupted recording gets its end, too."""
+    end_ns = time.monotonic_ns() + duration_ns
+    try:
+        while (left_ns := end_ns - time.monotonic_ns()) > 0:
+            run.wait(min(left_ns, interval_ns) / 1e9)
+            run.poll()
+    except KeyboardInterrupt:
+        return run.end(Outcome.ABORTED, ["interrupted by the user"])
+    except FastenoughError as error:
+        return run.end(Outcome.FAILED, [str(error)])
+    return run.end()
+
+
+def _summary(recording: Recording) -> list[dict[str, Any]]:
+    return [
+        {
+            "series": series.name,
+            "count": total.total,
+            "lost": recording.lost(series.id),
+            "min_ns": _ns(total.minimum, series.unit_ns),
+            "mean_ns": _ns(total.mean, series.unit_ns),
+            "p99_ns": _ns(_p99(total), series.unit_ns),
+            "max_ns": _ns(total.maximum, series.unit_ns),
+        }
+        for series in recording.series
+        for total in [recording.totals[series.id]]
+    ]
+
+
+def _p99(histogram: Histogram) -> int | None:
+    return histogram.value_at_rank(-(-histogram.total * 99 // 100)) if histogram.total else None
+
+
+def _ns(ticks: float | None, tick_ns: float) -> float | None:
+    return None if ticks is None else ticks * tick_ns
+
+
+def figures(row: Mapping[str, Any]) -> str:
+    """Values of a row in µs, to whole ns; minima rounded down, maxima up."""
+    rounded: dict[str, Callable[[float], int]] = {"min": math.floor, "mean": round, "p99": math.ceil, "max": math.ceil}
+    return ", ".join(f"{name} {whole(row[name + '_ns']) / 1000:.3f}" for name, whole in rounded.items())
+
+
+def _print_summary(rows: list[dict[str, Any]], reasons: list[str], where: str) -> None:
+    for row in rows:
+        if row["count"]:
+            print(f"{row['series']}: {row['count']} samples, {row['lost']} lost; µs: {figures(row)}")
+        else:
+            print(f"{row['series']}: no samples, {row['lost']} lost")
+    for reason in reasons:
+        print(f"not completed: {reason}")
+    print(where)
+
+
+@dataclass(frozen=True)
+class _InstrumentFiles:
+    """Files of the self-test and calibration of the instrument."""
+
+    self_test: Path | None
+    calibration: Path | None
+
+    def read(self, serial: str | None) -> tuple[SelfTest | None, Calibration | None]:
+        return (
+            read_self_test(self.self_test, serial) if self.self_test else None,
+            read_calibration(self.calibration, serial) if self.calibration else None,
+        )
+
+
+class _File:
+    """A file for the recording, instead of the store."""
+
+    def __init__(self, path: Path) -> None:
+        if path.exists():
+            raise BadInput(f"{path} exists; name a new file")
+        if not path.parent.is_dir():
+            raise BadInput(f"{path.parent}: no such directory; create it first")
+        self._path = path
+        self.where = f"recording: {path}"
+        self.found: dict[str, Any] = {"recording": str(path)}
+
+    @contextmanager
+    def stream(self) -> Iterator[IO[bytes]]:
+        """A stream to the file, which is removed if nothing was written."""
+        with self._path.open("xb") as stream:
+            try:
+                yield stream
+            finally:
+                if stream.tell() == 0:
+                    self._path.unlink()
+
+    def recording(self) -> Recording:
+        return read_recording(self._path)
+
+
+class _Stored:
+    """A run in the store."""
+
+    def __init__(self, path: Path, probe: str, outside: Outside) -> None:
+        self._store = Store(path)
+        self._store.settle()
+        self._run = StoredRun(self._store, probe, outside)
+        self._path = path
+
+    @contextmanager
+    def stream(self) -> Iterator[IO[bytes]]:
+        try:
+            yield cast(IO[bytes], self._run)
+        finally:
+            self._run.seal()
+
+    @property
+    def _id(self) -> str:
+        assert self._run.writer is not None
+        return self._run.writer.id
+
+    @property
+    def where(self) -> str:
+        store = "" if self._path == Path("fastenough-data") else f" --store {self._path}"
+        return f"see: fastenough show {self._id}{store}"
+
+    @property
+    def found(self) -> dict[str, Any]:
+        return {"run": self._id, "store": str(self._path)}
+
+    def recording(self) -> Recording:
+        return self._store.load(self._id)
+
+
+@click.group(cls=Group)
 def command() -> None:
-    """The external instrument: flash it, look at it, measure with it."""
+    """Flash, identify, test and run the instrument.
+
+    The gauge is an external instrument that measures a board from outside (docs/gauge.md).
+    """
 
 
-command.add_command(run_command)
-
-
-@command.command("list")
+@command.command("list", example="fastenough gauge list")
 @json_option
 def list_command(as_json: bool) -> None:
-    """The serial ports there are, with the serial numbers by which gauges can be named."""
+    """List the serial ports.
+
+    Shows the serial numbers, by which a gauge can be named.
+    """
     found = ports()
     if as_json:
         print_json(found)
@@ -40,14 +211,17 @@ def list_command(as_json: bool) -> None:
             texts=3,
         )
     else:
-        print("no USB serial port is there; plug the gauge in")
+        print("no USB serial port; connect the gauge")
 
 
-@command.command("id")
+@command.command("id", example="fastenough gauge id /dev/ttyACM0")
 @port_argument
 @json_option
 def identify(port: str | None, as_json: bool) -> None:
-    """Who answers at PORT."""
+    """Identify the gauge at a port.
+
+    Prints its processor, firmware and resolution.
+    """
     with opened(port) as gauge:
         identity = asdict(gauge.identity)
     if as_json:
@@ -59,26 +233,32 @@ def identify(port: str | None, as_json: bool) -> None:
         )
 
 
-@command.command("stop")
+@command.command("stop", example="fastenough gauge stop")
 @port_argument
 @json_option
 def stop(port: str | None, as_json: bool) -> None:
-    """End what a program that was killed has left the gauge at PORT measuring."""
+    """Stop a measurement of the gauge.
+
+    For a gauge that still measures after its program was killed.
+    """
     with opened(port) as gauge:
         stopped = gauge.was_measuring
     if as_json:
         print_json({"port": gauge.port, "stopped": stopped})
     else:
-        print(f"gauge on {gauge.port}: {'it was measuring, and is stopped' if stopped else 'it was at rest'}")
+        print(f"gauge on {gauge.port}: {'measurement stopped' if stopped else 'was not measuring'}")
 
 
-@command.command("flash")
+@command.command("flash", example="fastenough gauge flash uno /dev/ttyACM0")
 @click.argument("board", type=click.Choice(list(BOARDS)))
 @port_argument
-@click.option("--dry-run", is_flag=True, help="Talk to the board, write nothing.")
+@click.option("--dry-run", is_flag=True, help="Connect to the board, write nothing.")
 @json_option
 def flash_command(board: str, port: str | None, dry_run: bool, as_json: bool) -> None:
-    """Bring the firmware onto BOARD at PORT."""
+    """Write the firmware to a board.
+
+    Writes the firmware of the gauge to BOARD at PORT.
+    """
     image = find_firmware(BOARDS[board])
     where = find_port(port)
     BOARDS[board].flash(where, image, dry_run)
@@ -88,30 +268,38 @@ def flash_command(board: str, port: str | None, dry_run: bool, as_json: bool) ->
         print(f"{board} at {where}: {'nothing written (dry run)' if dry_run else 'firmware written'}")
 
 
-@command.command("selftest")
+@command.command("selftest", example="fastenough gauge selftest --json >selftest.json")
 @port_argument
 @json_option
 def self_test(port: str | None, as_json: bool) -> int:
-    """The instrument's own latency, with a wire from its output to its input."""
+    """Measure the latency of the instrument itself.
+
+    Requires a wire from its output to its input.
+    """
     with opened(port) as gauge:
         result = gauge.self_test()
         tick_ns = gauge.identity.tick_ps / 1000
     if as_json:
         print_json({"serial": gauge.serial} | asdict(result))
     elif result.passed:
-        print(f"the gauge's own offset is {max(result.maximum.values()) * tick_ns:g} ns, steady")
+        print(f"self-test passed: constant offset of {max(result.maximum.values()) * tick_ns:g} ns")
     else:
-        print("the self-test failed: is output wired to input, and nothing else to either?")
+        print("self-test failed: connect the output to the input, and nothing else to either")
     return ExitStatus.DONE if result.passed else ExitStatus.BROKEN
 
 
-@command.command("calibrate")
+@command.command("calibrate", example="fastenough gauge calibrate --json >calibration.json")
 @port_argument
-@click.option("-D", "--duration", "duration_ns", type=DURATION, default="5m", show_default=True)
-@click.option("--pps", is_flag=True, help="Against a pulse per second on the gauge's input, not this machine's clock.")
+@click.option("-D", "--duration", "duration_ns", type=DURATION, default="5m", show_default=True, help="Measuring time.")
+@click.option(
+    "--pps", is_flag=True, help="Compare with a pulse per second on the gauge's input instead of this machine's clock."
+)
 @json_option
 def calibrate(port: str | None, duration_ns: int, pps: bool, as_json: bool) -> None:
-    """Measure the length of the gauge's tick; the output with --json is what 'gauge run --calibration' takes."""
+    """Measure the length of the gauge's tick.
+
+    The output with --json is the input of 'gauge run --calibration'.
+    """
     with opened(port) as gauge:
         measured = gauge.calibrate_by_pps(duration_ns / 1e9) if pps else gauge.calibrate(duration_ns / 1e9)
         nominal_ps = gauge.identity.tick_ps
@@ -123,7 +311,115 @@ def calibrate(port: str | None, duration_ns: int, pps: bool, as_json: bool) -> N
 
 def _clock(measured: Calibration, nominal_ps: int) -> str:
     return (
-        f"a tick is {measured.tick_ps:.3f} ps, {measured.off_ppm(nominal_ps):+.1f} ppm off {nominal_ps} ps; "
-        f"uncertain by {measured.total_ppm:.1f} ppm: the comparison {measured.uncertainty_ppm:.1f}, "
+        f"a tick is {measured.tick_ps:.3f} ps, {measured.off_ppm(nominal_ps):+.1f} ppm from {nominal_ps} ps; "
+        f"uncertainty {measured.total_ppm:.1f} ppm: comparison {measured.uncertainty_ppm:.1f}, "
         f"{measured.reference} {measured.reference_ppm or 0:.1f}"
     )
+
+
+@click.command("run", cls=Command, example="fastenough gauge run response --board local --duration 1m")
+@click.argument("probe", type=click.Choice(["response", "periodic"]))
+@port_argument
+@click.option(
+    "--out",
+    "record",
+    cls=Option,
+    formerly=["--record"],
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="New file for the recording, instead of the store.",
+)
+@store_option
+@click.option(
+    "-D", "--duration", "duration_ns", type=DURATION, default="10s", show_default=True, help="Measuring time."
+)
+@click.option(
+    "--interval",
+    "interval_ns",
+    type=DURATION,
+    default="1s",
+    show_default=True,
+    help="Interval between readings of the histogram.",
+)
+@click.option("--min", "min_ns", type=DURATION, help="Shortest wait before a stimulus.  [default: 3us]")
+@click.option("--max", "max_ns", type=DURATION, help="Longest wait before a stimulus.  [default: 7071us]")
+@click.option(
+    "--timeout",
+    "timeout_ns",
+    type=DURATION,
+    help="Longest response time; later responses count as lost.  [default: 1s]",
+)
+@click.option("--period", "period_ns", type=DURATION, help="Nominal period of the board.")
+@click.option(
+    "--implementation",
+    type=click.Choice(IMPLEMENTATIONS),
+    default="linux-user",
+    show_default=True,
+    help="Where the measured task runs on the board.",
+)
+@click.option("--board", help="Name of the board; for 'local', this machine, the profile is collected.")
+@click.option("--configuration", help="Configuration of the board, such as its kernel release.")
+@click.option("--load", help="Load on the board, as stated by you and not verified ('none' for no load).")
+@click.option(
+    "--self-test",
+    "self_test_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Output of 'gauge selftest --json' of this instrument, for the recording.",
+)
+@click.option(
+    "--calibration",
+    "calibration_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Output of 'gauge calibrate --json' of this instrument  [default: a comparison of 2 s]",
+)
+@click.option("--emulated", is_flag=True, help="The board is simulated: no verdict.")
+@json_option
+def run_command(
+    probe: str,
+    port: str | None,
+    *,
+    record: Path | None,
+    store_path: Path,
+    duration_ns: int,
+    interval_ns: int,
+    min_ns: int | None,
+    max_ns: int | None,
+    timeout_ns: int | None,
+    period_ns: int | None,
+    implementation: str,
+    board: str | None,
+    configuration: str | None,
+    load: str | None,
+    self_test_path: Path | None,
+    calibration_path: Path | None,
+    emulated: bool,
+    as_json: bool,
+) -> int:
+    """Measure a board with the gauge.
+
+    The board must run PROBE.  PORT is a serial port or the serial number of the gauge.  The result is a run of the
+    store, or a recording in a file (--out).
+    """
+    request = _request(probe, {"min": min_ns, "max": max_ns, "timeout": timeout_ns, "period": period_ns})
+    known = _InstrumentFiles(self_test_path, calibration_path)
+    known.read(None)
+    target = _File(record) if record else _Stored(store_path, probe, Outside(board, configuration, load))
+    with opened(port) as gauge, target.stream() as stream:
+        self_test, kept = known.read(gauge.serial)
+        clock = chosen(kept, gauge.calibrate(_CALIBRATION_S))
+        head = RunHead(uuid.uuid4().hex, implementation, [EMULATED] if emulated else [], clock, self_test)
+        run = GaugeRun(gauge, request, head, stream, interval_ns)
+        run.begin()
+        outcome = _measure(run, duration_ns, interval_ns)
+    recording = target.recording()
+    rows, reasons = _summary(recording), list(recording.reasons)
+    if as_json:
+        print_json({"outcome": outcome.value, "reasons": reasons, **target.found, "series": rows})
+    else:
+        _print_summary(rows, reasons, target.where)
+    if outcome is Outcome.ABORTED:
+        return 130
+    return ExitStatus.DONE if outcome is Outcome.COMPLETED else ExitStatus.BROKEN
+
+
+command.add_command(run_command)

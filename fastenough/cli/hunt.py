@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough hunt``: which load this machine takes worst, as a load file."""
+"""``fastenough hunt``: search for the load with the highest latency, and write it as a load file."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import click
 from fastenough.analysis import words
 from fastenough.campaign import Entry, Plan
 from fastenough.campaign.toml import read_toml
-from fastenough.cli.live import Display, Work
-from fastenough.cli.making import check_plan
+from fastenough.cli.commands import Command, Option
+from fastenough.cli.options import DURATION, json_option, store_option
 from fastenough.cli.output import print_json, readable, say
-from fastenough.cli.parameters import DURATION, json_option
+from fastenough.cli.plan_runs import check_plan
 from fastenough.cli.privileges import as_granted_option, boards_for
+from fastenough.cli.progress import Display, Work
 from fastenough.cli.run import parse_parameters
-from fastenough.cli.stores import store_option
 from fastenough.hunt.asking import Ask
 from fastenough.hunt.recipes import as_file, described
 from fastenough.hunt.stressors import STRESSORS
@@ -34,14 +34,14 @@ _REPORT = "report"
 
 
 def progress_note(ask: Ask) -> str:
-    """What the trial under way is for, with the stressors in it."""
+    """Purpose and stressors of the current trial."""
     names = [] if isinstance(ask.subject, str) else sorted({part.stressor for recipe in ask.subject for part in recipe})
-    best = f", found so far: typically {readable(ask.found_ns)}" if ask.found_ns else ""
+    best = f", highest typical maximum so far {readable(ask.found_ns)}" if ask.found_ns else ""
     return f"{ask.phase}{': ' if names else ''}{', '.join(names)}{best}"
 
 
 def _space(path: Path | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The stressors and the fixed loads that a file names; raises BadInput."""
+    """Stressors and fixed loads of a file; raises BadInput."""
     if path is None:
         return (), FIXED
     table = read_toml(path, "docs/hunt.md for an example")
@@ -51,23 +51,23 @@ def _space(path: Path | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _require_place(out: Path | None) -> None:
-    """Raises BadInput, before the hunt, for a place where nothing could be written after it."""
+    """Raises BadInput, before the hunt, for a file that cannot be written."""
     if out is None:
         return
     if out.suffix != ".toml":
-        raise BadInput(f"--out {out}: a load file ends in .toml; name it so")
+        raise BadInput(f"--out {out}: the name of a load file must end in .toml")
     if out.is_dir() or not os.access(out if out.exists() else out.parent, os.W_OK):
-        raise BadInput(f"--out {out}: it cannot be written there; name a file in a folder that there is")
+        raise BadInput(f"--out {out}: cannot be written; name a file in an existing, writable folder")
 
 
 def _write(out: Path | None, load: Load | None) -> Path | None:
-    """Where the load was written; None where it was not: what was found is printed then."""
+    """Write the load file; returns its path, or None if it was not written and is to be printed."""
     if out is None or load is None:
         return None
     try:
         out.write_text(as_file(load))
     except OSError as error:
-        click.echo(f"{out} could not be written: {error.strerror}", err=True)
+        click.echo(f"{out}: cannot be written: {error.strerror}", err=True)
         return None
     return out
 
@@ -75,36 +75,36 @@ def _write(out: Path | None, load: Load | None) -> Path | None:
 def _plan(probe: str, parameters: tuple[str, ...], turns_s: float, board: str) -> Plan:
     given = parse_parameters(parameters)
     if _REPORT in given:
-        raise BadInput(f"{_REPORT}: a hunt looks at blocks of {BLOCK}; leave it out")
+        raise BadInput(f"{_REPORT}: a hunt always uses blocks of {BLOCK}; omit the parameter")
     return Plan(
         "hunt", (Entry(probe, ("none",), turns_s, {**given, _REPORT: (BLOCK,)}, warm_up_s=0.5),), boards=(board,)
     )
 
 
 def conclusion(hunted: Hunted) -> str:
-    """One sentence."""
+    """The result in one sentence."""
     search = hunted.search
     if search.found is None:
         if not search.worst_fixed:
-            return "the hunt ended before all fixed loads were tried: nothing can be said"
+            return "no conclusion: the hunt ended before all fixed loads were tried"
         if not search.confirmations:
             return (
-                f"the hunt ended after {words.counted(len(hunted.runs), 'trial')}, before a load was held against "
-                "the fixed ones: nothing can be said; give a longer --budget"
+                f"no conclusion: the hunt ended after {words.counted(len(hunted.runs), 'trial')}, before a load was "
+                "compared with the fixed loads; use a longer --budget"
             )
         return (
-            f"nothing worse than the fixed loads was found in {words.counted(len(hunted.runs), 'trial')}; the "
-            f"worst of them is {search.worst_fixed}"
+            f"no load worse than the fixed loads in {words.counted(len(hunted.runs), 'trial')}; the worst fixed "
+            f"load is {search.worst_fixed}"
         )
     found = search.found
-    beside = f"load {found.beside}" if isinstance(found.beside, str) else "what was found before"
+    beside = f"load {found.beside}" if isinstance(found.beside, str) else "the previous result"
     return (
-        f"worse than {beside}: {described(search.space, found.recipe)}; the worst value of {BLOCK} is typically "
-        f"{readable(found.typical_ns)}, with {beside} {readable(found.beside_ns)} (chance {found.chance:.2g})"
+        f"worse than {beside}: {described(search.space, found.recipe)}; the typical maximum in {BLOCK} is "
+        f"{readable(found.typical_ns)}, with {beside} {readable(found.beside_ns)} (p = {found.chance:.2g})"
     )
 
 
-def _tell(hunted: Hunted, culprit: Watched | None, out: Path | None, as_json: bool) -> int:
+def _print_result(hunted: Hunted, culprit: Watched | None, out: Path | None, as_json: bool) -> int:
     search, load = hunted.search, culprit.load if culprit else hunted.load
     written = _write(out, load)
     if as_json:
@@ -123,23 +123,23 @@ def _tell(hunted: Hunted, culprit: Watched | None, out: Path | None, as_json: bo
     else:
         say(conclusion(hunted))
         if culprit is not None:
-            say(f"under it, {culprit.said}")
+            say(f"cause: {culprit.said}")
         if load is not None:
             say(
-                f"as a load file: {written}; use it: fastenough run PROBE --loads none,./{written}"
+                f"load file: {written}; use it with: fastenough run PROBE --load none,./{written}"
                 if written
-                else "keep it as a load file with --out FILE.toml; it is:"
+                else "load file (write it with --out FILE.toml):"
             )
             print("" if written else as_file(load), end="")
         if hunted.failed:
-            say(f"{words.counted(hunted.failed, 'trial')} could not be made, and count as nothing")
+            say(f"{words.counted(hunted.failed, 'trial')} failed and {'was' if hunted.failed == 1 else 'were'} ignored")
         say(f"runs: {hunted.campaign} (fastenough list)")
     if hunted.signal:
         return 128 + hunted.signal
     return ExitStatus.DONE if search.confirmations else ExitStatus.INCONCLUSIVE
 
 
-@click.command()
+@click.command(cls=Command, example="fastenough hunt timer interval=1ms --budget 30m --out worst.toml")
 @click.argument("probe")
 @click.argument("parameters", nargs=-1)
 @click.option(
@@ -148,26 +148,26 @@ def _tell(hunted: Hunted, culprit: Watched | None, out: Path | None, as_json: bo
     type=DURATION,
     default="30m",
     show_default=True,
-    help="How long to search; a quarter of an hour is a glance.",
+    help="Search time; 15 minutes give only a first impression.",
 )
 @click.option(
     "--load-space",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="A file that names the stressors to use, and the fixed loads (docs/hunt.md).",
+    help="File that names the stressors and fixed loads to use (docs/hunt.md).",
 )
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Load file to write the result to.")
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write what was found, as a load file."
-)
-@click.option(
-    "--report",
+    "--out-dir",
     "report_path",
+    cls=Option,
+    formerly=["--report"],
     type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIRECTORY",
-    help="Where to write a report: what was tried, what was found, and the culprit.",
+    metavar="DIR",
+    help="Directory of a report: trials, result and cause.",
 )
-@click.option("--board", default="local", show_default=True, help="Which board to measure.")
-@click.option("--resume", is_flag=True, help="Go on with the newest hunt of the same words, which was cut short.")
+@click.option("--board", default="local", show_default=True, help="Board to measure.")
+@click.option("--resume", is_flag=True, help="Resume the latest interrupted hunt with the same arguments.")
 @as_granted_option
 @store_option
 @json_option
@@ -185,10 +185,10 @@ def command(
     store_path: Path,
     as_json: bool,
 ) -> int:
-    """Search for the load under which PROBE is worst, and keep it as a load file.
+    """Search for the load that causes the worst latency.
 
-    As in: fastenough hunt timer interval=1ms --budget 30m --out worst.toml.  Stressors of stress-ng are tried in
-    groups, the worst are tried again, confirmed beside the worst fixed load, and made as small as the effect allows.
+    Tries stressors of stress-ng in groups, repeats the worst, confirms them against the worst fixed load, and reduces
+    them as far as the effect remains.  --out stores the result as a load file.
     """
     _require_place(out)
     if report_path is not None:
@@ -212,20 +212,20 @@ def command(
         except Refused as error:
             raise BadInput(in_parameters(str(error))) from error
         if hunted.signal:
-            display.tell("stopped; what was tried is kept; to go on: the same command with --resume")
+            display.tell("stopped; all trials are stored; resume with the same command and --resume")
         culprit = None
         if hunted.load is not None and not hunted.signal:
             culprit = watch(
                 granted,
                 hunted.load,
                 store,
-                lambda progress: display(progress, "what was found, with the monitor beside it"),
+                lambda progress: display(progress, "the result, with the monitor"),
                 opened=opened,
                 tell=display.tell,
             )
-    status = _tell(hunted, culprit, out, as_json)
+    status = _print_result(hunted, culprit, out, as_json)
     section = tell_hunt(hunted, culprit, conclusion(hunted), store)
     if report_path is not None:
-        with Work("making the report"):
+        with Work("writing the report"):
             report_hunt(hunted, culprit, section, store, report_path)
     return status

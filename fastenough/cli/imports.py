@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough import``: other tools' outputs as runs of the store; all of the files or none."""
+"""``fastenough import``: outputs of other tools as runs of the store; all of the files or none."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from fastenough import words
+from fastenough.cli.commands import Command
+from fastenough.cli.options import json_option, store_option
 from fastenough.cli.output import micros, print_json, print_table, say
-from fastenough.cli.parameters import json_option
-from fastenough.cli.stores import store_option
 from fastenough.exchange import Found, FoundSeries, Source, found_in, read_source, recording_lines
 from fastenough.model import BadInput
 from fastenough.recording.building import line_bytes
@@ -19,9 +19,9 @@ from fastenough.store import Store
 
 _UNITS_NS = {"ns": 1, "us": 1000, "ms": 10**6, "s": 10**9}
 _COLUMNS = ("series", "n", "min", "mean", "max", "overflow")
-_UNSHOWN = (
-    "imported: they do not show activations that were missed (coordinated omission), settings read back, or "
-    "that a load ran, and never give a PASS"
+_CAVEAT = (
+    "imported results never give a PASS: they do not show missed activations (coordinated omission), settings "
+    "read back, or whether a load ran"
 )
 
 
@@ -64,23 +64,25 @@ def _row(series: FoundSeries) -> tuple[str, ...]:
     return series.title, counts[0], *times, counts[1]
 
 
-@click.command()
+@click.command(cls=Command, example="fastenough import cyclictest.json")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--unit", type=click.Choice(list(_UNITS_NS)), help="Unit of values in files that state none (.hgrm).")
+@click.option(
+    "--unit", type=click.Choice(list(_UNITS_NS)), help="Unit of values in files that do not state it (.hgrm)."
+)
 @store_option
 @json_option
 def command(files: tuple[Path, ...], unit: str | None, store_path: Path, as_json: bool) -> None:
-    """Import FILES that other tools wrote into the store, as runs.
+    """Import results of other tools as runs.
 
-    cyclictest and the other rt-tests, rtla, rteval, hwlatdetect, jitterdebugger, Xenomai's latency, EVL's latmus, perf
-    sched latency, stress-ng --cyclic, HdrHistogram's .hgrm and OSADL's data; the content shows which it is.  Nothing is
-    imported where one of the files is refused.
+    Reads files of cyclictest and the other rt-tests, rtla, rteval, hwlatdetect, jitterdebugger, Xenomai's latency,
+    EVL's latmus, perf sched latency, stress-ng --cyclic, HdrHistogram (.hgrm) and OSADL, and recognises them by their
+    content.  If one file is refused, nothing is imported.
     """
     sources = [read_source(path, _UNITS_NS.get(unit or "")) for path in files]
     taken = [(source, found_in(source)) for source in sources]
     store = Store(store_path)
     if store.index_fault is not None:
-        raise BadInput(f"{store_path}: nothing is imported there: {store.index_fault}")
+        raise BadInput(f"{store_path}: cannot import: {store.index_fault}")
     runs = [(_stored(store, found, source), found, source) for source, found in taken]
     if as_json:
         print_json({"runs": [_document(run_id, found) for run_id, found, _ in runs]})
@@ -91,4 +93,4 @@ def command(files: tuple[Path, ...], unit: str | None, store_path: Path, as_json
             _COLUMNS,
             [_row(series) for series in found.series],
         )
-    say(_UNSHOWN)
+    say(_CAVEAT)

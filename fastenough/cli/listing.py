@@ -3,30 +3,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from fastenough import words
+from fastenough.cli.commands import Command
+from fastenough.cli.options import existing_store, json_option, store_option
 from fastenough.cli.output import leave_out, print_json, print_table, readable, wall_text
-from fastenough.cli.parameters import json_option
-from fastenough.cli.stores import existing_store, store_option
-from fastenough.cli.variants import in_words, told_apart
 from fastenough.store import RunSummary, Store
 
 _WIDTH = 10_000
-"""In a file or pipe no cell is folded, whatever the runs are called."""
+"""In a file or pipe each run is one line, for grep and awk."""
 _FEW = 20
-"""Campaigns that are asked for one by one."""
-_COLUMNS = ("run", "begin", "board", "probe", "variant", "load", "outcome", "samples", "worst")
+"""Up to so many campaigns are queried one by one."""
+_COLUMNS = ("run", "begin", "board", "probe", "variant", "load", "outcome", "samples", "maximum")
 _SPARE = ("begin", "board", "samples")
-"""A narrow terminal does without: the id begins with the begin, and the others are in ``fastenough show``."""
+"""Columns that a narrow terminal omits: the id begins with the time, ``fastenough show`` has the others."""
 
 
 def _traits(run: RunSummary, planned: Sequence[str] | None) -> dict[str, Any]:
-    """What may tell a run from others of its probe, in the words of the plan that it was made by."""
+    """Traits in which a run may differ from others of its probe, as named in its plan."""
     title = planned[run.position] if planned and run.position is not None and run.position < len(planned) else ""
     asked = (word.partition("=") for word in title.partition(", ")[0].split(" ") if "=" in word)
     traits = {"implementation": run.implementation, "configuration": run.configuration}
@@ -34,18 +33,18 @@ def _traits(run: RunSummary, planned: Sequence[str] | None) -> dict[str, Any]:
 
 
 def variants(runs: Sequence[RunSummary], planned: Sequence[Sequence[str] | None]) -> list[str]:
-    """Of each run, the parameters in which it differs from others of its probe."""
+    """For each run, the parameters in which it differs from other runs of its probe."""
     said = [""] * len(runs)
     for probe in {run.probe for run in runs}:
         places = [place for place, run in enumerate(runs) if run.probe == probe and run.state != "damaged"]
-        apart = told_apart([_traits(runs[place], planned[place]) for place in places])
+        apart = differing([_traits(runs[place], planned[place]) for place in places])
         for place, traits in zip(places, apart, strict=True):
             said[place] = in_words({name: value for name, value in traits.items() if value is not None})
     return said
 
 
 def _planned(store: Store, runs: Sequence[RunSummary]) -> list[Sequence[str] | None]:
-    """What the campaign of each run planned, out of one run of each: all of them say it."""
+    """For each run, the plan of its campaign; each run of a campaign states it."""
     campaigns = {run.campaign: run.id for run in runs if run.campaign is not None}
     ones = (
         store.runs(position=0)
@@ -70,12 +69,15 @@ def _row(run: RunSummary, variant: str) -> tuple[str, ...]:
     )
 
 
-@click.command()
-@click.option("--last", type=click.IntRange(min=1), help="Only so many runs, the newest.")
+@click.command(cls=Command, example="fastenough list --last 20")
+@click.option("--last", type=click.IntRange(min=1), help="Number of runs to list, newest only.")
 @store_option
 @json_option
 def command(last: int | None, store_path: Path, as_json: bool) -> None:
-    """List the runs in the store, oldest first."""
+    """List the runs in the store, oldest first.
+
+    Prints one line per run: id, board, probe, load, outcome, number of samples and maximum.
+    """
     store = existing_store(store_path)
     runs = store.runs(last=last, brief=not as_json)
     if as_json:
@@ -88,3 +90,26 @@ def command(last: int | None, store_path: Path, as_json: bool) -> None:
         print_table("", columns, cells, texts=7 - len(nothing), file_width=_WIDTH, spare=_SPARE)
     else:
         print(f"no runs in {store.path}; make some with: fastenough assess")
+
+
+def shared(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The traits that all items have with the same value."""
+    first = items[0] if items else {}
+    return {name: value for name, value in first.items() if all(name in item and item[name] == value for item in items)}
+
+
+def differing(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Of each item, the traits that are not common to all."""
+    common = shared(items)
+    return [{name: value for name, value in item.items() if name not in common} for item in items]
+
+
+def in_words(item: Mapping[str, Any]) -> str:
+    """``CPU 0 size=4096 relative``: a CPU by its number, a flag by its name, the rest with its value."""
+    return " ".join(_word(name, value) for name, value in item.items())
+
+
+def _word(name: str, value: Any) -> str:
+    if name == "cpu":
+        return f"CPU {value}"
+    return name if value is True else f"{name}={value}"

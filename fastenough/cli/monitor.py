@@ -1,36 +1,41 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough monitor``: watches real-time tasks, also those of others, and says where in the kernel the time goes."""
+"""``fastenough monitor``: watches real-time tasks and measures where in the kernel each wake-up spends its time."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TextIO
 
 import click
 
+from fastenough import words
 from fastenough.board import AS_BOOTED, Board, open_board
 from fastenough.board.local import LocalBoard
 from fastenough.campaign.stopping import Stopping, listening
-from fastenough.cli.follow import shown
-from fastenough.cli.making import OUTCOME_STATUS
-from fastenough.cli.monitor_pull import pull_command
-from fastenough.cli.outlet import unhurried
-from fastenough.cli.parameters import DURATION, DurationText, json_option
+from fastenough.cli.commands import Command, Group
+from fastenough.cli.follow import screen_on
+from fastenough.cli.options import DURATION, DurationText, json_option, store_option
+from fastenough.cli.output import JSON_VERSION, never_waiting, print_json
+from fastenough.cli.plan_runs import OUTCOME_STATUS
 from fastenough.cli.privileges import LOCAL
-from fastenough.cli.station_stream import Stream, missing
-from fastenough.cli.stores import store_option
+from fastenough.cli.progress_wording import newest_wakeups
 from fastenough.folder import Folder
 from fastenough.implementations import Act, Value
+from fastenough.jobs.following import Following
 from fastenough.jobs.monitor import Watching, ordinary_policies, watching
+from fastenough.jobs.pull import Gap, Pulled, Stored, Told, pull
+from fastenough.jobs.seen_board import SeenBoard
 from fastenough.jobs.watching import Watch
 from fastenough.link import Link
 from fastenough.link.sudo import SudoLink, may_sudo
-from fastenough.model import ExitStatus
-from fastenough.recording.wakeups import MONITOR
+from fastenough.model import BadInput, ExitStatus
+from fastenough.recording.wakeups import MONITOR, Wakeup
 from fastenough.store import Store
 from fastenough.store.directory import LIVE_FILE
 
@@ -47,30 +52,30 @@ class _Shown(Protocol):
 
 @contextmanager
 def _view(as_json: bool) -> Iterator[_Shown]:
-    """On standard output; who does not read it holds up nothing."""
+    """A view on standard output that never waits for the reader."""
     if as_json:
-        with unhurried(sys.stdout, missing) as stream:
-            yield Stream(stream)
+        with never_waiting(sys.stdout, missing) as stream:
+            yield JsonLines(stream)
     else:
-        with unhurried(sys.stdout, _missing) as stream, shown(stream) as screen:
+        with never_waiting(sys.stdout, _missing) as stream, screen_on(stream) as screen:
             yield screen
 
 
 def _missing(lines: int) -> str:
-    """Of a picture that is drawn again and again nothing is missing."""
-    return "" if sys.stdout.isatty() else f"({lines} lines are missing here: they were not read in time)\n"
+    """Text in place of dropped lines; empty on a terminal, which is redrawn."""
+    return "" if sys.stdout.isatty() else f"({lines} lines dropped: not read in time)\n"
 
 
 def _board(name: str) -> Board:
-    """With root's rights where this user may have them; where not, the monitor says itself what it lacks."""
+    """The board, with root's rights if this user may have them; else the monitor reports what is missing."""
     if name == LOCAL and os.geteuid() and may_sudo():
-        print("fastenough: not root: the monitor runs through sudo; all files are yours", file=sys.stderr)
+        print("fastenough: not root: the monitor runs through sudo; this user owns all files", file=sys.stderr)
         return LocalBoard(SudoLink())
     return open_board(name)
 
 
 def _follow(watched: Watching, store: Store, view: _Shown) -> None:
-    """The recording is looked at as it grows in the store, as anybody else may do."""
+    """Show the recording while it grows in the store."""
     with closing(Watch(Folder.at(store.path / "runs" / watched.run_id), LIVE_FILE)) as watch:
         while watched.running and not watch.over:
             view.show(watch)
@@ -81,12 +86,12 @@ def _follow(watched: Watching, store: Store, view: _Shown) -> None:
 
 
 def _ordinary(link: Link, pid: int | None, policy: str | None) -> dict[str, Value]:
-    """The policy to watch where a process without a real-time thread is named and no policy is, and a line on it."""
+    """The policy parameter for a process without real-time threads if no policy is given; prints a line on it."""
     policies = [] if pid is None else ordinary_policies(link, pid)
     if policy is not None or not policies:
         return {}
     print(
-        f"fastenough: process {pid} is {', '.join(policies)}, not real-time: its wake-ups are watched all the same",
+        f"fastenough: process {pid} has no real-time policy ({', '.join(policies)}); its wake-ups are watched anyway",
         file=sys.stderr,
     )
     return {"policy": "any"}
@@ -96,7 +101,152 @@ def _parameters(**given: Value | None) -> dict[str, Value]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-@click.group(invoke_without_command=True)
+RING = "/var/lib/fastenough/ring"
+"""Directory of the ring of the service."""
+
+
+def _stored(one: Stored) -> str:
+    how = one.outcome or "interrupted"
+    intervals = words.counted(one.intervals, "interval")
+    unknown = "" if one.profile else "; profile of the machine unknown (the board was rebooted since)"
+    return f"stored {one.run_id}: {intervals} in {words.duration(one.duration_ns)}, {how}{unknown}"
+
+
+def _gap(gap: Gap) -> str:
+    length = "of unknown length" if gap.ns is None else f"of {words.duration(gap.ns)}"
+    dropped = f" ({words.number(gap.dropped)} dropped)" if gap.dropped else ""
+    return f"gap {length} between {gap.after} and {gap.before}: {gap.reason}{dropped}"
+
+
+def _print_pulled(pulled: Pulled) -> None:
+    for one in pulled.stored:
+        print(_stored(one))
+    for growing in pulled.under_way:
+        print(f"in progress: {growing.run_id}, {words.number(growing.bytes)} bytes; stored after it ends")
+    for gap in pulled.gaps:
+        print(_gap(gap))
+    for refused in pulled.refused:
+        print(f"refused {refused.name}: {refused.reason}", file=sys.stderr)
+    if not pulled.stored and not pulled.refused:
+        print("no new complete recording")
+
+
+def _tell_wait() -> None:
+    print("fastenough: waiting for another pull of this ring to end", file=sys.stderr, flush=True)
+
+
+_LOOK_S = 0.25
+
+
+class JsonLines:
+    """Prints what is new in a growing recording; times are ns of CLOCK_MONOTONIC, latencies are ns."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._begun = False
+        self._seq = -1
+        self._printed_causes = 0
+
+    def show(self, watch: Watch) -> None:
+        """Print what is new since the last call."""
+        watch.each_interval = self._new
+        watch.look()
+        self._head(watch.following)
+        if not watch.over:
+            time.sleep(_LOOK_S)
+
+    def end(self, watch: Watch) -> ExitStatus:
+        """Print the outcome."""
+        self._new(watch.following)
+        end = watch.following.end
+        self._say(
+            {
+                "type": "end",
+                "outcome": None if end is None else end.outcome,
+                "reasons": [] if end is None else list(end.reasons),
+                "counters": {} if end is None else dict(end.counters),
+            }
+        )
+        return ExitStatus.BROKEN if end is None else ExitStatus.DONE
+
+    def _head(self, following: Following) -> None:
+        if following.head is not None and not self._begun:
+            self._begun = True
+            self._say(
+                {
+                    "type": "begin",
+                    "version": JSON_VERSION,
+                    "run": following.head.run_id,
+                    "parameters": dict(following.head.parameters),
+                }
+            )
+
+    def _new(self, following: Following) -> None:
+        self._head(following)
+        events = following.culprits_after(self._printed_causes)
+        skipped = following.culprits_seen - self._printed_causes - len(events)
+        self._printed_causes = following.culprits_seen
+        if skipped:
+            self._say({"type": "skipped", "events": skipped})
+        for wakeup in reversed(newest_wakeups(following.head, events)):
+            self._say(_wakeup(wakeup))
+        if following.last is not None and following.last.seq > self._seq:
+            self._seq = following.last.seq
+            self._say(_interval(following))
+
+    def _say(self, document: dict[str, Any]) -> None:
+        self._stream.write(json.dumps(document) + "\n")
+        self._stream.flush()
+
+
+def missing(lines: int) -> str:
+    """The line in place of dropped lines."""
+    return json.dumps({"type": "missing", "lines": lines}) + "\n"
+
+
+def _whole(ns: float | None) -> int | None:
+    return None if ns is None else round(ns)
+
+
+def _wakeup(wakeup: Wakeup) -> dict[str, Any]:
+    return {
+        "type": "wake-up",
+        "mono_ns": wakeup.at.mono_ns,
+        "wall_ns": wakeup.at.wall_ns,
+        "cpu": wakeup.cpu,
+        "delay_ns": _whole(wakeup.delay_ns),
+        "stations": dict(wakeup.parts),
+        "longest": wakeup.longest or None,
+        "blamed": wakeup.blamed,
+        "culprit": dict(wakeup.culprit),
+    }
+
+
+def _interval(following: Following) -> dict[str, Any]:
+    """The newest interval: current value, maximum and its age of each series with samples."""
+    last = following.last
+    stations = [
+        {
+            "station": standing.series.name,
+            "cpu": standing.series.cpu,
+            "n": standing.n,
+            "lost": standing.lost,
+            "current_ns": _whole(standing.latest_ns),
+            "worst_ns": _whole(standing.maximum_ns),
+            "age_ns": standing.since_maximum_ns,
+        }
+        for standing in following.standings()
+        if standing.n
+    ]
+    return {
+        "type": "interval",
+        "seq": None if last is None else last.seq,
+        "end_mono_ns": None if last is None else last.end_mono_ns,
+        "stations": stations,
+    }
+
+
+@click.group(cls=Group, invoke_without_command=True, example="fastenough monitor --comm robot --threshold 200us")
 @click.option("--pid", type=click.IntRange(1), help="Watch this process and its threads.")
 @click.option("--comm", metavar="NAME", help="Watch the tasks of this name, as ps -o comm shows it.")
 @click.option(
@@ -105,26 +255,28 @@ def _parameters(**given: Value | None) -> dict[str, Value]:
 @click.option(
     "--policy",
     type=click.Choice(POLICIES),
-    help="Watch tasks of this scheduling policy; left out: those of every real-time policy.",
+    help="Watch tasks of this scheduling policy  [default: every real-time policy]",
 )
 @click.option("--priority", type=click.IntRange(1, 99), help="Watch tasks of this real-time priority and above.")
 @click.option(
     "--threshold",
     type=DurationText(),
-    help="Tell the culprit of each wake-up that takes longer, not only of each new maximum.",
+    help="Report the cause of every wake-up that takes longer, not only of each new maximum.",
 )
 @click.option(
-    "--noise", is_flag=True, help="Also count what interrupts, soft-IRQs and other threads take from each CPU."
+    "--noise",
+    is_flag=True,
+    help="Also measure the time that interrupts, soft-IRQs and other threads take from each CPU.",
 )
 @click.option(
     "--interval",
     type=DurationText(),
     default="1s",
     show_default=True,
-    help="How often what was seen is written down; 5min for days and months.",
+    help="Length of a recorded interval; 5min for days and months.",
 )
-@click.option("--duration", "duration_ns", type=DURATION, help="How long to watch; left out: until Ctrl-C.")
-@click.option("--board", default=LOCAL, show_default=True, help="Which board to watch.")
+@click.option("--duration", "duration_ns", type=DURATION, help="Time to watch  [default: until Ctrl-C]")
+@click.option("--board", default=LOCAL, show_default=True, help="Board to watch.")
 @store_option
 @json_option
 def command(
@@ -142,11 +294,11 @@ def command(
     store_path: Path,
     as_json: bool,
 ) -> int:
-    """Watch the real-time tasks of this machine, and say who delays them.
+    """Watch real-time tasks and name what delays them.
 
-    All of them, or those of one application.  For each wake-up the time is taken at every station in the kernel; each
-    new maximum is told with its culprit.  What is recorded is a run of the store: fastenough report shows it.  Needs
-    root, or CAP_BPF and CAP_PERFMON.
+    Watches all real-time tasks, or those that the options select.  Measures the time of each wake-up at every station
+    in the kernel, and reports each new maximum with its cause.  The recording is a run of the store, for fastenough
+    report.  Requires root, or CAP_BPF and CAP_PERFMON.
     """
     if click.get_current_context().invoked_subcommand is not None:
         return ExitStatus.DONE
@@ -171,6 +323,30 @@ def command(
     if stopping.signal and duration_ns is not None:
         return 128 + stopping.signal
     return OUTCOME_STATUS[watched.outcome]
+
+
+@click.command("pull", cls=Command, example="fastenough monitor pull --board ssh://root@host")
+@click.option("--board", default="local", show_default=True, help="Board to fetch from, such as ssh://root@host.")
+@click.option("--ring", default=RING, show_default=True, help="Directory of the ring on the board.")
+@store_option
+@json_option
+def pull_command(board: str, ring: str, store_path: Path, as_json: bool) -> ExitStatus:
+    """Fetch recordings of the service on a board.
+
+    Stores each recording once, also after an interrupted pull.  Reports gaps: time without a recording, and
+    recordings that the ring deleted before they were pulled.
+    """
+    opened = LocalBoard(probe="") if board == LocalBoard.name else open_board(board)  # to read files needs none
+    if opened.configurations() != (AS_BOOTED,):
+        raise BadInput(f"board {board} is booted for each measurement; pull from a running board: local or ssh://…")
+    with opened.boot(AS_BOOTED) as booted:
+        told = Told(board, SeenBoard(board, booted).added)
+        pulled = pull(booted.link.raised, ring, Store(store_path), told, _tell_wait)
+    if as_json:
+        print_json(pulled)
+    else:
+        _print_pulled(pulled)
+    return ExitStatus.BROKEN if pulled.refused else ExitStatus.DONE
 
 
 command.add_command(pull_command)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Printing: JSON for programs, tables for people; what others wrote never drives the terminal.
+"""Printing: JSON for programs, text and tables for people; foreign text never controls the terminal.
 
 Recordings, plans and host names come from anywhere.  ``clean`` makes their control characters visible; ``tame`` puts it
-between the program and its standard streams, so that no command can forget it.
-"""
+between the program and its standard streams, so that no command can forget it."""
 
 from __future__ import annotations
 
@@ -15,7 +14,10 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -26,8 +28,15 @@ from fastenough import words
 if TYPE_CHECKING:
     from rich.console import Console
 
+
+JSON_VERSION = 1
+"""Version of the JSON documents (docs/json.md): increased when a key is renamed, removed or changes its meaning."""
+MOST_TEXT_WIDTH = 120
+"""Columns of text on a wider terminal."""
+_FILE_TEXT_WIDTH = 80
+"""Columns of text in a file or pipe, unless COLUMNS is set."""
 _FILE_WIDTH = 200
-"""Columns of a table of figures in a file or pipe, where COLUMNS does not say otherwise: no cell is folded."""
+"""Columns of a table of figures in a file or pipe, unless COLUMNS is set: no cell is folded."""
 _MOST_DRAWN = 200
 """A longer table is plain lines on a terminal too: drawing one of 10,000 rows takes a quarter of a minute."""
 _FOLDED = 12
@@ -158,7 +167,11 @@ def _file_width(otherwise: int) -> int:
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on standard output; dataclasses become objects."""
+    """Print one JSON document; dataclasses become objects.  An object gets the version of its format."""
+    if is_dataclass(document) and not isinstance(document, type):
+        document = asdict(document)
+    if isinstance(document, dict):
+        document = {"version": JSON_VERSION} | document
     print(json.dumps(document, indent=2, default=_plain))
 
 
@@ -189,6 +202,11 @@ def _fits(columns: Sequence[str], widest: Sequence[int], texts: int, width: int)
 def table_width(file_width: int = _FILE_WIDTH) -> int:
     """Columns that a table on standard output may take."""
     return console(sys.stdout).width if sys.stdout.isatty() else _file_width(file_width)
+
+
+def text_width() -> int:
+    """Columns of folded text: those of the terminal, at most 120; 80 in a file or pipe."""
+    return min(table_width(_FILE_TEXT_WIDTH), MOST_TEXT_WIDTH)
 
 
 def leave_out(
@@ -279,7 +297,7 @@ def say(text: str, indent: str = "") -> None:
     held = re.sub(words.WITH_UNIT, lambda quantity: quantity[0].replace(" ", _HELD), clean(text))
     print(
         textwrap.fill(
-            held, table_width(), initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False
+            held, text_width(), initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False
         ).replace(_HELD, " ")
     )
 
@@ -308,3 +326,107 @@ def readable(value_ns: float | None) -> str:
     if value_ns is None:
         return "–"
     return words.duration(words.round_up(value_ns, 3) if value_ns > 1 else value_ns)
+
+
+_MOST_WAITING = 4 << 20
+"""Characters that may wait for the reader: about 10,000 lines."""
+_PATIENCE_S = 10.0
+"""Time for the reader to take the rest at the end."""
+
+
+class DroppingStream(io.TextIOBase):
+    """Accepts text at once and writes it from a thread of its own.
+
+    If too much text waits, more text is dropped; ``notice`` returns the text that replaces so many lines.  The next
+    call raises what the writing raised (BrokenPipeError: the reader has gone).
+    """
+
+    def __init__(self, stream: TextIO, notice: Callable[[int], str]) -> None:
+        self._stream = stream
+        self._notice = notice
+        self._changed = threading.Condition()
+        self._texts: deque[str] = deque()
+        self._waiting = 0
+        self._dropped = 0
+        self._fault: OSError | None = None
+        stream.flush()
+        self._descriptor = stream.fileno()
+        threading.Thread(target=self._write_all, name="output", daemon=True).start()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._stream.encoding
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def write(self, text: str, /) -> int:
+        with self._changed:
+            if self._fault is not None:
+                raise self._fault
+            if self._waiting >= _MOST_WAITING:
+                self._dropped += text.count("\n")
+                return len(text)
+            self._texts.append(self._notice(self._dropped) + text if self._dropped else text)
+            self._dropped = 0
+            self._waiting += len(self._texts[-1])
+            self._changed.notify_all()
+        return len(text)
+
+    def _write_all(self) -> None:
+        """Write to the descriptor: the lock of the stream would be held while the reader is stopped."""
+        encoding, errors = self._stream.encoding, self._stream.errors or "strict"
+        while self._fault is None:
+            with self._changed:
+                self._changed.wait_for(lambda: self._texts)
+                text = self._texts[0]
+            fault = _write_descriptor(self._descriptor, text.encode(encoding, errors))
+            with self._changed:
+                self._fault = fault
+                self._waiting -= len(self._texts.popleft())
+                self._changed.notify_all()
+
+    def drain(self) -> int:
+        """Wait for the reader, for a limited time; returns the number of lines that it did not take."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._fault is not None or not self._texts, _PATIENCE_S)
+            if self._fault is not None:
+                raise self._fault
+            return self._dropped + sum(text.count("\n") for text in self._texts)
+
+
+def _write_descriptor(descriptor: int, content: bytes) -> OSError | None:
+    """Write all of the content, without a time limit; returns the error, if any."""
+    left = memoryview(content)
+    try:
+        while left:
+            left = left[os.write(descriptor, left) :]
+    except OSError as error:
+        return error
+    return None
+
+
+@contextmanager
+def never_waiting(stream: TextIO, notice: Callable[[int], str]) -> Iterator[TextIO]:
+    """A replacement of the stream that never waits; at the end the number of dropped lines goes to standard error.
+
+    A stream without a file descriptor never waits, and is used as it is.
+    """
+    try:
+        stream.fileno()
+    except OSError:
+        yield stream
+        return
+    stream_of_lines = DroppingStream(stream, notice)
+    try:
+        yield stream_of_lines  # type: ignore[misc]
+    finally:
+        dropped = stream_of_lines.drain()
+        if dropped:
+            print(
+                f"fastenough: {dropped} lines dropped: standard output was not read in time; the recording is complete",
+                file=sys.stderr,
+            )

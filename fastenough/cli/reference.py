@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough reference``: what others published about their systems, with its source, and what follows from it."""
+"""``fastenough reference``: published systems, with sources, figures and computed values."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import click
 
+from fastenough.cli.commands import Command
+from fastenough.cli.options import json_option
 from fastenough.cli.output import print_json, print_table, say
-from fastenough.cli.parameters import json_option
 from fastenough.reference import NAMES, Reference, claims_of, find_reference
 from fastenough.reference.columns import columns_of
 from fastenough.reference.figures import Figure
@@ -16,10 +17,10 @@ from fastenough.report.source_tables import maxima_by_kernel
 
 _FREQUENCIES = (
     "Frequencies: the highest at which the latency (jitter) is at most half the period, 1/(2 L), computed "
-    "here of 95 % and 100 % and rounded down"
+    "from 95 % and 100 % and rounded down"
 )
 _SPARE = ("in the source", "duration", "n")
-"""A narrow terminal does without."""
+"""Columns that a narrow terminal omits."""
 
 
 def _list() -> None:
@@ -31,7 +32,7 @@ def _list() -> None:
         texts=3,
     )
     print()
-    say(f"fastenough reference {NAMES[0]} shows one; fastenough report --beside {NAMES[0]} sets it beside your runs")
+    say(f"fastenough reference {NAMES[0]} shows one; fastenough report --beside {NAMES[0]} shows it beside your runs")
 
 
 def _print(reference: Reference) -> None:
@@ -63,7 +64,7 @@ def _print_figures(figures: Sequence[Figure]) -> None:
 
 
 def _print_maxima(reference: Reference) -> None:
-    """The maxima of the boards by kernel, where several boards ran the same on several kernels."""
+    """Print the maxima by board and kernel, if several boards ran the same test on several kernels."""
     tables = maxima_by_kernel("maxima", "Maximum response by board and kernel", reference.of("response"))
     for table in tables:
         print()
@@ -79,19 +80,20 @@ def _print_claims(reference: Reference) -> None:
     claims = claims_of(reference.name)
     if claims:
         print()
-        say("What the text says of its figures, and what they give")
+        say("Statements of the source, and the values computed from its figures")
     for claim in claims:
         mark, why = ("differs", f" ({claim.differs})") if claim.differs else ("agrees", "")
         say(f"{mark}: {claim.text}. Computed: {claim.said(reference)}{why}", "  ")
 
 
-@click.command()
+@click.command(cls=Command, example="fastenough reference beagleboard")
 @click.argument("name", required=False)
 @json_option
 def command(name: str | None, as_json: bool) -> None:
-    """Show a published reference system NAME, with its source and what follows from its figures; without, list them.
+    """Show published reference systems.
 
-    They are for the scale: nothing of them is evidence about your machine.
+    Lists the systems; with NAME shows one with its source, figures and computed values.  They give a scale; they are
+    not evidence about your machine.
     """
     if name is None:
         if as_json:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough report``: a report on runs measured before."""
+"""``fastenough report``: a report on stored runs."""
 
 from __future__ import annotations
 
@@ -9,18 +9,25 @@ from pathlib import Path
 import click
 
 from fastenough.analysis.left_out import Selection
-from fastenough.cli.assess import tell
-from fastenough.cli.live import Work
-from fastenough.cli.parameters import Names, json_option
-from fastenough.cli.requirement import only_these_option, requirement, requirement_options
-from fastenough.cli.stores import existing_store, store_option
+from fastenough.cli.assess import print_answer
+from fastenough.cli.commands import Command, Option
+from fastenough.cli.options import (
+    Names,
+    existing_store,
+    json_option,
+    only_these_option,
+    requirement,
+    requirement_options,
+    store_option,
+)
+from fastenough.cli.progress import Work
 from fastenough.jobs.assess import Question, judge_and_report, read_runs
 from fastenough.model import BadInput, ExitStatus, FastenoughError
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import is_monitor
 from fastenough.reference import NAMES, find_reference
 from fastenough.report import require_writable
-from fastenough.report.note import Note, note_of
+from fastenough.report.context import Note, note_of
 from fastenough.store import Store
 from fastenough.store.campaign import KeptCampaign, newest_campaign, plan_of
 
@@ -31,18 +38,18 @@ def choose_runs(store: Store, names: tuple[str, ...]) -> KeptCampaign:
         return KeptCampaign("", tuple(store.find(name) for name in names), ())
     campaign = newest_campaign(store)
     if campaign is None:
-        raise BadInput(f"{store.path}: no campaign in there to report on; name runs (see fastenough list)")
+        raise BadInput(f"{store.path}: no campaign in this store; name runs (see fastenough list)")
     return campaign
 
 
 def _reported(store: Store, names: tuple[str, ...]) -> KeptCampaign:
-    """Where there are runs and no campaign, as of a service whose recordings were pulled, all of them."""
+    """The chosen runs; all runs of a store that has no campaign."""
     runs = () if names or newest_campaign(store) else tuple(run.id for run in store.runs())
     return KeptCampaign("", runs, ()) if runs else choose_runs(store, names)
 
 
 def _note(store: Store, campaign: KeptCampaign) -> Note | None:
-    """What its plan says; None where it was made without the file of one, or of one that cannot be read any more."""
+    """The text of the campaign's plan; None without a plan file, or if it cannot be read."""
     try:
         return note_of(*plan_of(store, campaign.id)) if campaign.id else None
     except FastenoughError:
@@ -50,7 +57,7 @@ def _note(store: Store, campaign: KeptCampaign) -> Note | None:
 
 
 def _probe_of(recordings: Sequence[Recording], named: str | None) -> str | None:
-    """The probe that a limit is for; raises BadInput where that cannot be told, or none of the runs is of it."""
+    """The probe that the limit applies to; raises BadInput if that is ambiguous or no run has it."""
     probes = list(
         dict.fromkeys(
             recording.head.probe
@@ -59,27 +66,33 @@ def _probe_of(recordings: Sequence[Recording], named: str | None) -> str | None:
         )
     )
     if named is not None and named not in probes:
-        raise BadInput(f"--probe {named}: none of these runs is of it; they are of {', '.join(probes)}")
+        raise BadInput(f"--probe {named}: no run of this probe; the runs are of {', '.join(probes)}")
     if named is None and len(probes) > 1:
-        raise BadInput(f"a limit is for one probe, and these runs are of {', '.join(probes)}; add --probe {probes[0]}")
+        raise BadInput(
+            f"--limit applies to one probe, and these runs are of {', '.join(probes)}; add --probe {probes[0]}"
+        )
     return named or next(iter(probes), None)
 
 
-@click.command()
+@click.command(cls=Command, example="fastenough report --limit 100us")
 @click.argument("runs", nargs=-1)
 @requirement_options
-@click.option("--probe", help="Which probe's runs --limit is for, where there are several.")
+@click.option("--probe", help="Probe whose runs --limit applies to, if the runs have several.")
 @click.option(
     "--beside",
     type=Names("reference system", list(NAMES)),
-    help="Published systems to set beside these runs, comma-separated (see fastenough reference).",
+    help="Comma-separated published systems to show beside these runs (see fastenough reference).",
 )
 @only_these_option
 @click.option(
-    "--out",
+    "--out-dir",
+    "out",
+    cls=Option,
+    formerly=["--out"],
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("report"),
     show_default=True,
+    metavar="DIR",
     help="Directory of the report.",
 )
 @store_option
@@ -99,16 +112,15 @@ def command(
     store_path: Path,
     as_json: bool,
 ) -> ExitStatus:
-    """Report on RUNS (ids, or the beginnings of ids); without any, on the newest campaign.
+    """Write a report on stored runs.
 
-    In a store that has none, as where a service's recordings were pulled, that is on all of its runs.
-
-    Runs of a plan that states a requirement for them are judged by that, unless --limit says another. Runs of the
-    store that answer the same question and are left out are named; a PASS without them needs --only-these.
+    RUNS are ids or beginnings of ids; the default is the newest campaign, or all runs of a store without a campaign.
+    Runs are judged by --limit, else by the requirement of their plan.  Other runs of the store that answer the same
+    question are listed; a PASS without them requires --only-these.
     """
     required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
     if probe is not None and required is None:
-        raise BadInput("--probe says whose runs a limit is for; give --limit as well")
+        raise BadInput("--probe requires --limit")
     require_writable(out)
     store = existing_store(store_path)
     chosen = _reported(store, runs)
@@ -125,4 +137,4 @@ def command(
             selection=Selection.ONLY_THESE if only_these else Selection.CHOSEN if runs else Selection.CAMPAIGN,
         )
         answer = judge_and_report(recordings, question, store, out, on_step=work.step)
-    return tell(answer, out, as_json)
+    return print_answer(answer, out, as_json)

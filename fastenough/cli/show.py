@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough show``: the measures of one run, or the whole of its recording's head and end."""
+"""``fastenough show``: the measures of one run, or head and end of its recording."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import click
 
 from fastenough.analysis import Measures, measure, merge_samples, words
 from fastenough.analysis.measures import QUANTILES
+from fastenough.cli.commands import Command
 from fastenough.cli.follow import follow
+from fastenough.cli.listing import differing, in_words, shared
+from fastenough.cli.options import existing_store, json_option, store_option
 from fastenough.cli.output import print_json, print_table, say, table_width
-from fastenough.cli.parameters import json_option
-from fastenough.cli.progress_words import kernel_of
-from fastenough.cli.stores import existing_store, store_option
-from fastenough.cli.variants import in_words, shared, told_apart
+from fastenough.cli.progress_wording import kernel_of
 from fastenough.model import BadInput, ExitStatus, Series
 from fastenough.recording import Recording
 from fastenough.recording.building import end_line, event_line, head_line
@@ -29,12 +29,12 @@ Measured = Sequence[tuple[Series, Measures]]
 
 
 def _traits(series: Series) -> dict[str, Any]:
-    """What may tell one series of a name from the others."""
+    """Traits in which series of one name may differ."""
     return ({} if series.cpu is None else {"cpu": series.cpu}) | series.labels
 
 
 def _families(measured: Measured) -> Iterator[tuple[str, dict[str, Any], list[tuple[str, Series, Measures]]]]:
-    """By name: what all series of it share, and each with what tells it from the others."""
+    """For each name: the traits common to its series, and each series with its own traits."""
     for name in dict.fromkeys(series.name for series, _ in measured):
         family = [(series, measures) for series, measures in measured if series.name == name]
         traits = [_traits(series) for series, _ in family]
@@ -44,7 +44,7 @@ def _families(measured: Measured) -> Iterator[tuple[str, dict[str, Any], list[tu
             yield (
                 name,
                 shared(traits),
-                [(in_words(apart), *one) for apart, one in zip(told_apart(traits), family, strict=True)],
+                [(in_words(apart), *one) for apart, one in zip(differing(traits), family, strict=True)],
             )
 
 
@@ -66,7 +66,7 @@ def _cells(measures: Measures) -> tuple[str, ...]:
 
 
 def _print_measures(measured: Measured) -> None:
-    """One row for each series; where that is too wide, the CPUs stand side by side, as many as there is room for."""
+    """Print one row for each series; if that is too wide, one column for each CPU."""
     families = list(_families([(series, measures) for series, measures in measured if series.refused is None]))
     rows = [
         (f"{name} {which}".rstrip(), *_cells(measures)) for name, _, family in families for which, _, measures in family
@@ -76,7 +76,7 @@ def _print_measures(measured: Measured) -> None:
         print_table(_WHAT, ("series", *_MEASURES), rows)
         for name, common, _ in families:
             if common:
-                say(f"{name}: all with {in_words(common)}")
+                say(f"{name}: {in_words(common)} in all")
         return
     for name, common, family in families:
         what = ", ".join([_WHAT, *([in_words(common)] if common else [])])
@@ -84,7 +84,7 @@ def _print_measures(measured: Measured) -> None:
 
 
 def _print_stacked(title: str, columns: Sequence[tuple[str, ...]]) -> None:
-    """Series as columns, as many beside each other as the terminal is wide."""
+    """Print series as columns, as many as fit the width."""
     room = table_width() - max(map(len, _MEASURES))
     while columns:
         beside, taken = 0, 0
@@ -101,16 +101,18 @@ def _print_stacked(title: str, columns: Sequence[tuple[str, ...]]) -> None:
 def _print(recording: Recording, measured: Measured) -> None:
     head = recording.head
     outcome = recording.outcome or (
-        f"cut off ({recording.cut_off})" if recording.damage is None else f"not believed: {recording.damage}"
+        f"interrupted ({recording.cut_off})"
+        if recording.damage is None
+        else f"integrity check failed: {recording.damage}"
     )
-    load = head.load.name if head.load else "not stated"
+    load = head.load.name if head.load else "unknown"
     timed = recording.duration_ns or head.origin is None
-    lasted = words.duration(recording.duration_ns) if timed else "time not stated"
+    lasted = words.duration(recording.duration_ns) if timed else "duration unknown"
     say(f"run {recording.run_id}: {head.probe} ({head.implementation}), load {load}, {lasted}, {outcome}")
     if head.origin is not None:
         say(
-            f"imported from {head.origin.file}, written by {head.tool.name} {head.tool.version}; what it says of the "
-            f"run: {in_words(head.origin.facts) or 'nothing'}"
+            f"imported from {head.origin.file}, written by {head.tool.name} {head.tool.version}; facts stated "
+            f"there: {in_words(head.origin.facts) or 'none'}"
         )
     if head.profile:
         say(kernel_of(head.profile))
@@ -140,28 +142,28 @@ def _document(recording: Recording, measured: Measured) -> dict[str, Any]:
     }
 
 
-@click.command()
+@click.command(cls=Command, example="fastenough show last")
 @click.argument("run", required=False)
-@click.option("--follow", "following", is_flag=True, help="Look into a run while it is measured, until it ends.")
+@click.option("--follow", "following", is_flag=True, help="Show a run while it is measured, until it ends.")
 @store_option
 @json_option
 def command(run: str | None, following: bool, store_path: Path, as_json: bool) -> ExitStatus:
-    """Show one RUN: its id, the unique beginning of it, or 'last'.
+    """Show one run.
 
-    With --follow also the path of a recording; without RUN the newest run under way, or the next one that begins.
-    Status 0 when the run has ended, 4 when nothing is added to it any more (after 30 s, or 10 intervals).
+    RUN is an id, the unique beginning of one, or 'last'.  With --follow, RUN may also be the path of a recording; the
+    default is the newest run in progress, or the next one that begins.  The exit status is 0 when the run has ended,
+    4 when the recording no longer grows (after 30 s, or 10 intervals).
     """
     if following:
         if as_json:
             raise BadInput(
-                "--follow is for people: a program reads the recording itself as it grows (docs/format.md); "
-                "leave out --json"
+                "--follow cannot be used with --json; a program can read the recording as it grows (docs/format.md)"
             )
         return follow(run, store_path)
     if run is None:
         raise BadInput(
-            "name a run: its id, the unique beginning of it, or 'last' (see 'fastenough list'); "
-            "with --follow it may be left out"
+            "RUN is missing: give an id, the unique beginning of one, or 'last' (see 'fastenough list'); "
+            "only --follow has a default"
         )
     recording = existing_store(store_path).load(run)
     measured = [(series, measure(merge_samples([(recording, series)]))) for series in recording.series]

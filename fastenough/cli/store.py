@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough store``: look after the runs on disk and their index."""
+"""``fastenough store``: the index and the integrity of the runs on disk."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 
 from fastenough import words
+from fastenough.cli.commands import Group
+from fastenough.cli.options import existing_store, json_option, store_option
 from fastenough.cli.output import print_json
-from fastenough.cli.parameters import json_option
-from fastenough.cli.stores import existing_store, store_option
 from fastenough.files import Untrusted, replacing
 from fastenough.model import BadInput, ExitStatus
 
@@ -29,44 +29,54 @@ def _tell(faults: dict[str, str], as_json: bool, fine: str) -> ExitStatus:
 
 
 def _tell_wait() -> None:
-    print(
-        "fastenough: another rebuild of this store is at work; waiting until it has ended", file=sys.stderr, flush=True
-    )
+    print("fastenough: waiting for another rebuild of this store to end", file=sys.stderr, flush=True)
 
 
-@click.group()
+@click.group(cls=Group)
 def command() -> None:
-    """Rebuild the index, verify that no recording has changed, or export every sample."""
+    """Rebuild the index, verify recordings, export samples.
+
+    The store is the directory of all runs (docs/storage.md).
+    """
 
 
-@command.command()
+@command.command(example="fastenough store rebuild")
 @store_option
 @json_option
 def rebuild(store_path: Path, as_json: bool) -> ExitStatus:
-    """Make the index again from the runs; damaged runs are named, the others go on."""
+    """Rebuild the index from the runs.
+
+    Damaged runs are listed; all others are indexed.
+    """
     store = existing_store(store_path)
     faults = store.rebuild(_tell_wait)
     return _tell(faults, as_json, f"index of {words.counted(len(store.runs()), 'run')} rebuilt")
 
 
-@command.command()
+@command.command(example="fastenough store verify")
 @store_option
 @json_option
 def verify(store_path: Path, as_json: bool) -> ExitStatus:
-    """Check every sealed recording against its hash."""
+    """Check every sealed recording against its hash.
+
+    Lists each recording that has changed; the exit status is then 4.
+    """
     store = existing_store(store_path)
     runs = words.counted(len(store.runs()), "run")
-    return _tell(store.verify(), as_json, f"{runs}: every sealed recording is as it was recorded")
+    return _tell(store.verify(), as_json, f"{runs}: all sealed recordings are unchanged")
 
 
-@command.command("export-samples")
+@command.command("export-samples", example="fastenough store export-samples samples.bin samples.parquet")
 @click.argument("samples", type=click.Path(path_type=Path, dir_okay=False))
 @click.argument("parquet", type=click.Path(path_type=Path, dir_okay=False))
 @json_option
 def export(samples: Path, parquet: Path, as_json: bool) -> ExitStatus:
-    """Write every sample in SAMPLES, which fastenough-probe --samples made, into the new Parquet file PARQUET."""
+    """Convert a file of samples to Parquet.
+
+    SAMPLES is a file of fastenough-probe --samples, PARQUET a new file.
+    """
     if parquet.is_symlink() or parquet.exists():
-        raise BadInput(f"{parquet} is there already; name a new file")
+        raise BadInput(f"{parquet} exists; name a new file")
     exporting = import_module("fastenough.recording.samples_parquet")  # which loads pyarrow
     try:
         with replacing(parquet) as target:
@@ -75,8 +85,8 @@ def export(samples: Path, parquet: Path, as_json: bool) -> ExitStatus:
         raise BadInput(str(error)) from error
     except OSError as error:
         raise BadInput(
-            f"{error.filename or parquet}: {error.strerror}; name a file of samples and a new file in a "
-            "folder that you may write"
+            f"{error.filename or parquet}: {error.strerror}; name a file of samples, and a new file in a writable "
+            "folder"
         ) from error
     if as_json:
         print_json(told)
@@ -86,5 +96,5 @@ def export(samples: Path, parquet: Path, as_json: bool) -> ExitStatus:
                 f"series {series}: {words.counted(told.kept[series], 'sample')}, {words.number(told.lost[series])} lost"
             )
         if not told.complete:
-            print(f"{samples} was cut off: what it holds is whole all the same")
+            print(f"{samples} is truncated; all complete samples were converted")
     return ExitStatus.DONE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough web``: the runs of a store, or a farm's, as web pages; or the same pages as files."""
+"""``fastenough web``: the runs of a store or a farm as web pages, served or written as files."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import click
 
 from fastenough import words
+from fastenough.cli.commands import Command, Option
+from fastenough.cli.options import existing_store, json_option, store_option
 from fastenough.cli.output import print_json, say
-from fastenough.cli.parameters import json_option
-from fastenough.cli.stores import existing_store, store_option
 from fastenough.model import BadInput
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ Follow = Callable[[], object]
 def _address(text: str) -> tuple[str, int]:
     found = _LISTEN.fullmatch(text)
     if found is None or int(found["port"]) > 65535:
-        raise BadInput(f"--listen {text}: write an address and a port, as in {_DEFAULT} or [::1]:8731")
+        raise BadInput(f"--listen {text} is not ADDRESS:PORT; write it as {_DEFAULT} or [::1]:8731")
     return found["host"].strip("[]"), int(found["port"])
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """Bound here, so that what is wrong with the address is said in one line."""
+    """A bound socket; raises BadInput for a wrong address."""
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         bound = socket.socket(family, kind, protocol)
@@ -49,7 +49,7 @@ def _bound(host: str, port: int) -> socket.socket:
         bound.bind(place)
         bound.listen()  # whoever is told the address may connect at once
     except OSError as error:
-        raise BadInput(f"--listen {host}:{port}: {error.strerror or error}; name another address or port") from error
+        raise BadInput(f"--listen {host}:{port}: {error.strerror or error}; use another address or port") from error
     return bound
 
 
@@ -57,25 +57,25 @@ def _upload_routes(store: Store | None, tokens: Path | None) -> list[Route]:
     if tokens is None:
         return []
     if store is None:
-        raise BadInput("--uploads needs a store that recordings can come into; name it with --store")
+        raise BadInput("--uploads requires a store for the recordings; give --store")
     known = import_module("fastenough.farm.tokens").Tokens(tokens)
     known.listed()  # what is wrong with the file is said now
     return [import_module("fastenough.web.uploads").upload_route(store.path, known.known)]
 
 
 def _serve(site: Site, follow: Follow | None, bound: socket.socket, more: list[Route], names: set[str]) -> None:
-    serving, server = import_module("fastenough.web.serving"), import_module("fastenough.web.server")
-    serving.raise_descriptors()
-    serving.make_server(server.make_app(site, follow, more=more, names=names)).run(sockets=[bound])
+    server, app = import_module("fastenough.web.server"), import_module("fastenough.web.app")
+    server.raise_descriptors()
+    server.make_server(app.make_app(site, follow, more=more, names=names)).run(sockets=[bound])
 
 
 def _store(path: Path, database: str | None) -> Store | None:
-    """A farm's history can be shown without its recordings."""
+    """The store; None if only the history of a farm is shown."""
     return None if database is not None and not (path / "runs").is_dir() else existing_store(path)
 
 
 def _history(store: Store | None, database: str | None) -> History:
-    """In a store that other users can change none is kept.  A database server may be away while the site starts."""
+    """The history; a temporary one for a store that other users can write."""
     kinds = import_module("fastenough.history").History
     if database is not None and not database.startswith("sqlite"):
         opened: History = kinds.later(database, None if store is None else store.path / "history-archive")
@@ -90,15 +90,15 @@ def _history(store: Store | None, database: str | None) -> History:
 
 @contextlib.contextmanager
 def _opened(store: Store | None, database: str | None, *, rebuild: bool) -> Iterator[tuple[Site, Follow | None]]:
-    """A site for the public, and what lets its history follow the store: a farm's is kept by the farm."""
+    """A public site, and a function that updates its history from the store; the farm updates its own."""
     history_room, site_room = import_module("fastenough.history"), import_module("fastenough.web.site")
     if rebuild and store is None:
-        raise BadInput("--rebuild reads the recordings of a store; name it with --store")
+        raise BadInput("--rebuild requires a store; give --store")
     history = _history(store, database)
     try:
         if rebuild:
             history_room.rebuild(history, store)
-        follow = None if database is not None else history_room.Following(history, store)
+        follow = None if database is not None else history_room.HistoryFollower(history, store)
         yield site_room.Site(history, history_room.PUBLIC, store), follow
     finally:
         history.close()
@@ -109,21 +109,21 @@ def _publish(site: Site, into: Path, as_json: bool) -> None:
     if as_json:
         print_json({"into": str(into), "files": count})
     else:
-        say(f"{words.counted(count, 'file')} written into {into}")
+        say(f"{words.counted(count, 'file')} written to {into}")
 
 
-def _tell(url: str, as_json: bool) -> None:
-    """Where it is served; whoever waits for that reads it at once."""
+def _print_url(url: str, as_json: bool) -> None:
+    """Print the address at once."""
     if as_json:
         print_json({"url": url})
     else:
-        say(f"{url} until Ctrl-C")
+        say(f"{url} (Ctrl-C stops)")
     sys.stdout.flush()
 
 
 def _caught_up(site: Site, follow: Follow | None, *, all_boards: bool, own: bool) -> Site:
-    """With all that was measured so far, and for who may see it: the public sees public boards.  On one's own machine,
-    as long as no farm has said which those are, all are shown."""
+    """The site with an updated history.  It shows public boards; all boards on this machine if no farm states which are
+    public."""
     if follow is not None:
         follow()
     history = import_module("fastenough.history")
@@ -131,36 +131,41 @@ def _caught_up(site: Site, follow: Follow | None, *, all_boards: bool, own: bool
     return replace(site, viewer=history.OWNER) if all_boards or alone else site
 
 
-@click.command()
+@click.command(cls=Command, example="fastenough web --listen 127.0.0.1:8731")
 @click.option(
     "--database",
     metavar="URL",
-    help="The history of a farm, such as postgresql+psycopg://HOST/NAME; left "
-    "out: history.sqlite in the store, which follows it.",
+    help="History of a farm, such as postgresql+psycopg://HOST/NAME  [default: history.sqlite in the "
+    "store, kept up to date]",
 )
-@click.option("--listen", default=_DEFAULT, show_default=True, metavar="ADDRESS:PORT", help="Where to serve the pages.")
+@click.option(
+    "--listen", default=_DEFAULT, show_default=True, metavar="ADDRESS:PORT", help="Address and port of the pages."
+)
 @click.option(
     "--name",
     "names",
     multiple=True,
     metavar="HOST",
-    help="Also answer to this name, such as that of the "
-    "web server in front; addresses and localhost are always answered, other names never.",
+    help="Host name to accept besides addresses and localhost, such as that of a reverse proxy; may be repeated.",
 )
 @click.option("--all-boards", is_flag=True, help="Also show boards that are not public.")
 @click.option(
-    "--into",
+    "--out-dir",
+    "into",
+    cls=Option,
+    formerly=["--into"],
+    metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write the pages into this folder instead, for any web server.",
+    help="Write the pages to this directory instead, for any web server.",
 )
-@click.option("--rebuild", is_flag=True, help="Make the history anew from the store before.")
+@click.option("--rebuild", is_flag=True, help="First rebuild the history from the store.")
 @click.option(
     "--uploads",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="TOKENS",
-    help="Take recordings from benches with a token of this file (fastenough farm token); left out: from nobody.",
+    help="Accept recordings from benches with a token of this file (fastenough farm token).",
 )
-@click.option("--note", default="", metavar="TEXT", help="Say this at the top of every page.")
+@click.option("--note", default="", metavar="TEXT", help="Text at the top of every page.")
 @store_option
 @json_option
 def command(
@@ -176,10 +181,10 @@ def command(
     store_path: Path,
     as_json: bool,
 ) -> None:
-    """Show the boards and runs of a store, or of a farm, as web pages.
+    """Show runs or boards as web pages.
 
-    They are only read, but for --uploads, and on this machine alone unless --listen says otherwise, until Ctrl-C.
-    With --json the address, or what was written, is told as JSON.
+    Serves the runs of a store, or the boards of a farm, until Ctrl-C, on this machine only unless --listen states
+    another address.  The pages are read-only, except for --uploads.
     """
     host, port = _address(listen)
     store = _store(store_path, database)
@@ -192,5 +197,5 @@ def command(
             return
         with _bound(host, port) as bound:
             site = _caught_up(site, follow, all_boards=all_boards, own=own)
-            _tell(f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}/", as_json)
+            _print_url(f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}/", as_json)
             _serve(site, follow, bound, more, {host.lower(), *map(str.lower, names)})

@@ -65,7 +65,7 @@ def _text(text: str) -> str:
 
 
 def _name(judgment: Judgment) -> str:
-    limit = "no limit stated" if judgment.requirement is None else words.latency(judgment.requirement.limit_ns)
+    limit = "no limit stated" if judgment.requirement is None else words.exact_time(judgment.requirement.limit_ns)
     return f"load {judgment.load or 'not stated'}, {limit}, {', '.join(judgment.run_ids)}"
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The farm: many boards watched for years, each switched, measured and pulled by processes that can be killed."""
+"""The farm: switches, measures and pulls many boards for years, in processes that can be killed at any time."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is done to a board, each in a process of its own (nursery.py): functions of an order, answered as JSON has it.
+"""The acts on a board.  Each is a function of an order, runs in a process of its own (`processes.py`) and returns JSON.
 
-``fault`` in an answer is why the act failed, ``lent`` the person who has the place where that is why.
+``fault`` in a result is why the act failed.  ``lent`` names the person who reserved the place, if that is the reason.
 """
 
 from __future__ import annotations
@@ -12,20 +12,19 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from fastenough.board import AS_BOOTED, Board, Booted, labgrid_act, labgrid_console, open_board
 from fastenough.board.console import words_of
 from fastenough.board.labgrid import LabgridBoard, address_of
 from fastenough.campaign import read_plan, run_campaign
 from fastenough.campaign.runner import on_board
-from fastenough.farm.leash import end_with_parent
-from fastenough.farm.nursery import Order
+from fastenough.farm.parent_death import end_with_parent
 from fastenough.jobs.pull import Pulled, Told, pull
 from fastenough.jobs.seen_board import SeenBoard
 from fastenough.link.ring import Ring
@@ -34,13 +33,46 @@ from fastenough.recording.parsing import parsed_load
 from fastenough.store import Store
 
 Answer = dict[str, Any]
+
+
+class FarmOrder(TypedDict):
+    """What every act is given: the name of the farm at labgrid's coordinator, its folders and its database."""
+
+    farm: str
+    coordinator: str
+    store: str
+    state: str
+    database: str
+
+
+class BoardOrder(FarmOrder, total=False):
+    """An act on one board.
+
+    ``link``: how the board is reached; ``given``: the link of the farm file, empty if there is none.  ``newest``: the
+    newest recording seen in its ring.  ``plan`` and ``resume``: for `measure` only.
+    """
+
+    board: str
+    formerly: Sequence[str]
+    place: str
+    ring: str
+    simulated: bool
+    load: Mapping[str, Any] | None
+    link: str
+    given: str
+    newest: str
+    boot_s: float
+    plan: str
+    resume: bool
+
+
 _RETRY_S = 0.5
 _ANSWER_S = 5.0
 _MOST_BYTES = 65536
 _MOST_REASONS = 3
 
 
-class Failed(FastenoughError):
+class LabgridFailure(FastenoughError):
     """labgrid's answer to an act that failed."""
 
     def __init__(self, answer: Mapping[str, Any]) -> None:
@@ -48,8 +80,8 @@ class Failed(FastenoughError):
         self.answer = dict(answer)
 
 
-def _labgrid(order: Order, act: str) -> Mapping[str, Any]:
-    """One act of labgrid's, in a process of the same group: its managers are singletons of a process.  Raises Failed.
+def _labgrid(order: BoardOrder, act: str) -> Mapping[str, Any]:
+    """Run one labgrid act in a child process: labgrid's managers are singletons of a process.  Raises LabgridFailure.
 
     Nothing waits here: whoever ordered the act ends the group in time.
     """
@@ -60,9 +92,9 @@ def _labgrid(order: Order, act: str) -> Mapping[str, Any]:
 
     with _forked(act_there) as pipe:
         said = b"".join(iter(lambda: pipe.recv(65536), b""))
-    answer = json.loads(said or b'{"fault": "labgrid does not say why"}')
+    answer = json.loads(said or b'{"fault": "labgrid returned no answer"}')
     if "fault" in answer:
-        raise Failed(answer)
+        raise LabgridFailure(answer)
     return dict(answer)
 
 
@@ -89,58 +121,55 @@ def _forked(work: Callable[[socket.socket], None]) -> Iterator[socket.socket]:
         os.waitpid(child, 0)
 
 
-def _answering(work: Callable[[Order], Answer]) -> Callable[[Order], Answer]:
+def _act(work: Callable[[BoardOrder], Answer]) -> Callable[[BoardOrder], Answer]:
     """labgrid's refusals are answers.  An act keeps its name: another process finds it by that."""
 
     @wraps(work)
-    def act(order: Order) -> Answer:
+    def act(order: BoardOrder) -> Answer:
         try:
             return work(order)
-        except Failed as failed:
+        except LabgridFailure as failed:
             return failed.answer
 
     return act
 
 
-@_answering
-def places(order: Order) -> Answer:
-    """Who holds which place, and since when: ``places`` by name, and ``me``."""
+@_act
+def places(order: BoardOrder) -> Answer:
+    """Return the holder of each place: ``places`` by name, and ``me``, the name of this farm."""
     return dict(_labgrid(order, "places"))
 
 
-@_answering
-def acquire(order: Order) -> Answer:
-    """Hold the place again, which the coordinator has forgotten; nothing is switched."""
+@_act
+def acquire(order: BoardOrder) -> Answer:
+    """Acquire the place again after the coordinator lost the reservation; switches nothing."""
     return _acquired(order)
 
 
-@_answering
-def release(order: Order) -> Answer:
+@_act
+def release(order: BoardOrder) -> Answer:
     return dict(_labgrid(order, "release"))
 
 
-def _acquired(order: Order) -> Answer:
+def _acquired(order: BoardOrder) -> Answer:
     has = _labgrid(order, "acquire")
     service = has.get("service")
     return {"link": f"ssh://{address_of(service)}" if service else "", "console": has.get("console")}
 
 
-@_answering
-def boot(order: Order) -> Answer:
-    """Switch the board off and on, and wait until it answers and its service records anew."""
+@_act
+def boot(order: BoardOrder) -> Answer:
+    """Power-cycle the board and wait until it answers and its service has started a new recording."""
     held = _acquired(order) if order.get("place") else {}
     link = order.get("link") or held.get("link") or ""
     if not link:
-        return {
-            "fault": f"{order['place']} has no NetworkService, so it cannot be reached; export one, or write link "
-            "in the farm's file"
-        }
+        return {"fault": f"place {order['place']} has no NetworkService; export one, or set link in farm.toml"}
     if not order.get("place"):
-        return {"link": link, "newest": _up(order, link)} if order["ring"] else {"link": link}
+        return {"link": link, "newest": _wait_until_up(order, link)} if order["ring"] else {"link": link}
     with _console(held.get("console")) as words:
         _labgrid(order, "cycle")
         try:
-            return {"link": link, "newest": _up(order, link)}
+            return {"link": link, "newest": _wait_until_up(order, link)}
         except FastenoughError as error:
             return {"fault": "; ".join((str(error), *words()))}
 
@@ -166,12 +195,12 @@ def _console(port: Mapping[str, Any] | None) -> Iterator[Callable[[], list[str]]
                 pipe.sendall(b"\n")
                 return words_of(answers.readline(_MOST_BYTES))
             except (OSError, ValueError):
-                return ["its console cannot be read: labgrid has not answered"]
+                return ["the console cannot be read: no answer from labgrid"]
 
         yield words
 
 
-def _up(order: Order, link: str) -> str:
+def _wait_until_up(order: BoardOrder, link: str) -> str:
     """The newest recording of the board's ring once there is a new one, or nothing once it answers; raises
     FastenoughError when that takes too long."""
     deadline, why = time.monotonic() + order["boot_s"], ""
@@ -181,41 +210,41 @@ def _up(order: Order, link: str) -> str:
                 newest = _newest(booted, order)
                 if newest != order.get("newest", "") or not order.get("ring"):
                     return newest
-                why = "its service has begun no new recording"
+                why = "the service started no new recording"
         except FastenoughError as error:
             why = str(error)
         time.sleep(_RETRY_S)
-    raise FastenoughError(f"it has not come up within {order['boot_s']:g} s: {why}")
+    raise FastenoughError(f"the board did not boot within {order['boot_s']:g} s: {why}")
 
 
-def _newest(booted: Booted, order: Order) -> str:
+def _newest(booted: Booted, order: BoardOrder) -> str:
     if not order.get("ring"):
         return ""
     files = Ring(booted.link.raised, order["ring"]).listed()
     return files[-1].name if files else str(order.get("newest", ""))
 
 
-def pull_ring(order: Order) -> Answer:
-    """What the board's service has recorded since the last pull, into the store."""
+def pull_ring(order: BoardOrder) -> Answer:
+    """Copy what the board's service has recorded since the last pull into the store."""
     with open_board(order["link"]).boot(AS_BOOTED) as booted:
         told = Told(order["board"], _seen(order, booted).added, tuple(order.get("formerly", ())))
         pulled = pull(booted.link.raised, order["ring"], opened_store(order["store"]), told, lambda: None)
     newest = pulled.newest or str(order.get("newest", ""))
-    return {"grown": pulled.bytes > 0, "newest": newest, "bytes": pulled.bytes, **_told(pulled)}
+    return {"grown": pulled.bytes > 0, "newest": newest, "bytes": pulled.bytes, **_pull_result(pulled)}
 
 
 @lru_cache(maxsize=1)
 def opened_store(path: str) -> Store:
-    """A store, opened once for all acts of a process: to open one looks at every run in it."""
+    """Return the store, opened once per process, because opening one reads every run in it."""
     return Store(Path(path))
 
 
-def _seen(order: Order, booted: Booted) -> SeenBoard:
+def _seen(order: BoardOrder, booted: Booted) -> SeenBoard:
     marks = (EMULATED,) if order.get("simulated") else ()
     return SeenBoard(order["board"], booted, parsed_load(order.get("load")), marks)
 
 
-def _told(pulled: Pulled) -> Answer:
+def _pull_result(pulled: Pulled) -> Answer:
     return {
         "stored": [one.run_id for one in pulled.stored],
         "under_way": [[one.run_id, one.name] for one in pulled.under_way],
@@ -238,8 +267,8 @@ class NamedBoard:
         return self.board.boot(configuration)
 
 
-def measure(order: Order) -> Answer:
-    """The runs of a plan; ``resume``: an earlier part of this cycle goes on."""
+def measure(order: BoardOrder) -> Answer:
+    """Measure the runs of a plan; with ``resume``, continue an interrupted cycle."""
     board = open_board(order["given"]) if order["given"] else LabgridBoard(order["place"], order["boot_s"], kept=True)
     plan, store = on_board(read_plan(Path(order["plan"])), order["board"]), Store(Path(order["store"]))
     os.environ.update(LG_COORDINATOR=order["coordinator"], LG_USERNAME=order["farm"])
@@ -253,4 +282,6 @@ def measure(order: Order) -> Answer:
     runs = [store.load(run) for run in campaign.runs]
     failed = [why for run in runs if run.outcome is Outcome.FAILED for why in (run.end.reasons if run.end else ())]
     told = "; ".join(dict.fromkeys(failed[:_MOST_REASONS]))
-    return {"stored": list(campaign.runs)} | ({"fault": told or "a run failed"} if failed else {})
+    return {"stored": list(campaign.runs)} | (
+        {"fault": told or "a run failed; no reason was recorded"} if failed else {}
+    )

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who watches a farm is told of each new maximum, change of a tail, FAIL and silent board: once, and until it is taken.
+"""Alerts of a farm: one for each new maximum, tail change, FAIL and silent board, repeated until accepted.
 
-What was seen is noted in the history's database before anything is sent, and what a receiver took right after it took
-it.  Killed between the two, the same alert is sent again, in the same words: to Alertmanager that is the same alert,
-and a webhook knows it by its id.
+Observations are stored in the database of the history before an alert is sent, and its acceptance right after it.  A
+process killed between the two sends the same alert again with the same text: Alertmanager treats it as one alert, and
+a webhook recognizes it by its id.  An observation is a single event, or a condition that lasts and ends.  Its key
+follows from its content, so that storing it twice changes nothing.  A rebuild of the history keeps these tables, so
+that old alerts are not sent again.
 """
 
 from __future__ import annotations
@@ -11,27 +13,54 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
-from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    exists,
+    insert,
+    select,
+    text,
+    update,
+)
+
 from fastenough import words
-from fastenough.farm.alerts_kept import Alert, Key, Seen, accept, known, note, pending, prepare
-from fastenough.history import OWNER, Happening, History, Standing, State, changes, events, runs, standing
+from fastenough.history import (
+    OWNER,
+    BoardCondition,
+    BoardStatus,
+    History,
+    LatencyEvent,
+    board_statuses,
+    changes,
+    events,
+    runs,
+)
 from fastenough.history.tail import TAIL, TailWatch, last_good
 from fastenough.model import BadInput, FastenoughError, Verdict
 from fastenough.words import iso
 
 _LOOK_BACK_S = 60 * 3600
-"""A ring holds 48 hours: what comes later than that after it happened is told by nobody."""
+"""A ring holds 48 hours; events that arrive later than that cause no alert."""
 _DAY_S = 86400
 _CHANGED_WITHIN_S = 7 * _DAY_S
 _TAIL_BACK_S = 60 * _DAY_S
-"""A change of the tail is seen when some twenty cycles have followed it."""
+"""A tail change is detected about twenty cycles later."""
 _PATIENCE_S = 10.0
 _SHOWN_FOR_S = _DAY_S
-"""So long Alertmanager shows what happened at one moment."""
+"""How long Alertmanager shows a single event."""
 _LASTS_S = 30 * _DAY_S
 _SEVERITY = {"fail": "critical", "silent": "warning", "refused": "warning", TAIL: "warning", "maximum": "info"}
 _ALERT = {
@@ -43,11 +72,13 @@ _ALERT = {
 }
 
 
-# --- what is seen
+# --- observations
 
 
-def happened(history: History, boards: Sequence[Standing], now_s: int, noted: Container[Key]) -> Iterator[Seen]:
-    """New maxima of 30 days, and changes of tails; but for what was ``noted`` already, with what stands beside each."""
+def new_observations(
+    history: History, boards: Sequence[BoardStatus], now_s: int, noted: Container[Key]
+) -> Iterator[Observation]:
+    """Yield new 30-day maxima and tail changes that are not ``noted`` yet, each with its context."""
     for one in boards:
         name = one.board.name
         for event in events(history, OWNER, name, now_s - _LOOK_BACK_S, now_s + 1):
@@ -61,81 +92,81 @@ def happened(history: History, boards: Sequence[Standing], now_s: int, noted: Co
                 yield _new_maximum(history, one, event, key)
         for change in changes(history, OWNER, name, now_s - _TAIL_BACK_S, now_s + 1):
             if change.kind == TAIL and (name, TAIL, str(change.at_s)) not in noted:
-                yield Seen(
+                yield Observation(
                     name,
                     TAIL,
                     str(change.at_s),
                     change.at_s,
-                    f"{name}: the greatest values of its cycles are about {change.now}, and were about {change.was}",
-                    more=_beside(history, name, change.at_s) | {"run": change.run},
+                    f"{name}: tail changed: median of the cycle maxima {change.now}, before {change.was}",
+                    more=_context(history, name, change.at_s) | {"run": change.run},
                 )
 
 
-def _was_watched(history: History, name: str, event: Happening) -> bool:
-    """Whether the board had measured for a day: of its first one, every maximum is new."""
+def _was_watched(history: History, name: str, event: LatencyEvent) -> bool:
+    """Whether the board had measured for a day before the event; on the first day every maximum is new."""
     return bool(runs(history, OWNER, name, 0, event.at_s - _DAY_S))
 
 
-def _new_maximum(history: History, one: Standing, event: Happening, key: str) -> Seen:
+def _new_maximum(history: History, one: BoardStatus, event: LatencyEvent, key: str) -> Observation:
     limit = one.board.limit_ns
-    above = "" if limit is None or event.value_ns <= limit else f", above its limit of {words.latency(limit)}"
+    above = "" if limit is None or event.value_ns <= limit else f", above the limit of {words.exact_time(limit)}"
     where = "" if event.cpu is None else f" on CPU {event.cpu}"
-    summary = f"{one.board.name}: new maximum, {words.latency(event.value_ns)}{where}{above}"
-    more = {"value_ns": str(event.value_ns), "culprit": event.culprit or "not known", "run": event.run}
-    return Seen(
-        one.board.name, "maximum", key, event.at_s, summary, more=more | _beside(history, one.board.name, event.at_s)
+    summary = f"{one.board.name}: new maximum: {words.latency(event.value_ns)}{where}{above}"
+    more = {"value_ns": str(event.value_ns), "culprit": event.culprit or "unknown", "run": event.run}
+    return Observation(
+        one.board.name, "maximum", key, event.at_s, summary, more=more | _context(history, one.board.name, event.at_s)
     )
 
 
-def _beside(history: History, name: str, at_s: int) -> dict[str, str]:
-    """What changed before, as far as it shapes latencies, and the last run that kept the limit."""
+def _context(history: History, name: str, at_s: int) -> dict[str, str]:
+    """Return recent changes that affect latency, and the last run within the limit."""
     changed = [
         f"{change.key}: {change.was} → {change.now}"
         for change in changes(history, OWNER, name, at_s - _CHANGED_WITHIN_S, at_s + 1)
         if change.kind != TAIL and change.latency
     ]
     return {
-        "changed_within_7_days": "; ".join(changed[:5]) or "nothing that is known to shape latencies",
-        "last_run_within_limit": last_good(history, OWNER, name, at_s) or "none known",
+        "changed_within_7_days": "; ".join(changed[:5]) or "nothing that affects latency",
+        "last_run_within_limit": last_good(history, OWNER, name, at_s) or "unknown",
     }
 
 
-def lasting(boards: Sequence[Standing], now_s: int) -> Iterator[Seen]:
-    """Boards that fail or are above their limit, of which nothing comes, or of which recordings are refused."""
-    for one in (one for one in boards if one.state is not State.RETIRED):
+def lasting_observations(boards: Sequence[BoardStatus], now_s: int) -> Iterator[Observation]:
+    """Yield the boards that FAIL or exceed their limit, are silent or dead, or have refused recordings."""
+    for one in (one for one in boards if one.state is not BoardCondition.RETIRED):
         name, at_s = one.board.name, one.seen_s or now_s
         if one.verdict == Verdict.FAIL:
-            yield Seen(name, "fail", "fail", at_s, f"{name}: FAIL: {one.verdict_reason}", lasts=True)
+            yield Observation(name, "fail", "fail", at_s, f"{name}: FAIL: {one.verdict_reason}", lasts=True)
         elif one.above_ns is not None:
-            yield Seen(
+            yield Observation(
                 name,
                 "fail",
                 "fail",
                 at_s,
-                f"{name}: {words.latency(one.above_ns)} within 30 days, above its "
-                f"limit of {words.latency(one.board.limit_ns)}",
+                f"{name}: maximum latency {words.latency(one.above_ns)} within 30 days, above the "
+                f"limit of {words.exact_time(one.board.limit_ns)}",
                 lasts=True,
             )
-        if one.state is State.DEAD or one.silence:
-            why = f"dead: {one.reason}" if one.state is State.DEAD else f"silent: {one.silence}"
-            yield Seen(name, "silent", "silent", at_s, f"{name}: {why}", lasts=True)
+        if one.state is BoardCondition.DEAD or one.silence:
+            why = f"dead: {one.reason}" if one.state is BoardCondition.DEAD else f"silent: {one.silence}"
+            yield Observation(name, "silent", "silent", at_s, f"{name}: {why}", lasts=True)
         if one.refusal is not None and now_s - one.refusal.at_s < _DAY_S:
-            yield Seen(
+            yield Observation(
                 name,
                 "refused",
                 "refused",
                 one.refusal.at_s,
-                f"{name}: recording {one.refusal.kind}: {one.refusal.name}: {one.refusal.reason}",
+                f"{name}: recording {one.refusal.name} {one.refusal.label}: {one.refusal.reason}",
                 lasts=True,
             )
 
 
-# --- who is told
+# --- receivers
 
 
 @dataclass(frozen=True)
 class Receiver:
-    """Alertmanager (API v2), or any other program that takes JSON.  ``url`` may be secret: only ``host`` is shown."""
+    """Alertmanager (API v2), or a webhook that accepts JSON.  ``url`` may be secret: messages show only ``host``."""
 
     url: str
     alertmanager: bool
@@ -157,15 +188,14 @@ class Receiver:
             usable = False
         if not usable or not self.url.isprintable() or " " in self.url:
             raise BadInput(
-                "a receiver of alerts is no address (it is not shown: it may be secret); write "
-                "http://HOST:PORT or https://HOST/PATH"
+                "invalid alert receiver URL (not shown: it may be secret); use http://HOST:PORT or https://HOST/PATH"
             )
 
     def take(self, alert: Alert) -> None:
-        """Send one; raises FastenoughError where it is not accepted."""
+        """Send one alert; raises FastenoughError if it is not accepted."""
         parts = urlsplit(self.url)
         path = f"{parts.path.rstrip('/')}/api/v2/alerts" if self.alertmanager else parts.path or "/"
-        body: Any = [_alert(alert, self.site)] if self.alertmanager else _message(alert, self.site)
+        body: Any = [_alertmanager_body(alert, self.site)] if self.alertmanager else _webhook_body(alert, self.site)
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         connection = kind(parts.hostname or "", parts.port, timeout=_PATIENCE_S)
         try:
@@ -177,11 +207,11 @@ class Receiver:
             )
             status = connection.getresponse().status
         except (OSError, http.client.HTTPException) as error:
-            raise FastenoughError(f"{self.host} takes no alert: {error or type(error).__name__}") from error
+            raise FastenoughError(f"{self.host} did not accept the alert: {error or type(error).__name__}") from error
         finally:
             connection.close()
         if not 200 <= status < 300:
-            raise FastenoughError(f"{self.host} takes no alert: status {status}")
+            raise FastenoughError(f"{self.host} did not accept the alert: HTTP status {status}")
 
 
 def _key(alert: Alert) -> str:
@@ -192,8 +222,8 @@ def _page(alert: Alert, site: str) -> str:
     return f"{site.rstrip('/')}/board/{alert.seen.board}/" if site else ""
 
 
-def _alert(alert: Alert, site: str) -> dict[str, Any]:
-    """In the form of Alertmanager: the same whenever it is sent, but that its end has come once it has ended."""
+def _alertmanager_body(alert: Alert, site: str) -> dict[str, Any]:
+    """Return the alert in Alertmanager's format; repeated sends differ only in the end time."""
     seen = alert.seen
     until_s = alert.noted_s + (_LASTS_S if seen.lasts else _SHOWN_FOR_S)
     return {
@@ -210,7 +240,7 @@ def _alert(alert: Alert, site: str) -> dict[str, Any]:
     }
 
 
-def _message(alert: Alert, site: str) -> Mapping[str, Any]:
+def _webhook_body(alert: Alert, site: str) -> Mapping[str, Any]:
     seen = alert.seen
     return {
         "id": alert.id,
@@ -227,20 +257,20 @@ def _message(alert: Alert, site: str) -> Mapping[str, Any]:
 
 
 class Alerting:
-    """One farm's alerts; ``look`` is called once a minute."""
+    """The alerts of one farm; call ``look`` once a minute."""
 
     def __init__(self, history: History, receivers: Sequence[Receiver]) -> None:
         self._history = history
         self._receivers = receivers
         self._tails = TailWatch()
-        prepare(history)
+        create_tables(history)
 
     def look(self, now_s: int) -> list[str]:
-        """Note what is new, and send what nobody has taken yet; why some receivers take nothing now, in words."""
+        """Store new observations and send pending alerts; returns why receivers did not accept them."""
         self._tails.look(self._history)
-        boards = standing(self._history, OWNER, now_s)
-        new = list(happened(self._history, boards, now_s, known(self._history)))
-        note(self._history, new, list(lasting(boards, now_s)), now_s)
+        boards = board_statuses(self._history, OWNER, now_s)
+        new = list(new_observations(self._history, boards, now_s, noted_keys(self._history)))
+        note_observations(self._history, new, list(lasting_observations(boards, now_s)), now_s)
         return [fault for receiver in self._receivers for fault in self._send(receiver)]
 
     def _send(self, receiver: Receiver) -> Iterator[str]:
@@ -250,4 +280,149 @@ class Alerting:
             except FastenoughError as error:
                 yield str(error)
                 return
-            accept(self._history, receiver.id, alert)
+            mark_accepted(self._history, receiver.id, alert)
+
+
+METADATA = MetaData()
+ALERT = Table(
+    "alert",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("board", String(200), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("key", String(64), nullable=False),
+    Column("at_s", BigInteger, nullable=False),
+    Column("noted_s", BigInteger, nullable=False),
+    Column("lasts", Boolean, nullable=False),
+    Column("ended_s", BigInteger),
+    Column("summary", Text, nullable=False),
+    Column("more", Text, nullable=False),
+    UniqueConstraint("board", "kind", "key"),
+)
+ACCEPTED = Table(
+    "alert_accepted",
+    METADATA,
+    Column("alert", Integer, primary_key=True, autoincrement=False),
+    Column("receiver", String(64), primary_key=True),
+    Column("end", Boolean, primary_key=True),
+)
+"""``receiver`` has taken the alert; ``end``: that it ended."""
+
+
+Key = tuple[str, str, str]
+"""Board, kind and key of an alert."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """An observation of a board.  ``key`` distinguishes events of one kind; a condition that ``lasts`` exists once at a
+    time.  ``more``: context as text, by name."""
+
+    board: str
+    kind: str
+    key: str
+    at_s: int
+    summary: str
+    lasts: bool = False
+    more: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def id(self) -> Key:
+        return self.board, self.kind, self.key
+
+
+@dataclass(frozen=True)
+class Alert:
+    """An alert to send.  ``end``: it reports the end of a condition, at ``ended_s``."""
+
+    id: int
+    seen: Observation
+    noted_s: int
+    ended_s: int | None
+    end: bool
+
+
+def create_tables(history: History) -> None:
+    """Create missing tables."""
+    with history.writing() as connection:
+        METADATA.create_all(connection)
+
+
+def noted_keys(history: History) -> set[Key]:
+    """Of all that was noted."""
+    with history.reading() as connection:
+        return _noted_keys(connection)
+
+
+def _noted_keys(connection: Connection) -> set[Key]:
+    return {
+        (row.board, row.kind, row.key) for row in connection.execute(select(ALERT.c.board, ALERT.c.kind, ALERT.c.key))
+    }
+
+
+def note_observations(
+    history: History, happened: Iterable[Observation], lasting: Iterable[Observation], now_s: int
+) -> None:
+    """Store events and current conditions in one transaction; conditions missing in ``lasting`` have ended."""
+    with history.writing() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(7702)"))
+        before = _noted_keys(connection)
+        new = {seen.id: seen for seen in happened if seen.id not in before}
+        for seen in new.values():
+            _insert(connection, seen, seen.key, now_s)
+        _note_lasting(connection, {(seen.board, seen.kind): seen for seen in lasting}, now_s)
+
+
+def _note_lasting(connection: Connection, now: Mapping[tuple[str, str], Observation], now_s: int) -> None:
+    rows = connection.execute(select(ALERT).where(ALERT.c.lasts, ALERT.c.ended_s.is_(None))).mappings().all()
+    under_way = {(row["board"], row["kind"]): row["id"] for row in rows}
+    for what, number in under_way.items():
+        if what not in now:
+            connection.execute(update(ALERT).where(ALERT.c.id == number).values(ended_s=now_s))
+    for what, seen in now.items():
+        if what not in under_way:
+            _insert(connection, seen, f"{seen.key} {now_s}"[:64], now_s)
+
+
+def _insert(connection: Connection, seen: Observation, key: str, now_s: int) -> None:
+    connection.execute(
+        insert(ALERT).values(
+            board=seen.board,
+            kind=seen.kind,
+            key=key,
+            at_s=seen.at_s,
+            noted_s=now_s,
+            lasts=seen.lasts,
+            summary=seen.summary,
+            more=json.dumps(dict(seen.more)),
+        )
+    )
+
+
+def pending(history: History, receiver: str) -> list[Alert]:
+    """Return the alerts that a receiver has not accepted yet, in sending order."""
+    found: list[Alert] = []
+    with history.reading() as connection:
+        for end in (False, True):
+            taken = exists().where(
+                ACCEPTED.c.alert == ALERT.c.id, ACCEPTED.c.receiver == receiver, ACCEPTED.c.end.is_(end)
+            )
+            question = select(ALERT).where(~taken)
+            if end:
+                question = question.where(ALERT.c.ended_s.is_not(None))
+            found += [_alert_of_row(row, end) for row in connection.execute(question).mappings()]
+    return sorted(found, key=lambda alert: (alert.id, alert.end))
+
+
+def _alert_of_row(row: Mapping[str, Any] | Any, end: bool) -> Alert:
+    seen = Observation(
+        row["board"], row["kind"], row["key"], row["at_s"], row["summary"], row["lasts"], json.loads(row["more"])
+    )
+    return Alert(row["id"], seen, row["noted_s"], row["ended_s"], end)
+
+
+def mark_accepted(history: History, receiver: str, alert: Alert) -> None:
+    """Record that a receiver accepted an alert."""
+    with history.writing() as connection:
+        connection.execute(insert(ACCEPTED).values(alert=alert.id, receiver=receiver, end=alert.end))

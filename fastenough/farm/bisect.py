@@ -4,23 +4,28 @@
 Configurations are halved between a good and a bad one.  What is good and bad a criterion says (criteria.py), by bounds
 at a confidence, never by a maximum; one of which neither is shown is measured longer, up to a limit, and then stepped
 round.  The chance that any step errs is shared out: each is judged at 1 - (1 - confidence) / :func:`most_judged`, and
-each further look at one configuration errs less often (docs/method.md, looking again), so that what is said at the end
-holds at the confidence that was required.
-"""
+each further look at one configuration errs less often (docs/method.md, repeated looks), so that what is said at the end
+holds at the confidence that was required."""
 
 from __future__ import annotations
 
+import glob
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fastenough import words
 from fastenough.analysis.differences import all_differences, run_values
 from fastenough.analysis.keys import RUN_KEYS
 from fastenough.analysis.machine import is_emulated
-from fastenough.farm.criteria import Criterion, Found
+from fastenough.board import Board
+from fastenough.board.changed import Ask, Change
+from fastenough.campaign import Plan, Progress, Stopping, run_campaign
+from fastenough.campaign.changing import changing
+from fastenough.farm.criteria import Criterion, Rating
 from fastenough.model import BadInput
 from fastenough.recording import Recording
+from fastenough.store import Store
 
 Measure = Callable[[str, int], Sequence[Recording]]
 """Given a configuration and for how many ns in all, what was measured in it; raises FastenoughError for a bench that
@@ -31,7 +36,7 @@ _STEPPED_ROUND = 3
 
 
 @dataclass(frozen=True)
-class Question:
+class BisectSetup:
     """``first_ns``: how long a configuration is measured at first, under all loads together; ``most_ns``: how long at
     most.  Raises BadInput."""
 
@@ -42,17 +47,17 @@ class Question:
     def __post_init__(self) -> None:
         if self.most_ns < self.first_ns:
             raise BadInput(
-                f"each configuration is measured for {words.duration(self.first_ns)} at first (--duration), "
-                f"which is longer than {words.duration(self.most_ns)} (--longest)"
+                f"--duration {words.duration(self.first_ns)} is longer than --longest "
+                f"{words.duration(self.most_ns)}; use a shorter --duration or a longer --longest"
             )
 
 
 @dataclass(frozen=True)
-class Step:
+class BisectStep:
     """One configuration, judged.  ``measurements``: how often it was measured; ``measured_ns``: for how long."""
 
     configuration: str
-    found: Found
+    found: Rating
     reasons: tuple[str, ...]
     settle: tuple[str, ...]
     measurements: int
@@ -71,7 +76,7 @@ class Bisection:
     last_good: str | None
     first_bad: str | None
     undecided: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[BisectStep, ...]
     differs: tuple[str, ...]
     confidence: float
     emulated: bool
@@ -90,17 +95,17 @@ def most_judged(configurations: int) -> int:
 class _Search:
     configurations: Sequence[str]
     measure: Measure
-    question: Question
-    tell: Callable[[Step], None]
+    question: BisectSetup
+    tell: Callable[[BisectStep], None]
 
     def __post_init__(self) -> None:
         self._most = most_judged(len(self.configurations))
         self._confidence = 1 - (1 - self.question.criterion.confidence) / self._most
         self._last: dict[int, Recording] = {}
         self._first: Sequence[Recording] = ()
-        self.steps: dict[int, Step] = {}
+        self.steps: dict[int, BisectStep] = {}
 
-    def found(self, place: int) -> Found:
+    def found(self, place: int) -> Rating:
         """Of the configuration at a place, measured and judged now."""
         step, recordings = self._judged(self.configurations[place])
         self.steps[place] = step
@@ -128,7 +133,7 @@ class _Search:
             tuple(
                 self.configurations[place]
                 for place in between
-                if place in self.steps and self.steps[place].found is Found.UNDECIDED
+                if place in self.steps and self.steps[place].found is Rating.UNDECIDED
             ),
             tuple(self.steps.values()),
             () if ends is None else all_differences(RUN_KEYS, *(run_values(end) for end in ends)),
@@ -136,7 +141,7 @@ class _Search:
             any(map(is_emulated, self._last.values())),
         )
 
-    def _judged(self, configuration: str) -> tuple[Step, list[Recording]]:
+    def _judged(self, configuration: str) -> tuple[BisectStep, list[Recording]]:
         """One configuration, measured until it is decided, as long again each time, up to the limit."""
         question, recordings = self.question, list[Recording]()
         planned_ns = question.most_ns if question.criterion.against_first and not self._first else question.first_ns
@@ -151,14 +156,14 @@ class _Search:
                 break
             planned_ns = min(left_ns, max(measured_ns, look.more_ns))
         runs = tuple(recording.run_id for recording in recordings)
-        return Step(configuration, look.found, look.reasons, look.settle, looks, measured_ns, runs), recordings
+        return BisectStep(configuration, look.found, look.reasons, look.settle, looks, measured_ns, runs), recordings
 
 
 def bisect(
     configurations: Sequence[str],
     measure: Measure,
-    question: Question,
-    tell: Callable[[Step], None] = lambda step: None,
+    question: BisectSetup,
+    tell: Callable[[BisectStep], None] = lambda step: None,
 ) -> Bisection:
     """Find where good ends and bad begins; the first configuration is said to be good, the last to be bad, and both are
     measured before that is believed.  Where they go from good to bad more than once, one such place is found.
@@ -166,34 +171,97 @@ def bisect(
     ``tell`` is given each step once it is judged.  Raises BadInput for fewer than two, or one named twice.
     """
     if len(configurations) < 2 or len(set(configurations)) < len(configurations):
-        raise BadInput("name at least two configurations, each once, from the good one to the bad one")
+        raise BadInput("give at least two different configurations, from the good one to the bad one")
     search = _Search(configurations, measure, question, tell)
     good, bad = 0, len(configurations) - 1
-    for end, wanted in ((good, Found.GOOD), (bad, Found.BAD)):
+    for end, wanted in ((good, Rating.GOOD), (bad, Rating.BAD)):
         found = search.found(end)
         if found is not wanted:
-            return search.told(None if end == good else good, None, _not_so(configurations[end], wanted, found))
+            return search.told(None if end == good else good, None, _end_conclusion(configurations[end], wanted, found))
     while (middle := search.next_between(good, bad)) is not None:
         match search.found(middle):
-            case Found.GOOD:
+            case Rating.GOOD:
                 good = middle
-            case Found.BAD:
+            case Rating.BAD:
                 bad = middle
-    return search.told(good, bad, _between(configurations, good, bad))
+    return search.told(good, bad, _conclusion(configurations, good, bad))
 
 
-def _not_so(configuration: str, wanted: Found, found: Found) -> str:
-    how = "is not shown to be" if found is Found.UNDECIDED else f"is {found}, and not"
+def _end_conclusion(configuration: str, wanted: Rating, found: Rating) -> str:
+    end = "first" if wanted is Rating.GOOD else "last"
     return (
-        f"{configuration} {how} {wanted}: nothing lies between a good one and a bad one; name another "
-        f"{'first' if wanted is Found.GOOD else 'last'} configuration, or another limit"
+        f"the {end} configuration, {configuration}, is {found}, but must be {wanted}; choose another {end} "
+        "configuration or another limit"
     )
 
 
-def _between(configurations: Sequence[str], good: int, bad: int) -> str:
+def _conclusion(configurations: Sequence[str], good: int, bad: int) -> str:
     if bad - good == 1:
-        return f"{configurations[bad]} is the first bad one, and {configurations[good]} before it is good"
+        return f"{configurations[bad]} is the first bad configuration; {configurations[good]} before it is good"
     return (
-        f"cannot tell between {configurations[good]}, which is good, and {configurations[bad]}, which is bad: of "
-        f"{words.counted(bad - good - 1, 'configuration')} between them nothing is shown"
+        f"first bad configuration not found: it lies after {configurations[good]} (good) and no later than "
+        f"{configurations[bad]} (bad); {words.counted(bad - good - 1, 'configuration')} in between are undecided"
     )
+
+
+class BisectInterrupted(Exception):
+    """A signal ended it; ``signal``: its number."""
+
+    def __init__(self, signal: int) -> None:
+        super().__init__(f"interrupted by signal {signal}")
+        self.signal = signal
+
+
+def with_install_command(plan: Plan, configurations: Sequence[str], install: Sequence[str], kernel: str = "") -> Plan:
+    """The plan with these configurations, each installed on the board by a command whose words ``{}`` are its name.
+
+    Without a command the board boots them itself, or a person does.  No shell is in between: a name is one word.
+    ``kernel``: pattern of the kernel's release then, in which ``{}`` is the name too; empty: it must be another one.
+    Raises BadInput for a command that names no configuration.
+    """
+    if install and "{}" not in install:
+        raise BadInput(
+            "--install does not contain {}, the placeholder of the configuration; write it as a word, such as "
+            "--install 'install-kernel {}'"
+        )
+    if kernel and not install:
+        raise BadInput("--kernel requires --install; remove --kernel or add --install")
+    changes = {
+        name: Change(tuple(name if word == "{}" else word for word in install), kernel.replace("{}", glob.escape(name)))
+        for name in configurations
+    }
+    return replace(plan, configurations=tuple(configurations), changes=changes if install else {})
+
+
+def measure_function(
+    plan: Plan,
+    store: Store,
+    on_progress: Callable[[Progress], None],
+    *,
+    opened: Callable[[str], Board],
+    ask: Ask,
+    stopping: Stopping,
+    tell: Callable[[str], None],
+) -> Measure:
+    """What measures one of the plan's configurations for a given time, shared by the entries' loads.
+
+    Raises Stopped where a signal ends it.
+    """
+    brought = changing(plan, opened, ask, {})
+
+    def measure(configuration: str, duration_ns: int) -> list[Recording]:
+        loads = sum(len(entry.loads) for entry in plan.entries)
+        entries = tuple(replace(entry, duration_s=duration_ns / loads / 1e9) for entry in plan.entries)
+        done = run_campaign(
+            replace(plan, configurations=(configuration,), entries=entries),
+            store,
+            on_progress,
+            opened=brought,
+            stopping=stopping,
+            tell=tell,
+        )
+        if done.stopped:
+            raise BisectInterrupted(done.signal)
+        return [store.load(run) for run in done.runs]
+
+    return measure

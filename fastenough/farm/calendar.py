@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""When a plan's runs are due: the calendar of a board, as a pure function of the time.
+"""When the plans of a board are due, as a pure function of time; and the wall clock of the bench, which may be set.
 
-All times are UTC, so that no day has 23 or 25 hours.
-"""
+All times are UTC, so that no day has 23 or 25 hours."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,7 +37,7 @@ class Dates:
 
 
 @dataclass(frozen=True)
-class Planned:
+class ScheduledPlan:
     """A plan's file, and when it is due."""
 
     file: Path
@@ -45,7 +45,7 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Due:
+class DueCycle:
     """A cycle that is due: which plan, and since when."""
 
     file: Path
@@ -58,16 +58,39 @@ def parse_dates(every_s: float, days: Sequence[str], at: str) -> Dates:
         raise ValueError('every must divide a day, or be longer than one; write every = "12h"')
     unknown = next((day for day in days if day not in DAYS), None)
     if unknown is not None:
-        raise ValueError(f"days: {unknown!r} is not known; use {', '.join(DAYS)}")
+        raise ValueError(f"days: unknown day {unknown!r}; use {', '.join(DAYS)}")
     told = _AT.fullmatch(at)
     if told is None:
-        raise ValueError(f'at = {at[:20]!r} is no time of day; write at = "06:00" (UTC)')
+        raise ValueError(f'at = {at[:20]!r} is not a time of day; use HH:MM in UTC, such as at = "06:00"')
     return Dates(
         every_s, frozenset(map(DAYS.index, days)) or frozenset(range(7)), int(told[1]) * 3600.0 + int(told[2]) * 60.0
     )
 
 
-def due(plans: Sequence[Planned], now_s: float) -> Due | None:
-    """The plan whose cycle began last: one that is due anew takes turns with what was due before it."""
-    found = [Due(plan.file, since_s) for plan in plans if (since_s := plan.dates.latest(now_s)) is not None]
+def due(plans: Sequence[ScheduledPlan], now_s: float) -> DueCycle | None:
+    """Return the plan whose cycle began last, None if no plan is due."""
+    found = [DueCycle(plan.file, since_s) for plan in plans if (since_s := plan.dates.latest(now_s)) is not None]
     return max(found, key=lambda one: one.since_s, default=None)
+
+
+_SET_S = 1.0
+"""Larger steps between two readings mean that the clock was set; NTP slewing stays below."""
+
+
+@dataclass
+class BenchClock:
+    """Reads the wall clock and detects when it was set, by comparison with the monotonic clock."""
+
+    wall_s: Callable[[], float] = time.time
+    steady_s: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._ahead_s = self.wall_s() - self.steady_s()
+
+    def read(self) -> tuple[float, float]:
+        """Return the time, and by how much the clock was set since the last reading (0 if it was not set)."""
+        now_s = self.wall_s()
+        ahead_s = now_s - self.steady_s()
+        was_set_s = ahead_s - self._ahead_s
+        self._ahead_s = ahead_s
+        return now_s, was_set_s if abs(was_set_s) >= _SET_S else 0.0

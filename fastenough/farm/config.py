@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What ``farm.toml`` says: where things are, which boards there are, and what is measured on each when.
+"""Read ``farm.toml``: folders and addresses, the boards, and the plans of each board.
 
-Nothing in it is secret, and nothing of it is ever given to a shell.
+The file contains no secrets, and no part of it is passed to a shell.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fastenough.campaign import read_plan
 from fastenough.campaign.reading import read_requirement
 from fastenough.campaign.shipped import shipped
 from fastenough.campaign.toml import Table, read_toml
-from fastenough.farm.calendar import Dates, Planned, parse_dates
+from fastenough.farm.calendar import Dates, ScheduledPlan, parse_dates
 from fastenough.model import BadInput, Requirement
 from fastenough.recording import LoadStated
 from fastenough.words import LINE_CHARS
@@ -25,7 +25,7 @@ COORDINATOR = "127.0.0.1:20408"
 RING = "/var/lib/fastenough/ring"
 """Where the service of a board keeps it (docs/monitor-service.md)."""
 DEFAULT_PLAN = "osadl-cycle"
-"""What is measured on a board that keeps no recordings of its own, and of which nothing else is said."""
+"""The plan of a board that has neither a ring nor a plan."""
 IDLE = 0.1
 """Share of each measured CPU's time for which an idle board may be busy, with the probe and what pulls it."""
 _KEYS = ("name", "coordinator", "store", "database", "state", "reconcile", "board")
@@ -91,7 +91,7 @@ class BoardEntry:
     ring: str = ""
     load: LoadStated | None = None
     times: Times = Times()
-    plans: tuple[Planned, ...] = ()
+    plans: tuple[ScheduledPlan, ...] = ()
     simulated: bool = False
     retired: bool = False
     formerly: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ class BoardEntry:
 
 @dataclass(frozen=True)
 class Farm:
-    """``database``: SQLAlchemy's address of one; ``state``: folder of what this farm holds and has tried."""
+    """A farm file.  ``database``: an SQLAlchemy URL; ``state``: the folder of the farm's state file."""
 
     name: str
     coordinator: str
@@ -121,7 +121,7 @@ class Farm:
 
 
 def due_s(board: BoardEntry) -> float:
-    """How long may pass until new data of a board come: from pull to pull, or from one cycle of a plan to the next."""
+    """Return the longest regular time between new data of a board: the pull interval or the longest plan cycle."""
     return board.times.pull_s if board.ring else max((plan.dates.every_s for plan in board.plans), default=0.0)
 
 
@@ -130,8 +130,8 @@ def _named(table: Table, key: str, what: str, default: str | None = None) -> str
     name = table.text(key, what, default)
     if name and _NAME.fullmatch(name) is None:
         raise table.fault(
-            f"{key} = {name[:LINE_CHARS]!r} cannot be used; a name is up to 64 letters, digits, dots, "
-            "dashes and underscores, and begins with a letter or digit",
+            f"{key} = {name[:LINE_CHARS]!r} is not a valid name; use up to 64 letters, digits, dots, "
+            "dashes and underscores, starting with a letter or digit",
             key,
         )
     return name
@@ -140,7 +140,7 @@ def _named(table: Table, key: str, what: str, default: str | None = None) -> str
 def _path(table: Table, key: str, base: Path, default: str) -> Path:
     text = table.text(key, f'"{default}"', default)
     if not text.isprintable():
-        raise table.fault(f"{key} = {text[:LINE_CHARS]!r} has characters that cannot be printed; name a folder", key)
+        raise table.fault(f"{key} = {text[:LINE_CHARS]!r} contains unprintable characters; give a plain path", key)
     return base / text
 
 
@@ -148,7 +148,7 @@ def _ring(table: Table) -> str:
     ring = table.text("ring", f'"{RING}"', "")
     if ring and (not ring.startswith("/") or not ring.isprintable() or ".." in ring.split("/")):
         raise table.fault(
-            f'ring = {ring[:LINE_CHARS]!r} is no absolute path of a folder; write ring = "{RING}"', "ring"
+            f'ring = {ring[:LINE_CHARS]!r} is not an absolute path; use a path such as ring = "{RING}"', "ring"
         )
     return ring
 
@@ -158,7 +158,7 @@ def _load(table: Table, ring: str) -> LoadStated | None:
     if "load" not in table:
         return None
     if not ring:
-        raise table.fault("load is of what a ring records; leave it out: a plan states its loads", "load")
+        raise table.fault("load requires ring; remove load (a plan states its own loads)", "load")
     load = table.table("load", "load")
     name = _named(load, "name", '"none"')
     idle = name == "none"
@@ -167,8 +167,7 @@ def _load(table: Table, ring: str) -> LoadStated | None:
     load.finish(("name", key))
     if not 0 < share < 1:
         raise load.fault(
-            f"{key} is missing or says nothing; write for which share of the time each measured CPU is "
-            f"busy, such as {key} = 0.5",
+            f"{key} is missing or not between 0 and 1; give the busy share of each measured CPU, such as {key} = 0.5",
             key,
         )
     return LoadStated(
@@ -182,10 +181,7 @@ def _load(table: Table, ring: str) -> LoadStated | None:
 def _link(table: Table, place: str) -> str:
     link = table.text("link", '"ssh://root@board"', "")
     if not link and not place:
-        raise table.fault(
-            'neither place nor link says how the board is reached; add place = "rack1-slot1", or '
-            'link = "ssh://root@board"'
-        )
+        raise table.fault('place and link are missing; add place = "rack1-slot1" or link = "ssh://root@board"')
     if link:
         try:
             open_board(link)
@@ -199,7 +195,7 @@ def _requirement(table: Table) -> Requirement | None:
     if "limit" not in table:
         return read_requirement(table)
     if "requirement" in table:
-        raise table.fault("limit and requirement both say what is required; leave limit out", "limit")
+        raise table.fault("limit and requirement are both set; remove limit", "limit")
     return Requirement(table.duration_ns("limit", None))
 
 
@@ -226,13 +222,13 @@ def _dates(table: Table) -> Dates:
         raise table.fault(str(error)) from error
 
 
-def _planned(table: Table, base: Path) -> Planned:
+def _planned(table: Table, base: Path) -> ScheduledPlan:
     path = _path(table, "file", base, DEFAULT_PLAN)
     path = shipped().get(str(path.relative_to(base)), path) if path.is_relative_to(base) else path
-    planned = Planned(path, _dates(table))
+    planned = ScheduledPlan(path, _dates(table))
     table.finish(_PLAN_KEYS)
     if read_plan(path).boards:
-        raise table.fault(f"{path} names its own board; leave board out of a plan for a farm", "file")
+        raise table.fault(f"{path} sets board; remove board from plans of a farm", "file")
     return planned
 
 
@@ -257,7 +253,7 @@ def _board(table: Table, base: Path) -> BoardEntry:
     table.finish(_BOARD_KEYS)
     if board.ring or board.plans:
         return board
-    return replace(board, plans=(Planned(shipped()[DEFAULT_PLAN], Dates(12 * 3600.0)),))
+    return replace(board, plans=(ScheduledPlan(shipped()[DEFAULT_PLAN], Dates(12 * 3600.0)),))
 
 
 def _require_distinct(table: Table, boards: tuple[BoardEntry, ...]) -> None:
@@ -266,7 +262,12 @@ def _require_distinct(table: Table, boards: tuple[BoardEntry, ...]) -> None:
         for number, board in enumerate(boards):
             value = getattr(board, what)
             if value and value in seen:
-                raise table.fault(f"two boards have the {what} {value!r}; give each its own", "board", number, what)
+                raise table.fault(
+                    f"two boards have the {what} {value!r}; use a different {what} for each board",
+                    "board",
+                    number,
+                    what,
+                )
             seen.add(value)
 
 
@@ -276,8 +277,7 @@ def _require_new_names(table: Table, boards: tuple[BoardEntry, ...]) -> None:
         for name in board.formerly:
             if _NAME.fullmatch(name) is None or names.count(name):
                 raise table.fault(
-                    f"formerly names {name[:LINE_CHARS]!r}, which is no name or that of a board; write "
-                    "former names of this board",
+                    f"formerly: {name[:LINE_CHARS]!r} is invalid or already used; list former names of this board only",
                     "board",
                     number,
                     "formerly",
@@ -291,7 +291,7 @@ def read_farm(path: Path) -> Farm:
     coordinator = table.text("coordinator", f'"{COORDINATOR}"', COORDINATOR)
     if _ADDRESS.fullmatch(coordinator) is None:
         raise table.fault(
-            f'coordinator = {coordinator[:LINE_CHARS]!r} is no address; write coordinator = "{COORDINATOR}"',
+            f'coordinator = {coordinator[:LINE_CHARS]!r} is not HOST:PORT; use coordinator = "{COORDINATOR}"',
             "coordinator",
         )
     store = _path(table, "store", base, "fastenough-data")
@@ -309,5 +309,5 @@ def read_farm(path: Path) -> Farm:
     )
     table.finish(_KEYS)
     if not boards:
-        raise table.fault("there is no board; add [[board]]")
+        raise table.fault("no board is defined; add a [[board]] table")
     return farm

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What makes a configuration good or bad where configurations are bisected: a requirement of its own, or the first one
-that it is held against.  Neither is ever a single maximum."""
+"""The criteria of a bisection: a configuration is rated by a requirement, or by comparison with the first one.
+
+Neither criterion uses a single maximum."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ from fastenough.model import BadInput, Requirement, Verdict
 from fastenough.recording import Recording
 
 
-class Found(StrEnum):
-    """What is known of a configuration."""
+class Rating(StrEnum):
+    """The rating of a configuration."""
 
     GOOD = "good"
     BAD = "bad"
@@ -32,11 +33,11 @@ class Found(StrEnum):
 
 
 @dataclass(frozen=True)
-class Look:
+class CriterionResult:
     """What a configuration has shown so far.  ``more_ns``: how much longer would settle it, 0 where nothing says so;
     ``closed``: to measure longer is of no use."""
 
-    found: Found
+    found: Rating
     reasons: tuple[str, ...]
     settle: tuple[str, ...] = ()
     more_ns: int = 0
@@ -55,17 +56,19 @@ class Criterion(Protocol):
     @property
     def against_first(self) -> bool: ...
 
-    def look(self, runs: Sequence[Recording], first: Sequence[Recording], confidence: float, looks: int) -> Look:
+    def look(
+        self, runs: Sequence[Recording], first: Sequence[Recording], confidence: float, looks: int
+    ) -> CriterionResult:
         """``first``: of the first configuration, none where it is itself looked at; ``looks``: how often this one was
         judged before."""
         ...
 
 
-_FOUND = {Verdict.PASS: Found.GOOD, Verdict.FAIL: Found.BAD}
+_RATINGS = {Verdict.PASS: Rating.GOOD, Verdict.FAIL: Rating.BAD}
 
 
 @dataclass(frozen=True)
-class Required:
+class RequirementCriterion:
     """Good is PASS and bad is FAIL, under all ``loads`` together.  Raises BadInput for a requirement by which a single
     value, or nothing at all, would decide."""
 
@@ -76,24 +79,26 @@ class Required:
     def __post_init__(self) -> None:
         if self.requirement.miss_rate == 0:
             raise BadInput(
-                "with a miss rate of 0 one late activation would decide a step; say how often the limit may "
-                "be exceeded (--miss-rate)"
+                "with a miss rate of 0 a single deadline miss would decide a step; give the allowed miss rate "
+                "(--miss-rate)"
             )
         if self.requirement.longest_burst is None:
             raise BadInput(
-                "without --longest-burst no configuration in which hardly anything is late can be called "
-                "good; declare how many activations one disturbance makes late at most"
+                "without --longest-burst a configuration with fewer than 10 disturbances cannot be called good; "
+                "give the most periods that one disturbance can miss (--longest-burst)"
             )
 
     @property
     def confidence(self) -> float:
         return self.requirement.confidence
 
-    def look(self, runs: Sequence[Recording], first: Sequence[Recording], confidence: float, looks: int) -> Look:
+    def look(
+        self, runs: Sequence[Recording], first: Sequence[Recording], confidence: float, looks: int
+    ) -> CriterionResult:
         assessment = judge(runs, replace(self.requirement, confidence=confidence), loads=self.loads or None, look=looks)
         closed = assessment.verdict is not Verdict.INCONCLUSIVE or assessment.all_not_applicable
-        return Look(
-            _FOUND.get(assessment.verdict, Found.UNDECIDED),
+        return CriterionResult(
+            _RATINGS.get(assessment.verdict, Rating.UNDECIDED),
             assessment.reasons,
             assessment.settle,
             _more_ns(assessment),
@@ -108,7 +113,7 @@ def _more_ns(assessment: Assessment) -> int:
 
 
 @dataclass(frozen=True)
-class Slower:
+class SlowdownCriterion:
     """Bad is what is shown to be slower than the first configuration by more than is allowed, under one load at least;
     good is what is shown to be slower by no more, under each.
 
@@ -123,20 +128,24 @@ class Slower:
     def confidence(self) -> float:
         return self.growth.confidence
 
-    def look(self, runs: Sequence[Recording], first: Sequence[Recording], confidence: float, looks: int) -> Look:
+    def look(
+        self, runs: Sequence[Recording], first: Sequence[Recording], confidence: float, looks: int
+    ) -> CriterionResult:
         against = list(_against((*first, *runs)))
         broken = [why for verdict, why in against if verdict is Verdict.BROKEN]
         if broken or not any(map(judged_series, runs)):
-            return Look(Found.UNDECIDED, (*broken, *_empty(runs)))
+            return CriterionResult(Rating.UNDECIDED, (*broken, *_empty(runs)))
         if not first:
-            return Look(Found.GOOD, ("the others are held against it",))
+            return CriterionResult(Rating.GOOD, ("reference for the other configurations",))
         try:
-            seen = list(_seen(self.growth, runs, first))
+            seen = list(_series_differences(self.growth, runs, first))
         except MixedRuns as error:
-            return Look(Found.UNDECIDED, (str(error),))
+            return CriterionResult(Rating.UNDECIDED, (str(error),))
         return self._found(seen, [why for _, why in against], len(_keys(first)), confidence_of_look(confidence, looks))
 
-    def _found(self, seen: Sequence[_Seen], against: Sequence[str], loads: int, confidence: float) -> Look:
+    def _found(
+        self, seen: Sequence[_SeriesDifference], against: Sequence[str], loads: int, confidence: float
+    ) -> CriterionResult:
         """Each of several loads may call it bad by mistake, so that each errs as much less often; good it is under all
         of them."""
         told = tuple(one.text(self.growth, confidence) for one in seen)
@@ -147,18 +156,18 @@ class Slower:
             if one.beyond is not None and one.beyond.chance_of_no_more() <= error
         ]
         if slower:
-            return Look(Found.BAD, tuple(slower))
+            return CriterionResult(Rating.BAD, tuple(slower))
         within = all(one.beyond is not None and one.beyond.is_no_more(confidence) for one in seen)
         if within and len(seen) >= loads and not against:
-            return Look(Found.GOOD, told)
+            return CriterionResult(Rating.GOOD, told)
         if within:
             missing = "not measured under each load of the first configuration"
-            return Look(Found.UNDECIDED, tuple(against) or (missing,))
-        return Look(Found.UNDECIDED, told, ("measure longer, or allow more",), closed=False)
+            return CriterionResult(Rating.UNDECIDED, tuple(against) or (missing,))
+        return CriterionResult(Rating.UNDECIDED, told, ("measure longer, or allow a larger difference",), closed=False)
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _SeriesDifference:
     """One judged series beside the first configuration's; ``beyond``: by how much more it is slower than is allowed."""
 
     subject: str
@@ -173,19 +182,23 @@ class _Seen:
             return f"{at}: too few samples for an interval"
         lower, upper = drawn.interval(confidence)
         return (
-            f"{at}: {words.latency(before)} in the first, {words.latency(now)} here; difference "
-            f"{words.microseconds_interval(lower, upper)} µs ({words.percent(confidence)}), of which "
-            f"{growth.allowed} is allowed"
+            f"{at}: {words.latency(now)}, first configuration {words.latency(before)}; difference "
+            f"{words.microseconds_interval(lower, upper)} µs ({words.percent(confidence)} confidence), "
+            f"allowed {growth.allowed}"
         )
 
 
-def _seen(growth: Growth, runs: Sequence[Recording], first: Sequence[Recording]) -> Iterator[_Seen]:
+def _series_differences(
+    growth: Growth, runs: Sequence[Recording], first: Sequence[Recording]
+) -> Iterator[_SeriesDifference]:
     """Raises MixedRuns for runs that may not be compared."""
     for group, nearest in beside([run for run in runs if judged_series(run)], first):
         for sides in sides_of(nearest, group)[1] if nearest else ():
             if sides.judged:
                 base, other = (side.edges(growth.quantile) for side in (sides.base, sides.other))
-                yield _Seen(subject_of(group[0]), sides, difference_of(base, other, growth.more_ns, growth.more_share))
+                yield _SeriesDifference(
+                    subject_of(group[0]), sides, difference_of(base, other, growth.more_ns, growth.more_share)
+                )
 
 
 def _keys(runs: Sequence[Recording]) -> set[str]:
@@ -195,7 +208,8 @@ def _keys(runs: Sequence[Recording]) -> set[str]:
 def _empty(runs: Sequence[Recording]) -> Iterator[str]:
     for run in runs:
         if not judged_series(run):
-            yield f"run {run.run_id} holds nothing: {'; '.join(run.reasons) or run.cut_off or 'no reason is recorded'}"
+            reason = "; ".join(run.reasons) or run.cut_off or "no reason was recorded"
+            yield f"run {run.run_id} contains no data: {reason}"
 
 
 def _against(runs: Sequence[Recording]) -> Iterator[tuple[Verdict, str]]:

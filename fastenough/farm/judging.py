@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The verdicts on a board: on all its recordings of the evaluation window, and on its newest cycle alone.
+"""The verdicts on a board: for all its recordings of the evaluation window, and for its newest cycle only.
 
 A cycle is the runs of a plan together, or one recording of the board's ring.  The board's own verdict covers every
 recording of the configuration that the newest cycle was measured in, for as long as the window reaches.  What a plan
@@ -19,7 +19,7 @@ from fastenough.analysis.assessment import Assessment
 from fastenough.analysis.merged import judged_series
 from fastenough.analysis.standing import same_configuration
 from fastenough.history import WINDOW_S
-from fastenough.history.cells import is_ahead
+from fastenough.history.intervals import is_ahead
 from fastenough.model import FastenoughError, Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import MONITOR
@@ -32,7 +32,7 @@ _MOST_RUNS = 4000
 """Of a board that are considered: in a window of 30 days, one each ten minutes."""
 
 
-def verdict_on(
+def verdicts_on(
     store: Store,
     board: str,
     required: Mapping[str, Any] | None,
@@ -54,21 +54,21 @@ def verdict_on(
     try:
         newest = [store.load(run) for run in cycle.runs] if cycle else []
     except FastenoughError as error:
-        return _stated(Verdict.BROKEN, str(error), Verdict.BROKEN, str(error), None)
+        return _verdict_columns(Verdict.BROKEN, str(error), Verdict.BROKEN, str(error), None)
     own = any(recording.head.requirement is not None for recording in newest)
     if cycle is None or not (own or required):
-        return _stated("", "", "", "", None)
+        return _verdict_columns("", "", "", "", None)
     requirement = Requirement(**required) if required and not own else None
     of_cycle = judge(newest, requirement, missing=cycle.missing)
     if any(recording.damage is not None for recording in newest):
-        return _stated(of_cycle.verdict, _reason(of_cycle), of_cycle.verdict, _reason(of_cycle), None)
+        return _verdict_columns(of_cycle.verdict, _reason(of_cycle), of_cycle.verdict, _reason(of_cycle), None)
     window = _window(store, runs, cycle, newest)
     if not window.earlier and not window.left_out:
         whole = of_cycle
     else:
         whole = judge([*window.earlier, *newest], requirement, missing=cycle.missing, look=window.cycles)
     verdict, reason = _guarded(whole, window, requirement or newest[0].head.requirement)
-    return _stated(verdict, reason, of_cycle.verdict, _reason(of_cycle), window.from_s)
+    return _verdict_columns(verdict, reason, of_cycle.verdict, _reason(of_cycle), window.from_s)
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _guarded(whole: Assessment, window: _Window, requirement: Requirement | None
     verdict, said = whole.verdict, [_reason(whole)]
     worst = max(window.left_out, key=_maximum_ns, default=None)
     if worst is not None:
-        said.append(f"{words.counted(len(window.left_out), 'recording')} left out: cut off, failed or damaged")
+        said.append(f"{words.counted(len(window.left_out), 'recording')} excluded (incomplete, failed or damaged)")
     if (
         verdict is Verdict.PASS
         and worst is not None
@@ -120,8 +120,8 @@ def _guarded(whole: Assessment, window: _Window, requirement: Requirement | None
         verdict = Verdict.INCONCLUSIVE
         said.insert(
             0,
-            f"Not enough evidence: {worst.run_id} is not whole and holds "
-            f"{words.latency(_maximum_ns(worst))}, above the limit {words.latency(requirement.limit_ns)}",
+            f"Not enough evidence: the incomplete run {worst.run_id} contains "
+            f"{words.latency(_maximum_ns(worst))}, above the limit of {words.exact_time(requirement.limit_ns)}",
         )
     return verdict, "; ".join(said)
 
@@ -142,7 +142,7 @@ def _reason(assessment: Assessment) -> str:
     return "; ".join((assessment.headline, *assessment.reasons))
 
 
-def _stated(verdict: str, why: str, of_cycle: str, cycle_why: str, from_s: int | None) -> dict[str, Any]:
+def _verdict_columns(verdict: str, why: str, of_cycle: str, cycle_why: str, from_s: int | None) -> dict[str, Any]:
     return {
         "verdict": str(verdict),
         "verdict_reason": why[:_MOST_CHARS],

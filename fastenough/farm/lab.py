@@ -32,7 +32,7 @@ _PLACE = """{name}:
 
 
 @dataclass(frozen=True)
-class Pace:
+class SimulatedTimes:
     """How a simulated board's time goes: one of its intervals, one of its recordings, how long it boots."""
 
     report_s: float = 3.0
@@ -70,7 +70,7 @@ def free_ports(count: int) -> list[int]:
 class Lab:
     """``processes``: coordinator, exporter and rack, which somebody has to end."""
 
-    def __init__(self, folder: Path, names: Sequence[str], pace: Pace = Pace()) -> None:
+    def __init__(self, folder: Path, names: Sequence[str], pace: SimulatedTimes = SimulatedTimes()) -> None:
         self.folder, self.names, self.pace = folder, tuple(names), pace
         port, self.switch, *consoles = free_ports(2 + len(names))
         self.coordinator = f"127.0.0.1:{port}"
@@ -133,7 +133,7 @@ class Lab:
         while said not in path.read_bytes():
             if time.monotonic() > deadline or self.processes[name].poll() is not None:
                 raise FastenoughError(
-                    f"labgrid's {name} has not come up; it said last: {path.read_text(errors='replace')[-200:]}"
+                    f"labgrid's {name} did not start; its last output: {path.read_text(errors='replace')[-200:]}"
                 )
             time.sleep(0.1)
 

@@ -21,7 +21,7 @@ def server_tool(name: str) -> str:
     installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
     found = str(installed[-1]) if installed else shutil.which(name)
     if found is None:
-        raise NotApplicable("no PostgreSQL server is installed (apt-get install postgresql)")
+        raise NotApplicable("PostgreSQL is not installed (apt-get install postgresql)")
     return found
 
 
@@ -35,7 +35,7 @@ def as_server_user() -> list[str]:
     try:
         pwd.getpwnam("postgres")
     except KeyError as error:
-        raise NotApplicable("PostgreSQL does not run as root, and there is no user postgres") from error
+        raise NotApplicable("PostgreSQL refuses to run as root, and no user postgres exists") from error
     return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
 
 
@@ -76,6 +76,6 @@ def private_server(folder: Path) -> str:
     deadline = time.monotonic() + _READY_S
     while not (folder / ".s.PGSQL.5432").exists() or b"ready to accept" not in (folder / "log").read_bytes():
         if time.monotonic() > deadline:
-            raise FastenoughError(f"PostgreSQL has not come up within {_READY_S:g} s; see {folder}/log")
+            raise FastenoughError(f"PostgreSQL did not start within {_READY_S:g} s; see {folder}/log")
         time.sleep(0.1)
     return f"postgresql+psycopg://{_USER}@/postgres?host={folder}"

@@ -33,11 +33,11 @@ def parse_goal(url: str) -> Goal:
         parts = urlsplit(url)
         goal = Goal(parts.scheme == "https", parts.hostname or "", parts.port, parts.path.rstrip("/"))
     except ValueError as error:
-        raise BadInput(f"--to: this is no address ({error}); write --to https://HOST") from error
+        raise BadInput(f"--to: invalid address ({error}); use --to https://HOST") from error
     if parts.scheme not in ("http", "https") or not goal.host or parts.username or parts.query or parts.fragment:
-        raise BadInput("--to: write the address of a website, as in https://HOST, with nothing secret in it")
+        raise BadInput("--to: invalid address; use https://HOST without user name, query or fragment")
     if not goal.encrypted and not is_loopback(goal.host):
-        raise BadInput(f"--to: the token could be read on its way to {goal.host}; write https://")
+        raise BadInput(f"--to: http:// would send the token to {goal.host} unencrypted; use https://")
     return goal
 
 
@@ -59,7 +59,7 @@ def push(goal: Goal, token: str, run: str, recording: BinaryIO, length: int) -> 
         said = answer.read(_MOST_ANSWER_BYTES)
     except (OSError, http.client.HTTPException) as error:
         raise FastenoughError(
-            f"{goal.host}: {str(error) or type(error).__name__}; what was not sent can be sent again"
+            f"{goal.host}: {str(error) or type(error).__name__}; repeat the command to send the rest"
         ) from error
     finally:
         connection.close()
@@ -71,7 +71,7 @@ def _stored(goal: Goal, run: str, status: int, said: bytes) -> bool:
         try:
             return bool(json.loads(said)["stored"])
         except (ValueError, KeyError, TypeError) as error:
-            raise FastenoughError(f"{goal.host}: what answers there is no website of fastenough") from error
-    why = (said_lines(said) or ["without a reason"])[0] if status != 404 else "there is nowhere to upload to"
+            raise FastenoughError(f"{goal.host}: the server is not a fastenough website") from error
+    why = (said_lines(said) or ["no reason given"])[0] if status != 404 else "the website does not accept uploads"
     refused = BadInput if 400 <= status < 500 and status not in (408, 429) else FastenoughError
-    raise refused(f"{run}: refused by {goal.host} with status {status}: {why}")
+    raise refused(f"{run}: refused by {goal.host} (HTTP status {status}): {why}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The farm at work: one loop that asks the calendar, the coordinator and the acts what has happened, and does what the
-state machine says.  No labgrid is in it, and nothing in it waits for a board."""
+"""Run a farm: one loop passes events of the calendar, the coordinator and the acts to the state machine and executes
+its commands.  The loop imports no labgrid and never waits for a board."""
 
 from __future__ import annotations
 
@@ -16,36 +16,37 @@ from typing import Any
 from fastenough import words
 from fastenough.campaign import read_plan
 from fastenough.campaign.expand import expand
-from fastenough.farm import acts, taking
-from fastenough.farm.calendar import due
-from fastenough.farm.clock import Clock
+from fastenough.farm import acts, history_update
+from fastenough.farm.acts import BoardOrder, FarmOrder
+from fastenough.farm.calendar import BenchClock, due
 from fastenough.farm.config import BoardEntry, Farm
-from fastenough.farm.kept import Beat, Kept
-from fastenough.farm.machine import (
+from fastenough.farm.history_update import GrowingRecording, HistoryOrder, JudgedBoard
+from fastenough.farm.processes import ActProcesses, ActResult, Work, WorkerPool
+from fastenough.farm.state_file import Beat, FarmState
+from fastenough.farm.state_machine import (
     UP,
-    Act,
+    ActEnded,
+    BoardAct,
+    BoardPhase,
     BoardState,
     Command,
-    Ended,
     Event,
-    Phase,
-    Seen,
+    PlaceStatus,
     Start,
     Tick,
-    restored,
-    shifted,
+    restore,
+    shift_times,
     step,
 )
-from fastenough.farm.nursery import Answer, Nursery, Work, Workers
 from fastenough.history.schema import CYCLE_S
 from fastenough.model import BadInput
 
-WORK: Mapping[Act, Work] = {
-    Act.BOOT: acts.boot,
-    Act.ACQUIRE: acts.acquire,
-    Act.PULL: acts.pull_ring,
-    Act.MEASURE: acts.measure,
-    Act.RELEASE: acts.release,
+WORK: Mapping[BoardAct, Work] = {
+    BoardAct.BOOT: acts.boot,
+    BoardAct.ACQUIRE: acts.acquire,
+    BoardAct.PULL: acts.pull_ring,
+    BoardAct.MEASURE: acts.measure,
+    BoardAct.RELEASE: acts.release,
 }
 _TICK_S = 0.2
 _LABGRID_S = 90.0
@@ -82,7 +83,7 @@ class Backlog:
 
     stored: set[str] = field(default_factory=set)
     judge: set[str] = field(default_factory=set)
-    under_way: dict[str, dict[str, str]] = field(default_factory=dict)
+    under_way: dict[str, GrowingRecording] = field(default_factory=dict)
     refused: dict[str, list[list[str]]] = field(default_factory=dict)
 
     def add(self, board: BoardEntry, said: Mapping[str, Any]) -> None:
@@ -118,15 +119,15 @@ class FarmRun:
     say: Callable[[str], None]
     beat_s: float = _BEAT_S
     faults: Faults = field(default_factory=Faults)
-    clock: Clock = field(default_factory=Clock)
+    clock: BenchClock = field(default_factory=BenchClock)
 
     def __post_init__(self) -> None:
-        self._kept = Kept(self.farm.state)
-        self._nursery = Nursery()
-        self._pulling, self._pulling_again, self._taking_one = (Workers(most) for most in (_PULLS, _PULLS_AGAIN, 1))
+        self._state_file = FarmState(self.farm.state)
+        self._acts = ActProcesses()
+        self._pulling, self._pulling_again, self._updating = (WorkerPool(most) for most in (_PULLS, _PULLS_AGAIN, 1))
         self._boards = {board.name: board for board in self.farm.boards if not board.retired}
-        before, (now_s, _) = self._kept.boards(), self.clock.read()
-        self.states = {name: restored(before.get(name, BoardState(since_s=now_s)), now_s) for name in self._boards}
+        before, (now_s, _) = self._state_file.boards(), self.clock.read()
+        self.states = {name: restore(before.get(name, BoardState(since_s=now_s)), now_s) for name in self._boards}
         self._spread(now_s)
         self._tasks: set[asyncio.Task[None]] = set()
         self._backlog = Backlog()
@@ -157,7 +158,7 @@ class FarmRun:
                 self._every(_TICK_S, self._tick),
                 self._every(self.farm.reconcile_s, self._reconcile),
                 self._every(self.beat_s, self._beat),
-                self._taking(),
+                self._update_loop(),
                 self._every(self.farm.reconcile_s, self._look_back),
             )
         ]
@@ -188,7 +189,7 @@ class FarmRun:
         """By the wall clock; where that was set, what is kept of the boards goes with it."""
         now_s, was_set_s = self.clock.read()
         if was_set_s:
-            self.states = {name: shifted(state, was_set_s) for name, state in self.states.items()}
+            self.states = {name: shift_times(state, was_set_s) for name, state in self.states.items()}
             self._whole = True  # what lay ahead of the clock may not lie there any more
         return now_s
 
@@ -196,7 +197,7 @@ class FarmRun:
         """Hold what is known of each place against what the coordinator says; it forgets, and people come."""
         if not any(board.place for board in self.farm.boards):
             return
-        answer = await self._nursery.act("places", acts.places, self._order(), _LABGRID_S)
+        answer = await self._acts.act("places", acts.places, self._farm_order(), _LABGRID_S)
         self.faults.coordinator = answer.fault
         if answer.fault:
             return
@@ -209,14 +210,14 @@ class FarmRun:
         for name, board in self._boards.items():
             if board.place:
                 place = said.get(board.place, {"holder": None})
-                self._event(name, Seen(**place, ours=place["holder"] == me, forgot=forgot))
+                self._event(name, PlaceStatus(**place, ours=place["holder"] == me, forgot=forgot))
 
     def _event(self, name: str, event: Event) -> None:
         now_s = self._now_s()
         before = self.states[name]
         self.states[name], commands = step(self._boards[name], before, event, now_s)
         if self.states[name] != before:
-            self._kept.put(name, self.states[name])
+            self._state_file.put(name, self.states[name])
         for command in commands:
             self._obey(name, command)
 
@@ -226,81 +227,86 @@ class FarmRun:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         else:
-            for processes in (self._nursery, self._pulling, self._pulling_again):
+            for processes in (self._acts, self._pulling, self._pulling_again):
                 processes.stop(f"{command.act} {name}")
 
     async def _do(self, name: str, start: Start) -> None:
         """One act, and what the state machine makes of its end."""
         board = self._boards[name]
         try:
-            order = self._order(board, self.states[name]) | {"plan": str(start.plan or ""), "resume": start.resume}
+            order = self._board_order(board, self.states[name], start)
             processes = self._processes(start.act, self.states[name])
             answer = await processes.act(f"{start.act} {name}", WORK[start.act], order, _limit_s(board, start))
         except BadInput as error:  # a plan that was changed meanwhile
-            answer = Answer({"fault": str(error)})
+            answer = ActResult({"fault": str(error)})
         self._backlog.add(board, answer.said)
         self._bytes += answer.said.get("bytes", 0)
         self._event(name, _ended(start.act, answer))
 
-    def _processes(self, act: Act, state: BoardState) -> Nursery | Workers:
-        if act is not Act.PULL:
-            return self._nursery
+    def _processes(self, act: BoardAct, state: BoardState) -> ActProcesses | WorkerPool:
+        if act is not BoardAct.PULL:
+            return self._acts
         return self._pulling_again if state.reason else self._pulling
 
-    def _order(self, board: BoardEntry | None = None, state: BoardState | None = None) -> dict[str, Any]:
-        farm = {
-            "farm": f"fastenough-{self.farm.name}",
-            "coordinator": self.farm.coordinator,
-            "store": str(self.farm.store),
-            "state": str(self.farm.state),
-            "database": self.farm.database,
-        }
-        if board is None or state is None:
-            return farm
-        return farm | {
-            "board": board.name,
-            "formerly": board.formerly,
-            "place": board.place,
-            "ring": board.ring,
-            "simulated": board.simulated,
-            "load": board.load and asdict(board.load),
-            "link": board.link or state.link,
-            "given": board.link,
-            "newest": state.newest,
-            "boot_s": board.times.boot_s,
-        }
+    def _farm_order(self) -> FarmOrder:
+        return FarmOrder(
+            farm=f"fastenough-{self.farm.name}",
+            coordinator=self.farm.coordinator,
+            store=str(self.farm.store),
+            state=str(self.farm.state),
+            database=self.farm.database,
+        )
 
-    async def _taking(self) -> None:
+    def _board_order(self, board: BoardEntry, state: BoardState, start: Start | None = None) -> BoardOrder:
+        return BoardOrder(
+            **self._farm_order(),
+            board=board.name,
+            formerly=board.formerly,
+            place=board.place,
+            ring=board.ring,
+            simulated=board.simulated,
+            load=None if board.load is None else asdict(board.load),
+            link=board.link or state.link,
+            given=board.link,
+            newest=state.newest,
+            boot_s=board.times.boot_s,
+            plan=str(start.plan or "") if start else "",
+            resume=start is not None and start.resume,
+        )
+
+    async def _update_loop(self) -> None:
         """The history follows the store: everything at first, then what has come; what it cannot take now waits."""
         while True:
             begun_s = time.monotonic()
             whole, self._whole = self._whole, False
-            answer = await self._take(whole)
+            answer = await self._update(whole)
             self._whole |= self.faults.history != ""
             pause_s = max(self._take_s, time.monotonic() - begun_s)
             await asyncio.sleep(self.farm.reconcile_s if answer.fault else pause_s)
 
-    async def _take(self, whole: bool) -> Answer:
+    async def _update(self, whole: bool) -> ActResult:
         backlog, self._backlog = self._backlog, Backlog()
         backlog.judge |= set(self._boards) if whole else set()
         judged = sorted(backlog.judge)[:_JUDGED]
         standing = [
-            taking.said_of(board, self.states.get(board.name, BoardState()), self.farm.id) for board in self.farm.boards
+            history_update.declaration_of(board, self.states.get(board.name, BoardState()), self.farm.id)
+            for board in self.farm.boards
         ]
         changed = [said for said in standing if said not in self._declared]
         today = int(self._now_s() // _DAY_S)
-        order = self._order() | {
-            "all": whole,
-            "boards": changed,
-            "id": self.farm.id,
-            "names": [board.name for board in self.farm.boards],
-            "close": list(self._boards) if today != self._closed_day else [],
-            "judge": self._required(judged),
-            "stored": sorted(backlog.stored),
-            "under_way": list(backlog.under_way.values()),
-            "refused": backlog.refused,
-        }
-        answer = await self._taking_one.act("take", taking.take_runs, order, _TAKE_S)
+        order = HistoryOrder(
+            **self._farm_order(),
+            all=whole,
+            boards=changed,
+            id=self.farm.id,
+            names=[board.name for board in self.farm.boards],
+            close=list(self._boards) if today != self._closed_day else [],
+            judge=self._required(judged),
+            stored=sorted(backlog.stored),
+            under_way=list(backlog.under_way.values()),
+            refused=backlog.refused,
+        )
+        answer = await self._updating.act("take", history_update.update_history, order, _TAKE_S)
         self.faults.history = answer.fault
         if answer.fault:
             self._backlog = backlog.before(self._backlog)
@@ -313,13 +319,15 @@ class FarmRun:
         """Once for each cycle, an hour after it has ended, when its boards were pulled: whose tail has changed?"""
         cycle = int((self._now_s() - _PULLED_S) // CYCLE_S)
         if cycle != self._looked_back:
-            answer = await self._taking_one.act("tails", taking.look_for_tails, self._order(), _TAKE_S)
+            answer = await self._updating.act("tails", history_update.find_tail_changes, self._farm_order(), _TAKE_S)
             self._looked_back = self._looked_back if answer.fault else cycle
 
-    def _required(self, names: Collection[str]) -> dict[str, Any]:
-        """What is required of these boards, but of none whose cycle is under way."""
+    def _required(self, names: Collection[str]) -> dict[str, JudgedBoard]:
+        """The requirements of these boards, except boards whose cycle is in progress."""
         chosen = [
-            board for name, board in self._boards.items() if name in names and Act.MEASURE not in self.states[name].busy
+            board
+            for name, board in self._boards.items()
+            if name in names and BoardAct.MEASURE not in self.states[name].busy
         ]
         return {
             board.name: {
@@ -332,34 +340,37 @@ class FarmRun:
     def _beat(self) -> None:
         line = status_line(self.states, self.faults, self._bytes)
         self._bytes = 0
-        self._kept.beat(Beat(os.getpid(), self._now_s(), line))
+        self._state_file.beat(Beat(os.getpid(), self._now_s(), line))
         self.say(line)
 
     async def _finish(self) -> None:
         """Acts end in order, and the places are let go: their boards go on recording by themselves."""
         await asyncio.gather(
-            *(processes.end() for processes in (self._nursery, self._pulling, self._pulling_again, self._taking_one))
+            *(processes.end() for processes in (self._acts, self._pulling, self._pulling_again, self._updating))
         )
         await asyncio.gather(*self._tasks, return_exceptions=True)
         held = [
             name
             for name, board in self._boards.items()
-            if board.place and self.states[name].phase not in (Phase.LENT, Phase.OFF, Phase.DEAD)
+            if board.place and self.states[name].phase not in (BoardPhase.RESERVED, BoardPhase.OFF, BoardPhase.DEAD)
         ]
         await asyncio.gather(
             *(
-                self._nursery.act(
-                    f"release {name}", acts.release, self._order(self._boards[name], self.states[name]), _LABGRID_S
+                self._acts.act(
+                    f"release {name}",
+                    acts.release,
+                    self._board_order(self._boards[name], self.states[name]),
+                    _LABGRID_S,
                 )
                 for name in held
             )
         )
-        self._kept.close()
+        self._state_file.close()
 
 
-def _ended(act: Act, answer: Answer) -> Ended:
+def _ended(act: BoardAct, answer: ActResult) -> ActEnded:
     said = answer.said
-    return Ended(
+    return ActEnded(
         act,
         " ".join(words.said_lines(answer.fault.encode()))[:500],
         str(said.get("lent", "")),
@@ -375,15 +386,15 @@ def _refused_text(refused: Sequence[Sequence[str]]) -> str:
     if not refused:
         return ""
     name, reason = refused[-1]
-    said = reason if reason.startswith(name) else f"{name}: {reason}"
-    return f"{words.counted(len(refused), 'recording')} refused; the newest: {said}"[:500]
+    newest = reason if reason.startswith(name) else f"{name}: {reason}"
+    return f"{words.counted(len(refused), 'recording')} refused; newest: {newest}"[:500]
 
 
 def _limit_s(board: BoardEntry, start: Start) -> float:
     """How long an act may take; raises BadInput for a plan that cannot be read any more."""
     if start.plan is not None:
         return _planned_s(start.plan) * 1.25 + _LATE_S
-    return {Act.BOOT: 2 * board.times.boot_s + _SWITCHED_S, Act.PULL: max(_PULL_S, board.times.pull_s)}.get(
+    return {BoardAct.BOOT: 2 * board.times.boot_s + _SWITCHED_S, BoardAct.PULL: max(_PULL_S, board.times.pull_s)}.get(
         start.act, _LABGRID_S
     )
 
@@ -394,12 +405,12 @@ def _planned_s(plan: Path) -> float:
 
 def status_line(states: Mapping[str, BoardState], faults: Faults, pulled_bytes: int) -> str:
     """How the boards stand, worst first, and what is wrong around them."""
-    counts = Counter(state.told for state in states.values())
-    worst = ("dead", "lent", "off", "booting", "ready", "pulling", "measuring")
-    told = ", ".join(f"{counts[word]} {word}" for word in worst if counts[word])
-    parts = [f"{words.counted(len(states), 'board')}: {told}", f"{pulled_bytes / 1e6:,.1f} MB pulled"]
+    counts = Counter(state.label for state in states.values())
+    urgency = ("dead", "reserved", "off", "booting", "ready", "pulling", "measuring")
+    summary = ", ".join(f"{counts[label]} {label}" for label in urgency if counts[label])
+    parts = [f"{words.counted(len(states), 'board')}: {summary}", f"{pulled_bytes / 1e6:,.1f} MB pulled"]
     refusing = sum(bool(state.refused) for state in states.values())
-    parts += [f"recordings of {words.counted(refusing, 'board')} refused"] if refusing else []
+    parts += [f"{words.counted(refusing, 'board')} with refused recordings"] if refusing else []
     parts += [
         f"{name}: {fault}"
         for name, fault in (("coordinator", faults.coordinator), ("history", faults.history))

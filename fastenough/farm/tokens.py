@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The tokens by which benches may upload: each is shown once, and only its hash is kept.
+"""Upload tokens: each is shown once, and only its hash is stored.
 
 A token is ``fe1.ID.SECRET``; the secret has 256 random bits, so that one round of SHA-256 is enough to keep it by.
 They are in a file of one user, which nobody else may read or write.
@@ -57,13 +57,13 @@ class Tokens:
     def add(self, name: str, boards: Sequence[str], per_hour: int = UPLOADS_AN_HOUR) -> str:
         """A new token, which nobody can show again; raises BadInput for a name that is taken or is none."""
         if not _NAME.fullmatch(name):
-            raise BadInput(f"a token is named by up to 64 letters, digits and . _ @ -, not {name!r}")
+            raise BadInput(f"invalid token name {name!r}; use up to 64 letters, digits and . _ @ -")
         if not boards or any(not board or not board.isprintable() for board in boards):
-            raise BadInput("a token is for named boards: name each by the name that its recordings state")
+            raise BadInput("no board named; give each board that the token permits, as its recordings name it")
         identity, secret = secrets.token_hex(8), secrets.token_urlsafe(32)
         with self._changed() as tokens:
             if any(token.name == name for token in tokens):
-                raise BadInput(f"there is a token {name} already; revoke it first, or choose another name")
+                raise BadInput(f"token {name} already exists; revoke it first, or choose another name")
             tokens.append(
                 Token(
                     identity,
@@ -81,7 +81,7 @@ class Tokens:
         with self._changed() as tokens:
             found = next((token for token in tokens if which in (token.name, token.id)), None)
             if found is None:
-                raise BadInput(f"no token is called {which!r} in {self.path}; see: fastenough farm token list")
+                raise BadInput(f"no token {which!r} in {self.path}; list the tokens with: fastenough farm token list")
             tokens.remove(found)
         return found
 
@@ -126,16 +126,16 @@ class Tokens:
             return []
         if stat.S_IMODE(found.st_mode) & 0o077 or found.st_uid != os.geteuid():
             raise BadInput(
-                f"{self.path} can be read by other users; after looking what is in it: chmod 600 {self.path}"
+                f"{self.path} is accessible to other users; check its content, then run: chmod 600 {self.path}"
             )
         try:
             return [_token(entry) for entry in json.loads(folder.read(self.path.name, _MOST_FILE_BYTES))["tokens"]]
         except (ValueError, KeyError, TypeError) as error:
-            raise BadInput(f"{self.path} is no file of tokens; move it away, and add the tokens again") from error
+            raise BadInput(f"{self.path} is not a valid token file; move it away, and add the tokens again") from error
 
     def _fault(self, error: Exception) -> BadInput:
         said = error.strerror if isinstance(error, OSError) else error
-        return BadInput(f"{self.path}: {said}; name a file in a folder of your own")
+        return BadInput(f"{self.path}: {said}; use a file in a folder of your own")
 
 
 def _token(entry: dict[str, object]) -> Token:

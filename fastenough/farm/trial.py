@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 
 from fastenough.farm.config import read_farm
-from fastenough.farm.lab import Lab, Pace
+from fastenough.farm.lab import Lab, SimulatedTimes
 from fastenough.farm.postgres import private_server
 from fastenough.farm.run import FarmRun
 from fastenough.model import FastenoughError, NotApplicable
@@ -90,7 +90,7 @@ def guests_here(most: int) -> tuple[list[str], str]:
     cpus = os.cpu_count() or 1
     room = cpus * 3 // 2
     if most > room:
-        return list(KERNELS)[:room], f"{room} of {most} guests: two CPUs have room for three, and there are {cpus}"
+        return list(KERNELS)[:room], f"{room} of {most} guests: {cpus} CPUs can run {room} (3 for every 2 CPUs)"
     return list(KERNELS)[:most], ""
 
 
@@ -98,7 +98,7 @@ def _database(folder: Path, say: Say) -> str:
     try:
         return private_server(folder / "postgresql")
     except NotApplicable as reason:
-        say(f"SQLite in place of PostgreSQL: {reason}")
+        say(f"using SQLite instead of PostgreSQL: {reason}")
         return f"sqlite:///{folder}/history.sqlite"
 
 
@@ -155,10 +155,10 @@ async def _tell_pages(folder: Path, pages: subprocess.Popen[bytes], address: str
     while not await loop.run_in_executor(outside, _answers, address):
         if time.monotonic() > deadline or pages.poll() is not None:
             last = (said_lines((folder / "web.log").read_bytes()) or ["nothing"])[-1]
-            say(f"the website has not come up; it said last: {last}")
+            say(f"the website did not start; its last output: {last}")
             return
         await asyncio.sleep(0.5)
-    say(f"the website: {address}")
+    say(f"website: {address}")
 
 
 def _leave_network(say: Say) -> None:
@@ -174,7 +174,7 @@ def _leave_network(say: Say) -> None:
         return
     say(
         f"no network namespace ({os.strerror(ctypes.get_errno())}): other local users can reach labgrid and disturb "
-        "this trial"
+        "this trial farm"
     )
 
 
@@ -192,11 +192,11 @@ def trial(folder: Path, boards: int, guests: int, port: int, say: Say) -> None:
     outside.submit(int).result()  # its thread is there from now on, and stays in this network
     if os.geteuid() == 0:
         _leave_network(say)
-    lab = Lab(folder, [f"board-{number:02}" for number in range(1, boards + 1)], Pace())
+    lab = Lab(folder, [f"board-{number:02}" for number in range(1, boards + 1)], SimulatedTimes())
     lab.start()
-    say(f"labgrid's coordinator at {lab.coordinator}; {boards} simulated boards have places")
+    say(f"labgrid coordinator: {lab.coordinator}; {boards} simulated boards")
     path = _farm_file(folder, lab, kernels, database)
-    say(f"the farm's file: {path}; in another shell: fastenough farm status {path}")
+    say(f"farm file: {path}; show its status in another shell: fastenough farm status {path}")
 
     async def run() -> None:
         telling = asyncio.ensure_future(_tell_pages(folder, pages, f"http://127.0.0.1:{port}/", outside, say))

@@ -108,7 +108,7 @@ def usable_tick_ps(calibration: Calibration | None, identity: Identity) -> float
     if off_ppm > tolerance_ppm(identity.mcu):
         raise FastenoughError(
             f"the gauge's tick was measured {off_ppm:.0f} ppm off, uncertain by "
-            f"{calibration.total_ppm:.0f} ppm, which its clock cannot be; calibrate it for longer: "
+            f"{calibration.total_ppm:.0f} ppm, more than its clock can be off; calibrate for longer: "
             "fastenough gauge calibrate -D 5m"
         )
     return calibration.tick_ps
@@ -196,10 +196,10 @@ def from_pps(deviations: Histogram, period_ticks: int) -> Calibration:
     """
     count = deviations.total
     if count < 2 or deviations.minimum is None or deviations.maximum is None:
-        raise FastenoughError("fewer than three pulses came; wire the pulse per second to the gauge's input")
+        raise FastenoughError("fewer than three pulses arrived; wire the pulse per second to the gauge's input")
     elapsed_ticks = count * period_ticks + deviations.sum
     if max(-deviations.minimum, deviations.maximum) > period_ticks // 50:
-        raise FastenoughError("the pulses do not come once a second; is something else wired to the gauge's input?")
+        raise FastenoughError("the pulses do not arrive once a second; check what is wired to the gauge's input")
     doubt_ticks = deviations.maximum - deviations.minimum + 2
     return Calibration(
         count * 1e12 / elapsed_ticks,
@@ -224,7 +224,7 @@ def parse_self_test(lines: Sequence[str]) -> SelfTest:
     """From the reply to ``selftest``; raises Damaged."""
     exact = [numbers(line) for line in lines if line.startswith("series=")]
     if any(not {"count", "min", "max"} <= found.keys() for found in exact):
-        raise Damaged(f"{lines[:1]!r} is no self-test")
+        raise Damaged(f"{lines[:1]!r} is not a self-test")
     return SelfTest(
         any(line.startswith("selftest=pass") for line in lines),
         {found["series"]: found["min"] for found in exact if found["count"]},
@@ -239,7 +239,7 @@ def _kept(path: Path, serial: str | None) -> dict[str, Any]:
         raise TypeError
     theirs = kept.get("serial")
     if serial and theirs and theirs != serial:
-        raise BadInput(f"{path}: it is of the gauge {theirs}, and this one is {serial}; name the file of this gauge")
+        raise BadInput(f"{path}: this file belongs to the gauge {theirs}, not to {serial}; name the file of this gauge")
     return kept
 
 
@@ -252,10 +252,10 @@ def read_self_test(path: Path, serial: str | None = None) -> SelfTest:
         ]
         test = SelfTest(bool(kept["passed"]), *by_series)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, Untrusted) as error:
-        raise BadInput(f"{path}: no self-test; make one: fastenough gauge selftest --json >{path}") from error
+        raise BadInput(f"{path}: not a self-test; run: fastenough gauge selftest --json >{path}") from error
     if not test.passed:
         raise BadInput(
-            f"{path}: that self-test failed; wire the gauge's output to its input and make it again: "
+            f"{path}: this self-test failed; wire the gauge's output to its input and run: "
             f"fastenough gauge selftest --json >{path}"
         )
     return test
@@ -276,7 +276,7 @@ def read_calibration(path: Path, serial: str | None = None) -> Calibration:
         if not 0 < calibration.tick_ps < 1e9 or not 0 <= calibration.total_ppm < 1e6:
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, Untrusted) as error:
-        raise BadInput(f"{path}: no calibration; make one: fastenough gauge calibrate --json >{path}") from error
+        raise BadInput(f"{path}: not a calibration; run: fastenough gauge calibrate --json >{path}") from error
     return calibration
 
 
@@ -287,8 +287,8 @@ def chosen(kept: Calibration | None, fresh: Calibration) -> Calibration:
     if not kept.agrees_with(fresh):
         off_ppm = abs(kept.tick_ps / fresh.tick_ps - 1) * 1e6
         raise BadInput(
-            f"the gauge's clock is {off_ppm:.0f} ppm off the calibration given ({kept.tick_ps:.1f} ps, "
-            f"now {fresh.tick_ps:.1f}); is it this gauge's? calibrate it again: fastenough gauge calibrate"
+            f"the gauge's clock is {off_ppm:.0f} ppm off the given calibration ({kept.tick_ps:.1f} ps, "
+            f"now {fresh.tick_ps:.1f}); check that it is this gauge's, or calibrate again: fastenough gauge calibrate"
         )
     return kept
 

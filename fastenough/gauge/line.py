@@ -49,12 +49,12 @@ def _open(port: str) -> serial.Serial:
         text = str(error)
         if not Path(port).exists():
             raise BadInput(
-                f"{port}: no such port; plug the gauge in, or name its port (ls /dev/ttyACM* /dev/ttyUSB*)"
+                f"{port}: no such port; plug in the gauge, or name its port (ls /dev/ttyACM* /dev/ttyUSB*)"
             ) from error
         if "ermission" in text:
             raise BadInput(f"{port}: no permission; join the group that owns it: sudo adduser $USER dialout") from error
         if "exclusively lock" in text:
-            raise BadInput(f"{port}: another program is using it; end that first") from error
+            raise BadInput(f"{port}: another program uses it; stop that program first") from error
         raise BadInput(f"{port}: cannot be opened as a serial port: {text}") from error
     except (ValueError, OSError) as error:
         raise BadInput(f"{port}: cannot be opened as a serial port: {error}") from error
@@ -94,7 +94,7 @@ class Line:
         try:
             data = self._serial.read(max(1, self._serial.in_waiting))
         except (serial.SerialException, OSError, TypeError) as error:
-            raise GaugeLost(f"{self.port}: the gauge is gone; was it unplugged?") from error
+            raise GaugeLost(f"{self.port}: the gauge has disappeared; was it unplugged?") from error
         text = self._splitter.text(data)
         self._text += text
         return bool(text)
@@ -106,14 +106,14 @@ class Line:
             came = self._read_more()
             now = time.monotonic()
             if not came and now > heard + silence_s:
-                raise _Silent(f"{self.port}: the gauge has fallen silent; unplug it and plug it in again")
+                raise _Silent(f"{self.port}: the gauge no longer replies; unplug it and plug it in again")
             if came and now > limit and b"\n" not in self._text:
-                raise Damaged(f"{self.port}: what comes does not come to an end")
+                raise Damaged(f"{self.port}: the reply is not terminated")
             heard = now if came else heard
         line, _, rest = bytes(self._text).partition(b"\n")
         self._text = bytearray(rest)
         if len(line) > LONGEST_LINE:
-            raise Damaged(f"{self.port}: a line that begins with {line[:20]!r} does not end")
+            raise Damaged(f"{self.port}: a line that begins with {line[:20]!r} is not terminated")
         return line.rstrip(b"\r")
 
     def hush(self, limit_s: float = _HUSH_S) -> None:
@@ -129,7 +129,7 @@ class Line:
         try:
             self._serial.write(with_crc(command) + b"\n")
         except (serial.SerialException, OSError) as error:
-            raise GaugeLost(f"{self.port}: the gauge is gone; was it unplugged?") from error
+            raise GaugeLost(f"{self.port}: the gauge has disappeared; was it unplugged?") from error
 
     def exchange(self, command: str, silence_s: float | None = None, whole_s: float = _EXCHANGE_S) -> list[str]:
         """One command and its whole reply; raises Refused, Damaged or GaugeLost."""
@@ -139,7 +139,7 @@ class Line:
         damage: Damaged | None = None
         while not lines or not lines[-1].startswith(("ok ", "error ")):
             if len(lines) > MOST_LINES or time.monotonic() > limit:
-                raise Damaged(f"{self.port}: the reply to '{command}' does not come to an end")
+                raise Damaged(f"{self.port}: the reply to '{command}' is not terminated")
             try:
                 lines.append(checked_text(self._next_line(silence_s or self.silence_s, limit)))
             except Damaged as error:
@@ -148,7 +148,7 @@ class Line:
             except _Silent:
                 if not lines and not self.spoken:
                     raise
-                damage = damage or Damaged(f"{self.port}: the reply to '{command}' was cut short")
+                damage = damage or Damaged(f"{self.port}: the reply to '{command}' is incomplete")
                 break
         if damage:
             raise damage
@@ -165,7 +165,7 @@ class Line:
             except Damaged as error:
                 if attempt == _ATTEMPTS - 1:
                     raise Damaged(
-                        f"{self.port}: {_ATTEMPTS} replies in a row came damaged, look at the cable; {error}"
+                        f"{self.port}: {_ATTEMPTS} replies in a row were damaged; check the cable; {error}"
                     ) from error
             self.asked_again += 1
             self.hush()

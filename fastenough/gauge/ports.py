@@ -63,11 +63,11 @@ def find_port(named: str | None, sysfs: Path = SYSFS, devices: Path = DEVICES) -
         return _with_serial(named, present, devices)
     if len(present) != 1:
         found = (
-            "no USB serial port is there"
+            "no USB serial port found"
             if not present
-            else (f"there are several ports: {', '.join(port.device for port in present)}")
+            else (f"several USB serial ports found: {', '.join(port.device for port in present)}")
         )
-        raise BadInput(f"{found}; plug the gauge in, or name its port, as in: fastenough gauge id /dev/ttyACM0")
+        raise BadInput(f"{found}; plug in the gauge, or name its port, as in: fastenough gauge id /dev/ttyACM0")
     return present[0].device
 
 
@@ -82,6 +82,6 @@ def _with_serial(serial: str, present: list[Port], devices: Path) -> str:
         return str(link)
     there = ", ".join(port.serial for port in present if port.serial) or "none"
     raise BadInput(
-        f"no gauge with the serial number {serial} is plugged in (there: {there}); see "
+        f"no gauge with the serial number {serial} is plugged in (found: {there}); see "
         "fastenough gauge list, or name its port, such as /dev/ttyACM0"
     )

@@ -59,7 +59,7 @@ def checked_text(line: bytes) -> str:
     body, mark, said = line.rpartition(b" *")
     text = body.decode("ascii", errors="replace")
     if not mark or len(said) != 4 or said != b"%04X" % crc16(body) or not text.isprintable():
-        raise Damaged(f"the line {line[:60]!r} did not come whole")
+        raise Damaged(f"the line {line[:60]!r} is damaged")
     return text
 
 
@@ -72,7 +72,7 @@ def number(text: str) -> int:
     """An integer of at most 64 bits; raises Damaged."""
     if _NUMBER.fullmatch(text) and -(2**63) <= int(text) < 2**64:
         return int(text)
-    raise Damaged(f"{text[:40]!r} stands where a number of 64 bits belongs")
+    raise Damaged(f"{text[:40]!r} is not a 64-bit number")
 
 
 def numbers(line: str) -> dict[str, int]:
@@ -140,7 +140,7 @@ def parse_identity(lines: list[str]) -> Identity:
 def parse_ticks(lines: list[str]) -> int:
     """From the reply to ``time``."""
     if not lines or "ticks" not in pairs(lines[0]):
-        raise Damaged(f"{lines[:1]!r} is no time")
+        raise Damaged(f"{lines[:1]!r} is not a time")
     return number(pairs(lines[0])["ticks"])
 
 
@@ -156,29 +156,29 @@ class Take:
 def _row(line: str, identity: Identity) -> tuple[tuple[int, int], int]:
     words = line.split()
     if len(words) != 4 or words[0] != "b":
-        raise Damaged(f"{line[:60]!r} is no row of a histogram")
+        raise Damaged(f"{line[:60]!r} is not a row of a histogram")
     series, bucket, count = map(number, words[1:])
     if series not in (0, 1) or abs(bucket) >= (identity.bits - identity.k + 1) << identity.k or not 0 < count < 2**32:
-        raise Damaged(f"{line[:60]!r} is no row of this gauge's histogram")
+        raise Damaged(f"{line[:60]!r} is not a row of this gauge's histogram")
     return (series, bucket), count
 
 
 def parse_take(lines: list[str], identity: Identity) -> Take:
     """From the reply to ``take`` or ``hist``; raises Damaged."""
     if not lines or "take" not in pairs(lines[0]):
-        raise Damaged(f"{lines[:1]!r} is no histogram")
+        raise Damaged(f"{lines[:1]!r} is not a histogram")
     rows: dict[tuple[int, int], int] = {}
     exact: dict[int, dict[str, int]] = {}
     for line in lines[1:]:
         if line.startswith("series="):
             found = numbers(line)
             if not {"count", "min", "max", "sum", "sum_sq"} <= found.keys() or found["series"] in exact:
-                raise Damaged(f"{line[:60]!r} lacks a statistic, or comes twice")
+                raise Damaged(f"{line[:60]!r} lacks a statistic or is repeated")
             exact[found.pop("series")] = found
         else:
             place, count = _row(line, identity)
             if place in rows:
-                raise Damaged(f"the row {line[:60]!r} comes twice")
+                raise Damaged(f"the row {line[:60]!r} is repeated")
             rows[place] = count
     return Take(number(pairs(lines[0])["take"]), rows, exact)
 
@@ -187,7 +187,7 @@ def _histogram(k: int, rows: list[tuple[int, int]], exact: Mapping[str, int]) ->
     rows = sorted(row for row in rows if row[1])
     total = sum(count for _, count in rows)
     if total != exact["count"]:
-        raise Damaged(f"the rows of a series add up to {total}, it says {exact['count']}")
+        raise Damaged(f"the rows of a series add up to {total}, its count is {exact['count']}")
     if total == 0:
         return Histogram(k)
     least, most = exact["min"], exact["max"]
@@ -255,9 +255,9 @@ class Counters:
     def after(self, before: Counters) -> Counters:
         """The same with counters that have wrapped carried on; raises Restarted where time or a counter went back."""
         if self.mode != before.mode:
-            raise Restarted(f"the gauge started anew in the middle: it measured {before.mode}, and now {self.mode}")
+            raise Restarted(f"the gauge restarted during the run: it measured {before.mode}, and now {self.mode}")
         if self.ticks < before.ticks:
-            raise Restarted("the gauge started anew in the middle: its time went back")
+            raise Restarted("the gauge restarted during the run: its time went back")
         by_series = {
             series: _carried(counted, before.by_series.get(series, {})) for series, counted in self.by_series.items()
         }
@@ -270,7 +270,7 @@ def _carried(now: dict[str, int], before: dict[str, int]) -> dict[str, int]:
         span = 1 << _COUNTER_BITS.get(name, 32)
         grown = (value - before.get(name, 0)) % span
         if grown >= span // 2:
-            raise Restarted(f"the gauge started anew in the middle: its counter {name} went back")
+            raise Restarted(f"the gauge restarted during the run: its counter {name} went back")
         carried[name] = before.get(name, 0) + grown
     return carried
 
@@ -279,13 +279,13 @@ def parse_counters(lines: list[str]) -> Counters:
     """From the reply to ``stats``."""
     first = pairs(lines[0]) if lines else {}
     if not {"state", "mode", "ticks"} <= first.keys():
-        raise Damaged(f"{lines[:1]!r} are no counters")
+        raise Damaged(f"{lines[:1]!r} are not counters")
     common: dict[str, int] = {}
     by_series: dict[int, dict[str, int]] = {}
     for line in lines:
         counted = numbers(" ".join(word for word in line.split() if not word.startswith(("state=", "mode="))))
         if min(counted.values(), default=0) < 0:
-            raise Damaged(f"{line[:60]!r} counts below zero")
+            raise Damaged(f"{line[:60]!r} has a negative counter")
         if "of_series" in counted:
             by_series[counted.pop("of_series")] = counted
         else:

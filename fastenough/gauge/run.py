@@ -209,7 +209,7 @@ class GaugeRun:
         now = self._gauge.counters()
         if now.mode != self._request.probe:
             raise Restarted(
-                f"the gauge started anew in the middle: it no longer measures {self._request.probe}; "
+                f"the gauge restarted during the run: it no longer runs {self._request.probe}; "
                 "look at its supply and its reset button"
             )
         self.counters = now if self.counters is None else now.after(self.counters)
@@ -236,7 +236,7 @@ class GaugeRun:
     def poll(self) -> None:
         """Reads what has come since the last poll and writes it as one interval; it must be measuring still."""
         if self._read().idle:
-            raise GaugeLost("the gauge has stopped measuring by itself; what would have come since is not there")
+            raise GaugeLost("the gauge stopped measuring by itself; samples since then are missing")
 
     def _read(self) -> Counters:
         """What has come since the last time, as one interval.
@@ -277,10 +277,10 @@ class GaugeRun:
         for series, total in self._totals.items():
             stored, came = self.counters.stored(series), total.total
             if stored != came:
-                raise Damaged(f"the gauge has stored {stored} samples of series {series}, and {came} came in")
+                raise Damaged(f"the gauge has stored {stored} samples of series {series}, but {came} arrived")
         unkept = sum(counted.get("unkept", 0) for counted in self.counters.by_series.values())
         if self._fine is not None and self._fine.left > self._fine.coarse + unkept:
-            raise Damaged(f"{self._fine.left} raw samples came that the gauge's own histogram does not have")
+            raise Damaged(f"{self._fine.left} raw samples arrived that the gauge's histogram does not contain")
 
     def end(self, outcome: Outcome = Outcome.COMPLETED, reasons: Sequence[str] = ()) -> Outcome:
         """Stops the instrument, reads the rest, writes the end; the outcome as written."""
@@ -291,11 +291,11 @@ class GaugeRun:
             said = said or [str(error)]
             outcome = Outcome.ABORTED if outcome is Outcome.ABORTED else Outcome.FAILED
         except KeyboardInterrupt:
-            said = said or ["interrupted while the rest was read"]
+            said = said or ["interrupted while the last samples were read"]
             outcome = Outcome.FAILED if outcome is Outcome.FAILED else Outcome.ABORTED
         if outcome is Outcome.COMPLETED and not any(total.total for total in self._totals.values()):
             outcome = Outcome.FAILED
-            said.append("not one sample came in; look at the wiring and at the board's program")
+            said.append("no samples arrived; check the wiring and the board's program")
         series = {number: series_end(total, self._lost[number]) for number, total in self._totals.items()}
         self.ended = End(outcome, tuple(said), Instant.now(), series, self._counted)
         self._writer.line(end_line(self.ended))

@@ -106,15 +106,12 @@ class Gauge:
             except (BadInput, GaugeLost, Damaged) as error:
                 if time.monotonic() > limit:
                     raise GaugeLost(
-                        f"{self.port}: the gauge is gone and has not come back within {patience_s:g} s; "
+                        f"{self.port}: the gauge disappeared and did not return within {patience_s:g} s; "
                         f"plug it in again ({error})"
                     ) from error
                 time.sleep(_LOOK_S)
         if (self.identity, serial_of(self.port)) != (known, self.serial):
-            raise GaugeLost(
-                f"{self.port}: another gauge has come in the place of the one that was unplugged; "
-                "begin a new measurement with it"
-            )
+            raise GaugeLost(f"{self.port}: a different gauge was plugged in; begin a new measurement with it")
 
     @property
     def asked_again(self) -> int:
@@ -133,7 +130,7 @@ class Gauge:
             except Refused as error:
                 heard = True
                 if not error.torn:
-                    raise BadInput(f"{self.port}: what answers is no gauge of ours: {error}") from error
+                    raise BadInput(f"{self.port}: the device is not a fastenough gauge: {error}") from error
             except GaugeLost:
                 heard = heard or self._line.spoken
             else:
@@ -145,10 +142,10 @@ class Gauge:
                 return identity
         if heard:
             raise BadInput(
-                f"{self.port}: something answers, but not intelligibly at {BAUD} baud; is it a gauge? "
-                "if so, run: fastenough gauge flash"
+                f"{self.port}: the replies are unreadable at {BAUD} baud; if this is the gauge, "
+                "run: fastenough gauge flash"
             )
-        raise BadInput(f"{self.port}: nothing answers; is it the gauge's port? if so, run: fastenough gauge flash")
+        raise BadInput(f"{self.port}: no reply; if this is the gauge's port, run: fastenough gauge flash")
 
     def _tell(self, command: str) -> None:
         self._line.ask(command, _nothing_more)
@@ -177,7 +174,7 @@ class Gauge:
         limit = time.monotonic() + _REST_S
         while not self.counters().idle:
             if time.monotonic() > limit:
-                raise GaugeLost(f"{self.port}: the gauge does not come to rest; unplug it and plug it in again")
+                raise GaugeLost(f"{self.port}: the gauge does not stop; unplug it and plug it in again")
             time.sleep(0.02)
 
     def counters(self) -> Counters:

@@ -77,7 +77,7 @@ class Splitter:
                 frame = parse_frame(bytes(self._held))
                 if frame:
                     if len(self.frames) == _MOST_FRAMES:
-                        raise Damaged("more raw samples come than anybody asked for")
+                        raise Damaged("more raw samples arrive than were requested")
                     self.frames.append(frame)
                     self._held = None
                 else:

@@ -2,65 +2,84 @@
 """The history of many boards: a database made from the recordings of a store, and the questions that pages ask it."""
 
 from fastenough.history.archive import close_months
+from fastenough.history.board_status import WINDOW_S, board_of, board_status, board_statuses, refusals
 from fastenough.history.boards import declare, disown, is_declared, note_refused, rename
 from fastenough.history.database import History
-from fastenough.history.following import Following
-from fastenough.history.histogram_questions import distribution, heat, ridge
-from fastenough.history.ingest import Caught, catch_up, take, take_from, take_noted
-from fastenough.history.maxima_questions import latest, maxima, worst
-from fastenough.history.rebuilding import rebuild
-from fastenough.history.rows import (
+from fastenough.history.ingest import (
+    HistoryFollower,
+    IngestResult,
+    catch_up,
+    ingest_noting_faults,
+    ingest_run,
+    ingest_stream,
+    rebuild,
+)
+from fastenough.history.queries import (
+    bands,
+    changes,
+    distribution,
+    events,
+    heat,
+    last_changes,
+    latest,
+    maxima,
+    newest_events,
+    ridge,
+    runs,
+    worst,
+)
+from fastenough.history.results import (
     NOTHING,
     OWNER,
     PUBLIC,
-    Band,
-    Board,
+    BoardChange,
+    BoardCondition,
+    BoardInfo,
+    BoardSeries,
+    BoardStatus,
     Buckets,
-    Change,
     Distribution,
-    Happening,
     Heat,
-    Maxima,
-    Refusal,
+    LatencyEvent,
+    MaximaSeries,
+    RefusedRecording,
     Ridge,
     RidgeRow,
-    SeriesOf,
-    Standing,
-    State,
+    RunSpan,
     UnknownBoard,
     Viewer,
     Worst,
 )
-from fastenough.history.run_questions import bands, changes, events, last_changes, newest_events, runs
-from fastenough.history.standings import WINDOW_S, board_of, refusals, standing, standing_of
 
 __all__ = [
     "NOTHING",
     "OWNER",
     "PUBLIC",
     "WINDOW_S",
-    "Band",
-    "Board",
+    "BoardChange",
+    "BoardCondition",
+    "BoardInfo",
+    "BoardSeries",
+    "BoardStatus",
     "Buckets",
-    "Caught",
-    "Change",
     "Distribution",
-    "Following",
-    "Happening",
     "Heat",
     "History",
-    "Maxima",
-    "Refusal",
+    "HistoryFollower",
+    "IngestResult",
+    "LatencyEvent",
+    "MaximaSeries",
+    "RefusedRecording",
     "Ridge",
     "RidgeRow",
-    "SeriesOf",
-    "Standing",
-    "State",
+    "RunSpan",
     "UnknownBoard",
     "Viewer",
     "Worst",
     "bands",
     "board_of",
+    "board_status",
+    "board_statuses",
     "catch_up",
     "changes",
     "close_months",
@@ -69,6 +88,9 @@ __all__ = [
     "distribution",
     "events",
     "heat",
+    "ingest_noting_faults",
+    "ingest_run",
+    "ingest_stream",
     "is_declared",
     "last_changes",
     "latest",
@@ -80,10 +102,5 @@ __all__ = [
     "rename",
     "ridge",
     "runs",
-    "standing",
-    "standing_of",
-    "take",
-    "take_from",
-    "take_noted",
     "worst",
 ]

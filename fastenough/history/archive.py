@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Closed months as Parquet: one file for a board's month, read where a question goes back beyond the rows.
+"""Closed months as Parquet: one file per board and month, read when a query needs older rows.
 
 A file is written beside its place, synced and renamed; then, in one transaction, it is noted and its rows go.  Whoever
 is killed between the two leaves a file that says what the rows say, and the next attempt writes it again.
@@ -17,8 +17,8 @@ from sqlalchemy import Connection, RowMapping, Select, and_, delete, false, func
 
 from fastenough.folder import Folder
 from fastenough.history.database import History, put
+from fastenough.history.results import NOTHING
 from fastenough.history.rollups import DAY_S, month_begin_s, next_month_s
-from fastenough.history.rows import NOTHING
 from fastenough.history.schema import ARCHIVE, BOARD, CHANGE, EVENT, HOUR, HOUR_S, INTERVAL, RUN, SERIES
 from fastenough.model import FastenoughError
 
@@ -62,8 +62,8 @@ def close_months(history: History, now_s: int, of_boards: Collection[str] | None
             written = [_close(history, folder, board, begin_s) for board, begin_s in due]
     except OSError as error:
         raise FastenoughError(
-            f"closed months cannot be written into {history.archive}: {error.strerror}; their rows "
-            "stay in the database, and it is tried again"
+            f"cannot write closed months to {history.archive}: {error.strerror}; their rows "
+            "stay in the database, and the next attempt repeats it"
         ) from error
     return [name for name in written if name is not None]
 
@@ -203,7 +203,7 @@ def _write(folder: Folder, name: str, rows: Sequence[RowMapping], known: str | N
 
 
 @dataclass(frozen=True)
-class Archived:
+class ArchivedRows:
     """Of each row begin_s, cpu, run, max_ns and histogram.  ``elsewhere_s``: the begins of months whose files are not
     in the archive of who asks: each farm writes into its own store, and several may share a database."""
 
@@ -211,7 +211,7 @@ class Archived:
     elsewhere_s: tuple[int, ...]
 
 
-def archived_rows(history: History, connection: Connection, board: int, series: str, span: Span) -> Archived:
+def archived_rows(history: History, connection: Connection, board: int, series: str, span: Span) -> ArchivedRows:
     """Of the files whose months a span touches; raises FastenoughError for one that is damaged."""
     noted = connection.execute(
         select(ARCHIVE.c.begin_s, ARCHIVE.c.file)
@@ -223,7 +223,7 @@ def archived_rows(history: History, connection: Connection, board: int, series: 
     with ExitStack() as opened:
         months = dict(_opened(history, noted, opened))
         rows = _read([stream.fileno() for stream in months.values()], series, span) if months else []
-    return Archived(rows, tuple(begin_s for begin_s, _ in noted if begin_s not in months))
+    return ArchivedRows(rows, tuple(begin_s for begin_s, _ in noted if begin_s not in months))
 
 
 def _opened(history: History, noted: Sequence[Any], opened: ExitStack) -> Iterator[tuple[int, BinaryIO]]:
@@ -250,7 +250,7 @@ def _read(files: Sequence[int], series: str, span: Span) -> list[dict[str, Any]]
             ).fetchall()
     except duckdb.Error as error:
         raise FastenoughError(
-            f"a closed month of the history cannot be read ({str(error).splitlines()[0]}); the runs "
-            "are safe: fastenough farm rebuild, or web --rebuild, makes it anew"
+            f"cannot read a closed month of the history ({str(error).splitlines()[0]}); the runs "
+            "are safe; rebuild the history with: fastenough farm rebuild, or web --rebuild"
         ) from error
     return [dict(zip(names, row, strict=True)) for row in found]

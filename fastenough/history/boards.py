@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Boards, series and runs as they come in, and what changed from one run of a board to the next."""
+"""Register boards, series and runs, and record what changed between consecutive runs of a board."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, text, tuple_, update
 
 from fastenough.facts import profile_sha256
-from fastenough.history.cells import Source
 from fastenough.history.database import History, put
-from fastenough.history.facts import packed_profile, profile_differences, shown_of, unpacked_profile
+from fastenough.history.intervals import HistorySeries
+from fastenough.history.profiles import display_facts, packed_profile, profile_differences, unpacked_profile
 from fastenough.history.schema import BOARD, CHANGE, PROFILE, REFUSED, RUN, SERIES
 from fastenough.model import BadInput, Role
 from fastenough.recording import Head
@@ -40,7 +40,7 @@ def declare(history: History, name: str, **said: Any) -> None:
 
 
 def _board_number(connection: Connection, name: str) -> int:
-    alone(connection, name)
+    lock_board(connection, name)
     found = connection.execute(select(BOARD.c.id).where(BOARD.c.name == name)).scalar()
     if found is None:
         found = _renamed(connection, name)
@@ -63,7 +63,7 @@ def rename(history: History, name: str, new: str, formerly: Iterable[str]) -> No
         if names == {new} and _renamed(connection, name) is not None:
             return  # as a change that was cut off has left it
         if new in names:
-            raise BadInput(f"the history has a board {new} already; choose another name")
+            raise BadInput(f"the history already has a board {new}; choose another name")
         connection.execute(
             update(BOARD).where(BOARD.c.name == name).values(name=new, formerly=json.dumps(list(formerly)))
         )
@@ -89,13 +89,13 @@ def disown(history: History, farm: str, names: Collection[str]) -> None:
         )
 
 
-def alone(connection: Connection, board: str) -> None:
+def lock_board(connection: Connection, board: str) -> None:
     """Nobody else writes of this board until the transaction ends."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(7701, hashtext(:board))"), {"board": board})
 
 
-def series_numbers(connection: Connection, sources: Iterable[Source]) -> dict[str, int]:
+def series_numbers(connection: Connection, sources: Iterable[HistorySeries]) -> dict[str, int]:
     """By name; new ones are entered."""
     wanted = {source.name: source.series for source in sources}
     known = _known(connection, wanted)
@@ -132,7 +132,7 @@ def enter_run(connection: Connection, run_id: str, head: Head, begin_s: int, end
     board = _board_number(connection, board_name(head))
     found = connection.execute(select(RUN).where(RUN.c.name == run_id)).mappings().one_or_none()
     if found is not None and found["board"] != board:
-        raise BadInput(f"{run_id}: the history has a run of this name from another board")
+        raise BadInput(f"{run_id}: the history already has a run with this ID from another board")
     if found is not None:
         if end_s is not None and end_s > found["end_s"]:
             connection.execute(update(RUN).where(RUN.c.id == found["id"]).values(end_s=end_s))
@@ -235,7 +235,7 @@ def _note_newest(connection: Connection, board: int) -> None:
         .mappings()
         .one()
     )
-    shown = shown_of(_profile(connection, newest["profile"])) if newest["profile"] else {}
+    shown = display_facts(_profile(connection, newest["profile"])) if newest["profile"] else {}
     changed = select(func.max(CHANGE.c.at_s)).where(CHANGE.c.board == board, CHANGE.c.kind == CONFIGURATION)
     connection.execute(
         update(BOARD)

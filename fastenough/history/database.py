@@ -12,14 +12,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from sqlalchemy import Connection, Dialect, Engine, Table, bindparam, create_engine, event
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Dialect, Engine, Table, bindparam, create_engine, event, inspect, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from fastenough.files import Untrusted, changeable_by_others
-from fastenough.history.migrate import VERSION, migrate, version_of
-from fastenough.model import BadInput, Unavailable
+from fastenough.model import BadInput, FastenoughError, Unavailable
 from fastenough.store import Store
 from fastenough.store.index import secrets_of, without_secrets
 
@@ -70,7 +71,7 @@ class History:
             engine = create_engine(make_url(url))
         except (SQLAlchemyError, ImportError, TypeError, ValueError):
             raise BadInput(
-                "the history is no database URL (it is not shown: it may hold a password); give one such as "
+                "invalid database URL (not shown: it may contain a password); use "
                 "sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME"
             ) from None
         if engine.dialect.name == "sqlite":
@@ -113,7 +114,8 @@ class History:
         except SQLAlchemyError as error:
             said = without_secrets(error, secrets_of(self.engine.url))
             raise Unavailable(
-                f"the history cannot be used: {said}; the runs are safe, and it can be made again from them"
+                f"the history database is not available: {said}; the runs are safe, and the history can be rebuilt "
+                "from them"
             ) from None
 
     @contextmanager
@@ -150,7 +152,7 @@ class History:
 def _require_own(store: Store) -> None:
     if not store.is_private():
         raise BadInput(
-            f"{store.path} can be changed by other users, so no history is kept in it; name a database "
+            f"{store.path} is writable by other users, so it cannot hold the history; name a database "
             "elsewhere, such as sqlite:////var/lib/fastenough/history.sqlite"
         )
     try:
@@ -173,7 +175,7 @@ def _require_trusted(database: Path) -> None:
             place = changeable_by_others(Path(f"{database}{ending}"), owner)
         if place is not None:
             raise BadInput(
-                f"{place} can be changed by other users, so {database} is not used; name a database in a "
+                f"{place} is writable by other users, so {database} is not used; name a database in a "
                 "folder that only you can write (chmod go-w), or run this as its owner"
             )
 
@@ -215,3 +217,30 @@ def _putting(
         index_elements=same, set_={name: statement.excluded[name] for name in names if name not in same}
     ).compile(dialect=dialect)
     return str(compiled), tuple(compiled.positiontup or ())
+
+
+VERSION = "4"
+"""Of the tables in `schema.py`; `migrations/versions/` holds every one up to it."""
+
+
+def version_of(connection: Connection) -> str | None:
+    """None of a database that has no history in it yet."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+
+
+def migrate(connection: Connection, to: str = VERSION) -> None:
+    """In the transaction that is open: what was there before stays where anything fails."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(7701, 0)"))
+    found = version_of(connection)
+    if (found is not None and not found.isdecimal()) or int(found or 0) > int(VERSION):
+        raise FastenoughError(
+            f"the history has version {found}; this fastenough supports versions up to {VERSION}; update "
+            "fastenough, or name another database"
+        )
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, to)

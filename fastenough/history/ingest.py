@@ -1,36 +1,52 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Recordings into the history, each interval exactly once, whatever ends a process and whenever.
+"""Import recordings into the history: each interval exactly once, even if the process is killed at any time.
 
 A recording only grows.  How far it was read is written in the transaction that writes what was read: where anything
-fails, neither is there, and the next take goes on from the same line.
-"""
+fails, neither is there, and the next take goes on from the same line."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import BinaryIO
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, delete, select, update
 
 from fastenough import words
+from fastenough.history.archive import close_months
 from fastenough.history.boards import enter_run, note_refused, series_numbers
-from fastenough.history.cells import (
+from fastenough.history.database import History, put
+from fastenough.history.intervals import (
     AHEAD_S,
     Standout,
-    cells_of,
+    event_series,
+    interval_rows,
     is_ahead,
     require_possible,
     sources_of,
     standouts_of,
-    told_by,
 )
-from fastenough.history.database import History, put
-from fastenough.history.rollups import add_cells, note_newest
-from fastenough.history.schema import CURSOR, EVENT, RUN
+from fastenough.history.rollups import DAY_S, add_cells, note_newest
+from fastenough.history.schema import (
+    ARCHIVE,
+    BOARD,
+    CHANGE,
+    CURSOR,
+    CYCLE,
+    EVENT,
+    HOUR,
+    INTERVAL,
+    MONTH,
+    NOW,
+    PROFILE,
+    REFUSED,
+    RUN,
+    SERIES,
+)
 from fastenough.model import BadInput
 from fastenough.recording import Event, Head, Interval
 from fastenough.recording.lines import MOST_LINE_BYTES, Lines, plain_content
@@ -45,7 +61,7 @@ _EVENT = re.compile(rb'\{"type": ?"event"')
 
 
 @dataclass(frozen=True)
-class Caught:
+class IngestResult:
     """What `catch_up` took: how many intervals, and of which runs nothing, or no more, with the reason."""
 
     intervals: int = 0
@@ -53,7 +69,7 @@ class Caught:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Position:
     """How far a recording was read: the offset in bytes, and how many of its intervals lie before it.
 
     ``head``: SHA-256 of its first line.
@@ -64,11 +80,11 @@ class _Place:
     head: str
 
 
-class Ahead(BadInput):
+class ClockAhead(BadInput):
     """A recording whose times lie ahead of this machine's clock; they are taken once they no longer do."""
 
 
-def take(history: History, store: Store, run_id: str) -> int:
+def ingest_run(history: History, store: Store, run_id: str) -> int:
     """Read what a run's recording has grown by; returns how many intervals were new.
 
     Raises BadInput for a recording that is damaged, Ahead for one whose rest lies ahead of this machine's clock, and
@@ -78,48 +94,48 @@ def take(history: History, store: Store, run_id: str) -> int:
         first, place = _begin(history, run_id, stream)
         known = store.folded(run_id) if first and place.intervals == 0 else None
         if known is not None:
-            taking = _Taking(history, run_id, head_of(first, run_id))
+            taking = _RunIngest(history, run_id, head_of(first, run_id))
             events, size = _events_of(_lines(stream, run_id, 0), run_id)
             if len(events) == known.events:
                 begun = replace(place, offset=len(first))
-                taken, whole = _take_folded(taking, begun, size, known.intervals, events)
-                return taken if whole else taken + take_from(history, run_id, stream)
-        return take_from(history, run_id, stream)
+                taken, whole = _ingest_folded(taking, begun, size, known.intervals, events)
+                return taken if whole else taken + ingest_stream(history, run_id, stream)
+        return ingest_stream(history, run_id, stream)
 
 
-def take_noted(history: History, store: Store, run: RunSummary) -> int:
+def ingest_noting_faults(history: History, store: Store, run: RunSummary) -> int:
     """The same of a run of the store; a recording that is damaged or cut off is noted among its board's."""
     board = run.board or ""
     try:
-        taken = take(history, store, run.id)
+        taken = ingest_run(history, store, run.id)
     except BadInput as error:
-        kind = "clock" if isinstance(error, Ahead) else "damaged"
+        kind = "clock" if isinstance(error, ClockAhead) else "damaged"
         note_refused(history, board or "unnamed", [(run.id, kind, str(error))])
         raise
     if board and run.state == "cut-off":
-        note_refused(history, board, [(run.id, "cut off", run.reason or "it ended without an end line")])
+        note_refused(history, board, [(run.id, "cut off", run.reason or "the end record is missing")])
     return taken
 
 
-def take_from(history: History, run_id: str, stream: BinaryIO) -> int:
+def ingest_stream(history: History, run_id: str, stream: BinaryIO) -> int:
     """The same out of an open recording, such as one that is on its way into the store under this name."""
     first, place = _begin(history, run_id, stream)
     if not first:
         return 0
-    taking = _Taking(history, run_id, head_of(first, run_id))
+    taking = _RunIngest(history, run_id, head_of(first, run_id))
     try:
-        after = _take_text(taking, place, stream)
-    except Ahead:
+        after = _ingest_text(taking, place, stream)
+    except ClockAhead:
         raise
     except BadInput:
         if place.offset == len(first):
             raise
         # it may have been written anew since, which moves all offsets; what is damaged is refused again
-        after = _take_text(taking, replace(_begin(history, run_id, stream)[1], offset=len(first)), stream)
+        after = _ingest_text(taking, replace(_begin(history, run_id, stream)[1], offset=len(first)), stream)
     return after.intervals - place.intervals
 
 
-def _take_text(taking: _Taking, place: _Place, stream: BinaryIO) -> _Place:
+def _ingest_text(taking: _RunIngest, place: _Position, stream: BinaryIO) -> _Position:
     """From a place on; returns how far it came."""
     for lines in _batches(_lines(stream, taking.run_id, place.offset)):
         batch = _parsed(taking, place, lines)
@@ -128,15 +144,15 @@ def _take_text(taking: _Taking, place: _Place, stream: BinaryIO) -> _Place:
             break
         place = after
         if batch.ahead_ns is not None:
-            raise Ahead(
-                f"{taking.run_id}: its times lie up to {words.duration(batch.ahead_ns)} ahead of this bench's "
-                f"clock, which is more than {words.duration(AHEAD_S * 10**9)}; set the clock that is wrong"
+            raise ClockAhead(
+                f"{taking.run_id}: times are up to {words.duration(batch.ahead_ns)} ahead of the clock of this machine "
+                f"(at most {words.duration(AHEAD_S * 10**9)} is accepted); set the wrong clock"
             )
     return place
 
 
-def _take_folded(
-    taking: _Taking, place: _Place, size: int, intervals: Iterator[Interval], events: list[Event]
+def _ingest_folded(
+    taking: _RunIngest, place: _Position, size: int, intervals: Iterator[Interval], events: list[Event]
 ) -> tuple[int, bool]:
     """A sealed run of which nothing was taken yet; where it is cut off, the rest comes out of the text.
 
@@ -167,9 +183,9 @@ def _events_of(lines: Iterator[bytes], run_id: str) -> tuple[list[Event], int]:
     return events, size
 
 
-def catch_up(history: History, store: Store) -> Caught:
+def catch_up(history: History, store: Store) -> IngestResult:
     """Take what is new of all runs of a store, oldest first; one that is damaged does not stop the others."""
-    caught = Caught()
+    caught = IngestResult()
     done = _sealed_sizes(history)
     for summary in store.runs(brief=True):
         if summary.bytes is not None and done.get(summary.id) == summary.bytes:
@@ -179,7 +195,7 @@ def catch_up(history: History, store: Store) -> Caught:
             if fault is not None:
                 note_refused(history, summary.board or "unnamed", [(summary.id, "damaged", fault)])
                 raise BadInput(fault)
-            caught = replace(caught, intervals=caught.intervals + take_noted(history, store, summary))
+            caught = replace(caught, intervals=caught.intervals + ingest_noting_faults(history, store, summary))
         except BadInput as error:
             caught.faults[summary.id] = str(error)
     return caught
@@ -192,7 +208,7 @@ def _sealed_sizes(history: History) -> dict[str, int]:
         return {name: offset for name, offset in found}
 
 
-def _begin(history: History, run_id: str, stream: BinaryIO) -> tuple[bytes, _Place]:
+def _begin(history: History, run_id: str, stream: BinaryIO) -> tuple[bytes, _Position]:
     """The head's line, empty where it is not whole yet, and where to go on."""
     first = next(_lines(stream, run_id, 0), b"")
     told = hashlib.sha256(first).hexdigest()
@@ -203,10 +219,10 @@ def _begin(history: History, run_id: str, stream: BinaryIO) -> tuple[bytes, _Pla
             .one_or_none()
         )
     if row is None:
-        return first, _Place(len(first), 0, told)
+        return first, _Position(len(first), 0, told)
     # the bench completes heads and ends when a recording comes into the store: other offsets, the same intervals
     offset = row["offset"] if row["head"] == told else len(first)
-    return first, _Place(offset, row["intervals"], told)
+    return first, _Position(offset, row["intervals"], told)
 
 
 def _lines(stream: BinaryIO, run_id: str, offset: int) -> Iterator[bytes]:
@@ -217,7 +233,7 @@ def _lines(stream: BinaryIO, run_id: str, offset: int) -> Iterator[bytes]:
         while (line := stream.readline(MOST_LINE_BYTES)).endswith(b"\n"):
             yield line
         if len(line) == MOST_LINE_BYTES:
-            raise BadInput(f"{run_id}: a line is longer than any of a recording")
+            raise BadInput(f"{run_id}: a line exceeds {MOST_LINE_BYTES} bytes")
         return
     stream.seek(0)
     passed = 0
@@ -255,7 +271,7 @@ class _Batch:
     ahead_ns: int | None = None
 
 
-def _parsed(taking: _Taking, place: _Place, lines: list[bytes]) -> _Batch:
+def _parsed(taking: _RunIngest, place: _Position, lines: list[bytes]) -> _Batch:
     """Intervals ahead of this machine's clock wait, unless the recording itself goes back to a time before them: then
     the board's clock was set meanwhile, and they are passed over."""
     now_s, batch, seen, size = taking.history.wall_s(), _Batch(), 0, 0
@@ -264,7 +280,9 @@ def _parsed(taking: _Taking, place: _Place, lines: list[bytes]) -> _Batch:
         size += len(line)
         if isinstance(part, Interval) and part.seq >= place.intervals:
             if part.seq != place.intervals + seen:
-                raise BadInput(f"{taking.run_id}: interval {part.seq} does not follow the one before it")
+                raise BadInput(
+                    f"{taking.run_id}: interval {part.seq} is out of order (expected {place.intervals + seen})"
+                )
             seen += 1
             if is_ahead(part.end_wall_ns, now_s):
                 batch.ahead_ns = max(batch.ahead_ns or 0, part.end_wall_ns - int(now_s * 1e9))
@@ -279,14 +297,14 @@ def _parsed(taking: _Taking, place: _Place, lines: list[bytes]) -> _Batch:
 
 
 @dataclass(frozen=True)
-class _Taking:
+class _RunIngest:
     """A run that is being taken."""
 
     history: History
     run_id: str
     head: Head
 
-    def put(self, place: _Place, after: _Place, intervals: list[Interval], events: list[Event]) -> bool:
+    def put(self, place: _Position, after: _Position, intervals: list[Interval], events: list[Event]) -> bool:
         """What was read between two places, and that it was read, in one transaction; False where another process was
         quicker."""
         with self.history.writing() as connection:
@@ -314,13 +332,13 @@ class _Taking:
         board, run = place
         sources = sources_of(self.head)
         series = series_numbers(connection, sources.values())
-        cells, pile = cells_of(intervals, sources, series)
+        cells, pile = interval_rows(intervals, sources, series)
         require_possible(self.run_id, cells)
         add_cells(connection, board, run, cells, pile)
         if cells:
             step_s = max(1, self.head.interval_ns // 10**9)
             note_newest(connection, board, cells, intervals[-1].end_wall_ns // 10**9, step_s)
-        _add_standouts(connection, board, run, standouts_of(events, sources, told_by(self.head), series))
+        _add_standouts(connection, board, run, standouts_of(events, sources, event_series(self.head), series))
 
 
 def _stands_at(connection: Connection, run: int) -> int:
@@ -352,3 +370,55 @@ def _add_standouts(connection: Connection, board: int, run: int, found: dict[tup
             if one.value_ns > kept.get(key, -1)
         ],
     )
+
+
+@dataclass
+class HistoryFollower:
+    """Called again and again: takes what is new of the store, and closes old months once a day."""
+
+    history: History
+    store: Store
+    wall_s: Callable[[], float] = time.time
+    _closed_day: int = field(default=-1, init=False)
+
+    def __call__(self) -> IngestResult:
+        caught, now_s = catch_up(self.history, self.store), int(self.wall_s())
+        if now_s // DAY_S != self._closed_day:
+            close_months(self.history, now_s)
+            self._closed_day = now_s // DAY_S
+        return caught
+
+
+_OF_BOARDS = (INTERVAL, HOUR, CYCLE, MONTH, NOW, EVENT, CHANGE, ARCHIVE, REFUSED)
+_OF_ALL = (PROFILE, SERIES)
+
+
+def rebuild(history: History, store: Store, own: Collection[str] = (), farm: str = "") -> IngestResult:
+    """Forget all that came out of recordings and read it again.
+
+    ``farm``: the one that asks, empty where none does; ``own``: its boards, of which what it says stays.  A board that
+    it no longer names is forgotten, and read again where the store holds runs of it, as one that nobody declared.
+    Another farm's, of which this store holds nothing, stay as they are: nothing could be read again of them here.
+    Killed meanwhile, the next `catch_up` goes on.
+    """
+    mine = {*own, *(run.board for run in store.runs(brief=True))}
+    with history.writing() as connection:
+        shared = connection.dialect.name != "sqlite"
+        theirs = select(BOARD.c.id).where(BOARD.c.watched.is_(True), BOARD.c.name.not_in(mine))
+        if farm:
+            theirs = theirs.where(BOARD.c.farm != farm) if shared else theirs.where(BOARD.c.farm.not_in(("", farm)))
+        others = list(connection.scalars(theirs))
+        runs = select(RUN.c.id).where(RUN.c.board.not_in(others))
+        for table in _OF_BOARDS:
+            connection.execute(delete(table).where(table.c.board.not_in(others)))
+        connection.execute(delete(CURSOR).where(CURSOR.c.run.in_(runs)))
+        connection.execute(delete(RUN).where(RUN.c.board.not_in(others)))
+        for table in () if others else _OF_ALL:
+            connection.execute(delete(table))
+        connection.execute(delete(BOARD).where(BOARD.c.watched.is_(False)))
+        if farm:
+            connection.execute(delete(BOARD).where(BOARD.c.id.not_in(others), BOARD.c.name.not_in(own)))
+        connection.execute(
+            update(BOARD).where(BOARD.c.id.not_in(others)).values(configuration="", shown="{}", changed_s=None)
+        )
+    return catch_up(history, store)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cells into the tables: the five minutes themselves, and all that follows from them.  Everything adds up."""
+"""Add five-minute rows to the tables, with their hourly, cycle and monthly sums."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, RowMapping, Table, select
 
-from fastenough.history.cells import Cell, grown, without_histogram
 from fastenough.history.database import put
-from fastenough.history.hours import HourMaxima
-from fastenough.history.piles import Key, Pile
-from fastenough.history.rings import DAYS, HOURS, Ring
-from fastenough.history.rows import NOTHING
+from fastenough.history.histograms import HistogramSet, Key
+from fastenough.history.intervals import IntervalRow, interval_columns, with_row
+from fastenough.history.packed_maxima import DAYS, HOURS, HourMaxima, MaximaRing
+from fastenough.history.results import NOTHING
 from fastenough.history.schema import ALL_CPUS, CYCLE, CYCLE_S, HOUR, HOUR_S, INTERVAL, MONTH, NOW
 
 DAY_S = 86400
@@ -39,7 +38,9 @@ def cycle_begin_s(at_s: int) -> int:
     return at_s - at_s % CYCLE_S
 
 
-def add_cells(connection: Connection, board: int, run: int, cells: Mapping[Key, Cell], pile: Pile) -> None:
+def add_cells(
+    connection: Connection, board: int, run: int, cells: Mapping[Key, IntervalRow], pile: HistogramSet
+) -> None:
     """What intervals add up to, each of which comes once; keys are (series, begin, CPU)."""
     if not cells:
         return
@@ -52,7 +53,9 @@ def add_cells(connection: Connection, board: int, run: int, cells: Mapping[Key, 
         _add_histograms(connection, table, board, pile, worst)
 
 
-def _add_intervals(connection: Connection, board: int, run: int, cells: Mapping[Key, Cell], pile: Pile) -> None:
+def _add_intervals(
+    connection: Connection, board: int, run: int, cells: Mapping[Key, IntervalRow], pile: HistogramSet
+) -> None:
     begins = [begin_s for _, begin_s, _ in cells]
     wanted = select(INTERVAL).where(
         INTERVAL.c.board == board,
@@ -62,19 +65,19 @@ def _add_intervals(connection: Connection, board: int, run: int, cells: Mapping[
     )
     here = {(row["series"], row["begin_s"], row["cpu"]): row for row in connection.execute(wanted).mappings()}
     here = {key: row for key, row in here.items() if key in cells}
-    packed = pile.plus(Pile.unpacked((key, row["histogram"]) for key, row in here.items())).packed()
+    packed = pile.plus(HistogramSet.unpacked((key, row["histogram"]) for key, row in here.items())).packed()
     put(
         connection,
         INTERVAL,
         [
             {"board": board, "run": run, "series": key[0], "begin_s": key[1], "cpu": key[2], "histogram": packed[key]}
-            | without_histogram(grown(cell, here[key]) if key in here else cell)
+            | interval_columns(with_row(cell, here[key]) if key in here else cell)
             for key, cell in cells.items()
         ],
     )
 
 
-def _add_hours(connection: Connection, board: int, cells: Mapping[Key, Cell]) -> None:
+def _add_hours(connection: Connection, board: int, cells: Mapping[Key, IntervalRow]) -> None:
     keys = {(series, begin_s - begin_s % HOUR_S) for series, begin_s, _ in cells}
     found = connection.execute(
         select(HOUR).where(
@@ -126,7 +129,9 @@ def _worst(maxima: Mapping[Key, int], windows: Mapping[Key, Key]) -> dict[Key, i
     return worst
 
 
-def _add_histograms(connection: Connection, table: Table, board: int, each: Pile, maxima: Mapping[Key, int]) -> None:
+def _add_histograms(
+    connection: Connection, table: Table, board: int, each: HistogramSet, maxima: Mapping[Key, int]
+) -> None:
     """Of each CPU, and of all together."""
     together = {key: _of_all(key) for key in each.keys}
     more, worst = each.plus(each.by(together)), {**maxima, **_worst(maxima, together)}
@@ -143,7 +148,7 @@ def _add_histograms(connection: Connection, table: Table, board: int, each: Pile
         if key in worst:
             here.append((key, row["histogram"]))
             worst[key] = max(worst[key], row["max_ns"])
-    whole = more.plus(Pile.unpacked(here))
+    whole = more.plus(HistogramSet.unpacked(here))
     packed, counts = whole.packed(), whole.counts()
     put(
         connection,
@@ -163,7 +168,7 @@ def _add_histograms(connection: Connection, table: Table, board: int, each: Pile
     )
 
 
-def note_newest(connection: Connection, board: int, cells: Mapping[Key, Cell], seen_s: int, step_s: int) -> None:
+def note_newest(connection: Connection, board: int, cells: Mapping[Key, IntervalRow], seen_s: int, step_s: int) -> None:
     """The row of ``now`` of each series; ``seen_s``: the end of the newest interval."""
     maxima: dict[int, list[tuple[int, int]]] = {}
     for (series, begin_s, _), cell in cells.items():
@@ -192,8 +197,8 @@ def _newest(maxima: Iterable[tuple[int, int]]) -> dict[str, Any]:
         "max_5min_ns": int(values[begins == newest_s].max()),
         "max_ever_ns": most,
         "max_ever_at_s": int(begins[values == most].min()),
-        "hours": Ring.empty(HOURS).laid(begins // HOUR_S, values).data,
-        "days": Ring.empty(DAYS).laid(begins // DAY_S, values).data,
+        "hours": MaximaRing.empty(HOURS).laid(begins // HOUR_S, values).data,
+        "days": MaximaRing.empty(DAYS).laid(begins // DAY_S, values).data,
     }
 
 
@@ -218,5 +223,5 @@ def _joined(before: RowMapping | None, new: dict[str, Any]) -> dict[str, Any]:
 
 
 def _one_ring(name: str, unit_s: int, rows: Sequence[Mapping[str, Any] | RowMapping]) -> bytes:
-    first, second = (Ring.of(row[name], row["newest_s"] // unit_s) for row in rows)
+    first, second = (MaximaRing.of(row[name], row["newest_s"] // unit_s) for row in rows)
     return first.laid(second.units, second.at(second.units)).data

@@ -183,7 +183,7 @@ NOW = Table(
     Column("hours", LargeBinary, nullable=False),
     Column("days", LargeBinary, nullable=False),
 )
-"""``hours``, ``days``: maxima of the newest ones, in rings (`rings.py`)."""
+"""``hours``, ``days``: maxima of the newest ones, in rings (`packed_maxima.py`)."""
 
 REFUSED = Table(
     "refused",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""When a board's tail became another one than it had been, and which run was the last that kept its limit."""
+"""Changes of a board's latency tail, and the last run within its limit."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sqlalchemy import Connection, func, insert, select
 from fastenough import words
 from fastenough.analysis.changes import change_points
 from fastenough.analysis.maxima import Maxima
-from fastenough.history.asking import about, series_number
-from fastenough.history.boards import alone
+from fastenough.history.access import board_view, series_number
+from fastenough.history.board_status import board_of, main_series
+from fastenough.history.boards import lock_board
 from fastenough.history.database import History
-from fastenough.history.rows import Viewer
+from fastenough.history.results import Viewer
 from fastenough.history.schema import ALL_CPUS, BOARD, CHANGE, CYCLE, CYCLE_S, INTERVAL, NOW, RUN
-from fastenough.history.standings import board_of, main_series
 
 TAIL = "tail"
 KEY = "greatest value of a cycle"
@@ -84,8 +84,8 @@ def equally_measured(counts: Sequence[int]) -> NDArray[np.bool_]:
     return (each >= usual / _MOST_UNEQUAL) & (each <= usual * _MOST_UNEQUAL)
 
 
-def _best_split(values: NDArray[np.float64], about: int) -> int:
-    places = range(max(1, about - _BESIDE), min(values.size, about + _BESIDE + 1))
+def _best_split(values: NDArray[np.float64], near: int) -> int:
+    places = range(max(1, near - _BESIDE), min(values.size, near + _BESIDE + 1))
     return min(places, key=lambda at: _spread(values[:at]) + _spread(values[at:]))
 
 
@@ -121,7 +121,7 @@ class TailWatch:
 
 def _noted(connection: Connection, board: int, series: int, closed_s: int) -> list[TailChange]:
     name = connection.execute(select(BOARD.c.name).where(BOARD.c.id == board)).scalar_one()
-    alone(connection, name)
+    lock_board(connection, name)
     rows = connection.execute(
         select(CYCLE.c.begin_s, CYCLE.c.max_ns, CYCLE.c.count.label("held"))
         .where(
@@ -175,7 +175,7 @@ def last_good(history: History, viewer: Viewer, name: str, before_s: int) -> str
     if board.limit_ns is None:
         return None
     worst = func.max(INTERVAL.c.max_ns)
-    with about(history, viewer, name) as (connection, number):
+    with board_view(history, viewer, name) as (connection, number):
         return connection.execute(
             select(RUN.c.name)
             .join(INTERVAL, INTERVAL.c.run == RUN.c.id)

@@ -121,7 +121,7 @@ def _part_in_words(space: Space, part: Part) -> str:
 
 
 def as_file(load: Load) -> str:
-    """The load as a file that plans and ``--loads`` take."""
+    """The load as a file that plans and ``--load`` take."""
     lines = [
         f"name = {_text(load.name)}",
         f"source = {_text(load.source)}",

@@ -161,9 +161,9 @@ def _duration_ns(name: str, text: str) -> int:
 def _check_range(parameter: Parameter, value: Value, number: int) -> None:
     low, high = parameter.low, parameter.high
     if (low is not None and number < low) or (high is not None and number > high):
-        told = words.latency if parameter.kind == "duration" else str
-        least = told(low) if low is not None else "any"
-        most = told(high) if high is not None else "any"
+        shown = words.exact_time if parameter.kind == "duration" else str
+        least = shown(low) if low is not None else "any"
+        most = shown(high) if high is not None else "any"
         raise BadInput(f"{parameter.name}={value} is out of range; choose {least} to {most}")
 
 
@@ -176,8 +176,8 @@ def check_deadline(parameters: Mapping[str, Value]) -> None:
     runtime_ns = _duration_ns("runtime", str(parameters["runtime"])) if "runtime" in parameters else deadline_ns // 5
     if not runtime_ns <= deadline_ns <= period_ns:
         raise BadInput(
-            f"policy=deadline: runtime {words.latency(runtime_ns)}, deadline {words.latency(deadline_ns)}, "
-            f"period {words.latency(period_ns)}: each must be at most the next"
+            f"policy=deadline: runtime {words.exact_time(runtime_ns)}, deadline {words.exact_time(deadline_ns)}, "
+            f"period {words.exact_time(period_ns)}: each must be at most the next"
         )
 
 

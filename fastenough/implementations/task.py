@@ -23,7 +23,7 @@ _POLL_S = 0.05
 _BYTES_AT_ONCE = 64 << 20
 _BYTES_PER_S = 4 << 20
 """So much may be written at any moment, and in each second besides."""
-_PROBES_OWN_ADVICE = " (or measure all the same"
+_PROBES_OWN_ADVICE = " (or measure anyway"
 _BY_SIGNAL = {128 + number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)}
 
 

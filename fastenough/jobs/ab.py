@@ -98,7 +98,7 @@ def require_changeable(trial: Trial, opened: Opened) -> None:
         with opened(board).boot(configuration) as booted, Settings(booted.link) as settings:
             if all(is_in_effect(booted.link, name, value) for name, value in trial.change.items()):
                 raise BadInput(
-                    f"{trial.name} is in effect already: A and B would be the same; name "
+                    f"{trial.name} is already in effect, so A and B would be the same; use "
                     "another value, or undo it first"
                 )
             for name, value in trial.change.items():
@@ -114,7 +114,7 @@ def _require_one(entries: Sequence[Setting]) -> None:
     """Raises NotApplicable where none of the places of a setting took its value."""
     refused = list(filter(None, map(difference, entries)))
     if refused and len(refused) == len(entries):
-        raise NotApplicable(f"this cannot be changed here: {refused[0]}")
+        raise NotApplicable(f"this setting could not be changed: {refused[0]}")
 
 
 @dataclass
@@ -147,7 +147,9 @@ class _Turns(OneCampaign):
         The pairs that were whole stay; one that was cut is made again from its first run, since what drifts
         cancels only between runs that follow each other.
         """
-        mine = self.newest(self.sha256, "trial of this probe, load, board, duration, change and number of rounds")
+        mine = self.newest(
+            self.sha256, "A/B test with the same probe, load, board, duration, change and number of rounds"
+        )
         sound = {
             run.position: run.id
             for run in mine
@@ -207,12 +209,12 @@ class _Standing:
 def _require_measured(recording: Recording, change: Mapping[str, str]) -> None:
     """Raises NotApplicable, BadInput or FastenoughError for a run that can be no part of a trial."""
     if recording.outcome is Outcome.NOT_APPLICABLE:
-        raise NotApplicable("; ".join(recording.reasons) or "no reason is recorded")
+        raise NotApplicable("; ".join(recording.reasons) or "no reason recorded")
     for name in change:
         _require_one([setting for setting in recording.head.settings if setting.name.split(" ")[0] == name])
     if recording.outcome is not Outcome.COMPLETED:
-        reasons = "; ".join(recording.reasons) or recording.cut_off or "no reason is recorded"
-        raise FastenoughError(f"run {recording.run_id} failed: {reasons}; what was measured before is kept")
+        reasons = "; ".join(recording.reasons) or recording.cut_off or "no reason recorded"
+        raise FastenoughError(f"run {recording.run_id} failed: {reasons}; earlier runs are stored")
     judged_name(recording)
 
 

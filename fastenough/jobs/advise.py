@@ -55,9 +55,9 @@ def probe_of(probes: Sequence[str], named: str | None) -> str:
     if named is not None or len(probes) == 1:
         return named or probes[0]
     raise BadInput(
-        "there is nothing to advise on: measure something first"
+        "no runs to base advice on; measure first"
         if not probes
-        else f"advice is about one probe, and there are {', '.join(probes)}; add --probe {probes[0]}"
+        else f"advice requires one probe, but the runs are of {', '.join(probes)}; add --probe {probes[0]}"
     )
 
 
@@ -95,12 +95,12 @@ def _of_one_board(recordings: Sequence[Recording], wanted: Wanted) -> tuple[list
     boards = list(dict.fromkeys(recording.head.board or "" for recording in mine))
     if wanted.board is None and len(boards) > 1:
         raise BadInput(
-            f"these runs are of several boards, and advice is about one; add --board with one of {', '.join(boards)}"
+            f"advice requires one board, but the runs are of several; add --board with one of {', '.join(boards)}"
         )
     mine = [recording for recording in mine if wanted.board in (None, recording.head.board)]
     if not mine:
         what = f" on board {wanted.board}" if wanted.board else ""
-        raise BadInput(f"there is no run of {wanted.probe}{what} to advise on; measure some, or name another")
+        raise BadInput(f"no run of {wanted.probe}{what}; measure some, or choose another")
     return mine, [f"Left out as damaged: {', '.join(damaged)}"] if damaged else []
 
 
@@ -181,6 +181,6 @@ def advise_by_reference(reference: Reference, wanted: Wanted) -> Advice:
         wanted.requirement,
         probe=wanted.probe,
         times=wanted.times,
-        basis=f"published figures of {reference.name}, taken as exact: no measurement of yours, and no bound",
-        cautions=(f"Nothing here is evidence about your machine: {reference.source}",),
+        basis=f"published figures of {reference.name}, taken as exact: neither your measurements nor bounds",
+        cautions=(f"No evidence about your machine: {reference.source}",),
     )

@@ -19,9 +19,9 @@ from fastenough.model import BadInput, Requirement
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import is_monitor
 from fastenough.reference import Reference
+from fastenough.report.conclusions import tasks_section
+from fastenough.report.context import Note
 from fastenough.report.document import Section
-from fastenough.report.note import Note
-from fastenough.report.task_set import tasks_section
 from fastenough.store import Store
 from fastenough.store.looks import Topic, question_of
 
@@ -34,7 +34,7 @@ ASSESSED = "timer"
 
 
 def nobody_waits(what: str, share: Callable[[], float]) -> None:
-    """Nobody wants to know."""
+    """Progress callback that does nothing."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ def assessment_plan(
     each_ns = duration_ns // len(loads)
     if each_ns < SHORTEST_RUN_NS:
         raise BadInput(
-            f"--duration is shared by {len(loads)} loads and leaves less than a second for each; "
-            f"give at least {len(loads)}s"
+            f"--duration is split among {len(loads)} loads, which leaves less than 1 s for each; "
+            f"use at least {len(loads)}s"
         )
     parameters: dict[str, tuple[str | int, ...]] = {"interval": (interval,), "priority": (priority,)}
     entry = Entry(ASSESSED, tuple(loads), each_ns / 1e9, parameters, requirement=requirement)

@@ -37,4 +37,4 @@ def audit_board(board: str, link: Link) -> Audit:
 def _machine(profile: Mapping[str, Any]) -> str:
     kernel, cpu = profile.get("kernel") or {}, profile.get("cpu") or {}
     known = (profile.get("hostname"), cpu.get("model"), kernel.get("release"))
-    return ", ".join(str(each) for each in known if each) or "it says nothing of itself"
+    return ", ".join(str(each) for each in known if each) or "unknown machine"

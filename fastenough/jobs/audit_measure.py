@@ -18,8 +18,8 @@ from fastenough.campaign import Plan
 from fastenough.jobs.ab import Made, Trial
 from fastenough.jobs.concluding import keep
 from fastenough.model import BadInput, NotApplicable
+from fastenough.report.conclusions import tried_section
 from fastenough.report.document import Section
-from fastenough.report.tried import tried_section
 from fastenough.store import Store
 
 BOOT = "boot"

@@ -18,7 +18,7 @@ from fastenough.analysis.composed_bound import Composed, composed
 from fastenough.link import Link
 from fastenough.link.base import Process
 from fastenough.model import BadInput, FastenoughError, NotApplicable
-from fastenough.report.blocking import bound_section
+from fastenough.report.conclusions import bound_section
 from fastenough.report.document import Section
 
 TRACEFS = "/sys/kernel/tracing"
@@ -71,7 +71,7 @@ def bounds_of(lines: Iterable[str]) -> tuple[CpuBound, ...]:
     """Of each CPU that a trace tells of, in order; raises BadInput where that is none."""
     found = tuple(CpuBound(one, composed(one.blocking, one.interrupts)) for one in traced_cpus(lines))
     if not found:
-        raise BadInput("no CPU of it was seen to switch preemption or interrupts off and on again: record for longer")
+        raise BadInput("the trace has no CPU that disabled and enabled preemption or interrupts; record for longer")
     return found
 
 
@@ -88,8 +88,8 @@ def trace_cmd_lines(path: Path) -> Iterator[str]:
     program = shutil.which("trace-cmd")
     if program is None:
         raise BadInput(
-            "reading a trace.dat takes trace-cmd, which is not installed: install the package trace-cmd, or "
-            "write the text with trace-cmd report -t -l where it was recorded"
+            "trace-cmd is required to read a trace.dat and is not installed: install the package trace-cmd, or "
+            "convert the file with trace-cmd report -t -l where it was recorded"
         )
     command = [program, "report", "-N", "-t", "-l", "-i", str(path)]
     with subprocess.Popen(
@@ -103,7 +103,7 @@ def trace_cmd_lines(path: Path) -> Iterator[str]:
             process.kill()
             raise
     if process.returncode != 0:
-        raise BadInput(f"trace-cmd cannot read it (status {process.returncode}): the file is damaged or too new")
+        raise BadInput(f"trace-cmd failed (status {process.returncode}): the file is damaged or its format is too new")
 
 
 def section_of(found: Sequence[CpuBound], meaning: str) -> Section:
@@ -114,9 +114,9 @@ def report_bound(section: Section, out: Path) -> None:
     """A report of bounds alone, which are no verdict."""
     told = replace(
         judge([]),
-        headline="A bound composed of measured terms is no verdict",
-        reasons=("a term may be longer than it was seen to be, and then the bound is too",),
-        settle=("record for longer, under the loads that matter",),
+        headline="A bound composed of measured terms is not a verdict",
+        reasons=("a term may be longer than measured, and the bound with it",),
+        settle=("record for longer, under the relevant loads",),
     )
     report.write_report([], told, out, answers=(section,))
 
@@ -124,12 +124,12 @@ def report_bound(section: Section, out: Path) -> None:
 def require_events(link: Link) -> None:
     """Raises NotApplicable with the reason where the kernel of a board has no events to be traced for it."""
     if not link.exists(f"{TRACEFS}/events"):
-        raise NotApplicable(f"{TRACEFS} cannot be read on {link.name}: mount tracefs there, and look as root")
+        raise NotApplicable(f"{TRACEFS} is not readable on {link.name}: mount tracefs there and run as root")
     missing = [event for event in EVENTS if not link.exists(f"{TRACEFS}/events/{event}")]
     if missing:
         raise NotApplicable(
             f"the kernel of {link.name} has no events {', '.join(missing)}: build one with "
-            "CONFIG_PREEMPT_TRACER=y CONFIG_IRQSOFF_TRACER=y, for this only: it is slower"
+            "CONFIG_PREEMPT_TRACER=y CONFIG_IRQSOFF_TRACER=y for this purpose only, since it is slower"
         )
 
 
@@ -141,8 +141,8 @@ def recorded(link: Link, duration_s: float) -> Iterator[str]:
     require_events(link)
     if link.exists(INSTANCE):
         raise FastenoughError(
-            f"{INSTANCE} is there on {link.name}: another bench records there, or was killed with "
-            f"all that it ran; in that case: rmdir {INSTANCE}"
+            f"{INSTANCE} exists on {link.name}: another bench is recording there; if it was killed, "
+            f"remove it: rmdir {INSTANCE}"
         )
     events = [*EVENTS, *(event for event in INTERRUPTS if link.exists(f"{TRACEFS}/events/{event}"))]
     process = link.start(["sh", "-c", _RECORD, "sh", INSTANCE, str(_buffer_kib(link)), f"{duration_s:g}", *events])
@@ -164,12 +164,10 @@ def _bounded(board: str, lines: Iterable[bytes], patience_s: float) -> Iterator[
     for line in lines:
         taken += len(line)
         if taken > _MOST_BYTES:
-            raise FastenoughError(
-                f"{board} wrote more than {_MOST_BYTES >> 30} GiB of trace; record for a shorter --duration"
-            )
+            raise FastenoughError(f"{board} wrote more than {_MOST_BYTES >> 30} GiB of trace; use a shorter --duration")
         if time.monotonic() - begun_s > patience_s + taken / _BYTES_PER_S:
             raise FastenoughError(
-                f"{board} has not finished its trace: {taken} bytes came within {time.monotonic() - begun_s:.0f} s"
+                f"{board} has not finished its trace: {taken} bytes received within {time.monotonic() - begun_s:.0f} s"
             )
         yield line
 
@@ -177,12 +175,11 @@ def _bounded(board: str, lines: Iterable[bytes], patience_s: float) -> Iterator[
 def _require_whole(link: Link, process: Process, status: int) -> None:
     if status == _LOST:
         raise FastenoughError(
-            "the trace has lost events, and with them perhaps the longest: its buffer was full; "
-            "record for a shorter --duration"
+            "the trace lost events because its buffer was full; the longest may be among them; use a shorter --duration"
         )
     if status != 0:
         said = process.stderr().decode(errors="replace").strip().splitlines()
-        raise FastenoughError(f"{link.name} could not record: {said[-1] if said else f'status {status}'}")
+        raise FastenoughError(f"{link.name} could not record a trace: {said[-1] if said else f'status {status}'}")
 
 
 def _buffer_kib(link: Link) -> int:

@@ -60,9 +60,9 @@ class Calibration:
         never = [row for row in self.rows if not row.injected]
         if never or not self.rows:
             sizes = ", ".join(f"{row.asked_ns / 1e6:g} ms" for row in never) or "any size"
-            return f"nothing of {sizes} could be injected: the injector was too late each time, the machine is busy"
+            return f"no delay of {sizes} was injected: the injector was always late, the machine is busy"
         if not in_order(self.rows):
-            return "longer ones were not found to be longer: other delays are longer than the sizes differ"
+            return "the measured delays do not increase with the injected ones: other delays exceed the steps"
         return None
 
     @property
@@ -142,8 +142,8 @@ def gauge_finds(wired: Wired | NotApplicable, injector: Injector, by: str, toggl
         return Calibration(
             injector.name,
             witness,
-            reason="its raw samples tell edges apart that are "
-            f"{STREAMED_PERIOD_NS // 1000} µs apart: inject nothing shorter",
+            reason="its raw samples resolve edges at least "
+            f"{STREAMED_PERIOD_NS // 1000} µs apart; inject longer delays",
         )
     act = Act(
         "periodic",
@@ -240,7 +240,7 @@ def calibrate(
             yield Calibration(
                 Interrupt.name,
                 SELF_MEASURED,
-                reason="interrupts are kept off only on boards that one can lose: try --board virtual:stock",
+                reason="interrupts are disabled only on expendable boards: use --board virtual:stock",
             )
             return
         with Settings(booted.link) as settings:
@@ -257,7 +257,7 @@ def _in_user_space_by(implementation: str) -> LinuxUser:
     if not isinstance(found, LinuxUser):
         known = [name for name, user in IMPLEMENTATIONS.items() if isinstance(user, LinuxUser)]
         raise BadInput(
-            f"{implementation} is not calibrated by itself: use one of {', '.join(known)}; linux-user "
+            f"{implementation} has no calibration of its own; use one of {', '.join(known)}; linux-user "
             "includes the timer handler in the kernel on virtual boards"
         )
     return found
@@ -271,7 +271,7 @@ def _core_finds(booted: Booted, plan: Plan) -> Iterator[Calibration]:
         SELF_MEASURED,
         reason="the module disables interrupts of Linux, which does not delay tasks of a real-time core",
     )
-    yield Calibration(Hog.name, "gauge", reason="a gauge is tried with linux-user only")
+    yield Calibration(Hog.name, "gauge", reason="the gauge is calibrated with linux-user only")
 
 
 def _gauge_of(booted: Booted, port: str | None, output: Output | None) -> Wired | NotApplicable:
@@ -280,12 +280,10 @@ def _gauge_of(booted: Booted, port: str | None, output: Output | None) -> Wired 
     watched = output or wired
     if port is None and wired is None:
         return NotApplicable(
-            "no gauge is named; give its port, and the output that it watches: --gauge /dev/ttyACM0 --pin gpiochip0/27"
+            "no gauge given; pass its port and the output it measures: --gauge /dev/ttyACM0 --pin gpiochip0/27"
         )
     if watched is None:
-        raise BadInput(
-            "it is not known which output of the board the gauge watches; add --pin CHIP/LINE, such as gpiochip0/27"
-        )
+        raise BadInput("the output that the gauge measures is unknown; add --pin CHIP/LINE, such as gpiochip0/27")
     try:
         return Wired(port or booted.wire_gauge().terminal, *watched)
     except BadInput as why:

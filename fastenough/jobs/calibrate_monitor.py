@@ -58,19 +58,16 @@ class StationTrial:
             return None
         never = [row for row in self.rows if not row.injected]
         if never or not self.rows:
-            return (
-                f"nothing of {_sizes(never)} could be injected: the injector was too late each time, the machine "
-                "is busy"
-            )
+            return f"no delay of {_sizes(never)} was injected: the injector was always late, the machine is busy"
         unseen = sum(row.unseen for row in self.rows)
         if unseen:
             reasons = (
                 ", ".join(f"{count} {why.removeprefix('monitor_').replace('_', ' ')}" for why, count in self.counted)
                 or "none"
             )
-            return f"the monitor has not {unseen} of the delayed wake-ups; counted by it with a reason: {reasons}"
+            return f"the monitor missed {unseen} delayed wake-ups; reasons it counted: {reasons}"
         wrong = [row for row in self.rows if not row.right_size]
-        return f"the size found of {_sizes(wrong)} is off by more than is tolerated" if wrong else None
+        return f"the measured size of {_sizes(wrong)} is outside the tolerance" if wrong else None
 
     @property
     def passed(self) -> bool:
@@ -105,7 +102,7 @@ def _seen(watched: Watched, cpu: int) -> Wakeups:
             by_station[series.name] = watched.seen[series.id]
     missing = [name for name in STATIONS if name not in by_station]
     if missing:
-        raise FastenoughError(f"the monitor saw no wake-up of CPU {cpu} at {', '.join(missing)}")
+        raise FastenoughError(f"the monitor recorded no wake-up of CPU {cpu} at {', '.join(missing)}")
     return wakeups(by_station)
 
 

@@ -69,7 +69,7 @@ def read_baseline(store: Store, names: Sequence[str]) -> list[Recording]:
     for name in names:
         path = Path(name)
         if not path.is_file() and (len(path.parts) > 1 or path.suffix):
-            raise BadInput(f"{name}: the baseline is not there: there is no such file, and no run has such an id")
+            raise BadInput(f"{name}: no such baseline: neither a file nor the id of a run")
         found.append(read_recording(path) if path.is_file() else store.load(store.find(name)))
     return found
 
@@ -121,11 +121,7 @@ def _unused(limits: Sequence[Limit], held: Sequence[Held], runs: Sequence[Record
     used = {id(one.limit) for one in held}
     for limit in limits:
         if id(limit) not in used and limit.board in (None, *boards):
-            reason = (
-                "no run is of this"
-                if not any(map(limit.is_for, runs))
-                else "there is nothing in the baseline that it could be compared with"
-            )
+            reason = "no run is of this" if not any(map(limit.is_for, runs)) else "the baseline has no comparable run"
             yield Held(limit, Verdict.INCONCLUSIVE, reason, limit.subject)
 
 
@@ -228,14 +224,14 @@ def _gaps(limits: Sequence[Limit], held: Sequence[Held], alone: Sequence[Group],
     gaps = [f"not measured: {run}" for run in missing]
     if limits and not held:
         boards = ", ".join(dict.fromkeys(limit.board or "" for limit in limits))
-        gaps.append(f"no limit of the file is for a board that was measured; it has limits for {boards}")
-    return gaps + [f"{subject_of(group[0])}: the baseline holds no run like it" for group in alone]
+        gaps.append(f"the file has no limit for a measured board; it has limits for {boards}")
+    return gaps + [f"{subject_of(group[0])}: the baseline has no comparable run" for group in alone]
 
 
 def _require_believed(recordings: Sequence[Recording]) -> None:
     for recording in recordings:
         if recording.damage is not None:
-            raise FastenoughError(f"run {recording.run_id} is not believed: {recording.damage}")
+            raise FastenoughError(f"run {recording.run_id} failed the integrity check: {recording.damage}")
 
 
 def check(
@@ -257,7 +253,7 @@ def check(
         f"run {run.run_id}: {'; '.join(run.reasons)}" for run in taken if run.outcome is Outcome.NOT_APPLICABLE
     )
     failed = [
-        f"run {run.run_id} holds nothing: {'; '.join(run.reasons) or run.cut_off or 'no reason is recorded'}"
+        f"run {run.run_id} has no data: {'; '.join(run.reasons) or run.cut_off or 'no reason is recorded'}"
         for run in taken
         if run.outcome not in _MAY_BE_EMPTY and not judged_series(run)
     ]

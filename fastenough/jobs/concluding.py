@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fastenough.model import BadInput
-from fastenough.report.chapter import as_kept, read_section
-from fastenough.report.document import Section
+from fastenough.report.document import Section, read_section, stored_form
 from fastenough.store import Store
 from fastenough.store.conclusions import chapter_of, conclude, conclusions
 
@@ -16,7 +15,7 @@ def keep(store: Store, runs: Sequence[str], section: Section) -> None:
     """With their board; what no run was made for is not kept."""
     board = next((run.board for run in store.runs(brief=True, id=runs[0])), None) if runs else None
     if board is not None:
-        conclude(store, board, runs, as_kept(section))
+        conclude(store, board, runs, stored_form(section))
 
 
 def kept_on(store: Store, runs: Sequence[str]) -> tuple[Section, ...]:

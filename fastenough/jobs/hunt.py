@@ -115,7 +115,8 @@ class Ground:
         chosen = [name for name in self.present if not only or name in only]
         if len(chosen) < 2:
             raise NotApplicable(
-                f"of the stressors asked for only {', '.join(chosen) or 'none'} works on this board; a hunt needs two"
+                f"only {', '.join(chosen) or 'none'} of the requested stressors works on this board; "
+                "a hunt requires two"
             )
         return space_of(chosen, self.cpus, self.available_bytes)
 
@@ -214,7 +215,7 @@ class _Trials(OneCampaign):
 
     def go_on(self) -> None:
         """Be the newest hunt of the same words; raises BadInput where there is none, or another bench makes it."""
-        mine = self.newest(self.hunt.sha256, "hunt of this probe, board, budget and load space")
+        mine = self.newest(self.hunt.sha256, "hunt with the same probe, board, budget and load space")
         whole = {
             run.position: run.id
             for run in mine
@@ -321,7 +322,7 @@ class _Hunting:
         self._count_time()
         recording = self.trials.load(campaign.runs[0])
         if recording.outcome is Outcome.NOT_APPLICABLE:
-            raise NotApplicable("; ".join(recording.reasons) or "no reason is recorded")
+            raise NotApplicable("; ".join(recording.reasons) or "no reason recorded")
         return recording
 
     def _count_time(self) -> None:
@@ -362,7 +363,7 @@ def make_hunt(
     """
     fewest_s = _LEAST_TRIALS * (_SHORT_TURNS + _BESIDE_S)
     if hunt.budget_s < fewest_s:
-        raise BadInput(f"--budget: a hunt needs {_LEAST_TRIALS} trials at least; give {fewest_s / 60:.0f}m or more")
+        raise BadInput(f"--budget: a hunt requires at least {_LEAST_TRIALS} trials; use {fewest_s / 60:.0f}m or more")
     trials, begun_s = _Trials(store, hunt), time.monotonic()
     if resume:
         trials.go_on()

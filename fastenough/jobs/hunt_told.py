@@ -22,8 +22,8 @@ from fastenough.loads import Load
 from fastenough.model import Outcome
 from fastenough.recording.culprits import UNKNOWN
 from fastenough.recording.wakeups import is_monitor
+from fastenough.report.conclusions import hunt_section
 from fastenough.report.document import Section
-from fastenough.report.hunted import hunt_section
 from fastenough.store import Store
 
 _WATCHED_S = 20.0
@@ -72,7 +72,7 @@ def _said(store: Store, runs: tuple[str, ...]) -> str:
     seen = worst_wakeups(monitors)
     worst = [wakeup for wakeup in seen if wakeup.blamed != _ITSELF][:WORST]
     said = blamed_words([(wakeup.blamed, int(wakeup.delay_ns)) for wakeup in worst])
-    return said or f"no cause identified: {'; '.join(unfit) or 'the monitor saw none'}"
+    return said or f"no cause identified: {'; '.join(unfit) or 'none recorded by the monitor'}"
 
 
 def blamed_words(wakeups: Sequence[tuple[str, int]]) -> str:
@@ -91,8 +91,8 @@ def blamed_words(wakeups: Sequence[tuple[str, int]]) -> str:
         return f"{took[who] * 100 / max(1, took.total()):.0f} % of their time"
 
     said = (
-        f"{most} is blamed for {times[most]} of the {len(wakeups)} worst wake-ups that the monitor saw, and "
-        f"{share(most)}"
+        f"{most} is blamed for {times[most]} of the {len(wakeups)} worst wake-ups recorded by the monitor, "
+        f"and {share(most)}"
     )
     return said if longest == most else f"{said}; by time {longest}, for {times[longest]} of them, and {share(longest)}"
 
@@ -105,7 +105,7 @@ def tell_hunt(hunted: Hunted, culprit: Watched | None, conclusion: str, store: S
         hunted.made,
         conclusion,
         as_file(load) if load else "",
-        culprit.said if culprit else "nobody was looked for",
+        culprit.said if culprit else "not searched",
     )
     keep(store, (*hunted.runs, *(culprit.runs if culprit else ())), section)
     return section

@@ -46,11 +46,11 @@ class Plan:
 
     def __post_init__(self) -> None:
         if not self.sizes_ns or self.each < 1:
-            raise BadInput("nothing to inject: name at least one size, and inject it at least once")
+            raise BadInput("nothing to inject: pass at least one size and at least one injection of it")
         if any(longer < 1.5 * shorter for shorter, longer in pairwise(self.sizes_ns)):
             raise BadInput(
-                "the sizes must ascend, each at least half as long again as the one before, "
-                "so that they can be told apart"
+                "the sizes must be in ascending order, each at least 1.5 times the one before, "
+                "so that they can be distinguished"
             )
 
     @property

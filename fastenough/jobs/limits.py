@@ -17,8 +17,8 @@ REQUIREMENT_KEYS = (*_ALL_HAVE, "limit", "miss-rate", "longest-burst", "return-t
 ALLOW_KEYS = ("differs", "missing")
 _MAXIMA = ("max", "maximum", "max-slower-by", "maximum-slower-by")
 _NO_MAXIMUM = (
-    "a maximum is one value of one run: it grows with the time that is measured, and no test can say "
-    'whether two of them differ, so nothing can be gated by it; write quantile = "99.9%" and slower-by = '
+    "a maximum is a single value that grows with the duration of the run, and no test can show whether "
+    'two of them differ, so it cannot be a gate; write quantile = "99.9%" and slower-by = '
     '"5us", or limit = "100us" with a miss-rate, which judges by bounds'
 )
 
@@ -34,13 +34,13 @@ class Limits:
 def read_limits(path: Path) -> Limits:
     """What a file says; raises BadInput naming file, line, key and the fix."""
     if not path.exists():
-        raise BadInput(f"{path}: there is no such file of limits (see docs/check.md)")
+        raise BadInput(f"no such file of limits: {path} (see docs/check.md)")
     table = read_toml(path, "docs/check.md")
     entries = table.tables("limit")
     allowed = _allowed(table.table("allow", "[allow]"))
     table.finish(("limit", "allow"))
     if not entries:
-        raise table.fault('it holds no limit; add a [[limit]] table with quantile = "99.9%" and slower-by = "5us"')
+        raise table.fault('the file has no limit; add a [[limit]] table with quantile = "99.9%" and slower-by = "5us"')
     return Limits(tuple(_limit(path, number, entry) for number, entry in enumerate(entries, 1)), allowed)
 
 
@@ -73,12 +73,12 @@ def _limit(path: Path, number: int, table: Table) -> Limit:
 def _refuse_maximum(table: Table) -> None:
     for key in _MAXIMA:
         if key in table:
-            raise table.fault(f"{key} cannot be used: {_NO_MAXIMUM}", key)
+            raise table.fault(f"{key} is not supported: {_NO_MAXIMUM}", key)
 
 
 def _growth(table: Table, confidence: float) -> Growth:
     if "quantile" not in table:
-        raise table.fault('slower-by needs a quantile that it is for: add quantile = "99.9%"', "slower-by")
+        raise table.fault('slower-by requires a quantile: add quantile = "99.9%"', "slower-by")
     quantile = table.share("quantile", 0.0)
     if quantile == 1:
         raise table.fault(f"quantile = 100 % is the maximum: {_NO_MAXIMUM}", "quantile")

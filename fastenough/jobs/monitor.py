@@ -41,7 +41,7 @@ def ordinary_policies(link: Link, pid: int) -> list[str]:
             number = int(fields[_STAT_POLICY])
             found.add(_POLICIES.get(number, f"policy {number}"))
     if not found:
-        raise BadInput(f"--pid {pid}: there is no such process on {link.name}; ps -e lists them")
+        raise BadInput(f"--pid {pid}: no such process on {link.name}; list processes with ps -e")
     return [] if found & _REAL_TIME else sorted(found)
 
 

@@ -30,12 +30,12 @@ class OneCampaign:
         earlier = [run for run in self.store.runs(plan_sha256=sha256) if run.campaign]
         if not earlier:
             raise BadInput(
-                f"--resume: {self.store.path} has no {what}; leave out --resume to begin one (see: fastenough list)"
+                f"--resume: {self.store.path} has no {what}; omit --resume to start one (see: fastenough list)"
             )
         self.campaign = earlier[-1].campaign or ""
         mine = [run for run in earlier if run.campaign == self.campaign]
         if any(run.state == "running" for run in mine):
-            raise BadInput(f"campaign {self.campaign} is being measured by another bench; wait for it, or end that one")
+            raise BadInput(f"campaign {self.campaign} is being measured by another bench; wait for it, or stop it")
         return mine
 
     def placed(self, sha256: str, planned: tuple[str, ...]) -> Writer:

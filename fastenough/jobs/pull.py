@@ -125,7 +125,7 @@ def _span_of(spool: Spool, file: RingFile) -> _Span:
                 last, count = part, count + 1
     recording = lines.recording()
     if recording.run_id != file.run_id:
-        raise BadInput(f"{file.name}: it says that it is the recording {recording.run_id[:80]}")
+        raise BadInput(f"{file.name}: its id is that of recording {recording.run_id[:80]}")
     stopped = lines.head.begin if last is None else Instant(last.end_mono_ns, last.end_wall_ns)
     return _Span(stopped, None if recording.outcome is None else recording.outcome.value, count)
 
@@ -176,7 +176,7 @@ class _Pull:
                 self._spool.release(file.name, file.run_id)
         except BadInput as error:
             self._spool.release(file.name, file.run_id)  # it will never be another
-            return str(error) or "it is no recording"
+            return str(error) or "not a recording"
         return ""
 
     def _refuse(self, file: RingFile, why: str) -> None:
@@ -243,7 +243,7 @@ class _Pull:
             self._spool.clear(file.name)
             if not self._fetched(file):
                 self._spool.clear(file.name)
-                raise FastenoughError(f"{file.name}: what comes from the board is not what its hash says; pull again")
+                raise FastenoughError(f"{file.name}: the received data do not match their hash; pull again")
 
     def _fetched(self, file: RingFile) -> bool:
         offset = line_from = self._spool.size(file.name)
@@ -254,7 +254,7 @@ class _Pull:
                 line_from = offset + chunk.rfind(b"\n") + 1 if b"\n" in chunk else line_from
                 offset += len(chunk)
                 if offset > MOST_BYTES:
-                    raise BadInput(f"{file.name}: longer than {MOST_BYTES} bytes, which no recording of a ring is")
+                    raise BadInput(f"{file.name}: longer than {MOST_BYTES} bytes, the maximum of a recording in a ring")
                 if offset - line_from > MOST_LINE_BYTES:
                     raise BadInput(f"{file.name}: a line is longer than {MOST_LINE_BYTES} bytes")
                 if len(chunk) < CHUNK:
@@ -310,9 +310,9 @@ class _Pull:
         refused = sum(last.serial < serial < file.serial for serial in self._refused_serials)
         dropped = max(0, file.serial - last.serial - 1 - refused)
         reason = (
-            "recordings between them made room before they were pulled"
+            "recordings between them were overwritten before they were pulled"
             if dropped
-            else "what was recorded between them is refused"
+            else "the recordings between them were rejected"
             if refused
             else "nothing was recorded between them"
             if last.ended

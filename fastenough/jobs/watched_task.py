@@ -71,7 +71,7 @@ class Watching:
             watched = self._attempt(station, settle_s)
             if watched is not None:
                 return watched
-        raise FastenoughError(f"the monitor was not attached within {_SETTLE_S[-1]:g} s: the machine is too busy")
+        raise FastenoughError(f"the monitor did not attach within {_SETTLE_S[-1]:g} s: the machine is too busy")
 
     def _attempt(self, station: str, settle_s: float) -> Watched | None:
         """None where the first injection came before the monitor."""
@@ -208,7 +208,7 @@ def _other_cpu(link: Link, cpu: int) -> int:
     """Another CPU of the board, from which its interrupts are kept off."""
     others = [one for one in cpus_of(link, "online") if one != cpu]
     if not others:
-        raise NotApplicable("the board has one CPU only, and interrupts are kept off by a second one")
+        raise NotApplicable("the board has only one CPU; a second one is required to disable its interrupts")
     return others[0]
 
 
@@ -221,7 +221,7 @@ def _process_of(link: Link, root: int) -> int:
         if _PID.fullmatch(children[0]) is None:
             break
         root = int(children[0])
-    raise FastenoughError(f"{link.name}: /proc/{root}/task/{root}/children names no process of the task")
+    raise FastenoughError(f"{link.name}: /proc/{root}/task/{root}/children lists no process of the task")
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from fastenough.store.reading import run_folders
 
 _QUIET_S, _QUIET_INTERVALS = 3.0, 3
 _GIVE_UP_S, _GIVE_UP_INTERVALS = 30.0, 10
-REPLACED = "another file has taken its place; it is followed from its beginning"
+REPLACED = "the file was replaced; the new file is read from its beginning"
 
 
 @contextmanager
@@ -31,13 +31,13 @@ def _readable(path: Path) -> Iterator[None]:
     except PermissionError as error:
         raise _not_allowed(path) from error
     except OSError as error:
-        raise BadInput(f"{path}: cannot be read: {error.strerror}") from error
+        raise BadInput(f"cannot read {path}: {error.strerror}") from error
     except Untrusted as error:
         raise BadInput(str(error)) from error
 
 
 def _not_allowed(path: Path) -> BadInput:
-    return BadInput(f"{path}: you may not read this; run this as {_owner(path)}, or ask for the right to read it")
+    return BadInput(f"{path}: permission denied; run as {_owner(path)}, or request read permission")
 
 
 def _owner(path: Path) -> str:
@@ -115,9 +115,9 @@ class Watch:
             self._begin()
             self.remark = REPLACED
         elif self.quiet_s > 0 and self._left_alone():
-            self.over = "the process that recorded it is gone"
+            self.over = "the recording process has ended"
         elif self.quiet_s > self.patience_s:
-            self.over = f"nothing was added for {self.patience_s:.0f} s"
+            self.over = f"no new data for {self.patience_s:.0f} s"
         return False
 
     def _take(self) -> bool:
@@ -142,8 +142,8 @@ class Watch:
         try:
             self._folder.status(SEALED_FILE)
         except OSError:
-            return "its file was removed"
-        return "the process that recorded it died, and what it left was sealed"
+            return "the file was removed"
+        return "the recording process died; its data were sealed"
 
 
 class Runs:
@@ -153,7 +153,7 @@ class Runs:
         self._path = store / "runs"
         with _readable(self._path):
             if not self._path.is_dir():
-                raise BadInput(f"{store}: no store there; 'fastenough run' makes one, --store names another")
+                raise BadInput(f"no store at {store}; 'fastenough run' creates one, --store selects another")
             self._runs = Folder.at(self._path)
 
     def close(self) -> None:
@@ -216,9 +216,7 @@ def at_path(path: Path) -> tuple[Folder, str]:
     with _readable(path):
         if not path.is_dir():
             if not path.exists():
-                raise BadInput(
-                    f"{path}: no file there; name a recording, or a run of the store (see 'fastenough list')"
-                )
+                raise BadInput(f"no such file: {path}; name a recording or a run of the store (see 'fastenough list')")
             return Folder.at(path.parent), path.name
         folder = Folder.at(path)
         return folder, LIVE_FILE if _has(folder, LIVE_FILE) else SEALED_FILE

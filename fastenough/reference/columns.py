@@ -13,7 +13,7 @@ from fastenough.reference.figures import Figure
 
 
 @dataclass(frozen=True)
-class Shown:
+class FigureColumn:
     """One column: its title, which value of a figure it holds (None: nothing), and how that is written."""
 
     title: str
@@ -53,30 +53,30 @@ def _frequency(name: str) -> Callable[[Figure], Any]:
 _TASKS = ("response", "periodic")
 
 COLUMNS = (
-    Shown("probe", _text("probe"), numeric=False),
-    Shown("board", _text("board"), numeric=False),
-    Shown("configuration", _text("configuration"), numeric=False),
-    Shown("implementation", _text("implementation"), numeric=False),
-    Shown("measured", _text("variant"), numeric=False),
-    Shown("load", _text("load"), numeric=False),
-    Shown("n", _value("n"), words.number),
-    Shown("duration", _text("duration")),
-    Shown("min [µs]", _value("minimum_ns"), words.microseconds_down),
-    Shown("mean [µs]", _value("mean_ns"), words.microseconds),
-    Shown("median [µs]", _value("median_ns"), words.microseconds),
-    Shown("95 % [µs]", _value("p95_ns"), words.microseconds),
-    Shown("100 % [µs]", _maximum, _us),
-    Shown("95 % frequency [kHz]", _frequency("p95_ns"), words.kilohertz),
-    Shown("100 % frequency [kHz]", _frequency("maximum_ns"), words.kilohertz),
-    Shown("transfer", _text("transfer")),
-    Shown("size", _text("size")),
-    Shown("speed [MB/s]", _value("speed_mb_s"), lambda speed: f"{speed:,g}"),
-    Shown("said", _text("said"), numeric=False),
-    Shown("in the source", _text("place"), numeric=False),
+    FigureColumn("probe", _text("probe"), numeric=False),
+    FigureColumn("board", _text("board"), numeric=False),
+    FigureColumn("configuration", _text("configuration"), numeric=False),
+    FigureColumn("implementation", _text("implementation"), numeric=False),
+    FigureColumn("measured", _text("variant"), numeric=False),
+    FigureColumn("load", _text("load"), numeric=False),
+    FigureColumn("n", _value("n"), words.number),
+    FigureColumn("duration", _text("duration")),
+    FigureColumn("min [µs]", _value("minimum_ns"), words.microseconds_down),
+    FigureColumn("mean [µs]", _value("mean_ns"), words.microseconds),
+    FigureColumn("median [µs]", _value("median_ns"), words.microseconds),
+    FigureColumn("95 % [µs]", _value("p95_ns"), words.microseconds),
+    FigureColumn("100 % [µs]", _maximum, _us),
+    FigureColumn("95 % frequency [kHz]", _frequency("p95_ns"), words.kilohertz),
+    FigureColumn("100 % frequency [kHz]", _frequency("maximum_ns"), words.kilohertz),
+    FigureColumn("transfer", _text("transfer")),
+    FigureColumn("size", _text("size")),
+    FigureColumn("speed [MB/s]", _value("speed_mb_s"), lambda speed: f"{speed:,g}"),
+    FigureColumn("said", _text("said"), numeric=False),
+    FigureColumn("in the source", _text("place"), numeric=False),
 )
 
 
-def columns_of(figures: Sequence[Figure]) -> list[Shown]:
+def columns_of(figures: Sequence[Figure]) -> list[FigureColumn]:
     """Those in which at least one of these has something; probe and board only where there are several."""
     found = {column: {column.of(figure) for figure in figures} - {None} for column in COLUMNS}
     return [column for column, values in found.items() if len(values) > (column.title in _WHERE_SEVERAL)]

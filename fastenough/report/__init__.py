@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs in, documents out; pure: knows neither machine nor store.
+"""Reports: recordings in, documents out.  Independent of machine and store.
 
-What draws is loaded when a report is made: that takes a second, which help and a complaint have no use for.
+matplotlib takes a second to load, so ``write_report`` is loaded on first use.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from fastenough.report.place import require_writable
+from fastenough.report.output import require_writable
 
-# Before matplotlib is loaded: of a home that cannot be written it warns in two lines, and goes on well.
+# Before matplotlib is loaded: it warns about a read-only home directory.
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
 
 if TYPE_CHECKING:

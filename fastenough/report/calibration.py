@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a monitor found of delays injected on purpose: each station with what was injected there (OSADL's figure 3)."""
+"""Figure of a monitor calibration: delays injected into each station as the monitor measured them (OSADL, figure 3)."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def calibration_picture(panels: Sequence[Panel]) -> Picture:
         _draw(axes, panel, edges_us)
     plot.legend_below(figure, every[0].get_legend_handles_labels()[0], columns=4)
     for axes in every[-2:]:
-        axes.set_xlabel("µs at the station", fontsize=9)
+        axes.set_xlabel("station latency [µs]", fontsize=9)
     figure.supylabel("wake-ups", fontsize=9)
     rows = [(panel.station, kind, int(value)) for panel in panels for kind, values in _kinds(panel) for value in values]
     return plot.picture(
         figure,
         "monitor-calibration",
-        "Delays injected into each station, and where the monitor found them",
+        "Injected delays of each station as measured by the monitor",
         (("station", "wake-ups", "ns"), rows),
         wide=True,
     )
@@ -55,7 +55,7 @@ def _kinds(panel: Panel) -> list[tuple[str, Times]]:
     return [
         ("not delayed", panel.quiet_ns),
         ("delayed here", panel.delayed_ns),
-        ("the same at other stations", panel.elsewhere_ns),
+        ("same wake-ups at other stations", panel.elsewhere_ns),
     ]
 
 

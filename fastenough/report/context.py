@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What every section gets: the recordings in groups that may be added, with names for people."""
+"""The context of all sections: recordings in groups that may be merged, with readable names."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ from fastenough.analysis.advice import Advice
 from fastenough.analysis.differences import kind_text, run_values
 from fastenough.analysis.merged import judged_series
 from fastenough.analysis.task_set import TaskAnswer
+from fastenough.campaign import Plan, expand
+from fastenough.campaign.matrix import Row, matrix_of
 from fastenough.model import Outcome, Series
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import STATIONS, SUMS, is_monitor
 from fastenough.reference import Reference
 from fastenough.report.document import Section
-from fastenough.report.note import Note
 from fastenough.report.setups import setups
 
 
 @dataclass(frozen=True)
-class Kind:
+class SeriesKind:
     """Series of a group that differ in their CPU only.  ``judged``: a limit applies to it."""
 
     name: str
@@ -46,7 +47,7 @@ class Kind:
 
     @cached_property
     def measures(self) -> Measures:
-        """Of all CPUs together."""
+        """All CPUs combined."""
         return measure(self.all_cpus)
 
     @property
@@ -56,27 +57,27 @@ class Kind:
 
 
 def series_name(series: Series) -> str:
-    """A series' name with its labels, for people; one that repeats the name says nothing."""
+    """The readable name of a series: its name and labels, without a label that repeats the name."""
     labels = ", ".join(f"{name} {value}" for name, value in series.labels.items() if value != series.name)
     return f"{series.name} ({labels})" if labels else series.name
 
 
 def configuration_word(recording: Recording) -> str:
-    """Which configuration, in one word."""
+    """The first word of the configuration's name."""
     configuration = recording.head.configuration
     return configuration.name.split()[0] if configuration and configuration.name.strip() else "–"
 
 
 @dataclass(frozen=True)
-class Group:
-    """Runs of one key.  ``setup`` tells the group from others under the same load; empty where none differs."""
+class RunGroup:
+    """Runs of one key.  ``setup``: the differences from other groups under the same load; empty if there are none."""
 
     recordings: tuple[Recording, ...]
     setup: str
 
     @property
     def watched(self) -> bool:
-        """Whether the monitor made them: they say why, and nothing is judged by them."""
+        """Whether the monitor made them: they explain latency; the verdict does not use them."""
         return is_monitor(self.recordings[0].head)
 
     @property
@@ -88,7 +89,7 @@ class Group:
         return f"load {self.load}" + (f" · {self.setup}" if self.setup else "")
 
     @cached_property
-    def kinds(self) -> tuple[Kind, ...]:
+    def kinds(self) -> tuple[SeriesKind, ...]:
         parts: dict[str, list[tuple[Recording, Series]]] = {}
         for recording in self.recordings:
             for series in recording.series:
@@ -98,26 +99,26 @@ class Group:
         return tuple(self._kind(members, members[0][1].id in judged) for members in parts.values())
 
     @staticmethod
-    def _kind(members: list[tuple[Recording, Series]], judged: bool) -> Kind:
+    def _kind(members: list[tuple[Recording, Series]], judged: bool) -> SeriesKind:
         by_cpu: dict[int | None, list[tuple[Recording, Series]]] = {}
         for recording, series in members:
             by_cpu.setdefault(series.cpu, []).append((recording, series))
         first = members[0][1]
         per_cpu = tuple(merge_samples(part) for part in by_cpu.values())
-        return Kind(series_name(first), judged, merge_samples(members), per_cpu, first)
+        return SeriesKind(series_name(first), judged, merge_samples(members), per_cpu, first)
 
     @property
-    def judged_kinds(self) -> tuple[Kind, ...]:
+    def judged_kinds(self) -> tuple[SeriesKind, ...]:
         return tuple(kind for kind in self.kinds if kind.judged)
 
     @property
-    def longest_way(self) -> Kind | None:
-        """What was watched of each wake-up from its beginning to its end, as far as it goes; None: none was seen."""
+    def longest_way(self) -> SeriesKind | None:
+        """The longest monitored path of a wake-up that has values; None without wake-ups."""
         held = {kind.series.name: kind for kind in self.kinds if kind.all_cpus.n}
         return next((held[name] for name in (*SUMS, *STATIONS) if name in held), None)
 
-    def measured_kind(self, kind: Kind) -> Kind | None:
-        """Of what is corrected for coordinated omission, the same without what was charged; None: nothing was."""
+    def measured_kind(self, kind: SeriesKind) -> SeriesKind | None:
+        """The uncorrected kind of a kind corrected for coordinated omission; None if no period was charged."""
         if not kind.series.corrected or not kind.all_cpus.missed:
             return None
         return next(
@@ -131,7 +132,7 @@ class Group:
 
     @property
     def configuration(self) -> str:
-        """Which system this is, in a few words."""
+        """The system in a few words."""
         head = self.recordings[0].head
         kernel = (head.profile or {}).get("kernel") or {}
         said = [part for part in (head.board, head.configuration and head.configuration.name) if part]
@@ -144,29 +145,29 @@ class Group:
 
     @property
     def instrument(self) -> str:
-        """What took the times."""
+        """The instrument, or the board itself."""
         head = self.recordings[0].head
         gauge = head.instrument
         who = f"gauge {gauge.get('name', gauge.get('id', ''))}".strip() if gauge else "measured by the board itself"
         return who + (", emulated" if "emulated" in head.marks else "")
 
     def label(self, values: Merged) -> str:
-        """What every figure states: n, duration, load, instrument.  The system stands at the head of the page."""
+        """n, duration, load and instrument, stated by every figure."""
         runs = f"{len(self.recordings)} runs, " if len(self.recordings) > 1 else ""
         return f"n = {values.n:,}, {runs}{words.measured_time(values.duration_ns)}, {self.title}, {self.instrument}"
 
 
 def act_of(series: Series) -> tuple[Any, ...]:
-    """What the plain and the corrected view of one act share."""
+    """The key that the plain and the corrected series of one act share."""
     return series.from_event, series.clock, series.period_ns, json.dumps(series.labels, sort_keys=True)
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One kind of series under one load in one setup, and a name by what it differs in from the others."""
+class SeriesEntry:
+    """One kind of series under one load in one setup, named by its differences from the others."""
 
-    group: Group
-    kind: Kind
+    group: RunGroup
+    kind: SeriesKind
     name: str
 
 
@@ -174,16 +175,15 @@ class Entry:
 class Context:
     """Recordings and their assessment, as the sections see them.
 
-    ``watched``: what the monitor recorded, which is among the groups only where there is nothing else.
-    ``references``: published systems to set beside.  ``advice``: the path to be drawn, where it was asked for.
-    ``note``: what the plan of the campaign says, where all of it is of one.  ``tasks``: what follows for a task set.
-    ``answers``: chapters of whoever had the runs made, which stand first.
+    ``watched``: groups of the monitor; they are also in ``groups`` if there are no others.  ``references``: published
+    systems to compare with.  ``advice``: the path to draw.  ``note``: the plan, if all runs are of one campaign.
+    ``tasks``: the analysis of a task set.  ``answers``: sections of the command that made the runs; they come first.
     """
 
     recordings: tuple[Recording, ...]
     assessment: Assessment
-    groups: tuple[Group, ...]
-    watched: tuple[Group, ...] = ()
+    groups: tuple[RunGroup, ...]
+    watched: tuple[RunGroup, ...] = ()
     references: tuple[Reference, ...] = ()
     advice: Advice | None = None
     note: Note | None = None
@@ -191,37 +191,36 @@ class Context:
     answers: tuple[Section, ...] = ()
 
     @cached_property
-    def entries(self) -> tuple[Entry, ...]:
-        """All that a limit applies to and that holds values, in the order of the groups."""
+    def entries(self) -> tuple[SeriesEntry, ...]:
+        """All kinds with values to which a limit applies, in the order of the groups."""
         return named_entries([(group, kind) for group in self.groups for kind in group.judged_kinds if kind.all_cpus.n])
 
     @cached_property
-    def ways(self) -> tuple[Entry, ...]:
-        """Of each group that was watched the longest way through the kernel that holds values; where there are entries
-        too, the name says so."""
+    def ways(self) -> tuple[SeriesEntry, ...]:
+        """The longest monitored path of each watched group; its name includes the path if there are entries too."""
         found = named_entries([(group, way) for group in self.watched if (way := group.longest_way) is not None])
         return tuple(replace(way, name=f"{way.name} · {way.kind.name}") for way in found) if self.entries else found
 
-    def beside(self, entry: Entry) -> list[Entry]:
-        """The same kind under every load of one setup: what shares axes."""
+    def beside(self, entry: SeriesEntry) -> list[SeriesEntry]:
+        """The same kind under every load of one setup; they share axes."""
         return [
             other
             for other in (*self.entries, *self.ways)
             if (other.group.setup, other.kind.name) == (entry.group.setup, entry.kind.name)
         ]
 
-    def limit_ns(self, group: Group) -> int | None:
-        """The limit that was stated for what these runs measured; None where none was."""
+    def limit_ns(self, group: RunGroup) -> int | None:
+        """The limit of these runs; None without one."""
         requirement = self.assessment.requirement_of(group.recordings[0].run_id)
         return None if requirement is None else requirement.limit_ns
 
-    def judgment(self, group: Group) -> Judgment | None:
+    def judgment(self, group: RunGroup) -> Judgment | None:
         runs = {recording.run_id for recording in group.recordings}
         return next((one for one in self.assessment.judgments if runs & set(one.run_ids)), None)
 
 
-def named_entries(members: Sequence[tuple[Group, Kind]]) -> tuple[Entry, ...]:
-    """Each with a name made of that by which it differs from the others: load, setup, series, labels; no two alike."""
+def named_entries(members: Sequence[tuple[RunGroup, SeriesKind]]) -> tuple[SeriesEntry, ...]:
+    """Entries with unique names, made of their differences in load, setup, series and labels."""
     parts: list[dict[str, str]] = [
         {"load": f"load {group.load}", "setup": group.setup}
         | {
@@ -243,21 +242,21 @@ def named_entries(members: Sequence[tuple[Group, Kind]]) -> tuple[Entry, ...]:
     said = [" · ".join(filter(None, (one.get(name) for name in telling))) for one in parts]
     again = [said[:place].count(one) for place, one in enumerate(said)]
     return tuple(
-        Entry(group, kind, f"{name} ({times + 1})" if times else name)
+        SeriesEntry(group, kind, f"{name} ({times + 1})" if times else name)
         for (group, kind), name, times in zip(members, said, again, strict=True)
     )
 
 
 def _apart(parts: Sequence[Mapping[str, str]], names: Sequence[str]) -> int:
-    """How many can be told apart by these."""
+    """How many parts differ in these names."""
     return len({tuple(one.get(name) for name in names) for one in parts})
 
 
-def _groups(recordings: Iterable[Recording]) -> tuple[Group, ...]:
-    """Those that may be added in one group each, told apart by the words in which they differ."""
+def _groups(recordings: Iterable[Recording]) -> tuple[RunGroup, ...]:
+    """Groups of recordings that may be merged, named by their differences."""
     groups = grouped(recordings)
     told = setups([load_name(group[0]) or "" for group in groups], [run_values(group[0]) for group in groups])
-    return tuple(Group(tuple(group), setup) for group, setup in zip(groups, told, strict=True))
+    return tuple(RunGroup(tuple(group), setup) for group, setup in zip(groups, told, strict=True))
 
 
 def make_context(
@@ -267,8 +266,33 @@ def make_context(
     advice: Advice | None = None,
     note: Note | None = None,
 ) -> Context:
-    """Group the recordings that hold measurements; what was not applicable is in the assessment."""
+    """Groups the recordings that have measurements; those that were not applicable are in the assessment only."""
     held = [one for one in recordings if one.outcome is not Outcome.NOT_APPLICABLE and one.damage is None]
     watched = _groups(one for one in held if is_monitor(one.head))
     others = _groups(one for one in held if not is_monitor(one.head))
     return Context(tuple(recordings), assessment, others or watched, watched, tuple(references), advice, note)
+
+
+@dataclass(frozen=True)
+class Note:
+    """What the plan of a campaign states.
+
+    ``rows``: planned runs; ``loads``: each with its source; ``settings`` as requested; ``text``: the plan itself.
+    """
+
+    campaign: str
+    title: str
+    question: str
+    rows: tuple[Row, ...]
+    loads: Mapping[str, str]
+    settings: Mapping[str, object]
+    text: str
+
+
+def note_of(campaign: str, plan: Plan) -> Note:
+    """The note of the campaign with this id.  A plan without a question gets one from its probes and loads."""
+    specs = expand(plan)
+    loads = {spec.load: plan.load(spec.load).source for spec in specs}
+    probes = ", ".join(dict.fromkeys(spec.probe for spec in specs))
+    question = plan.question or f"What is the latency measured by {probes} under the loads {', '.join(loads)}?"
+    return Note(campaign, plan.title or plan.name, question, matrix_of(specs).rows, loads, plan.settings, plan.text)

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a report is made of: sections, each of tables, figures and words."""
+"""Sections of a report: tables, figures and texts; and their stored form, from which reports and pages show them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
+
+from fastenough.model import BadInput
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A value that is shown with something below it; the CSV file holds the value alone."""
+    """A value with the text shown for it and an optional line below; the CSV file has the value only."""
 
     value: Any
     shown: str
@@ -18,7 +22,7 @@ class Cell:
 
 
 def plain(value: Any) -> str:
-    """How a value is shown unless its column says otherwise: a dash for what is not there."""
+    """The default text of a value: a dash for None."""
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
@@ -26,7 +30,7 @@ def plain(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its title (with unit) and how its values are shown; the CSV file holds them as they are."""
+    """A column: its title (with unit) and the function that shows its values; the CSV file has raw values."""
 
     title: str
     show: Callable[[Any], str] = plain
@@ -38,11 +42,11 @@ Data = tuple[Sequence[str], Sequence[Sequence[Any]]]
 
 
 @dataclass(frozen=True)
-class Table:
-    """Rows of raw values, each headed by its first one.  ``name`` is the CSV file's name; ``caption`` says what the
-    rows are, ``note`` what else must be known; ``over`` stands above all columns but the first.
+class ReportTable:
+    """Rows of raw values; the first is the row header.  ``name``: name of the CSV file; ``caption``, ``note``: texts
+    above and below; ``over``: heading above all columns but the first.
 
-    ``csv``: header and rows for the file, where they differ from those shown.
+    ``csv``: header and rows of the file, if they differ from those shown.
     """
 
     name: str
@@ -55,7 +59,7 @@ class Table:
     kind: str = "table"
 
     def cells(self, row: Sequence[Any]) -> list[Cell]:
-        """A row as it is shown."""
+        """The cells of a row."""
         return [
             value if isinstance(value, Cell) else Cell(value, column.show(value))
             for column, value in zip(self.columns, row, strict=True)
@@ -71,9 +75,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawn figure: SVG, PDF and PNG for those who need one, and what was drawn as numbers.
+    """A figure as SVG, PDF and PNG, and its data.
 
-    ``wide``: takes a row of its own.
+    ``wide``: takes the full width of the page.
     """
 
     name: str
@@ -96,37 +100,105 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Source(Text):
-    """A text that is shown line by line as it was written."""
+class Preformatted(Text):
+    """Preformatted text."""
 
     kind: str = "source"
 
 
 @dataclass(frozen=True)
 class Folded:
-    """Parts that are shown when asked for, and in print unless they are too long for it."""
+    """Parts shown on request, and on paper if ``printed``."""
 
     title: str
-    parts: Sequence[Table | Picture | Text]
+    parts: Sequence[ReportTable | Picture | Text]
     printed: bool = True
     kind: str = "folded"
 
 
-Part = Table | Picture | Text | Folded
+Part = ReportTable | Picture | Text | Folded
 
 
 @dataclass(frozen=True)
 class Section:
-    """One chapter of the report."""
+    """One section of the report."""
 
     id: str
     title: str
     lead: str
     parts: Sequence[Part] = field(default_factory=tuple)
 
-    def leaves(self) -> list[Table | Picture | Text]:
-        """All parts, those folded away too."""
-        flat: list[Table | Picture | Text] = []
+    def leaves(self) -> list[ReportTable | Picture | Text]:
+        """All parts, including folded ones."""
+        flat: list[ReportTable | Picture | Text] = []
         for part in self.parts:
             flat.extend(part.parts if isinstance(part, Folded) else [part])
         return flat
+
+
+Leaf = ReportTable | Picture | Text
+_ID = re.compile(r"[a-z][a-z0-9-]{0,60}\Z")
+"""Tables are files of a report by their names."""
+
+
+def stored_form(section: Section) -> Mapping[str, Any]:
+    return {"id": section.id, "title": section.title, "lead": section.lead, "parts": list(map(_part, section.parts))}
+
+
+def _part(part: Part) -> Mapping[str, Any]:
+    if isinstance(part, Folded):
+        return {"kind": part.kind, "title": part.title, "printed": part.printed, "parts": list(map(_part, part.parts))}
+    if isinstance(part, Text):
+        return {"kind": part.kind, "text": part.text, "lines": list(part.lines)}
+    assert isinstance(part, ReportTable), "figures are not stored"
+    return {
+        "kind": part.kind,
+        "name": part.name,
+        "caption": part.caption,
+        "over": part.over,
+        "note": part.note,
+        "columns": [[column.title, column.numeric] for column in part.columns],
+        "rows": [[[cell.value, cell.shown, cell.below] for cell in part.cells(row)] for row in part.rows],
+    }
+
+
+def read_section(stored: Mapping[str, Any]) -> Section:
+    """The section of a stored form; raises BadInput if it is not one."""
+    try:
+        return Section(
+            _id(stored["id"]), str(stored["title"]), str(stored["lead"]), [_read_part(part) for part in stored["parts"]]
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise BadInput(f"the stored section is not valid ({type(error).__name__})") from error
+
+
+def _read_part(stored: Mapping[str, Any]) -> Part:
+    if stored["kind"] == Folded.kind:
+        return Folded(str(stored["title"]), [_leaf(part) for part in stored["parts"]], bool(stored["printed"]))
+    return _leaf(stored)
+
+
+def _leaf(stored: Mapping[str, Any]) -> Leaf:
+    if stored["kind"] != ReportTable.kind:
+        return {Text.kind: Text, Preformatted.kind: Preformatted}[stored["kind"]](
+            str(stored["text"]), tuple(map(str, stored["lines"]))
+        )
+    columns = [Column(str(title), numeric=bool(numeric)) for title, numeric in stored["columns"]]
+    rows = [[_cell(cell) for cell in row] for row in stored["rows"]]
+    if not columns or any(len(row) != len(columns) for row in rows):
+        raise ValueError("row length differs from the number of columns")
+    return ReportTable(
+        _id(stored["name"]), str(stored["caption"]), columns, rows, str(stored["over"]), note=str(stored["note"])
+    )
+
+
+def _cell(stored: Sequence[Any]) -> Cell:
+    value, shown, below = stored
+    known = float(value) if isinstance(value, Fraction) else value
+    return Cell(known if isinstance(known, str | int | float) else None, str(shown), str(below))
+
+
+def _id(stored: Any) -> str:
+    if not _ID.match(str(stored)):
+        raise ValueError("not a valid name")
+    return str(stored)

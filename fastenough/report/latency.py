@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Latency plots in OSADL's form: x in µs, logarithmic y, stairs; one line for each of what is told apart."""
+"""Latency plots in OSADL's form: x in µs, logarithmic y, stairs; one line per series."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 
 from fastenough.analysis import Merged, words
 from fastenough.report import plot
-from fastenough.report.context import Entry
+from fastenough.report.context import SeriesEntry
 from fastenough.report.document import Data
 
 MOST_NAMED = len(plot.COLOURS)
 _HATCH = "////"
 _LIMIT_WITHIN = 3.0
 _HATCHED_PLACES = 250
-"""Hatching is drawn this coarsely over the width of a figure: narrower stripes would not be seen as hatched."""
+"""Columns of hatching over the width of a figure; narrower ones would not be visible."""
 
 
 @dataclass(frozen=True)
-class Line:
+class HistogramLine:
     """Values under one name.  ``measured``: the same without what was charged for missed periods; None: nothing was."""
 
     name: str
@@ -36,18 +36,18 @@ class Line:
     measured: Merged | None = None
 
 
-def line_of(entry: Entry) -> Line:
+def line_of(entry: SeriesEntry) -> HistogramLine:
     """All CPUs together."""
     measured = entry.group.measured_kind(entry.kind)
-    return Line(entry.name, entry.kind.all_cpus, None if measured is None else measured.all_cpus)
+    return HistogramLine(entry.name, entry.kind.all_cpus, None if measured is None else measured.all_cpus)
 
 
-def lines_by_cpu(entry: Entry) -> list[Line]:
+def lines_by_cpu(entry: SeriesEntry) -> list[HistogramLine]:
     """CPU by CPU, those that hold samples."""
     measured = entry.group.measured_kind(entry.kind)
     uncharged = {values.cpus: values for values in measured.per_cpu} if measured else {}
     return [
-        Line(
+        HistogramLine(
             f"CPU {values.cpus[0]}" if values.cpus else values.name,
             values,
             uncharged.get(values.cpus) if values.missed else None,
@@ -82,7 +82,7 @@ class Scale:
         return cls(together, axis, most, limits_ns, reach)
 
 
-def charged(line: Line) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def charged(line: HistogramLine) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Whole µs, how many values lie there, and how many of them were charged and not measured."""
     us, counts = plot.one_microsecond_view(line.values)
     if line.measured is None:
@@ -95,7 +95,7 @@ def charged(line: Line) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[n
 
 
 def _draw_charged(
-    axes: Axes, line: Line, edges: NDArray[np.float64], heights: NDArray[np.float64], colour: str
+    axes: Axes, line: HistogramLine, edges: NDArray[np.float64], heights: NDArray[np.float64], colour: str
 ) -> None:
     """Hatched from what was measured up to what is judged, where the two differ."""
     us, counts, added = charged(line)
@@ -117,7 +117,7 @@ def _draw_charged(
     axes.stairs(*plot.drawable(measured, edges, axes), baseline=plot.FLOOR, color=colour, linewidth=1.3)
 
 
-def _draw_line(axes: Axes, line: Line, colour: str) -> None:
+def _draw_line(axes: Axes, line: HistogramLine, colour: str) -> None:
     heights, edges = plot.stairs(*plot.one_microsecond_view(line.values))
     left, right = axes.get_xlim()
     if axes.get_xscale() == "log":
@@ -149,19 +149,19 @@ def _draw_limits(axes: Axes, scale: Scale) -> list[Artist]:
             color=plot.LIMIT,
             linestyle=style,
             linewidth=1.2,
-            label=f"limit {words.latency(limit_us * 1000.0)}",
+            label=f"limit {words.exact_time(limit_us * 1000.0)}",
         )
         for limit_us, style in zip(near_us, itertools.cycle(("--", "-.", ":")), strict=False)
     ]
 
 
-def _named(lines: Sequence[Line]) -> list[bool]:
+def _named(lines: Sequence[HistogramLine]) -> list[bool]:
     """Which get a colour of their own: where there are too many lines, those with the greatest maxima."""
     by_maximum = sorted(range(len(lines)), key=lambda place: -(lines[place].values.maximum_ns or 0.0))
     return [place in by_maximum[:MOST_NAMED] for place in range(len(lines))]
 
 
-def _draw_lines(axes: Axes, lines: Sequence[Line]) -> list[Artist]:
+def _draw_lines(axes: Axes, lines: Sequence[HistogramLine]) -> list[Artist]:
     """Draw them; returns what the legend says of them."""
     colours = iter(plot.COLOURS)
     handles: list[Artist] = []
@@ -186,7 +186,7 @@ def _draw_lines(axes: Axes, lines: Sequence[Line]) -> list[Artist]:
 
 
 def latency_figure(
-    title: str, lines: Sequence[Line], scale: Scale, size_in: tuple[float, float] = plot.HALF_IN
+    title: str, lines: Sequence[HistogramLine], scale: Scale, size_in: tuple[float, float] = plot.HALF_IN
 ) -> Figure:
     """These lines, which all hold samples, on the axes of ``scale``."""
     figure, axes = plot.new_figure(title, size_in)
@@ -200,7 +200,7 @@ def latency_figure(
     return figure
 
 
-def latency_data(lines: Sequence[Line]) -> Data:
+def latency_data(lines: Sequence[HistogramLine]) -> Data:
     """What such a figure draws, as numbers."""
     rows = [
         (line.name, int(us), int(count), int(added))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The first screen: when and where it was measured, one small table and one figure over all loads."""
+"""The summary: time and system, reasons, next steps, caveats, and one table and one figure of all loads."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,28 +16,28 @@ from matplotlib.figure import Figure
 from fastenough.analysis import Quantile, words
 from fastenough.model import Outcome, Verdict
 from fastenough.report import plot
-from fastenough.report.context import Context, Entry, Group
-from fastenough.report.document import Cell, Column, Picture, Table, plain
+from fastenough.report.context import Context, RunGroup, SeriesEntry
+from fastenough.report.document import Cell, Column, Picture, ReportTable, Text, plain
 from fastenough.report.latency import MOST_NAMED, Scale, latency_data, latency_figure, line_of, lines_by_cpu
 from fastenough.report.sections import stations, throughput
 
 _SIZE_IN = (5.8, 4.0)
 _MOST_ROWS = 16
-"""More are no first screen."""
+"""More would not fit on the first screen."""
 _NAME_CHARS = 72
-"""Of a row's name in one line above it."""
+"""Width of the name of a row above it."""
 _LEAST_US = 0.01
 _MINUTE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
 class Overview:
-    """``when`` and ``systems`` are said here and nowhere else on the page; ``identity`` stands on every printed one."""
+    """Head of the page.  ``identity``: names the runs on every printed page."""
 
     when: str
     systems: tuple[str, ...]
     identity: str
-    table: Table | None
+    table: ReportTable | None
     figure: Picture | None
 
 
@@ -46,16 +46,16 @@ def _instant(wall_ns: int) -> datetime:
 
 
 def _when(context: Context) -> str:
-    """From the beginning of the first run to the end of the last, and how many runs there were to be."""
+    """From the begin of the first run to the end of the last, and the number of runs."""
     unfit = sum(recording.outcome is Outcome.NOT_APPLICABLE for recording in context.recordings)
-    also = f"; {words.counted(unfit, 'run')} not applicable here" if unfit else ""
+    also = f"; {words.counted(unfit, 'run')} not applicable" if unfit else ""
     recordings = [recording for group in context.groups for recording in group.recordings]
     if not recordings:
         return f"Nothing was measured{also}"
     begins = [recording.head.begin.wall_ns for recording in recordings]
     runs = f"in {words.counted(len(begins), 'run')}{also}"
     if not all(begins):
-        return f"Measured at a time that is not known, {runs}"
+        return f"Measured at an unknown time, {runs}"
     ends = [begin + recording.duration_ns for begin, recording in zip(begins, recordings, strict=True)]
     first, last = _instant(min(begins)), _instant(max(ends))
     until = last.strftime(" to %H:%M" if first.date() == last.date() else " to %Y-%m-%d %H:%M")
@@ -63,14 +63,14 @@ def _when(context: Context) -> str:
     return f"Measured {began}{until if last - first >= _MINUTE else ''} UTC {runs}"
 
 
-def _system(group: Group) -> str:
+def _system(group: RunGroup) -> str:
     cpu = (group.recordings[0].head.profile or {}).get("cpu") or {}
     processor = " × ".join(str(cpu[part]) for part in ("count", "model") if cpu.get(part))
     return "; ".join(filter(None, (group.configuration, processor)))
 
 
-def _systems(groups: Sequence[Group]) -> tuple[str, ...]:
-    """What was booted on what, and of all of them together who did it and who took the times."""
+def _systems(groups: Sequence[RunGroup]) -> tuple[str, ...]:
+    """Each system; then the implementations and instruments of all of them."""
     how = [
         ", ".join(dict.fromkeys(said))
         for said in zip(*((group.recordings[0].head.implementation, group.instrument) for group in groups), strict=True)
@@ -86,24 +86,24 @@ def _identity(context: Context) -> str:
     return f"{len(runs)} runs, {runs[0]} to {runs[-1]}"
 
 
-def _above(context: Context, entry: Entry, several: bool) -> Cell:
-    """How many values may lie above the limit; which it is, where there are several."""
+def _above(context: Context, entry: SeriesEntry, several: bool) -> Cell:
+    """How many values may lie above the limit; the limit, if there are several."""
     limit_ns = context.limit_ns(entry.group)
     if limit_ns is None:
         return Cell(None, "no limit")
     _, possibly = entry.kind.all_cpus.exceeded(limit_ns)
-    return Cell(possibly, plain(possibly), words.latency(limit_ns) if several else "")
+    return Cell(possibly, plain(possibly), words.exact_time(limit_ns) if several else "")
 
 
-def _not_excluded(context: Context, entry: Entry) -> Cell:
+def _rate_bound(context: Context, entry: SeriesEntry) -> Cell:
     judgment = context.judgment(entry.group)
     if judgment is None or not judgment.bound.n or judgment.verdict is Verdict.BROKEN:
-        return Cell(None, "nothing is excluded")
+        return Cell(None, "no bound")
     every_ns = judgment.bound.every_ns
     return Cell(
         judgment.bound.rate,
-        f"{int(1 / judgment.bound.rate):,} activations",
-        "" if every_ns is None else words.at_least(every_ns),
+        f"1 in {int(1 / judgment.bound.rate):,}",
+        "" if every_ns is None else f"1 in {words.at_least(every_ns)}",
     )
 
 
@@ -113,7 +113,7 @@ def _quantile(quantile: Quantile) -> Cell:
     return Cell(quantile.value_ns, words.microseconds(quantile.value_ns))
 
 
-def _row(context: Context, entry: Entry, limits_ns: Sequence[float]) -> list[Any]:
+def _row(context: Context, entry: SeriesEntry, limits_ns: Sequence[float]) -> list[Any]:
     measures = entry.kind.measures
     above = [_above(context, entry, len(limits_ns) > 1)] if limits_ns else []
     return [
@@ -122,48 +122,48 @@ def _row(context: Context, entry: Entry, limits_ns: Sequence[float]) -> list[Any
         *above,
         _quantile(measures.quantile(0.999)),
         measures.maximum_ns,
-        _not_excluded(context, entry),
+        _rate_bound(context, entry),
     ]
 
 
-def _foremost(context: Context, entries: Sequence[Entry]) -> tuple[list[Entry], str]:
-    """Of many those whose maxima are greatest, beside their limits where there are some; and what to say of that."""
+def _foremost(context: Context, entries: Sequence[SeriesEntry]) -> tuple[list[SeriesEntry], str]:
+    """Of many entries those with the greatest maxima, relative to their limits if there are any; and a note on that."""
 
-    def beside_limit(entry: Entry) -> tuple[bool, float]:
+    def beside_limit(entry: SeriesEntry) -> tuple[bool, float]:
         limit_ns = context.limit_ns(entry.group)
         return limit_ns is not None, (entry.kind.measures.maximum_ns or 0.0) / (limit_ns or 1)
 
     if len(entries) <= _MOST_ROWS:
         return list(entries), ""
     places = sorted(range(len(entries)), key=lambda place: beside_limit(entries[place]), reverse=True)[:_MOST_ROWS]
-    measure = " beside their limits" if _limits_ns(context, entries) else ""
+    measure = " relative to their limits" if _limits_ns(context, entries) else ""
     return (
         [entries[place] for place in sorted(places)],
-        f"Shown are the {len(places)} of {len(entries)} whose maxima are greatest{measure}; all stand below.",
+        f"The {len(places)} of {len(entries)} with the greatest maxima{measure}; the tables below have all.",
     )
 
 
-def first_table(context: Context) -> Table:
+def first_table(context: Context) -> ReportTable:
     names = [entry.name for entry in context.entries]
-    what = "load" if all(name.startswith("load ") and "·" not in name for name in names) else "measured"
+    heading = "load" if all(name.startswith("load ") and "·" not in name for name in names) else "measured"
     us, limits_ns = words.microseconds, _limits_ns(context, context.entries)
-    above = f"above {words.latency(limits_ns[0])}" if len(limits_ns) == 1 else "above limit"
+    above = f"above {words.exact_time(limits_ns[0])}" if len(limits_ns) == 1 else "above limit"
     columns = (
-        Column(what, numeric=False),
+        Column(heading, numeric=False),
         Column("n"),
         *([Column(above)] if limits_ns else []),
         Column("99.9 % [µs]", us),
         Column("maximum [µs]", us),
-        Column("not excluded on each CPU: worse once in", numeric=False),
+        Column("rate above the maximum, at most (95 %)", numeric=False),
     )
     shown, note = _foremost(context, context.entries)
     rows = {id(entry): _row(context, entry, limits_ns) for entry in context.entries}
-    table = Table("overview", "All CPUs together, but for the last column", columns, list(rows.values()))
+    table = ReportTable("overview", "All CPUs combined; last column per CPU", columns, list(rows.values()))
     every = table.csv_rows()
     return replace(table, rows=[rows[id(entry)] for entry in shown], csv=(every[0], every[1:]), note=note)
 
 
-def _label(entries: Sequence[Entry]) -> str:
+def _label(entries: Sequence[SeriesEntry]) -> str:
     each = ", ".join(
         f"{entry.name} {entry.kind.all_cpus.n:,} in {words.measured_time(entry.kind.all_cpus.duration_ns)}"
         for entry in entries
@@ -172,23 +172,23 @@ def _label(entries: Sequence[Entry]) -> str:
     return f"n: {each}; {instruments}."
 
 
-def _overlay(context: Context, entries: Sequence[Entry]) -> Picture:
-    """Few things of one probe: their latency plots over one another; where there is only one, its CPUs."""
+def _overlay(context: Context, entries: Sequence[SeriesEntry]) -> Picture:
+    """The latency plots of a few entries of one probe in one figure; of a single entry, those of its CPUs."""
     together = [entry.kind.all_cpus for entry in entries]
     limits_ns = _limits_ns(context, entries)
     lines = [line_of(entry) for entry in entries] if len(entries) > 1 else lines_by_cpu(entries[0])
     axis = plot.linear_axis if plot.fits_linear(together, limits_ns) else plot.log_axis
-    title = "How often each latency occurred" + (f", {entries[0].name}" if len(entries) == 1 else "")
+    title = "Latency histogram" + (f", {entries[0].name}" if len(entries) == 1 else "")
     figure = latency_figure(title, lines, Scale.over(together, axis, limits_ns, reach=math.inf), _SIZE_IN)
     return plot.picture(figure, "overview", f"Triangles mark the maxima. {_label(entries)}", latency_data(lines))
 
 
-def _limits_ns(context: Context, entries: Sequence[Entry]) -> list[float]:
+def _limits_ns(context: Context, entries: Sequence[SeriesEntry]) -> list[float]:
     return sorted({float(limit) for entry in entries if (limit := context.limit_ns(entry.group)) is not None})
 
 
-def _draw_ranges(context: Context, entries: Sequence[Entry]) -> Figure:
-    """A row each, its name above it: thin from minimum to maximum, thick from 95 % to 99.9 %."""
+def _draw_ranges(context: Context, entries: Sequence[SeriesEntry]) -> Figure:
+    """One row per entry, its name above: thin from minimum to maximum, thick from 95 % to 99.9 %."""
     names = ["\n".join(textwrap.wrap(entry.name, _NAME_CHARS)) for entry in entries]
     row_in = 0.42 + 0.14 * max(name.count("\n") for name in names)
     figure, axes = plot.new_figure(
@@ -210,7 +210,7 @@ def _draw_ranges(context: Context, entries: Sequence[Entry]) -> Figure:
     for limit_ns in _limits_ns(context, entries):
         axes.axvline(limit_ns / 1000.0, color=plot.LIMIT, linestyle="--", linewidth=1.2)
         axes.annotate(
-            f"limit {words.latency(limit_ns)}",
+            f"limit {words.exact_time(limit_ns)}",
             (limit_ns / 1000.0, 0.0),
             color=plot.LIMIT,
             fontsize=9,
@@ -224,8 +224,8 @@ def _draw_ranges(context: Context, entries: Sequence[Entry]) -> Figure:
     return figure
 
 
-def _draw_range(axes: Axes, at: float, entry: Entry) -> None:
-    """Of a jitter, magnitudes: it has no minimum worth drawing."""
+def _draw_range(axes: Axes, at: float, entry: SeriesEntry) -> None:
+    """For jitter magnitudes are drawn, without a minimum."""
     measures = entry.kind.measures
     most_us = max(_LEAST_US, (measures.maximum_ns or 0.0) / 1000.0)
     low_us, high_us = (
@@ -239,8 +239,8 @@ def _draw_range(axes: Axes, at: float, entry: Entry) -> None:
     axes.plot([most_us], [at], "D", color=plot.COLOURS[1], markersize=5)
 
 
-def _ranges(context: Context, entries: Sequence[Entry]) -> Picture:
-    """Many things, or things of several probes, whose plots over one another nobody could tell apart."""
+def _ranges(context: Context, entries: Sequence[SeriesEntry]) -> Picture:
+    """A range each for many entries, or entries of several probes, whose plots could not be distinguished."""
     drawn, note = _foremost(context, entries)
     rows = [
         (entry.name, m.n, m.minimum_ns, m.quantile(0.95).value_ns, m.quantile(0.999).value_ns, m.maximum_ns)
@@ -253,7 +253,7 @@ def _ranges(context: Context, entries: Sequence[Entry]) -> Picture:
     return plot.picture(
         _draw_ranges(context, drawn),
         "overview",
-        f"Diamonds mark the maxima. n = {n:,} together, one by one in the table; {instruments}. {note}".rstrip(),
+        f"Diamonds mark the maxima. n = {n:,} in total; {instruments}. {note}".rstrip(),
         data,
     )
 
@@ -267,7 +267,7 @@ def _figure(context: Context) -> Picture | None:
 
 
 def make_overview(context: Context) -> Overview:
-    """What the first screen shows."""
+    """What the summary shows beside its lists."""
     other = None if context.entries else throughput.summary(context) or stations.summary(context)
     return Overview(
         _when(context),
@@ -276,3 +276,36 @@ def make_overview(context: Context) -> Overview:
         first_table(context) if context.entries else other,
         _figure(context),
     )
+
+
+def summary_lists(context: Context) -> list[Text]:
+    """Reasons, next steps and caveats, each once and none empty."""
+    assessment, advice = context.assessment, context.advice
+    lists = (
+        ("Reasons", assessment.reasons),
+        ("Next steps", (*(advice.next if advice else ()), *assessment.settle, *_campaign_steps(context))),
+        ("Caveats", (*(advice.cautions if advice else ()), *assessment.cautions)),
+    )
+    return [Text(title, tuple(dict.fromkeys(lines))) for title, lines in lists if lines]
+
+
+def _campaign_steps(context: Context) -> Iterator[str]:
+    """Next steps after a campaign; none of another report."""
+    if context.note is None:
+        return
+    limits = [context.limit_ns(group) for group in context.groups]
+    if limits and not any(limits):
+        yield (
+            'State the limit of your task: requirement = {limit = "..."} in the plan, or fastenough report --limit. '
+            "Without a limit there is no verdict."
+        )
+    tightest = next((one for one in context.assessment.supported if one.miss_rate == 0), None)
+    if tightest is not None:
+        yield (
+            f"These data cannot support a limit below {words.latency(tightest.limit_ns)} that is never exceeded "
+            f"({words.percent(tightest.confidence)} confidence). It needs another system or a longer measurement."
+        )
+    if len({(group.configuration, group.recordings[0].head.implementation) for group in context.groups}) > 1:
+        yield "Compare kernels and implementations by limit and maintenance cost: fastenough advise --limit LIMIT"
+        yield "Compare two of these runs, each difference with its interval: fastenough compare FIRST SECOND"
+    yield "Repeat the campaign to confirm the result: the maximum of one campaign may not be the worst case."

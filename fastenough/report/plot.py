@@ -221,3 +221,26 @@ def log_axis(axes: Axes, together: Sequence[Merged]) -> None:
         axes.set_xscale("log")
         axes.set_xlim(max(0.5, least_us * 0.7), greatest_us * 1.3)
     plain_log_axis(axes.xaxis)
+
+
+_NAMED = {
+    "#000000": "ink",
+    "#ffffff": "paper",
+    "#dddddd": "grid",
+    UNNAMED: "unnamed",
+    LIMIT: "limit",
+    **{colour: f"colour-{place}" for place, colour in enumerate(COLOURS)},
+}
+"""Colours that figures are drawn in, and the page's variables for them (style.css)."""
+
+_COLOUR = re.compile(r"(fill|stroke): (#[0-9a-f]{6})\b")
+
+
+def _themed(found: re.Match[str]) -> str:
+    name = _NAMED.get(found[2])
+    return f"{found[1]}: var(--{name}, {found[2]})" if name else found[0]
+
+
+def themed(svg: str) -> str:
+    """The same drawing with variables for its colours, which keep their value where a page does not set them."""
+    return _COLOUR.sub(_themed, svg)

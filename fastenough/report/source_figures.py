@@ -23,20 +23,20 @@ _SERIAL_BYTES = 12
 _SERIAL_BAUD = 115_200
 _BITS_PER_BYTE = 10
 SERIAL_US = _SERIAL_BYTES * _BITS_PER_BYTE / _SERIAL_BAUD * 1e6
-"""How long twelve bytes take on a serial line (8 data bits, start and stop): a scale that everybody knows."""
+"""Time of twelve bytes on a serial line (8 data bits, start and stop bit), as a yardstick."""
 _BINS = 160
 _ROW_IN = 1.15
 _BAR_IN = 0.6
 _TRACES = 400
-"""Places over the width of an overlay: each is wide enough to be seen."""
+"""Columns of an overlay."""
 _LEVELS = (0.0, 0.12, 0.88, 1.0)
 """Where in an overlay the lower level, the edges and the upper level lie."""
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """What the figures of one quantity share.  ``name``: their files begin with it; ``heading``: what else they are
-    titled by; ``levels``: what a trace is before and after its edge; ``conditions``: n, duration, load, instrument.
+class FigureTexts:
+    """Texts that the figures of one quantity share.  ``name``: prefix of their files; ``heading``: added to titles;
+    ``levels``: names of the levels before and after the edge; ``conditions``: n, duration, load, instrument.
     """
 
     name: str
@@ -59,7 +59,7 @@ def _named(axes: Axes, said: str) -> None:
     axes.set_title(said, loc="right", fontsize=8, parse_math=False)
 
 
-def _titled(figure: Drawing, drawn: Drawn, what: str) -> None:
+def _titled(figure: Drawing, drawn: FigureTexts, what: str) -> None:
     said = " · ".join(filter(None, (what, drawn.heading)))
     figure.suptitle(said, x=0.01, ha="left", fontsize=10, fontweight="bold", parse_math=False)
 
@@ -82,7 +82,7 @@ def _bins_us(figures: Sequence[Figure], held: Sequence[Merged]) -> tuple[NDArray
     return np.linspace(begin_us, end_us, _BINS + 1), beyond
 
 
-def histograms(drawn: Drawn, figures: Sequence[Figure], held: Sequence[Merged]) -> Picture:
+def histograms(drawn: FigureTexts, figures: Sequence[Figure], held: Sequence[Merged]) -> Picture:
     """Figures 2 and 4: linear histograms on one axis, and the mark within which 95 % lie."""
     edges_us, beyond = _bins_us(figures, held)
     drawing, rows = _rows(len(figures), _ROW_IN)
@@ -109,14 +109,14 @@ def histograms(drawn: Drawn, figures: Sequence[Figure], held: Sequence[Merged]) 
         drawing,
         f"{drawn.name}-histograms",
         f"Share of the samples by {drawn.quantity}, on a linear "
-        f"scale; within the dashed line lie 95 %.{cut} {drawn.conditions}",
+        f"scale; 95 % lie within the dashed line.{cut} {drawn.conditions}",
         data,
         wide=True,
     )
 
 
 def _serial_line(axes: Axes) -> None:
-    """The yardstick, named above the axes on that side of it where there is room."""
+    """The yardstick, labelled above the axes on the side with more room."""
     low, high = np.log10(axes.get_xlim())
     right = (np.log10(SERIAL_US) - low) / (high - low) > 0.5
     axes.axvline(SERIAL_US, color="#444444", linestyle=":", linewidth=1.5)
@@ -132,7 +132,7 @@ def _serial_line(axes: Axes) -> None:
 
 
 def _bar(axes: Axes, at: float, share: str, value_ns: float, colour: str) -> None:
-    """Its label interrupts the serial line where it would be crossed by it."""
+    """A bar with its label, which covers the serial line behind it."""
     axes.barh(at, value_ns / 1000.0, height=0.38, color=colour)
     axes.annotate(
         f"{share}: {words.latency(value_ns)}",
@@ -145,7 +145,7 @@ def _bar(axes: Axes, at: float, share: str, value_ns: float, colour: str) -> Non
     )
 
 
-def bars(drawn: Drawn, figures: Sequence[Figure]) -> Picture:
+def bars(drawn: FigureTexts, figures: Sequence[Figure]) -> Picture:
     """Figures 3 and 5: maximum and 95 % envelope on a logarithmic scale, and the serial line as a yardstick."""
     drawing, axes = plot.new_figure("", (plot.WIDE_IN[0], 1.0 + _BAR_IN * len(figures)))
     rows = [
@@ -176,7 +176,7 @@ def bars(drawn: Drawn, figures: Sequence[Figure]) -> Picture:
         drawing,
         f"{drawn.name}-bars",
         f"95 % and 100 % of the samples by {drawn.quantity}, on a "
-        f"logarithmic scale, beside the time {_SERIAL_BYTES} bytes take on a serial line. "
+        f"logarithmic scale; dotted: the time of {_SERIAL_BYTES} bytes on a serial line. "
         f"{drawn.conditions}",
         data,
         wide=True,
@@ -184,7 +184,7 @@ def bars(drawn: Drawn, figures: Sequence[Figure]) -> Picture:
 
 
 def traces(values: Merged, edges_us: NDArray[np.float64]) -> NDArray[np.int64]:
-    """How many traces stand after their edge, are at it, and stand before it, place by place: none is left out."""
+    """Counts of traces after, at and before their edge, by column; no trace is left out."""
     _, highest_ns = values.edges_ns()
     place = np.clip(np.searchsorted(edges_us, highest_ns / 1000.0, side="right") - 1, 0, edges_us.size - 2)
     at = np.zeros(edges_us.size - 1, dtype=np.int64)
@@ -200,8 +200,8 @@ def _places_us(axes: Axes) -> NDArray[np.float64]:
     return np.asarray(scale.inverted().transform(np.linspace(low, high, _TRACES + 1)))
 
 
-def overlay(drawn: Drawn, figures: Sequence[Figure], held: Sequence[Merged]) -> Picture:
-    """All acts over one another, as on an oscilloscope that keeps what it has drawn; a single one is seen."""
+def overlay(drawn: FigureTexts, figures: Sequence[Figure], held: Sequence[Merged]) -> Picture:
+    """All edges over one another, as on an oscilloscope in overlay mode; single edges are visible."""
     drawing, rows = _rows(len(figures), _ROW_IN)
     (plot.linear_axis if plot.fits_linear(held) else plot.log_axis)(rows[0], held)
     edges_us = _places_us(rows[0])
@@ -222,13 +222,13 @@ def overlay(drawn: Drawn, figures: Sequence[Figure], held: Sequence[Merged]) -> 
     rows[0].set_yticks([np.mean(_LEVELS[:2]), np.mean(_LEVELS[2:])], reversed(drawn.levels))
     rows[-1].set_xlabel(f"{drawn.quantity} [µs]" + (", logarithmic" if rows[0].get_xscale() != "linear" else ""))
     plot.plain_log_axis(drawing.colorbar(mesh, ax=list(rows), label="traces", pad=0.01).ax.yaxis)
-    _titled(drawing, drawn, "All over one another, as on an oscilloscope")
+    _titled(drawing, drawn, "Oscilloscope overlay")
     header: Data = (("configuration", "implementation", "from_us", "to_us", "traces"), data)
     return plot.picture(
         drawing,
         f"{drawn.name}-overlay",
-        f"Every act, drawn over all others: the darker, the more; "
-        f"where nothing is drawn, none ever was. {drawn.conditions}",
+        f"All edges drawn over one another; darker means more. An empty area means that no edge was there. "
+        f"{drawn.conditions}",
         header,
         wide=True,
     )

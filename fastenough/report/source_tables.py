@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tables in the form of the sources, of one's own figures or of published ones: tables 4 to 9 of Brown and Martin
+"""Tables in the form of the sources, of measured or published figures: tables 4 to 9 of Brown and Martin
 (percentiles, frequencies, one implementation across kernels) and A.2 to A.5 of Enea (latency by load)."""
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import Any
 
 from fastenough.analysis import highest_frequency_hz, words
 from fastenough.reference import Figure
-from fastenough.report.document import Cell, Column, Table
+from fastenough.report.context import RunGroup, SeriesKind, configuration_word
+from fastenough.report.document import Cell, Column, ReportTable
 
 Of = Callable[[Figure], Any]
 _ALWAYS = ("configuration", "implementation")
@@ -26,24 +27,24 @@ _STRESS = {"none": "no stress"}
 
 
 def _who(figures: Sequence[Figure]) -> list[tuple[str, Of]]:
-    """What each row begins with: configuration and implementation, and whatever else differs between the figures."""
+    """The first columns: configuration and implementation, and others in which the figures differ."""
     return [(title, of) for title, of in _WHO if title in _ALWAYS or len({of(one) for one in figures}) > 1]
 
 
 def names(figures: Sequence[Figure]) -> list[str]:
-    """What each row is called in a figure, in the words that begin it in a table."""
+    """The name of each row in a figure: its first columns."""
     who = _who(figures)
     return [" ".join(of(one) for _, of in who) for one in figures]
 
 
 def rank(one: Figure) -> tuple[bool, int]:
-    """As the paper orders them: user space before the kernel, the stock kernel before the others."""
+    """The order of the paper: user space before the kernel, the stock kernel before the others."""
     kernel = _KERNELS.index(one.configuration) if one.configuration in _KERNELS else len(_KERNELS)
     return one.implementation.endswith("kernel"), kernel
 
 
 def at_home(figures: Sequence[Figure]) -> list[Figure]:
-    """Each kernel with its own way of doing it: Linux's tasks on a kernel that has others stand in tables 8 and 9."""
+    """Each kernel with its own implementation; Linux tasks on other kernels are in tables 8 and 9."""
     own = {one.configuration for one in figures if not one.implementation.startswith("linux-")}
     return [one for one in figures if one.configuration not in own or not one.implementation.startswith("linux-")]
 
@@ -61,7 +62,7 @@ def _maximum(one: Figure) -> Cell:
     return Cell(one.maximum_ns, f"> {shown}" if one.beyond else shown)
 
 
-def percentile_table(name: str, caption: str, quantity: str, figures: Sequence[Figure], note: str) -> Table:
+def percentile_table(name: str, caption: str, quantity: str, figures: Sequence[Figure], note: str) -> ReportTable:
     """Tables 4, 6, 8 and 9: n, median, 95 % and 100 %; of a jitter the median is signed, the others are magnitudes."""
     who, us = _who(figures), words.microseconds
     columns = (
@@ -73,7 +74,7 @@ def percentile_table(name: str, caption: str, quantity: str, figures: Sequence[F
     )
     rows = [[*(of(one) for _, of in who), one.n, one.median_ns, one.p95_ns, _maximum(one)] for one in figures]
     header = [*(title for title, _ in who), "samples", "median_ns", "p95_ns", "max_ns"]
-    return Table(name, caption, columns, rows, over=quantity, csv=(header, _bare(rows)), note=note)
+    return ReportTable(name, caption, columns, rows, over=quantity, csv=(header, _bare(rows)), note=note)
 
 
 _PRINTED: tuple[tuple[str, Of], ...] = (
@@ -82,7 +83,7 @@ _PRINTED: tuple[tuple[str, Of], ...] = (
 )
 
 
-def frequency_table(name: str, caption: str, over: str, figures: Sequence[Figure], note: str = "") -> Table:
+def frequency_table(name: str, caption: str, over: str, figures: Sequence[Figure], note: str = "") -> ReportTable:
     """Tables 5 and 7: 1/(2 L) for 95 % and 100 %, and as its source printed it where there is one."""
     who, khz = _who(figures), words.kilohertz
     printed = _PRINTED if any(one.printed_95_khz is not None for one in figures) else ()
@@ -102,7 +103,7 @@ def frequency_table(name: str, caption: str, over: str, figures: Sequence[Figure
         for one in figures
     ]
     header = [*(title for title, _ in who), "frequency_95_hz", "frequency_100_hz", *(title for title, _ in printed)]
-    return Table(name, caption, columns, rows, over=over, csv=(header, rows), note=note)
+    return ReportTable(name, caption, columns, rows, over=over, csv=(header, rows), note=note)
 
 
 def _bare(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
@@ -111,14 +112,14 @@ def _bare(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
 
 @dataclass(frozen=True)
 class Rounding:
-    """How a time is shown, and how the least of several is."""
+    """How times and minima are rounded."""
 
     time: Callable[[Any], str] = words.microseconds
     least: Callable[[Any], str] = words.microseconds_down
 
 
 def _stress_rows(figures: Sequence[Figure | None], rounding: Rounding) -> list[list[Any]]:
-    """Minimum, average and maximum, each with its name before it; None for a figure that is lacking."""
+    """Rows of minimum, average and maximum; None for a missing figure."""
     least = [
         None if one is None or one.minimum_ns is None else Cell(one.minimum_ns, rounding.least(one.minimum_ns))
         for one in figures
@@ -130,7 +131,7 @@ def _stress_rows(figures: Sequence[Figure | None], rounding: Rounding) -> list[l
     ]
 
 
-def maxima_by_kernel(name: str, caption: str, figures: Sequence[Figure], note: str = "") -> list[Table]:
+def maxima_by_kernel(name: str, caption: str, figures: Sequence[Figure], note: str = "") -> list[ReportTable]:
     """AT91SAM's table: a row for each board, a column for each kernel; none unless several boards ran several kernels.
 
     Of several figures of one board and kernel the greatest counts.
@@ -147,7 +148,7 @@ def maxima_by_kernel(name: str, caption: str, figures: Sequence[Figure], note: s
     rows = [[board, *(cell(board, kernel) for kernel in kernels)] for board in boards]
     columns = (Column("board", numeric=False), *(Column(f"{kernel} [µs]") for kernel in kernels))
     return [
-        Table(
+        ReportTable(
             name,
             caption,
             columns,
@@ -168,18 +169,18 @@ def _stress_columns(loads: Sequence[str], first: Sequence[str], show: Callable[[
 
 def stress_table(
     name: str, caption: str, figures: Sequence[Figure], note: str = "", *, rounding: Rounding = Rounding()
-) -> Table:
+) -> ReportTable:
     """One of tables A.2 to A.5: minimum, average and maximum of one setup under each load."""
     columns = _stress_columns([one.load for one in figures], ("latency [µs]",), rounding.time)
-    return Table(name, caption, columns, _stress_rows(figures, rounding), over="by load", note=note)
+    return ReportTable(name, caption, columns, _stress_rows(figures, rounding), over="by load", note=note)
 
 
 def stress_beside(
     name: str, caption: str, setups: Mapping[str, Sequence[Figure]], *, rounding: Rounding = Rounding()
-) -> list[Table]:
-    """Tables A.2 to A.5 beside each other: all setups in one table; a load that one lacks stays empty there.
+) -> list[ReportTable]:
+    """Tables A.2 to A.5 in one: all setups; a missing load stays empty.
 
-    One that was measured under two loads of one name has no one row in it, and is left out.
+    A setup with two loads of the same name is left out.
     """
     by_load = {
         setup: {one.load: one for one in figures}
@@ -195,7 +196,7 @@ def stress_beside(
         for row in _stress_rows([figures.get(load) for load in loads], rounding)
     ]
     return [
-        Table(
+        ReportTable(
             name,
             caption,
             _stress_columns(loads, ("configuration", "latency [µs]"), rounding.time),
@@ -203,3 +204,33 @@ def stress_beside(
             over="by load",
         )
     ]
+
+
+def own_figure(group: RunGroup, kind: SeriesKind) -> Figure:
+    """All CPUs together."""
+    head, measures = group.recordings[0].head, kind.measures
+    return Figure(
+        probe=head.probe,
+        board=head.board or "",
+        configuration=configuration_word(group.recordings[0]),
+        kernel="",
+        implementation=head.implementation,
+        variant=str(head.parameters.get("method") or kind.name),
+        load=group.load,
+        command="",
+        n=measures.n,
+        duration=words.measured_time(measures.duration_ns),
+        minimum_ns=measures.minimum_ns,
+        mean_ns=measures.mean_ns,
+        median_ns=measures.quantile(0.5).value_ns,
+        p95_ns=measures.quantile(0.95).value_ns,
+        maximum_ns=measures.maximum_ns,
+        beyond=False,
+        printed_95_khz=None,
+        printed_100_khz=None,
+        transfer="",
+        size="",
+        speed_mb_s=None,
+        said="",
+        place="",
+    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The report on disk: one page that needs nothing else, and its figures, tables and numbers as files beside it."""
+"""Writes a report: one self-contained page, and its figures, tables and numbers as files beside it."""
 
 from __future__ import annotations
 
@@ -20,28 +20,38 @@ from fastenough.analysis.advice import Advice
 from fastenough.analysis.task_set import TaskAnswer
 from fastenough.files import Untrusted
 from fastenough.folder import Folder
-from fastenough.model import Verdict
 from fastenough.recording import Recording
 from fastenough.recording.lines import printable
 from fastenough.reference import Reference
-from fastenough.report.context import Context, make_context
-from fastenough.report.document import Picture, Section, Table, Text
-from fastenough.report.files import csv_of, data_link
-from fastenough.report.note import Note, chapters
-from fastenough.report.overview import Overview, make_overview
-from fastenough.report.place import FILES, FOLDERS, refusing, require_replaceable
-from fastenough.report.sections import SECTIONS
-from fastenough.report.texts import latex, markdown, unbroken, with_units
-from fastenough.report.theme import themed
+from fastenough.report.context import Context, Note, make_context
+from fastenough.report.document import Picture, ReportTable, Section, Text
+from fastenough.report.formats import csv_of, data_link, latex, markdown, unbroken, with_units
+from fastenough.report.output import FILES, FOLDERS, refusing, require_replaceable
+from fastenough.report.overview import Overview, make_overview, summary_lists
+from fastenough.report.plot import themed
+from fastenough.report.sections import PARTS, SECTIONS, MakeSection
 
 OnShare = Callable[[float], None]
 
 _HERE = Path(__file__).parent
 _ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What a part of the report may raise over recordings that no program of ours wrote."""
+"""What a section may raise on recordings that another program wrote."""
 
 
-def _page(sections: Sequence[Section], context: Context, overview: Overview) -> str:
+@dataclasses.dataclass(frozen=True)
+class PagePart:
+    """A part of the page below the summary.  ``folded``: shown on request, and on paper."""
+
+    id: str
+    title: str
+    folded: bool
+    sections: tuple[Section, ...]
+
+
+_FOLDED = {"evidence": False, "details": True, "appendix": True}
+
+
+def _page(parts: Sequence[PagePart], context: Context, overview: Overview) -> str:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE),
         autoescape=True,
@@ -53,7 +63,8 @@ def _page(sections: Sequence[Section], context: Context, overview: Overview) -> 
     style = Markup((_HERE / "style.css").read_text().replace("RUN-IDENTITY", _css_text(overview.identity)))
     return printable(
         environment.get_template("page.html.j2").render(
-            chapters=chapters(sections, context.note),
+            parts=parts,
+            lists=summary_lists(context),
             note=context.note,
             banner=_banner(context),
             overview=overview,
@@ -65,37 +76,31 @@ def _page(sections: Sequence[Section], context: Context, overview: Overview) -> 
     )
 
 
-_REASONS_FIRST = 2
-"""As many stand beside the verdict; all of them are in its chapter."""
-
-
 @dataclasses.dataclass(frozen=True)
 class _Banner:
-    """What the page says first: the verdict, or where advice ended; ``why``: what made data useless."""
+    """The verdict, or the end of the path of advice."""
 
     word: str
     hue: str
     headline: str
-    why: str
     life_safety: str
 
 
 def _banner(context: Context) -> _Banner:
     verdict = context.assessment.verdict
     if context.advice is not None:
-        return _Banner(context.advice.ending, "ADVICE", context.advice.text, "", context.advice.life_safety)
-    why = "; ".join(context.assessment.reasons[:_REASONS_FIRST]) if verdict is Verdict.BROKEN else ""
-    return _Banner(verdict, verdict.name, context.assessment.headline, why, context.assessment.life_safety)
+        return _Banner(context.advice.ending, "ADVICE", context.advice.text, context.advice.life_safety)
+    return _Banner(verdict, verdict.name, context.assessment.headline, context.assessment.life_safety)
 
 
 def _drawing(picture: Picture) -> Markup:
-    """A figure inside the page, in its colours and named by its caption."""
+    """The SVG of a figure in the colours of the page, labelled by its caption."""
     named = f'<svg role="img" aria-labelledby="caption-figure-{picture.name}" '
     return Markup(themed(picture.svg).replace("<svg ", named, 1))
 
 
 def _css_text(text: str) -> str:
-    """A text of a recording inside a style sheet's string: nothing that could end it is left."""
+    """Text of a recording that cannot end a string of the style sheet."""
     return re.sub(r"[^A-Za-z0-9 .,:_-]", "?", text)
 
 
@@ -106,12 +111,12 @@ def _as_json(value: Any) -> Any:
 
 
 def _first_screen(context: Context) -> Overview:
-    """What can be shown on it; where odd recordings do not let it be made, it says so, and the rest stands."""
+    """Table and figure of the summary; the reason if they cannot be made of these recordings."""
     try:
         return make_overview(context)
     except _ODD as error:
         return Overview(
-            f"These recordings hold what the first screen cannot show ({type(error).__name__}: {error}).",
+            f"The summary could not be made from these recordings ({type(error).__name__}: {error}).",
             (),
             "",
             None,
@@ -119,37 +124,44 @@ def _first_screen(context: Context) -> Overview:
         )
 
 
-def _made(make: Callable[[Context], Section | None], context: Context) -> Section | None:
-    """A section; one that trips over what odd recordings hold says so, and the others stand."""
+def _make_section(make: MakeSection, context: Context) -> Section | None:
+    """A section; the reason if it cannot be made of these recordings."""
     try:
         return make(context)
     except _ODD as error:
-        name = make.__module__.rpartition(".")[2]
+        name = make.__module__.rpartition(".")[2] if make.__name__ == "section" else make.__name__
         return Section(
             f"unmade-{name}",
-            f"Not made: {name.replace('_', ' ')}",
-            f"These recordings hold what this part cannot show ({type(error).__name__}: {error}).",
+            f"Not available: {name.replace('_', ' ')}",
+            f"This section could not be made from these recordings ({type(error).__name__}: {error}).",
         )
 
 
-def _sections(context: Context, on_share: OnShare) -> Iterator[Section]:
-    """All that have something to say; before each it is told how much is made, of them and the page they make."""
-    for position, make in enumerate(SECTIONS):
-        on_share(position / (len(SECTIONS) + 1))
-        section = _made(make, context)
-        if section is not None:
-            yield section
-    on_share(len(SECTIONS) / (len(SECTIONS) + 1))
+def _page_parts(context: Context, on_share: OnShare) -> Iterator[PagePart]:
+    """The parts that have sections.  Before each section ``on_share`` gets the share of the report that is made."""
+    position = 0
+    for part, makes in PARTS.items():
+        sections = list(context.answers) if part == "evidence" else []
+        for make in makes:
+            on_share(position / (len(SECTIONS) + 1))
+            position += 1
+            section = _make_section(make, context)
+            if section is not None:
+                sections.append(section)
+        if sections:
+            yield PagePart(part, part.capitalize(), _FOLDED[part], tuple(sections))
+    on_share(position / (len(SECTIONS) + 1))
 
 
 def _documents(context: Context, on_share: OnShare) -> Iterable[tuple[str, bytes]]:
     """(name, content) of every file."""
     overview = _first_screen(context)
-    sections = [*context.answers, *_sections(context, on_share)]
+    parts = list(_page_parts(context, on_share))
     leaves = [part for part in (overview.table, overview.figure) if part is not None]
+    sections = [section for part in parts for section in part.sections]
     leaves += [leaf for section in sections for leaf in section.leaves() if not isinstance(leaf, Text)]
-    tables = [leaf for leaf in leaves if isinstance(leaf, Table)]
-    yield "index.html", _page(sections, context, overview).encode()
+    tables = [leaf for leaf in leaves if isinstance(leaf, ReportTable)]
+    yield "index.html", _page(parts, context, overview).encode()
     for leaf in leaves:
         if isinstance(leaf, Picture):
             yield f"figures/{leaf.name}.svg", leaf.svg.encode()
@@ -166,19 +178,19 @@ def _documents(context: Context, on_share: OnShare) -> Iterable[tuple[str, bytes
         "assessment": context.assessment,
         "advice": context.advice,
         "tasks": context.tasks,
-        "campaign": _stated(context.note),
+        "campaign": _campaign(context.note),
         "runs": [recording.run_id for recording in context.recordings],
         "tables": {table.name: {"caption": table.caption, "rows": table.csv_rows()} for table in tables},
     }
     yield "report.json", json.dumps(numbers, default=_as_json, indent=1).encode()
 
 
-def _stated(note: Note | None) -> dict[str, str] | None:
+def _campaign(note: Note | None) -> dict[str, str] | None:
     return None if note is None else {"id": note.campaign, "title": note.title, "question": note.question}
 
 
 def _forget_former(folder: Folder, name: str, written: set[str]) -> None:
-    """Remove figures and tables of a report that stood here before; nothing that a report does not write."""
+    """Remove the figures and tables of the report that was here before, and no other files."""
     for former in folder.names():
         if f"{name}/{former}" not in written and former.endswith(FOLDERS[name]):
             with contextlib.suppress(Untrusted):
@@ -186,15 +198,15 @@ def _forget_former(folder: Folder, name: str, written: set[str]) -> None:
                 folder.remove(former)
 
 
-def nobody_waits(share: float) -> None:
-    """Nobody wants to know how much of it is made."""
+def ignore_share(share: float) -> None:
+    """Progress callback that does nothing."""
 
 
 def write_report(
     recordings: Sequence[Recording],
     assessment: Assessment,
     out_dir: Path,
-    on_share: OnShare = nobody_waits,
+    on_share: OnShare = ignore_share,
     *,
     references: Sequence[Reference] = (),
     advice: Advice | None = None,
@@ -204,11 +216,11 @@ def write_report(
 ) -> list[Path]:
     """Write index.html, report.json, figures/ and tables/ into ``out_dir``; returns their paths, the page first.
 
-    ``references``: published systems to set beside what was measured.  ``advice``: the path to be drawn, first of all.
-    ``note``: what the plan of a campaign says; the page is then ordered as an application note.
-    ``tasks``: what follows for a task set.  ``answers``: chapters of whoever had the runs made, which stand first.
-    Each file is written beside its place and renamed, the page last, so that no half of one is ever found.  Raises
-    BadInput where it cannot write there.  ``on_share`` is told how much is made, 0 to 1, section by section.
+    ``references``: published systems to compare with.  ``advice``: the path to draw.  ``note``: title and question
+    of a campaign.  ``tasks``: the analysis of a task set.  ``answers``: sections of the command that made the runs;
+    they come first.  Each file is written under another name and renamed, the page last: no partial file is ever
+    visible.  Raises BadInput if it cannot write there.  ``on_share`` gets the share that is made, 0 to 1, before each
+    section.
     """
     context = dataclasses.replace(
         make_context(recordings, assessment, references, advice, note), tasks=tasks, answers=answers

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Settings of a board: one file each, one line here for each; read, written, read back and put back."""
+"""Settings of a board: changed, read back and restored.  One module per subject, one line here for each."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from fastenough.link import Link
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.recording import head
 from fastenough.registry import listed
-from fastenough.settings.journal import Journal
-from fastenough.settings.place import Gone, Place
-from fastenough.settings.places import Unusable, noted
-from fastenough.settings.setting import Requested, Setting
-from fastenough.settings.telling import difference, restored_text, tell_settings
+from fastenough.settings.journal import Journal, UnusableEntry, place_and_original
+from fastenough.settings.place import Place, PlaceGone
+from fastenough.settings.setting import Requested, Setting, difference, print_settings, restored_text
 
 __all__ = [
     "SETTINGS",
@@ -31,62 +29,42 @@ __all__ = [
     "difference",
     "is_in_effect",
     "journals",
-    "left_behind",
+    "print_settings",
     "restore",
     "restored_text",
     "run_journal",
-    "tell_settings",
+    "unrestored",
 ]
 
 SETTINGS: Mapping[str, Setting] = {
     setting.name: setting
-    for setting in listed(
+    for settings in listed(
         __name__,
-        "SETTING",
+        "SETTINGS",
         (
-            "governor",
-            "idle_latency",
-            "rt_throttling",
-            "transparent_huge_pages",
-            "irq_affinity",
-            "energy_preference",
-            "timer_migration",
-            "numa_balancing",
-            "swappiness",
-            "page_merging",
-            "compaction",
-            "stat_interval",
-            "nmi_watchdog",
-            "soft_watchdog",
-            "split_lock_penalty",
-            "console_level",
-            "rt_ceiling",
-            "irq_threads",
-            "timer_threads",
-            "preemption",
-            "control_priority",
-            "housekeeping",
+            "kernel",
+            "cpus",
+            "priorities",
             "pin",
             "kernel_module",
-            "trace",
-            "timerlat",
-            "wakeup_histograms",
+            "tracing",
         ),
     )
+    for setting in settings
 }
 
 _FILES = tuple(pattern for setting in SETTINGS.values() for pattern in setting.files)
 
-_NEVER_TAKEN = (errno.EINVAL, errno.ERANGE, errno.EOVERFLOW, errno.E2BIG)
-"""What the kernel answers to a value that it can never have had."""
-_FIX = "fastenough doctor --restore puts it back, as root or with sudo"
+_INVALID_VALUE = (errno.EINVAL, errno.ERANGE, errno.EOVERFLOW, errno.E2BIG)
+"""Errors of the kernel for a value that it can never have had."""
+_FIX = "restore it with fastenough doctor --restore, as root or with sudo"
 
 STATE_SETTING = "FASTENOUGH_STATE"
-"""Environment variable that names another directory for what must survive the bench."""
+"""Environment variable that names another directory for files that must survive the bench."""
 
 
 def default_journal(link: Link) -> Path:
-    """Where the journal of a board lies: one per board, whatever the store."""
+    """Return the path of a board's journal: one per board, whatever the store."""
     if os.environ.get(STATE_SETTING):
         directory = Path(os.environ[STATE_SETTING])
     elif os.geteuid() == 0:
@@ -97,26 +75,27 @@ def default_journal(link: Link) -> Path:
 
 
 def place_name(entry: Mapping[str, Any], link: Link) -> str:
-    """Which place an entry of a journal speaks of, for people."""
+    """Return the name of the place of a journal's entry, for messages."""
     try:
-        return str(noted(entry, link, _FILES)[0])
-    except Unusable:
-        return "a place that is not known"
+        return str(place_and_original(entry, link, _FILES)[0])
+    except UnusableEntry:
+        return "an unknown place"
 
 
 def run_journal(journal: Path) -> Path:
-    """Beside the journal of a campaign: of what is put back after each run, and not only at the end."""
+    """Return the path of the journal beside a campaign's, of settings restored after each run."""
     return journal.with_name(f"{journal.stem}-cell{journal.suffix}")
 
 
 def journals(link: Link) -> list[Path]:
-    """The journals there are of a board: the campaigns', and the runs'."""
+    """Return the existing journals of a board: of the campaign, and of its runs."""
     journal = default_journal(link)
     return [path for path in (journal, run_journal(journal)) if path.exists()]
 
 
-def left_behind(link: Link, journal: Path) -> tuple[str, ...]:
-    """What a killed bench has left changed since the board was booted; raises FastenoughError while one holds it."""
+def unrestored(link: Link, journal: Path) -> tuple[str, ...]:
+    """Return the places that a killed bench left changed since boot; raise FastenoughError while
+    a bench holds the journal."""
     opened = Journal(journal)
     try:
         booted = _boot_id(link)
@@ -133,30 +112,30 @@ def _boot_id(link: Link) -> str | None:
 
 
 def is_in_effect(link: Link, name: str, requested: Requested) -> bool:
-    """Whether a setting is there already; raises as ``Settings.apply`` does."""
+    """Whether a setting already has the requested value; raise as ``Settings.apply`` does."""
     return all(place.read(link.raised) == value for place, value in _known(name).steps(link.raised, requested))
 
 
 def _known(name: str) -> Setting:
     if name not in SETTINGS:
-        raise BadInput(f"no setting is called {name!r}; use {', '.join(SETTINGS)}")
+        raise BadInput(f"unknown setting {name!r}; use one of {', '.join(SETTINGS)}")
     return SETTINGS[name]
 
 
 class Settings:
-    """Use as a context: what is applied inside is put back at its end, or by the next one to open the journal.
+    """Context in which settings are changed; they are restored at its end, or when the journal is next opened.
 
-    ``put_back``: which places an earlier bench had left changed; ``told``: what is to be said about lines of the
-    journal that were skipped.
+    ``restored``: the places that an earlier bench had left changed; ``warnings``: on lines of the journal that were
+    skipped.
     """
 
     def __init__(self, link: Link, journal_path: Path | None = None) -> None:
         self._link = link.raised
         self._boot_id = _boot_id(link)
         self._journal = Journal(journal_path or default_journal(link))
-        self.told: list[str] = []
+        self.warnings: list[str] = []
         try:
-            self.put_back: tuple[str, ...] = ()
+            self.restored: tuple[str, ...] = ()
             self._restore()
         except BaseException:
             self._journal.close()
@@ -174,20 +153,20 @@ class Settings:
             self._journal.close()
 
     def apply(self, name: str, requested: Requested) -> list[head.Setting]:
-        """Make a setting; returns what the recording's head says of it, each as read back.
+        """Change a setting; return its entries of the recording's head, each with the value read back.
 
-        Raises NotApplicable where the board has no such thing, BadInput for a setting or a value that cannot be.
+        Raise NotApplicable where the board does not support it, BadInput for an unknown setting or an invalid value.
         """
         entries = []
         for place, value in _known(name).steps(self._link, requested):
             try:
                 entries.append(self._set(name, place, value))
-            except Gone:
+            except PlaceGone:
                 continue
         return entries
 
     def apply_all(self, all_requested: Mapping[str, Requested]) -> list[head.Setting]:
-        """Make settings; one that is not applicable gives an entry with its reason."""
+        """Change settings; one that is not applicable gives an entry with the reason."""
         entries = []
         for name, requested in all_requested.items():
             try:
@@ -197,16 +176,16 @@ class Settings:
         return entries
 
     def _set(self, name: str, place: Place, value: str) -> head.Setting:
-        """Note the original, write, read back."""
+        """Store the original value in the journal, write the new one, read it back."""
         original = place.read(self._link)
         unchanged = head.Setting(name + place.suffix, value, original, **place.label())
         if original == value:
             return unchanged
         note = {"boot_id": self._boot_id, "place": place.entry(), "original": original}
         try:
-            noted(note, self._link, _FILES)
-        except Unusable as why:
-            return replace(unchanged, reason=f"left as it is, for it could not be put back: {why}")
+            place_and_original(note, self._link, _FILES)
+        except UnusableEntry as why:
+            return replace(unchanged, reason=f"not changed, because it could not be restored: {why}")
         self._journal.note(note)
         reason = None
         try:
@@ -215,52 +194,52 @@ class Settings:
             reason = f"refused: {error.strerror or error}"
         in_effect = place.read(self._link)
         if in_effect != value:
-            reason = reason or "the kernel took another value"
+            reason = reason or "the kernel chose another value"
         return replace(unchanged, in_effect=in_effect, reason=reason if in_effect != value else None)
 
     def _restore(self) -> None:
-        """Put everything back, newest first; what a reboot has put back counts not."""
+        """Restore all values, newest first; those before a reboot are skipped."""
         damaged = self._journal.damaged()
-        noted_here = [entry for entry in self._journal.entries() if entry.get("boot_id") == self._boot_id]
+        entries = [entry for entry in self._journal.entries() if entry.get("boot_id") == self._boot_id]
         failed: list[tuple[dict[str, Any], str]] = []
         restored: list[dict[str, Any]] = []
-        for entry in reversed(noted_here):
+        for entry in reversed(entries):
             try:
                 fault = self._put_back(entry)
-            except Unusable as reason:
+            except UnusableEntry as reason:
                 damaged.append((json.dumps(entry), str(reason)))
                 continue
             restored.insert(0, entry)
             if fault:
                 failed.insert(0, (entry, fault))
         if damaged:
-            self.told += self._journal.set_aside(damaged)
-        kept = [entry for entry, _ in failed]
-        self.put_back = tuple(place_name(entry, self._link) for entry in restored if entry not in kept)
-        self._journal.replace(kept)
+            self.warnings += self._journal.set_aside(damaged)
+        unrestored_entries = [entry for entry, _ in failed]
+        self.restored = tuple(place_name(entry, self._link) for entry in restored if entry not in unrestored_entries)
+        self._journal.replace(unrestored_entries)
         if failed:
             raise FastenoughError(f"{failed[0][1]}; {_FIX}")
 
     def _put_back(self, entry: dict[str, Any]) -> str | None:
-        """What went wrong, None when the original is in force or the place is gone; raises Unusable."""
-        place, original = noted(entry, self._link, _FILES)
+        """Return the error; None when the original is in effect or the place is gone.  Raise UnusableEntry."""
+        place, original = place_and_original(entry, self._link, _FILES)
         try:
             if place.read(self._link) != original:
                 place.write(self._link, original)
-        except Gone:
+        except PlaceGone:
             return None
         except OSError as error:
-            if error.errno in _NEVER_TAKEN:
-                raise Unusable(f"{place} cannot have been {ascii(original)[:80]}") from error
-            return f"{place} cannot be put back to {ascii(original)[:80]}: {error.strerror or error}"
+            if error.errno in _INVALID_VALUE:
+                raise UnusableEntry(f"{place} cannot have been {ascii(original)[:80]}") from error
+            return f"cannot restore {place} to {ascii(original)[:80]}: {error.strerror or error}"
         return None
 
 
 def restore(link: Link) -> list[str]:
-    """Put back what a killed bench has left changed on a board; which places.  Raises FastenoughError while one that
-    runs holds them."""
+    """Restore what a killed bench left changed on a board; return the places.  Raise FastenoughError while a running
+    bench holds the journal."""
     places: list[str] = []
     for journal in journals(link):
         with Settings(link, journal) as settings:
-            places += settings.put_back
+            places += settings.restored
     return places

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What has to be put back: on disk before anything is changed, and replayed by whoever comes next."""
+"""The journal of original values, on disk before anything is changed, and the places that its entries name.
+
+The journal is a file, so it is not trusted: only what a setting of fastenough can have written is restored.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,29 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from fastenough.files import lock_holder, private_directory, replace_whole, sync_directory, write_all
+from fastenough.link import Link
 from fastenough.model import FastenoughError
+from fastenough.settings.kernel_module import ModulePlace
+from fastenough.settings.pin import PinPlace
+from fastenough.settings.place import CpusPlace, FilePlace, Place, TaskPlace
+from fastenough.settings.tracing import InstancePlace
 
 _MOST_BYTES = 16 << 20
 _SHOWN = 200
 Damaged = tuple[str, str]
-"""A line of the journal that cannot be used, and why."""
+"""An unusable line of the journal, and the reason."""
 
 
 def _folder_of(path: Path) -> None:
-    """Its folder, and what is missing above it: nobody else may write there, whatever the umask."""
+    """Create the folder of a file and missing folders above it, not writable by others whatever the umask."""
     for folder in reversed(path.parents):
         if not folder.exists():
             private_directory(folder)
@@ -30,7 +40,7 @@ def _folder_of(path: Path) -> None:
 
 
 def _open_own(path: Path) -> int:
-    """A regular file of this user's that no other can change; raises OSError, or FastenoughError for any other."""
+    """Open a regular file that only this user can change; raise OSError, or FastenoughError for any other file."""
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         file = os.open(path, flags, 0o600)
@@ -38,12 +48,12 @@ def _open_own(path: Path) -> int:
         if path.is_symlink():
             raise _not_trusted(path) from error
         raise
-    found = os.fstat(file)
+    status = os.fstat(file)
     if (
-        not stat.S_ISREG(found.st_mode)
-        or found.st_uid != os.geteuid()
-        or found.st_nlink != 1
-        or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        not stat.S_ISREG(status.st_mode)
+        or status.st_uid != os.geteuid()
+        or status.st_nlink != 1
+        or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     ):
         os.close(file)
         raise _not_trusted(path)
@@ -52,15 +62,15 @@ def _open_own(path: Path) -> int:
 
 def _not_trusted(path: Path) -> FastenoughError:
     return FastenoughError(
-        f"{path} is no file that only user {os.geteuid()} can change, so it is not trusted; look "
-        "what is in it and remove it"
+        f"{path} is not a regular file that only user {os.geteuid()} can change, so it is not trusted; "
+        "inspect it, then remove it"
     )
 
 
 class Journal:
-    """Original values, oldest first, in a file that one bench at a time may hold.
+    """Original values, oldest first, in a file that one bench at a time locks.
 
-    The lock is a file of its own beside it, since the journal is replaced whole.
+    The lock is a separate file beside it, since the journal is replaced as a whole.
     """
 
     def __init__(self, path: Path) -> None:
@@ -77,8 +87,8 @@ class Journal:
             os.close(self._lock)
             holder = lock_holder(path.with_name(f"{path.name}.lock"))
             raise FastenoughError(
-                f"another fastenough is measuring on this board ({holder or 'it'} holds {path}); "
-                "wait until it has ended, or end it"
+                f"another fastenough is measuring on this board ({holder or 'a process'} holds {path}); "
+                "wait for it, or stop it"
             ) from error
         except BaseException:
             os.close(self._lock)
@@ -86,12 +96,12 @@ class Journal:
 
     def _unusable(self, error: OSError) -> FastenoughError:
         return FastenoughError(
-            f"{self._path}: {error.strerror}; make it writable, for nothing is changed on a board "
-            "without noting down how it was"
+            f"{self._path}: {error.strerror}; make it writable: fastenough changes nothing on a board "
+            "before it has stored the original value"
         )
 
     def _opened(self) -> int:
-        """Open it, without what a bench left that was killed while it wrote: a torn last line, a file half written."""
+        """Open the journal and remove a torn last line and half-written files of a bench that was killed."""
         for left in self._path.parent.glob(f".{self._path.name}.*.new"):
             left.unlink(missing_ok=True)
         try:
@@ -108,11 +118,11 @@ class Journal:
 
     def _content(self, file: int) -> bytes:
         if os.fstat(file).st_size > _MOST_BYTES:
-            raise FastenoughError(f"{self._path} is longer than any journal; look what is in it and remove it")
+            raise FastenoughError(f"{self._path} is too long for a journal; inspect it, then remove it")
         return os.pread(file, _MOST_BYTES, 0)
 
     def _read(self) -> tuple[list[dict[str, Any]], list[Damaged]]:
-        found: list[dict[str, Any]] = []
+        entries: list[dict[str, Any]] = []
         damaged: list[Damaged] = []
         for line in self._content(self._file).splitlines():
             try:
@@ -120,21 +130,21 @@ class Journal:
             except (ValueError, RecursionError):
                 entry = None
             if isinstance(entry, dict) and isinstance(entry.get("place"), dict):
-                found.append(entry)
+                entries.append(entry)
             else:
-                damaged.append((line.decode(errors="replace"), "it is no note of a setting"))
-        return found, damaged
+                damaged.append((line.decode(errors="replace"), "not an entry of a setting"))
+        return entries, damaged
 
     def entries(self) -> list[dict[str, Any]]:
-        """What was noted."""
+        """Return the usable entries, oldest first."""
         return self._read()[0]
 
     def damaged(self) -> list[Damaged]:
-        """The lines that are no notes."""
+        """Return the lines that are not entries."""
         return self._read()[1]
 
     def note(self, entry: dict[str, Any]) -> None:
-        """Append one entry; whole and on disk when this returns, and not there at all when it raises."""
+        """Append one entry: completely on disk when this returns, not at all when it raises."""
         before = os.fstat(self._file).st_size
         try:
             write_all(self._file, json.dumps(entry).encode() + b"\n")
@@ -145,7 +155,7 @@ class Journal:
             raise FastenoughError(f"{self._path}: {error.strerror}; nothing was changed") from error
 
     def replace(self, entries: list[dict[str, Any]]) -> None:
-        """Keep these entries only; a bench killed meanwhile leaves either all of the old or all of the new ones."""
+        """Replace all entries; if the bench is killed meanwhile, either all old or all new ones are there."""
         content = b"".join(json.dumps(entry).encode() + b"\n" for entry in entries)
         if self._content(self._file) == content:
             return
@@ -154,16 +164,16 @@ class Journal:
             file = _open_own(self._path)
         except OSError as error:
             raise FastenoughError(
-                f"{self._path}: {error.strerror}; it still holds what was put back already, and the "
-                "next start looks at that again"
+                f"{self._path}: {error.strerror}; it still lists values that were restored already; the "
+                "next start checks them again"
             ) from error
         os.close(self._file)
         self._file = file
 
     def set_aside(self, lines: Sequence[Damaged]) -> list[str]:
-        """Keep unusable lines in a file beside the journal; returns what is to be told of each."""
+        """Move unusable lines to a file beside the journal; return a warning for each."""
         aside = self._path.with_name(f"{self._path.name}.damaged")
-        where = f"kept in {aside}"
+        where = f"stored in {aside}"
         try:
             file = _open_own(aside)
             try:
@@ -171,12 +181,97 @@ class Journal:
             finally:
                 os.close(file)
         except (OSError, FastenoughError) as error:
-            where = f"it cannot be kept in {aside} ({error})"
+            where = f"not stored in {aside}: {error}"
         return [
-            f"{self._path} holds a line that is skipped: {reason} ({where}): {line[:_SHOWN]!a}"
+            f"{self._path} has an unusable line, skipped: {reason} ({where}): {line[:_SHOWN]!a}"
             for line, reason in lines
         ]
 
     def close(self) -> None:
         os.close(self._file)
         os.close(self._lock)
+
+
+_KERNELS_OWN = ("/proc/", "/sys/")
+_MOST_VALUE = 1 << 15
+
+
+class UnusableEntry(ValueError):
+    """An entry that no setting can have written; it was not applied."""
+
+
+def _text(entry: Mapping[str, Any], name: str, pattern: str) -> str:
+    value = entry.get(name)
+    if not isinstance(value, str) or not re.fullmatch(pattern, value, re.DOTALL):
+        raise UnusableEntry(f"invalid {name}: {ascii(value)[:80]}")
+    return value
+
+
+def _number(entry: Mapping[str, Any], name: str, least: int) -> int:
+    value = entry.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 1 << 63:
+        raise UnusableEntry(f"invalid {name}: {ascii(value)[:80]}")
+    return value
+
+
+def is_among(path: str, patterns: Sequence[str]) -> bool:
+    """Whether a path matches one of the patterns; a star does not match a slash."""
+    parts = path.split("/")
+    return not {".", ".."} & set(parts) and any(
+        len(parts) == pattern.count("/") + 1 and all(map(fnmatchcase, parts, pattern.split("/")))
+        for pattern in patterns
+    )
+
+
+def _file(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> FilePlace:
+    path = _text(entry, "path", r"/[^\0]*")
+    if not is_among(path, files):
+        raise UnusableEntry(f"no setting writes {ascii(path)[:200]}")
+    resolved = os.path.realpath(path) if link.name == "local" else path
+    if not resolved.startswith(_KERNELS_OWN):
+        raise UnusableEntry(f"{ascii(path)[:200]} leads to {ascii(resolved)[:200]}, outside of /proc and /sys")
+    return FilePlace(path)
+
+
+def _task(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> TaskPlace:
+    return TaskPlace(_number(entry, "tid", 1), _number(entry, "start_ticks", 0), _text(entry, "comm", r"[^\0]{0,64}"))
+
+
+def _cpus(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> CpusPlace:
+    return CpusPlace(_number(entry, "pid", 1), _number(entry, "start_ticks", 0))
+
+
+def _pin(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> PinPlace:
+    return PinPlace(_number(entry, "number", 0), _text(entry, "name", r"[^\0]{0,200}"))
+
+
+def _module(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> ModulePlace:
+    return ModulePlace(_text(entry, "name", r"\w{1,64}"))
+
+
+def _trace(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> InstancePlace:
+    return InstancePlace()
+
+
+KINDS: Mapping[str, tuple[Callable[[Mapping[str, Any], Link, Sequence[str]], Place], str]] = {
+    "file": (_file, rf"[^\0]{{0,{_MOST_VALUE}}}"),
+    "task": (_task, r"(other|fifo|rr|batch|idle):\d{1,2}(:reset)?"),
+    "cpus": (_cpus, r"\d[\d,-]{0,4000}"),
+    "pin": (_pin, "in|out"),
+    "module": (_module, "absent"),
+    "trace": (_trace, "absent"),
+}
+"""For each kind of place: how to make it from an entry, and which original values are valid."""
+
+
+def place_and_original(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> tuple[Place, str]:
+    """Return the place that an entry names and its original value.
+
+    ``files``: patterns of the files that settings write.  Raise UnusableEntry.
+    """
+    place = entry["place"]
+    kind = place.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise UnusableEntry(f"unknown kind of place: {ascii(kind)[:80]}")
+    make, values = KINDS[kind]
+    return make(place, link, files), _text(entry, "original", values)

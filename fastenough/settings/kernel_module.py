@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Inserts a kernel module, and takes it out again."""
+"""The setting that inserts a kernel module and removes it afterwards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TIMEOUT_S = 30.0
 
 @dataclass(frozen=True)
 class ModulePlace:
-    """A module on the board; its parameters are read back by whoever reads its recording."""
+    """A module on the board; its parameters are read back with its recording."""
 
     name: str
     path: str = ""
@@ -54,18 +54,18 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
     file = PurePosixPath(path)
     if file.suffix != ".ko" or not all("=" in word for word in parameters):
         raise BadInput(
-            f"setting kernel-module = {requested!r} cannot be: write the path of a .ko file on the board "
+            f"setting kernel-module = {requested!r} is not valid; use the path of a .ko file on the board "
             'and its parameters, such as "/root/fastenough.ko task=response"'
         )
     if link.which("insmod") is None:
-        raise NotApplicable("insmod is not there: apt-get install kmod")
+        raise NotApplicable("insmod is not installed: apt-get install kmod")
     if not link.exists(path):
-        raise BadInput(f"setting kernel-module: {path} is not on the board; build it there or copy it")
+        raise BadInput(f"setting kernel-module: no such file on the board: {path}; build it there or copy it")
     require_own_module(link, path)
     place = ModulePlace(module_name(path), path, tuple(parameters))
     if place.read(link) == _PRESENT:
-        raise BadInput(f"setting kernel-module: {place.name} is inserted already; take it out: rmmod {place.name}")
+        raise BadInput(f"setting kernel-module: {place.name} is already loaded; remove it: rmmod {place.name}")
     return [(place, _PRESENT)]
 
 
-SETTING = Setting("kernel-module", "inserts a module: path on the board, then its parameters", _steps)
+SETTINGS = (Setting("kernel-module", "insert a kernel module: path on the board, then its parameters", _steps),)

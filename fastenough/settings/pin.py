@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Directions of GPIO pins, so that an output which a dead task left driven becomes an input again."""
+"""The setting of GPIO directions: an output that a killed task left driven becomes an input again."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _REQUESTED = re.compile(r"([^,=/\s]+)/(\d+)=(in|out)")
 
 @dataclass(frozen=True)
 class PinPlace:
-    """The direction of one line, ``in`` or ``out`` (driven low); ``number`` counts over all chips, as sysfs does."""
+    """The direction of one line, ``in`` or ``out`` (driven low); ``number``: over all chips, as in sysfs."""
 
     number: int
     name: str
 
     @contextmanager
     def _exported(self, link: Link) -> Iterator[str]:
-        """The file with the direction; raises OSError while somebody else holds the line."""
+        """Export the line; yield the file with its direction.  Raise OSError while another process uses the line."""
         link.write(f"{_CLASS}/export", str(self.number).encode())
         try:
             yield f"{_CLASS}/gpio{self.number}/direction"
@@ -63,15 +63,14 @@ def _number(link: Link, chip: str, line: int) -> int:
     ]
     lines_by_base = {int(link.read(f"{folder}/base")): int(link.read(f"{folder}/ngpio")) for folder in folders}
     if not lines_by_base:
-        raise NotApplicable(f"there is no GPIO chip labelled {chip!r} below {_CLASS}")
+        raise NotApplicable(f"there is no GPIO chip labelled {chip!r} in {_CLASS}")
     if len(lines_by_base) > 1:
         raise BadInput(
-            f"setting pin: {len(lines_by_base)} GPIO chips are labelled {chip}, which is meant cannot be "
-            "told; use lines of a chip whose label is its own"
+            f"setting pin: {len(lines_by_base)} GPIO chips are labelled {chip}; use lines of a chip with a unique label"
         )
     ((base, lines),) = lines_by_base.items()
     if line >= lines:
-        raise BadInput(f"setting pin: {chip} has no line {line}; choose 0 to {lines - 1}")
+        raise BadInput(f"setting pin: {chip} has no line {line}; use 0 to {lines - 1}")
     return base + line
 
 
@@ -80,12 +79,10 @@ def _place(link: Link, chip: str, line: int) -> PinPlace:
     try:
         place.read(link)
     except PermissionError as error:
-        raise BadInput(
-            f"setting pin: {place} may not be set by this user; run fastenough as root or with sudo"
-        ) from error
+        raise BadInput(f"setting pin: no permission to set {place}; run fastenough as root or with sudo") from error
     except OSError as error:
         raise BadInput(
-            f"setting pin: {place} is in use ({error.strerror}); choose another line, or end what uses it"
+            f"setting pin: {place} is in use ({error.strerror}); use another line, or stop the process that uses it"
         ) from error
     return place
 
@@ -95,7 +92,7 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
     matches = [_REQUESTED.fullmatch(word.strip()) for word in words]
     if not all(matches):
         raise BadInput(
-            f"setting pin = {requested!r} cannot be: write CHIP/LINE=in or CHIP/LINE=out, such as "
+            f"setting pin = {requested!r} is not valid; use CHIP/LINE=in or CHIP/LINE=out, such as "
             '"pinctrl-bcm2711/17=in,pinctrl-bcm2711/27=out"'
         )
     if not link.exists(_CLASS):
@@ -103,4 +100,4 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
     return [(_place(link, match[1], int(match[2])), match[3]) for match in matches if match]
 
 
-SETTING = Setting("pin", "directions of GPIO pins: CHIP/LINE=in or CHIP/LINE=out (driven low)", _steps)
+SETTINGS = (Setting("pin", "directions of GPIO lines: CHIP/LINE=in or CHIP/LINE=out (driven low)", _steps),)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where a setting lives: a file of the kernel's, or a task's scheduling parameters; both read back as text."""
+"""Places of settings: a file of the kernel, a task's scheduling parameters, the bench's CPUs; values are text."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ BENCH = "bench"
 _CPUS_ALLOWED = "Cpus_allowed_list:"
 
 
-class Gone(FastenoughError):
+class PlaceGone(FastenoughError):
     """The place no longer exists, so there is nothing to restore."""
 
 
 class Place(Protocol):
-    """One value on the board.  ``label`` and ``suffix`` (of the name) say in the recording which one it is."""
+    """One value on the board.  ``label`` and ``suffix`` (of the name) identify it in recordings."""
 
     def read(self, link: Link) -> str: ...
 
     def write(self, link: Link, value: str) -> None: ...
 
     def entry(self) -> dict[str, Any]:
-        """What the journal needs to find this place again."""
+        """Return the journal's description of this place."""
 
     def label(self) -> dict[str, Any]: ...
 
@@ -40,7 +40,7 @@ class Place(Protocol):
 
 @dataclass(frozen=True)
 class FilePlace:
-    """A file below /proc or /sys; one that lists its possible values shows the one in force in brackets."""
+    """A file below /proc or /sys; where it lists the possible values, the current one is in brackets."""
 
     path: str
     cpu: int | None = None
@@ -50,7 +50,7 @@ class FilePlace:
         try:
             text = link.read(self.path).decode(errors="replace").strip()
         except FileNotFoundError as error:
-            raise Gone(f"{self.path} is not there any more") from error
+            raise PlaceGone(f"{self.path} no longer exists") from error
         return chosen(text) or text
 
     def write(self, link: Link, value: str) -> None:
@@ -70,8 +70,8 @@ class FilePlace:
 class TaskPlace:
     """A task's policy and priority, as ``fifo:50``, with ``:reset`` where its children start as ordinary tasks.
 
-    ``start_ticks`` tells the task from a later one of the same number.  ``called``: what recordings call it, where its
-    name and number say nothing that would be the same in another run.
+    ``start_ticks`` distinguishes the task from a later one with the same number.  ``called``: its name in recordings,
+    where its own name and number differ from run to run.
     """
 
     tid: int
@@ -84,13 +84,13 @@ class TaskPlace:
         try:
             text = link.read(f"/proc/{self.tid}/stat").decode(errors="replace")
         except OSError as error:
-            raise Gone(f"task {self.tid} ({self.comm}) has ended") from error
+            raise PlaceGone(f"task {self.tid} ({self.comm}) has ended") from error
         task = parse_task(text)
         reset = ":reset" if not is_kernel_thread(text) and self._resets_children(link) else ""
         return f"{task.policy}:{task.priority}{reset}"
 
     def _resets_children(self, link: Link) -> bool:
-        """No file of the kernel's tells this one; threads of the kernel have no children."""
+        """Ask chrt, since no file of the kernel has this flag; kernel threads have no children."""
         return _RESET in link.run(["chrt", "-p", str(self.tid)]).text
 
     def write(self, link: Link, value: str) -> None:
@@ -103,7 +103,7 @@ class TaskPlace:
 
     def _check(self, link: Link) -> None:
         if start_ticks(link, self.tid) != self.start_ticks:
-            raise Gone(f"task {self.tid} ({self.comm}) has ended")
+            raise PlaceGone(f"task {self.tid} ({self.comm}) has ended")
 
     def entry(self) -> dict[str, Any]:
         return {"kind": "task", "tid": self.tid, "start_ticks": self.start_ticks, "comm": self.comm}
@@ -123,7 +123,7 @@ class TaskPlace:
 class CpusPlace:
     """The CPUs that all threads of the bench may use, as the kernel lists them; ``start_ticks`` as of a task.
 
-    Threads of which each may use others have no such value, and are left as they are.
+    Where threads have different CPUs, there is no single value, and they are not changed.
     """
 
     pid: int
@@ -131,11 +131,11 @@ class CpusPlace:
 
     def read(self, link: Link) -> str:
         self._check(link)
-        found = set()
+        cpu_lists = set()
         for path in link.glob(f"/proc/{self.pid}/task/[0-9]*/status"):
             with suppress(OSError):
-                found.add(_cpus_allowed(link.read(path).decode(errors="replace")))
-        return " or ".join(sorted(found))
+                cpu_lists.add(_cpus_allowed(link.read(path).decode(errors="replace")))
+        return " or ".join(sorted(cpu_lists))
 
     def write(self, link: Link, value: str) -> None:
         self._check(link)
@@ -145,13 +145,13 @@ class CpusPlace:
 
     def _check(self, link: Link) -> None:
         if start_ticks(link, self.pid) != self.start_ticks:
-            raise Gone(f"the bench of process {self.pid} has ended")
+            raise PlaceGone(f"the bench (process {self.pid}) has ended")
 
     def entry(self) -> dict[str, Any]:
         return {"kind": "cpus", "pid": self.pid, "start_ticks": self.start_ticks}
 
     def label(self) -> dict[str, Any]:
-        """Without its number, which is another in each run."""
+        """Without the process number, which differs in each run."""
         return {"thread": BENCH}
 
     @property
@@ -167,7 +167,7 @@ def _cpus_allowed(status: str) -> str:
 
 
 def start_ticks(link: Link, tid: int) -> int | None:
-    """When a task began, in ticks since boot, None where there is no such task."""
+    """Return when a task started, in ticks since boot; None if there is no such task."""
     try:
         text = link.read(f"/proc/{tid}/stat").decode(errors="replace")
     except OSError:

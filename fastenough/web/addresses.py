@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
@@ -31,3 +32,19 @@ def is_served_as(header: str, names: Collection[str]) -> bool:
     except ValueError:
         return host.removesuffix(".") in {"localhost", *names}
     return True
+
+
+MOST_LETTERS = 200
+"""Of a part that can be the name of a folder."""
+_OTHERS = re.compile(r"^[.-]|[^A-Za-z0-9._-]")
+_WRITTEN = re.compile(r"(?:~[0-9A-F]{2})+")
+
+
+def path_part(name: str) -> str:
+    """Letters, digits, ``.``, ``_`` and ``-`` stay, if the first is no ``.`` or ``-``; each byte of the rest is ``~``
+    and its number."""
+    return _OTHERS.sub(lambda found: "".join(f"~{byte:02X}" for byte in found[0].encode(errors="replace")), name)
+
+
+def name_of_part(part: str) -> str:
+    return _WRITTEN.sub(lambda found: bytes.fromhex(found[0].replace("~", "")).decode(errors="replace"), part)

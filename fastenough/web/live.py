@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tells every listener what changed, at most once a second: one reader of the history, however many listen."""
+"""Server-sent events: sends board changes to all listeners, at most once a second, with one query for all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from fastenough.history import Standing, standing
+from fastenough.history import BoardStatus, board_statuses
 from fastenough.model import FastenoughError
 from fastenough.web.rendering import as_json
 from fastenough.web.site import Site
@@ -24,10 +24,12 @@ _BACKLOG = 30
 Row = dict[str, Any]
 
 
-def row_of(one: Standing) -> Row:
-    """What is told of a board when it changes.  Not the reason of its state: in it time passes."""
+def row_of(one: BoardStatus) -> Row:
+    """Return the fields that are sent when a board changes.  The reason is excluded: it changes with time."""
     return {
         "state": one.state,
+        "label": one.state.label,
+        "style": one.state.style,
         "shape": one.state.shape,
         "seen_s": one.seen_s,
         "max_5min_ns": one.max_5min_ns,
@@ -39,11 +41,11 @@ def row_of(one: Standing) -> Row:
 
 def rows(site: Site) -> dict[str, Row]:
     """By board."""
-    return {one.board.name: row_of(one) for one in standing(site.history, site.viewer, site.now_s)}
+    return {one.board.name: row_of(one) for one in board_statuses(site.history, site.viewer, site.now_s)}
 
 
 class Live:
-    """An event is made once and given to all; nobody is asked while nobody listens."""
+    """Sends each event to all listeners; queries the history only while there are listeners."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -66,13 +68,13 @@ class Live:
             except FastenoughError as error:
                 _LOG.warning("live: %s", error)
             except Exception:  # the others are still told
-                _LOG.warning("live: the history cannot be read", exc_info=True)
+                _LOG.warning("live: history query failed", exc_info=True)
             await asyncio.sleep(POLL_S)
             if not self._listeners:
                 self._wanted.clear()
 
     def tell(self, now: dict[str, Row]) -> None:
-        """Tell what differs from what was told last."""
+        """Send the differences from the last event."""
         changed = {name: row for name, row in now.items() if self._last.get(name) != row}
         gone = [name for name in self._last if name not in now]
         self._last = now
@@ -95,7 +97,7 @@ class Live:
             queue.put_nowait(None)
 
     async def listen(self) -> AsyncIterator[bytes]:
-        """The stream of one listener: first how all boards stand, then what changes."""
+        """The stream of one listener: first the state of all boards, then changes."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(_BACKLOG)
         if self._last:
             queue.put_nowait(self._event(self._last, []))
@@ -107,7 +109,7 @@ class Live:
                 try:
                     event = await asyncio.wait_for(queue.get(), HEART_S)
                 except TimeoutError:
-                    event = b": still here\n\n"
+                    event = b": keep-alive\n\n"
                 if event is None:
                     return
                 yield event

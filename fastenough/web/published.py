@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The same pages as files, for any web server: what a server would say at an address lies in the file of that name."""
+"""Write all pages as files for any web server; each file has the path of its page."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from string import Formatter
 
 from fastenough.files import Untrusted
 from fastenough.folder import Folder
-from fastenough.history import UnknownBoard, standing
+from fastenough.history import UnknownBoard, board_statuses
 from fastenough.model import BadInput
+from fastenough.web.addresses import MOST_LETTERS, path_part
 from fastenough.web.asset_files import assets
-from fastenough.web.evidence import conclusions_of
 from fastenough.web.pages import PAGES
 from fastenough.web.pages.board import view
-from fastenough.web.parts import MOST_LETTERS, as_part
-from fastenough.web.site import Nowhere, Page, Site
+from fastenough.web.site import NotFound, Page, Site, conclusions_of
 from fastenough.web.spans import SPANS
 
 _LIST = "site-files.json"
@@ -34,7 +33,7 @@ Named = dict[str, str]
 
 
 def _boards(site: Site) -> list[str]:
-    return sorted(one.board.name for one in standing(site.history, site.viewer, site.now_s))
+    return sorted(one.board.name for one in board_statuses(site.history, site.viewer, site.now_s))
 
 
 def _runs(site: Site, boards: Sequence[str]) -> list[str]:
@@ -55,7 +54,7 @@ def _values(site: Site) -> Mapping[str, list[str]]:
         "run": _runs(site, boards),
         "conclusion": [one.id for one in conclusions_of(site)],
     }
-    return {name: [one for one in mine if len(as_part(one)) <= MOST_LETTERS] for name, mine in values.items()}
+    return {name: [one for one in mine if len(path_part(one)) <= MOST_LETTERS] for name, mine in values.items()}
 
 
 def _named(names: Sequence[str], values: Mapping[str, list[str]]) -> Iterator[Named]:
@@ -79,7 +78,7 @@ def addresses(site: Site, pages: Sequence[Page] = PAGES) -> Iterator[tuple[str, 
     for names, alike in _by_names(pages).items():
         for named in _named(names, values):
             for page in alike:
-                parts = {key: as_part(one) for key, one in named.items()}
+                parts = {key: path_part(one) for key, one in named.items()}
                 yield page.pattern.format(**parts), partial(page.make, site, **named)
 
 
@@ -87,7 +86,7 @@ def files(site: Site, pages: Sequence[Page] = PAGES) -> Iterator[tuple[str, byte
     """Path and content of every file.  A page that has nothing to show, such as of a run that is not here, has none,
     and neither has the CSV of a recording that is not believed."""
     for address, make in addresses(site, pages):
-        with contextlib.suppress(Nowhere, UnknownBoard, BadInput):
+        with contextlib.suppress(NotFound, UnknownBoard, BadInput):
             yield address.lstrip("/") + ("index.html" if address.endswith("/") else ""), make()
     for name, (_, content) in assets().items():
         yield f"assets/{name}", content
@@ -108,12 +107,12 @@ def _former(folder: Folder, into: Path) -> set[str]:
         said = json.loads(folder.read(_LIST, _MOST_LIST_BYTES))
     except FileNotFoundError:
         if folder.names():
-            raise BadInput(f"--into {into}: this folder holds something else; name an empty or a new one") from None
+            raise BadInput(f"--out-dir {into}: the folder contains other files; name an empty or new folder") from None
         return set()
     except ValueError:
         said = None
     if not isinstance(said, list) or not all(isinstance(path, str) and _is_ours(path) for path in said):
-        raise BadInput(f"--into {into}: its {_LIST} is not one of ours; name an empty or a new folder")
+        raise BadInput(f"--out-dir {into}: its {_LIST} is invalid; name an empty or new folder")
     return set(said)
 
 
@@ -165,11 +164,9 @@ def publish(site: Site, into: Path, pages: Sequence[Page] = PAGES) -> int:
                 _remove(folder, path)
             _note(folder, written)
     except Untrusted as error:
-        raise BadInput(f"--into {into}: {error}") from error
+        raise BadInput(f"--out-dir {into}: {error}") from error
     except OSError as error:
-        raise BadInput(
-            f"--into {into}: the site cannot be written there: {error.strerror}; name another folder"
-        ) from error
+        raise BadInput(f"--out-dir {into}: cannot write the site: {error.strerror}; name another folder") from error
     return len(written)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a page says as HTML and as JSON: two forms of the same facts."""
+"""Render pages as HTML and JSON from the same data."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ import jinja2
 from markupsafe import Markup
 
 from fastenough import __version__, words
-from fastenough.history import is_declared
+from fastenough.history import BoardCondition, is_declared
 from fastenough.recording.lines import printable
-from fastenough.report.files import data_link
-from fastenough.report.texts import unbroken, with_units
-from fastenough.web.parts import as_part
+from fastenough.report.formats import data_link, unbroken, with_units
+from fastenough.web.addresses import path_part
 from fastenough.web.site import HTML, JSON, STALE_S, Page, Site
 
 _HERE = Path(__file__).parent
@@ -72,13 +71,15 @@ def _environment() -> jinja2.Environment:
     made.filters |= {
         "us": words.microseconds,
         "latency": words.latency,
+        "limit": words.exact_time,
         "instant": instant,
         "iso": words.iso,
         "number": words.number,
         "about": words.about,
         "duration": words.duration,
         "counted": words.counted,
-        "part": as_part,
+        "part": path_part,
+        "state_label": lambda value: BoardCondition(value).label,
         "unbroken": unbroken,
         "with_units": with_units,
     }
@@ -118,7 +119,7 @@ def message(title: str, text: str) -> bytes:
     return printable(_environment().get_template("message.html.j2").render(title=title, text=text)).encode()
 
 
-def shown(
+def page_with_json(
     pattern: str,
     template: str,
     ask: Callable[..., Any],

@@ -1,208 +1,148 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The table of pages over HTTP: it reads, and does nothing else."""
+"""The HTTP server below the site: it bounds how many connections there are and how long they wait, and ends in time.
+
+A client that sends half a request, or reads no answer, holds a descriptor of the process.  Such connections are closed
+after a time, and before it, the longest waiting first, where there are too many.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
-from typing import Any
+import os
+import resource
+import socket
+import threading
+from functools import partial
+from types import FrameType
+from typing import Any, cast
 
-from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from fastenough.history import UnknownBoard
-from fastenough.model import FastenoughError, Unavailable
-from fastenough.web.addresses import is_served_as
-from fastenough.web.asset_files import assets
-from fastenough.web.kept import FRESH_S, Kept, Shelf
-from fastenough.web.live import Live
-from fastenough.web.pages import PAGES
-from fastenough.web.pages.run import prepare
-from fastenough.web.parts import as_name
-from fastenough.web.rendering import message
-from fastenough.web.serving import most_connections
-from fastenough.web.site import HTML, Nowhere, Page, Site
-
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-SAFE = {
-    "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
-READING = ["GET", "HEAD"]
-FOLLOW_S = 1.0
-PATIENCE_S = 45.0
-"""How long a page may take; a web server in front gives up after a minute."""
-_ASSET_FRESH_S = 600
-_LOG = logging.getLogger(__name__)
+HEADER_S = 10.0
+"""How long a connection may wait for the head of a request, from its begin or from the end of the answer before."""
+STALLED_S = 60.0
+"""How long a client may take nothing of an answer."""
+MOST_CONNECTIONS = 4096
+END_S = 1.5
+"""How long the server may take to end in order after SIGTERM or Ctrl-C; threads may wait for a database that hangs."""
+_ACCEPTED_AT_ONCE = 16
+_QUEUE = 1024
+"""Connections that the kernel holds until they are accepted."""
 
 
-def _sent(request: Request, kept: Kept, kind: str, fresh_s: float = FRESH_S) -> Response:
-    packs = kept.packed is not None and "gzip" in request.headers.get("accept-encoding", "")
-    tag = f'"{kept.tag}{"-gzip" if packs else ""}"'
-    headers = SAFE | {"ETag": tag, "Cache-Control": f"max-age={fresh_s:.0f}", "Vary": "Accept-Encoding"}
-    if tag in [known.strip().removeprefix("W/") for known in request.headers.get("if-none-match", "").split(",")]:
-        return Response(status_code=304, headers=headers)
-    if packs:
-        headers["Content-Encoding"] = "gzip"
-    return Response(kept.packed if packs else kept.body, media_type=None, headers=headers | {"Content-Type": kind})
+def most_connections() -> int:
+    """At most half of the descriptors that this process may have."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(16, min(MOST_CONNECTIONS, soft // 2))
 
 
-def _said(status: int, title: str, text: str) -> Response:
-    return Response(message(title, text), status, headers=SAFE | {"Content-Type": HTML})
+class Connection(H11Protocol):
+    """One connection; ``header_s`` as HEADER_S."""
+
+    def __init__(self, header_s: float, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._header_s = header_s
+        self._waiting: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
+        self.waits_since_s = 0.0
+
+    @property
+    def waits(self) -> bool:
+        """Whether no request is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(cast("asyncio.Transport", transport))
+        self._begin_waiting()
+        if len(self.connections) > most_connections():
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Close the connection that has waited longest for a request, this one where no other waits."""
+        there = [one for one in self.connections if isinstance(one, Connection) and not one.transport.is_closing()]
+        if len(there) > most_connections():
+            min((one for one in there if one.waits), key=lambda one: one.waits_since_s).transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self.waits:
+            self._end_waiting()
+        elif self._waiting is None:
+            self._begin_waiting()
+
+    def on_response_complete(self) -> None:
+        self._end_waiting()
+        self._begin_waiting()
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_waiting()
+        self.resume_writing()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stalled = self.loop.call_later(STALLED_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+
+    def _begin_waiting(self) -> None:
+        self.waits_since_s = self.loop.time()
+        self._waiting = self.loop.call_later(self._header_s, self._give_up)
+
+    def _end_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _give_up(self) -> None:
+        self._waiting = None
+        if self.waits:
+            self.transport.abort()
 
 
-def _nowhere() -> Response:
-    """The same bytes for what does not exist and for what who asks may not see."""
-    return _said(404, "Nothing here", "There is no page at this address. All boards are listed on the first page.")
+class Server(uvicorn.Server):
+    """One that has ended ``END_S`` after the first signal, whatever its threads wait for."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """asyncio takes one number for how many connections it accepts at once and how many the kernel holds."""
+        await super().startup(sockets)
+        for listening in sockets or ():
+            listening.listen(_QUEUE)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if not self.should_exit:
+            deadline = threading.Timer(END_S, os._exit, (128 + sig,))
+            deadline.daemon = True
+            deadline.start()
+        super().handle_exit(sig, frame)
 
 
-def _asked(request: Request) -> tuple[tuple[str, str], ...]:
-    return tuple(request.query_params.multi_items())
+def raise_descriptors() -> None:
+    """Let this process have as many descriptors as its connections may need, as far as that is permitted."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = 2 * MOST_CONNECTIONS if hard == resource.RLIM_INFINITY else min(2 * MOST_CONNECTIONS, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
-def _not_now(why: str) -> Response:
-    """The reason is for the log: it may name what is nobody's business."""
-    _LOG.warning("a page has to wait: %s", why)
-    response = _said(503, "Not now", "The history does not answer. Nothing is lost by that: ask again in a minute.")
-    response.headers["Retry-After"] = "60"
-    return response
-
-
-async def _within(patience_s: float, making: Coroutine[Any, Any, Kept]) -> Kept:
-    """The thread that makes a page goes on after its time, so that a database that hangs holds one for each page."""
-    return await asyncio.wait_for(asyncio.shield(making), patience_s)
-
-
-def _route(site: Site, shelf: Shelf, page: Page, patience_s: float) -> Route:
-    async def answer(request: Request) -> Response:
-        named: dict[str, object] = {key: as_name(part) for key, part in request.path_params.items()}
-        address = request.url.path
-        if page.asks:
-            named["query"] = _asked(request)
-            address += f"?{request.url.query}"
-        try:
-            kept = await _within(patience_s, shelf.get(address, lambda: page.make(site, **named)))
-        except (Nowhere, UnknownBoard):
-            return _nowhere()
-        except Unavailable as error:
-            return _not_now(str(error))
-        except TimeoutError:
-            return _not_now(f"{page.pattern} could not be made within {patience_s:g} s")
-        except FastenoughError as error:
-            return _said(400, "This cannot be shown", str(error))
-        return _sent(request, kept, page.kind)
-
-    return Route(page.pattern, answer, methods=READING)
-
-
-def _asset_route(name: str, kind: str, kept: Kept) -> Route:
-    async def answer(request: Request) -> Response:
-        return _sent(request, kept, kind, _ASSET_FRESH_S)
-
-    return Route(f"/assets/{name}", answer, methods=READING)
-
-
-async def _follow(follow: Callable[[], object]) -> None:
-    """Let the history take what was measured meanwhile, until cancelled; what fails is tried again."""
-    while True:
-        await asyncio.sleep(FOLLOW_S)
-        try:
-            await run_in_threadpool(follow)
-        except FastenoughError as error:
-            _LOG.warning("what was measured meanwhile cannot be taken: %s", error)
-        except Exception:  # the server goes on: pages say how old their data is
-            _LOG.warning("what was measured meanwhile cannot be taken", exc_info=True)
-
-
-def _failed(_: Request, error: Exception) -> Response:
-    _LOG.error("a page could not be made", exc_info=error)
-    return _said(500, "This page could not be made", "The server's log says why. The other pages stand.")
-
-
-def _refused(_: Request, error: Exception) -> Response:
-    if isinstance(error, HTTPException) and error.status_code != 404:
-        response = _said(error.status_code, "This cannot be done", "This site is only read: GET and HEAD.")
-        response.headers.update(error.headers or {})
-        return response
-    return _nowhere()
-
-
-class _OnlyNamed:
-    """Before all else: who asks for another name than the site has is told nothing."""
-
-    def __init__(self, app: ASGIApp, names: Collection[str]) -> None:
-        self._app, self._names = app, names
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not is_served_as(Request(scope).headers.get("host", ""), self._names):
-            await _said(
-                421,
-                "Not this site",
-                "This site does not have this name: start it with fastenough web --name, or ask for its address.",
-            )(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
-
-
-def make_app(
-    site: Site,
-    follow: Callable[[], object] | None = None,
-    pages: Sequence[Page] = PAGES,
-    more: Sequence[Route] = (),
-    names: Collection[str] = (),
-    *,
-    patience_s: float = PATIENCE_S,
-) -> Starlette:
-    """The site as an application.  ``follow`` is called once a second to bring the history up to date; ``more``: what
-    is served beside the pages; ``names``: those that it answers to, in lower case, besides addresses and localhost;
-    ``patience_s``: how long a page may take.
-    """
-    live, shelf = Live(site), Shelf()
-
-    async def events(_: Request) -> Response:
-        """Never packed: a compressor would hold events back."""
-        if live.listeners >= most_connections() // 2:
-            return _said(503, "Not now", "Too many pages follow the boards live. The other pages can be read.")
-        return StreamingResponse(
-            live.listen(),
-            media_type="text/event-stream",
-            headers=SAFE | {"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+def make_server(app: ASGIApp, header_s: float = HEADER_S, log_level: str = "warning") -> Server:
+    """The server of an application; ``run(sockets=[…])`` serves it until it is ended."""
+    http = cast("type[asyncio.Protocol]", partial(Connection, header_s))
+    return Server(
+        uvicorn.Config(
+            app,
+            http=http,
+            ws="none",
+            log_level=log_level,
+            server_header=False,
+            lifespan="on",
+            timeout_graceful_shutdown=1,
+            backlog=_ACCEPTED_AT_ONCE,
         )
-
-    @contextlib.asynccontextmanager
-    async def running(_: Starlette) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(live.run()), asyncio.create_task(run_in_threadpool(prepare, site))]
-        if follow is not None:
-            tasks.append(asyncio.create_task(_follow(follow)))
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-    routes = [
-        Route("/events", events, methods=["GET"]),
-        *more,
-        *(_asset_route(name, kind, Kept.of(content)) for name, (kind, content) in assets().items()),
-        *(_route(site, shelf, page, patience_s) for page in pages),
-    ]
-    return Starlette(
-        routes=routes,
-        lifespan=running,
-        middleware=[Middleware(_OnlyNamed, names=names)],
-        exception_handlers={HTTPException: _refused, Exception: _failed},
     )

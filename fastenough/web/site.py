@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
-from fastenough.history import History, Viewer
-from fastenough.store import Store
+from fastenough.history import History, UnknownBoard, Viewer, board_of
+from fastenough.history.board_status import board_of_run
+from fastenough.recording import Recording
+from fastenough.store import RunSummary, Store
+from fastenough.store.conclusions import Conclusion, conclusions
 
 HTML = "text/html; charset=utf-8"
 JSON = "application/json"
@@ -20,7 +23,7 @@ STALE_S = 15 * 60
 """Data of a farm's boards, which are due, is called stale where it ends earlier."""
 
 
-class Nowhere(LookupError):
+class NotFound(LookupError):
     """There is nothing at this address, for who asks."""
 
 
@@ -56,3 +59,53 @@ class Page:
     make: Callable[..., bytes]
     asks: bool = False
     published: bool = True
+
+
+_NO_RUN = "none"
+"""Asked for in the place of a run that is not there, so that it is refused no sooner than a hidden one."""
+
+
+def summary_of(site: Site, run: str) -> RunSummary:
+    """With the board that the history has it under; raises Nowhere for a run that is not there, or is of a board that
+    is not there for who asks: after the same questions to store and history, so that the time tells nothing.
+
+    The index may know runs that were removed, or lie in another store: where that is concerns nobody here.
+    """
+    if site.store is None:
+        raise NotFound(run)
+    found = next(iter(site.store.runs(id=run, brief=True)), None)
+    here = site.store.has(_NO_RUN if found is None else found.id)
+    board = found.board if found is not None and here and found.board else ""
+    try:
+        named = board_of_run(site.history, site.viewer, run)
+        board_of(site.history, site.viewer, named or board)
+    except UnknownBoard as error:
+        raise NotFound(run) from error
+    if found is None or not here or (found.board is None and found.state == "damaged"):
+        raise NotFound(run)
+    return replace(found, board=named or board)
+
+
+def recording_of(site: Site, run: str) -> Recording:
+    """Raises Nowhere, as above."""
+    summary = summary_of(site, run)
+    assert site.store is not None
+    return site.store.load(summary.id)
+
+
+def conclusions_of(site: Site) -> Iterator[Conclusion]:
+    """The newest first."""
+    seen: dict[str, bool] = {}
+    for one in conclusions(site.store) if site.store is not None else ():
+        if one.board not in seen:
+            seen[one.board] = _is_visible(site, one.board)
+        if seen[one.board]:
+            yield one
+
+
+def _is_visible(site: Site, board: str) -> bool:
+    try:
+        board_of(site.history, site.viewer, board)
+    except UnknownBoard:
+        return False
+    return True

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastenough.history import NOTHING, Maxima
-from fastenough.history.rows import Integers
-from fastenough.web.site import Nowhere
+from fastenough.history import NOTHING, MaximaSeries
+from fastenough.history.results import Integers
+from fastenough.web.site import NotFound
 
 _HOUR_S = 3600
 _DAY_S = 24 * _HOUR_S
@@ -47,7 +47,7 @@ MOST_STEPS = 800
 def span_of(name: str) -> Span:
     """Raises Nowhere."""
     if name not in SPANS:
-        raise Nowhere(name)
+        raise NotFound(name)
     return SPANS[name]
 
 
@@ -58,12 +58,12 @@ def by_maximum(values: Integers, each: int) -> Integers:
     return np.maximum.reduceat(whole, np.arange(0, whole.size, each)) if whole.size else whole
 
 
-def coarser(maxima: Maxima, step_s: int) -> Maxima:
+def coarser(maxima: MaximaSeries, step_s: int) -> MaximaSeries:
     """The same in steps of so many seconds, where they are longer."""
     each = max(1, step_s // maxima.step_s)
     if each == 1:
         return maxima
-    return Maxima(
+    return MaximaSeries(
         maxima.times_s[::each],
         maxima.step_s * each,
         {cpu: by_maximum(values, each) for cpu, values in maxima.values_ns.items()},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Recordings that benches upload: ``POST /upload/RUN``, for who has a token.
+"""Upload of recordings by benches: ``POST /upload/RUN`` with a token.
 
 What comes is hostile until the reader has checked every line of it.  It lies in a file without a name until then, so
 that nothing is left of what is refused or cut off; then it is stored as a pull stores it, whole or not at all, and
@@ -58,7 +58,7 @@ Admit = Callable[[str], Permit | None]
 """What the token grants that somebody presents; None for any other text."""
 
 
-class Refusal(Exception):
+class UploadError(Exception):
     """What is answered instead: the status, and why in one line."""
 
     def __init__(self, status: int, why: str, **headers: str) -> None:
@@ -68,7 +68,7 @@ class Refusal(Exception):
 
 
 @dataclass
-class Pace:
+class UploadRate:
     """How often each permit was used within the last hour; forgotten when the server ends."""
 
     clock: Callable[[], float] = time.monotonic
@@ -81,9 +81,9 @@ class Pace:
             used.popleft()
         if len(used) >= permit.per_hour:
             wait_s = int(used[0] + _HOUR_S - now_s) + 1
-            raise Refusal(
+            raise UploadError(
                 429,
-                f"this token may upload {permit.per_hour} recordings an hour; wait {wait_s} s",
+                f"upload limit reached ({permit.per_hour} recordings per hour); retry in {wait_s} s",
                 **{"Retry-After": str(wait_s)},
             )
         used.append(now_s)
@@ -96,7 +96,7 @@ def _content_sha256(part: BinaryIO, run: str) -> str:
     for chunk in lines.chunks():
         taken += len(chunk)
         if taken > MOST_CONTENT_BYTES:
-            raise BadInput(f"{run}: it holds more than {MOST_CONTENT_BYTES} bytes, which is the most that is taken")
+            raise BadInput(f"{run}: the uncompressed recording exceeds {MOST_CONTENT_BYTES} bytes")
     if lines.fault is not None:
         raise BadInput(f"{run}: {lines.fault}")
     return lines.sha256
@@ -108,22 +108,22 @@ def _checked_board(part: BinaryIO, run: str, boards: tuple[str, ...]) -> str:
     reading = Reading(part, run)
     board = board_name(reading.head)
     if board not in boards:
-        raise Refusal(403, f"this token is not for the board of the recording, {board!r}")
+        raise UploadError(403, f"this token does not permit uploads for board {board!r}")
     if reading.head.run_id != run:
-        raise Refusal(422, f"the recording is that of another run than {run}")
+        raise UploadError(422, f"the recording belongs to run {reading.head.run_id}, not {run}")
     for _ in reading:
         pass
     reading.recording()
     return board
 
 
-def keep(part: BinaryIO, run: str, boards: tuple[str, ...], store_path: Path) -> bool:
+def store_upload(part: BinaryIO, run: str, boards: tuple[str, ...], store_path: Path) -> bool:
     """Store a recording that was uploaded whole; False where the store has it already.  Raises Refusal."""
     try:
         sha256 = _content_sha256(part, run)
         board = _checked_board(part, run, boards)
     except BadInput as error:
-        raise Refusal(422, str(error)) from error
+        raise UploadError(422, str(error)) from error
     name = f"{_RING}-{run}.jsonl"
     with closing(Store(store_path)) as store, store.spool(board, _RING, lambda: None) as spool:
         try:
@@ -131,12 +131,12 @@ def keep(part: BinaryIO, run: str, boards: tuple[str, ...], store_path: Path) ->
             known = store.runs(id=run)
             if known:
                 if known[0].sha256 != sha256:
-                    raise Refusal(409, f"the store has another recording of the name {run}")
+                    raise UploadError(409, f"the store already has a different recording named {run}")
                 return False
             part.seek(0)
             store.adopt(spool, Lines(part, run), run)
         except BoundElsewhere as error:
-            raise Refusal(409, f"another recording of the name {run} is on its way into the store") from error
+            raise UploadError(409, f"a different recording named {run} is being stored") from error
         finally:
             spool.release(name, run)
     return True
@@ -146,9 +146,9 @@ def _announced_bytes(request: Request) -> int:
     """The length that a request says it has; raises Refusal."""
     said = request.headers.get("content-length", "")
     if not (said.isascii() and said.isdigit()):
-        raise Refusal(411, "say how long the recording is (Content-Length)")
+        raise UploadError(411, "Content-Length is missing or invalid; send the size of the recording")
     if int(said) > MOST_BYTES:
-        raise Refusal(413, f"a recording of more than {MOST_BYTES} bytes is not taken; compress it with zstd")
+        raise UploadError(413, f"the recording exceeds {MOST_BYTES} bytes; compress it with zstd")
     return int(said)
 
 
@@ -160,47 +160,51 @@ async def _received(request: Request, announced: int, part: BinaryIO) -> None:
             async for chunk in request.stream():
                 taken += len(chunk)
                 if taken > announced:
-                    raise Refusal(413, "the recording is longer than was announced")
+                    raise UploadError(413, "the recording is longer than its Content-Length")
                 part.write(chunk)
     except TimeoutError as error:
-        raise Refusal(408, f"the recording did not come within {MOST_S:g} s") from error
+        raise UploadError(408, f"the upload did not finish within {MOST_S:g} s") from error
     except ClientDisconnect as error:
-        raise Refusal(400, "the recording was cut off on its way") from error
+        raise UploadError(400, "the upload was incomplete") from error
     if taken != announced:
-        raise Refusal(400, "the recording was cut off on its way")
+        raise UploadError(400, "the upload was incomplete")
     part.flush()
 
 
-def upload_route(store_path: Path, admit: Admit, pace: Pace | None = None) -> Route:
+def upload_route(store_path: Path, admit: Admit, pace: UploadRate | None = None) -> Route:
     """Where recordings are uploaded into the store at a path; ``admit`` is asked before anything is read.
 
     They are checked in threads, one at a time for each token: readers of pages and other tokens do not wait for it.
     """
-    used, at_once = pace or Pace(), asyncio.Semaphore(_CHECKED_AT_ONCE)
+    used, at_once = pace or UploadRate(), asyncio.Semaphore(_CHECKED_AT_ONCE)
     turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def taken(request: Request) -> bool:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         permit = await run_in_threadpool(admit, token) if scheme.lower() == "bearer" else None
         if permit is None:
-            raise Refusal(401, "uploading needs a token (fastenough farm token add)", **{"WWW-Authenticate": "Bearer"})
+            raise UploadError(
+                401,
+                "upload token missing or invalid; create one with: fastenough farm token add",
+                **{"WWW-Authenticate": "Bearer"},
+            )
         run: str = request.path_params["run"]
         if _NAME.fullmatch(run) is None:
-            raise Refusal(422, "this is no name of a run")
+            raise UploadError(422, "invalid run ID")
         announced = _announced_bytes(request)
         used.take(permit)
         with tempfile.TemporaryFile(dir=store_path) as part:
             await _received(request, announced, part)
             async with turns[permit.id], at_once:
-                return await run_in_threadpool(keep, part, run, permit.boards, store_path)
+                return await run_in_threadpool(store_upload, part, run, permit.boards, store_path)
 
     async def upload(request: Request) -> Response:
         try:
             new = await taken(request)
-        except Refusal as refused:
+        except UploadError as refused:
             return PlainTextResponse(f"{refused}\n", refused.status, headers={**refused.headers, **_PLAINLY})
         except (FastenoughError, OSError):
-            return PlainTextResponse("it cannot be stored now; try again later\n", 503, headers=_PLAINLY)
+            return PlainTextResponse("the recording cannot be stored now; retry later\n", 503, headers=_PLAINLY)
         return JSONResponse({"run": request.path_params["run"], "stored": new}, 201 if new else 200, headers=_PLAINLY)
 
     return Route("/upload/{run}", upload, methods=["POST"])

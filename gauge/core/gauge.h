@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The instrument: what is being measured, what has been counted, and who asks. */
+/* The instrument: the measurement in progress, its counts, and the command line. */
 #ifndef GAUGE_GAUGE_H
 #define GAUGE_GAUGE_H
 
@@ -53,7 +53,7 @@ void gauge_begin(void);
 /* One turn of the main loop's work for the measurement; also called while the serial line is waited for. */
 void gauge_serve(void);
 
-/* Nothing is measured and nothing said. */
+/* No measurement is in progress. */
 bool gauge_is_idle(void);
 
 /* Starting and stopping, shared by the commands and the self-test. */

@@ -117,7 +117,7 @@ static void stats_merge(struct histogram_stats *into, const struct histogram_sta
 /* What was shown has arrived: its wraps are known there. */
 static void forget_carries(struct histogram *histogram)
 {
-	uint8_t kept = 0;
+	uint8_t left = 0;
 
 	for (uint8_t i = 0; i < histogram->carries; i++) {
 		struct histogram_carry *entry = &histogram->carry[i];
@@ -125,9 +125,9 @@ static void forget_carries(struct histogram *histogram)
 		entry->times -= entry->shown;
 		entry->shown = 0;
 		if (entry->times)
-			histogram->carry[kept++] = *entry;
+			histogram->carry[left++] = *entry;
 	}
-	histogram->carries = kept;
+	histogram->carries = left;
 }
 
 void histogram_show_begin(struct histogram *histogram, bool again)

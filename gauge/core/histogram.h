@@ -9,7 +9,7 @@
  * The buckets can be shown while samples come in: what falls into a bucket already shown belongs to
  * the next time, with statistics of its own, so that what is shown is whole and consistent in itself.
  * No bucket is ever cleared by that: there is no memory to keep what was shown until it is known to
- * have arrived.  So whoever reads subtracts what he read before, and may read again as often as he must.
+ * have arrived.  So the reader subtracts its earlier reading, and may read again as often as needed.
  */
 #ifndef GAUGE_HISTOGRAM_H
 #define GAUGE_HISTOGRAM_H

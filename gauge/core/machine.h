@@ -62,7 +62,7 @@ bool machine_input(void);
 bool machine_captured(void);         /* an edge is noted that no interrupt has fetched */
 void machine_forget_capture(void);
 
-/* Whether this is a simulation, which tells by itself; no other machine does. */
+/* Whether this is a simulation; only the simulator says so. */
 bool machine_is_simulated(void);
 
 /* How much of the stack has never been used, in bytes. */

@@ -37,7 +37,7 @@ static int8_t hex_digit(char c)
 enum line_check line_check(struct line *line)
 {
 	uint8_t body = line->length < 6 ? 0 : line->length - 6;
-	uint16_t said = 0, crc = 0;
+	uint16_t expected = 0, crc = 0;
 
 	for (uint8_t i = 0; i < line->length; i++) {
 		if (line->text[i] == '*')
@@ -50,11 +50,11 @@ suffix:
 	for (uint8_t i = body + 2; i < line->length; i++) {
 		if (hex_digit(line->text[i]) < 0)
 			return LINE_DAMAGED;
-		said = (uint16_t)(said << 4) | (uint16_t)hex_digit(line->text[i]);
+		expected = (uint16_t)(expected << 4) | (uint16_t)hex_digit(line->text[i]);
 	}
 	for (uint8_t i = 0; i < body; i++)
 		crc = crc16_add(crc, (uint8_t)line->text[i]);
-	if (crc != said)
+	if (crc != expected)
 		return LINE_DAMAGED;
 	line->text[body] = 0;
 	line->length = body;

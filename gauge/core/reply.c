@@ -12,7 +12,7 @@ void reply_begin(struct reply *reply, bool checked)
 	reply->crc = 0;
 }
 
-/* So many turns a reply stands back while samples wait. */
+/* Turns for which a reply waits while there are samples to take in. */
 #define PATIENCE 64
 
 /* Samples come first while a reply is made, unless they come faster than they can be taken in. */

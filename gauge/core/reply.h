@@ -10,7 +10,7 @@
 
 struct reply {
 	bool checked;
-	uint8_t column; /* not 0: something stands on this line already */
+	uint8_t column; /* not 0: this line has text already */
 	uint16_t lines;
 	uint16_t crc;
 };

@@ -2,7 +2,7 @@
 /*
  * RESPONSE: after a random wait the output changes (the stimulus), the board must follow, and so
  * on, falling and rising in turn.  No hardware here: the capture interrupt reports edges, the
- * main loop polls, and both carry out what they are told.
+ * main loop polls, and both execute the actions that result.
  *
  * After a time-out nothing is known about the board, so the two are brought back in step: output
  * high, input high and quiet for a quarter of the time-out.  A board that has missed a rising edge

@@ -94,7 +94,7 @@ start:
 	bx r0
 	.pool
 
-	/* Faults and interrupts that nobody enabled stop everything: the bench sees silence. */
+	/* Faults and interrupts that were not enabled stop the program: the bench receives nothing more. */
 	.text
 	.thumb_func
 halt:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the gauge tells of itself over USB: a serial port (CDC ACM), its two interfaces and three endpoints.  The vendor's
+ * The USB descriptors of the gauge: a serial port (CDC ACM), its two interfaces and three endpoints.  The vendor's
  * and product's numbers are those that the chip's maker gives to every program that is such a port.
  */
 #ifndef GAUGE_DESCRIPTORS_H

@@ -174,7 +174,7 @@ static bool take_edge(uint32_t when)
 	return false;
 }
 
-/* Edges have gone by that nobody will know of. */
+/* Edges were lost. */
 static void go_blind(void)
 {
 	stop_listening();

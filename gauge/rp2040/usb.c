@@ -444,7 +444,7 @@ uint16_t machine_bytes_dropped(void)
 	return 0;
 }
 
-/* It is not known whether the bus has power, but without it nobody asks. */
+/* The pin that would show the bus voltage is not used: VBUS is taken as present, since the host only talks if it is. */
 void line_begin(void)
 {
 	chip_begin(RESETS_RESET_PLL_USB_BITS);

@@ -123,7 +123,7 @@ static int execute(struct bench *bench, const char *command, const char *argumen
 		bench->deaf = strtoul(arguments, NULL, 10);
 	} else if (!strcmp(command, "square")) {
 		if (board_square(bench, arguments)) {
-			fprintf(stderr, "square wants PERIOD JITTER LOW N\n");
+			fprintf(stderr, "square needs PERIOD JITTER LOW N\n");
 			return -1;
 		}
 	} else if (!strcmp(command, "still")) {
@@ -139,7 +139,7 @@ static int execute(struct bench *bench, const char *command, const char *argumen
 	} else if (!strcmp(command, "cost")) {
 		tell_cost(bench);
 	} else {
-		fprintf(stderr, "'%s' is no command of the script\n", command);
+		fprintf(stderr, "'%s' is not a command of the script\n", command);
 		return -1;
 	}
 	fflush(stdout);

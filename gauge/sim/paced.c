@@ -103,7 +103,7 @@ static void tell_board(struct bench *bench, const char *line, size_t length)
 	if (bench->client < 0 || sent == (ssize_t)length)
 		return;
 	if (sent >= 0 || errno == EAGAIN)
-		fail(bench, "the board does not read what its pins are told");
+		fail(bench, "the board does not read its pins");
 	drop_client(bench);
 }
 
@@ -150,7 +150,7 @@ static void edge(struct bench *bench, int level, int64_t at_ns)
 
 	bench->awaiting = 0;
 	if (edges_put(&bench->edges, level, at))
-		fail(bench, "edges come faster than this machine can simulate the gauge: there is no room for more of them");
+		fail(bench, "edges arrive faster than this machine can simulate the gauge: the buffer is full");
 }
 
 static void word(struct bench *bench, const char *line)

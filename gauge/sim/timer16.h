@@ -43,7 +43,7 @@ struct timer16 {
 /* The map of a microcontroller by name, NULL where there is none. */
 const struct timer16_map *timer16_map(const char *mcu);
 
-/* Takes the timer of an initialised avr over; `changed` is told each change of the output pin. */
+/* Takes the timer of an initialised avr over; `changed` is called at each change of the output pin. */
 void timer16_attach(struct timer16 *timer, avr_t *avr, const struct timer16_map *map, timer16_output changed,
 		    void *context);
 

@@ -28,7 +28,7 @@ static const char *reset(const char *content, size_t length)
 	char answer[NONCE_SIZE + sizeof(numbers)];
 
 	if (length != sizeof(uint32_t) + NONCE_SIZE)
-		return "a beginning of another length";
+		return "the first frame has a wrong length";
 	commands_end(&port);
 	port.patience_ms = number_at(content);
 	memcpy(answer, content + sizeof(uint32_t), NONCE_SIZE);
@@ -47,7 +47,7 @@ static const char *obey(const struct frame *frame, char *content)
 	if (frame->kind == RESET)
 		return reset(content, frame->length);
 	if (frame->id == 0)
-		return "a command without a number";
+		return "a command has no number";
 	if (frame->kind == INPUT)
 		return command_input(frame->id, content, frame->length);
 	if (frame->kind == START)
@@ -73,10 +73,10 @@ static void obey_all(void)
 
 static void look_at_signals(int signals)
 {
-	struct signalfd_siginfo said;
+	struct signalfd_siginfo signal_info;
 
-	while (read(signals, &said, sizeof(said)) == sizeof(said))
-		if (said.ssi_signo != SIGCHLD)
+	while (read(signals, &signal_info, sizeof(signal_info)) == sizeof(signal_info))
+		if (signal_info.ssi_signo != SIGCHLD)
 			port.gone = true;
 	commands_reap(&port);
 }

@@ -84,7 +84,7 @@ const char *command_input(uint32_t id, const char *bytes, size_t length)
 	if (!command)
 		return NULL; /* its START will be refused */
 	if (command->guard)
-		return "input for a command that has started";
+		return "input for a command that has already started";
 	while (length && command->input >= 0) {
 		ssize_t written = write(command->input, bytes, length);
 
@@ -135,7 +135,7 @@ static void launch(struct port *port, struct command *command, struct errand *er
 	close_end(&command->input);
 	if (command->guard <= 0) {
 		command->guard = 0;
-		refuse_start(port, command, command->id, "the board has no room for another process\n");
+		refuse_start(port, command, command->id, "the board cannot start another process\n");
 		return;
 	}
 	fcntl(command->output, F_SETFL, O_NONBLOCK);
@@ -150,16 +150,16 @@ static const char *parse(char *content, size_t length, struct errand *errand)
 	int count = 0;
 
 	if (length <= sizeof(uint32_t) || end[-1] != '\0')
-		return "a command without its final zero";
+		return "a command is not terminated by a zero byte";
 	errand->limit_ms = number_at(content);
 	errand->scratch = content + sizeof(uint32_t);
 	if (errand->scratch[0] && (!is_scratch(errand->scratch) || strlen(errand->scratch) >= SCRATCH_SIZE))
-		return "a scratch directory of another name";
+		return "the scratch directory has an invalid name";
 	for (at = strchr(errand->scratch, '\0') + 1; at < end && count < ARGUMENTS; at += strlen(at) + 1)
 		errand->arguments[count++] = at;
 	errand->arguments[count] = NULL;
-	return count == 0 || errand->arguments[0][0] == '\0' ? "a command without words"
-	     : at < end					     ? "a command of too many words"
+	return count == 0 || errand->arguments[0][0] == '\0' ? "a command has no arguments"
+	     : at < end					     ? "a command has too many arguments"
 							     : NULL;
 }
 
@@ -173,11 +173,11 @@ const char *command_start(struct port *port, uint32_t id, char *content, size_t 
 	if (fault)
 		return fault;
 	if (!command) {
-		refuse_start(port, NULL, id, "too many commands at a time\n");
+		refuse_start(port, NULL, id, "too many commands at once\n");
 		return NULL;
 	}
 	if (command->guard)
-		return "a command that has started already";
+		return "the command has already started";
 	strcpy(command->scratch, errand.scratch);
 	launch(port, command, &errand);
 	return NULL;
@@ -195,7 +195,7 @@ const char *command_signal(uint32_t id, const char *content, size_t length)
 	uint32_t number = length == sizeof(number) ? number_at(content) : 0;
 
 	if (number < 1 || number > 64)
-		return "a signal that there is not";
+		return "no such signal";
 	if (command)
 		tell(command, number);
 	return NULL;

@@ -64,9 +64,9 @@ void port_fill(struct port *port)
 static const char *fault(const struct frame *frame)
 {
 	if (frame->kind >= KINDS || (frame->kind >= STARTED && frame->kind <= EXITED) || frame->kind == REFUSED)
-		return "a frame of no kind that a bench sends";
+		return "unknown kind of frame";
 	if (frame->length > FRAME_MOST)
-		return "a frame that is too long";
+		return "frame too long";
 	return NULL;
 }
 

@@ -108,14 +108,14 @@ static int left_ms(const struct tree *tree)
 static void watch(struct tree *tree, int lifeline, int signals)
 {
 	struct pollfd polled[] = { { lifeline, POLLIN, 0 }, { signals, POLLIN, 0 } };
-	struct signalfd_siginfo said;
+	struct signalfd_siginfo signal_info;
 
 	while (!tree->over) {
 		if (poll(polled, 2, left_ms(tree)) == 0 && left_ms(tree) == 0) {
 			tree->over = tree->kill_ms >= 0;
 			ask_to_end(tree);
 		}
-		if (polled[1].revents && read(signals, &said, sizeof(said)) > 0 && said.ssi_signo != SIGCHLD)
+		if (polled[1].revents && read(signals, &signal_info, sizeof(signal_info)) > 0 && signal_info.ssi_signo != SIGCHLD)
 			ask_to_end(tree);
 		reap(tree);
 		if (polled[0].revents && !tree->over)

@@ -4,7 +4,7 @@
  *
  * What it misses is skipped, never made up for; the clock tells it, not the core: where the timer's interrupt comes later than
  * the thread has read the clock, a core wakes it a second time for one due time, and its count is a period ahead from then on.
- * The core's count stands beside it.
+ * The core's count is recorded as well.
  */
 #include "thread.h"
 

@@ -16,7 +16,7 @@ int fe_interrupt_take(int irq)
 				&fe_answered_level);
 
 	if (error)
-		fe_refuse("interrupt %d cannot be had: error %d", irq, error);
+		fe_refuse("interrupt %d is not available: error %d", irq, error);
 	return error;
 }
 

@@ -23,7 +23,7 @@ struct fe_options fe_options = {
 	.window_ns = 20000000,
 };
 module_param_named(task, fe_options.task, charp, 0444);
-MODULE_PARM_DESC(task, "what it does: response, periodic, timer-handler, timer-thread, or spin where the core has it");
+MODULE_PARM_DESC(task, "task to run: response, periodic, timer-handler, timer-thread, or spin if the core has it");
 module_param_named(chip, fe_options.chip, charp, 0444);
 MODULE_PARM_DESC(chip, "label of the GPIO chip");
 module_param_named(in_line, fe_options.in_line, int, 0444);
@@ -37,19 +37,19 @@ MODULE_PARM_DESC(priority, "SCHED_FIFO priority of timer-thread, 1 to 99");
 module_param_named(period_ns, fe_options.period_ns, ulong, 0444);
 MODULE_PARM_DESC(period_ns, "period, 20000 to 1000000000 (periodic and timer tasks)");
 module_param_named(width_ns, fe_options.width_ns, ulong, 0444);
-MODULE_PARM_DESC(width_ns, "interrupts are off so long in each window, 1000000 to 100000000 (spin)");
+MODULE_PARM_DESC(width_ns, "time with interrupts off in each window, 1000000 to 100000000 (spin)");
 module_param_named(window_ns, fe_options.window_ns, ulong, 0444);
-MODULE_PARM_DESC(window_ns, "from the begin of one spin to the next, twice width_ns to 1000000000 (spin)");
+MODULE_PARM_DESC(window_ns, "time from the start of one spin to the next, twice width_ns to 1000000000 (spin)");
 module_param_named(explain, fe_options.explain, bool, 0444);
-MODULE_PARM_DESC(explain, "stay loaded when the task is refused, so that the parameter refused tells why");
+MODULE_PARM_DESC(explain, "stay loaded when the task is refused; the parameter refused has the reason");
 
 /* Not to be set: whoever inserted the module with explain=1 reads it. */
 static char refused[256];
 module_param_string(refused, refused, sizeof(refused), 0444);
-MODULE_PARM_DESC(refused, "why the task was refused; to be read");
+MODULE_PARM_DESC(refused, "reason for which the task was refused (read-only)");
 static bool core_stopped;
 module_param(core_stopped, bool, 0444);
-MODULE_PARM_DESC(core_stopped, "whether that was because the core runs no tasks now; to be read");
+MODULE_PARM_DESC(core_stopped, "whether it was refused because the core runs no tasks now (read-only)");
 
 int fe_cpu = -1;
 

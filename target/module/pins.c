@@ -25,17 +25,17 @@ static int explain(const char *what, int offset, int error)
 {
 	switch (error) {
 	case -EPROBE_DEFER:
-		fe_refuse("%s: there is no GPIO chip labelled '%s' (gpiodetect lists the labels)", what,
+		fe_refuse("%s: no GPIO chip is labelled '%s' (gpiodetect lists the labels)", what,
 			  fe_options.chip);
 		return -ENODEV;
 	case -EINVAL:
 		fe_refuse("%s: chip '%s' has no line %d", what, fe_options.chip, offset);
 		return -EINVAL;
 	case -EBUSY:
-		fe_refuse("%s: line %d of '%s' is in use (gpioinfo says by whom)", what, offset, fe_options.chip);
+		fe_refuse("%s: line %d of '%s' is in use (see gpioinfo)", what, offset, fe_options.chip);
 		return -EBUSY;
 	default:
-		fe_refuse("%s: line %d of '%s' cannot be had: error %d", what, offset, fe_options.chip, error);
+		fe_refuse("%s: line %d of '%s' is not available: error %d", what, offset, fe_options.chip, error);
 		return error;
 	}
 }

@@ -57,7 +57,7 @@ static int raise_thread(void)
 static int raise_thread(void)
 {
 	if (fe_options.priority != MAX_RT_PRIO / 2) {
-		fe_refuse("priority=%d cannot be had, kernels before 5.14 give a module's thread only one: choose priority=%d",
+		fe_refuse("priority=%d is not available: before Linux 5.14 a module's thread has a fixed priority; choose priority=%d",
 			  fe_options.priority, MAX_RT_PRIO / 2);
 		return -EINVAL;
 	}

@@ -118,7 +118,7 @@ static void empty(struct bank *bank, const struct series *series)
 	memset(bank, 0, offsetof(struct bank, buckets));
 }
 
-/* A maximum whose finding was lost is told all the same. */
+/* A maximum whose finding was lost is reported nevertheless. */
 static void tell_maximum(struct run *run, struct series *series, const struct bank *bank, struct instant end)
 {
 	if (bank->stats.count && bank->stats.max > series->told_ns)
@@ -170,7 +170,7 @@ struct instant monitor_part(struct run *run)
 	__atomic_store_n(&monitor->programs->bss->epoch, epoch + 1, __ATOMIC_SEQ_CST);
 	end = monitor->stopped.mono_ns ? monitor->stopped : instant_now();
 	if (!await_programs(monitor))
-		run_fail(run, "the kernel does not say when an interval's counts are whole: %s", strerror(errno));
+		run_fail(run, "the kernel does not report when an interval's counts are complete: %s", strerror(errno));
 	take_findings(monitor);
 	read_counters(monitor);
 	for (unsigned cpu = 0; cpu < monitor->cpus; cpu++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What was found in a wake-up, as events of its stations' series. */
+/* The entries of the programs' rings: findings become events of their stations' series, samples go into a file. */
 #include "inside.h"
 
 static void record_station(struct monitor *monitor, const struct finding *finding, unsigned station, const char *culprit)
@@ -36,4 +36,31 @@ void finding_record(struct monitor *monitor, const struct finding *finding)
 	for (unsigned station = 0; station < STATIONS; station++)
 		if ((finding->maxima | finding->over) >> station & 1)
 			record_station(monitor, finding, station, culprit);
+}
+
+void samples_begin(struct monitor *monitor, const char *path)
+{
+	unsigned count = monitor->cpus * STATIONS;
+
+	run_keep_samples(monitor->run, path);
+	monitor->samples = run_allocate(monitor->run, count * sizeof(*monitor->samples));
+	for (unsigned i = 0; i < count; i++)
+		if (monitor->series[i])
+			monitor->samples[i] = run_add_samples(monitor->run, monitor->series[i]);
+}
+
+int sample_take(void *context, void *content, size_t size)
+{
+	const struct monitor *monitor = context;
+	const struct timer_sample *sample = content;
+
+	if (size < sizeof(*sample) || !monitor->samples || sample->cpu >= monitor->cpus)
+		return 0;
+	for (unsigned station = 0; station < STATIONS; station++) {
+		struct samples *samples = monitor->samples[sample->cpu * STATIONS + station];
+
+		if (samples && sample->values[station] >= 0)
+			samples_keep(samples, (int64_t)sample->expiry_ns, sample->values[station]);
+	}
+	return 0;
 }

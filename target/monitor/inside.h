@@ -65,14 +65,14 @@ void monitor_interval_counters(struct json *json, const struct run *run);
 void monitor_total_counters(struct json *json, const struct run *run);
 void monitor_begin_totals(struct run *run);
 
-/* keep.c: every wake-up by a timer, in a file of samples; each is known by the expiry of its timer */
-void keep_samples(struct monitor *monitor, const char *path);
-int keep_one(void *monitor, void *kept, size_t size); /* for the ring */
-
-/* finding.c: as events of the recording */
+/* finding.c: findings as events of the recording */
 void finding_record(struct monitor *monitor, const struct finding *finding);
 /* The same when its interval has come. */
 void finding_take(struct monitor *monitor, const struct finding *finding);
+
+/* Every wake-up by a timer, in a file of samples; each is known by the expiry of its timer. */
+void samples_begin(struct monitor *monitor, const char *path);
+int sample_take(void *monitor, void *sample, size_t size); /* for the ring */
 
 /* culprit.c: as JSON, valid until the next one */
 const char *culprit_of(struct run *run, const struct finding *finding);

@@ -2,7 +2,7 @@
 /*
  * monitor: where in the kernel the time goes, between what is to wake a task and its return to user space.
  *
- * It measures nothing itself: programs in the kernel do, of the tasks that are asked for, and it reads what they count.
+ * It measures nothing itself: programs in the kernel do, for the selected tasks, and it reads their counts.
  */
 #include <linux/magic.h>
 #include <stdio.h>
@@ -37,12 +37,12 @@ static const struct option_spec monitor_options[] = {
 	 .help = "tasks of this policy: real-time (default), fifo, rr, deadline, other or any"},
 	{"priority", 0, OPTION_INTEGER, &chosen.priority, .low = 1, .high = 99, .help = "tasks of this real-time priority or above"},
 	{"pid", 0, OPTION_INTEGER, &chosen.pid, .low = 1, .high = INT32_MAX, .help = "this thread, or all of this process"},
-	{"comm", 0, OPTION_TEXT, &chosen.comm, .help = "tasks whose name begins so, as ps -L -o comm shows it"},
-	{"cgroup", 0, OPTION_TEXT, &chosen.cgroup, .help = "tasks in this control group, as /proc/PID/cgroup tells it, or below it"},
+	{"comm", 0, OPTION_TEXT, &chosen.comm, .help = "tasks whose name begins with this, as ps -L -o comm shows it"},
+	{"cgroup", 0, OPTION_TEXT, &chosen.cgroup, .help = "tasks in or below this control group, as /proc/PID/cgroup shows it"},
 	{"samples", 0, OPTION_TEXT, &chosen.samples,
-	 .help = "keep every wake-up by a timer, station by station, with its expiry, in this new file"},
+	 .help = "write every wake-up by a timer, by station, with its expiry, to this new file"},
 	{"noise", 0, OPTION_FLAG, &chosen.noise,
-	 .help = "also what interrupts, soft-IRQs and other threads take from each CPU"},
+	 .help = "also the time that interrupts, soft-IRQs and other threads take from each CPU"},
 	{"k", 0, OPTION_INTEGER, &chosen.k, .low = BANK_K_LEAST, .high = BANK_K_MOST,
 	 .help = "histograms of 2^k buckets per octave: 8 are 0.8 MB a CPU (8)"},
 	{0},
@@ -97,7 +97,7 @@ static void choose_cgroup(struct wanted *wanted, const char *path)
 
 	snprintf(whole, sizeof(whole), "%s/%s", root, below);
 	if (stat(whole, &folder) || !S_ISDIR(folder.st_mode))
-		bad_input("there is no control group %s; name a folder of %s", path, root);
+		bad_input("no such control group: %s; name a folder of %s", path, root);
 	wanted->cgroup = folder.st_ino;
 	for (const char *letter = below; *letter; letter++)
 		wanted->cgroup_level += *letter != '/' && (letter == below || letter[-1] == '/');
@@ -116,7 +116,7 @@ static struct wanted choose_tasks(const struct settings *settings)
 	};
 
 	if (chosen.comm && strlen(chosen.comm) >= COMM_SIZE)
-		bad_input("--comm: the kernel knows the first %d letters of a name only; leave the rest out", COMM_SIZE - 1);
+		bad_input("--comm: the kernel stores only the first %d characters of a name; omit the rest", COMM_SIZE - 1);
 	if (chosen.comm) {
 		wanted.comm_size = (fe_u32)strlen(chosen.comm);
 		memcpy(wanted.comm, chosen.comm, wanted.comm_size);
@@ -200,7 +200,7 @@ static void monitor_setup(struct run *run)
 	add_parameters(run);
 	add_series(monitor);
 	if (chosen.samples)
-		keep_samples(monitor, chosen.samples);
+		samples_begin(monitor, chosen.samples);
 	if (!programs_load(monitor))
 		return;
 	symbols_read();
@@ -209,7 +209,7 @@ static void monitor_setup(struct run *run)
 
 static const struct probe monitor_probe = {
 	.name = "monitor",
-	.summary = "where in the kernel the time goes until a task that was woken runs, and who is to blame",
+	.summary = "time spent at each kernel station from waking a task until it runs, with causes",
 	.watches = true,
 	.options = monitor_options,
 	.setup = monitor_setup,

@@ -75,7 +75,7 @@ struct interruption {
 #define RECENT 32 /* a power of two */
 
 /* A wake-up by a timer, where all of them are kept. */
-struct kept {
+struct timer_sample {
 	fe_u64 expiry_ns;
 	fe_s64 values[STATIONS]; /* -1: none */
 	fe_u64 cpu;

@@ -24,13 +24,13 @@ static const char *const allowed[] = {
 	"x86_platform_ipi_exit", "thermal_apic_exit", "error_apic_exit", "spurious_apic_exit",
 };
 
-static char said[256]; /* the first that libbpf complained of */
+static char complaint[256]; /* the first that libbpf complained of */
 
 static int keep_first(enum libbpf_print_level level, const char *format, va_list arguments)
 {
-	if (level == LIBBPF_WARN && !*said) {
-		vsnprintf(said, sizeof(said), format, arguments);
-		said[strcspn(said, "\n")] = '\0';
+	if (level == LIBBPF_WARN && !*complaint) {
+		vsnprintf(complaint, sizeof(complaint), format, arguments);
+		complaint[strcspn(complaint, "\n")] = '\0';
 	}
 	return 0;
 }
@@ -103,14 +103,14 @@ static bool choose(struct monitor *monitor, const struct btf *btf)
 		bool exists = arguments_of(btf, event);
 
 		if (!is_allowed(event)) {
-			run_not_applicable(monitor->run, "a station wants the event %s, which is not on the list of those that are "
+			run_not_applicable(monitor->run, "a station needs the event %s, which is not on the list of events "
 					   "known to be safe", event);
 			return false;
 		}
 		if (!expires(event))
 			bpf_program__set_autoload(program, exists && (monitor->noise || !is_noise(bpf_program__name(program))));
 		if (!exists && is_needed(event)) {
-			run_not_applicable(monitor->run, "this kernel has no event %s; nothing can be seen of wake-ups", event);
+			run_not_applicable(monitor->run, "this kernel has no event %s; wake-ups cannot be observed", event);
 			return false;
 		}
 	}
@@ -124,13 +124,13 @@ static bool open_programs(struct monitor *monitor)
 	bool chosen;
 
 	if (!btf) {
-		run_not_applicable(monitor->run, "this kernel does not tell its types (no /sys/kernel/btf/vmlinux); "
-				   "take one built with CONFIG_DEBUG_INFO_BTF=y");
+		run_not_applicable(monitor->run, "this kernel has no type information (no /sys/kernel/btf/vmlinux); "
+				   "use one built with CONFIG_DEBUG_INFO_BTF=y");
 		return false;
 	}
 	monitor->programs = monitor_bpf__open();
 	if (!monitor->programs)
-		bad_input("the monitor's programs cannot be opened: %s", *said ? said : strerror(errno));
+		bad_input("the monitor's programs cannot be opened: %s", *complaint ? complaint : strerror(errno));
 	chosen = choose(monitor, btf);
 	btf__free(btf);
 	return chosen;
@@ -171,9 +171,9 @@ static int on_finding(void *monitor, void *finding, size_t size)
 static const char *refusal(int error)
 {
 	if (error == -EPERM)
-		return "it wants root of the machine itself, not of a container or user namespace; no lockdown; before Linux 5.11 "
+		return "it needs root of the host, not of a container or user namespace; no lockdown; before Linux 5.11 "
 		       "ulimit -l unlimited (kernel.unprivileged_bpf_disabled and kernel.perf_event_paranoid need no change)";
-	return *said ? said : strerror(-error);
+	return *complaint ? complaint : strerror(-error);
 }
 
 bool programs_load(struct monitor *monitor)
@@ -194,7 +194,7 @@ bool programs_load(struct monitor *monitor)
 	map_banks(monitor);
 	monitor->findings = ring_buffer__new(bpf_map__fd(monitor->programs->maps.findings), on_finding, monitor, NULL);
 	if (!monitor->findings ||
-	    ring_buffer__add(monitor->findings, bpf_map__fd(monitor->programs->maps.samples), keep_one, monitor))
+	    ring_buffer__add(monitor->findings, bpf_map__fd(monitor->programs->maps.samples), sample_take, monitor))
 		bad_input("the monitor's findings cannot be read: %s", strerror(errno));
 	return true;
 }

@@ -34,12 +34,12 @@ def table(repetitions: int) -> tuple[str, bool]:
     heads = [f"at {100 * quantile:g} % (mean width)" for quantile in QUANTILES]
     lines = [
         f"Simulated by `tests/bench/ab.py` (seed {SEED}), {repetitions:,} trials each of {ROUNDS} rounds of runs "
-        f"of {INTERVALS} s at 1 kHz; the true effect is {SHIFT_US:g} µs. Stated: 95 % and 5 %; what so many "
-        f"trials may show: {percent(1 - most)} and {percent(most)}.",
+        f"of {INTERVALS} s at 1 kHz; the true effect is {SHIFT_US:g} µs. Stated: 95 % and 5 %; accepted "
+        f"in this many trials: {percent(1 - most)} and {percent(most)}.",
         "",
         "| machine | "
-        + " | ".join(f"interval holds the effect {head}" for head in heads)
-        + " | an effect is shown where there is none | a period is shown |",
+        + " | ".join(f"interval contains the effect {head}" for head in heads)
+        + " | an effect is shown without a true one | a period is shown |",
         "|" + "---|" * (len(heads) + 3),
     ]
     held = True

@@ -38,12 +38,12 @@ def table(repetitions: int) -> tuple[str, bool]:
         "-40 µs found",
         "both, and in order",
         "any of three without effect shown",
-        "interval holds the effect (least of six)",
+        "interval contains the effect (least of six)",
     )
     lines = [
         f"Simulated by `tests/bench/audit.py` (seed {SEED}), {repetitions:,} machines, each with six changes: two "
-        "that shorten the tail, three that do nothing, one that lengthens it; 5 rounds of runs of 4 s at 1 kHz. "
-        f"Stated: 5 % and 95 %; what so many may show: {percent(most)} and {percent(1 - most)}.",
+        "that shorten the tail, three without effect, one that lengthens it; 5 rounds of runs of 4 s at 1 kHz. "
+        f"Stated: 5 % and 95 %; accepted in this many machines: {percent(most)} and {percent(1 - most)}.",
         "",
         "| machine | " + " | ".join(heads) + " |",
         "|" + "---|" * (len(heads) + 1),

@@ -226,7 +226,7 @@ def followed(repetitions: int, seed: int) -> Iterator[Row]:
         held = found.decided * round(found.given * repetitions) >= least or found.given == 0
         yield Row(
             (
-                f"{name}{', declared' if declared else ''}; {times:g} times what is allowed",
+                f"{name}{', declared' if declared else ''}; {times:g} times the allowed rate",
                 percent(found.given),
                 percent(found.decided),
                 f"{found.times:.1f}",
@@ -286,7 +286,7 @@ def gated(months: int, seed: int) -> Iterator[Row]:
         )
         yield Row(
             (
-                f"{name}; {times:g} times what is allowed",
+                f"{name}; {times:g} times the allowed rate",
                 percent(sure, 2),
                 percent(found.passed),
                 percent(found.failed),
@@ -351,7 +351,7 @@ def simulated(repetitions: int) -> tuple[str, bool]:
                 "machine",
                 "false PASS, something late seen",
                 "false FAIL",
-                "'no more than one in X' wrong",
+                "'at most one in X' wrong",
                 "PASS, nothing late seen",
                 "PASS at half the rate",
             ),
@@ -364,23 +364,23 @@ def simulated(repetitions: int) -> tuple[str, bool]:
         ),
         (
             f"{RUNS} runs of 2 min judged together, {fewer_repetitions:,} times each; where their rates differ, the "
-            "mean of all runs that could be made is what is allowed:",
+            "mean over all possible runs equals the allowed rate:",
             (*ERRORS, "not merged"),
             list(several_runs(fewer_repetitions, SEED)),
         ),
         (
-            f"Looking again as advised, {fewer_repetitions:,} times each:",
+            f"Repeated looks as advised, {fewer_repetitions:,} times each:",
             ERRORS,
             list(advised(fewer_repetitions, SEED)),
         ),
         (
-            f"Measuring once more, exactly as long as advised, up to {MOST_TIMES} times as long; what is undecided "
-            f"after a first minute at 1 kHz, of {fewer_repetitions:,} each:",
-            ("machine", "advice is given", "then decided", "median of the advised amount, in times of the first"),
+            f"One further measurement of the advised length, up to {MOST_TIMES} times as long, of those undecided "
+            f"after a first minute at 1 kHz, {fewer_repetitions:,} times each:",
+            ("machine", "advice is given", "then decided", "median advised length, relative to the first"),
             list(followed(fewer_repetitions, SEED)),
         ),
         (
-            f"Looking until it passes, with {EACH_LOOK} s at 1 kHz more at each look, {months:,} times each:",
+            f"Repeated looks until a PASS, with {EACH_LOOK} s at 1 kHz more at each look, {months:,} times each:",
             (
                 "machine",
                 *(f"false PASS within {words.counted(looks, 'look')}" for looks in LOOKS),
@@ -395,15 +395,21 @@ def simulated(repetitions: int) -> tuple[str, bool]:
         ),
         (
             f"Intervals stated as 95 %, {repetitions:,} measurements each of 2 min at 1 kHz:",
-            ("values", "quantile", "interval holds the truth", "difference of two holds 0", "an interval is given"),
+            (
+                "values",
+                "quantile",
+                "interval contains the truth",
+                "difference of two contains 0",
+                "an interval is given",
+            ),
             list(covered(repetitions, SEED)),
         ),
     ]
     held = all(row.held for _, _, rows in parts for row in rows)
     stated = (
-        f"Simulated by `tests/bench/confidence.py` (seed {SEED}). Stated error: {percent(STATED)}; what "
-        f"{repetitions:,} measurements may show of it: {percent(most_errors(repetitions))}, "
-        f"{fewer_repetitions:,}: {percent(most_errors(fewer_repetitions))}."
+        f"Simulated by `tests/bench/confidence.py` (seed {SEED}). Stated error: {percent(STATED)}; "
+        f"accepted in {repetitions:,} measurements: at most {percent(most_errors(repetitions))}, "
+        f"in {fewer_repetitions:,}: {percent(most_errors(fewer_repetitions))}."
     )
     return "\n".join([stated, "", *(_table(*part) for part in parts)]), held
 

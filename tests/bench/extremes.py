@@ -67,7 +67,7 @@ def _shifted(seed: int, scales: float) -> Values:
 
 def changes(repetitions: int) -> None:
     """How often a change is told, of 150 maxima."""
-    print("| data | a change is told |\n|---|---|")
+    print("| data | a change is reported |\n|---|---|")
     cases = (
         {"independent": lambda seed: gev(0.2, 150, seed)}
         | {

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
-from fastenough.farm.lab import Pace
+from fastenough.farm.lab import SimulatedTimes
 from tests.support.farm_lab import Field
 from tests.support.processes import eventually
 from tests.support.rings import follows, recordings
@@ -32,7 +32,7 @@ _RECONVERGED_S = 120.0
 
 @contextmanager
 def _field(folder: Path) -> Iterator[Field]:
-    field = Field(folder, BOARDS, Pace(report_s=0.3, cycle_s=CYCLE_S, boot_s=1.0), TIMES)
+    field = Field(folder, BOARDS, SimulatedTimes(report_s=0.3, cycle_s=CYCLE_S, boot_s=1.0), TIMES)
     try:
         yield field
     finally:

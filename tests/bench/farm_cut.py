@@ -17,7 +17,7 @@ from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
-from fastenough.farm.lab import Pace
+from fastenough.farm.lab import SimulatedTimes
 from fastenough.link.ssh import CONFIG_SETTING
 from fastenough.store import Store
 from tests.process.farm.test_farm_faults import same_anew
@@ -28,7 +28,7 @@ from tests.support.rings import follows, recordings
 from tests.support.ssh_boards import ssh_server
 
 NEAR, FAR = "near", "far"
-PACE = Pace(report_s=3.0, cycle_s=90.0)
+PACE = SimulatedTimes(report_s=3.0, cycle_s=90.0)
 TIMES = {"pull": "15s", "boot": "30s", "patience": "2h", "retry": "5s"}
 _BACK_S = 180.0
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pytest
 
-from fastenough.farm.lab import Pace
+from fastenough.farm.lab import SimulatedTimes
 from fastenough.history import History, catch_up
 from fastenough.history.schema import INTERVAL
 from fastenough.link.ssh import CONFIG_SETTING
@@ -178,7 +178,7 @@ def _go_through(field: Field, server: Server, net: Network | None, clock: SetClo
 
 def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="fastenough-bench-faults-"))
-    pace = Pace(report_s=0.5, cycle_s=15.0, boot_s=0.5)
+    pace = SimulatedTimes(report_s=0.5, cycle_s=15.0, boot_s=0.5)
     try:
         with running_server() as server, _small_disk(folder / "store") as small, _far_board() as (net, known):
             clock = SetClock(folder / "clock")

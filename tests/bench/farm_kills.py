@@ -18,7 +18,7 @@ from contextlib import ExitStack, closing, nullcontext
 from itertools import pairwise
 from pathlib import Path
 
-from fastenough.farm.lab import Pace
+from fastenough.farm.lab import SimulatedTimes
 from fastenough.history import History, catch_up
 from fastenough.history.schema import INTERVAL
 from fastenough.link.guard import descendants
@@ -32,7 +32,7 @@ from tests.support.rings import follows, recordings
 
 POINTS = 50
 OWN, LENT = ("one", "two", "three"), "lent"
-_PACE = Pace(report_s=0.25, cycle_s=5.0, boot_s=0.5)
+_PACE = SimulatedTimes(report_s=0.25, cycle_s=5.0, boot_s=0.5)
 _TIMES = {"pull": "1s", "boot": "20s", "patience": "600s", "retry": "2s"}
 _LONGEST_S = 4.0
 Totals = Counter[tuple[str, int]]

@@ -27,21 +27,20 @@ from sqlalchemy import Table, func, insert, select, text
 from fastenough.history import (
     OWNER,
     History,
+    board_statuses,
     catch_up,
     close_months,
     distribution,
     heat,
+    ingest_run,
+    ingest_stream,
     maxima,
     ridge,
-    standing,
-    take,
-    take_from,
     worst,
 )
-from fastenough.history.facts import shown_of
-from fastenough.history.hours import HourMaxima
-from fastenough.history.packed import packed_histograms
-from fastenough.history.rings import DAYS, HOURS, Ring
+from fastenough.history.histograms import packed_histograms
+from fastenough.history.packed_maxima import DAYS, HOURS, HourMaxima, MaximaRing
+from fastenough.history.profiles import display_facts
 from fastenough.history.rollups import month_begin_s, next_month_s
 from fastenough.history.schema import (
     ALL_CPUS,
@@ -103,7 +102,7 @@ class Made:
 
 def boards_rows(boards: int) -> Iterator[tuple[Table, Rows]]:
     shown = '{"cpus": 8, "arch": "x86_64", "model": "Example", "kernel": "6.12.0-rt2", "preemption": "preempt-rt"}'
-    assert shown_of(PROFILE)["preemption"] == "preempt-rt"
+    assert display_facts(PROFILE)["preemption"] == "preempt-rt"
     yield (
         BOARD,
         (
@@ -135,7 +134,9 @@ def boards_rows(boards: int) -> Iterator[tuple[Table, Rows]]:
     ring = np.random.default_rng(1).integers(40_000, 90_000, HOURS)
     newest_s = END_S - STEP_S
     hours, days = (
-        Ring.empty(size).laid(np.arange(newest_s // unit - size + 1, newest_s // unit + 1), np.resize(ring, size)).data
+        MaximaRing.empty(size)
+        .laid(np.arange(newest_s // unit - size + 1, newest_s // unit + 1), np.resize(ring, size))
+        .data
         for size, unit in ((HOURS, HOUR_S), (DAYS, 86400))
     )
     yield (
@@ -313,7 +314,7 @@ def questions(history: History) -> Iterator[tuple[str, float, float]]:
             0.2,
         ),
         ("heat map of a day", lambda: heat(history, OWNER, name, SERIES_NAME, END_S - 86400, END_S), 0.2),
-        ("overview of all boards", lambda: standing(history, OWNER, END_S), 0.2),
+        ("overview of all boards", lambda: board_statuses(history, OWNER, END_S), 0.2),
         (f"ridge of {RIDGE_MONTHS} months", lambda: ridge(history, OWNER, name, SERIES_NAME, RIDGE_MONTHS), 0.5),
     ]
     for what, question, bar_s in asked:
@@ -344,7 +345,7 @@ def a_day_taken(history: History, folder: Path, boards: int) -> tuple[float, flo
     before, since what a process loads and compiles once is not paid for each of 200."""
     farm = make_store(folder, boards, 1, cpus=CPUS)
     for run in farm.store.runs(board=farm.boards[0]):
-        take(history, farm.store, run.id)
+        ingest_run(history, farm.store, run.id)
     begin_s, cpu_s = time.perf_counter(), spent_s()
     caught = catch_up(history, farm.store)
     assert not caught.faults
@@ -360,7 +361,7 @@ def takes(history: History, lines: list[bytes], upto: int, boards: int) -> tuple
     ]
     begin_s, cpu_s = time.perf_counter(), spent_s()
     for run_id, content in contents:
-        take_from(history, run_id, io.BytesIO(content))
+        ingest_stream(history, run_id, io.BytesIO(content))
     return boards / (time.perf_counter() - begin_s), boards / (spent_s() - cpu_s)
 
 
@@ -381,7 +382,7 @@ def ten_thousand(history: History, folder: Path) -> Iterator[str]:
             rows = next(rows for each, rows in boards_rows(BIG) if each is table)
             for_new = [dict(zip(columns, row, strict=True)) for row in rows if row[0] > 1000]
             connection.execute(insert(table), for_new)
-    took = seconds(lambda: standing(history, OWNER, END_S), 2)
+    took = seconds(lambda: board_statuses(history, OWNER, END_S), 2)
     yield (f"- overview, which alerts are made of as well, of 10,000 boards: {took:.2f} s")
 
 

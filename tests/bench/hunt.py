@@ -121,7 +121,7 @@ def table(tries: int) -> tuple[str, bool]:
     """The table, and whether what is stated holds."""
     lines = [
         f"Simulated by `tests/bench/hunt.py` (seed {SEED}), {BUDGET} trials of {BLOCKS} "
-        f"blocks where nothing else is said; a group goes through {TURNS} draws of its levels in a trial.",
+        f"blocks unless stated; a group uses {TURNS} draws of its levels in a trial.",
         "",
         "| machine | hunt finds it | with nothing beside it | " + " | ".join(OTHERS) + " |",
         "|" + "---|" * (3 + len(OTHERS)),

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from fastenough.farm import acts
-from fastenough.farm.nursery import Order, Workers
+from fastenough.farm.processes import Order, WorkerPool
 from fastenough.store import Store
 from tests.process.jobs.test_ring_pull import put
 
@@ -56,7 +56,7 @@ async def pulled(folder: Path, pulls: int) -> list[float]:
         "load": None,
         "newest": "",
     }
-    workers, took_s = Workers(1), []
+    workers, took_s = WorkerPool(1), []
     for number in range(pulls):
         recording.write_bytes(b"".join(lines[: number + 2]))
         answer = await workers.act("pull", timed_pull, order, 600)

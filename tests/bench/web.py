@@ -22,8 +22,8 @@ import time
 from pathlib import Path
 
 from fastenough.history import History, declare
-from fastenough.web.server import make_app
-from fastenough.web.serving import make_server
+from fastenough.web.app import make_app
+from fastenough.web.server import make_server
 from tests.support.farm_data import CYCLE_S, FarmData, make_store
 from tests.support.websites import Served, site_of
 

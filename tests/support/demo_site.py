@@ -9,12 +9,12 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from fastenough.farm.judging import verdict_on
+from fastenough.farm.judging import verdicts_on
 from fastenough.history import declare
 from fastenough.hunt.recipes import described
 from fastenough.jobs.concluding import keep
+from fastenough.report.conclusions import hunt_section
 from fastenough.report.document import Section
-from fastenough.report.hunted import hunt_section
 from fastenough.web.pages import PAGES
 from fastenough.web.published import publish
 from tests.support.farm_data import CYCLE_S, LIMIT_NS, FarmData, make_store
@@ -30,7 +30,7 @@ def demonstrate(farm: FarmData, folder: Path, into: Path) -> int:
     """Publish what the public sees of a farm, its newest cycles judged; returns how many files that are."""
     site = replace(site_of(farm, folder), note=NOTE, served=False)
     for name in farm.boards:
-        declare(site.history, name, **verdict_on(farm.store, name, {"limit_ns": LIMIT_NS}))
+        declare(site.history, name, **verdicts_on(farm.store, name, {"limit_ns": LIMIT_NS}))
     return publish(site, into, PAGES)
 
 

@@ -28,7 +28,7 @@ from fastenough.history import History, declare
 from fastenough.jobs.concluding import keep
 from fastenough.recording.building import end_series, interval_series, line_bytes, series_end
 from fastenough.recording.histogram import Histogram, bucket_highest, bucket_lowest, bucket_of
-from fastenough.report.document import Column, Folded, Section, Source, Table, Text
+from fastenough.report.document import Column, Folded, Preformatted, ReportTable, Section, Text
 from fastenough.store import Store
 from tests.support.recordings import COUNTERS, PROFILE, SETTINGS
 
@@ -114,7 +114,7 @@ def make_store(
 
 def told(name: str) -> Section:
     """What a hunt might say."""
-    table = Table(
+    table = ReportTable(
         "hunt-phases",
         "What the trials were made for",
         (Column("phase", numeric=False), Column("trials")),
@@ -124,7 +124,7 @@ def told(name: str) -> Section:
         "hunt",
         "The hunt",
         f"Worse than load full on {name}: vm & fork.",
-        [table, Folded("The fixed loads", [Text("As a load file:"), Source('name = "hunt-1"')])],
+        [table, Folded("The fixed loads", [Text("As a load file:"), Preformatted('name = "hunt-1"')])],
     )
 
 

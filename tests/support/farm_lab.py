@@ -15,9 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fastenough.farm.kept import seen
-from fastenough.farm.lab import Lab, Pace
-from fastenough.farm.machine import BoardState
+from fastenough.farm.lab import Lab, SimulatedTimes
+from fastenough.farm.state_file import read_state
+from fastenough.farm.state_machine import BoardState
 from fastenough.model import BadInput
 from fastenough.store import Store
 from tests.support.cli_calls import environment
@@ -46,7 +46,7 @@ class Field:
         self,
         folder: Path,
         names: Sequence[str],
-        pace: Pace,
+        pace: SimulatedTimes,
         times: Mapping[str, str],
         more: str = "",
         database: str = "",
@@ -104,7 +104,7 @@ class Field:
     def states(self) -> dict[str, BoardState]:
         """Empty before the farm has begun."""
         with suppress(BadInput):
-            return seen(self.folder / "state")[1]
+            return read_state(self.folder / "state")[1]
         return {}
 
     def become(self, state: str, *names: str, within_s: float = 120.0) -> None:
@@ -113,7 +113,7 @@ class Field:
 
         def so() -> bool:
             states = self.states()
-            return all(name in states and states[name].told in wanted for name in names)
+            return all(name in states and states[name].activity in wanted for name in names)
 
         assert eventually(so, within_s), (self.states(), (self.folder / "farm.log").read_text()[-3000:])
 

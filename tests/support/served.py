@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from starlette.applications import Starlette
 
 from fastenough.farm.push import Goal
-from fastenough.web.serving import HEADER_S, make_server
+from fastenough.web.server import HEADER_S, make_server
 
 
 @contextmanager

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from fastenough.history import PUBLIC, History, catch_up
+from fastenough.web.app import PATIENCE_S, make_app
 from fastenough.web.pages import PAGES
-from fastenough.web.server import PATIENCE_S, make_app
-from fastenough.web.serving import make_server
+from fastenough.web.server import make_server
 from fastenough.web.site import Page, Site
 from tests.support.farm_data import FarmData
 

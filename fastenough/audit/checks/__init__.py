@@ -1,87 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The checks of an audit: a file with one check or with those of one subject, and one line here for each file."""
+"""The checks of an audit: one module for each group, and one line here for each module."""
 
 from __future__ import annotations
 
 from fastenough.audit.check import Check
 from fastenough.registry import listed
 
-_SINGLE = listed(
-    __name__,
-    "CHECK",
-    (
-        "virtual_machine",
-        "steal",
-        "firmware_interrupts",
-        "microcode",
-        "machine_checks",
-        "time_coordination",
-        "container",
-        "preemption",
-        "debug_options",
-        "tracing",
-        "taint",
-        "rcu_callbacks",
-        "rcu_boost",
-        "rcu_expedited",
-        "jump_labels",
-        "powerpc_errata",
-        "mitigations",
-        "split_locks",
-        "high_resolution_timers",
-        "clock_source",
-        "clock_events",
-        "tick_frequency",
-        "idle_tick",
-        "skewed_ticks",
-        "timer_migration",
-        "timer_threads",
-        "watchdogs",
-        "governor",
-        "energy_preference",
-        "idle_states",
-        "latency_request",
-        "boost",
-        "heat",
-        "threaded_interrupts",
-        "interrupt_affinity",
-        "interrupt_balancer",
-        "interrupt_priorities",
-        "isolated_cpus",
-        "tickless_cpus",
-        "work_queues",
-        "siblings",
-        "cpus_granted",
-        "real_time_tasks",
-        "rt_throttling",
-        "control_group_budget",
-        "cpu_quota",
-        "user_limits",
-        "swap",
-        "huge_pages",
-        "page_merging",
-        "compaction",
-        "memory_hardening",
-        "numa_balancing",
-        "numa_nodes",
-        "statistics",
-        "cache_allocation",
-        "high_memory",
-        "serial_console",
-        "services",
-        "file_systems",
-    ),
+CHECKS: tuple[Check, ...] = tuple(
+    check
+    for checks in listed(
+        __name__,
+        "CHECKS",
+        (
+            "machine",
+            "kernel",
+            "timers",
+            "power",
+            "interrupts",
+            "cpus",
+            "scheduling",
+            "memory",
+            "services",
+        ),
+    )
+    for check in checks
 )
-_GROUPS = listed(
-    __name__,
-    "CHECKS",
-    (
-        "scheduler",
-        "power_limits",
-        "instrumentation",
-        "devices",
-        "cpu_sets",
-        "clock_watchdog",
-    ),
-)
-CHECKS: tuple[Check, ...] = (*_SINGLE, *(check for group in _GROUPS for check in group))

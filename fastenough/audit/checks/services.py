@@ -1,31 +1,100 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Services that wake up by themselves."""
+"""Consoles, background services and file systems."""
 
 from __future__ import annotations
 
 from fastenough.audit.check import Check
 from fastenough.audit.facts import Facts
-from fastenough.audit.finding import Group, Seen, Severity, costs, done, fine
+from fastenough.audit.finding import Group, Seen, Severity, boot, costs, done, fine, sysctl
+
+_SLOW = ("ttyS", "ttyAMA", "ttymxc", "ttyO", "ttySC", "ttyMSM", "ttyLP", "ttyPS", "ttyUL", "ttyUSB", "hvc", "ttySTM")
+
+
+_ERRORS = 4
+"""Messages of this level and above are not errors."""
+
+
+def _serial_console(facts: Facts) -> Seen:
+    slow = [name for name in facts.need("consoles") if str(name).startswith(_SLOW)]
+    if not slow:
+        return fine("no serial console")
+    level = int(facts.need("console_level"))
+    if level <= _ERRORS:
+        return fine(f"{', '.join(slow)}, errors only (level {level})")
+    return costs(
+        f"{', '.join(slow)}, for messages up to level {level - 1}",
+        sysctl("kernel.printk", _ERRORS, ("console-level", str(_ERRORS))),
+        boot("quiet", "loglevel=4"),
+        severity=Severity.LOW if facts.real_time_kernel else None,
+    )
+
 
 _GOOD = ("tuned", "rtkit-daemon", "stalld")
-"""Made for real time, or harmless to it."""
+"""Services for real time, or harmless to it."""
 
 
-def _look(facts: Facts) -> Seen:
+def _services(facts: Facts) -> Seen:
     found = [str(name) for name in facts.need("services") if name not in (*_GOOD, "irqbalance")]
     if not found:
         facts.require_all_tasks()
-        return fine("none of those that wake up by themselves is seen")
-    return costs(", ".join(found), done("systemctl stop or mask those that the machine does without"))
+        return fine("no periodic service is running")
+    return costs(", ".join(found), done("systemctl stop or mask the services that are not needed"))
 
 
-CHECK = Check(
-    "services",
-    "background services",
-    Group.SERVICES,
-    Severity.LOW,
-    _look,
-    why="What wakes up by the hour brings disk, memory and system calls that no short measurement has seen.",
-    source="rtcqs and realtimeconfigquickscan look at it too",
-    elsewhere="what the services are for, such as updates",
+_NAMED = 4
+
+
+def _file_systems(facts: Facts) -> Seen:
+    known = facts.need("mounts")
+    far = [str(each["point"]) for each in known if each["network"]]
+    writing = [
+        str(each["point"])
+        for each in known
+        if not {"relatime", "noatime", "ro"} & set(each["options"])
+        and not each["network"]
+        and not str(each["kind"]).startswith(("fuse", "overlay"))
+    ]
+    if not far and not writing:
+        return fine("no network file system, none with access times")
+    said = [f"network file system: {', '.join(far[:_NAMED])}"] if far else []
+    said += [f"access times are written: {', '.join(writing[:_NAMED])}"] if writing else []
+    changes = [done("keep the task's program, libraries and data on a local file system")] if far else []
+    changes += [done("mount them with noatime")] if writing else []
+    return costs("; ".join(said), *changes, severity=Severity.MEDIUM if "/" in far else None)
+
+
+CHECKS = (
+    Check(
+        "serial-console",
+        "serial console",
+        Group.SERVICES,
+        Severity.HIGH,
+        _serial_console,
+        why="Without PREEMPT_RT the kernel waits for each character with interrupts off: 87 µs at 115,200 Bd, "
+        "7 ms for a line of 80 characters.",
+        source="kernel: Documentation/core-api/printk-basics.rst",
+        elsewhere="messages go to the log only; after a crash the serial line does not show them",
+    ),
+    Check(
+        "services",
+        "background services",
+        Group.SERVICES,
+        Severity.LOW,
+        _services,
+        why="Services that wake up hourly cause disk, memory and system-call activity that a short "
+        "measurement does not see.",
+        source="also checked by rtcqs and realtimeconfigquickscan",
+        elsewhere="the functions of these services, such as updates",
+    ),
+    Check(
+        "file-systems",
+        "file systems",
+        Group.SERVICES,
+        Severity.LOW,
+        _file_systems,
+        why="A page of the program that is not in memory is read over the network, whose traffic interrupts "
+        "the CPUs. Enea's worst load is disk access over NFS.",
+        source="Enea, appendix A, table A.1; mount(8), noatime; also checked by rtcqs",
+        elsewhere="none",
+    ),
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The changes of an audit, each with what is to be said of it in a file."""
+"""The changes of an audit as lines of a file, each with its comment."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _EXCLUSIVE = (
     ("idle=poll", "intel_idle.max_cstate"),
     ("CONFIG_PREEMPT_RT=y", "CONFIG_PREEMPT_DYNAMIC=y"),
 )
-"""Boot arguments and options that rule each other out, by name or by name and value: the kernel ignores one of them."""
+"""Mutually exclusive boot arguments and options, by name or name and value: the kernel ignores one of the two."""
 
 
 @dataclass(frozen=True)
 class Remark:
-    """What was measured of a setting, in words; ``helps``: whether a benefit is shown."""
+    """The measured effect of a setting, in words; ``helps``: whether a benefit is shown."""
 
     text: str
     helps: bool
@@ -33,34 +33,34 @@ Remarks = Mapping[str, Remark]
 
 @dataclass(frozen=True)
 class Line:
-    """One change: what it is for, what was measured, and whether it is to be in force."""
+    """One change with its finding, its measured effect, and whether it is active in the file."""
 
     change: Change
     finding: Finding
     effect: str
     active: bool
     excluded_by: str = ""
-    """The text of the active change that this one contradicts."""
+    """Text of the active change that this one conflicts with."""
 
     @property
     def comment(self) -> list[str]:
-        """Lines of at most 100 characters, with the sign of a comment."""
-        said = f"{self.finding.title}: {self.finding.text}. Effect: {self.effect}. Costs: {self.finding.elsewhere}."
+        """Comment lines of at most 100 characters, starting with ``#``."""
+        text = f"{self.finding.title}: {self.finding.text}. Effect: {self.effect}. Costs: {self.finding.elsewhere}."
         if self.excluded_by:
-            said += f" Not active: it contradicts {self.excluded_by}."
-        plain = "".join(letter if letter.isprintable() else " " for letter in said)
+            text += f" Not active: conflicts with {self.excluded_by}."
+        plain = "".join(letter if letter.isprintable() else " " for letter in text)
         return textwrap.wrap(
             " ".join(plain.split()), _WIDTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False
         )
 
     def written(self, text: str) -> list[str]:
-        """The comment, and below it the text, as a comment where it is not to be in force."""
+        """Return the comment and then the text, commented out if it is not active."""
         return [*self.comment, text if self.active else f"# {text}", ""]
 
 
 def lines_of(findings: Sequence[Finding], remarks: Remarks) -> list[Line]:
-    """Each change that can be written into a file, in the order of the findings."""
-    found = []
+    """Return each change that can be written into a file, in the order of the findings."""
+    lines = []
     for finding in findings:
         if finding.standing in (Standing.COSTS, Standing.HIDES):
             measured = next(
@@ -71,26 +71,26 @@ def lines_of(findings: Sequence[Finding], remarks: Remarks) -> list[Line]:
                 ),
                 None,
             )
-            found += [
+            lines += [
                 _line(change, finding, measured)
                 for change in finding.changes
                 if change.form is not Form.WORDS or change.setting is not None
             ]
-    return consistent(found)
+    return consistent(lines)
 
 
 def consistent(lines: Sequence[Line]) -> list[Line]:
-    """The same lines; of active ones that contradict each other only the first stays active."""
+    """Return the same lines; of conflicting active lines only the first stays active."""
     checked: list[Line] = []
     for line in lines:
-        other = next((each for each in checked if each.active and _contradict(each.change, line.change)), None)
+        other = next((each for each in checked if each.active and _conflict(each.change, line.change)), None)
         excluded = line.active and other is not None
         checked.append(replace(line, active=False, excluded_by=other.change.text) if other and excluded else line)
     return checked
 
 
-def _contradict(first: Change, second: Change) -> bool:
-    """Whether both give one name two values, or rule each other out."""
+def _conflict(first: Change, second: Change) -> bool:
+    """Whether two changes set one name to two values or are mutually exclusive."""
     if first.form is not second.form or first.form is Form.WORDS:
         return False
     one, other = _values(first), _values(second)
@@ -121,12 +121,9 @@ def of_form(lines: Iterable[Line], form: Form) -> list[Line]:
 
 
 def setting_of(lines: Iterable[Line], name: str) -> Line | None:
-    """The line whose change is that setting of this program."""
+    """Return the line whose change is this setting."""
     return next((line for line in lines if line.change.setting is not None and line.change.setting[0] == name), None)
 
 
 def text_of(head: str, lines: Iterable[str]) -> str:
-    return (
-        "\n".join([f"# {head}", "# Written by fastenough audit; try it before it is trusted.", "", *lines]).rstrip()
-        + "\n"
-    )
+    return "\n".join([f"# {head}", "# Written by fastenough audit; test before use.", "", *lines]).rstrip() + "\n"

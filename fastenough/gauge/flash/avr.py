@@ -38,7 +38,7 @@ class AvrBoard:
         if shutil.which("avrdude") is None:
             raise NotApplicable("avrdude is not installed; run: sudo apt install avrdude")
         if not Path(port).exists():
-            raise BadInput(f"{port}: no such port; plug the gauge in, or name its port (ls /dev/ttyACM* /dev/ttyUSB*)")
+            raise BadInput(f"{port}: no such port; plug in the gauge, or name its port (ls /dev/ttyACM* /dev/ttyUSB*)")
         if self.touch:
             _touch(port)
         try:
@@ -46,7 +46,7 @@ class AvrBoard:
                 self._avrdude(port, image, dry_run), capture_output=True, text=True, timeout=_FLASH_S, check=False
             )
         except subprocess.TimeoutExpired as error:
-            raise FastenoughError(f"{port}: avrdude did not come to an end; is it the right board?") from error
+            raise FastenoughError(f"{port}: avrdude did not finish; check the kind of board") from error
         if done.returncode:
             raise FastenoughError(f"{port}: flashing failed: {_reason(done)}; check the port and the kind of board")
 

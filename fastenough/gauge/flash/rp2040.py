@@ -32,11 +32,11 @@ class DriveBoard:
             device = drive.stat().st_dev
         except OSError as error:
             raise BadInput(
-                f"{port}: not the drive of a board that waits for firmware; hold its button BOOTSEL while "
-                f"you plug it in, and name the folder in which the drive {self.board_id} is mounted"
+                f"{port}: not the drive of a board in its boot loader; hold the button BOOTSEL while "
+                f"you plug it in, and name the folder where the drive {self.board_id} is mounted"
             ) from error
         if f"Board-ID: {self.board_id}" not in said.splitlines():
-            raise BadInput(f"{port}: the drive of another board; wanted: {self.board_id}")
+            raise BadInput(f"{port}: the drive of another board; expected: {self.board_id}")
         if not dry_run:
             self._write(drive, device, image)
 
@@ -53,7 +53,7 @@ class DriveBoard:
         while _is_there(drive, device):
             if time.monotonic() > until:
                 raise FastenoughError(
-                    f"{drive}: the board has not restarted, so it has not taken {image.name}; unplug it and try again"
+                    f"{drive}: the board did not restart, so {image.name} was not flashed; unplug it and try again"
                 )
             time.sleep(_STEP_S)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The path through the flowchart of Brown and Martin (their figure 6), drawn and explained."""
+"""The path through the flowchart of Brown and Martin (figure 6) as a figure and a table."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from fastenough.analysis.advice import APPROACHES, Advice, Ending, Turn
 from fastenough.analysis.standing import NOTHING, OFF_THE_MAP_TIMES, Answer
 from fastenough.report import plot
 from fastenough.report.context import Context
-from fastenough.report.document import Column, Picture, Section, Table, Text
+from fastenough.report.document import Column, Picture, ReportTable, Section
 
 _HARDWARE, _DELIVER = "hardware", "deliver"
 _OFF_THE_MAP = "no: off the map"
 _MARGIN = 0.005
-"""Where what is off the map is led down, beside all boxes, in shares of the width."""
+"""Where the arrows for "off the map" run, beside all boxes, in shares of the width."""
 _ROW_IN = 1.1
 _COLUMNS = {"user-rt": 0.16, _DELIVER: 0.92}
-"""In shares of the width; all others stand in one column, one below the other, and what is delivered half-way down."""
+"""In shares of the width.  All other boxes are in one column; "deliver" is at half its height."""
 _COLUMN = 0.47
 _OFF_PATH = plot.UNNAMED
 _ON_PATH = plot.COLOURS[0]
@@ -31,7 +31,7 @@ _NAMES = {_HARDWARE: "use dedicated\nhardware", _DELIVER: "deliver"}
 
 
 def _edges(chart: Mapping[str, Turn]) -> list[tuple[str, str, str]]:
-    """(from, to, what is written on it)."""
+    """(from, to, label)."""
     found = []
     for box, turn in chart.items():
         if turn.asks:
@@ -45,7 +45,7 @@ def _edges(chart: Mapping[str, Turn]) -> list[tuple[str, str, str]]:
 
 
 def _places(boxes: Sequence[str]) -> dict[str, Place]:
-    """Where each box stands: shares of the width, rows upwards."""
+    """The position of each box: share of the width, row from below."""
     rows = [box for box in boxes if box != _DELIVER]
     return {
         box: (_COLUMNS.get(box, _COLUMN), (len(rows) - 1) / 2 if box == _DELIVER else len(rows) - 1.0 - rows.index(box))
@@ -54,7 +54,7 @@ def _places(boxes: Sequence[str]) -> dict[str, Place]:
 
 
 def _walked(advice: Advice) -> list[str]:
-    """The boxes that were come to, in order, with the end where there is one."""
+    """The boxes of the path in order, with the end if it has one."""
     ends = {Ending.DELIVER: [_DELIVER], Ending.HARDWARE: [_HARDWARE]}
     return [step.approach.id for step in advice.steps] + ends.get(advice.ending, [])
 
@@ -84,7 +84,7 @@ def _box(axes: Axes, advice: Advice, box: str, place: Place, on_path: bool) -> A
 
 
 def _edge(axes: Axes, begin: Annotation, end: Annotation, said: str, on_path: bool) -> None:
-    """An arrow from border to border: drawn after the boxes, whose borders are known only then."""
+    """An arrow from border to border; the boxes must be drawn before."""
     (x, y), (to_x, to_y) = begin.xy, end.xy
     axes.annotate(
         "",
@@ -114,7 +114,7 @@ def _edge(axes: Axes, begin: Annotation, end: Annotation, said: str, on_path: bo
 
 
 def _straight_to_hardware(axes: Axes, begin: Annotation, end: Annotation, on_path: bool) -> None:
-    """From a box along the margin to the last one, past all between."""
+    """An arrow along the margin to the last box."""
     (x, y), (to_x, to_y) = begin.xy, end.xy
     colour, width, above = (_ON_PATH, 2.5, 2.5) if on_path else (_OFF_PATH, 1.0, 1.5)
     axes.plot([x, _MARGIN, _MARGIN], [y, y, to_y], color=colour, linewidth=width, zorder=above)
@@ -154,8 +154,8 @@ def _drawn(advice: Advice) -> Picture:
         for begin, end, said in edges
     ]
     caption = (
-        f"The path taken, drawn bold: {' → '.join(_spoken(walked))}. In each box: is it good at "
-        f"{words.latency(advice.requirement.limit_ns)}? After Brown and Martin, figure 6, the side of "
+        f"Bold: the path taken: {' → '.join(_spoken(walked))}. Each box states whether the approach is good at "
+        f"{words.exact_time(advice.requirement.limit_ns)}? After Brown and Martin, figure 6, branch "
         f"{advice.side.partition(':')[0]}."
     )
     return plot.picture(figure, "advice", caption, (("from", "to", "if", "answer", "taken"), rows), wide=True)
@@ -165,34 +165,35 @@ def _spoken(walked: list[str]) -> list[str]:
     return [APPROACHES[name].title if name in APPROACHES else _NAMES[name].replace("\n", " ") for name in walked]
 
 
-def _table(advice: Advice) -> Table:
-    columns = tuple(Column(title, numeric=False) for title in ("approach", "answer", "why", "cost of keeping it"))
+def _table(advice: Advice) -> ReportTable:
+    columns = tuple(Column(title, numeric=False) for title in ("approach", "answer", "reason", "maintenance cost"))
     rows = [
         (step.approach.title, str(step.standing.answer), " · ".join(step.standing.reasons) or "–", step.approach.cost)
         for step in advice.steps
     ]
-    return Table(
+    return ReportTable(
         "advice-path",
-        "The boxes that the path came to, in order",
+        "The approaches of the path, in order",
         columns,
         rows,
         note=(
-            f"Good: the limit of {words.latency(advice.requirement.limit_ns)} is kept. Marginal: it is not, and "
-            f"{words.latency(advice.marginal_ns)} would be. Awful: not even that. Off the map: not even "
-            f"{words.latency(round(advice.requirement.limit_ns * OFF_THE_MAP_TIMES))}. Each of these is a verdict with "
-            f"its bounds; what lies between them is undecided. {advice.basis[0].upper()}{advice.basis[1:]}."
+            f"Good: meets the limit of {words.exact_time(advice.requirement.limit_ns)}. Marginal: misses it, but meets "
+            f"{words.exact_time(advice.marginal_ns)}. Awful: misses that too. Off the map: misses "
+            f"{words.exact_time(round(advice.requirement.limit_ns * OFF_THE_MAP_TIMES))} as well. Each answer is a "
+            f"verdict with its bounds; a case between two answers is undecided. "
+            f"{advice.basis[0].upper()}{advice.basis[1:]}."
         ),
     )
 
 
-def _aside(advice: Advice) -> list[Table]:
+def _aside(advice: Advice) -> list[ReportTable]:
     rows = [
         (name, str(standing.answer), " · ".join(standing.reasons) or "–")
         for name, standing in advice.aside
         if standing.answer is not Answer.NO_DATA
     ]
-    columns = tuple(Column(title, numeric=False) for title in ("approach", "answer", "why"))
-    return [Table("advice-aside", "Measured, and not on the path", columns, rows)] if rows else []
+    columns = tuple(Column(title, numeric=False) for title in ("approach", "answer", "reason"))
+    return [ReportTable("advice-aside", "Measured approaches that are not on the path", columns, rows)] if rows else []
 
 
 def section(context: Context) -> Section | None:
@@ -200,15 +201,10 @@ def section(context: Context) -> Section | None:
     if advice is None:
         return None
     required = advice.requirement
-    texts = [
-        Text(title, lines)
-        for title, lines in (("What to do next", advice.next), ("Know that", advice.cautions))
-        if lines
-    ]
     return Section(
         "advice",
-        "Which way to build it",
-        f"{advice.text}. {advice.side} (limit {words.latency(required.limit_ns)}, "
-        f"{words.percent(required.confidence)} confidence). Cost of keeping it: {advice.cost}.",
-        [_drawn(advice), *texts, _table(advice), *_aside(advice)],
+        "Recommended approach",
+        f"{advice.text}. {advice.side} (limit {words.exact_time(required.limit_ns)}, "
+        f"{words.percent(required.confidence)} confidence). Maintenance cost: {advice.cost}.",
+        [_drawn(advice), _table(advice), *_aside(advice)],
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Before and after a change: the same load on the same board twice, and what differs between the two.
+"""Before and after a change: two measurements of the same load on the same board, and their differences.
 
 After figure 6 of OSADL's article on the quality assessment of real-time Linux (one idle-state limit, before and after).
 """
@@ -14,9 +14,9 @@ from fastenough.analysis import words
 from fastenough.analysis.differences import all_differences, differing_keys, run_values
 from fastenough.analysis.keys import RUN_KEYS
 from fastenough.report import plot
-from fastenough.report.context import Context, Entry
-from fastenough.report.document import Column, Picture, Section, Table, Text
-from fastenough.report.latency import Line, Scale, latency_data, latency_figure
+from fastenough.report.context import Context, SeriesEntry
+from fastenough.report.document import Column, Picture, ReportTable, Section, Text
+from fastenough.report.latency import HistogramLine, Scale, latency_data, latency_figure
 
 TURNED = frozenset(
     {
@@ -36,17 +36,17 @@ TURNED = frozenset(
         "CPUs allowed",
     }
 )
-"""Keys that somebody changes on a machine; where another differs too, it is another measurement, and none after it."""
+"""Keys that a person can change on a system.  Two runs that differ in another key are not compared."""
 MOST_PAIRS = 8
 _QUANTILES = (0.5, 0.999)
 
 
 @dataclass(frozen=True)
-class Pair:
-    """One kind of series, before and after.  ``differs``: in words, each key in which the two differ."""
+class BeforeAfter:
+    """One kind of series, before and after.  ``differs``: the differences in words, one per key."""
 
-    before: Entry
-    after: Entry
+    before: SeriesEntry
+    after: SeriesEntry
     differs: tuple[str, ...]
 
     @property
@@ -54,12 +54,12 @@ class Pair:
         return f"{self.before.group.load}, {self.before.kind.name}"
 
 
-def _began_ns(entry: Entry) -> int:
+def _began_ns(entry: SeriesEntry) -> int:
     return min(recording.head.begin.wall_ns for recording in entry.group.recordings)
 
 
-def _changed(before: Entry, after: Entry) -> tuple[str, ...]:
-    """What was changed, in words; empty where it is nothing, or where the two cannot be set beside each other."""
+def _changed(before: SeriesEntry, after: SeriesEntry) -> tuple[str, ...]:
+    """The changes in words; empty if there are none, or if the two are not comparable."""
     one, other = (run_values(entry.group.recordings[0]) for entry in (before, after))
     names = {key.name for key in differing_keys(one, other)}
     if not names or not names <= TURNED:
@@ -71,34 +71,34 @@ def _changed(before: Entry, after: Entry) -> tuple[str, ...]:
     )
 
 
-def pairs(context: Context) -> Iterator[Pair]:
-    """Of each load and kind those that follow each other in time and differ in what somebody can change."""
-    alike: dict[tuple[str, str], list[Entry]] = {}
+def pairs(context: Context) -> Iterator[BeforeAfter]:
+    """For each load and kind, consecutive measurements that differ only in what a person can change."""
+    alike: dict[tuple[str, str], list[SeriesEntry]] = {}
     for entry in (*context.entries, *context.ways):
         alike.setdefault((entry.group.load, entry.kind.name), []).append(entry)
     for entries in alike.values():
         for before, after in pairwise(sorted(entries, key=_began_ns)):
             differs = _changed(before, after)
             if differs:
-                yield Pair(before, after, differs)
+                yield BeforeAfter(before, after, differs)
 
 
-def _picture(pair: Pair, number: int) -> Picture:
-    """Both on one pair of axes."""
+def _picture(pair: BeforeAfter, number: int) -> Picture:
+    """Both latency plots in one figure."""
     values = [entry.kind.all_cpus for entry in (pair.before, pair.after)]
-    lines = [Line(name, each) for name, each in zip(("before", "after"), values, strict=True)]
+    lines = [HistogramLine(name, each) for name, each in zip(("before", "after"), values, strict=True)]
     axis = plot.linear_axis if plot.fits_linear(values) else plot.log_axis
     figure = latency_figure(f"Before and after, load {pair.title}", lines, Scale.over(values, axis))
     n = " and ".join(f"{each.n:,} in {words.measured_time(each.duration_ns)}" for each in values)
     return plot.picture(
         figure,
         f"before-after-{number}",
-        f"n = {n}; {pair.before.group.instrument}; what differs: {'; '.join(pair.differs)}.",
+        f"n = {n}; {pair.before.group.instrument}; differences: {'; '.join(pair.differs)}.",
         latency_data(lines),
     )
 
 
-def _table(found: list[Pair]) -> Table:
+def _table(found: list[BeforeAfter]) -> ReportTable:
     us = words.microseconds
     columns = (
         Column("load, series", numeric=False),
@@ -107,20 +107,20 @@ def _table(found: list[Pair]) -> Table:
             for name in ("median", "99.9 %", "maximum")
             for when in ("before", "after")
         ),
-        Column("what differs", numeric=False),
+        Column("differences", numeric=False),
     )
     rows = []
     for pair in found:
         measures = [entry.kind.measures for entry in (pair.before, pair.after)]
         quantiles = [each.quantile(quantile).value_ns for quantile in _QUANTILES for each in measures]
         rows.append((pair.title, *quantiles, *(each.maximum_ns for each in measures), "; ".join(pair.differs)))
-    return Table(
+    return ReportTable(
         "before-after",
-        "All CPUs together",
+        "All CPUs combined",
         columns,
         rows,
-        note="Whether a difference is more than chance, 'fastenough compare' says. A maximum is a lower bound "
-        "of the worst case: a smaller one after a change may be luck.",
+        note="'fastenough compare' tests whether a difference is significant. A maximum is a lower bound of the "
+        "worst case: a smaller one after a change may be chance.",
     )
 
 
@@ -128,17 +128,17 @@ def section(context: Context) -> Section | None:
     found = list(pairs(context))
     if not found:
         return None
-    parts: list[Picture | Table | Text] = [
+    parts: list[Picture | ReportTable | Text] = [
         _picture(pair, number) for number, pair in enumerate(found[:MOST_PAIRS], start=1)
     ]
     if len(found) > MOST_PAIRS:
-        parts.append(Text(f"{len(found) - MOST_PAIRS} more are not drawn; the table holds all of them."))
+        parts.append(Text(f"{len(found) - MOST_PAIRS} more are not drawn; the table has all."))
     parts.append(_table(found))
     if any(len(pair.differs) > 1 for pair in found):
-        parts.append(Text("Where more than one thing differs, nobody can tell which of them made the difference."))
+        parts.append(Text("If several settings differ, these data cannot show which of them had the effect."))
     return Section(
         "before-after",
         "Before and after a change",
-        "The same load on the same board, one measurement after the other, and what was changed between them.",
+        "Consecutive measurements of the same load on the same board, and the changes between them.",
         parts,
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Published reference systems beside what was measured here, in the same columns, computed in the same way."""
+"""Published reference systems and these runs in the same columns, computed in the same way."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from fastenough.reference import Reference
 from fastenough.reference.columns import columns_of
 from fastenough.reference.figures import Figure
 from fastenough.report.context import Context
-from fastenough.report.document import Column, Section, Table
-from fastenough.report.own import own_figure
+from fastenough.report.document import Column, ReportTable, Section
+from fastenough.report.source_tables import own_figure
 
 
-def _table(reference: Reference, probe: str, own: Sequence[Figure], instruments: str) -> Table:
+def _table(reference: Reference, probe: str, own: Sequence[Figure], instruments: str) -> ReportTable:
     published = reference.of(probe)
-    shown = columns_of(published)  # what only one's own runs hold stands elsewhere in the report
-    columns = (Column("whose", numeric=False), *(Column(one.title, one.written, one.numeric) for one in shown))
+    shown = columns_of(published)
+    columns = (Column("source", numeric=False), *(Column(one.title, one.written, one.numeric) for one in shown))
     rows: list[list[Any]] = [
-        [whose, *(column.of(figure) for column in shown)]
-        for whose, figures in (("yours", own), ("published", published))
+        [source, *(column.of(figure) for column in shown)]
+        for source, figures in (("yours", own), ("published", published))
         for figure in figures
     ]
-    return Table(
+    return ReportTable(
         f"beside-{reference.name}-{probe}",
-        f"{probe}: yours, and {reference.title}",
+        f"{probe}: your results and {reference.title}",
         columns,
         rows,
         note=f"Yours: {instruments}. Published: {reference.source}; {reference.machine}; "
-        f"{reference.conditions}; {reference.instrument}. Frequencies are computed of all rows in the same "
-        "way and rounded down.",
+        f"{reference.conditions}; {reference.instrument}. Frequencies of all rows are computed in "
+        "the same way and rounded down.",
     )
 
 
@@ -50,14 +50,14 @@ def section(context: Context) -> Section | None:
                 tables.append(_table(reference, probe, [own_figure(*one) for one in measured], instruments))
         if not any(table.name.startswith(f"beside-{reference.name}-") for table in tables):
             lacking.append(
-                f"None of these runs is of a probe that {reference.name} has figures of: {', '.join(reference.probes)}."
+                f"{reference.name} has figures for probes that were not measured here: {', '.join(reference.probes)}."
             )
     if not context.references:
         return None
     return Section(
         "beside",
-        "Beside published systems",
-        "Another machine, another kernel, another load: for the scale only. Nothing published is evidence "
-        "about this machine, and no verdict rests on it. " + " ".join(lacking),
+        "Comparison with published systems",
+        "The published systems differ in machine, kernel and load: they only show the scale. They are no evidence "
+        "about this system, and no verdict uses them. " + " ".join(lacking),
         tables,
     )

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the samples do not exclude above the maximum they hold."""
+"""Upper bounds on the rate of events above the maximum or the limit, and the tightest limits the data support."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from fastenough.analysis import Merged, measure, words
+from fastenough.analysis import Merged, Supported, measure, words
 from fastenough.analysis.extremal import extremal_indices
-from fastenough.report.context import Context, Group, Kind
-from fastenough.report.document import Column, Folded, Section, Table
+from fastenough.report.context import Context, RunGroup, SeriesKind
+from fastenough.report.document import Column, Folded, ReportTable, Section, Text
 
 _MOST_OPEN = 32
-"""Rows of a table that is shown at once; a longer one is folded."""
+"""Longer tables are folded."""
 
 
-def _row(group: Group, kind: Kind, run: str, values: Merged) -> list[Any]:
+def _row(group: RunGroup, kind: SeriesKind, run: str, values: Merged) -> list[Any]:
     bound = measure(values).bound
     cpu = ", ".join(map(str, values.cpus)) or "–"
     return [
@@ -31,7 +31,7 @@ def _row(group: Group, kind: Kind, run: str, values: Merged) -> list[Any]:
     ]
 
 
-def _table(name: str, caption: str, rows: list[list[Any]]) -> Table:
+def _table(name: str, caption: str, rows: list[list[Any]]) -> ReportTable:
     columns = (
         Column("load", numeric=False),
         Column("series", numeric=False),
@@ -41,14 +41,14 @@ def _table(name: str, caption: str, rows: list[list[Any]]) -> Table:
         Column("lost"),
         Column("missed"),
         Column("maximum [µs]", words.microseconds),
-        Column("not excluded: one in every … activations"),
-        Column("= one in every", lambda ns: "–" if ns is None else words.at_least(ns)),
+        Column("rate above the maximum, at most 1 in … activations"),
+        Column("= at most 1 in", lambda ns: "–" if ns is None else words.at_least(ns)),
     )
-    return Table(name, caption, columns, rows)
+    return ReportTable(name, caption, columns, rows)
 
 
-def _shown(context: Context) -> list[Table]:
-    """What the samples of each CPU show about its requirement; nothing where nothing is required."""
+def _shown(context: Context) -> list[ReportTable]:
+    """What the samples of each CPU show about its requirement; empty without a requirement."""
     rows = [
         (
             judgment.load or "not stated",
@@ -71,15 +71,15 @@ def _shown(context: Context) -> list[Table]:
         Column("activations"),
         Column("above limit"),
         Column("disturbances"),
-        Column("longest run"),
-        Column("what follows", numeric=False),
-        Column("order known from", numeric=False),
+        Column("longest burst"),
+        Column("conclusion", numeric=False),
+        Column("source of the order", numeric=False),
     )
-    return [Table("shown", "What was shown about the limit, each CPU by itself", columns, rows)] if rows else []
+    return [ReportTable("shown", "Evidence about the limit, CPU by CPU", columns, rows)] if rows else []
 
 
-def _clusters(chosen: list[tuple[Group, Kind]]) -> list[Table]:
-    """How many independent activations those above a threshold are worth, on the CPU with the greatest maximum."""
+def _clusters(chosen: list[tuple[RunGroup, SeriesKind]]) -> list[ReportTable]:
+    """Clustering above high thresholds, on the CPU with the greatest maximum."""
     rows = [
         (
             group.title.removeprefix("load "),
@@ -100,18 +100,17 @@ def _clusters(chosen: list[tuple[Group, Kind]]) -> list[Table]:
         Column("series", numeric=False),
         Column("CPU"),
         Column("threshold [µs]", words.microseconds),
-        Column("above it"),
+        Column("above threshold"),
         Column("disturbances"),
         Column("extremal index, by runs", _index),
         Column("by times between", _index),
-        Column("effective n of the activations"),
+        Column("effective n"),
     )
     return (
         [
-            Table(
+            ReportTable(
                 "clusters",
-                "How far what is late comes in clusters: the extremal index is 1 where each late "
-                "activation stands alone",
+                "Clustering of late activations; the extremal index is 1 if each is independent",
                 columns,
                 rows,
             )
@@ -125,8 +124,8 @@ def _index(theta: float | None) -> str:
     return "–" if theta is None else f"{theta:.3f}"
 
 
-def _by_run(group: Group, kind: Kind) -> list[list[Any]]:
-    single = [Group((recording,), group.setup) for recording in group.recordings]
+def _by_run(group: RunGroup, kind: SeriesKind) -> list[list[Any]]:
+    single = [RunGroup((recording,), group.setup) for recording in group.recordings]
     return [
         _row(one, other, one.recordings[0].run_id, values)
         for one in single
@@ -136,14 +135,14 @@ def _by_run(group: Group, kind: Kind) -> list[list[Any]]:
     ]
 
 
-def section(context: Context) -> Section | None:
+def rate_bounds(context: Context) -> Section | None:
     chosen = [(group, kind) for group in context.groups for kind in group.judged_kinds]
     if not chosen:
         return None
     rows = [_row(group, kind, "all", values) for group, kind in chosen for values in kind.per_cpu]
     per_run = [row for group, kind in chosen if len(group.recordings) > 1 for row in _by_run(group, kind)]
-    table = _table("bounds", "95 % confidence, each CPU by itself", rows)
-    parts: list[Table | Folded] = [
+    table = _table("bounds", "95 % confidence, CPU by CPU", rows)
+    parts: list[ReportTable | Folded] = [
         *_shown(context),
         table if len(rows) <= _MOST_OPEN else Folded("CPU by CPU", [table]),
     ]
@@ -153,16 +152,54 @@ def section(context: Context) -> Section | None:
     if per_run:
         parts.append(
             Folded(
-                "The same, run by run",
-                [_table("bounds-by-run", "95 % confidence, each CPU in each run by itself", per_run)],
+                "Run by run",
+                [_table("bounds-by-run", "95 % confidence, CPU by CPU in each run", per_run)],
             )
         )
     return Section(
         "bounds",
-        "What is not excluded",
-        "No sample was above the maximum, by its meaning. With n samples a rate of up to about 3/n per "
-        "activation would still have stayed unseen with a chance of 5 %: so often, something worse than the "
-        "maximum is not excluded. CPUs are never added up for this: one stall on two CPUs is one stall. "
-        "Time is that of one periodic task at the measured period.",
+        "Bounds on the rate above the maximum",
+        "No sample is above the maximum. Events above it may still occur at a rate of up to about 3/n per "
+        "activation: n samples miss a higher rate with a probability below 5 %. CPUs are never combined here, "
+        "because one stall on two CPUs is one stall. Times are those of one periodic task at the measured period.",
         parts,
+    )
+
+
+_SHARED_NOTE = (
+    "These limits apply to the measured samples only and are no worst case: the machine is virtual or emulated "
+    "(see the reasons in the summary)."
+)
+
+
+def _allowed(miss_rate: float) -> str:
+    return "no misses (100 %)" if miss_rate == 0 else f"at most {words.percent(miss_rate)} misses"
+
+
+def _supported_row(supported: Supported) -> tuple[object, ...]:
+    left = supported.bound.text if supported.miss_rate == 0 else "as stated"
+    return (_allowed(supported.miss_rate), supported.limit_ns, words.percent(supported.confidence), left)
+
+
+def tightest_limits(context: Context) -> Section | None:
+    if not context.assessment.supported:
+        return None
+    columns = (
+        Column("requirement", numeric=False),
+        Column("tightest limit [µs]", words.microseconds),
+        Column("confidence"),
+        Column("bound on the rate above it", numeric=False),
+    )
+    table = ReportTable(
+        "supported",
+        "Met by every CPU under every load",
+        columns,
+        [_supported_row(supported) for supported in context.assessment.supported],
+    )
+    shared = any("no worst-case verdict" in reason or "emulated" in reason for reason in context.assessment.reasons)
+    return Section(
+        "supported",
+        "Tightest limits these data support",
+        "The smallest limits, rounded up to two digits, that no CPU exceeded more often than stated.",
+        [table, *([Text(_SHARED_NOTE)] if shared else [])],
     )

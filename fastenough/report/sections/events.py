@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The greatest latencies one by one: when, where, and who was the cause where that is known."""
+"""The greatest latencies: time, CPU and, if known, cause."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from fastenough.analysis import words
 from fastenough.recording import Event, Recording
 from fastenough.recording.culprits import culprit_words
-from fastenough.report.context import Context, Group
-from fastenough.report.document import Column, Section, Table
+from fastenough.report.context import Context, RunGroup
+from fastenough.report.document import Column, ReportTable, Section
 
 _MOST = 20
 
@@ -19,7 +19,7 @@ def _culprit(event: Event) -> str:
     return "; ".join(part for part in (event.text or "", said) if part) or "–"
 
 
-def _row(group: Group, recording: Recording, event: Event) -> tuple[Any, ...]:
+def _row(group: RunGroup, recording: Recording, event: Event) -> tuple[Any, ...]:
     series = next((one for one in recording.series if one.id == event.series), None)
     value_ns = event.value * series.unit_ns if series is not None and event.value is not None else None
     after_s = (event.at.mono_ns - recording.head.begin.mono_ns) / 1e9
@@ -62,7 +62,7 @@ def section(context: Context) -> Section | None:
         Column("cause", numeric=False),
     )
     dropped = sum(recording.end.events_dropped for recording in context.recordings if recording.end)
-    table = Table(
+    table = ReportTable(
         "events",
         f"The {len(greatest)} greatest of {len(rows):,} events",
         columns,
@@ -71,7 +71,7 @@ def section(context: Context) -> Section | None:
     )
     return Section(
         "events",
-        "The greatest latencies, one by one",
-        "New maxima as they came, and what else happened while the machine was measured.",
+        "Greatest latencies",
+        "New maxima and other events, in order of size.",
         [table],
     )

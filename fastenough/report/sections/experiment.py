@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Response, periodic and timer tasks across implementations and kernels: tables 4 to 9 and figures 2 to 5 of Brown and
-Martin, and an oscilloscope's overlay.  By an instrument where there is one, or else as the board itself saw them."""
+Martin, and an oscilloscope overlay.  Measured by an instrument if there is one, else by the board itself."""
 
 from __future__ import annotations
 
@@ -10,32 +10,31 @@ from dataclasses import dataclass, replace
 
 from fastenough.recording import Histogram
 from fastenough.reference import Figure, find_reference
-from fastenough.report.context import Context, Group, Kind
-from fastenough.report.document import Folded, Part, Picture, Section, Table
-from fastenough.report.own import own_figure
-from fastenough.report.source_figures import Drawn, bars, histograms, overlay
+from fastenough.report.context import Context, RunGroup, SeriesKind
+from fastenough.report.document import Folded, Part, Picture, ReportTable, Section
+from fastenough.report.source_figures import FigureTexts, bars, histograms, overlay
 from fastenough.report.source_tables import (
     across_kernels,
     at_home,
     frequency_table,
     maxima_by_kernel,
     names,
+    own_figure,
     percentile_table,
     rank,
 )
 
 
 @dataclass(frozen=True)
-class _Task:
-    """``bounded``: what may not exceed half a period.  ``levels``: what is seen before the act, and after it.
-    ``signs``: what the caption says of signed values.  ``published``: its tables in Brown and Martin's paper.
+class ExperimentTexts:
+    """A task and its texts.  ``levels``: names of the
+    states before and after the edge.  ``signs``: note on signed values.  ``published``: tables in Brown and Martin.
     """
 
     probe: str
     title: str
     lead: str
     quantity: str
-    bounded: str
     levels: tuple[str, str]
     signs: str = ""
     published: str = ""
@@ -44,24 +43,21 @@ class _Task:
 _OUTSIDE = {
     task.probe: task
     for task in (
-        _Task(
+        ExperimentTexts(
             "response",
-            "Response: from an edge on one pin to its answer on another",
-            "The instrument changes the board's input after a random wait and measures until the board's output "
-            "follows, for falling and for rising edges. All figures are of both together; the paper's are of falling "
-            "edges.",
+            "Response time from input edge to output edge",
+            "The instrument toggles the board's input after a random wait and measures the time until the board's "
+            "output follows. The figures combine falling and rising edges; those of the paper are for falling edges.",
             "response time",
-            "latency",
             ("high", "low"),
             published="tables 4, 5 and 8",
         ),
-        _Task(
+        ExperimentTexts(
             "periodic",
-            "Periodic: how evenly a pin is toggled",
-            "The instrument measures from one falling edge to the next, as in the paper; shown is the deviation from "
-            "the expected period. Rising edges are not in it: the board's own times have each toggle. "
-            "One late toggle gives two of them: a period that is too long, and one that is too short.",
-            "jitter",
+            "Jitter of a periodic output",
+            "The instrument measures the time between falling edges, as in the paper. The figures show its deviation "
+            "from the expected period. Rising edges are not included; the board's own times have every toggle. One "
+            "late toggle causes two deviations: one period that is too long, and one that is too short.",
             "jitter",
             ("high", "low"),
             ": median signed, 95 % and 100 % absolute",
@@ -72,30 +68,27 @@ _OUTSIDE = {
 _BY_ITSELF = {
     task.probe: task
     for task in (
-        _Task(
+        ExperimentTexts(
             "response",
-            "Response, as the board itself saw it",
-            "No instrument was there: these times begin where the board's kernel has seen the edge, or its task was "
-            "called. From pin to pin they are longer, and the frequencies lower, by what happens before that.",
-            "answering time",
-            "it",
+            "Response time measured by the board itself",
+            "Measured without an instrument: the times begin when the board's kernel sees the edge or calls the task. "
+            "From pin to pin the times are longer and the frequencies lower.",
+            "response time",
             ("to answer", "answered"),
         ),
-        _Task(
+        ExperimentTexts(
             "periodic",
-            "Periodic, as the board itself saw it",
-            "No instrument was there: how late each toggle began by the board's own clock, missed periods charged. "
-            "What happens between the task and the pin is not in it.",
-            "lateness",
-            "it",
+            "Periodic task measured by the board itself",
+            "Measured without an instrument: the delay of each toggle by the board's own clock, with missed periods "
+            "charged. The delay between task and pin is not included.",
+            "start latency",
             ("to toggle", "toggled"),
         ),
-        _Task(
+        ExperimentTexts(
             "timer",
             "Wake-ups by implementation and kernel",
-            "How late a sleeping task runs by the board's own clock, missed periods charged.",
+            "Wake-up latency by the board's own clock, with missed periods charged.",
             "wake-up latency",
-            "latency",
             ("asleep", "awake"),
         ),
     )
@@ -103,16 +96,16 @@ _BY_ITSELF = {
 
 
 @dataclass(frozen=True)
-class _Case:
-    """What was measured in one way: a row of the tables and figures."""
+class ExperimentCase:
+    """One way of measuring: a row of the tables and figures."""
 
-    group: Group
-    kind: Kind
+    group: RunGroup
+    kind: SeriesKind
     figure: Figure
 
 
-def _both_edges(group: Group) -> tuple[Kind, ...]:
-    """What an instrument measured for each direction of the edge, as one kind; else the first kind of the act."""
+def _both_edges(group: RunGroup) -> tuple[SeriesKind, ...]:
+    """Both directions of the edge combined, if measured by an instrument; else the first kind."""
     kinds = tuple(kind for kind in group.judged_kinds if kind.all_cpus.n)
     if len(kinds) < 2 or not group.recordings[0].head.instrument:
         return kinds[:1]
@@ -129,8 +122,8 @@ def _both_edges(group: Group) -> tuple[Kind, ...]:
     return (replace(kinds[0], name="latency, both edges", all_cpus=together, per_cpu=(together,)),)
 
 
-def _measured(context: Context, probe: str) -> tuple[_Task | None, list[_Case]]:
-    """By an instrument, all there is; without one, what was measured in several ways."""
+def _measured(context: Context, probe: str) -> tuple[ExperimentTexts | None, list[ExperimentCase]]:
+    """All results of an instrument; without one, results of several implementations or kernels."""
     held = [
         (group, kind)
         for group in context.groups
@@ -139,8 +132,8 @@ def _measured(context: Context, probe: str) -> tuple[_Task | None, list[_Case]]:
     ]
     outside = [(group, kind) for group, kind in held if group.recordings[0].head.instrument]
     cases = [
-        _Case(group, kind, figure)
-        for (group, kind), figure in zip(outside or held, _told_apart(outside or held), strict=True)
+        ExperimentCase(group, kind, figure)
+        for (group, kind), figure in zip(outside or held, _named_figures(outside or held), strict=True)
     ]
     if outside:
         return _OUTSIDE.get(probe), cases
@@ -148,8 +141,8 @@ def _measured(context: Context, probe: str) -> tuple[_Task | None, list[_Case]]:
     return (_BY_ITSELF[probe] if len(ways) > 1 else None), cases
 
 
-def _told_apart(held: Sequence[tuple[Group, Kind]]) -> list[Figure]:
-    """Where two would be one row, each says by what it differs from the other."""
+def _named_figures(held: Sequence[tuple[RunGroup, SeriesKind]]) -> list[Figure]:
+    """The figures of the rows.  Rows with the same name get the difference in their variant."""
     figures = [own_figure(group, kind) for group, kind in held]
     named = names(figures)
     times = Counter(named)
@@ -161,8 +154,8 @@ def _told_apart(held: Sequence[tuple[Group, Kind]]) -> list[Figure]:
     ]
 
 
-def _conditions(cases: Sequence[_Case]) -> str:
-    """What every table and figure states."""
+def _conditions(cases: Sequence[ExperimentCase]) -> str:
+    """n, duration, load and instrument."""
     n = ", ".join(
         f"{name} {case.figure.n:,} in {case.figure.duration}"
         for name, case in zip(names([case.figure for case in cases]), cases, strict=True)
@@ -172,8 +165,10 @@ def _conditions(cases: Sequence[_Case]) -> str:
     return f"n: {n}. Load: {loads}. Instrument: {instruments}."
 
 
-def _tables(task: _Task, name: str, figures: Sequence[Figure], note: str, whose: str = "") -> list[Table]:
-    """Percentiles, frequencies, and what one implementation does on several kernels."""
+def _tables(
+    task: ExperimentTexts, name: str, figures: Sequence[Figure], note: str, whose: str = ""
+) -> list[ReportTable]:
+    """Percentiles, frequencies, and one implementation across kernels."""
     ordered = sorted(figures, key=rank)
     home, across = at_home(ordered), across_kernels(ordered)
     said = f"{task.quantity}{task.signs}"
@@ -181,8 +176,8 @@ def _tables(task: _Task, name: str, figures: Sequence[Figure], note: str, whose:
         percentile_table(f"{name}-percentiles", f"{whose}Percentiles of the {said}", task.quantity, home, note),
         frequency_table(
             f"{name}-frequencies",
-            f"{whose}The same as frequencies, rounded down",
-            f"highest frequency at which {task.bounded} does not exceed half the period",
+            f"{whose}Highest frequencies, rounded down",
+            f"highest frequency with a {task.quantity} of at most half the period",
             home,
         ),
     ]
@@ -190,7 +185,7 @@ def _tables(task: _Task, name: str, figures: Sequence[Figure], note: str, whose:
         tables.append(
             percentile_table(
                 f"{name}-across-kernels",
-                f"{whose}The same implementation on each kernel: {said}",
+                f"{whose}One implementation across kernels: {said}",
                 task.quantity,
                 across,
                 note,
@@ -204,9 +199,9 @@ def _tables(task: _Task, name: str, figures: Sequence[Figure], note: str, whose:
     ]
 
 
-def _pictures(task: _Task, cases: Sequence[_Case], load: str = "") -> list[Picture]:
+def _pictures(task: ExperimentTexts, cases: Sequence[ExperimentCase], load: str = "") -> list[Picture]:
     figures, held = [case.figure for case in cases], [case.kind.all_cpus for case in cases]
-    drawn = Drawn(
+    drawn = FigureTexts(
         "-".join(filter(None, (task.probe, load))),
         task.quantity,
         task.levels,
@@ -216,28 +211,28 @@ def _pictures(task: _Task, cases: Sequence[_Case], load: str = "") -> list[Pictu
     return [histograms(drawn, figures, held), bars(drawn, figures), overlay(drawn, figures, held)]
 
 
-def _drawn(task: _Task, cases: Sequence[_Case]) -> list[Part]:
-    """The figures of each load by themselves, those of the first at once."""
+def _drawn(task: ExperimentTexts, cases: Sequence[ExperimentCase]) -> list[Part]:
+    """The figures of each load; those of the first unfolded."""
     loads = list(dict.fromkeys(case.figure.load for case in cases))
     if len(loads) == 1:
         return [*_pictures(task, cases)]
     first, *others = (_pictures(task, [case for case in cases if case.figure.load == load], load) for load in loads)
     return [
         *first,
-        *(Folded(f"The same under load {load}", pictures) for load, pictures in zip(loads[1:], others, strict=True)),
+        *(Folded(f"Load {load}", pictures) for load, pictures in zip(loads[1:], others, strict=True)),
     ]
 
 
-def _published(task: _Task) -> Folded:
-    """The paper's tables and bars, made of its figures in the same way; it has no numbers of its histograms."""
+def _published(task: ExperimentTexts) -> Folded:
+    """The tables and bars of the paper, made from its numbers; it has none for its histograms."""
     figures = find_reference("beagleboard").of(task.probe)
     how = (
         f"Brown and Martin, {task.published}: BeagleBoard C4 at 720 MHz, kernels 2.6.33, heavy load, two hours "
-        "each, instrument outside."
+        "each, external instrument."
     )
-    drawn = Drawn(f"{task.probe}-published", task.quantity, task.levels, "", how)
+    drawn = FigureTexts(f"{task.probe}-published", task.quantity, task.levels, "", how)
     return Folded(
-        "Beside it: the figures Brown and Martin published",
+        "Published figures of Brown and Martin",
         [
             *_tables(task, f"{task.probe}-published", figures, how, "Published: "),
             bars(drawn, sorted(at_home(figures), key=rank)),

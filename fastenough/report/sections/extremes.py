@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Beyond the maximum: estimates that passed their tests, why there are no others, and when the tail changed."""
+"""Estimates beyond the maximum, refused estimates with reasons, and changes of the tail."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from fastenough.analysis.estimates import MISSIONS_NS, Estimate, estimates
 from fastenough.analysis.extremes import ReturnLevel
 from fastenough.analysis.maxima import Maxima, maxima_of
 from fastenough.model import Verdict
-from fastenough.report.context import Context, Group
-from fastenough.report.document import Cell, Column, Section, Table, Text
+from fastenough.report.context import Context, RunGroup
+from fastenough.report.document import Cell, Column, ReportTable, Section, Text
 
 _MOST = 6
-"""So many of what was measured, those with the greatest maxima: each takes up to 0.08 s."""
+"""Number of series, those with the greatest maxima: each takes up to 0.08 s."""
 
 
-def _broken(context: Context, group: Group) -> bool:
+def _broken(context: Context, group: RunGroup) -> bool:
     runs = {recording.run_id for recording in group.recordings}
     return any(runs & set(one.run_ids) and one.verdict is Verdict.BROKEN for one in context.assessment.judgments)
 
@@ -60,7 +60,7 @@ _CSV_HEADER = [
 ]
 
 
-def _table(rows: list[tuple[tuple[Any, ...], Estimate]]) -> Table:
+def _table(rows: list[tuple[tuple[Any, ...], Estimate]]) -> ReportTable:
     missions = [
         mission
         for mission in MISSIONS_NS
@@ -70,12 +70,12 @@ def _table(rows: list[tuple[tuple[Any, ...], Estimate]]) -> Table:
         Column("load", numeric=False),
         Column("series", numeric=False),
         Column("CPU"),
-        Column("greatest seen [µs]", words.microseconds),
+        Column("maximum [µs]", words.microseconds),
         Column("estimated from", numeric=False),
         Column("maxima"),
         Column("shape", lambda shape: f"{shape:.2f}"),
-        Column("p of the fit", lambda p: f"{p:.2f}"),
-        *(Column(f"one {MISSIONS_NS[mission]} above [µs]") for mission in missions),
+        Column("p-value of the fit", lambda p: f"{p:.2f}"),
+        *(Column(f"exceeded once {MISSIONS_NS[mission]} [µs]") for mission in missions),
     )
     csv = [
         [
@@ -92,10 +92,10 @@ def _table(rows: list[tuple[tuple[Any, ...], Estimate]]) -> Table:
         for names, found in rows
         for level in found.levels
     ]
-    return Table(
+    return ReportTable(
         "extremes",
-        "Estimated levels above which one disturbance comes in so long, on average; below each, "
-        "its 95 % interval (profile likelihood)",
+        "Levels exceeded by one disturbance in the stated time on average, each with its 95 % interval "
+        "(profile likelihood)",
         columns,
         [_row(*row, missions) for row in rows],
         csv=(_CSV_HEADER, csv),
@@ -104,9 +104,9 @@ def _table(rows: list[tuple[tuple[Any, ...], Estimate]]) -> Table:
 
 def _changes(title: str, maxima: Maxima) -> list[str]:
     return [
-        f"{title}: {words.duration(one.after_ns)} after the beginning (to within {words.duration(one.within_ns)}, "
-        f"{datetime.fromtimestamp(one.wall_ns / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC) "
-        f"the median of the maxima went from {words.latency(one.before_ns)} to {words.latency(one.later_ns)}"
+        f"{title}: the median of the maxima changed from {words.latency(one.before_ns)} to "
+        f"{words.latency(one.later_ns)} after {words.duration(one.after_ns)} (± {words.duration(one.within_ns)}, "
+        f"{datetime.fromtimestamp(one.wall_ns / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC)"
         for one in change_points(maxima)
     ]
 
@@ -123,7 +123,7 @@ def section(context: Context) -> Section | None:
     for group, kind, values in sorted(chosen, key=lambda one: -(one[2].maximum_ns or 0.0))[:_MOST]:
         title = ", ".join(filter(None, (group.title, kind.name, words.cpus(values.cpus) if values.cpus else "")))
         if _broken(context, group):
-            refused.append(f"{title}: the data cannot be trusted, as the verdict says")
+            refused.append(f"{title}: the data are not valid (see the verdict)")
             continue
         names = (
             group.title.removeprefix("load "),
@@ -137,23 +137,23 @@ def section(context: Context) -> Section | None:
             else:
                 refused.append(f"{title}: {found.method}: {found.refused}")
         changes += _changes(title, maxima_of(values.parts))
-    return _made(given, refused, changes, len(chosen) > _MOST)
+    return _section(given, refused, changes, len(chosen) > _MOST)
 
 
-def _made(
+def _section(
     given: list[tuple[tuple[Any, ...], Estimate]], refused: list[str], changes: list[str], left_out: bool
 ) -> Section:
-    which = f" Of what was measured, the {_MOST} with the greatest maxima are looked at." if left_out else ""
-    parts: list[Table | Text] = [_table(given)] if given else []
+    which = f" Only the {_MOST} series with the greatest maxima are estimated." if left_out else ""
+    parts: list[ReportTable | Text] = [_table(given)] if given else []
     if refused:
-        parts.append(Text("No estimate is given where a test refuses it:", refused))
+        parts.append(Text("Refused estimates", refused))
     if changes:
-        parts.append(Text("The greatest latencies changed while they were measured:", changes))
+        parts.append(Text("Changes of the maxima during the measurement", changes))
     return Section(
         "extremes",
         "Estimates beyond the maximum",
-        "A maximum is a lower bound of the worst case. What follows extrapolates from the maxima of equal "
-        "stretches of time, on the CPU with the greatest one, to times longer than were measured. It is an "
-        "estimate, it holds only while the system stays as it was, and it is no part of the verdict." + which,
+        "A maximum is a lower bound of the worst case. These estimates extrapolate from the maxima of equal "
+        "stretches of time, on the CPU with the greatest maximum, to longer times. They hold only if the system "
+        "does not change, and the verdict does not use them." + which,
         parts,
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Time × latency, with each interval's maximum drawn on top: what a histogram alone would hide."""
+"""Latency over time as a heat map, with the maximum of each interval."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fastenough.recording import Recording
 from fastenough.recording.histogram import bucket_highest, bucket_index, bucket_lowest
 from fastenough.recording.timeline import INTERVAL_K, Course
 from fastenough.report import plot
-from fastenough.report.context import Context, Entry, Kind
+from fastenough.report.context import Context, SeriesEntry, SeriesKind
 from fastenough.report.document import Data, Picture, Section, Text
 
 MOST_MAPS = 24
@@ -27,7 +27,7 @@ _TIME_UNITS = ((2 * 86400.0, 86400.0, "days"), (2 * 3600.0, 3600.0, "h"), (120.0
 
 @dataclass(frozen=True)
 class _Column:
-    """Some intervals together: what their buckets hold at most, how many values each, and the greatest of all."""
+    """One or more intervals: upper edges of their buckets, counts, and the maximum."""
 
     begin_s: float
     end_s: float
@@ -36,8 +36,8 @@ class _Column:
     maximum_us: float
 
 
-def _columns(recordings: tuple[Recording, ...], kind: Kind) -> tuple[list[_Column], list[float]]:
-    """All intervals one after the other in measured time, several put together where there are many; and the joins."""
+def _columns(recordings: tuple[Recording, ...], kind: SeriesKind) -> tuple[list[_Column], list[float]]:
+    """All intervals in order of measured time, combined if there are too many; and the times where runs join."""
     columns: list[_Column] = []
     joins: list[float] = []
     together = max(1, -(-sum(recording.aggregate.intervals for recording in recordings) // _MOST_COLUMNS))
@@ -59,7 +59,7 @@ def _columns(recordings: tuple[Recording, ...], kind: Kind) -> tuple[list[_Colum
 
 
 def _column(courses: list[Course], intervals: tuple[int, int], times_s: tuple[float, float], values: Merged) -> _Column:
-    """These intervals of all CPUs together."""
+    """These intervals, all CPUs combined."""
     late, counts = [np.empty(0)], [np.empty(0, dtype=np.int64)]
     for course in courses:
         entries = course.within(*intervals)
@@ -76,7 +76,7 @@ def _column(courses: list[Course], intervals: tuple[int, int], times_s: tuple[fl
 
 
 def _row_edges(together: list[Merged]) -> NDArray[np.float64]:
-    """In µs, at edges of the intervals' buckets, so that each of these lies in one row and no row is skipped."""
+    """In µs, at edges of the buckets of the intervals: every bucket lies in exactly one row."""
     unit_ns = together[0].unit_ns
     low_ns = max(_LEAST_US * 1000.0, min(float(values.magnitudes()[0].min()) for values in together))
     high_ns = max(low_ns * 8, *(values.maximum_ns or 0.0 for values in together))
@@ -99,26 +99,26 @@ def _counts(columns: list[_Column], edges: NDArray[np.float64]) -> NDArray[np.fl
 class _Map:
     """One kind of series over time.  ``counts``: rows by ``edges`` of latency, columns by ``columns``."""
 
-    entry: Entry
+    entry: SeriesEntry
     columns: list[_Column]
     joins: list[float]
     edges: NDArray[np.float64]
     counts: NDArray[np.float64]
 
     @classmethod
-    def of(cls, context: Context, entry: Entry) -> _Map:
+    def of(cls, context: Context, entry: SeriesEntry) -> _Map:
         columns, joins = _columns(entry.group.recordings, entry.kind)
         edges = _row_edges([other.kind.all_cpus for other in context.beside(entry)])
         return cls(entry, columns, joins, edges, _counts(columns, edges))
 
     @property
     def neighbours(self) -> tuple[str, str]:
-        """Maps that agree in this share their axes."""
+        """Maps with the same value share their axes."""
         return self.entry.group.setup, self.entry.kind.name
 
     @property
     def data(self) -> Data:
-        """A row each for the maxima and, from the lowest, each band of latency; a column for each moment."""
+        """One row for the maxima and one per band of latency, lowest first; one column per moment."""
         moments = [f"samples from {column.begin_s:.6g} s" for column in self.columns]
         bands = [
             [f"{low:.6g}", f"{high:.6g}", *(int(count) or None for count in row)]
@@ -129,7 +129,7 @@ class _Map:
 
 
 def heat_figure(drawn: _Map, beside: list[_Map]) -> Figure:
-    """The heat map of one kind of series, all CPUs together; all loads of one setup share both axes and the colours."""
+    """The heat map of one kind of series, all CPUs combined.  All loads of one setup share axes and colours."""
     total_s = max(other.columns[-1].end_s for other in beside)
     _, scale, unit = next(entry for entry in _TIME_UNITS if total_s >= entry[0])
     times = np.array([column.begin_s for column in drawn.columns] + [drawn.columns[-1].end_s]) / scale
@@ -167,11 +167,11 @@ def _picture(drawn: _Map, maps: list[_Map], name: str) -> Picture:
     )
 
 
-def _note(kind: Kind, joins: list[float]) -> str:
+def _note(kind: SeriesKind, joins: list[float]) -> str:
     notes = []
     values = kind.all_cpus
     if not values.two_sided and (values.histogram.minimum or 0) * values.unit_ns < _LEAST_US * 1000:
-        notes.append(f" Values below {_LEAST_US} µs, early ones too, lie in the lowest row.")
+        notes.append(f" The lowest row includes values below {_LEAST_US} µs and early ones.")
     if joins:
         notes.append(f" {len(joins) + 1} runs one after the other.")
     return "".join(notes)
@@ -186,11 +186,10 @@ def section(context: Context) -> Section | None:
         _picture(drawn, maps, f"heat-{number}") for number, drawn in enumerate(maps, start=1)
     ]
     if len(chosen) > MOST_MAPS:
-        parts.append(Text(f"{len(chosen) - MOST_MAPS} more are not drawn; the tables hold all of them."))
+        parts.append(Text(f"{len(chosen) - MOST_MAPS} more are not drawn; the tables have all."))
     return Section(
         "heat",
         "Latency over time",
-        "Each column is a moment, each row a latency; the darker, the more samples. The red line is the "
-        "greatest latency of that moment. Latency is on a logarithmic axis.",
+        "Darker means more samples. The red line is the maximum of each interval. The latency axis is logarithmic.",
         parts,
     )

@@ -12,8 +12,8 @@ from fastenough.analysis import words
 from fastenough.model import Series
 from fastenough.recording import Recording
 from fastenough.report import plot
-from fastenough.report.context import Context, Group
-from fastenough.report.document import Column, Picture, Section, Table
+from fastenough.report.context import Context, RunGroup
+from fastenough.report.document import Column, Picture, ReportTable, Section
 
 _NS_PER_S = 1e9
 _CASE_STUDY_LOADS = ("rtlinux-io", "rtlinux-memory")
@@ -38,7 +38,7 @@ _HEADER = ("line", "end_s", "median_us", "maximum_us")
 def _draw(
     axes: Axes, recording: Recording, series: Sequence[Series], colour: str, label: str
 ) -> list[tuple[str, float, float, float]]:
-    """Returns what was drawn: rows under ``_HEADER``."""
+    """Returns the drawn rows, with the columns of ``_HEADER``."""
     points = list(_each_interval(recording, series))
     times_s = [time for time, _, _ in points]
     axes.plot(times_s, [highest for _, _, highest in points], "o-", markersize=3, color=colour, label=label)
@@ -55,7 +55,7 @@ def _finish(figure: Figure, axes: Axes) -> None:
 
 
 def _corrected(recording: Recording, **labels: str) -> list[Series]:
-    """The corrected series, so that periods missed are in them."""
+    """The corrected series, which include missed periods."""
     return [
         series
         for series in recording.series
@@ -63,7 +63,7 @@ def _corrected(recording: Recording, **labels: str) -> list[Series]:
     ]
 
 
-def _under_loads(groups: Sequence[Group]) -> Picture:
+def _under_loads(groups: Sequence[RunGroup]) -> Picture:
     figure, axes = plot.new_figure("Jitter at 1 kHz under three conditions", plot.WIDE_IN)
     rows = [
         row
@@ -81,19 +81,19 @@ def _under_loads(groups: Sequence[Group]) -> Picture:
     return plot.picture(
         figure,
         "jitter-loads",
-        "Maximum and median of each interval, all CPUs, missed periods "
+        "Maximum and median of each interval, all CPUs combined, missed periods "
         f"charged; first run of each load. n: {counts}; {groups[0].instrument}.",
         (_HEADER, rows),
         wide=True,
     )
 
 
-def _beside_traffic(group: Group) -> Picture:
+def _beside_traffic(group: RunGroup) -> Picture:
     recording = group.recordings[0]
     parameters = recording.head.parameters
     break_s = parameters["break_after_ns"] / _NS_PER_S
     task = {"ordinary": "an ordinary", "real-time": "a real-time"}[parameters["task"]]
-    title = f"Jitter of {task} task beside shared-memory traffic"
+    title = f"Jitter of {task} task during shared-memory traffic"
     figure, axes = plot.new_figure(title, plot.WIDE_IN)
     rows = [
         row
@@ -116,14 +116,14 @@ def _beside_traffic(group: Group) -> Picture:
     return plot.picture(
         figure,
         f"jitter-{parameters['task']}",
-        f"{title}, missed periods charged; the break at "
+        f"{title}, missed periods charged; traffic ends at "
         f"{break_s:g} s. n = {sum(one.n for one in values):,}, {group.title}, {group.instrument}.",
         (_HEADER, rows),
         wide=True,
     )
 
 
-def _table(groups: Sequence[Group]) -> Table:
+def _table(groups: Sequence[RunGroup]) -> ReportTable:
     rows = []
     for group in groups:
         task = group.recordings[0].head.parameters.get("task", "real-time")
@@ -152,7 +152,7 @@ def _table(groups: Sequence[Group]) -> Table:
         Column("min", words.microseconds_down),
         *(Column(title, us) for title in times),
     )
-    return Table("jitter", "Latency in µs at 1 kHz, missed periods charged", columns, rows)
+    return ReportTable("jitter", "Latency in µs at 1 kHz, missed periods charged", columns, rows)
 
 
 def section(context: Context) -> Section | None:
@@ -174,8 +174,8 @@ def section(context: Context) -> Section | None:
     return Section(
         "jitter",
         "Jitter at 1 kHz",
-        "How late a task of 1 kHz begins, over time: idle, while directories are read, while memory is "
-        "disturbed, and beside a real-time thread that sends a normal process data through shared memory "
-        "until it is switched off half-way.",
+        "Start latency of a 1 kHz task over time: without load, during directory reads, during memory traffic, and "
+        "while a real-time thread sends data to a normal process through shared memory. That traffic stops "
+        "half-way.",
         [*pictures, _table([*timers, *beside])],
     )

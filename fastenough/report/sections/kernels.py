@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The kernels that were compared, how each was built and booted: table 3 of Brown and Martin."""
+"""Build and boot options of the compared kernels: table 3 of Brown and Martin."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 from fastenough.recording import Recording
 from fastenough.report.context import Context
-from fastenough.report.document import Column, Section, Table
+from fastenough.report.document import Column, ReportTable, Section
 
 _CORES = {"CONFIG_XENOMAI": "Xenomai", "CONFIG_EVL": "EVL", "CONFIG_DOVETAIL": "Dovetail", "CONFIG_IPIPE": "I-pipe"}
-"""Options of patches that bring a core of their own, or what it stands on."""
+"""Kernel options of patches with a real-time core, or the base of one."""
 _UNKNOWN = "not recorded"
 
 
 def _label(recording: Recording) -> str:
-    """The configuration, and the board where it is known."""
+    """The configuration, and the board if known."""
     head = recording.head
     name = head.configuration.name if head.configuration else ""
-    return " on ".join(filter(None, (name or "no configuration named", head.board)))
+    return " on ".join(filter(None, (name or "unnamed configuration", head.board)))
 
 
 def _fact(recording: Recording, name: str) -> Mapping[str, Any]:
@@ -28,7 +28,7 @@ def _fact(recording: Recording, name: str) -> Mapping[str, Any]:
 
 
 def _patches(recording: Recording) -> str:
-    """The real-time patches that its options tell; PREEMPT_RT is in the preemption model."""
+    """The real-time patches by kernel options; PREEMPT_RT is shown as the preemption model."""
     if not (options := _fact(recording, "kernel_config").get("of_interest")):
         return _UNKNOWN
     return ", ".join(name for option, name in _CORES.items() if options.get(option) in ("y", "m")) or "none"
@@ -39,8 +39,8 @@ def _hz(recording: Recording) -> str:
     return str(options.get("CONFIG_HZ", _UNKNOWN)) if isinstance(options, dict) else _UNKNOWN
 
 
-def _said(recording: Recording, name: str) -> str:
-    """Of the configuration as it was recorded, else of the profile."""
+def _fact_text(recording: Recording, name: str) -> str:
+    """A fact of the recorded configuration, else of the profile."""
     configuration, kernel = recording.head.configuration, _fact(recording, "kernel")
     if name == "command line":
         stated = configuration.command_line if configuration else None
@@ -56,7 +56,7 @@ def _said(recording: Recording, name: str) -> str:
 
 def _row(name: str, kernels: Sequence[Recording]) -> list[str]:
     of = {"real-time core": _patches, "timer frequency [Hz]": _hz}.get(name)
-    return [name, *(of(one) if of else _said(one, name) for one in kernels)]
+    return [name, *(of(one) if of else _fact_text(one, name) for one in kernels)]
 
 
 _ROWS = (
@@ -71,7 +71,7 @@ _ROWS = (
 
 
 def section(context: Context) -> Section | None:
-    """None where all runs are of one kernel."""
+    """None if all runs used one kernel."""
     kernels: dict[str, Recording] = {}
     for group in context.groups:
         for recording in group.recordings:
@@ -83,6 +83,6 @@ def section(context: Context) -> Section | None:
     return Section(
         "kernels",
         "Kernels compared",
-        "How each kernel was built and booted, as recorded with the first run of each configuration.",
-        [Table("kernels", "Configurations of the operating system", columns, rows)],
+        "Build and boot options of each kernel, recorded with the first run of each configuration.",
+        [ReportTable("kernels", "Kernel configurations", columns, rows)],
     )

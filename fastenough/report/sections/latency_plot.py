@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from fastenough.analysis import words
 from fastenough.report import plot
-from fastenough.report.context import Context, Entry
+from fastenough.report.context import Context, SeriesEntry
 from fastenough.report.document import Picture, Section, Text
 from fastenough.report.latency import MOST_NAMED, Scale, latency_data, latency_figure, lines_by_cpu
 
 MOST_PLOTS = 24
 
 
-def _beyond(context: Context, entry: Entry) -> str:
-    """What a cut axis leaves out, in words."""
+def _beyond(context: Context, entry: SeriesEntry) -> str:
+    """A note on the samples beyond a cut axis; empty if there are none."""
     _, axes = plot.new_figure("")
     end_us = plot.linear_axis(axes, [other.kind.all_cpus for other in context.beside(entry)])
     values = entry.kind.all_cpus
@@ -22,16 +22,16 @@ def _beyond(context: Context, entry: Entry) -> str:
         return ""
     return (
         f" The axis is cut: {words.counted(beyond, 'sample')} beyond it, up to "
-        f"{words.latency(values.maximum_ns)}; the figure beside holds the whole tail."
+        f"{words.latency(values.maximum_ns)}; the next figure shows the whole tail."
     )
 
 
-def latency_pictures(context: Context, entry: Entry, name: str) -> list[Picture]:
-    """The latency plot of one kind of series; where its tail is too long for it, the whole tail beside it."""
+def latency_pictures(context: Context, entry: SeriesEntry, name: str) -> list[Picture]:
+    """The latency plot of one kind of series; a second one of the whole tail if the first is cut."""
     label = f"{entry.kind.name}: {entry.group.label(entry.kind.all_cpus)}."
     lines = lines_by_cpu(entry)
     if len(lines) > MOST_NAMED:
-        label += f" The {MOST_NAMED} CPUs with the greatest maxima are named, the others are grey."
+        label += f" The {MOST_NAMED} CPUs with the greatest maxima are in colour, the others grey."
     together = [other.kind.all_cpus for other in context.beside(entry)]
     limits_ns = [limit] if (limit := context.limit_ns(entry.group)) is not None else []
     data = latency_data(lines)
@@ -53,12 +53,12 @@ def section(context: Context) -> Section | None:
     for number, entry in enumerate(chosen[:MOST_PLOTS], start=1):
         parts += latency_pictures(context, entry, f"latency-{number}")
     if len(chosen) > MOST_PLOTS:
-        parts.append(Text(f"{len(chosen) - MOST_PLOTS} more are not drawn; the tables hold all of them."))
+        parts.append(Text(f"{len(chosen) - MOST_PLOTS} more are not drawn; the tables have all."))
     return Section(
         "latency",
         "Latency plots, CPU by CPU",
-        "How often each latency occurred, in steps of 1 µs. The bottom right corner is what matters: the "
-        "steeper the line falls, the more the maximum can be trusted. Triangles mark each CPU's maximum. "
-        "Hatched is what was charged for missed periods and not measured.",
+        "Histograms of latency in steps of 1 µs. The tail at the bottom right matters most: the steeper the line "
+        "falls, the more reliable the maximum. Triangles mark the maximum of each CPU. Hatched areas were charged "
+        "for missed periods, not measured.",
         parts,
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Hours to years: five-minute maxima with the worst case of all, and latency plots one behind the other.
+"""Hours to years: five-minute maxima with the overall maximum, and latency plots one behind the other.
 
 After figures 2, 5 and 7 of OSADL's article on the quality assessment of real-time Linux.
 """
@@ -28,14 +28,14 @@ from fastenough.analysis.long_term import (
 from fastenough.recording.histogram import bucket_highest, bucket_lowest
 from fastenough.recording.timeline import INTERVAL_K
 from fastenough.report import plot
-from fastenough.report.context import Context, Entry
+from fastenough.report.context import Context, SeriesEntry
 from fastenough.report.document import Data, Folded, Picture, Section, Text
 
 _HOUR_NS = 3600 * 10**9
 _DAY_NS = 24 * _HOUR_NS
 WINDOWS = (("30 hours", 30 * _HOUR_NS), ("a month", 31 * _DAY_NS), ("a year", 366 * _DAY_NS))
 LEAST_NS = _HOUR_NS
-"""Less than this is no long term: latency over time shows it better."""
+"""Shorter measurements are shown by the heat map."""
 MOST_ENTRIES = 8
 LEAST_STRETCHES, MOST_STRETCHES = 6, 40
 _MOST_COLUMNS = 1200
@@ -46,12 +46,12 @@ _LINEAR_UP_TO = 30
 
 
 def _dates(wall_ns: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.int64]]) -> FloatArray:
-    """The wall clock as matplotlib counts days."""
+    """Wall-clock times as days, for matplotlib."""
     return np.asarray(wall_ns, dtype=np.float64) / 1e9 / 86400.0
 
 
 def _columns(found: FiveMinutes, begin_wall_ns: int, end_wall_ns: int) -> tuple[FloatArray, FloatArray]:
-    """Edges and heights in µs: the greatest of all five minutes that fall into one column; NaN where there is none."""
+    """Edges (days) and heights (µs): the maximum of each column, NaN without data."""
     together = -(-(end_wall_ns - begin_wall_ns) // (FIVE_MINUTES_NS * _MOST_COLUMNS)) * FIVE_MINUTES_NS
     within = (found.begin_wall_ns >= begin_wall_ns) & (found.begin_wall_ns < end_wall_ns)
     place = (found.begin_wall_ns[within] - begin_wall_ns) // together
@@ -61,7 +61,7 @@ def _columns(found: FiveMinutes, begin_wall_ns: int, end_wall_ns: int) -> tuple[
     return _dates(begin_wall_ns + together * np.arange(heights.size + 1)), heights
 
 
-def _maxima_figure(entry: Entry, found: FiveMinutes, window: str, begin_wall_ns: int, end_wall_ns: int) -> Figure:
+def _maxima_figure(entry: SeriesEntry, found: FiveMinutes, window: str, begin_wall_ns: int, end_wall_ns: int) -> Figure:
     figure, axes = plot.new_figure(f"Five-minute maxima, {window}: {entry.name}", plot.WIDE_IN)
     edges, heights = _columns(found, begin_wall_ns, end_wall_ns)
     axes.stairs(heights, edges, baseline=None, color=plot.COLOURS[0], linewidth=1.0, label="maximum, all CPUs")
@@ -72,7 +72,7 @@ def _maxima_figure(entry: Entry, found: FiveMinutes, window: str, begin_wall_ns:
         color=plot.LIMIT,
         linestyle="--",
         linewidth=1.0,
-        label=f"worst of all: {words.latency(found.worst_ns)}{cpu}, {words.minute(found.worst_wall_ns)}",
+        label=f"overall maximum: {words.latency(found.worst_ns)}{cpu}, {words.minute(found.worst_wall_ns)}",
     )
     if begin_wall_ns <= found.worst_wall_ns <= end_wall_ns:
         axes.plot(_dates([found.worst_wall_ns]), [worst_us], "D", color=plot.LIMIT, markersize=5)
@@ -96,15 +96,15 @@ def _date_axis(axes: Axes) -> None:
 
 
 def _drawn(found: FiveMinutes) -> str:
-    """How maxima of longer intervals are to be read."""
+    """A note on intervals that are longer than five minutes."""
     if found.longest_ns < 2 * FIVE_MINUTES_NS:
         return ""
     longest = words.duration(found.longest_ns)
-    return f"Intervals were up to {longest} long: the maximum of one is drawn over all of it. "
+    return f"Intervals are up to {longest} long; the maximum of an interval is drawn over its whole length. "
 
 
-def _maxima(entry: Entry, found: FiveMinutes, number: int) -> Iterator[Picture]:
-    """A figure for each window that shows more than the one before it."""
+def _maxima(entry: SeriesEntry, found: FiveMinutes, number: int) -> Iterator[Picture]:
+    """One figure for each window that is longer than the data of the one before."""
     end_wall_ns = int(found.begin_wall_ns[-1]) + FIVE_MINUTES_NS
     shown_ns = 0
     for place, (window, length_ns) in enumerate(WINDOWS):
@@ -123,9 +123,9 @@ def _maxima(entry: Entry, found: FiveMinutes, number: int) -> Iterator[Picture]:
         yield plot.picture(
             figure,
             f"maxima-{number}-{place + 1}",
-            f"Of {int(within.sum()):,} times five minutes up to "
-            f"{words.minute(end_wall_ns)} the maxima, {entry.kind.name}: "
-            f"{entry.group.label(entry.kind.all_cpus)}. {_drawn(found)}Gaps were not measured.",
+            f"Maxima of {int(within.sum()):,} five-minute intervals up to "
+            f"{words.minute(end_wall_ns)}, {entry.kind.name}: "
+            f"{entry.group.label(entry.kind.all_cpus)}. {_drawn(found)}Gaps: not measured.",
             data,
             wide=True,
         )
@@ -133,20 +133,20 @@ def _maxima(entry: Entry, found: FiveMinutes, number: int) -> Iterator[Picture]:
 
 
 def _stairs(stretch: Stretch) -> tuple[FloatArray, FloatArray]:
-    """Edges in µs, and the decades of values per bucket; all are counted twice, so that a single one can be seen."""
+    """Edges in µs, and decades of values per bucket; counts are doubled so that a single value is visible."""
     index = np.arange(stretch.index[0], stretch.index[-1] + 2)
     decades = np.zeros(index.size - 1)
     decades[stretch.index - stretch.index[0]] = np.log10(stretch.count * 2.0)
     return np.maximum(bucket_lowest(index, INTERVAL_K) / 1000.0, _LEAST_US), decades
 
 
-def _ridge_figure(entry: Entry, found: Sequence[Stretch], scale: str) -> Figure:
-    """The oldest stretch at the back, on top; the most recent one in front, at the bottom.
+def _ridge_figure(entry: SeriesEntry, found: Sequence[Stretch], scale: str) -> Figure:
+    """Latency plots of stretches of time: the oldest at the back, the most recent in front.
 
     ``scale`` of the latencies: linear, as OSADL's article recommends, or log.
     """
     figure, axes = plot.new_figure(
-        f"Latency plots over time, the most recent in front: {entry.name}", (plot.WIDE_IN[0], 2.2 + 0.13 * len(found))
+        f"Latency plots over time, most recent in front: {entry.name}", (plot.WIDE_IN[0], 2.2 + 0.13 * len(found))
     )
     for row, stretch in enumerate(found):
         foot = (len(found) - 1 - row) * _ROW_DECADES
@@ -180,8 +180,8 @@ def _ridge_figure(entry: Entry, found: Sequence[Stretch], scale: str) -> Figure:
     return figure
 
 
-def _ridges(entry: Entry, found: FiveMinutes, number: int) -> Iterator[Picture | Folded]:
-    """On a linear axis, and folded away on a logarithmic one, which shows the body beside a far tail."""
+def _ridges(entry: SeriesEntry, found: FiveMinutes, number: int) -> Iterator[Picture | Folded]:
+    """On a linear axis; folded, on a logarithmic one."""
     length_ns = stretch_for(found.span_ns, MOST_STRETCHES - 1)  # the first and the last may be parts of one
     held = stretches(entry.kind.all_cpus.parts, length_ns)[-MOST_STRETCHES:]
     if len(held) < LEAST_STRETCHES:
@@ -199,13 +199,13 @@ def _ridges(entry: Entry, found: FiveMinutes, number: int) -> Iterator[Picture |
     n = sum(stretch.n for stretch in held)
     caption = (
         f"{len(held)} stretches of {words.duration(length_ns)}, {entry.kind.name}, n = {n:,}, "
-        f"{entry.group.title}, {entry.group.instrument}. Heights are logarithmic: from the foot of one plot to "
-        "that of the next is a factor of ten."
+        f"{entry.group.title}, {entry.group.instrument}. Heights are logarithmic: the distance between "
+        "two plots is a factor of ten."
     )
     data: Data = (["begin_utc", "from_ns", "to_ns", "values"], rows)
     yield plot.picture(_ridge_figure(entry, held, "linear"), f"ridge-{number}", caption, data, wide=True)
     yield Folded(
-        "The same on a logarithmic axis",
+        "Logarithmic axis",
         [plot.picture(_ridge_figure(entry, held, "log"), f"ridge-{number}-logarithmic", caption, data, wide=True)],
     )
 
@@ -222,11 +222,11 @@ def section(context: Context) -> Section | None:
     for number, (entry, found) in enumerate(chosen[:MOST_ENTRIES], start=1):
         parts += itertools.chain(_maxima(entry, found, number), _ridges(entry, found, number))
     if len(chosen) > MOST_ENTRIES:
-        parts.append(Text(f"{len(chosen) - MOST_ENTRIES} more are not drawn; the tables hold all of them."))
+        parts.append(Text(f"{len(chosen) - MOST_ENTRIES} more are not drawn; the tables have all."))
     return Section(
         "long-term",
-        "The long term",
-        "What is rare shows in the long run only. Each step is the greatest latency of five minutes, the "
-        "dashed line the worst of all that was measured. A mean of such maxima would mean nothing.",
+        "Long-term maxima",
+        "Rare events show only in long measurements. Each step is the maximum of five minutes; the dashed line is "
+        "the overall maximum.",
         parts,
     )

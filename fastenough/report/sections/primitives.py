@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What synchronisation and communication cost, beside table 4 and figure 5 of the RTLinux case study."""
+"""Cost of synchronisation and communication, with table 4 and figure 5 of the RTLinux case study."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from fastenough.analysis import words
 from fastenough.reference import find_reference
 from fastenough.report import plot
-from fastenough.report.context import Context, Group, Kind
-from fastenough.report.document import Column, Picture, Section, Table
+from fastenough.report.context import Context, RunGroup, SeriesKind
+from fastenough.report.document import Column, Picture, ReportTable, Section
 
 _PRIMITIVES = (
     "switch",
@@ -35,8 +35,8 @@ _PRIMITIVES = (
 _ON_ANOTHER_CPU = frozenset({"smt", "core", "socket"})
 
 
-def _beside(probe: str, kind: Kind) -> tuple[float | None, ...]:
-    """The published figures for the same act: on one CPU, and with inheritance where that is the question."""
+def _published(probe: str, kind: SeriesKind) -> tuple[float | None, ...]:
+    """Published minimum, mean and maximum of the same operation on one CPU."""
     labels = kind.series.labels
     if labels.get("placement") in _ON_ANOTHER_CPU or labels.get("inheritance") == "no":
         return (None, None, None)
@@ -46,8 +46,8 @@ def _beside(probe: str, kind: Kind) -> tuple[float | None, ...]:
     )
 
 
-def _what(group: Group, kind: Kind) -> str:
-    """What was measured, with the parameters that shape it."""
+def _measured(group: RunGroup, kind: SeriesKind) -> str:
+    """The series name with its labels and relevant parameters."""
     head = group.recordings[0].head.parameters
     said = [f"{name} {value}" for name, value in kind.series.labels.items()]
     if "channel" in head:
@@ -57,13 +57,13 @@ def _what(group: Group, kind: Kind) -> str:
     return ", ".join([kind.series.name, *said])
 
 
-def _row(group: Group, kind: Kind) -> list[Any]:
+def _row(group: RunGroup, kind: SeriesKind) -> list[Any]:
     probe = group.recordings[0].head.probe
     measures = kind.measures
     mean_ns = None if measures.mean_ns is None else math.ceil(measures.mean_ns)
     return [
         probe,
-        _what(group, kind),
+        _measured(group, kind),
         group.load,
         measures.n,
         measures.minimum_ns,
@@ -71,7 +71,7 @@ def _row(group: Group, kind: Kind) -> list[Any]:
         measures.quantile(0.5).value_ns,
         measures.quantile(0.999).value_ns,
         measures.maximum_ns,
-        *_beside(probe, kind),
+        *_published(probe, kind),
     ]
 
 
@@ -83,7 +83,7 @@ def _ns_down(value: float | None) -> str:
     return "–" if value is None else f"{math.floor(value):,}"
 
 
-def _table(members: list[tuple[Group, Kind]]) -> Table:
+def _table(members: list[tuple[RunGroup, SeriesKind]]) -> ReportTable:
     columns = (
         Column("primitive", numeric=False),
         Column("measured", numeric=False),
@@ -94,41 +94,41 @@ def _table(members: list[tuple[Group, Kind]]) -> Table:
         Column("RTLinux min", _ns_down),
         *(Column(title, _ns) for title in ("RTLinux average", "RTLinux max")),
     )
-    return Table(
+    return ReportTable(
         "primitives",
-        "Times in ns, beside those published for RTLinux",
+        "Times in ns, with those published for RTLinux",
         columns,
         [_row(*member) for member in members],
-        note="The last three columns are published figures of another system, for the scale only: RTLinux "
-        "3.2-pre3, its threads in the kernel, on a 300 MHz Celeron. It has none for the spinlock, for it had "
-        f"one CPU.{_cost(members)}",
+        note="The last three columns are published figures of another system and only show the scale: RTLinux "
+        "3.2-pre3, kernel threads, 300 MHz Celeron. There is none for the spinlock, because the system had one "
+        f"CPU.{_cost(members)}",
     )
 
 
-def _cost(members: list[tuple[Group, Kind]]) -> str:
+def _cost(members: list[tuple[RunGroup, SeriesKind]]) -> str:
     costs = [group.recordings[0].head.cost_ns.get("clock_read_ns") for group, _ in members]
     known = sorted(cost for cost in costs if cost is not None)
-    return f" Reading the clock costs {known[len(known) // 2]:.0f} ns here, which is within each time." if known else ""
+    return f" Reading the clock costs {known[len(known) // 2]:.0f} ns here; each time includes it." if known else ""
 
 
-def _events(members: list[tuple[Group, Kind]]) -> Table:
-    """Between which two events each time lies."""
+def _events(members: list[tuple[RunGroup, SeriesKind]]) -> ReportTable:
+    """The start and end event of each time."""
     rows = list(
         dict.fromkeys(
             (group.recordings[0].head.probe, kind.series.name, kind.series.from_event, kind.series.to_event)
             for group, kind in members
         )
     )
-    return Table(
+    return ReportTable(
         "primitives-events",
-        "The two events each time lies between",
+        "The start and end event of each time",
         tuple(Column(title, numeric=False) for title in ("primitive", "series", "from", "to")),
         rows,
     )
 
 
-def _over_time(group: Group, kind: Kind) -> Picture:
-    """Minimum and maximum of every interval, as in figure 5."""
+def _over_time(group: RunGroup, kind: SeriesKind) -> Picture:
+    """Minimum and maximum of each interval, as in figure 5."""
     times_s, lows_us, highs_us = [np.empty(0)], [np.empty(0)], [np.empty(0)]
     for recording in group.recordings:
         timeline = recording.timeline
@@ -140,7 +140,7 @@ def _over_time(group: Group, kind: Kind) -> Picture:
         lows_us.append(course.minimum[taken] / 1000)
         highs_us.append(course.maximum[taken] / 1000)
     at_s, low_us, high_us = np.concatenate(times_s), np.concatenate(lows_us), np.concatenate(highs_us)
-    title = f"condition variable, {_what(group, kind)}"
+    title = f"condition variable, {_measured(group, kind)}"
     figure, axes = plot.new_figure(title)
     axes.plot(at_s, high_us, "o-", color=plot.COLOURS[1], label="maximum of each interval")
     axes.plot(at_s, low_us, "o-", color=plot.COLOURS[0], label="minimum of each interval")
@@ -177,7 +177,6 @@ def section(context: Context) -> Section | None:
     return Section(
         "primitives",
         "Primitives",
-        "What it costs to switch, to lock, to wake, and to send one message. A maximum is a lower bound of "
-        "the worst case.",
+        "Cost of a context switch, a lock, a wake-up and a message. A maximum is a lower bound of the worst case.",
         [_table(members), *pictures, _events(members)],
     )

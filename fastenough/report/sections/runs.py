@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which runs the report rests on, and how each ended."""
+"""The runs of the report and their outcomes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fastenough.analysis import load_name, words
 from fastenough.model import Outcome
 from fastenough.recording import Recording
 from fastenough.report.context import Context
-from fastenough.report.document import Column, Section, Table
+from fastenough.report.document import Column, ReportTable, Section
 
 
 def _begin(recording: Recording) -> str:
@@ -21,9 +21,9 @@ def _begin(recording: Recording) -> str:
 
 def _outcome(recording: Recording) -> str:
     if recording.damage is not None:
-        return f"not believed: {recording.damage}"
+        return f"integrity check failed: {recording.damage}"
     reasons = "; ".join(recording.reasons)
-    outcome = str(recording.outcome) if recording.outcome is not None else "cut off"
+    outcome = str(recording.outcome) if recording.outcome is not None else "interrupted"
     return f"{outcome}: {reasons}" if reasons else outcome
 
 
@@ -33,11 +33,11 @@ def _proof(recording: Recording) -> str:
         return "–"
     if proof is None or proof.ran is None:
         return "–" if load_name(recording) == "none" else "no proof"
-    said = "ran" if proof.ran else "did not run"
-    return f"{said}, {proof.cpu_time_s:.3g} s of CPU" if proof.cpu_time_s else said
+    state = "ran" if proof.ran else "did not run"
+    return f"{state}, {proof.cpu_time_s:.3g} s of CPU" if proof.cpu_time_s else state
 
 
-def _lasted(duration_ns: float | None) -> str:
+def _duration(duration_ns: float | None) -> str:
     return "–" if duration_ns is None else words.measured_time(duration_ns)
 
 
@@ -66,10 +66,12 @@ def section(context: Context) -> Section | None:
         Column("load", numeric=False),
         Column("proof of load", numeric=False),
         Column("begin (UTC)", numeric=False),
-        Column("duration", _lasted),
+        Column("duration", _duration),
         Column("outcome", numeric=False),
         Column("profile SHA-256", numeric=False),
         Column("recorded by", numeric=False),
     )
-    table = Table("runs", "All runs of this report", columns, [_row(recording) for recording in context.recordings])
-    return Section("runs", "What was measured", "Each run is one probe under one load; all of them count.", [table])
+    table = ReportTable(
+        "runs", "All runs of this report", columns, [_row(recording) for recording in context.recordings]
+    )
+    return Section("runs", "Runs", "Each run is one probe under one load. The verdict uses all runs.", [table])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where in the kernel the time goes: which station the tail comes from, and the worst wake-ups station by station."""
+"""Monitor results: latency by kernel stage, worst wake-ups, latency stages, and causes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from fastenough.analysis import words
-from fastenough.analysis.stations import Tail, tail_of, worst_wakeups
+from fastenough.analysis.stations import Blamed, Tail, blamed, tail_of, worst_wakeups
 from fastenough.recording.wakeups import NOISE, STATIONS, SUMS, Wakeup
 from fastenough.report import plot
-from fastenough.report.context import Context, Group, Kind
-from fastenough.report.document import Column, Data, Picture, Section, Table, Text
+from fastenough.report.context import Context, RunGroup, SeriesKind
+from fastenough.report.document import Column, Data, Picture, ReportTable, Section, Text
 
 MOST_DRAWN = 10
 _MOST_LOADS = 12
@@ -28,39 +28,39 @@ def named(name: str) -> str:
     return name.replace("-", " ")
 
 
-def _worst_cpu(kind: Kind) -> int | None:
+def _worst_cpu(kind: SeriesKind) -> int | None:
     worst = max(kind.per_cpu, key=lambda values: values.maximum_ns or 0.0)
     return worst.cpus[0] if worst.cpus else None
 
 
-def kinds_of(group: Group, names: tuple[str, ...]) -> list[Kind]:
-    """Those of these names that hold values, in this order."""
+def kinds_of(group: RunGroup, names: tuple[str, ...]) -> list[SeriesKind]:
+    """The kinds with these names that have values, in this order."""
     there = [kind for kind in group.kinds if kind.series.name in names and kind.all_cpus.n]
     return sorted(there, key=lambda kind: names.index(kind.series.name))
 
 
-def tail_sentence(group: Group, tail: Tail | None) -> str:
-    """One sentence: which station the tail of a load comes from."""
+def tail_sentence(group: RunGroup, tail: Tail | None) -> str:
+    """One sentence: the station that causes the tail of a load."""
     if tail is not None:
         who, times = tail.blamed[0]
         n = len(tail.worst)
-        of_them = f"of the {n} worst wake-ups recorded" if n > 1 else "of the only wake-up recorded"
+        of_them = f"of the {n} worst recorded wake-ups" if n > 1 else "of 1 recorded wake-up"
         return (
-            f"{group.title}: the tail comes from {named(tail.station)} ({STATIONS[tail.station]}): the longest "
-            f"station in {tail.longest_in} {of_them}, and {words.percent(float(f'{tail.share:.2g}'))} of their "
-            f"time; blamed most: {who}, in {times} of {n}."
+            f"{group.title}: the tail comes from {named(tail.station)} ({STATIONS[tail.station]}). It is the longest "
+            f"station in {tail.longest_in} {of_them} and takes {words.percent(float(f'{tail.share:.2g}'))} of their "
+            f"time. Most frequent cause: {who}, in {times} of {n}."
         )
     kinds = kinds_of(group, tuple(STATIONS))
     if not kinds:
-        return f"{group.title}: no wake-up of a task that was watched was seen."
+        return f"{group.title}: no wake-up of a monitored task was recorded."
     worst = max(kinds, key=lambda kind: kind.all_cpus.maximum_ns or 0.0)
     return (
-        f"{group.title}: no wake-up was recorded station by station; of the stations by themselves "
-        f"{named(worst.series.name)} reaches farthest, {words.latency(worst.all_cpus.maximum_ns)}."
+        f"{group.title}: no wake-up was recorded station by station. The station with the greatest maximum is "
+        f"{named(worst.series.name)}, {words.latency(worst.all_cpus.maximum_ns)}."
     )
 
 
-def _table(groups: tuple[Group, ...]) -> Table:
+def _table(groups: tuple[RunGroup, ...]) -> ReportTable:
     us = words.microseconds
     columns = (
         Column("load", numeric=False),
@@ -84,17 +84,17 @@ def _table(groups: tuple[Group, ...]) -> Table:
         for group in groups
         for kind in kinds_of(group, _ORDER)
     ]
-    return Table(
+    return ReportTable(
         "stations",
-        "Each station by itself, all CPUs together",
+        "Each station, all CPUs combined",
         columns,
         rows,
-        note="Maxima of several stations are of different wake-ups, and do not add up.",
+        note="The maxima of the stations belong to different wake-ups and do not add up.",
     )
 
 
-def summary(context: Context) -> Table | None:
-    """A row for each load that was watched, for the first screen of what holds nothing else."""
+def summary(context: Context) -> ReportTable | None:
+    """A row per monitored load, for the summary of runs with monitor data only."""
     rows = []
     for entry in context.ways:
         tail, measures = tail_of(worst_wakeups(entry.group.recordings)), entry.kind.measures
@@ -116,19 +116,19 @@ def summary(context: Context) -> Table | None:
         Column("wake-ups"),
         Column("99.9 % [µs]", us),
         Column("maximum [µs]", us),
-        Column("the tail comes from", numeric=False),
-        Column("blamed most", numeric=False),
+        Column("tail from station", numeric=False),
+        Column("most frequent cause", numeric=False),
     )
     ways = ", ".join(dict.fromkeys(named(entry.kind.series.name) for entry in context.ways))
-    return Table("overview", f"Wake-ups that were watched ({ways}), all CPUs together", columns, rows)
+    return ReportTable("overview", f"Monitored wake-ups ({ways}), all CPUs combined", columns, rows)
 
 
 def _share(share: float) -> str:
     return words.percent(float(f"{share:.2g}")) if share >= _LEAST_SHARE else f"below {words.percent(_LEAST_SHARE)}"
 
 
-def _noise(groups: tuple[Group, ...]) -> Table | None:
-    """What is taken from a CPU, by who takes it."""
+def _noise(groups: tuple[RunGroup, ...]) -> ReportTable | None:
+    """CPU time taken from tasks, by its source."""
     rows: list[tuple[Any, ...]] = []
     for group in groups:
         for kind in kinds_of(group, tuple(NOISE)):
@@ -149,16 +149,16 @@ def _noise(groups: tuple[Group, ...]) -> Table | None:
     columns = (
         Column("load", numeric=False),
         Column("taken by", numeric=False),
-        Column("times a second on each CPU", lambda each: f"{each:,.3g}"),
-        Column("of a CPU's time", _share),
+        Column("times per second per CPU", lambda each: f"{each:,.3g}"),
+        Column("share of CPU time", _share),
         Column("longest [µs]", words.microseconds),
         Column("on CPU", lambda cpu: "–" if cpu is None else str(cpu)),
     )
-    return Table("noise", "What takes a CPU from its tasks", columns, rows)
+    return ReportTable("noise", "CPU time taken from tasks", columns, rows)
 
 
-def _place(wakeup: Wakeup, group: Group) -> str:
-    """Of several runs none begins when the others do."""
+def _place(wakeup: Wakeup, group: RunGroup) -> str:
+    """CPU and time of a wake-up; for several runs the wall-clock time."""
     cpu = "" if wakeup.cpu is None else f"CPU {wakeup.cpu}, "
     alone = len(group.recordings) == 1
     return f"{cpu}after {words.since_begin(wakeup.after_ns)}" if alone else f"{cpu}{words.minute(wakeup.at.wall_ns)}"
@@ -168,10 +168,10 @@ def _cut(text: str) -> str:
     return text if len(text) <= _SAID_CHARS else f"{text[: _SAID_CHARS - 2]} …"
 
 
-def _draw(group: Group, drawn: list[Wakeup]) -> Figure:
-    """A bar for each wake-up, its stations one after the other, who delayed it above."""
+def _draw(group: RunGroup, drawn: list[Wakeup]) -> Figure:
+    """One bar per wake-up with its stations in order, and the cause above."""
     figure, axes = plot.new_figure(
-        f"The worst wake-ups, station by station: {group.title}", (plot.WIDE_IN[0], 1.4 + 0.44 * len(drawn))
+        f"Worst wake-ups by station: {group.title}", (plot.WIDE_IN[0], 1.4 + 0.44 * len(drawn))
     )
     used = [name for name in STATIONS if any(name in wakeup.parts for wakeup in drawn)]
     look = {name: (plot.COLOURS[place], _HATCHES[place]) for place, name in enumerate(used)}
@@ -190,9 +190,7 @@ def _draw(group: Group, drawn: list[Wakeup]) -> Figure:
                 linewidth=0.6,
             )
             left_us += ns / 1000
-        said = _cut(
-            f"{_place(wakeup, group)}: {words.latency(wakeup.delay_ns)}; {wakeup.said or 'nothing is known of why'}"
-        )
+        said = _cut(f"{_place(wakeup, group)}: {words.latency(wakeup.delay_ns)}; {wakeup.said or 'cause unknown'}")
         axes.annotate(
             said.replace("$", r"\$"), (0.0, row - 0.05), xycoords=("axes fraction", "data"), fontsize=9, va="bottom"
         )
@@ -211,7 +209,7 @@ def _draw(group: Group, drawn: list[Wakeup]) -> Figure:
 
 
 def _data(drawn: list[Wakeup]) -> Data:
-    """A row for each wake-up."""
+    """One row per wake-up."""
     header = ["run", "after_s", "cpu", "delay_ns", *(f"{name} [ns]" for name in STATIONS), "blamed", "said"]
     return header, [
         [
@@ -227,8 +225,8 @@ def _data(drawn: list[Wakeup]) -> Data:
     ]
 
 
-def breakdown(group: Group, name: str, most: int = MOST_DRAWN) -> Picture | None:
-    """The worst wake-ups of one load as stacked bars; None where none was recorded station by station."""
+def breakdown(group: RunGroup, name: str, most: int = MOST_DRAWN) -> Picture | None:
+    """The worst wake-ups of one load as stacked bars; None if none was recorded station by station."""
     found = [wakeup for wakeup in worst_wakeups(group.recordings) if wakeup.longest]
     if not found:
         return None
@@ -243,7 +241,7 @@ def breakdown(group: Group, name: str, most: int = MOST_DRAWN) -> Picture | None
     )
 
 
-def section(context: Context) -> Section | None:
+def kernel_stages(context: Context) -> Section | None:
     groups = context.watched
     if not groups:
         return None
@@ -254,13 +252,171 @@ def section(context: Context) -> Section | None:
         if (picture := breakdown(group, f"stations-{number}")) is not None
     ]
     noise, table = _noise(groups), _table(groups)
-    parts: list[Text | Picture | Table] = [Text("Which station the tail comes from:", sentences), *pictures]
+    parts: list[Text | Picture | ReportTable] = [Text("Source of the tail", sentences), *pictures]
     parts += [each for each in (table if table.rows else None, noise) if each is not None]
     return Section(
         "stations",
-        "Where in the kernel the time goes",
-        "The monitor follows each wake-up of a real-time task through the kernel. The worst are told one by "
-        "one: new maxima, and what took longer than the threshold where one was given. It says why, and "
-        "no limit is judged by it.",
+        "Latency by kernel stage",
+        "The monitor follows each wake-up of a real-time task through the kernel. It records new maxima, and "
+        "wake-ups above the threshold if there is one, individually. It explains latency; the verdict does not "
+        "use it.",
         parts,
     )
+
+
+WAYS = (
+    ("expiry-to-interrupt", "interrupt-to-runnable", "runnable-to-running", "running-to-return"),
+    ("device-to-runnable", "runnable-to-running", "running-to-return"),
+)
+"""The stations of a wake-up by a timer, and by a device, in order."""
+_STAGE_NAMES = {
+    "expiry-to-interrupt": "interrupt latency",
+    "interrupt-to-runnable": "interrupt handler",
+    "device-to-runnable": "interrupt and handler",
+    "runnable-to-running": "scheduler latency",
+    "running-to-return": "return to user space",
+}
+_MOST_STAGE_LOADS = 6
+
+
+def _stages(group: RunGroup) -> list[SeriesKind]:
+    """The first way whose stations all have values; else empty."""
+    return next((kinds for way in WAYS if len(kinds := kinds_of(group, way)) == len(way)), [])
+
+
+def _draw_stages(group: RunGroup, kinds: list[SeriesKind]) -> Figure:
+    """One box per stage, all of one width, with the events at the borders."""
+    figure, axes = plot.new_figure(f"Stages of the wake-up latency: {group.title}", (plot.WIDE_IN[0], 2.2))
+    axes.set_axis_off()
+    axes.set_xlim(-0.2, len(kinds) + 0.2)
+    axes.set_ylim(-1.6, 1.6)
+    for place, kind in enumerate(kinds):
+        name, measures = kind.series.name, kind.measures
+        axes.barh(0, 1, left=place, height=1.0, color=plot.COLOURS[place], alpha=0.25, edgecolor="#000000")
+        axes.annotate(_STAGE_NAMES[name], (place + 0.5, 0.0), ha="center", va="center", fontsize=10)
+        axes.annotate(
+            f"median {words.latency(measures.quantile(0.5).value_ns)}\nmaximum {words.latency(measures.maximum_ns)}",
+            (place + 0.5, -0.65),
+            ha="center",
+            va="top",
+            fontsize=9,
+        )
+    events = [kind.series.name.split("-to-")[0] for kind in kinds] + [kinds[-1].series.name.split("-to-")[1]]
+    for place, event in enumerate(events):
+        axes.plot([place, place], [-0.5, 0.75], color="#000000", linewidth=1.0)
+        axes.annotate(event, (place, 0.8), ha="center", va="bottom", fontsize=10, fontweight="bold")
+    return figure
+
+
+def _stages_data(kinds: list[SeriesKind]) -> Data:
+    return ["part", "station", "n", "median_ns", "p999_ns", "maximum_ns"], [
+        [
+            _STAGE_NAMES[kind.series.name],
+            kind.series.name,
+            kind.measures.n,
+            kind.measures.quantile(0.5).value_ns,
+            kind.measures.quantile(0.999).value_ns,
+            kind.measures.maximum_ns,
+        ]
+        for kind in kinds
+    ]
+
+
+def _stages_picture(group: RunGroup, number: int) -> Picture | None:
+    kinds = _stages(group)
+    if not kinds:
+        return None
+    return plot.picture(
+        _draw_stages(group, kinds),
+        f"latency-parts-{number}",
+        f"From event to event, not to scale; "
+        f"n = {kinds[0].measures.n:,}, {group.title}, {group.instrument}. The maxima belong to different "
+        "wake-ups and do not add up.",
+        _stages_data(kinds),
+        wide=True,
+    )
+
+
+def latency_stages(context: Context) -> Section | None:
+    pictures = [
+        picture
+        for number, group in enumerate(context.watched[:_MOST_STAGE_LOADS], start=1)
+        if (picture := _stages_picture(group, number)) is not None
+    ]
+    if not pictures:
+        return None
+    return Section(
+        "latency-parts",
+        "Latency stages",
+        "A wake-up latency is the sum of four stages: until the interrupt, in its handler, until the scheduler "
+        "runs the task, and until the return to user space.",
+        pictures,
+    )
+
+
+_MOST_CAUSES = 15
+_CAUSE_RULE = (
+    "The cause is the interrupt or soft-IRQ that took at least half of the longest station; else the task itself, "
+    "if it was still busy when its next timer was due; else the task that had the CPU; else the idle state that was "
+    "left. The time of hypervisor and system management interrupts is known for whole intervals only: it is reported, "
+    "but never named as the cause."
+)
+_LOST = {
+    "monitor_unmatched": "were not followed to their end",
+    "monitor_dropped": "were lost because a buffer was full",
+    "monitor_suppressed": "were lost because the kernel suppressed tracing",
+    "monitor_no_return": "have no traced return to user space; they count in the earlier stations only",
+}
+
+
+def _cause_row(group: RunGroup, found: Blamed) -> tuple[object, ...]:
+    task = found.worst.culprit.get("task")
+    return (
+        group.title.removeprefix("load "),
+        found.who,
+        named(found.station) or "–",
+        found.times,
+        found.worst.delay_ns,
+        "–" if task is None else str(task),
+        found.worst.said or "–",
+    )
+
+
+def _losses(groups: tuple[RunGroup, ...]) -> list[str]:
+    """The losses that the monitor counted."""
+    ends = [recording.end.counters for group in groups for recording in group.recordings if recording.end]
+    counts = {name: sum(counters.get(name) or 0 for counters in ends) for name in _LOST}
+    return [f"{words.counted(count, 'event')} {_LOST[name]}" for name, count in counts.items() if count]
+
+
+def causes(context: Context) -> Section | None:
+    if not context.watched:
+        return None
+    rows = [_cause_row(group, found) for group in context.watched for found in blamed(worst_wakeups(group.recordings))]
+    lost = _losses(context.watched)
+    parts: list[ReportTable | Text] = []
+    if rows:
+        columns = (
+            Column("load", numeric=False),
+            Column("cause", numeric=False),
+            Column("station", numeric=False),
+            Column("wake-ups"),
+            Column("longest [µs]", words.microseconds),
+            Column("delayed task", numeric=False),
+            Column("worst case", numeric=False),
+        )
+        rest = f" {len(rows) - _MOST_CAUSES} more are not shown." if len(rows) > _MOST_CAUSES else ""
+        parts.append(
+            ReportTable(
+                "culprits",
+                "Causes of the individually recorded wake-ups",
+                columns,
+                rows[:_MOST_CAUSES],
+                note=f"{_CAUSE_RULE}{rest}",
+            )
+        )
+    else:
+        parts.append(Text("No cause identified: no wake-up was recorded individually."))
+    if lost:
+        parts.append(Text("Events that the monitor missed", lost))
+    return Section("culprits", "Causes", "", parts)

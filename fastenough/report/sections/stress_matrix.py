@@ -7,15 +7,14 @@ from collections.abc import Sequence
 
 from fastenough.analysis import words
 from fastenough.reference import Figure, find_reference
-from fastenough.report.context import Context, Group, Kind
-from fastenough.report.document import Folded, Section, Table
-from fastenough.report.own import own_figure
-from fastenough.report.source_tables import Rounding, stress_beside, stress_table
+from fastenough.report.context import Context, RunGroup, SeriesKind
+from fastenough.report.document import Folded, ReportTable, Section
+from fastenough.report.source_tables import Rounding, own_figure, stress_beside, stress_table
 
-Member = tuple[Group, Kind]
+Member = tuple[RunGroup, SeriesKind]
 """One kind of series under one load."""
 _FEW = 4
-"""Setups of which each may have a matrix though it was measured under one load only."""
+"""With at most this number of setups, each gets a matrix even if it has one load only."""
 
 
 def _whole_us(ns: float) -> str:
@@ -39,9 +38,9 @@ def _enea() -> Folded:
         for number, (kernel, figures) in enumerate(kernels.items(), start=2)
     ]
     return Folded(
-        "Beside it: the figures Enea published for a P2041",
+        "Published figures of Enea for a P2041",
         [
-            *stress_beside("enea-all", f"Published, four kernels beside each other {how}", kernels, rounding=_WHOLE),
+            *stress_beside("enea-all", f"Published, four kernels {how}", kernels, rounding=_WHOLE),
             *tables,
         ],
     )
@@ -51,7 +50,7 @@ def _figures(members: Sequence[Member]) -> list[Figure]:
     return [own_figure(group, kind) for group, kind in members]
 
 
-def _matrix(number: int, members: Sequence[Member]) -> Table:
+def _matrix(number: int, members: Sequence[Member]) -> ReportTable:
     group, kind = members[0]
     n = ", ".join(
         f"{group.load} {kind.all_cpus.n:,} in {words.measured_time(kind.all_cpus.duration_ns)}"
@@ -60,16 +59,16 @@ def _matrix(number: int, members: Sequence[Member]) -> Table:
     setup = f", {group.setup}" if group.setup else ""
     return stress_table(
         f"stress-matrix-{number}",
-        f"{kind.name}{setup}, all CPUs together",
+        f"{kind.name}{setup}, all CPUs combined",
         _figures(members),
         f"n: {n}; {group.instrument}.",
     )
 
 
 def section(context: Context) -> Section | None:
-    """One matrix a setup; where there are many setups, only of those measured under several loads.
+    """One matrix per setup; with many setups, only for those measured under several loads.
 
-    Under one load alone setups stand beside each other, and one setup has nothing to stand beside.
+    Under a single load there is only the table of all setups, and none for a single setup.
     """
     matrices: dict[tuple[str, str], list[Member]] = {}
     for group in context.groups:
@@ -78,7 +77,7 @@ def section(context: Context) -> Section | None:
     chosen = {said: members for said, members in matrices.items() if len(members) > 1 or len(matrices) <= _FEW}
     beside = stress_beside(
         "stress-matrix-all",
-        "All configurations beside each other, all CPUs together",
+        "All configurations, all CPUs combined",
         {" · ".join(filter(None, said)): _figures(members) for said, members in chosen.items()},
     )
     several = len({group.load for group in context.groups}) > 1
@@ -88,7 +87,6 @@ def section(context: Context) -> Section | None:
     return Section(
         "stress-matrix",
         "Latency by load",
-        "A load is what else the machine is made to do. The maximum is the greatest value seen, exactly; "
-        "it is a lower bound of the worst case.",
+        "The maximum is the exact greatest measured value and a lower bound of the worst case.",
         [*beside, *tables, *([_enea()] if several else [])],
     )

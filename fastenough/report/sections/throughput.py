@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How quickly data goes through pipes and shared memory, beside tables 1 to 3 of the RTLinux case study."""
+"""Throughput of pipes and shared memory, with tables 1 to 3 of the RTLinux case study."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from fastenough.analysis import words
 from fastenough.model import Series
 from fastenough.reference import find_reference
 from fastenough.report import plot
-from fastenough.report.context import Context, Group
-from fastenough.report.document import Column, Folded, Picture, Section, Table
+from fastenough.report.context import Context, RunGroup
+from fastenough.report.document import Column, Folded, Picture, ReportTable, Section
 
 _SOURCE = "RTLinux 3.2-pre3, Celeron 300 MHz"
 _MARKERS = "os^Dvph*"
-"""One for each colour, for those who do not see it."""
+"""One for each colour."""
 _UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20}
 
 
@@ -48,7 +48,7 @@ _VIEWS = (
         "fifo",
         "pipe",
         "Pipe and FIFO by size of the pipe, blocks of 8 KiB",
-        "size of the pipe asked for",
+        "requested size of the pipe",
         ("rt-fifo", "10MB"),
     ),
     _View(
@@ -80,7 +80,7 @@ def _bytes(text: str) -> int:
 
 
 def _published(channel: str, transfer: str) -> dict[int, str]:
-    """MB/s by size, as printed: there are kernel panics among them."""
+    """MB/s by size as printed, including kernel panics."""
     return {
         _bytes(one.size): one.said or f"{one.speed_mb_s:g}"
         for one in find_reference("rtlinux").figures
@@ -96,8 +96,8 @@ def _size(value: float, _: float) -> str:
     return f"{value:g} B"
 
 
-def _beside(view: _View, size: int, series: Series) -> str | None:
-    """The published speed, beside a transfer of the same total only."""
+def _published_speed(view: _View, size: int, series: Series) -> str | None:
+    """The published speed for a transfer of the same total; else None."""
     channel, transfer = view.published
     same = channel == "mbuff" or series.bytes == _bytes(transfer)
     return _published(channel, transfer).get(size) if same else None
@@ -107,7 +107,7 @@ def _mb_s(size: int, ns: float | None) -> float | None:
     return None if not ns else size / ns * 1000
 
 
-def _line(group: Group, series: Series) -> str:
+def _line(group: RunGroup, series: Series) -> str:
     """Which line of the figure a series belongs to."""
     where = group.recordings[0].head.parameters["placement"]
     placement = "same CPU" if where == "same" else f"other {where}"
@@ -117,7 +117,7 @@ def _line(group: Group, series: Series) -> str:
 
 
 def _points(context: Context, view: _View) -> list[_Point]:
-    """What was measured for one figure; refused sizes are not among it."""
+    """The points of one figure, without refused sizes."""
     points = []
     for group in context.groups:
         if group.recordings[0].head.probe != view.probe:
@@ -142,12 +142,12 @@ def _points(context: Context, view: _View) -> list[_Point]:
 
 
 def _refused(context: Context, view: _View) -> list[tuple[str, int, str | None, str]]:
-    """Line, size, published speed and reason of what the kernel refused."""
+    """Line, size, published speed and reason of each size that the kernel refused."""
     return [
         (
             _line(group, series),
             int(series.labels[view.label]),
-            _beside(view, int(series.labels[view.label]), series),
+            _published_speed(view, int(series.labels[view.label]), series),
             f"{series.refused}",
         )
         for group in context.groups
@@ -187,7 +187,7 @@ def _picture(context: Context, view: _View, points: Sequence[_Point]) -> Picture
     groups = [group for group in context.groups if group.recordings[0].head.probe == view.probe]
     n = sum(point.n for point in points)
     how = ", ".join(dict.fromkeys(f"load {group.load}, {group.instrument}" for group in groups))
-    rest = f" {len(lines) - len(_MARKERS)} more lines are in the table." if len(lines) > len(_MARKERS) else ""
+    rest = f" {len(lines) - len(_MARKERS)} more lines are in the table only." if len(lines) > len(_MARKERS) else ""
     data = (
         ("line", "bytes", "n", "median_mb_s"),
         [(point.line, point.size, point.n, point.median_mb_s) for point in points],
@@ -195,18 +195,18 @@ def _picture(context: Context, view: _View, points: Sequence[_Point]) -> Picture
     return plot.picture(
         figure,
         f"throughput-{view.id}",
-        f"{view.title}: n = {n:,} transfers, their median; {how}. 1 MB/s is 10⁶ bytes in a second.{rest}",
+        f"{view.title}: n = {n:,} transfers, their median; {how}. 1 MB/s is 10⁶ bytes per second.{rest}",
         data,
         wide=True,
     )
 
 
 def _speed(value: float | None) -> str:
-    """A lower speed is the worse one, so it is never rounded up."""
+    """A speed, rounded down."""
     return "–" if value is None else words.digits_down(value)
 
 
-def _table(context: Context, view: _View, points: Sequence[_Point]) -> Table:
+def _table(context: Context, view: _View, points: Sequence[_Point]) -> ReportTable:
     rows: list[list[object]] = [
         [
             point.line,
@@ -215,7 +215,7 @@ def _table(context: Context, view: _View, points: Sequence[_Point]) -> Table:
             point.slowest_mb_s,
             point.median_mb_s,
             point.fastest_mb_s,
-            _beside(view, point.size, point.series),
+            _published_speed(view, point.size, point.series),
             "",
         ]
         for point in points
@@ -233,7 +233,7 @@ def _table(context: Context, view: _View, points: Sequence[_Point]) -> Table:
         Column("published [MB/s]"),
         Column("refused", numeric=False),
     )
-    return Table(
+    return ReportTable(
         f"throughput-{view.id}",
         view.title,
         columns,
@@ -242,8 +242,8 @@ def _table(context: Context, view: _View, points: Sequence[_Point]) -> Table:
     )
 
 
-def summary(context: Context) -> Table | None:
-    """Each line of the figures in one row, for the first screen of what holds no latency."""
+def summary(context: Context) -> ReportTable | None:
+    """A row per line of the figures, for the summary of runs without latencies."""
     rows = []
     for view in _VIEWS:
         lines: dict[str, list[_Point]] = {}
@@ -262,9 +262,9 @@ def summary(context: Context) -> Table | None:
         Column("n"),
         Column("slowest [MB/s]", _speed),
         Column("best median [MB/s]", _speed),
-        Column("at a size of [B]"),
+        Column("at size [B]"),
     )
-    return Table("overview", "Speed of whole transfers, over all sizes", columns, rows)
+    return ReportTable("overview", "Speed of whole transfers, all sizes", columns, rows)
 
 
 def section(context: Context) -> Section | None:
@@ -273,14 +273,14 @@ def section(context: Context) -> Section | None:
         points = _points(context, view)
         if points:
             table = _table(context, view, points)
-            parts += [_picture(context, view, points), Folded(f"{view.title}: figures", [table])]
+            parts += [_picture(context, view, points), Folded(f"{view.title}: table", [table])]
     if not parts:
         return None
     return Section(
         "throughput",
         "Throughput",
-        "Bytes of a whole transfer over the time from before its first byte was written until its last one "
-        "was read, and every block proven to be the one that was sent. The published figures are another "
-        "system's, for the shape of the curve only.",
+        "Bytes of a whole transfer divided by the time from before the first write until after the last read. "
+        "Every block was verified. The published figures belong to another system and only show the shape of the "
+        "curve.",
         parts,
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The last milliseconds before a value ended the run: what ran on each CPU, and where the delay went."""
+"""The kernel trace of the last milliseconds before the run stopped: tasks and interrupts of each CPU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fastenough.model import FastenoughError
 from fastenough.recording import Event, Recording
 from fastenough.report import plot
 from fastenough.report.context import Context
-from fastenough.report.document import Column, Data, Part, Picture, Section, Table, Text
+from fastenough.report.document import Column, Data, Part, Picture, ReportTable, Section, Text
 
 MOST_TRACES = 8
 _MOST_CPUS = 16
@@ -33,14 +33,14 @@ _COLOUR = {
     "ordinary tasks": _ORDINARY,
     "interrupts and timers": _INTERRUPT,
     "soft-IRQs": _SOFTIRQ,
-    "not known": "#dddddd",
+    "unknown": "#dddddd",
 }
 _KIND = {Kind.TASK: "task", Kind.SOFTIRQ: "soft-IRQ", Kind.INTERRUPT: "interrupt", Kind.TIMER: "timer", None: "–"}
 
 
 @dataclass(frozen=True)
-class _Case:
-    """A run that a value ended, and the trace up to there; ``delayed`` is None where the value belongs to no CPU."""
+class TracedDelay:
+    """A run that stopped at a threshold, and its trace; ``delayed`` is None if the value belongs to no CPU."""
 
     recording: Recording
     event: Event
@@ -52,7 +52,7 @@ class _Case:
 
     @property
     def read_ns(self) -> int:
-        """When the value was taken; the delay lies before."""
+        """The end of the delay."""
         return self.event.at.mono_ns
 
     @property
@@ -61,14 +61,14 @@ class _Case:
 
     @property
     def begin_ns(self) -> int:
-        """Of the picture: the delay and as much before it, a millisecond at least, unless that is too much to draw."""
+        """Start of the figure: twice the delay, at least 1 ms before, fewer if there are too many slices."""
         begin_ns = self.due_ns - max(self.delay_ns, _LEAST_NS)
         begins = [one.begin_ns for one in self.trace.within(begin_ns, self.read_ns)]
         return begin_ns if len(begins) <= _MOST_SLICES else begins[-_MOST_SLICES]
 
 
-def _case(recording: Recording) -> _Case | None:
-    """None where the trace holds nothing of the time of the value that ended the run; raises FastenoughError."""
+def _case(recording: Recording) -> TracedDelay | None:
+    """None if the trace does not cover the delay; raises FastenoughError."""
     events = [event for event in recording.events if event.kind == "threshold"]
     if recording.trace is None or not events:
         return None
@@ -80,7 +80,9 @@ def _case(recording: Recording) -> _Case | None:
     if not trace.within(event.at.mono_ns - max(delay_ns, _LEAST_NS), event.at.mono_ns):
         return None
     ran = None if cpu is None else trace.running(cpu, event.at.mono_ns)
-    return _Case(recording, event, trace, series.name, cpu, ran.task if ran and not ran.task.idle else None, delay_ns)
+    return TracedDelay(
+        recording, event, trace, series.name, cpu, ran.task if ran and not ran.task.idle else None, delay_ns
+    )
 
 
 def _class(one: Slice, delayed: Task | None) -> str:
@@ -93,14 +95,14 @@ def _class(one: Slice, delayed: Task | None) -> str:
     return "other real-time tasks" if one.task.real_time else "ordinary tasks"
 
 
-def _cpus(case: _Case) -> list[int]:
-    """Those that are drawn, from below: the one with the delay, and the first others."""
+def _cpus(case: TracedDelay) -> list[int]:
+    """The drawn CPUs from below: the delayed one and the first others."""
     others = [cpu for cpu in sorted(case.trace.known_ns) if cpu != case.cpu]
     return sorted([*([] if case.cpu is None else [case.cpu]), *others][:_MOST_CPUS], reverse=True)
 
 
-def _bars(axes: Axes, case: _Case, cpus: Sequence[int]) -> set[str]:
-    """Draw what ran where; which classes there are."""
+def _bars(axes: Axes, case: TracedDelay, cpus: Sequence[int]) -> set[str]:
+    """Draw the slices; returns their classes."""
     bars: dict[tuple[int, str], list[tuple[float, float]]] = {}
     for one in case.trace.within(case.begin_ns, case.read_ns):
         if one.cpu in cpus and not (one.kind is Kind.TASK and one.task.idle):
@@ -110,7 +112,7 @@ def _bars(axes: Axes, case: _Case, cpus: Sequence[int]) -> set[str]:
     for cpu in cpus:
         known_ns = case.trace.known_ns.get(cpu, case.read_ns)
         if known_ns > case.begin_ns:
-            bars[(cpu, "not known")] = [
+            bars[(cpu, "unknown")] = [
                 ((case.begin_ns - case.read_ns) / _US, (min(known_ns, case.read_ns) - case.begin_ns) / _US)
             ]
     for (cpu, kind), spans in bars.items():
@@ -126,8 +128,8 @@ def _bars(axes: Axes, case: _Case, cpus: Sequence[int]) -> set[str]:
     return {kind for _, kind in bars}
 
 
-def _marks(axes: Axes, case: _Case, cpus: Sequence[int]) -> None:
-    """When the task was due, and when it was made runnable."""
+def _marks(axes: Axes, case: TracedDelay, cpus: Sequence[int]) -> None:
+    """The times the task was due and made runnable."""
     axes.axvline(-case.delay_ns / _US, color=plot.LIMIT, linewidth=1.0, linestyle="--")
     axes.annotate(
         "due",
@@ -150,13 +152,13 @@ def _marks(axes: Axes, case: _Case, cpus: Sequence[int]) -> None:
         )
 
 
-def _woken_ns(case: _Case) -> int | None:
-    """When the delayed task was made runnable for this act; None where the trace does not tell."""
+def _woken_ns(case: TracedDelay) -> int | None:
+    """When the delayed task became runnable; None if unknown."""
     waking = None if case.delayed is None else case.trace.waking(case.delayed.pid, case.read_ns)
     return None if waking is None or waking.at_ns < case.due_ns - _EXACT_NS else waking.at_ns
 
 
-def _figure(case: _Case) -> Figure:
+def _figure(case: TracedDelay) -> Figure:
     cpus = _cpus(case)
     figure, axes = plot.new_figure(
         f"{case.series}: {words.latency(case.delay_ns)}, load {load_name(case.recording) or 'not stated'}",
@@ -167,14 +169,14 @@ def _figure(case: _Case) -> Figure:
     axes.set_xlim((case.begin_ns - case.read_ns) / _US, max(1.0, case.delay_ns / _US * 0.02))
     axes.set_ylim(-0.6, len(cpus) - 0.3)
     axes.set_yticks(range(len(cpus)), [f"CPU {cpu}" for cpu in cpus])
-    axes.set_xlabel("before the value was taken [µs]")
+    axes.set_xlabel("time relative to the end of the delay [µs]")
     plot.legend_below(
         figure, [Patch(color=colour, label=kind) for kind, colour in _COLOUR.items() if kind in kinds], columns=3
     )
     return figure
 
 
-def _data(case: _Case) -> Data:
+def _data(case: TracedDelay) -> Data:
     rows = [
         (
             one.cpu,
@@ -190,18 +192,18 @@ def _data(case: _Case) -> Data:
     return ("CPU", "kind", "name", "task", "kernel priority", "begin [us]", "duration [us]"), rows
 
 
-def _picture(case: _Case, number: int) -> Picture:
+def _picture(case: TracedDelay, number: int) -> Picture:
     left_out = len(case.trace.known_ns) - len(_cpus(case))
-    woken = "; the triangle is when it was made runnable" if _woken_ns(case) is not None else ""
+    woken = "; triangle: runnable" if _woken_ns(case) is not None else ""
     caption = (
-        f"What ran on each CPU up to the value of {words.latency(case.delay_ns)} that ended run "
-        f"{case.recording.run_id}. Dashed: when the act was due{woken}. Idle time is blank. Exact to 1 µs."
+        f"Activity of each CPU until the delay of {words.latency(case.delay_ns)} that stopped run "
+        f"{case.recording.run_id}. Dashed: due{woken}. Blank: idle. Accuracy 1 µs."
         + (f" {words.counted(left_out, 'CPU')} more are not drawn." if left_out > 0 else "")
     )
     return plot.picture(_figure(case), f"trace-{number}", caption, _data(case), wide=True)
 
 
-def _shares(case: _Case, cpu: int, number: int) -> Table:
+def _shares(case: TracedDelay, cpu: int, number: int) -> ReportTable:
     found: list[Share] = shares(case.trace, cpu, case.due_ns, case.read_ns)
     rows = [
         (
@@ -214,37 +216,37 @@ def _shares(case: _Case, cpu: int, number: int) -> Table:
         for share in found
     ]
     columns = (
-        Column("who had the CPU", numeric=False),
+        Column("running", numeric=False),
         Column("kind", numeric=False),
         Column("time [µs]", words.microseconds),
-        Column("of the delay", lambda share: f"{share * 100:.1f} %"),
+        Column("share of the delay", lambda share: f"{share * 100:.1f} %"),
         Column("times"),
     )
-    return Table(
+    return ReportTable(
         f"trace-{number}-shares",
-        f"Where the {words.latency(case.delay_ns)} went on CPU {cpu}",
+        f"CPU time during the delay of {words.latency(case.delay_ns)}, CPU {cpu}",
         columns,
         rows,
         note=_stations(case),
     )
 
 
-def _stations(case: _Case) -> str:
-    """How long until the task was made runnable, ran, and took the value."""
+def _stations(case: TracedDelay) -> str:
+    """The times until the task was runnable, running, and done."""
     woken_ns = _woken_ns(case)
     if case.delayed is None or case.cpu is None or woken_ns is None:
         return ""
     ran = case.trace.running(case.cpu, case.read_ns)
     ran_ns = woken_ns if ran is None else max(woken_ns, ran.begin_ns)
     return (
-        f"{case.delayed.name} was made runnable {words.latency(woken_ns - case.due_ns)} after it was due, ran "
-        f"{words.latency(ran_ns - woken_ns)} later, and took the value {words.latency(case.read_ns - ran_ns)} "
+        f"{case.delayed.name} became runnable {words.latency(woken_ns - case.due_ns)} after it was due, ran "
+        f"{words.latency(ran_ns - woken_ns)} later, and read the clock {words.latency(case.read_ns - ran_ns)} "
         "after that."
     )
 
 
-def _course(case: _Case, cpu: int, number: int) -> Table:
-    """What happened on the CPU, step by step, the last steps only."""
+def _course(case: TracedDelay, cpu: int, number: int) -> ReportTable:
+    """The last slices of the CPU."""
     slices = [one for one in case.trace.within(case.begin_ns, case.read_ns) if one.cpu == cpu]
     rows = [
         (
@@ -260,20 +262,22 @@ def _course(case: _Case, cpu: int, number: int) -> Table:
         Column("begin [µs]", lambda us: f"{us:,.0f}"),
         Column("duration [µs]", lambda us: f"{us:,.0f}"),
         Column("kind", numeric=False),
-        Column("who", numeric=False),
+        Column("name", numeric=False),
         Column("kernel priority"),
     )
     cut = f", the last {_MOST_ROWS} of {len(slices)} steps" if len(slices) > _MOST_ROWS else ""
-    return Table(f"trace-{number}-course", f"CPU {cpu} step by step, before the value was taken{cut}", columns, rows)
+    return ReportTable(
+        f"trace-{number}-course", f"Timeline of CPU {cpu} until the end of the delay{cut}", columns, rows
+    )
 
 
 def _parts(recording: Recording, number: int) -> list[Part]:
     try:
         case = _case(recording)
     except FastenoughError as error:
-        return [Text(f"The trace of run {recording.run_id} is not believed: {error}.")]
+        return [Text(f"The trace of run {recording.run_id} is not valid: {error}.")]
     if case is None:
-        return [Text(f"The trace of run {recording.run_id} holds nothing of the value that ended the run.")]
+        return [Text(f"The trace of run {recording.run_id} does not cover the delay that stopped the run.")]
     parts: list[Part] = [_picture(case, number)]
     if case.cpu is not None:
         parts += [_shares(case, case.cpu, number), _course(case, case.cpu, number)]
@@ -288,12 +292,11 @@ def section(context: Context) -> Section | None:
         part for number, recording in enumerate(traced[:MOST_TRACES], start=1) for part in _parts(recording, number)
     ]
     if len(traced) > MOST_TRACES:
-        parts.append(Text(f"{len(traced) - MOST_TRACES} more runs have a trace; report them by themselves."))
+        parts.append(Text(f"{len(traced) - MOST_TRACES} more runs have a trace; report them separately."))
     return Section(
         "trace",
-        "What the kernel did before the value that ended the run",
-        "The run had a threshold at which it was to end. A trace of scheduling and interrupts ran beside it "
-        "and was frozen there. Tracing takes a few µs of each wake-up itself, so such a run is compared "
-        "with none that had no trace.",
+        "Kernel trace before the run stopped",
+        "The run stopped at the first latency above its threshold, and its trace of scheduling and interrupts "
+        "stopped with it. Tracing adds a few µs to each wake-up, so traced runs are not compared with others.",
         parts,
     )

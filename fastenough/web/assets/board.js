@@ -44,7 +44,7 @@ function drawMaxima(chosen) {
 /** Closed months lie in the store of the farm that measured; a website of another one lacks their five minutes. */
 function lacking(months) {
   if (!months || !months.length) return "";
-  return ` Some minutes at its ends, of ${months.map(month => instant(month).slice(0, 7)).join(", ")}, lie in the store of this board's farm: they are not in this plot.`;
+  return ` Data of ${months.map(month => instant(month).slice(0, 7)).join(", ")} at the ends of the range is missing: it is in the store of the farm that measured this board.`;
 }
 
 function drawPlot(data, said) {
@@ -57,7 +57,7 @@ function drawHeat() { show("heat", at("heat"), heatFigure(heat, range(), maxima.
 function drawRidge() {
   show("ridge", at("ridge"), ridgeFigure(ridge));
   const rows = ridge.rows.length;
-  at("ridge-range").textContent = rows ? `${rows} ${rows === 1 ? "plot" : "plots"} from ${instant(ridge.rows[0].begin_s)} on, each of ${ridge.cycles === 1 ? "one cycle" : `${ridge.cycles} cycles`} of ${ridge.cycle_s / 3600} h, all CPUs.` : "";
+  at("ridge-range").textContent = rows ? `${rows} ${rows === 1 ? "plot" : "plots"} since ${instant(ridge.rows[0].begin_s)}, each of ${ridge.cycles === 1 ? "one cycle" : `${ridge.cycles} cycles`} of ${ridge.cycle_s / 3600} h, all CPUs.` : "";
 }
 
 /** A table of what was told; one line where there is nothing. */
@@ -90,12 +90,12 @@ function runLink(run) {
 function showSelection(found, chosen) {
   const within = [...found.events].sort((a, b) => b.value_ns - a.value_ns).slice(0, MOST_SHOWN);
   at("selected").textContent = `${instant(chosen.begin)} to ${instant(chosen.end)} UTC`;
-  table(at("selected-events"), `The greatest ${within.length} ${within.length === 1 ? "value" : "values"} and their causes`, ["when", "µs", "CPU", "cause", "run"], within.map(one =>
-    [instant(one.at_s), (one.new_maximum ? "▲ " : "") + us(one.value_ns), one.cpu === null ? "–" : String(one.cpu), one.culprit || "not known", runLink(one.run)]),
-  "No value stood out in this range.");
-  table(at("selected-changes"), "What changed", ["when", "what", "was", "is"], found.changes.map(one =>
-    [instant(one.at_s), one.kind === "tail" ? "the tail of the latency" : one.key + (one.latency ? " (matters to latency)" : ""), one.was || "–", one.now || "–"]),
-  "Nothing changed in this range.");
+  table(at("selected-events"), within.length === 1 ? "Greatest value and its cause" : `${within.length} greatest values and their causes`, ["time", "µs", "CPU", "cause", "run"], within.map(one =>
+    [instant(one.at_s), (one.new_maximum ? "▲ " : "") + us(one.value_ns), one.cpu === null ? "–" : String(one.cpu), one.culprit || "unknown", runLink(one.run)]),
+  "No events in this range.");
+  table(at("selected-changes"), "Changes", ["time", "change", "before", "after"], found.changes.map(one =>
+    [instant(one.at_s), one.kind === "tail" ? "latency tail" : one.key + (one.latency ? " (affects latency)" : ""), one.was || "–", one.now || "–"]),
+  "No changes in this range.");
   at("selection").hidden = false;
 }
 
@@ -120,7 +120,7 @@ async function fromFiles(chosen) {
   const sorted = [...counts].sort((a, b) => a[0] - b[0]);
   const all = {lower_ns: sorted.map(one => one[0]), upper_ns: sorted.map(one => one[1][0]), count: sorted.map(one => one[1][1])};
   return {events: withMaximum(told.events.filter(inside), chosen), changes: told.changes.filter(inside), distribution: {limit_ns: ridge.limit_ns, cpus: {all}},
-    said: rows.length ? `Whole cycles, all CPUs, as published files know no less of a range: from ${instant(rows[0].begin_s)} to ${instant(rows[rows.length - 1].begin_s + length)}.` : "No cycle lies in this range."};
+    said: rows.length ? `Whole cycles, all CPUs (the finest resolution of a published site): ${instant(rows[0].begin_s)} to ${instant(rows[rows.length - 1].begin_s + length)}.` : "No cycle in this range."};
 }
 
 /** All that is known of a range, to five minutes; null where no server is asked. */

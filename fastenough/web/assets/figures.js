@@ -177,12 +177,12 @@ function heatFigure(data, view, limit) {
       const used = data.columns.flatMap(column => column.filter((_, place) => place % 2 === 0));
       const counts = data.columns.flatMap(column => column.filter((_, place) => place % 2));
       const at = timeAxis(pen, view.begin, view.end, LEFT, right, bottom);
-      if (!used.length) { pen.text(LEFT, 60, "nothing was measured", colour("soft")); return; }
+      if (!used.length) { pen.text(LEFT, 60, "no data", colour("soft")); return; }
       const first = used.reduce((a, b) => Math.min(a, b)), last = used.reduce((a, b) => Math.max(a, b));
       const seen = reach(data.columns.flatMap(column => column.flatMap((bucket, place) => place % 2 ? [] : [[data.upper_ns[bucket], column[place + 1]]])), limit);
       const low = Math.max(100, data.lower_ns[first]) / 1.2, high = Math.max(seen.high, limit || 0) * 1.2;
       const y = ns => Math.max(top, bottom - (bottom - top) * Math.log(Math.max(ns, low) / low) / Math.log(high / low));
-      if (data.upper_ns[last] > high) pen.text(right, 12, `▲ beyond this axis: up to ${us(data.upper_ns[last])} µs`, colour("fail"), "end");
+      if (data.upper_ns[last] > high) pen.text(right, 12, `▲ above this axis: up to ${us(data.upper_ns[last])} µs`, colour("fail"), "end");
       const tints = shades(64), most = Math.log(1 + counts.reduce((a, b) => Math.max(a, b)));
       data.columns.forEach((column, place) => {
         const begin = data.times_s[place];
@@ -245,7 +245,7 @@ function ridgeFigure(data) {
     height: width => Math.max(260, Math.min(480, width * 0.45)),
     draw(pen, width) {
       const rows = data.rows, height = this.height(width);
-      if (!rows.length) { pen.text(8, 40, "no cycle was measured", colour("soft")); return; }
+      if (!rows.length) { pen.text(8, 40, "no cycles measured", colour("soft")); return; }
       const edges = rows.flatMap(row => [row.lower_ns[0], row.upper_ns[row.upper_ns.length - 1]]);
       const low = Math.max(100, edges.reduce((a, b) => Math.min(a, b))) / 1.1;
       const high = Math.max(edges.reduce((a, b) => Math.max(a, b)), data.limit_ns || 0) * 1.1;

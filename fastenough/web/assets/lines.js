@@ -16,11 +16,11 @@ function axis(label, more) {
 /** The loads that ran longest, as many as can be told apart, by name. */
 function loads(bands) {
   const ran = new Map();
-  for (const [begin, end, load] of bands) ran.set(load || "not stated", (ran.get(load || "not stated") || 0) + end - begin);
+  for (const [begin, end, load] of bands) ran.set(load || "not recorded", (ran.get(load || "not recorded") || 0) + end - begin);
   return [...ran.keys()].sort((one, other) => ran.get(other) - ran.get(one)).slice(0, TINTS.length).sort();
 }
 
-const tint = (named, load) => TINTS[named.indexOf(load || "not stated")] || "#00000000";
+const tint = (named, load) => TINTS[named.indexOf(load || "not recorded")] || "#00000000";
 const TINTS = ["#88888830", "#0072b226", "#d55e0026", "#009e7326", "#cc79a726", "#8a6d0026", "#56b4e926", "#5d3a9b26"];
 
 /** Where the bands begin and end in the figure, those that are seen. */
@@ -56,7 +56,7 @@ function overTime(data, named) {
       ctx.fillText("µs", 4 * devicePixelRatio, bbox.top - 4 * devicePixelRatio);
       ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
       for (const [left, right, load] of bandsOn(u, data)) {
-        const said = load || "not stated", beside = 4 * devicePixelRatio;
+        const said = load || "not recorded", beside = 4 * devicePixelRatio;
         if (right - left > ctx.measureText(said).width + 2 * beside) ctx.fillText(said, left + beside, bbox.top + 3 * beside);
       }
       if (data.limit_ns) {
@@ -74,7 +74,7 @@ function overTime(data, named) {
         ctx.lineTo(x + size, bbox.top + 2 * size);
         ctx.fill();
       }
-      if (far.found.length) { ctx.textAlign = "right"; ctx.fillText(`▲ beyond this axis: up to ${us(far.greatest)} µs`, bbox.left + bbox.width, bbox.top - 4 * devicePixelRatio); }
+      if (far.found.length) { ctx.textAlign = "right"; ctx.fillText(`▲ above this axis: up to ${us(far.greatest)} µs`, bbox.left + bbox.width, bbox.top - 4 * devicePixelRatio); }
       for (const at of changedAt(data)) {
         const x = u.valToPos(at, "x", true);
         if (x >= bbox.left && x <= bbox.left + bbox.width) stroke([[x, bbox.top], [x, bbox.top + bbox.height]], 1.5, [], colour("link"));
@@ -142,14 +142,14 @@ function maximaLines(place, data, range, shown, chosen) {
 
 /** What the bands behind the lines mean, in words. */
 function keyOfLoads(place, data) {
-  const named = loads(data.bands), others = new Set(data.bands.map(band => band[2] || "not stated")).size - named.length;
+  const named = loads(data.bands), others = new Set(data.bands.map(band => band[2] || "not recorded")).size - named.length;
   place.replaceChildren(...named.map(load => {
     const one = made("span"), swatch = made("span", "", "swatch");
     swatch.style.background = tint(named, load);
     one.append(swatch, `load ${load}`);
     return one;
   }));
-  if (others) place.append(made("span", `${others} more load${others > 1 ? "s" : ""}, without a colour`));
+  if (others) place.append(made("span", `${others} more load${others > 1 ? "s" : ""}, not coloured`));
 }
 
 /** Round latencies in µs along an axis. */
@@ -173,8 +173,8 @@ function maximaFigure(data, range) {
       const inside = x => Math.min(right, Math.max(LEFT, x));
       for (const [begin, end, load] of data.bands) {
         const left = inside(at(begin)), w = inside(at(end)) - left;
-        if (w > 0 && named.includes(load || "not stated")) pen.rect(left, top, w, bottom - top, mixed(colour("paper"), tint(named, load).slice(0, 7), 0.14));
-        const said = load || "not stated";
+        if (w > 0 && named.includes(load || "not recorded")) pen.rect(left, top, w, bottom - top, mixed(colour("paper"), tint(named, load).slice(0, 7), 0.14));
+        const said = load || "not recorded";
         if (w > 7 * said.length + 8) pen.text(left + 4, top + 12, said, colour("soft"));
       }
       for (const tick of log ? decades(low * 1000, high * 1000).map(ns => ns / 1000) : linearTicks(high)) {
@@ -184,7 +184,7 @@ function maximaFigure(data, range) {
       pen.text(4, 12, "µs", colour("soft"));
       const far = beyond(data);
       for (const one of far.found) if (one >= range.begin && one <= range.end) pen.shape([[at(one), top], [at(one) - 5, top + 10], [at(one) + 5, top + 10]], colour("fail"), colour("fail"));
-      if (far.found.length) pen.text(right, 14, `▲ beyond this axis: up to ${us(far.greatest)} µs`, colour("fail"), "end");
+      if (far.found.length) pen.text(right, 14, `▲ above this axis: up to ${us(far.greatest)} µs`, colour("fail"), "end");
       Object.keys(data.cpus).forEach((cpu, place) => {
         let points = [];
         const end = () => { if (points.length) pen.line(points, cpuColour(place), 1.2); points = []; };
@@ -229,7 +229,7 @@ function wantsLog(columns) {
 function distributionLines(place, data) {
   const columns = overEdges(data), cpus = Object.keys(data.cpus);
   if (columns[0].length < 2) {
-    place.replaceChildren(made("p", "Nothing was measured in this range.", "nofigure"));
+    place.replaceChildren(made("p", "No data in this range.", "nofigure"));
     return;
   }
   const log = wantsLog(columns), most = columns.slice(1).flat().reduce((a, b) => Math.max(a, b || 0), 1);

@@ -40,7 +40,7 @@ listen((name, row) => {
   strip.values.push(row.max_5min_ns);
   strip.values = strip.values.slice(-MOST);
   drawStrip(strip);
-  document.getElementById("listening").textContent = "What each board measured last, as it comes in.";
+  document.getElementById("listening").textContent = "Newest values of each board, updated live.";
 }, name => { if (strips.has(name)) strips.get(name).row.remove(); });
 strips.forEach(drawStrip);
 addEventListener("recolour", () => strips.forEach(drawStrip));

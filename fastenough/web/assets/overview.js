@@ -76,7 +76,7 @@ function drawBars(data, span) {
       .reduce((a, b) => b === null ? a : Math.max(a, b), -1));
     const x = bar => +(3 * BARS * (bar + 0.5) / count).toFixed(1);
     svg.querySelector("path").setAttribute("d", bars.map((value, bar) => value < 0 ? "" : `M${x(bar)} ${HIGH}V${HIGH - Math.max(1, Math.round(HIGH * value / high))}`).join(""));
-    svg.setAttribute("aria-label", `maxima over ${span}, the greatest ${us(most || null)} µs`);
+    svg.setAttribute("aria-label", `maxima over ${span}, up to ${us(most || null)} µs`);
   }
 }
 
@@ -87,7 +87,7 @@ async function drawHeat() {
   document.querySelector("[data-files] , a[data-files]").href = `heat-${span}.json`;
   try {
     drawnFor = await figures(`heat-${span}.json`);
-    if (drawnFor === null) throw new Error("no such span");
+    if (drawnFor === null) throw new Error("unknown span");
     show("heat", place, boardsFigure(drawnFor));
     drawBars(drawnFor, span);
   } catch (error) { cannot(place, error); }

@@ -47,8 +47,8 @@ async function figures(address) {
 
 function cannot(element, error) {
   const why = location.protocol === "file:"
-    ? "Browsers read no figures' files from a disk: put this site behind any web server. The tables hold the numbers."
-    : `This figure cannot be drawn (${error.message}). The tables hold the numbers.`;
+    ? "Browsers do not load figure data from file: addresses. Serve this folder with a web server. The tables contain the numbers."
+    : `This figure cannot be drawn (${error.message}). The tables contain the numbers.`;
   element.replaceChildren(made("p", why, "nofigure"));
   document.body.dataset.failed = why;
 }
@@ -62,7 +62,7 @@ function showAge() {
   document.getElementById("age").textContent = age < -STALE_S ? "" : `, updated ${since(age)}`;
   fresh.classList.toggle("stale", doubt !== "");
   const said = fresh.firstChild.nodeType === Node.TEXT_NODE ? fresh.firstChild : fresh.insertBefore(document.createTextNode(""), fresh.firstChild);
-  said.textContent = `${doubt}data to `;
+  said.textContent = `${doubt}data until `;
 }
 
 function newer(seen) {
@@ -84,8 +84,8 @@ function fill(place, row) {
   if (!state) return;
   const shape = made("span", row.shape);
   shape.setAttribute("aria-hidden", "true");
-  state.replaceChildren(shape, ` ${row.state}`);
-  state.className = `state state-${({"FAIL": "fail", "new max": "new_maximum"})[row.state] || row.state.replace(" ", "_")}`;
+  state.replaceChildren(shape, ` ${row.label}`);
+  state.className = `state state-${row.style}`;
 }
 
 /** Every change of a board while the page is open: take(name, row). */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How a board stands, in one line for other websites and for CI: a badge, JUnit XML, Markdown.
+"""The status of a board for other websites and for CI: a badge, JUnit XML, Markdown.
 
 Each says of how many values it speaks and until when; a verdict on data that ended more than a day ago is called stale.
 """
@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 
 from fastenough import words
 from fastenough.exchange.junit import Case, Place, suite
-from fastenough.history import Board, Standing, distribution, is_declared, standing_of
+from fastenough.history import BoardInfo, BoardStatus, board_status, distribution, is_declared
 from fastenough.history.schema import CYCLE_S
 from fastenough.model import Verdict
 from fastenough.recording.lines import printable
@@ -35,7 +35,7 @@ class Summary:
     """``word``: the verdict, STALE, or that there is none.  ``n``: values in the 12 hours that end at ``until``, which
     is ``seen_s`` in words."""
 
-    board: Board
+    board: BoardInfo
     word: str
     why: str
     n: int
@@ -45,15 +45,15 @@ class Summary:
 
     @property
     def said(self) -> str:
-        limit = "" if self.board.limit_ns is None else f" ≤ {words.latency(self.board.limit_ns)}"
-        return f"{self.word}{limit}, worst {words.latency(self.maximum_ns)}, n = {words.about(self.n)}, {self.until}"
+        limit = "" if self.board.limit_ns is None else f" ≤ {words.exact_time(self.board.limit_ns)}"
+        return f"{self.word}{limit}, maximum {words.latency(self.maximum_ns)}, n = {words.about(self.n)}, {self.until}"
 
 
 def summary_of(site: Site, name: str) -> Summary:
     """Raises UnknownBoard."""
-    one = standing_of(site.history, site.viewer, name, site.now_s)
+    one = board_status(site.history, site.viewer, name, site.now_s)
     if one.seen_s is None:
-        return Summary(one.board, "nothing measured yet", one.reason, 0, "never", None)
+        return Summary(one.board, "no data", one.reason, 0, "never", None)
     seen = distribution(site.history, site.viewer, name, one.board.main, one.seen_s - CYCLE_S, one.seen_s)
     greatest = [buckets.max_ns for buckets in seen.cpus.values() if buckets.max_ns is not None]
     word, why = _verdict(one, site.now_s, due=is_declared(site.history))
@@ -61,7 +61,7 @@ def summary_of(site: Site, name: str) -> Summary:
         return Summary(
             one.board,
             word,
-            "its last 12 hours lie in the store of its farm, not here",
+            "the data of the last 12 hours is in the store of another farm",
             0,
             f"{datetime.fromtimestamp(one.seen_s, UTC):%Y-%m-%d}",
             None,
@@ -78,13 +78,13 @@ def summary_of(site: Site, name: str) -> Summary:
     )
 
 
-def _verdict(one: Standing, now_s: int, *, due: bool) -> tuple[str, str]:
+def _verdict(one: BoardStatus, now_s: int, *, due: bool) -> tuple[str, str]:
     """``due``: a farm measures its boards on a schedule."""
     if due and one.verdict and one.seen_s is not None and now_s - one.seen_s > _OLD_S:
-        return "STALE", f"{one.verdict} was the verdict, and nothing was measured for more than a day"
+        return "STALE", f"no data for more than a day; the last verdict was {one.verdict}"
     if one.verdict:
         return one.verdict, one.verdict_reason
-    return "no verdict", "no limit stated" if one.board.limit_ns is None else "no cycle was judged yet"
+    return "no verdict", "no limit" if one.board.limit_ns is None else "no cycle has a verdict yet"
 
 
 def badge(site: Site, name: str) -> bytes:
@@ -130,7 +130,7 @@ def markdown(site: Site, name: str) -> bytes:
     """A table of one row and the reason, for the summary of a CI job."""
     found = summary_of(site, name)
     board = found.board
-    limit = "none stated" if board.limit_ns is None else words.latency(board.limit_ns)
+    limit = "none" if board.limit_ns is None else words.exact_time(board.limit_ns)
     cells = (
         board.name,
         found.word,
@@ -141,7 +141,7 @@ def markdown(site: Site, name: str) -> bytes:
         found.until,
     )
     return (
-        f"| board | verdict | limit | worst of 12 h | n | kernel | until |\n|---|---|---|---|---|---|---|\n"
+        f"| board | verdict | limit | maximum of 12 h | n | kernel | data until |\n|---|---|---|---|---|---|---|\n"
         f"| {' | '.join(map(_plain, cells))} |\n\n{_plain(found.why)}\n"
     ).encode()
 

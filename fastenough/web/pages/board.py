@@ -10,24 +10,23 @@ from itertools import islice
 from fastenough.analysis.bounds import unseen_rate
 from fastenough.analysis.measures import CONFIDENCE
 from fastenough.history import (
-    Band,
-    Board,
-    Change,
-    Happening,
-    Refusal,
-    Standing,
+    BoardChange,
+    BoardInfo,
+    BoardStatus,
+    LatencyEvent,
+    RefusedRecording,
+    RunSpan,
     bands,
+    board_status,
     changes,
     distribution,
     events,
     newest_events,
     refusals,
-    standing_of,
 )
 from fastenough.store.conclusions import Conclusion
-from fastenough.web.evidence import conclusions_of
-from fastenough.web.rendering import as_json, shown
-from fastenough.web.site import JSON, Page, Site
+from fastenough.web.rendering import as_json, page_with_json
+from fastenough.web.site import JSON, Page, Site, conclusions_of
 from fastenough.web.spans import SPANS, USUAL
 
 MOST_EVENTS = 20
@@ -50,7 +49,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Unseen:
+class RateBound:
     """What ``n`` activations of a CPU, that with the fewest, do not exclude above their maximum: one disturbance in
     ``every`` of them.  Since ``begin_s``: when the configuration ``changed``, or 30 days ago."""
 
@@ -68,20 +67,20 @@ class BoardView:
     year, where it is not among the newest."""
 
     newest_s: int | None
-    standing: Standing
-    unseen: Unseen | None
+    standing: BoardStatus
+    unseen: RateBound | None
     marks: tuple[Mark, ...]
     spans: tuple[str, ...]
     usual: str
-    events: tuple[Happening, ...]
-    greatest: tuple[Happening, ...]
-    changes: tuple[Change, ...]
-    runs: tuple[Band, ...]
+    events: tuple[LatencyEvent, ...]
+    greatest: tuple[LatencyEvent, ...]
+    changes: tuple[BoardChange, ...]
+    runs: tuple[RunSpan, ...]
     conclusions: tuple[Conclusion, ...]
-    refused: tuple[Refusal, ...]
+    refused: tuple[RefusedRecording, ...]
 
     @property
-    def board(self) -> Board:
+    def board(self) -> BoardInfo:
         return self.standing.board
 
     @property
@@ -97,10 +96,10 @@ _SHORTENS: dict[str, Callable[[str], bool]] = {
     "clock source": lambda value: value not in ("hpet", "acpi_pm", "jiffies"),
     "isolcpus": bool,
 }
-"""Facts that are known to keep latencies short, or to make them longer: whether this value of one does."""
+"""Facts that affect latency: whether a value shortens it."""
 
 
-def _marks(board: Board) -> Iterator[Mark]:
+def _marks(board: BoardInfo) -> Iterator[Mark]:
     """What is known of the system; nothing where its profile is not known."""
     if board.preemption:
         real_time = "rt" in board.preemption.lower().split("-")
@@ -111,7 +110,7 @@ def _marks(board: Board) -> Iterator[Mark]:
         yield Mark(False, "no isolcpus")
 
 
-def _unseen(site: Site, one: Standing) -> Unseen | None:
+def _rate_bound(site: Site, one: BoardStatus) -> RateBound | None:
     if one.seen_s is None:
         return None
     month_s = one.seen_s - _MONTH_S
@@ -121,18 +120,18 @@ def _unseen(site: Site, one: Standing) -> Unseen | None:
     n = min((cpu.n for cpu in found.cpus.values()), default=0)
     if n == 0 or not maxima_ns or found.elsewhere_s:
         return None
-    return Unseen(begin_s, begin_s > month_s, n, max(maxima_ns), int(1 / unseen_rate(n, CONFIDENCE)), CONFIDENCE)
+    return RateBound(begin_s, begin_s > month_s, n, max(maxima_ns), int(1 / unseen_rate(n, CONFIDENCE)), CONFIDENCE)
 
 
 def view(site: Site, name: str) -> BoardView:
-    one = standing_of(site.history, site.viewer, name, site.now_s)
+    one = board_status(site.history, site.viewer, name, site.now_s)
     end_s = site.now_s + 1
     said = site.history, site.viewer, name, end_s - _YEAR_S, end_s
     newest, greatest = newest_events(*said, most=MOST_EVENTS), events(*said, most=1)
     return BoardView(
         one.seen_s,
         one,
-        _unseen(site, one),
+        _rate_bound(site, one),
         tuple(_marks(one.board)),
         tuple(SPANS),
         USUAL,
@@ -145,7 +144,7 @@ def view(site: Site, name: str) -> BoardView:
     )
 
 
-def _newest(site: Site, name: str, dated: list[Band]) -> tuple[Band, ...]:
+def _newest(site: Site, name: str, dated: list[RunSpan]) -> tuple[RunSpan, ...]:
     """Those without a date, such as imported ones, last."""
     undated = bands(site.history, site.viewer, name, 0, 1)
     return (*dated[: -MOST_RUNS - 1 : -1], *undated[: -MOST_UNDATED - 1 : -1])
@@ -158,4 +157,7 @@ def _events_json(site: Site, name: str) -> bytes:
     return as_json({"events": events(*said, most=_MOST_TOLD), "changes": changes(*said)})
 
 
-PAGES = [*shown("/board/{name}/", "board.html.j2", view), Page("/board/{name}/events.json", JSON, _events_json)]
+PAGES = [
+    *page_with_json("/board/{name}/", "board.html.j2", view),
+    Page("/board/{name}/events.json", JSON, _events_json),
+]

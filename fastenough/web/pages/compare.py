@@ -21,21 +21,20 @@ from fastenough.analysis.compare_wording import (
     judged_names,
 )
 from fastenough.analysis.merged import judged_series, merge_samples
-from fastenough.history import standing
+from fastenough.history import board_statuses
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Recording
 from fastenough.report import plot
-from fastenough.report.document import Column, Picture, Table
-from fastenough.report.latency import Line, Scale, latency_data, latency_figure
-from fastenough.web.evidence import recording_of
-from fastenough.web.rendering import as_json, shown
-from fastenough.web.site import Nowhere, Site
+from fastenough.report.document import Column, Picture, ReportTable
+from fastenough.report.latency import HistogramLine, Scale, latency_data, latency_figure
+from fastenough.web.rendering import as_json, page_with_json
+from fastenough.web.site import NotFound, Site, recording_of
 
 _MOST_OFFERED = 100
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedRun:
     """One run: what it is called here, and what it is of."""
 
     which: str
@@ -46,7 +45,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Differs:
+class RunDifferences:
     """In what else a run differs from the base, any of which may be the cause."""
 
     which: str
@@ -61,11 +60,11 @@ class CompareView:
     asked: tuple[str, ...]
     offered: tuple[str, ...]
     refused: str = ""
-    runs: tuple[Compared, ...] = ()
+    runs: tuple[ComparedRun, ...] = ()
     conclusion: str = ""
     cautions: tuple[str, ...] = ()
-    differs: tuple[Differs, ...] = ()
-    tables: tuple[Table, ...] = ()
+    differs: tuple[RunDifferences, ...] = ()
+    tables: tuple[ReportTable, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     how: str = ""
     picture: Picture | None = None
@@ -84,9 +83,9 @@ def _named(query: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     if not base:
         return ()
     if len(base) > 1 or len(others) > len(ORDINALS):
-        raise BadInput(f"name one base and up to {len(ORDINALS)} others")
+        raise BadInput(f"name one base run and up to {len(ORDINALS)} other runs")
     if len({*base, *others}) <= len(others):
-        raise BadInput("name each run once")
+        raise BadInput("a run is named twice; name each run once")
     return (*base, *others)
 
 
@@ -94,7 +93,7 @@ def _offered(site: Site) -> tuple[str, ...]:
     """The newest runs of the boards that may be seen."""
     if site.store is None:
         return ()
-    seen = {one.board.name for one in standing(site.history, site.viewer, site.now_s)}
+    seen = {one.board.name for one in board_statuses(site.history, site.viewer, site.now_s)}
     newest = site.store.runs(last=_MOST_OFFERED, brief=True)
     return tuple(run.id for run in reversed(newest) if run.board in seen)
 
@@ -110,7 +109,7 @@ def _row(quantile: QuantileDifference) -> tuple[Any, ...]:
     )
 
 
-def _table(place: int, comparison: Comparison, which: str) -> Table:
+def _table(place: int, comparison: Comparison, which: str) -> ReportTable:
     us = words.nearest_microseconds
     columns = (
         Column("quantile", numeric=False),
@@ -122,24 +121,24 @@ def _table(place: int, comparison: Comparison, which: str) -> Table:
     )
     maxima = " and ".join(words.latency(value) for value in comparison.maxima_ns)
     n = f"n = {words.number(comparison.n[1])} and {words.number(comparison.n[0])}"
-    return Table(
+    return ReportTable(
         f"compare-{place}",
         f"{comparison.series}: {which} minus base, {n}",
         columns,
         [_row(one) for one in comparison.quantiles],
-        note=f"Maxima {maxima} (base first): no test can say whether they differ.",
+        note=f"Maxima {maxima} (base first). Two maxima cannot be tested for a difference.",
     )
 
 
-def _compared(which: str, recording: Recording) -> Compared:
+def _compared(which: str, recording: Recording) -> ComparedRun:
     head = recording.head
     kernel = (head.profile or {}).get("kernel") or {}
-    return Compared(
+    return ComparedRun(
         which,
         recording.run_id,
         head.board or "–",
         str(kernel.get("release", "–")),
-        head.load.name if head.load else "not stated",
+        head.load.name if head.load else "not recorded",
     )
 
 
@@ -150,23 +149,23 @@ def _picture(recordings: Sequence[Recording]) -> Picture | None:
         judged = judged_series(recording)
         values = merge_samples([(recording, one) for one in judged if one.name == judged[0].name]) if judged else None
         if values is not None and values.n:
-            lines.append(Line(name, values))
+            lines.append(HistogramLine(name, values))
     if len(lines) < 2:
         return None
     together = [line.values for line in lines]
     axis = plot.linear_axis if plot.fits_linear(together) else plot.log_axis
-    figure = latency_figure("Latency plots of what is compared", lines, Scale.over(together, axis))
+    figure = latency_figure("Latency plots of the compared runs", lines, Scale.over(together, axis))
     said = "; ".join(f"{line.name}: n = {line.values.n:,}" for line in lines)
     return plot.picture(
-        figure, "compare-plot", f"All CPUs of a run together. {said}. A triangle is a maximum.", latency_data(lines)
+        figure, "compare-plot", f"All CPUs of each run combined. {said}. Triangles mark maxima.", latency_data(lines)
     )
 
 
-def _differing(comparisons: Sequence[Comparison], which: dict[str, str]) -> tuple[Differs, ...]:
+def _differing(comparisons: Sequence[Comparison], which: dict[str, str]) -> tuple[RunDifferences, ...]:
     found: dict[str, dict[str, None]] = {name: {} for name in which.values()}
     for each in comparisons:
         found[which[each.second_id]] |= dict.fromkeys(each.differs)
-    return tuple(Differs(name, tuple(texts)) for name, texts in found.items())
+    return tuple(RunDifferences(name, tuple(texts)) for name, texts in found.items())
 
 
 def _view(site: Site, asked: tuple[str, ...]) -> CompareView:
@@ -199,8 +198,8 @@ def view(site: Site, query: Sequence[tuple[str, str]]) -> CompareView:
         return CompareView(None, asked, _offered(site))
     try:
         return _view(site, asked)
-    except Nowhere as error:
-        raise BadInput(f"there is no run {error}; see the runs on the page of a board") from error
+    except NotFound as error:
+        raise BadInput(f"no run {error} exists; board pages list the runs") from error
 
 
 def _facts(site: Site, query: Sequence[tuple[str, str]]) -> bytes:
@@ -218,4 +217,4 @@ def _facts(site: Site, query: Sequence[tuple[str, str]]) -> bytes:
     )
 
 
-PAGES = shown("/compare", "compare.html.j2", view, facts=_facts, asks=True, published=False)
+PAGES = page_with_json("/compare", "compare.html.j2", view, facts=_facts, asks=True, published=False)

@@ -6,12 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fastenough.model import BadInput
-from fastenough.report.chapter import as_kept, read_section
-from fastenough.report.document import Section
+from fastenough.report.document import Section, read_section, stored_form
 from fastenough.store.conclusions import Conclusion, chapter_of
-from fastenough.web.evidence import conclusions_of
-from fastenough.web.rendering import as_json, shown
-from fastenough.web.site import Nowhere, Site
+from fastenough.web.rendering import as_json, page_with_json
+from fastenough.web.site import NotFound, Site, conclusions_of
 
 
 @dataclass(frozen=True)
@@ -25,16 +23,16 @@ def view(site: Site, conclusion: str) -> ConclusionView:
     """Raises Nowhere, also for one of a board that is not there for who asks."""
     found = next((one for one in conclusions_of(site) if one.id == conclusion), None)
     if found is None or site.store is None:
-        raise Nowhere(conclusion)
+        raise NotFound(conclusion)
     try:
         return ConclusionView(None, found, read_section(chapter_of(site.store, found.id) or {}))
     except BadInput as error:
-        raise Nowhere(conclusion) from error
+        raise NotFound(conclusion) from error
 
 
 def _facts(site: Site, conclusion: str) -> bytes:
     seen = view(site, conclusion)
-    return as_json({"conclusion": seen.conclusion, "chapter": as_kept(seen.section)})
+    return as_json({"conclusion": seen.conclusion, "chapter": stored_form(seen.section)})
 
 
-PAGES = shown("/conclusion/{conclusion}/", "conclusion.html.j2", view, facts=_facts)
+PAGES = page_with_json("/conclusion/{conclusion}/", "conclusion.html.j2", view, facts=_facts)

@@ -10,11 +10,11 @@ from typing import Any
 
 from fastenough.history import (
     NOTHING,
-    Board,
+    BoardInfo,
     Buckets,
     Distribution,
-    Happening,
-    Maxima,
+    LatencyEvent,
+    MaximaSeries,
     bands,
     board_of,
     changes,
@@ -25,7 +25,7 @@ from fastenough.history import (
     ridge,
 )
 from fastenough.model import BadInput
-from fastenough.report.files import csv_lines
+from fastenough.report.formats import csv_lines
 from fastenough.web.rendering import as_json
 from fastenough.web.site import CSV, JSON, PARQUET, Page, Site
 from fastenough.web.spans import coarser, drawable_step, span_of
@@ -45,16 +45,16 @@ _LAST_S = 253402300799
 _LONGEST_S = 20 * 366 * 86400
 
 
-def _main(site: Site, name: str) -> Board:
+def _main(site: Site, name: str) -> BoardInfo:
     return board_of(site.history, site.viewer, name)
 
 
-def _of_range(site: Site, board: Board, begin_s: int, end_s: int, step_s: int) -> Maxima:
+def _of_range(site: Site, board: BoardInfo, begin_s: int, end_s: int, step_s: int) -> MaximaSeries:
     found = maxima(site.history, site.viewer, board.name, board.main, begin_s, end_s)
     return coarser(found, step_s)
 
 
-def _of_span(site: Site, name: str, span: str) -> tuple[Board, Maxima]:
+def _of_span(site: Site, name: str, span: str) -> tuple[BoardInfo, MaximaSeries]:
     board, chosen = _main(site, name), span_of(span)
     return board, _of_range(site, board, *chosen.until(site.now_s), chosen.step_s)
 
@@ -63,7 +63,7 @@ def _without_nothing(values: Any) -> list[int | None]:
     return [None if value == NOTHING else value for value in values.tolist()]
 
 
-def _maxima_facts(site: Site, board: Board, found: Maxima, begin_s: int, end_s: int) -> dict[str, Any]:
+def _maxima_facts(site: Site, board: BoardInfo, found: MaximaSeries, begin_s: int, end_s: int) -> dict[str, Any]:
     asked = site.history, site.viewer, board.name, begin_s, end_s
     return {
         "board": board.name,
@@ -132,7 +132,7 @@ def distribution_facts(found: Distribution, limit_ns: int | None) -> dict[str, A
     }
 
 
-def _distribution_of(site: Site, name: str, span: str) -> tuple[Board, Distribution]:
+def _distribution_of(site: Site, name: str, span: str) -> tuple[BoardInfo, Distribution]:
     board = _main(site, name)
     return board, distribution(site.history, site.viewer, name, board.main, *span_of(span).until(site.now_s))
 
@@ -243,11 +243,11 @@ def _second(query: Query, name: str) -> int:
     """A second that was asked for; raises BadInput."""
     said = dict(query).get(name, "")
     if not _SECONDS.fullmatch(said) or int(said) > _LAST_S:
-        raise BadInput(f"{name}: give whole seconds since 1970, as in {name}=1790000000")
+        raise BadInput(f"{name} is missing or invalid; give whole seconds since 1970, such as {name}=1790000000")
     return int(said)
 
 
-def with_maximum(site: Site, board: Board, seen: Maxima, told: Sequence[Happening]) -> list[Happening]:
+def with_maximum(site: Site, board: BoardInfo, seen: MaximaSeries, told: Sequence[LatencyEvent]) -> list[LatencyEvent]:
     """Events of a range, with its maximum before them where no event tells of it, as in the middle of a run."""
     worst = seen.worst_ns
     greatest = int(worst.max(initial=NOTHING))
@@ -258,7 +258,7 @@ def with_maximum(site: Site, board: Board, seen: Maxima, told: Sequence[Happenin
     cpu = next(cpu for cpu, values in seen.values_ns.items() if values[place] == greatest)
     runs = bands(site.history, site.viewer, board.name, at_s, at_s + seen.step_s)
     return [
-        Happening(
+        LatencyEvent(
             at_s,
             "maximum",
             board.main,
@@ -277,7 +277,7 @@ def _selection(site: Site, name: str, query: Query) -> bytes:
     board = _main(site, name)
     begin_s, end_s = _second(query, "begin"), _second(query, "end")
     if not begin_s < end_s <= begin_s + _LONGEST_S:
-        raise BadInput("a selection ends after it begins, and within twenty years")
+        raise BadInput("invalid range; end must be after begin, and the range at most 20 years")
     asked = site.history, site.viewer, name, begin_s, end_s
     found = maxima(site.history, site.viewer, name, board.main, begin_s, end_s)
     seen = coarser(found, drawable_step(end_s - begin_s, found.step_s))

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from fastenough.history import latest
-from fastenough.web.pages.overview import Overview, overview
-from fastenough.web.rendering import shown
+from fastenough.web.pages.overview import OverviewView, overview
+from fastenough.web.rendering import page_with_json
 from fastenough.web.site import Site
 
 _STEPS = 90
 
 
 @dataclass(frozen=True)
-class LiveView(Overview):
+class LiveView(OverviewView):
     """``latest``: by board its newest five-minute maxima, with which its strip begins."""
 
     latest: Mapping[str, list[int | None]]
@@ -24,9 +24,9 @@ class LiveView(Overview):
 def view(site: Site) -> LiveView:
     whole = overview(site)
     return LiveView(
-        **{field.name: getattr(whole, field.name) for field in fields(Overview)},
+        **{field.name: getattr(whole, field.name) for field in fields(OverviewView)},
         latest=latest(site.history, site.viewer, site.now_s, _STEPS),
     )
 
 
-PAGES = shown("/live", "live.html.j2", view, published=False)
+PAGES = page_with_json("/live", "live.html.j2", view, published=False)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``/metrics``: how all boards stand, for Prometheus.  It comes from the history, so that it is the same whoever
-answers, also after a restart.  The rules of packaging/prometheus/ stand on it."""
+"""``/metrics``: the status of all boards for Prometheus, computed from the history, so that restarts change nothing.
+The rules of packaging/prometheus/ use it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from fastenough.exchange.openmetrics_text import END, KIND, family, labelled
-from fastenough.history import Standing, State, last_changes, standing
+from fastenough.history import BoardCondition, BoardStatus, board_statuses, last_changes
 from fastenough.history.tail import TAIL
 from fastenough.web.site import Page, Site
 
@@ -21,47 +21,53 @@ class _Gauge:
 
     name: str
     help: str
-    of: Callable[[Standing], float | None]
+    of: Callable[[BoardStatus], float | None]
 
 
-def _seconds(name: str) -> Callable[[Standing], float | None]:
-    def of(one: Standing) -> float | None:
+def _seconds(name: str) -> Callable[[BoardStatus], float | None]:
+    def of(one: BoardStatus) -> float | None:
         value_ns: int | None = getattr(one, name)
         return None if value_ns is None else value_ns / 1e9
 
     return of
 
 
-def _limit(one: Standing) -> float | None:
+def _limit(one: BoardStatus) -> float | None:
     return None if one.board.limit_ns is None else one.board.limit_ns / 1e9
 
 
 _GAUGES = (
-    _Gauge("fastenough_board_seen_timestamp_seconds", "When the newest interval ended.", lambda one: one.seen_s),
+    _Gauge("fastenough_board_seen_timestamp_seconds", "End of the newest interval.", lambda one: one.seen_s),
     _Gauge(
-        "fastenough_board_maximum_5min_seconds", "Greatest latency of the newest five minutes.", _seconds("max_5min_ns")
+        "fastenough_board_maximum_5min_seconds", "Maximum latency of the newest five minutes.", _seconds("max_5min_ns")
     ),
-    _Gauge("fastenough_board_maximum_24h_seconds", "Greatest latency of the last 24 hours.", _seconds("max_24h_ns")),
-    _Gauge("fastenough_board_maximum_30d_seconds", "Greatest latency of the last 30 days.", _seconds("max_30d_ns")),
+    _Gauge("fastenough_board_maximum_24h_seconds", "Maximum latency of the last 24 hours.", _seconds("max_24h_ns")),
+    _Gauge("fastenough_board_maximum_30d_seconds", "Maximum latency of the last 30 days.", _seconds("max_30d_ns")),
     _Gauge(
         "fastenough_board_maximum_ever_seconds",
-        "Greatest latency that was seen: no bound on the worst case.",
+        "All-time maximum latency: a lower bound on the worst case.",
         _seconds("max_ever_ns"),
     ),
-    _Gauge("fastenough_board_maximum_ever_timestamp_seconds", "When it was seen.", lambda one: one.max_ever_at_s),
-    _Gauge("fastenough_board_limit_seconds", "The limit that is stated.", _limit),
+    _Gauge(
+        "fastenough_board_maximum_ever_timestamp_seconds",
+        "Time of the all-time maximum.",
+        lambda one: one.max_ever_at_s,
+    ),
+    _Gauge("fastenough_board_limit_seconds", "Latency limit.", _limit),
     _Gauge(
         "fastenough_board_above_limit_seconds",
-        "Greatest latency of 30 days, where it is above a limit that must never be exceeded.",
+        "Maximum latency of 30 days, if it exceeds a limit that must never be exceeded.",
         _seconds("above_ns"),
     ),
     _Gauge(
         "fastenough_board_silent_after_seconds",
-        "The board counts as silent once its newest interval is older.",
+        "Age of the newest interval above which the board counts as silent.",
         lambda one: one.silent_after_s or None,
     ),
     _Gauge(
-        "fastenough_board_changed_timestamp_seconds", "When the configuration last changed.", lambda one: one.changed_s
+        "fastenough_board_changed_timestamp_seconds",
+        "Time of the last configuration change.",
+        lambda one: one.changed_s,
     ),
 )
 _REFUSED = "fastenough_board_refused_recordings"
@@ -71,8 +77,10 @@ FAMILIES = (_INFO, _STATE, _TAIL, _REFUSED, *(gauge.name for gauge in _GAUGES))
 """The names of all samples."""
 
 
-def _info(boards: list[Standing]) -> Iterator[str]:
-    yield from family(_INFO, "gauge", "1; what the board is, the verdict on its 30 days, and on its newest cycle.")
+def _info(boards: list[BoardStatus]) -> Iterator[str]:
+    yield from family(
+        _INFO, "gauge", "1; properties of the board, its 30-day verdict and the verdict on its newest cycle."
+    )
     for one in boards:
         board = one.board
         yield (
@@ -94,27 +102,27 @@ def _info(boards: list[Standing]) -> Iterator[str]:
         )
 
 
-def _states(boards: list[Standing]) -> Iterator[str]:
-    yield from family(_STATE, "gauge", "1 for the state that needs attention most, 0 for all others.")
+def _states(boards: list[BoardStatus]) -> Iterator[str]:
+    yield from family(_STATE, "gauge", "1 for the most urgent state of the board, 0 for all others.")
     for one in boards:
-        for state in State:
+        for state in BoardCondition:
             yield f"{_STATE}{labelled({'board': one.board.name, 'state': state})} {int(one.state is state)}\n"
 
 
 def _tails(site: Site) -> Iterator[str]:
-    yield from family(_TAIL, "gauge", "When the maxima of cycles last became others than before.", "seconds")
+    yield from family(_TAIL, "gauge", "Time of the last change of the tail (the maxima of 12-hour cycles).", "seconds")
     changed = last_changes(site.history, site.viewer, TAIL, site.now_s - _TAIL_S, site.now_s + 1)
     for board, at_s in sorted(changed.items()):
         yield f"{_TAIL}{labelled({'board': board})} {at_s}\n"
 
 
-def _refused(boards: list[Standing]) -> Iterator[str]:
-    yield from family(_REFUSED, "gauge", "Recordings refused, damaged or cut off, first seen within 30 days.")
+def _refused(boards: list[BoardStatus]) -> Iterator[str]:
+    yield from family(_REFUSED, "gauge", "Refused, damaged and incomplete recordings, first seen within 30 days.")
     for one in boards:
         yield f"{_REFUSED}{labelled({'board': one.board.name})} {one.refused}\n"
 
 
-def _gauges(boards: list[Standing]) -> Iterator[str]:
+def _gauges(boards: list[BoardStatus]) -> Iterator[str]:
     for gauge in _GAUGES:
         yield from family(gauge.name, "gauge", gauge.help, "seconds")
         for one in boards:
@@ -125,7 +133,7 @@ def _gauges(boards: list[Standing]) -> Iterator[str]:
 
 def metrics(site: Site) -> bytes:
     """Only of boards that the site shows."""
-    boards = sorted(standing(site.history, site.viewer, site.now_s), key=lambda one: one.board.name)
+    boards = sorted(board_statuses(site.history, site.viewer, site.now_s), key=lambda one: one.board.name)
     return "".join([*_info(boards), *_states(boards), *_refused(boards), *_gauges(boards), *_tails(site), END]).encode()
 
 

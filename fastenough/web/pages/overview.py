@@ -5,26 +5,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fastenough.history import NOTHING, Standing, State, standing, worst
-from fastenough.report.files import csv_lines
-from fastenough.web.rendering import as_json, shown
+from fastenough.history import NOTHING, BoardCondition, BoardStatus, board_statuses, worst
+from fastenough.report.formats import csv_lines
+from fastenough.web.rendering import as_json, page_with_json
 from fastenough.web.site import CSV, JSON, STALE_S, Page, Site
 from fastenough.web.spans import SPANS, span_of
 
-_URGENT = (State.DEAD, State.FAIL, State.NEW_MAXIMUM, State.ABOVE, State.SILENT, State.REFUSED, State.CHANGED)
+_URGENT = (
+    BoardCondition.DEAD,
+    BoardCondition.FAIL,
+    BoardCondition.NEW_MAXIMUM,
+    BoardCondition.ABOVE,
+    BoardCondition.SILENT,
+    BoardCondition.REFUSED,
+    BoardCondition.CHANGED,
+)
 
 
 @dataclass(frozen=True)
 class Count:
     """So many boards need attention for one reason."""
 
-    state: State
+    state: BoardCondition
     shape: str
     boards: int
 
 
 @dataclass(frozen=True)
-class Overview:
+class OverviewView:
     """``counts``: of what needs attention, the most urgent first.  ``boards``: likewise, then by name."""
 
     newest_s: int | None
@@ -35,19 +43,19 @@ class Overview:
     states: tuple[str, ...]
     verdicts: tuple[str, ...]
     spans: tuple[str, ...]
-    boards: tuple[Standing, ...]
+    boards: tuple[BoardStatus, ...]
 
 
 def _named(names: list[str]) -> tuple[str, ...]:
     return tuple(sorted({name for name in names if name}))
 
 
-def overview(site: Site) -> Overview:
-    found = standing(site.history, site.viewer, site.now_s)
+def overview(site: Site) -> OverviewView:
+    found = board_statuses(site.history, site.viewer, site.now_s)
     counts = [Count(state, state.shape, sum(one.state is state for one in found)) for state in _URGENT]
     seen_s = [one.seen_s for one in found if one.seen_s is not None]
     known_s = [at_s for at_s in seen_s if at_s <= site.now_s + STALE_S] or seen_s  # one clock ahead is not news of all
-    return Overview(
+    return OverviewView(
         max(known_s, default=None),
         tuple(count for count in counts if count.boards),
         _named([one.board.kernel for one in found]),
@@ -93,7 +101,7 @@ def _table(site: Site) -> bytes:
                     one.verdict,
                     one.seen_s,
                 )
-                for one in standing(site.history, site.viewer, site.now_s)
+                for one in board_statuses(site.history, site.viewer, site.now_s)
             ),
         ]
     )
@@ -110,12 +118,12 @@ def _heat(site: Site, span: str) -> bytes:
         board: [None if value == NOTHING else value for value in values.tolist()]
         for board, values in sorted(found.values_ns.items())
     }
-    limits = {one.board.name: one.board.limit_ns for one in standing(site.history, site.viewer, site.now_s)}
+    limits = {one.board.name: one.board.limit_ns for one in board_statuses(site.history, site.viewer, site.now_s)}
     return as_json({"begin_s": begin_s, "step_s": step_s, "boards": values, "limits_ns": limits})
 
 
 PAGES = [
-    *shown("/", "overview.html.j2", overview),
+    *page_with_json("/", "overview.html.j2", overview),
     Page("/boards.csv", CSV, _table),
     Page("/heat-{span}.json", JSON, _heat),
 ]

@@ -7,26 +7,36 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from importlib import import_module
 from typing import Any
 
 from fastenough import exchange, words
 from fastenough.analysis import Assessment, judge, measure, merge_samples
 from fastenough.files import Untrusted
-from fastenough.history import Board, Buckets, Distribution, board_of
+from fastenough.history import BoardInfo, Buckets, Distribution, board_of
 from fastenough.model import BadInput, FastenoughError, Requirement
 from fastenough.recording import Recording
 from fastenough.recording.histogram import bucket_highest, bucket_lowest
-from fastenough.report.context import Context, Entry, make_context
+from fastenough.registry import listed
+from fastenough.report.context import Context, SeriesEntry, make_context
 from fastenough.report.document import Section
+from fastenough.report.overview import summary_lists
 from fastenough.store import RunSummary, Store
 from fastenough.store.conclusions import Conclusion
-from fastenough.web.evidence import conclusions_of, summary_of
 from fastenough.web.pages.figures import distribution_facts
-from fastenough.web.rendering import as_json, render, shown
-from fastenough.web.site import CSV, JSON, PARQUET, ZSTD, Nowhere, Page, Site
+from fastenough.web.rendering import as_json, page_with_json, render
+from fastenough.web.site import CSV, JSON, PARQUET, ZSTD, NotFound, Page, Site, conclusions_of, summary_of
 
-_SECTIONS = ("checks", "culprits", "percentiles", "supported", "events", "settings", "machine", "audit", "profile")
+_SECTIONS = (
+    "stations:causes",
+    "percentiles:percentiles",
+    "bounds:tightest_limits",
+    "methods:data_checks",
+    "events",
+    "system:settings",
+    "system:activity",
+    "system:system_audit",
+    "system:profile",
+)
 """Of those that a report has: what says whether the evidence is sound, whom the monitor blames, and the audit of its
 facts."""
 _PLOT_K = 4
@@ -43,7 +53,7 @@ class RunView:
 
     newest_s: int | None
     summary: RunSummary
-    board: Board
+    board: BoardInfo
     title: str
     began_s: int | None
     lasted_ns: int
@@ -55,7 +65,7 @@ class RunView:
 
 
 @dataclass(frozen=True)
-class _Examined:
+class _RunData:
     """A run as its pages see it."""
 
     recording: Recording
@@ -63,25 +73,25 @@ class _Examined:
     context: Context
 
 
-def _examine(recording: Recording, required: Requirement | None) -> _Examined:
+def _run_data(recording: Recording, required: Requirement | None) -> _RunData:
     """Judged by what its head states, or by what is required of its board."""
     assessment = judge([recording], required if recording.head.requirement is None else None)
-    return _Examined(recording, assessment, make_context([recording], assessment))
+    return _RunData(recording, assessment, make_context([recording], assessment))
 
 
 @lru_cache(maxsize=_MOST_KEPT)
-def _sealed(store: Store, run: str, sha256: str, required: Requirement | None) -> _Examined:
+def _sealed(store: Store, run: str, sha256: str, required: Requirement | None) -> _RunData:
     """What is sealed does not change, and its pages are read one after the other."""
-    return _examine(store.load(run), required)
+    return _run_data(store.load(run), required)
 
 
-def _seen(site: Site, run: str) -> tuple[RunSummary, Board, _Examined]:
+def _visible_run(site: Site, run: str) -> tuple[RunSummary, BoardInfo, _RunData]:
     """Raises Nowhere."""
     summary = summary_of(site, run)
     assert site.store is not None and summary.board is not None
     board = board_of(site.history, site.viewer, summary.board)
     if summary.sha256 is None:
-        return summary, board, _examine(site.store.load(summary.id), board.requirement)
+        return summary, board, _run_data(site.store.load(summary.id), board.requirement)
     return summary, board, _sealed(site.store, summary.id, summary.sha256, board.requirement)
 
 
@@ -96,21 +106,23 @@ def prepare(site: Site) -> None:
 
 def sections_of(context: Context) -> Iterator[Section]:
     """What the page of a run has of a report."""
-    for name in _SECTIONS:
-        section: Section | None = import_module(f"fastenough.report.sections.{name}").section(context)
+    if lists := summary_lists(context):
+        yield Section("reasons", "Reasons and next steps", "", lists)
+    for make in listed("fastenough.report.sections", "section", _SECTIONS):
+        section: Section | None = make(context)
         if section is not None:
             yield section
 
 
 def _title(recording: Recording) -> str:
     head = recording.head
-    load = head.load.name if head.load else "not stated"
-    outcome = recording.outcome or ("under way or cut off" if recording.damage is None else "not believed")
+    load = head.load.name if head.load else "not recorded"
+    outcome = recording.outcome or ("in progress or interrupted" if recording.damage is None else "damaged")
     return f"{head.probe} ({head.implementation}), load {load}, {words.duration(recording.duration_ns)}, {outcome}"
 
 
 def view(site: Site, run: str) -> RunView:
-    summary, board, seen = _seen(site, run)
+    summary, board, seen = _visible_run(site, run)
     began_ns = seen.recording.head.begin.wall_ns
     drawn = _drawn(seen.context)
     return RunView(
@@ -129,7 +141,7 @@ def view(site: Site, run: str) -> RunView:
 
 
 def _facts(site: Site, run: str) -> bytes:
-    _, board, seen = _seen(site, run)
+    _, board, seen = _visible_run(site, run)
     recording = seen.recording
     measured = [
         {"series": series, "measures": measure(merge_samples([(recording, series)]))}
@@ -156,14 +168,14 @@ def _buckets(histogram: Any, unit_ns: float) -> Buckets:
     )
 
 
-def _drawn(context: Context) -> Entry | None:
+def _drawn(context: Context) -> SeriesEntry | None:
     """What the figure shows: what a limit is for, or the longest way through the kernel that was watched."""
     return next(iter((*context.entries, *context.ways)), None)
 
 
 def _plot(site: Site, run: str) -> bytes:
     """The latency plot, by CPU."""
-    _, board, seen = _seen(site, run)
+    _, board, seen = _visible_run(site, run)
     drawn, recording = _drawn(seen.context), seen.recording
     begin_s = (recording.head.begin.wall_ns or 0) // 10**9
     cpus = {
@@ -175,7 +187,7 @@ def _plot(site: Site, run: str) -> bytes:
 
 
 def _exported(form: str, site: Site, run: str) -> bytes:
-    return exchange.export([_seen(site, run)[2].recording], form)
+    return exchange.export([_visible_run(site, run)[2].recording], form)
 
 
 def _recording(site: Site, run: str) -> bytes:
@@ -183,16 +195,16 @@ def _recording(site: Site, run: str) -> bytes:
     summary = summary_of(site, run)
     assert site.store is not None
     if summary.sha256 is None:
-        raise Nowhere(run)
+        raise NotFound(run)
     try:
         return site.store.sealed(summary.id)
     except Untrusted as error:
-        raise BadInput(f"run {run}: its recording is no file of the store's owner") from error
+        raise BadInput(f"run {run}: the recording file is not owned by the owner of the store") from error
 
 
 _AT = "/run/{run}/"
 PAGES = [
-    *shown(_AT, _TEMPLATE, view, facts=_facts),
+    *page_with_json(_AT, _TEMPLATE, view, facts=_facts),
     Page(_AT + "plot.json", JSON, _plot),
     Page(_AT + "run.csv", CSV, partial(_exported, "csv")),
     Page(_AT + "run.parquet", PARQUET, partial(_exported, "parquet")),

@@ -161,15 +161,15 @@ static long take_line(struct line *line, const void __user *from)
 static long line_ioctl(struct file *file, unsigned int command, unsigned long argument)
 {
 	struct line *line = file->private_data;
-	u32 __user *told = (u32 __user *)argument;
+	u32 __user *value = (u32 __user *)argument;
 
 	switch (command) {
 	case FE_OOB_LINES:
-		return put_user((u32)lines->ngpio, told);
+		return put_user((u32)lines->ngpio, value);
 	case FE_OOB_TAKE:
 		return take_line(line, (const void __user *)argument);
 	case FE_OOB_LEVEL:
-		return line->desc ? put_user((u32)gpiod_get_raw_value(line->desc), told) : -EINVAL;
+		return line->desc ? put_user((u32)gpiod_get_raw_value(line->desc), value) : -EINVAL;
 	default:
 		return -ENOTTY;
 	}

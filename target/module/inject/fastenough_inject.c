@@ -33,27 +33,27 @@ module_param_array(sizes_ns, ulong, &sizes, 0444);
 MODULE_PARM_DESC(sizes_ns, "delays to inject in turn");
 static uint each = 10;
 module_param(each, uint, 0444);
-MODULE_PARM_DESC(each, "how often each of them");
+MODULE_PARM_DESC(each, "number of injections of each size");
 static int cpu;
 module_param(cpu, int, 0444);
 MODULE_PARM_DESC(cpu, "CPU to keep busy");
 static unsigned long long begin_ns;
 module_param(begin_ns, ullong, 0444);
-MODULE_PARM_DESC(begin_ns, "a due time of those to be delayed (CLOCK_MONOTONIC)");
+MODULE_PARM_DESC(begin_ns, "a due time of the tasks to be delayed (CLOCK_MONOTONIC)");
 static ulong interval_ns = 100000000;
 module_param(interval_ns, ulong, 0444);
-MODULE_PARM_DESC(interval_ns, "from one injection to the next: a multiple of their period");
+MODULE_PARM_DESC(interval_ns, "time between injections: a multiple of the tasks' period");
 static ulong lead_ns = 300000;
 module_param(lead_ns, ulong, 0444);
-MODULE_PARM_DESC(lead_ns, "how long before a due time the interrupt comes");
+MODULE_PARM_DESC(lead_ns, "time by which the interrupt precedes a due time");
 
 static bool explain;
 module_param(explain, bool, 0444);
-MODULE_PARM_DESC(explain, "stay loaded when refused, so that the parameter refused tells why");
+MODULE_PARM_DESC(explain, "stay loaded when refused; the parameter refused has the reason");
 /* Not to be set: whoever inserted the module with explain=1 reads it. */
 static char refused[160];
 module_param_string(refused, refused, sizeof(refused), 0444);
-MODULE_PARM_DESC(refused, "why it was refused; to be read");
+MODULE_PARM_DESC(refused, "reason for the refusal (read-only)");
 
 static struct {
 	u64 injected_ns;

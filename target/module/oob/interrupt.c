@@ -17,7 +17,7 @@ int fe_interrupt_take(int irq)
 				&fe_answered_level);
 
 	if (error)
-		fe_refuse("interrupt %d cannot be had out of band: error %d; the driver of chip '%s' must be one that the interrupt pipeline can use",
+		fe_refuse("interrupt %d is not available out of band: error %d; the driver of chip '%s' must be one that the interrupt pipeline can use",
 			  irq, error, fe_options.chip);
 	return error;
 }

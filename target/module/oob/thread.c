@@ -43,7 +43,7 @@ int fe_thread_start(bool (*to_do)(struct fe_bank *bank))
 	first = fe_turn_first(to_do, ktime_to_ns(evl_get_clock_gravity(&evl_mono_clock, kernel)));
 	error = evl_run_kthread_on_cpu(&thread, fe_cpu, run, NULL, fe_options.priority, EVL_CLONE_PRIVATE, "fastenough");
 	if (error)
-		fe_refuse("the core gives no thread of priority %d on CPU %d: error %d", fe_options.priority, fe_cpu, error);
+		fe_refuse("the core refused a thread of priority %d on CPU %d: error %d", fe_options.priority, fe_cpu, error);
 	return error;
 }
 
@@ -54,9 +54,9 @@ void fe_thread_stop(void)
 
 void fe_thread_settings(struct fe_bank_value settings[FE_BANK_SETTINGS])
 {
-	struct evl_thread_state told;
+	struct evl_thread_state state;
 
-	evl_get_thread_state(&thread.thread, &told);
-	settings[FE_BANK_POLICY] = fe_setting(SCHED_FIFO, told.eattrs.sched_policy);
-	settings[FE_BANK_PRIORITY] = fe_setting(fe_options.priority, told.eattrs.sched_priority);
+	evl_get_thread_state(&thread.thread, &state);
+	settings[FE_BANK_POLICY] = fe_setting(SCHED_FIFO, state.eattrs.sched_policy);
+	settings[FE_BANK_PRIORITY] = fe_setting(fe_options.priority, state.eattrs.sched_priority);
 }

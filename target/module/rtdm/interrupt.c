@@ -25,7 +25,7 @@ int fe_interrupt_take(int irq)
 	if (!error)
 		error = rtdm_irq_request(&handle, irq, answer, 0, "fastenough", NULL);
 	if (error)
-		fe_refuse("interrupt %d cannot be had from the core: error %d; the driver of chip '%s' must be one that the interrupt pipeline can use",
+		fe_refuse("interrupt %d is not available from the core: error %d; the driver of chip '%s' must be one that the interrupt pipeline can use",
 			  irq, error, fe_options.chip);
 	return error;
 }

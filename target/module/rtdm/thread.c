@@ -39,7 +39,7 @@ static int make(void)
 	int error = xnthread_init(&thread, &attributes, &xnsched_class_rt, &parameters);
 
 	if (error)
-		fe_refuse("the core gives no task of priority %d on CPU %d: error %d; /proc/xenomai/affinity tells its CPUs",
+		fe_refuse("the core refused a task of priority %d on CPU %d: error %d; /proc/xenomai/affinity lists its CPUs",
 			  fe_options.priority, fe_cpu, error);
 	return error;
 }
@@ -55,7 +55,7 @@ int fe_thread_start(bool (*to_do)(struct fe_bank *bank))
 	first = fe_turn_first(to_do, xnclock_ticks_to_ns(&nkclock, xnclock_get_gravity(&nkclock, kernel)));
 	error = rtdm_task_set_period(&thread, ktime_to_ns(first), fe_options.period_ns);
 	if (error)
-		fe_refuse("the core gives no period of %lu ns: error %d; /proc/xenomai/clock/coreclk tells its gravity, below which there is none",
+		fe_refuse("the core refused a period of %lu ns: error %d; it must exceed the gravity in /proc/xenomai/clock/coreclk",
 			  fe_options.period_ns, error);
 	else
 		error = xnthread_start(&thread, &attributes);

@@ -19,7 +19,7 @@ static int __init begin(void)
 	int error = rtdm_gpiochip_find(NULL, chip, SUBCLASS);
 
 	if (error)
-		pr_err("chip=%s: %s\n", chip, error == -ENODEV ? "no GPIO chip has this label" : "RTDM does not take it");
+		pr_err("chip=%s: %s\n", chip, error == -ENODEV ? "no GPIO chip has this label" : "RTDM refused it");
 	return error;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A wake-up that is over: its values are counted, and what is worse than all before is told. */
+/* A wake-up that is over: its values are counted, and each new maximum is reported. */
 #include "task.h"
 
 struct finding_map findings SEC(".maps");
@@ -75,16 +75,16 @@ static __noinline int tell(struct cpu *cpu, u32 id, u32 now, struct task *task, 
 
 static __noinline int keep(const struct cpu *cpu, u32 id, const struct wakeup *wakeup)
 {
-	struct kept *kept = bpf_ringbuf_reserve(&samples, sizeof(*kept), 0);
+	struct timer_sample *sample = bpf_ringbuf_reserve(&samples, sizeof(*sample), 0);
 
-	if (!kept) {
+	if (!sample) {
 		__sync_fetch_and_add(&unkept, 1);
 		return 0;
 	}
-	kept->expiry_ns = wakeup->expiry_ns;
-	__builtin_memcpy(kept->values, cpu->values, sizeof(kept->values));
-	kept->cpu = id;
-	bpf_ringbuf_submit(kept, BPF_RB_NO_WAKEUP);
+	sample->expiry_ns = wakeup->expiry_ns;
+	__builtin_memcpy(sample->values, cpu->values, sizeof(sample->values));
+	sample->cpu = id;
+	bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
 	return 0;
 }
 

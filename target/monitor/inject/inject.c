@@ -44,7 +44,7 @@ static const char *samples_path;
 static struct plan_options chosen = PLAN_DEFAULTS;
 static const struct option_spec inject_options[] = {
 	{"station", 0, OPTION_CHOICE, &chosen_station, .choices = stations, .help = "where the wake-up is delayed (expiry-to-interrupt)"},
-	{"samples", 0, OPTION_TEXT, &samples_path, .help = "keep every injection, with its due time, in this new file"},
+	{"samples", 0, OPTION_TEXT, &samples_path, .help = "write every injection, with its due time, to this new file"},
 	PLAN_OPTIONS(chosen),
 	{0},
 };
@@ -141,14 +141,14 @@ static bool in_kernel(struct run *run, struct injector *injector)
 	struct spin_bpf *spin;
 
 	if (libbpf_probe_bpf_helper(BPF_PROG_TYPE_RAW_TRACEPOINT, BPF_FUNC_loop, NULL) == 0) {
-		run_not_applicable(run, "this kernel has no bpf_loop(), which Linux 5.17 brought: inject with the module");
+		run_not_applicable(run, "this kernel has no bpf_loop() (Linux 5.17 and later); inject with the module");
 		return false;
 	}
 	spin = spin_bpf__open();
 	if (spin)
 		bpf_program__set_autoload(spin->progs.task_returns, injector->place == SPIN_RUNNING_TO_RETURN);
 	if (!spin || spin_bpf__load(spin)) {
-		run_not_applicable(run, "the kernel takes no BPF program: %s; this needs root, or CAP_BPF and CAP_PERFMON, and a "
+		run_not_applicable(run, "the kernel refuses BPF programs: %s; they need root, or CAP_BPF and CAP_PERFMON, and a "
 				   "kernel with BTF", strerror(errno));
 		return false;
 	}
@@ -175,7 +175,7 @@ static int cpu_of_injector(struct run *run, const struct injector *injector)
 	int other = run_other_cpu(run, injector->cpu);
 
 	if (injector->place == SPIN_EXPIRY_TO_INTERRUPT && other < 0)
-		bad_input("--station expiry-to-interrupt: interrupts are kept off by a second CPU; name it, as in --affinity %d,%d",
+		bad_input("--station expiry-to-interrupt needs a second CPU to keep interrupts off; name it, as in --affinity %d,%d",
 			  injector->cpu, injector->cpu + 1);
 	return injector->place == SPIN_RUNNABLE_TO_RUNNING || other < 0 ? injector->cpu : other;
 }
@@ -203,7 +203,7 @@ static void inject_setup(struct run *run)
 
 static const struct probe inject_probe = {
 	.name = "inject",
-	.summary = "delays wake-ups within one station by known times, to see whether a monitor finds them there",
+	.summary = "delays wake-ups within one station by known times, to test whether a monitor finds them",
 	.options = inject_options,
 	.setup = inject_setup,
 };

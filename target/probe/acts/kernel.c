@@ -38,17 +38,17 @@ static const struct {
 static void check(const struct settings *settings, const struct fe_bank_head *head)
 {
 	if (settings->loops)
-		bad_input("the module's task does not count its acts; leave --loops out and give --duration");
+		bad_input("the module's task does not count its acts; use --duration instead of --loops");
 	if (settings->warm_up_ns)
-		bad_input("the module's task acts since it was loaded, and that is its warm-up; leave --warm-up out");
+		bad_input("the module's task runs since it was loaded, which is its warm-up; omit --warm-up");
 	if (settings->threshold_ns)
-		bad_input("the module gives histograms, not single values; leave --threshold and --breaktrace out");
+		bad_input("the module provides histograms, not single values; omit --threshold and --breaktrace");
 	if (settings->limit_ns)
-		bad_input("the module counts nothing at a limit; leave --limit out: the histogram tells what exceeded one");
+		bad_input("the module does not count values above a limit; omit --limit and read them from the histogram");
 	if (head->task == FE_BANK_SPIN && settings->report_ns > SPIN_REPORT_MOST_NS)
 		bad_input("spin takes too many readings for an interval of more than a minute; choose a shorter --report");
 	if (settings->interval_ns != NS_PER_MS && (uint64_t)settings->interval_ns != head->period_ns)
-		bad_input("the module's task has a period of %lld ns; insert it with another period_ns=, or leave --interval out",
+		bad_input("the module's task has a period of %lld ns; load it with another period_ns=, or omit --interval",
 			  (long long)head->period_ns);
 }
 
@@ -113,7 +113,7 @@ static void kernel_setup(struct run *run)
 
 const struct probe kernel_probe = {
 	.name = "kernel",
-	.summary = "what a task of the kernel module measures",
+	.summary = "latency of a kernel-module task",
 	.options = kernel_options,
 	.setup = kernel_setup,
 };

@@ -21,9 +21,9 @@ static struct {
 
 static const struct option_spec spin_options[] = {
 	{"width", 0, OPTION_DURATION, &chosen.width_ns, .low = NS_PER_MS, .high = NS_PER_S, .plain = NS_PER_US,
-	 .plain_name = "us", .help = "spin so long in each window (10ms)"},
+	 .plain_name = "us", .help = "time to spin in each window (10ms)"},
 	{"window", 0, OPTION_DURATION, &chosen.window_ns, .low = 2 * NS_PER_MS, .high = 10 * NS_PER_S, .plain = NS_PER_US,
-	 .plain_name = "us", .help = "from the begin of one spin to the next (20ms)"},
+	 .plain_name = "us", .help = "time from the start of one spin to the next (20ms)"},
 	{0},
 };
 
@@ -79,7 +79,7 @@ static void check(const struct settings *settings)
 	if (settings->policy != POLICY_OTHER && chosen.width_ns > chosen.window_ns / 2)
 		bad_input("a real-time policy may spin for half of each window at most; choose a shorter --width or --policy other");
 	if (settings->policy == POLICY_DEADLINE)
-		bad_input("spin knows fifo, rr and other; a deadline task is stopped when its runtime is used up");
+		bad_input("spin supports fifo, rr and other; a deadline task is stopped when its runtime is used up");
 	if (settings->report_ns > REPORT_MOST_NS)
 		bad_input("spin takes too many readings for an interval of more than a minute; choose a shorter --report");
 }
@@ -112,7 +112,7 @@ static void spin_setup(struct run *run)
 
 const struct probe spin_probe = {
 	.name = "spin",
-	.summary = "what is taken from a thread that never lets go?",
+	.summary = "time taken from a thread that never yields its CPU",
 	.options = spin_options,
 	.setup = spin_setup,
 };

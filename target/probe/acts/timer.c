@@ -25,14 +25,14 @@ static const struct option_spec timer_options[] = {
 	SLEEP_SHORTCUTS(&chosen.method),
 	{"clock", 'c', OPTION_CHOICE, &chosen.clock, .choices = clock_names, .help = "monotonic (default) or realtime"},
 	{"offset", 0, OPTION_DURATION, &chosen.offset_ns, .low = 0, .high = 10 * NS_PER_S, .plain = NS_PER_US,
-	 .plain_name = "us", .help = "each thread begins so much after the one before (0)"},
+	 .plain_name = "us", .help = "start each thread this much after the previous one (0)"},
 	{"aligned", 'A', OPTION_DURATION, &chosen.offset_ns, .low = 0, .high = 10 * NS_PER_S, .plain = NS_PER_US,
-	 .plain_name = "us", .optional = "0", .help = "as --offset: all threads are on one grid anyway"},
+	 .plain_name = "us", .optional = "0", .help = "same as --offset: all threads are on one grid anyway"},
 	{"secaligned", 0, OPTION_DURATION, &chosen.second_ns, .low = 0, .high = NS_PER_S - 1, .plain = NS_PER_US,
-	 .plain_name = "us", .optional = "0", .help = "the grid meets the full seconds of the clock, or so much after them"},
+	 .plain_name = "us", .optional = "0", .help = "align the grid with the full seconds of the clock, or this much after them"},
 	{"distance", 'd', OPTION_DURATION, &chosen.distance_ns, .low = 0, .high = 10 * NS_PER_S, .plain = NS_PER_US,
-	 .plain_name = "us", .help = "each thread's interval is so much longer than the one before (0)"},
-	{"samples", 0, OPTION_TEXT, &chosen.samples, .help = "keep every sample, with its due time, in this new file"},
+	 .plain_name = "us", .help = "make each thread's interval this much longer than the previous one's (0)"},
+	{"samples", 0, OPTION_TEXT, &chosen.samples, .help = "write every sample, with its due time, to this new file"},
 	{0},
 };
 
@@ -161,15 +161,15 @@ static void check(struct run *run, const struct sleep_method *method)
 		bad_input("--method %s: a process has only one of these; measure one CPU, as with --affinity %d", method->name,
 			  run_cpu(run, 0));
 	if (method->monotonic_only && clock_ids[chosen.clock] != CLOCK_MONOTONIC)
-		bad_input("--method %s knows no clock but monotonic; leave --clock out", method->name);
+		bad_input("--method %s supports only the monotonic clock; omit --clock", method->name);
 	if (method->relative && chosen.offset_ns)
-		bad_input("--method %s sleeps a length of time from whenever it begins; leave --offset out", method->name);
+		bad_input("--method %s sleeps for a time, not until a time; omit --offset", method->name);
 	if (method->relative && chosen.second_ns >= 0)
-		bad_input("--method %s sleeps a length of time from whenever it begins; leave --secaligned out", method->name);
+		bad_input("--method %s sleeps for a time, not until a time; omit --secaligned", method->name);
 	if (chosen.samples && run_settings(run)->warm_up_ns)
-		bad_input("--samples keeps every sample, with its due time; leave --warm-up out, and the first of them aside");
+		bad_input("--samples writes every sample; omit --warm-up and ignore the first samples instead");
 	if (method->whole_microseconds && run_settings(run)->interval_ns % NS_PER_US)
-		bad_input("--method %s knows whole microseconds only; choose an --interval without fractions of one", method->name);
+		bad_input("--method %s supports only whole microseconds; choose such an --interval", method->name);
 }
 
 static void add_thread(struct run *run, const struct way *way, int index)
@@ -188,7 +188,7 @@ static void add_thread(struct run *run, const struct way *way, int index)
 	};
 
 	if (chosen.second_ns >= 0 && NS_PER_S % spec.period_ns)
-		bad_input("--secaligned is for intervals that divide a second; choose another --interval, or leave --distance out");
+		bad_input("--secaligned needs intervals that divide a second; choose another --interval, or omit --distance");
 	act->way = way;
 	act->sleep = (struct sleep){.clock = clock_ids[chosen.clock], .grid.period_ns = spec.period_ns, .fd = -1};
 	act->offset_ns = index * chosen.offset_ns;
@@ -219,7 +219,7 @@ static void timer_setup(struct run *run)
 
 const struct probe timer_probe = {
 	.name = "timer",
-	.summary = "how late does a thread begin that slept until a due time?",
+	.summary = "wake-up latency of a thread that sleeps until a due time",
 	.options = timer_options,
 	.setup = timer_setup,
 };

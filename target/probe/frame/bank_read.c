@@ -28,12 +28,12 @@ static bool check_envelope(const struct fe_bank_head *head, size_t size, char fa
 	if (size < offsetof(struct fe_bank_head, task))
 		return unsound(fault, "%zu bytes are no bank", size);
 	if (head->magic != FE_BANK_MAGIC)
-		return unsound(fault, "this is no bank of fastenough.ko");
+		return unsound(fault, "this is not a bank of fastenough.ko");
 	if (head->version != FE_BANK_VERSION)
 		return unsound(fault, "the module's banks have version %" PRIu32 ", this probe reads version %u; use module and probe of one release",
 			       head->version, FE_BANK_VERSION);
 	if (size < sizeof(*head) || head->bytes != size)
-		return unsound(fault, "the bank is cut off after %zu bytes", size);
+		return unsound(fault, "the bank is truncated after %zu bytes", size);
 	return true;
 }
 
@@ -58,10 +58,10 @@ static bool series_fit(const struct fe_bank_head *head)
 static bool check_head(const struct fe_bank_head *head, char fault[BANK_FAULT])
 {
 	if (head->task >= FE_BANK_TASKS || head->counters >> FE_BANK_COUNTERS || head->threaded > 1 || !series_fit(head))
-		return unsound(fault, "the bank is of no known task");
+		return unsound(fault, "the bank's task is unknown");
 	if (!terminated(head->chip, sizeof(head->chip)) || !terminated(head->module_version, sizeof(head->module_version)) ||
 	    !terminated(head->implementation, sizeof(head->implementation)) || !*head->implementation)
-		return unsound(fault, "a text in the bank has no end, or nothing in it");
+		return unsound(fault, "a text in the bank is empty or not terminated");
 	if (head->begin_ns < 0 || head->end_ns < head->begin_ns || (uint64_t)head->end_ns > MOST || head->period_ns > MOST ||
 	    head->window_ns > MOST || head->floor_ns > MOST)
 		return unsound(fault, "the bank's times are impossible");
@@ -141,11 +141,11 @@ bool bank_check(const void *bytes, size_t size, struct bank *bank, char fault[BA
 		if (!check_series(&bank->head, series, fault))
 			return false;
 		if (series->buckets > (size - at) / sizeof(fe_u32))
-			return unsound(fault, "the bank is cut off after %zu bytes", size);
+			return unsound(fault, "the bank is truncated after %zu bytes", size);
 		bank->buckets[i] = (const fe_u32 *)((const char *)bytes + at);
 		at += series->buckets * sizeof(fe_u32);
 		if (!buckets_fit(series, bank->buckets[i]))
 			return unsound(fault, "the bank's buckets do not add up");
 	}
-	return at == size || unsound(fault, "the bank holds %zu bytes too many", size - at);
+	return at == size || unsound(fault, "the bank is %zu bytes too long", size - at);
 }

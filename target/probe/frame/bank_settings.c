@@ -75,7 +75,7 @@ void bank_settings_after(struct run *run)
 			continue;
 		value_text(was, i, before->in_effect);
 		if (before->in_effect != after->in_effect)
-			run_fail(run, "%s of the module's task was changed while it ran, from %s to %s; leave it alone",
+			run_fail(run, "%s of the module's task changed during the run, from %s to %s; do not change it",
 				 setting_names[i], was, add_setting(&run->settings_after, i, after)->in_effect);
 		else
 			add_setting(&run->settings_after, i, after);

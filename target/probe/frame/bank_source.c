@@ -192,9 +192,9 @@ static void bank_begin_totals(struct run *run)
 static void __attribute__((noreturn)) no_device(const char *device, int error)
 {
 	if (error == EBUSY)
-		bad_input("%s is being read already; end that run first", device);
+		bad_input("%s is in use by another run; end that run first", device);
 	if (error == ENOENT)
-		bad_input("there is no %s; insert the module first, as docs/module.md says", device);
+		bad_input("no such device: %s; load the module first (docs/module.md)", device);
 	bad_input("cannot open %s: %s; run as root, or give the module's device", device, strerror(error));
 }
 
@@ -242,7 +242,7 @@ struct bank_source *bank_source_open(struct run *run, const char *device)
 	if (!next_bank(source, true, fault))
 		unusable(device, fault);
 	if (source->bank.head.stopped)
-		bad_input("the module's task was stopped at the end of a run; take the module out and insert it again");
+		bad_input("the module's task was stopped at the end of a run; unload and reload the module");
 	memcpy(source->settings, source->bank.head.settings, sizeof(source->settings));
 	memcpy(source->implementation, source->bank.head.implementation, sizeof(source->implementation));
 	source->source = bank_calls;

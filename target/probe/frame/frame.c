@@ -164,7 +164,7 @@ static void require_acts(struct run *run)
 	for_each_series(entry, run)
 		taken += entry->series->total.count + entry->series->total_lost;
 	if (!taken && !run->probe->watches && atomic_load(&run->outcome) == OUTCOME_COMPLETED)
-		run_fail(run, "no act took place in the whole run; measure for longer, or look at what should have started one");
+		run_fail(run, "no act took place during the run; measure for longer, or check what should have started one");
 }
 
 static void measure(struct run *run)

@@ -27,7 +27,7 @@ static void set_duration(const struct option_spec *option, const char *value)
 	int64_t ns;
 
 	if (!parse_duration(value, option->plain, &ns))
-		bad_input("--%s: '%s' is not a time; write a number and ns, us, ms, s, m, min, h or d (alone it means %s)",
+		bad_input("--%s: '%s' is not a time; write a number and a unit: ns, us, ms, s, m, min, h or d (without unit: %s)",
 			  option->name, value, option->plain_name);
 	if (ns < option->low || ns > option->high)
 		bad_input("--%s: %s is out of range; choose %s to %s", option->name, value,

@@ -50,63 +50,63 @@ static const struct option_spec common_options[] = {
 	{"affinity", 'a', OPTION_CPUS, &parsed.cpus, .optional = "",
 	 .help = "CPUs to measure, as 0-3,5, or !0 for all but those (all this process may use)"},
 	{"housekeeping", 0, OPTION_CPUS, &parsed.housekeeping, .help = "CPUs of the thread that reports, as 0-3,5 (any)"},
-	{"mainaffinity", 0, OPTION_CPUS, &parsed.housekeeping, .help = "as --housekeeping"},
+	{"mainaffinity", 0, OPTION_CPUS, &parsed.housekeeping, .help = "same as --housekeeping"},
 	{"cgroup", 0, OPTION_TEXT, &parsed.cgroup, .acts = true,
 	 .help = "join this control group first: its folder, or its path below /sys/fs/cgroup"},
 	{"thread-name", 0, OPTION_TEXT, &parsed.thread_name, .acts = true,
 	 .help = "name of all threads, as ps -L -o comm shows it (fastenough-prob)"},
 	{"threads", 't', OPTION_INTEGER, &parsed.threads, .low = 1, .high = 4 * MAX_CPUS, .optional = "0",
-	 .acts = true, .help = "threads, dealt out over the CPUs (one for each)"},
-	{"smp", 'S', OPTION_FLAG, &ignored, .acts = true, .help = "one thread on every CPU at the same priority (is the default)"},
+	 .acts = true, .help = "number of threads, spread over the CPUs (one per CPU)"},
+	{"smp", 'S', OPTION_FLAG, &ignored, .acts = true, .help = "one thread per CPU, all at one priority (the default)"},
 	{"interval", 'i', OPTION_DURATION, &parsed.interval_ns, .low = 5 * NS_PER_US, .high = 10 * NS_PER_S,
 	 .plain = NS_PER_US, .plain_name = "us", .acts = true, .help = "period of periodic acts, 5us to 10s (1ms)"},
 	{"duration", 'D', OPTION_DURATION, &parsed.duration_ns, .low = NS_PER_MS, .high = INT64_MAX / 4, .plain = NS_PER_S,
 	 .plain_name = "s", .help = "end after this time (run until Ctrl-C)"},
 	{"warm-up", 0, OPTION_DURATION, &parsed.warm_up_ns, .low = 0, .high = 24 * 3600 * NS_PER_S, .plain = NS_PER_S,
-	 .plain_name = "s", .acts = true, .help = "act so long before anything is counted (0)"},
+	 .plain_name = "s", .acts = true, .help = "warm-up time before counting starts (0)"},
 	{"loops", 'l', OPTION_INTEGER, &parsed.loops, .low = 0, .high = INT64_MAX, .acts = true,
-	 .help = "end after so many acts of each thread"},
+	 .help = "end after this number of acts per thread"},
 	{"until-interrupt", 0, OPTION_FLAG, &parsed.until_interrupt,
-	 .help = "SIGINT is the planned end: the run is then completed, not aborted"},
+	 .help = "treat SIGINT as the planned end: the run is completed, not aborted"},
 	{"runtime", 0, OPTION_DURATION, &parsed.runtime_ns, .low = 1024, .high = 10 * NS_PER_S, .plain = NS_PER_US,
 	 .plain_name = "us", .acts = true, .help = "policy deadline: computing time per period (a fifth of the deadline)"},
 	{"deadline", 0, OPTION_DURATION, &parsed.deadline_ns, .low = 1024, .high = 10 * NS_PER_S, .plain = NS_PER_US,
 	 .plain_name = "us", .acts = true, .help = "policy deadline: deadline (the period)"},
 	{"threshold", 0, OPTION_DURATION, &parsed.threshold_ns, .low = 1, .high = INT64_MAX / 4, .plain = NS_PER_US,
-	 .plain_name = "us", .help = "record every value above as an event"},
+	 .plain_name = "us", .help = "record each value above this as an event"},
 	{"breaktrace", 'b', OPTION_DURATION, &parsed.threshold_ns, .low = 1, .high = INT64_MAX / 4, .plain = NS_PER_US,
-	 .plain_name = "us", .help = "the same, and end the run there"},
+	 .plain_name = "us", .help = "the same, and end the run at the first such value"},
 	{"trace-switch", 0, OPTION_TEXT, &parsed.trace_switch,
-	 .help = "with --breaktrace: file to write 0 into just before, such as tracing_on of a trace"},
+	 .help = "with --breaktrace: file to write 0 into just before the end, such as a trace's tracing_on"},
 	{"limit", 0, OPTION_DURATION, &parsed.limit_ns, .low = 1, .high = INT64_MAX / 4, .plain = NS_PER_US,
-	 .plain_name = "us", .acts = true, .help = "count values above exactly, and how many came in a row"},
-	{"mlockall", 'm', OPTION_FLAG, &parsed.lock_memory, .acts = true, .help = "lock memory (is the default)"},
+	 .plain_name = "us", .acts = true, .help = "count values above this exactly, and how many occur in a row"},
+	{"mlockall", 'm', OPTION_FLAG, &parsed.lock_memory, .acts = true, .help = "lock memory (the default)"},
 	{"latency", 0, OPTION_TEXT, &latency_text, .acts = true, .help = "longest wake-up from idle states in us, or off (0)"},
 	{"deepest-idle-state", 0, OPTION_INTEGER, &parsed.deepest_idle_state, .low = -1, .high = 64, .acts = true,
-	 .help = "no deeper idle state than this number of cpuidle, by the same hold; -1 for polling only"},
-	{"default-system", 0, OPTION_FLAG, &default_system, .acts = true, .help = "leave idle states alone, as --latency off"},
+	 .help = "deepest idle state allowed, by cpuidle number, enforced like --latency; -1: polling only"},
+	{"default-system", 0, OPTION_FLAG, &default_system, .acts = true, .help = "do not limit idle states, same as --latency off"},
 	{"timer-slack", 0, OPTION_DURATION, &parsed.timer_slack_ns, .low = 1, .high = NS_PER_S, .plain = 1, .plain_name = "ns",
 	 .acts = true, .help = "timer slack of ordinary threads (1ns)"},
 	{"allow-difference", 0, OPTION_FLAG, &parsed.allow_difference,
-	 .acts = true, .help = "measure even if not all that was requested is in effect"},
+	 .acts = true, .help = "measure even if some requested settings are not in effect"},
 	{"report", 0, OPTION_DURATION, &parsed.report_ns, .low = 10 * NS_PER_MS, .high = 3600 * NS_PER_S, .plain = NS_PER_S,
 	 .plain_name = "s", .help = "length of an interval in the recording (1s)"},
 	{"interval-k", 0, OPTION_INTEGER, &parsed.interval_k, .low = SERIES_RISE_K, .high = SERIES_K,
-	 .help = "2^k buckets per octave in the intervals of the recording (10); its end has all of them"},
+	 .help = "2^k buckets per octave in the recording's intervals (10); its end has full resolution"},
 	{"record", 0, OPTION_TEXT, &parsed.record, .help = "write the recording to this file, or - for standard output"},
-	{"ring", 0, OPTION_TEXT, &parsed.ring, .help = "write recordings one after the other into this folder, the oldest make room"},
+	{"ring", 0, OPTION_TEXT, &parsed.ring, .help = "write consecutive recordings into this folder, deleting the oldest for room"},
 	{"ring-cycle", 0, OPTION_DURATION, &parsed.ring_cycle_ns, .low = 10 * NS_PER_MS, .high = INT64_MAX / 4, .plain = NS_PER_S,
 	 .plain_name = "s", .help = "length of a recording of the ring (12h)"},
 	{"ring-keep", 0, OPTION_DURATION, &parsed.ring_keep_ns, .low = NS_PER_MS, .high = INT64_MAX / 4, .plain = NS_PER_S,
-	 .plain_name = "s", .help = "how long a recording stays in the ring once it has ended (48h)"},
+	 .plain_name = "s", .help = "time for which a finished recording stays in the ring (48h)"},
 	{"ring-mib", 0, OPTION_INTEGER, &parsed.ring_mib, .low = 1, .high = 1 << 20,
-	 .help = "the most MiB that the recordings of the ring take together (256)"},
-	{"run-id", 0, OPTION_TEXT, &parsed.run_id, .help = "name of the run (made from the time)"},
+	 .help = "maximum size of all recordings of the ring, in MiB (256)"},
+	{"run-id", 0, OPTION_TEXT, &parsed.run_id, .help = "name of the run (derived from the time)"},
 	{"json", 0, OPTION_FLAG, &parsed.json, .help = "print a summary in JSON at the end"},
 	{"histogram", 'h', OPTION_INTEGER, &parsed.histogram_us, .low = 1, .high = 1000000,
-	 .help = "print a histogram up to so many us at the end"},
+	 .help = "print a histogram up to this many us at the end"},
 	{"histofall", 'H', OPTION_INTEGER, &parsed.histogram_us, .low = 1, .high = 1000000,
-	 .help = "the same, with a last column of all together"},
+	 .help = "the same, with a last column for all CPUs combined"},
 	{"histfile", 0, OPTION_TEXT, &parsed.histogram_file, .help = "write the histogram to this new file instead"},
 	{"nsecs", 'N', OPTION_FLAG, &parsed.nsecs, .help = "print times in whole ns"},
 	{"quiet", 'q', OPTION_FLAG, &parsed.quiet, .help = "print only the summary at the end"},
@@ -257,12 +257,12 @@ static void __attribute__((noreturn)) print_help(const struct probe *probe)
 		printf("%s\n\nOptions of %s:\n", probe->summary, probe->name);
 		print_table(probe, probe->options);
 	} else {
-		printf("Measures how this Linux reacts.\n\nProbes:\n");
+		printf("Measures the latency of this Linux system.\n\nProbes:\n");
 		print_probes();
 	}
 	printf("\nOptions of all probes:\n");
 	print_table(probe, common_options);
-	printf("\nTimes take units: 200us, 1.5ms, 10s, 10m, 2h.\n");
+	printf("\nDefaults are in parentheses.  Times take units: 200us, 1.5ms, 10s, 10m, 2h.\n");
 	exit(0);
 }
 
@@ -271,7 +271,7 @@ static const struct probe *find_probe(const char *name)
 	for (const struct probe *const *probe = probes; *probe; probe++)
 		if (!strcmp((*probe)->name, name))
 			return *probe;
-	bad_input("there is no probe '%s'; see " PROGRAM " --list", name);
+	bad_input("unknown probe '%s'; see " PROGRAM " --list", name);
 }
 
 /* What is asked for instead of a probe. */

@@ -50,7 +50,7 @@ static void settle_cpus(const char *option, struct cpu_list *list, const struct 
 		if (!holds(&named, usable->cpu[i]))
 			list->cpu[list->count++] = usable->cpu[i];
 	if (!list->count)
-		bad_input("--%s leaves out all CPUs that this process may use; leave out fewer", option);
+		bad_input("--%s excludes all CPUs that this process may use; exclude fewer", option);
 }
 
 static void settle_policy(struct settings *settings)
@@ -62,7 +62,7 @@ static void settle_policy(struct settings *settings)
 		has_priority = true;
 	}
 	if (settings->priority && !has_priority)
-		bad_input("--priority means nothing to --policy %s; leave it out", policy_names[settings->policy]);
+		bad_input("--priority has no effect with --policy %s; omit it", policy_names[settings->policy]);
 	if (!settings->priority && has_priority)
 		settings->priority = DEFAULT_PRIORITY;
 	if ((settings->runtime_ns || settings->deadline_ns) && settings->policy != POLICY_DEADLINE)
@@ -76,7 +76,7 @@ static void settle_cgroup(const char *cgroup)
 
 	for (const char *letter = cgroup; letter && *letter; letter++)
 		if (!isprint((unsigned char)*letter) || *letter == '"' || *letter == '\\' || letter - cgroup == LONGEST_CGROUP)
-			bad_input("--cgroup: write a path of at most %d plain letters, as it is below /sys/fs/cgroup",
+			bad_input("--cgroup: use a path of at most %d printable characters without quotes and backslashes",
 				  LONGEST_CGROUP);
 	error = cgroup ? place_join(cgroup) : 0;
 	if (error)
@@ -93,7 +93,7 @@ static void settle_thread_name(const char *name)
 		if (!isalnum((unsigned char)*letter) && *letter != '-' && *letter != '_')
 			bad_input("--thread-name %s: use letters, digits, - and _ only", name);
 	if (strlen(name) > LONGEST_THREAD_NAME)
-		bad_input("--thread-name %s is longer than %d letters", name, LONGEST_THREAD_NAME);
+		bad_input("--thread-name %s is longer than %d characters", name, LONGEST_THREAD_NAME);
 	prctl(PR_SET_NAME, name);
 }
 
@@ -102,28 +102,28 @@ static void settle_idle_state(struct settings *settings)
 	if (settings->deepest_idle_state == IDLE_STATE_ANY)
 		return;
 	if (settings->dma_latency_us != LATENCY_DEFAULT)
-		bad_input("--deepest-idle-state holds what --latency holds and --default-system leaves alone; give one of them");
+		bad_input("--deepest-idle-state conflicts with --latency and --default-system; give only one of them");
 	settings->dma_latency_us = idle_states_hold_us(CPU_FOLDER, &settings->cpus, settings->deepest_idle_state);
 	if (settings->dma_latency_us < 0)
-		bad_input("--deepest-idle-state: this kernel manages no idle states (no cpuidle); leave it out");
+		bad_input("--deepest-idle-state: this kernel manages no idle states (no cpuidle); omit it");
 }
 
 static void check_outputs(const struct settings *settings)
 {
 	if (settings->ring && (settings->record || settings->run_id))
-		bad_input("--ring names its recordings itself; leave --record and --run-id out");
+		bad_input("--ring chooses the names of its recordings; omit --record and --run-id");
 	if (settings->json && settings->record && !strcmp(settings->record, "-"))
-		bad_input("--json and --record - both want standard output; record to a file");
+		bad_input("--json and --record - both use standard output; record to a file");
 	if (settings->histogram_file && !settings->histogram_us)
-		bad_input("--histfile is for a histogram; say up to where, as in --histogram 400");
+		bad_input("--histfile needs the upper limit of a histogram; add it, as in --histogram 400");
 }
 
 static void check_warm_up(const struct settings *settings)
 {
 	if (settings->warm_up_ns && settings->loops)
-		bad_input("--warm-up ends at a time, which --loops cannot count from; say --duration instead of --loops");
+		bad_input("--warm-up cannot be combined with --loops; use --duration instead of --loops");
 	if (settings->warm_up_ns && settings->ring)
-		bad_input("--warm-up is for one recording, --ring goes on for ever; leave one of them out");
+		bad_input("--warm-up cannot be combined with --ring; omit one of them");
 }
 
 void options_settle(const struct probe *probe, struct settings *settings)

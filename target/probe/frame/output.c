@@ -135,9 +135,9 @@ const char *output_trouble(int error)
 	static char text[64];
 
 	if (error == EINTR)
-		return "its reader takes nothing";
+		return "its reader does not read";
 	if (error != ETIMEDOUT)
 		return strerror(error);
-	snprintf(text, sizeof(text), "its reader has taken nothing for %d s", PATIENCE_S);
+	snprintf(text, sizeof(text), "its reader has read nothing for %d s", PATIENCE_S);
 	return text;
 }

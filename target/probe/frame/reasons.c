@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whether a run goes on, and why it ended: told by workers, the reporter and signals alike. */
+/* Whether a run continues, and why it ended: set by workers, the reporter and signals alike. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>

@@ -40,7 +40,7 @@ static void open_file(struct run *run, const char *path)
 	if (fstat(run->record_fd, &file))
 		return;
 	if (shared(&file, STDOUT_FILENO) || shared(&file, STDERR_FILENO))
-		bad_input("the recording %s is what standard output or error goes to; record to another file, or with --record -",
+		bad_input("the recording %s is also standard output or standard error; record to another file, or use --record -",
 			  path);
 	if (lseek(run->record_fd, 0, SEEK_END) > 0)
 		bad_input("the recording %s exists already; choose another name or remove it", path);
@@ -78,7 +78,7 @@ static void unwritten(struct run *run, int error)
 	if (run->turns)
 		turn_line_lost(run, error);
 	else
-		run_unwritten(run, "the recording cannot be continued (what it holds stays readable)", error);
+		run_unwritten(run, "the recording cannot be continued (its content so far is readable)", error);
 }
 
 /* What was recorded stays readable: readers pass over a last line that is torn. */

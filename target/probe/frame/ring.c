@@ -167,11 +167,11 @@ void ring_open(struct ring *ring, const char *path, int64_t keep_ns, int64_t mos
 
 	*ring = (struct ring){.folder = open_folder(path), .keep_ns = keep_ns, .most_bytes = most_bytes};
 	if (ring->folder < 0 || fstat(ring->folder, &folder))
-		bad_input("no ring can be kept in %s: %s; name a folder of your own", path, strerror(errno));
+		bad_input("cannot use %s for a ring: %s; name a folder of your own", path, strerror(errno));
 	if (folder.st_uid != geteuid() || folder.st_mode & (S_IWGRP | S_IWOTH))
-		bad_input("others may write into %s; name a folder that is yours alone (chown, chmod 750)", path);
+		bad_input("other users may write into %s; name a folder that only you can write to (chown, chmod 750)", path);
 	if (flock(ring->folder, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
-		bad_input("%s is written to already; end that, or name another folder", path);
+		bad_input("another probe writes to %s; stop it, or name another folder", path);
 	find_all(ring);
 	look_at_last(ring);
 }

@@ -179,7 +179,7 @@ void settings_read_before(struct run *run); /* bad input where it is not what wa
 void settings_read_after(struct run *run);
 bool settings_real_time(const struct run *run);
 
-/* kept.c: fails a run whose threads' settings were changed while it ran */
+/* Fails a run whose threads' settings changed while it ran. */
 void settings_remember(struct run *run);
 void settings_compare(struct run *run);
 /* What was in effect at the end of a recording is what was before the next one. */

@@ -41,7 +41,7 @@ static void write_whole(struct run *run, const void *memory, size_t size)
 	output_write(run->samples_fd, memory, size, &error);
 	if (!error)
 		return;
-	run_unwritten(run, "the file of samples", error);
+	run_unwritten(run, "the samples file", error);
 	close(run->samples_fd);
 	run->samples_fd = -1;
 }
@@ -55,7 +55,7 @@ void samples_open(struct run *run)
 		return;
 	run->samples_fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (run->samples_fd < 0)
-		bad_input("cannot make the file of samples %s: %s; name a file that does not exist yet, where you may write", path,
+		bad_input("cannot create the samples file %s: %s; name a new file in a writable folder", path,
 			  strerror(errno));
 	write_whole(run, &head, sizeof(head));
 }

@@ -13,7 +13,7 @@ struct setting *setting_add(struct settings_read *read, const char *name, const 
 	struct setting *setting;
 
 	if (read->count == read->most)
-		bad_input("more than %d settings to verify; ask for fewer threads", read->most);
+		bad_input("more than %d settings to verify; use fewer threads", read->most);
 	setting = &read->list[read->count++];
 	*setting = (struct setting){.name = name, .cpu = worker ? worker->spec.cpu : -1};
 	if (worker)
@@ -138,7 +138,7 @@ static void read_affinity(struct settings_read *read, const struct worker *worke
 	setting->differs = pinned && !setting_as_requested(setting);
 	if (setting->differs) {
 		refusal_of_affinity(why, state->affinity_error);
-		setting_explain(setting, "cannot stay on CPU %d (%s)", worker->spec.cpu, why);
+		setting_explain(setting, "cannot be pinned to CPU %d (%s)", worker->spec.cpu, why);
 	}
 }
 
@@ -151,7 +151,7 @@ static void read_slack(struct settings_read *read, const struct worker *worker, 
 	if (ordinary)
 		setting_int(setting->requested, worker->run->settings->timer_slack_ns);
 	if (state->timer_slack_ns < 0) {
-		setting_explain(setting, "this kernel does not tell");
+		setting_explain(setting, "this kernel does not report it");
 		return;
 	}
 	setting_int(setting->in_effect, state->timer_slack_ns);

@@ -70,7 +70,7 @@ static int open_trace(const struct settings *settings)
 	int fd = settings->trace_switch ? open(settings->trace_switch, O_WRONLY | O_CLOEXEC) : -1;
 
 	if (settings->trace_switch && !settings->stop_at_threshold)
-		bad_input("--trace-switch is for --breaktrace; add it, or leave --trace-switch out");
+		bad_input("--trace-switch needs --breaktrace; add it, or omit --trace-switch");
 	if (settings->trace_switch && fd < 0)
 		bad_input("--trace-switch %s: %s; name a file that may be written", settings->trace_switch, strerror(errno));
 	return fd;

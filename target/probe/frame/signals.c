@@ -39,8 +39,8 @@ static void demote_workers(void)
 /* A thread computed too long without sleeping, or the reporter was starved: free the machine. */
 static void on_bound(int signal)
 {
-	static const char too_long[] = "a real-time thread computed too long without ever sleeping";
-	static const char starved[] = "the reporter was kept from running, or its reader from reading, for half a minute";
+	static const char too_long[] = "a real-time thread computed too long without sleeping";
+	static const char starved[] = "the reporting thread did not run, or its reader did not read, for half a minute";
 
 	if (!atomic_exchange(&watched->reason_taken, true)) {
 		memcpy(watched->reason, signal == SIGXCPU ? too_long : starved,

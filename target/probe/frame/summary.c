@@ -83,7 +83,7 @@ static void print_json(FILE *out, const struct run *run)
 static void print_counters(FILE *out, const struct run *run)
 {
 	struct counters counters = whole_run(run);
-	const char *separator = "meanwhile: ";
+	const char *separator = "system activity: ";
 
 	for (int i = 0; i < COUNTER_LEAST_IDLE_NS; i++) {
 		if (!counters.known[i] || counters.value[i] == 0)

@@ -41,11 +41,11 @@ void turns_open(struct run *run)
  * Writing -----------------------------------------------------------------------------------------
  */
 
-/* Told once, where a service's messages go, however often it is tried. */
+/* Reported once to standard error, however often it is tried. */
 static void cannot_write(struct run *run, int error)
 {
 	if (!run->turns->error)
-		say("nothing can be written; measuring goes on, and what is not kept is counted", strerror(error));
+		say("cannot write; measuring continues, and lost data is counted", strerror(error));
 	run->turns->error = error ? error : EIO;
 }
 
@@ -78,7 +78,7 @@ void turn_line_lost(struct run *run, int error)
 }
 
 /*
- * What a recording tells of what was before it --------------------------------------------------------
+ * Notes of a recording on the time before it --------------------------------------------------------
  */
 
 static void tell(struct run *run, int64_t value, const char *text)
@@ -95,8 +95,8 @@ static void tell_before(struct run *run)
 
 	if (!*before->name)
 		return;
-	snprintf(text, sizeof(text), "gap: %s %s; by the wall clock nothing was recorded for %lld s before this recording",
-		 before->name, before->ended ? "ended in order" : "was cut off", (long long)(gap_ns / NS_PER_S));
+	snprintf(text, sizeof(text), "gap: %s %s; nothing was recorded for %lld s before this recording (by the wall clock)",
+		 before->name, before->ended ? "ended normally" : "was interrupted", (long long)(gap_ns / NS_PER_S));
 	tell(run, gap_ns, text);
 }
 
@@ -124,8 +124,8 @@ static void tell_dropped(struct run *run)
 
 	if (!ring->dropped || !recording(run))
 		return;
-	snprintf(text, sizeof(text), "dropped: %" PRIu64 " recording%s of the ring made room before %s time", ring->dropped,
-		 plural(ring->dropped), ring->dropped == 1 ? "its" : "their");
+	snprintf(text, sizeof(text), "dropped: %" PRIu64 " recording%s of the ring deleted early for room", ring->dropped,
+		 plural(ring->dropped));
 	tell(run, (int64_t)ring->dropped, text);
 	say(text, "");
 	ring->dropped = 0;
@@ -152,7 +152,7 @@ void turn_head_written(struct run *run)
 	*turns->ring.before.name = '\0';
 	turns->lost_intervals = turns->lost_values = 0;
 	if (turns->error)
-		say("recordings are written again", "");
+		say("recording has resumed", "");
 	turns->error = 0;
 }
 

@@ -2,7 +2,7 @@
 /*
  * Recordings one after the other, in a ring, while the acts go on: each begins where the one before ended, to the sample.
  *
- * What cannot be written never ends the measuring.  It is counted, and the next recording tells it.
+ * What cannot be written never ends the measuring.  It is counted, and the next recording reports it.
  */
 #ifndef TURN_H
 #define TURN_H

@@ -71,11 +71,11 @@ void worker_start(struct worker *worker)
 
 	worker->stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 	if (worker->stack == MAP_FAILED)
-		bad_input("no memory for the stack of a worker: %s; ask for fewer threads", strerror(errno));
+		bad_input("no memory for the stack of a worker: %s; use fewer threads", strerror(errno));
 	run_lock(worker->run, (char *)worker->stack + STACK_SIZE - STACK_LOCKED, STACK_LOCKED);
 	error = thread_create(&worker->thread, worker->stack, STACK_SIZE, worker_main, worker);
 	if (error)
-		bad_input("cannot start a thread: %s; ask for fewer threads", strerror(error));
+		bad_input("cannot start a thread: %s; use fewer threads", strerror(error));
 }
 
 /* Wakes it from whatever it sleeps in. */

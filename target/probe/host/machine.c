@@ -179,7 +179,7 @@ static void read_throttled(struct run *run, struct counters *counters)
 		machine->throttled += cpus;
 		if (cpus)
 			record_event(run, "throttled", NULL, now_ns, elapsed_ns,
-				     "threads used up what sched_rt_runtime_us or their control group grants real-time tasks");
+				     "threads used up the real-time budget (sched_rt_runtime_us, or that of their control group)");
 		if (cpus || periods > 1)
 			compare_anew(run, now_ns);
 	}

@@ -73,12 +73,12 @@ static rlim_t limit_of(int resource)
 static void refused_all_the_same(char text[REFUSAL_SIZE], const struct privileges *own, const char *call)
 {
 	if (own->user_namespace)
-		say(text, "root of a user namespace may not do that; start it outside of it, or raise the limit (ulimit) before");
+		say(text, "root of a user namespace may not do this; start outside it, or raise the limit (ulimit) first");
 	else if (own->filtered)
 		say(text, "a seccomp filter refuses it; let %s through (a container's seccomp profile, RestrictRealtime=no "
 			  "of a service)", call);
 	else
-		say(text, "the kernel does not say why");
+		say(text, "the kernel gives no reason");
 }
 
 void refusal_of_policy(char text[REFUSAL_SIZE], int error, int priority, bool deadline)
@@ -89,9 +89,9 @@ void refusal_of_policy(char text[REFUSAL_SIZE], int error, int priority, bool de
 
 	cgroup_open(&cgroup, "/proc/self");
 	if (error == EBUSY && deadline)
-		say(text, "the CPUs have no such share of their time left; use less --runtime per period");
+		say(text, "the CPUs do not have that much time left; use a shorter --runtime per period");
 	else if (error != EPERM)
-		say(text, deadline ? "choose --runtime, --deadline and period so that each is at most the next"
+		say(text, deadline ? "use --runtime <= --deadline <= period"
 				   : "the kernel took another value");
 	else if (!own.nice && !by_limit && !own.root)
 		say(text, deadline ? "run as root" : "run as root or allow it with ulimit -r %d", priority);
@@ -100,7 +100,7 @@ void refusal_of_policy(char text[REFUSAL_SIZE], int error, int priority, bool de
 				   : "root lacks CAP_SYS_NICE here; grant it (--cap-add SYS_NICE) or allow it with ulimit -r %d "
 				     "(--ulimit rtprio=%d)", priority, priority);
 	else if (!deadline && cgroup.rt_period_us && cgroup.rt_runtime_us == 0)
-		say(text, "its control group grants real-time tasks no time; write some us into %.90s, or start outside of it",
+		say(text, "its control group grants no time to real-time tasks; write a number of us into %.90s, or start outside it",
 		    cgroup.rt_path);
 	else if (deadline && !own.filtered && !own.user_namespace)
 		say(text, "a deadline task must be allowed all CPUs; start it without affinity and cpuset");
@@ -117,7 +117,7 @@ void refusal_of_affinity(char text[REFUSAL_SIZE], int error)
 	else if (error)
 		say(text, "%s: choose CPUs in use that this process may use with --affinity", strerror(error));
 	else
-		say(text, "the kernel allows it other CPUs: its cpuset was changed; start again");
+		say(text, "the kernel allows other CPUs: the cpuset was changed; start again");
 }
 
 void refusal_of_lock(char text[REFUSAL_SIZE], int error)
@@ -135,18 +135,18 @@ void refusal_of_lock(char text[REFUSAL_SIZE], int error)
 	else if (error == EPERM || error == ENOMEM || error == EAGAIN)
 		refused_all_the_same(text, &own, "mlock");
 	else
-		say(text, "the kernel does not say why");
+		say(text, "the kernel gives no reason");
 }
 
 void refusal_of_dma_latency(char text[REFUSAL_SIZE], int error)
 {
 	if (error == ENOENT)
-		say(text, "it is not here: the kernel lacks it, or the container was not given it (--device "
+		say(text, "it does not exist: the kernel lacks it, or the container has no access to it (--device "
 			  "/dev/cpu_dma_latency)");
 	else if (geteuid())
-		say(text, "run as root, or leave it alone with --latency off");
+		say(text, "run as root, or use --latency off");
 	else
-		say(text, "give it to the container (--device /dev/cpu_dma_latency), or leave it alone with --latency off");
+		say(text, "give it to the container (--device /dev/cpu_dma_latency), or use --latency off");
 }
 
 void refusal_of_reading(char text[REFUSAL_SIZE], int error, const char *call)

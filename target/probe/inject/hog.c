@@ -63,7 +63,7 @@ static void hog_setup(struct run *run)
 
 const struct probe hog_probe = {
 	.name = "hog",
-	.summary = "delays other tasks of its CPU by known times, to see whether they are found",
+	.summary = "delays other tasks of its CPU by known times, to test whether a measurement finds them",
 	.options = hog_options,
 	.setup = hog_setup,
 };

@@ -22,7 +22,7 @@ struct plan_options {
 #define PLAN_DEFAULTS {.sizes = "1ms", .each = 10, .lead_ns = 300 * NS_PER_US}
 #define PLAN_OPTIONS(CHOSEN)                                                                                       \
 	{"sizes", 0, OPTION_TEXT, &(CHOSEN).sizes, .help = "delays to inject in turn, as 200us,1ms (1ms)"},        \
-	{"each", 0, OPTION_INTEGER, &(CHOSEN).each, .low = 1, .high = 1000000, .help = "how often each of them in time (10)"}, \
+	{"each", 0, OPTION_INTEGER, &(CHOSEN).each, .low = 1, .high = 1000000, .help = "number of injections of each size in time (10)"}, \
 	{"begin", 0, OPTION_INTEGER, &(CHOSEN).begin_mono_ns, .low = 0, .high = INT64_MAX / 2,                     \
 	 .help = "a due time of those to be delayed, CLOCK_MONOTONIC ns; --interval is a multiple of their period"}, \
 	{"lead", 0, OPTION_DURATION, &(CHOSEN).lead_ns, .low = 0, .high = 100 * NS_PER_MS, .plain = NS_PER_US,     \

@@ -16,7 +16,7 @@ struct sleep {
 	clockid_t clock;
 	struct grid grid;  /* on that clock */
 	int64_t begin_ns;  /* when the last act began; a period before the first due time where there was none */
-	uint64_t overruns; /* told by the kernel or core at the last wake-up, where it tells */
+	uint64_t overruns; /* reported by kernel or core at the last wake-up, if it does */
 	timer_t timer;
 	int fd;
 	uint32_t word; /* a futex nobody wakes */
@@ -56,7 +56,7 @@ struct sleep_method {
 		(void)sleep;                                                                                       \
 	}
 
-/* Where nobody but the clock tells what was missed. */
+/* For methods whose missed periods only the clock shows. */
 static inline uint64_t sleep_missed_by_clock(const struct sleep *sleep, int64_t begin_ns)
 {
 	return fe_periods_missed(sleep->grid.due_ns, begin_ns, sleep->grid.period_ns);

@@ -31,7 +31,7 @@ struct thread_request {
 
 /* What a thread reads back about itself. */
 struct thread_state {
-	int policy_error, affinity_error;   /* errno of the request, 0 if nobody complained */
+	int policy_error, affinity_error;   /* errno of the request, 0 if it was accepted */
 	int policy_unread, affinity_unread; /* errno of reading back */
 	int policy;                         /* POLICY_*; POLICIES: another one; -1: could not be read back */
 	int priority;

@@ -142,7 +142,7 @@ def test_what_a_lost_link_left_changed_is_put_back_by_the_next(guest: VirtualBoa
         settings._journal.close()
         assert guest.link.read(place) != before
     with open_board("ssh://guest").boot(AS_BOOTED) as booted, Settings(booted.link, tmp_path / "journal") as settings:
-        assert len(settings.put_back) == 1
+        assert len(settings.restored) == 1
         assert guest.link.read(place) == before
 
 

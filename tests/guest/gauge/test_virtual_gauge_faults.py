@@ -59,7 +59,7 @@ def test_its_last_words_are_kept(wired: tuple[SimulatedGauge, Pins, Path]) -> No
     with socket.socket(socket.AF_UNIX) as board, contextlib.suppress(OSError):
         board.connect(str(path))
         board.sendall("".join(f"in {number % 2} {later_ns + number * 100_000}\n" for number in range(70_000)).encode())
-    assert "ended with status 4: edges come faster than this machine can simulate" in ended(gauge)
+    assert "ended with status 4: edges arrive faster than this machine can simulate" in ended(gauge)
     assert gauge.counters() == {}
 
 

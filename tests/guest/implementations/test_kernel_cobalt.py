@@ -69,7 +69,7 @@ def test_a_thread_that_was_stopped_fails_the_run(board: VirtualBoard, method: st
     program.signal(signal.SIGINT)
     list(lines)
     assert program.wait(PATIENCE_S) == 4
-    assert b"was taken from the real-time core" in program.stderr()
+    assert b"left the real-time core" in program.stderr()
 
 
 @pytest.fixture

@@ -111,7 +111,7 @@ def gravity(board: VirtualBoard) -> Iterator[None]:
 
 @pytest.mark.usefixtures("gravity")
 def test_a_period_below_the_gravity_of_the_core_is_refused(board: VirtualBoard, tmp_path: Path) -> None:
-    with pytest.raises(FastenoughError, match="the core gives no period of 20000 ns: error -22"):
+    with pytest.raises(FastenoughError, match="the core refused a period of 20000 ns: error -22"):
         load(board, {"task": "timer-thread", "period_ns": 20_000})
     load(board, {"task": "timer-thread", "period_ns": HOGGED_PERIOD_NS})
     recording = recorded(board, 0.5, tmp_path)

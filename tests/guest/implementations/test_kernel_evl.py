@@ -76,7 +76,7 @@ def test_a_thread_that_linux_had_meanwhile_fails_the_run(board: VirtualBoard, tm
     assert board.link.run(["sh", "-c", stop]).status == 0
     recording = parsed([head, *lines], tmp_path)
     assert recording.end is not None and recording.end.outcome == "failed", recording.end
-    assert any("taken from the real-time core" in reason for reason in recording.end.reasons), recording.end.reasons
+    assert any("left the real-time core" in reason for reason in recording.end.reasons), recording.end.reasons
 
 
 @pytest.mark.usefixtures("lines")
@@ -110,7 +110,7 @@ def test_a_core_of_another_abi_is_refused_with_both_numbers(board: VirtualBoard)
     if board.link.which(OTHER_ABI) is None:
         pytest.skip(f"no {OTHER_ABI}: the root of this kernel has no program of another ABI")
     done = board.link.run([OTHER_ABI, "timer", "--duration=1s", "--quiet"])
-    found = re.search(rb"the core has ABI (\d+) to (\d+), the library wants (\d+)", done.stderr)
+    found = re.search(rb"the core has ABI (\d+) to (\d+), the library needs (\d+)", done.stderr)
     assert done.status == 5 and found is not None, done.stderr
     oldest, newest, wanted = map(int, found.groups())
     assert newest == int(board.link.read("/sys/devices/virtual/evl/control/abi"))

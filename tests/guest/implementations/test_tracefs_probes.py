@@ -17,7 +17,7 @@ from fastenough.implementations.linux_user import words
 from fastenough.model import NotApplicable, Outcome
 from fastenough.recording import Recording, read_recording
 from fastenough.settings import Settings
-from fastenough.settings.instance import INSTANCE, TRACEFS
+from fastenough.settings.tracing import INSTANCE, TRACEFS
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.probe import PROBE
 from tests.support.virtual_boards import booted

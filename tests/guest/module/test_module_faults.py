@@ -45,7 +45,7 @@ def test_an_input_that_cannot_be_read_is_refused(board: VirtualBoard) -> None:
     """Its errors would be taken for a level."""
     insert(board, build_module(board.kernel, HERE / "blind_chip"), {"input": -5})
     try:
-        with pytest.raises(FastenoughError, match=r"in: line 0 of 'blind' cannot be had: error -5"):
+        with pytest.raises(FastenoughError, match=r"in: line 0 of 'blind' is not available: error -5"):
             load_module(board, BLIND)
     finally:
         unload_module(board, "blind_chip")

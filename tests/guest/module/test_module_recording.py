@@ -176,9 +176,9 @@ def test_a_priority_changed_meanwhile_fails_the_run(board: VirtualBoard, tmp_pat
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--loops=5"], "leave --loops out and give --duration"),
-        (["--threshold=5us"], "leave --threshold and --breaktrace out"),
-        (["--limit=5us"], "leave --limit out"),
+        (["--loops=5"], "use --duration instead of --loops"),
+        (["--threshold=5us"], "omit --threshold and --breaktrace"),
+        (["--limit=5us"], "omit --limit"),
         (["--interval=7ms"], "has a period of 1000000 ns"),
     ],
 )

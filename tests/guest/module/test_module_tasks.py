@@ -139,7 +139,7 @@ def test_a_device_has_one_reader_and_holds_the_module(board: VirtualBoard) -> No
     load_module(board, {"task": "timer-handler"})
     probe = reading(board)
     next(probe.lines(PATIENCE_S))
-    assert b"is being read already" in board.link.run([PROBE, "kernel"]).stderr
+    assert b"is in use by another run" in board.link.run([PROBE, "kernel"]).stderr
     with pytest.raises(FastenoughError, match=r"could not be taken out: .*(unavailable|in use|busy)"):
         unload_module(board)
     assert probe.stop() == 128 + 15
@@ -152,7 +152,7 @@ def test_only_whole_banks_are_given_and_only_stop_is_obeyed(board: VirtualBoard)
     with pytest.raises(OSError, match="Invalid argument"):
         board.link.write(DEVICE, b"go\n")
     board.link.write(DEVICE, b"stop\n")
-    assert b"take the module out and insert it again" in board.link.run([PROBE, "kernel"]).stderr
+    assert b"was stopped at the end of a run; unload and reload the module" in board.link.run([PROBE, "kernel"]).stderr
     unload_module(board)
 
 
@@ -161,7 +161,7 @@ def test_only_whole_banks_are_given_and_only_stop_is_obeyed(board: VirtualBoard)
     [
         ({}, "task= is unknown: choose response, periodic"),
         ({"task": "dance"}, "task=dance is unknown"),
-        ({**RESPONSE, "chip": "nonsense"}, "in: there is no GPIO chip labelled 'nonsense'"),
+        ({**RESPONSE, "chip": "nonsense"}, "in: no GPIO chip is labelled 'nonsense'"),
         ({**RESPONSE, "in_line": 8}, "in: chip '9030000.pl061' has no line 8"),
         ({**RESPONSE, "in_line": 1}, "in_line and out_line must be two lines, not both 1"),
         ({"task": "response"}, "response needs a GPIO chip: give its label as chip="),

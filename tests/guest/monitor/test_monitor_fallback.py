@@ -16,7 +16,7 @@ from fastenough.implementations import Act, Value
 from fastenough.jobs.monitor import watching
 from fastenough.model import Configuration, NotApplicable, Outcome
 from fastenough.recording.wakeups import MONITOR
-from fastenough.settings.instance import INSTANCE
+from fastenough.settings.tracing import INSTANCE
 from fastenough.store import Store
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.probe import PROBE
@@ -77,7 +77,11 @@ def test_a_run_knows_its_own_task_by_name(board: VirtualBoard, tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("parameters", "said"),
-    [({"pid": 1}, "know no --pid"), ({"comm": "a*"}, "name with one of"), ({"policy": "other"}, "know no --policy")],
+    [
+        ({"pid": 1}, "know no --pid"),
+        ({"comm": "a*"}, "name that contains one of"),
+        ({"policy": "other"}, "know no --policy"),
+    ],
 )
 def test_what_they_cannot_tell_is_said(
     board: VirtualBoard, tmp_path: Path, parameters: dict[str, Value], said: str

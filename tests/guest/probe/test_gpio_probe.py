@@ -155,8 +155,8 @@ def test_pins_that_cannot_be_had(board: VirtualBoard, way: str) -> None:
     assert "no GPIO chip 'nochip'" in refused(board, using, "--chip=nochip", "--in=0", "--out=1")
     assert "has no such line" in refused(board, using, chip, "--in=0", "--out=99")
     assert "two lines" in refused(board, using, chip, "--in=1", "--out=1")
-    assert "which pin?" in refused(board, using, chip, "--in=0")
-    assert "which pin?" in refused(board, using, chip, probe="periodic")
+    assert "is missing" in refused(board, using, chip, "--in=0")
+    assert "is missing" in refused(board, using, chip, probe="periodic")
     with Probing(board.link, PERIODIC, 60.0) as holder:
         assert "in use" in refused(board, using, chip, f"--in={INPUT_LINE}", f"--out={OUTPUT_LINE}")
         holder.interrupt()

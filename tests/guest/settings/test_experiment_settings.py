@@ -98,7 +98,7 @@ def test_pins_and_module_go_back_after_a_crash_of_bench_and_task(link: Link, tmp
     assert link.exists("/sys/module/fastenough")
     crashed._journal.close()  # as a killed bench leaves it: noted, and the lock free
     with Settings(link, tmp_path / "journal") as successor:
-        assert len(successor.put_back) == 2
+        assert len(successor.restored) == 2
     assert direction(link) == "in"
     assert not link.exists("/sys/module/fastenough")
 
@@ -125,7 +125,7 @@ def test_a_module_of_another_kernel_is_refused(board: VirtualBoard, tmp_path: Pa
     [
         ("pin", f"{CHIP}/99=out", "has no line 99"),
         ("pin", "out", "CHIP/LINE=in"),
-        ("kernel-module", "/tmp/nowhere.ko", "is not on the board"),
+        ("kernel-module", "/tmp/nowhere.ko", "no such file on the board"),
         ("kernel-module", "fastenough", "the path of a .ko file"),
     ],
 )

@@ -193,7 +193,7 @@ def test_a_name_that_cannot_be_is_refused(image: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--modules", "."], "name its --image too"),
+        (["--modules", "."], "require --image"),
         (["--kernel", "no-such"], "no kernel is called 'no-such'"),
         (["--image", __file__], "no kernel of arm64"),
     ],

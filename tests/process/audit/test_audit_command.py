@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from fastenough.audit import CHECKS
-from fastenough.cli.audit_findings import print_audit
+from fastenough.cli.audit import print_audit
+from fastenough.cli.output import MOST_TEXT_WIDTH
 from fastenough.jobs.audit import audit_of
 from tests.support.audit_machines import machines
 from tests.support.cli_calls import command_line
@@ -30,7 +31,7 @@ def test_what_weighs_most_is_told_first(
     found = audit_of("local", MACHINES[machine])
     print_audit(found, everything=False, verbose=True)
     lines = capsys.readouterr().out.splitlines()
-    assert max(len(line) for line in lines if " " in line.strip()) <= min(columns, 100)
+    assert max(len(line) for line in lines if " " in line.strip()) <= min(columns, MOST_TEXT_WIDTH)
     marks = [line.split()[0] for line in lines if line.startswith(tuple(f"{each} " for each in SEVERITIES))]
     assert marks == sorted(marks, key=SEVERITIES.index)
     assert sum(line.strip().startswith("why:") for line in lines) == len(marks)
@@ -38,7 +39,7 @@ def test_what_weighs_most_is_told_first(
     "\n".join(lines).encode("latin-1")
     print_audit(found, everything=False, verbose=False)
     short = capsys.readouterr().out.splitlines()
-    assert max(map(len, short)) <= min(columns, 100)
+    assert max(map(len, short)) <= min(columns, MOST_TEXT_WIDTH)
     assert [line.split()[0] for line in short if line.startswith(tuple(f"{each} " for each in SEVERITIES))] == marks
     assert not any(line.startswith(" ") for line in short), "one line for each finding"
     print_audit(found, everything=True, verbose=False)

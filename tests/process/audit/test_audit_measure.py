@@ -19,7 +19,7 @@ from fastenough.analysis.tried import judged_together, try_out
 from fastenough.board.base import Booted
 from fastenough.board.local import LocalBoard
 from fastenough.campaign import Entry, Plan, run_campaign
-from fastenough.cli.audit_measure import Asked
+from fastenough.cli.audit_measure import MeasureArguments
 from fastenough.jobs.ab import Trial, make_trial
 from fastenough.jobs.audit_measure import Measured, report_measured, tell_measured
 from fastenough.jobs.concluding import kept_on
@@ -119,7 +119,7 @@ def test_an_injected_delay_is_found_and_everything_is_put_back(tmp_path: Path, p
 
 
 def test_only_the_cpus_that_are_named_are_measured(tmp_path: Path, probe_binary: Path) -> None:
-    asked = Asked("local", ("none",), 3, 200_000_000, "1ms", (), True, False, cpus="0")
+    asked = MeasureArguments("local", ("none",), 3, 200_000_000, "1ms", (), True, False, cpus="0")
     store = Store(tmp_path / "store")
     (made,) = run_campaign(asked.plan, store).runs
     assert {series.cpu for series in store.load(made).series} == {0}
@@ -173,7 +173,7 @@ def test_after_kill_9_the_next_one_puts_it_back(tmp_path: Path, probe_binary: Pa
     process.communicate(timeout=60)
     assert STATISTICS.read_text() != before
     again = command_line("audit", "--measure", "--only", "kernel-module", cwd=tmp_path)
-    assert "put back" in again.stderr and "stat_interval" in again.stderr.splitlines()[0]
+    assert "restored settings" in again.stderr and "stat_interval" in again.stderr.splitlines()[0]
     assert STATISTICS.read_text() == before
     assert "stat-interval" in again.stderr.splitlines()[1], "it is a finding again, so that --resume goes on"
 
@@ -181,12 +181,12 @@ def test_after_kill_9_the_next_one_puts_it_back(tmp_path: Path, probe_binary: Pa
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--only", "stat-interval"), "add --measure"),
-        (("--measure", "--only", "governor"), "no finding here is changed by it"),
+        (("--only", "stat-interval"), "require --measure"),
+        (("--measure", "--only", "governor"), "no finding of this system is fixed by that setting"),
         (("--measure", "--rounds", "2"), "--rounds"),
-        (("--measure", "--cpus", "all"), "no list of CPUs"),
-        (("--cpus", "0"), "add --measure"),
-        (("--measure", "--boot", "rt"), "two configurations"),
+        (("--measure", "--cpus", "all"), "not a list of CPUs"),
+        (("--cpus", "0"), "require --measure"),
+        (("--measure", "--boot", "rt"), "two or more configurations"),
     ],
 )
 def test_wrong_usage_is_one_line(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -199,5 +199,5 @@ def test_wrong_usage_is_one_line(tmp_path: Path, arguments: tuple[str, ...], sai
 def test_where_files_are_there_already_nothing_is_measured_for_them(tmp_path: Path, probe_binary: Path) -> None:
     assert command_line("audit", "--emit", "files", cwd=tmp_path).returncode == 0
     done = command_line(*words("--emit", "files"), cwd=tmp_path)
-    assert done.returncode == 2 and "is there already; name an empty folder" in done.stderr
+    assert done.returncode == 2 and "exists; name an empty folder" in done.stderr
     assert not (tmp_path / "fastenough-data").exists()

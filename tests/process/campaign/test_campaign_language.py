@@ -167,12 +167,12 @@ def test_what_cannot_be_is_told_with_its_line(tmp_path: Path, text: str, said: s
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--loads", "none"), b"--loads cannot stand beside --plan"),
-        (("--duration", "1s"), b"--duration cannot stand beside --plan"),
-        (("--implementation", "linux-user"), b"--implementation cannot stand beside --plan"),
-        (("--configuration", "rt"), b"--configuration cannot stand beside --plan"),
+        (("--load", "none"), b"--load cannot be used with --plan"),
+        (("--duration", "1s"), b"--duration cannot be used with --plan"),
+        (("--implementation", "linux-user"), b"--implementation cannot be used with --plan"),
+        (("--configuration", "rt"), b"--configuration cannot be used with --plan"),
         (("--board", "virtual"), b"the plan names its own board (local)"),
-        (("timer", "interval=1ms"), b"name either a probe or a plan"),
+        (("timer", "interval=1ms"), b"give either a probe or a plan"),
     ],
 )
 def test_what_the_plan_says_cannot_be_said_beside_it(tmp_path: Path, words: tuple[str, ...], said: bytes) -> None:

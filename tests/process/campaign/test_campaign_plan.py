@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fastenough.campaign import Entry, Plan, expand, parse_duration_s, plan_sha256, read_plan
-from fastenough.cli.making import check_plan
+from fastenough.cli.plan_runs import check_plan
 from fastenough.implementations import Act
 from fastenough.implementations.linux_user import words
 from fastenough.model import BadInput

@@ -136,7 +136,7 @@ def test_soak() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_probe_refuses_nothing_of_it(name: str, probe_binary: str) -> None:
-    """What a plan asks of the probe here can be done, on any number of CPUs; each act once, over its interval."""
+    """What a plan asks of the probe can be done here, on any number of CPUs; each act once, over its interval."""
     acts = {
         (spec.probe, tuple(f"--{key}={value}" for key, value in spec.parameters.items()))
         for spec in _specs(name)

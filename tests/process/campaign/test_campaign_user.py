@@ -75,7 +75,7 @@ def test_an_experiment_of_a_user_with_sudo(sudoer: User, plan: str) -> None:
     _, said = bench.communicate(timeout=200)
     assert bench.returncode == 0, said
     assert said.splitlines()[0] == (
-        "not root: the probe and the settings run through sudo; the loads and all files are yours"
+        "not root: the probe and the settings run through sudo; loads run as this user, who owns all files"
     )
     recordings = _recordings(sudoer)
     assert [recording.outcome for recording in recordings] == [Outcome.COMPLETED] * 8

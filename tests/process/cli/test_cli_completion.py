@@ -54,8 +54,8 @@ def completed(tmp_path: Path, probe_binary: str) -> Completed:
 def test_bash_completes_commands_options_and_values(completed: Completed) -> None:
     assert completed("") == list(COMMANDS)
     assert completed("comp") == ["compare", "completion"]
-    assert "--loads" in completed("run", "--")
-    assert completed("run", "--loads", "none,fu") == [f"none,{name}" for name in LOADS if name.startswith("fu")]
+    assert "--load" in completed("run", "--")
+    assert completed("run", "--load", "none,fu") == [f"none,{name}" for name in LOADS if name.startswith("fu")]
     assert completed("completion", "") == ["bash", "zsh", "fish"]
     assert completed("list-probes", "mutex-c") == ["mutex-contended"]
 
@@ -66,7 +66,7 @@ def test_the_script_asks_for_the_shell_that_reads_it(shell: str) -> None:
     assert said.returncode == 0, said.stderr
     assert f"_FASTENOUGH_COMPLETE={shell}_complete" in said.stdout
     document = json.loads(command_line("completion", shell, "--json").stdout)
-    assert document == {"shell": shell, "script": said.stdout}
+    assert document == {"version": 1, "shell": shell, "script": said.stdout}
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

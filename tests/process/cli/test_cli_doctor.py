@@ -9,8 +9,19 @@ from typing import Any
 
 import pytest
 
-from fastenough.cli.doctor_findings import Check, Finding, Patient, Severity, State
-from fastenough.cli.doctor_system import governor, isolation, kernel, module, rights, smi
+from fastenough.cli.doctor import (
+    Condition,
+    Diagnosis,
+    Examination,
+    Impact,
+    InspectedBoard,
+    governor,
+    isolation,
+    kernel,
+    module,
+    rights,
+    smi,
+)
 from fastenough.link import FakeLink
 from tests.support.cli_calls import fastenough
 from tests.support.privileges import needs_root
@@ -27,23 +38,23 @@ LIMITS = (
 )
 
 
-def patient(profile: dict[str, Any] | None = None, **commands: str) -> Patient:
+def patient(profile: dict[str, Any] | None = None, **commands: str) -> InspectedBoard:
     said = {name.replace("_", " "): text for name, text in commands.items()}
-    return Patient(FakeLink({}, said), PROFILE | (profile or {}))
+    return InspectedBoard(FakeLink({}, said), PROFILE | (profile or {}))
 
 
 @pytest.mark.parametrize(
     ("model", "options", "state", "said"),
     [
-        ("preempt-rt", {}, State.FINE, "preempt-rt"),
-        ("preempt", {"CONFIG_PREEMPT_DYNAMIC": "y"}, State.LIMITED, "nobody bounds"),
-        ("voluntary", {"CONFIG_PREEMPT_DYNAMIC": "y"}, State.LIMITED, "preempt=full"),
-        ("voluntary", {}, State.LIMITED, "PREEMPT_RT"),
-        ("none", {}, State.LIMITED, "many milliseconds"),
-        ("stock", {}, State.LIMITED, "not known"),
+        ("preempt-rt", {}, Condition.FINE, "preempt-rt"),
+        ("preempt", {"CONFIG_PREEMPT_DYNAMIC": "y"}, Condition.LIMITED, "unbounded"),
+        ("voluntary", {"CONFIG_PREEMPT_DYNAMIC": "y"}, Condition.LIMITED, "preempt=full"),
+        ("voluntary", {}, Condition.LIMITED, "PREEMPT_RT"),
+        ("none", {}, Condition.LIMITED, "many milliseconds"),
+        ("stock", {}, Condition.LIMITED, "unknown preemption model"),
     ],
 )
-def test_the_preemption_model(model: str, options: dict[str, str], state: State, said: str) -> None:
+def test_the_preemption_model(model: str, options: dict[str, str], state: Condition, said: str) -> None:
     found = kernel(
         patient({"kernel": {"release": "6.1", "preemption": model}, "kernel_config": {"of_interest": options}})
     )
@@ -64,17 +75,17 @@ def _policy(name: str, least: int = 1, most: int = 2) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("cpus", "state", "said"),
     [
-        ({"cpu0": _policy("performance")}, State.FINE, "performance"),
-        ({"cpu0": _policy("powersave", 2, 2)}, State.FINE, "no CPU is slowed down"),
+        ({"cpu0": _policy("performance")}, Condition.FINE, "performance"),
+        ({"cpu0": _policy("powersave", 2, 2)}, Condition.FINE, "no CPU is slowed down"),
         (
             {"cpu0": _policy("powersave"), "cpu1": _policy("performance"), "cpu10": _policy("schedutil")},
-            State.LIMITED,
-            "CPUs 0, 10 may be slowed down while idle (governor powersave, schedutil)",
+            Condition.LIMITED,
+            "CPUs 0, 10 may slow down while idle (governor powersave, schedutil)",
         ),
-        ({}, State.FINE, "scales no frequencies"),
+        ({}, Condition.FINE, "not controlled by the kernel"),
     ],
 )
-def test_the_governor(cpus: dict[str, Any], state: State, said: str) -> None:
+def test_the_governor(cpus: dict[str, Any], state: Condition, said: str) -> None:
     found = governor(patient({"frequency": {"cpus": cpus}}))
     assert found.state is state and said in found.text
 
@@ -82,13 +93,13 @@ def test_the_governor(cpus: dict[str, Any], state: State, said: str) -> None:
 @pytest.mark.parametrize(
     ("isolated", "count", "state", "said"),
     [
-        ("2-3", 4, State.FINE, "CPUs 2-3: ordinary tasks"),
-        ("", 4, State.LIMITED, "isolcpus=3 nohz_full=3"),
-        ("", 1, State.FINE, "one CPU only"),
-        (None, 2, State.LIMITED, "isolcpus=1"),
+        ("2-3", 4, Condition.FINE, "CPUs 2-3: no ordinary tasks"),
+        ("", 4, Condition.LIMITED, "isolcpus=3 nohz_full=3"),
+        ("", 1, Condition.FINE, "only one CPU"),
+        (None, 2, Condition.LIMITED, "isolcpus=1"),
     ],
 )
-def test_isolated_cpus(isolated: str | None, count: int, state: State, said: str) -> None:
+def test_isolated_cpus(isolated: str | None, count: int, state: Condition, said: str) -> None:
     known = {"cpu_isolation": {"isolated": isolated, "nohz_full": "(null)"}, "cpu": {"count": count}}
     found = isolation(patient(known))
     assert found.state is state and said in f"{found.text} {found.fix}"
@@ -97,44 +108,48 @@ def test_isolated_cpus(isolated: str | None, count: int, state: State, said: str
 @pytest.mark.parametrize(
     ("rtprio", "memlock", "state"),
     [
-        ("0", "8388608", State.LIMITED),
-        ("98", "8388608", State.LIMITED),
-        ("50", "unlimited", State.LIMITED),
-        ("98", "unlimited", State.FINE),
-        ("unlimited", "unlimited", State.FINE),
+        ("0", "8388608", Condition.LIMITED),
+        ("98", "8388608", Condition.LIMITED),
+        ("50", "unlimited", Condition.LIMITED),
+        ("98", "unlimited", Condition.FINE),
+        ("unlimited", "unlimited", Condition.FINE),
     ],
 )
-def test_limits_of_an_ordinary_user(rtprio: str, memlock: str, state: State) -> None:
+def test_limits_of_an_ordinary_user(rtprio: str, memlock: str, state: Condition) -> None:
     limits = {"id -u": "1000\n", "cat /proc/self/limits": LIMITS.format(memlock=memlock, rtprio=rtprio)}
-    found = rights(Patient(FakeLink({}, limits), PROFILE))
+    found = rights(InspectedBoard(FakeLink({}, limits), PROFILE))
     assert found.state is state
     assert f"rtprio {rtprio}, memlock {memlock}" in found.text
 
 
 def test_a_setuid_probe_is_named() -> None:
     commands = {"fastenough-probe": "", "id -u": "1000\n", "stat -L -c %a /usr/bin/fastenough-probe": "4755\n"}
-    found = rights(Patient(FakeLink({}, commands), PROFILE))
-    assert found.state is State.LIMITED
+    found = rights(InspectedBoard(FakeLink({}, commands), PROFILE))
+    assert found.state is Condition.LIMITED
     assert "setuid" in found.text and "chmod u-s /usr/bin/fastenough-probe" in str(found.fix)
 
 
 @pytest.mark.parametrize(
     ("commands", "state", "said"),
     [
-        ({"modinfo -n fastenough": "/lib/modules/6.1/updates/dkms/fastenough.ko\n"}, State.FINE, "dkms/fastenough.ko"),
-        ({}, State.MISSING, "fastenough-dkms"),
+        (
+            {"modinfo -n fastenough": "/lib/modules/6.1/updates/dkms/fastenough.ko\n"},
+            Condition.FINE,
+            "dkms/fastenough.ko",
+        ),
+        ({}, Condition.MISSING, "fastenough-dkms"),
     ],
 )
-def test_the_module_and_what_it_alone_can_see(commands: dict[str, str], state: State, said: str) -> None:
+def test_the_module_and_what_it_alone_can_see(commands: dict[str, str], state: Condition, said: str) -> None:
     """Gaps while interrupts are off: named beside the module, and where SMIs cannot be counted."""
-    found = module(Patient(FakeLink({}, commands), PROFILE))
+    found = module(InspectedBoard(FakeLink({}, commands), PROFILE))
     assert found.state is state and said in f"{found.text} {found.fix}" and "spin" in found.text
     assert "fastenough run spin --implementation linux-kernel" in str(smi(patient()).fix)
 
 
 def test_what_is_fine_weighs_nothing() -> None:
-    for state, severity in ((State.FINE, Severity.NONE), (State.LIMITED, Severity.WARNING)):
-        found = Check(lambda _, state=state: Finding("x", state, "so", "do"), "all", Severity.WARNING)(patient())
+    for state, severity in ((Condition.FINE, Impact.NONE), (Condition.LIMITED, Impact.WARNING)):
+        found = Examination(lambda _, state=state: Diagnosis("x", state, "so", "do"), "all", Impact.WARNING)(patient())
         assert (found.concerns, found.severity) == ("all", severity)
 
 
@@ -153,8 +168,8 @@ def test_red_is_for_what_is_wrong(tmp_path: Path, probe_binary: str, columns: in
             status, said = terminal.end()
         shown = screen(said)
         assert (status, RED in said) == (5 if wrong else 0, wrong)
-        assert shown[0].startswith("Nothing sound can be measured" if wrong else "A timer can be measured here")
-        assert max(len(line) for line in shown if "sudo tee" not in line) <= min(columns, 100)
+        assert shown[0].startswith("Measurements do not work" if wrong else "Timer measurements work")
+        assert max(len(line) for line in shown if "sudo tee" not in line) <= min(columns, 120)
         assert any(line.strip().startswith("concerns: ") for line in shown)
         assert any(line.strip().startswith("fix: ") for line in shown)
 

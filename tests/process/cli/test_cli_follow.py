@@ -113,7 +113,7 @@ def test_a_run_is_followed_to_its_end(recorded: Recorded, followers: list[Follow
     writer.end()
     first, *_, last, see = follower.said.splitlines()
     assert "load cpu" in first and "kernel 6.1.0-30-rt-amd64 (preempt-rt)" in first
-    assert last.startswith("completed after 16 s: 32,000 samples, worst ")
+    assert last.startswith("completed after 16 s: 32,000 samples, maximum ")
     assert see == f"see: fastenough show {writer.id}"
     assert follower.complaints == ""
 
@@ -130,7 +130,7 @@ def test_a_run_that_has_ended_is_told_at_once(recorded: Recorded) -> None:
 
 def test_a_run_that_begins_later_is_waited_for(recorded: Recorded, followers: list[Follower]) -> None:
     followers.append(Follower(recorded.home))
-    followers[0].until("no run is under way")
+    followers[0].until("no run in progress")
     recorded.begin()
     recorded.add(len(recorded.lines))
     assert followers[0].end() == 0
@@ -145,15 +145,15 @@ def test_a_run_that_was_killed_is_unfinished(recorded: Recorded, followers: list
     followers[0].until("6 s of 16 s")
     writer.close()
     assert followers[0].end() == 4
-    assert "unfinished: the process that recorded it is gone; it does not grow since 20" in followers[0].said
+    assert "unfinished: the recording process has ended; no new data since 20" in followers[0].said
 
 
 def test_a_run_that_hangs_is_said_to_and_ctrl_c_ends_the_wait(recorded: Recorded, followers: list[Follower]) -> None:
     recorded.begin()
     recorded.add(4)
     followers.append(Follower(recorded.home))
-    followers[0].until("nothing was added since 20")
-    assert "; this ends in 2" in followers[0].said
+    followers[0].until("no new data since 20")
+    assert "; stopping in 2" in followers[0].said
     followers[0].process.send_signal(signal.SIGINT)
     assert followers[0].end() == 128 + signal.SIGINT
     assert followers[0].complaints.strip() == ""
@@ -197,7 +197,7 @@ def test_a_file_that_is_replaced_is_read_from_its_beginning(recorded: Recorded, 
     other = recorded.home / "other.jsonl"
     other.write_bytes(b"".join(recorded.lines[:2]))
     other.replace(file)
-    followers[0].until("another file has taken its place")
+    followers[0].until("the file was replaced")
     followers[0].until(" 2 s of 16 s")
     with file.open("ab") as stream:
         stream.write(b"".join(recorded.lines[2:]))
@@ -207,7 +207,7 @@ def test_a_file_that_is_replaced_is_read_from_its_beginning(recorded: Recorded, 
 def test_a_file_that_is_shortened_is_read_from_its_beginning(recorded: Recorded, followers: list[Follower]) -> None:
     file = _follow_own_file(recorded, followers)
     os.truncate(file, len(recorded.lines[0]))
-    followers[0].until("another file has taken its place")
+    followers[0].until("the file was replaced")
     followers[0].process.send_signal(signal.SIGTERM)
     assert followers[0].end() == 143
 
@@ -229,7 +229,7 @@ def test_a_run_that_is_sealed_meanwhile(recorded: Recorded, followers: list[Foll
     assert not recorded.live.exists()
     followers[0].process.send_signal(signal.SIGCONT)
     assert followers[0].end() == (0 if whole else 4)
-    assert ("completed after 16 s" if whole else "what it left was sealed") in followers[0].said
+    assert ("completed after 16 s" if whole else "its data were sealed") in followers[0].said
 
 
 def test_a_run_that_is_discarded_is_gone(recorded: Recorded, followers: list[Follower]) -> None:
@@ -239,17 +239,17 @@ def test_a_run_that_is_discarded_is_gone(recorded: Recorded, followers: list[Fol
     followers[0].until("timer every 1 ms")
     writer.discard()
     assert followers[0].end() == 4
-    assert "its file was removed" in followers[0].said
+    assert "the file was removed" in followers[0].said
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("nosuchrun",), "no run in "),
-        (("./nosuchfile",), "no file there"),
+        (("./nosuchfile",), "no such file"),
         (("./garbage",), "not a line of a recording"),
         (("last", "--store", "nowhere"), "no store"),
-        (("last", "--json"), "leave out --json"),
+        (("last", "--json"), "cannot be used with --json"),
         (("./broken",), "series 7"),
     ],
 )
@@ -280,7 +280,7 @@ def test_an_ordinary_user_looks_at_a_run_of_root(recorded: Recorded, mode: int) 
                 assert "completed after 16 s" in ended.stdout
             else:
                 assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
-                assert "you may not read this; run this as root" in ended.stderr
+                assert "permission denied; run as root" in ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_more_cpus_than_lines_show_the_worst(recorded: Recorded) -> None:
     recorded.begin(cpus=40, intervals=3)
     recorded.add(3)
     with Terminal("show", "--follow", cwd=recorded.home, lines=16) as terminal:
-        said = terminal.until(lambda said: "more, none of them worse" in said)
+        said = terminal.until(lambda said: "more with lower maxima" in said)
         assert "and 31 more" in said
 
 
@@ -356,7 +356,7 @@ def test_another_process_measures(tmp_path: Path, probe_binary: str, followers: 
     """The follower waits for a real run, and what it says last is what the run's recording says."""
     Store(tmp_path / "fastenough-data")
     followers.append(Follower(tmp_path))
-    followers[0].until("no run is under way")
+    followers[0].until("no run in progress")
     ran = fastenough("run", "timer", "--duration", "4s", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert followers[0].end() == 0

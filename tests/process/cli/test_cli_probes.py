@@ -31,13 +31,13 @@ def test_help_of_run_names_probes_parameters_and_loads(tmp_path: Path, probe_bin
     for word in ("mutex-pi", "interval=", "us", "priority=", "hackbench", "list-probes"):
         assert word in told
     own = fastenough("list-probes", "timer", cwd=tmp_path).stdout.decode()
-    assert "method" in own
-    assert "--" not in own.split("as in:")[0], "parameters are written without dashes"
+    assert "method" in own and "\nexample: " in own
+    assert "--" not in own.partition("\nexample: ")[0], "parameters are written without dashes"
     every = json.loads(fastenough("list-probes", "--json", cwd=tmp_path).stdout)
     assert "full" in every["loads"]
     in_kernel = every["implementations"]["linux-kernel"]
     assert "spin" in in_kernel and "mutex" not in in_kernel
-    assert "by --implementation linux-kernel too: " in fastenough("list-probes", cwd=tmp_path).stdout.decode()
+    assert "also with --implementation linux-kernel: " in fastenough("list-probes", cwd=tmp_path).stdout.decode()
     assert {"name": "timer"}.items() <= every["probes"][0].items()
 
 
@@ -46,7 +46,7 @@ def test_help_of_run_names_probes_parameters_and_loads(tmp_path: Path, probe_bin
     [
         (("interval=200",), "interval=200 has no unit; write interval=200us"),
         (("interval",), "interval: a value is missing; write interval=200us"),
-        (("interval=5h",), "interval=5h is out of range"),
+        (("interval=5h",), "interval=5h is out of range; choose 5 µs to 10 s"),
         (("record=here",), "record is no parameter of a run"),
         (("run-id=mine",), "run-id is no parameter of a run"),
         (("samples=all",), "samples is no parameter of a run"),

@@ -75,7 +75,7 @@ def command(moment):
     interrupted("running")
 
 if __name__ == "__main__":
-    fastenough.cli.COMMANDS["interrupted"] = ("interrupted", "interrupts itself")
+    fastenough.cli.SECTIONS["Data"]["interrupted"] = ("interrupted", "interrupts itself")
     main()
 interrupted("loading")
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fastenough.cli.variants import in_words, shared, told_apart
+from fastenough.cli.listing import differing, in_words, shared
 from fastenough.store import Store
 from tests.support.cli_calls import fastenough
 from tests.support.recordings import Plan, latencies, write
@@ -31,8 +31,8 @@ def keep(store: Store, scratch: Path, *, origin: dict[str, object] | None = None
 def test_only_what_differs_tells_things_apart() -> None:
     items = [{"cpu": 0, "size": 10, "way": "a"}, {"cpu": 1, "size": 10, "way": "a", "late": True}]
     assert shared(items) == {"size": 10, "way": "a"}
-    assert list(map(in_words, told_apart(items))) == ["CPU 0", "CPU 1 late"]
-    assert told_apart([]) == []
+    assert list(map(in_words, differing(items))) == ["CPU 0", "CPU 1 late"]
+    assert differing([]) == []
 
 
 @pytest.fixture(scope="module")

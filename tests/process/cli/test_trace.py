@@ -17,7 +17,7 @@ from fastenough.campaign import read_plan
 from fastenough.campaign.plan import BREAK
 from fastenough.model import BadInput
 from fastenough.recording import Recording
-from fastenough.settings.instance import INSTANCE, TRACEFS
+from fastenough.settings.tracing import INSTANCE, TRACEFS
 from fastenough.store import Store
 from tests.support.cli_calls import command_line, environment
 from tests.support.ordinary_user import ordinary_user
@@ -49,7 +49,7 @@ import sys
 from pathlib import Path
 from fastenough.link import LocalLink
 from fastenough.settings import Settings
-print(*Settings(LocalLink(), Path(sys.argv[1])).put_back)
+print(*Settings(LocalLink(), Path(sys.argv[1])).restored)
 """
 _MOUNTED = [
     "unshare",
@@ -220,9 +220,9 @@ def test_a_threshold_that_cannot_be_is_refused(tmp_path: Path, run: str, said: s
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["timer", "breaktrace=1us", "--break", "1us"], "--break and breaktrace are the same"),
+        (["timer", "breaktrace=1us", "--break", "1us"], "--break and breaktrace have the same meaning"),
         (["timer", "trace-switch=/tmp/x"], "trace-switch is no parameter of a run: --break keeps a trace"),
-        (["--plan", "plan.toml", "--break", "1us"], "--break cannot stand beside --plan"),
+        (["--plan", "plan.toml", "--break", "1us"], "--break cannot be used with --plan"),
         (["timer", "--implementation", "linux-kernel", "--break", "1us"], "breaktrace"),
     ],
 )
@@ -263,11 +263,11 @@ def test_who_held_the_task_up_is_found(tmp_path: Path) -> None:
     assert running is not None and running.task.comm == "fastenough-probe"[:15]
     assert command_line("report", "--store", "store", "--out", "report", cwd=tmp_path).returncode == 0
     rows = _rows(tmp_path / "report", "trace-1-shares")
-    assert rows[0]["who had the CPU"].startswith(HOG_COMM) and float(rows[0]["of the delay"]) > 0.5
+    assert rows[0]["running"].startswith(HOG_COMM) and float(rows[0]["share of the delay"]) > 0.5
     assert sum(int(row["time [µs]"]) for row in rows) == event.value
-    assert any("(delayed)" in row["who had the CPU"] for row in rows)
+    assert any("(delayed)" in row["running"] for row in rows)
     page = (tmp_path / "report" / "index.html").read_text()
-    assert "What the kernel did before" in page and "was made runnable" in page
+    assert 'id="trace"' in page and " became runnable " in page
     assert (tmp_path / "report" / "figures" / "trace-1.svg").is_file()
 
 

@@ -21,8 +21,7 @@ import pytest
 from sqlalchemy import insert, select
 
 from fastenough.cli.farm_alert import command
-from fastenough.farm.alerts import Alerting, Receiver
-from fastenough.farm.alerts_kept import ALERT, prepare
+from fastenough.farm.alerts import ALERT, Alerting, Receiver, create_tables
 from fastenough.history import History, catch_up, declare, note_refused
 from fastenough.model import BadInput, ExitStatus
 from tests.support.cli_calls import environment
@@ -132,7 +131,7 @@ def test_a_new_maximum_comes_with_its_culprit_and_the_last_good_run(
     assert told["run"] == data.injected.run
     runs = [run.id for run in data.store.runs(board=data.injected.board)]
     assert told["last_run_within_limit"] == runs[runs.index(data.injected.run) - 1]
-    assert told["culprit"] != "not known"
+    assert told["culprit"] != "unknown"
 
 
 def test_what_lasts_is_told_when_it_begins_and_when_it_ends(farm: tuple[FarmData, History], listener: Listener) -> None:
@@ -176,7 +175,7 @@ def test_what_is_not_accepted_is_sent_again(farm: tuple[FarmData, History], list
     _, history = farm
     listener.answer = answer
     alerting = Alerting(history, [Receiver(listener.url, False)])
-    assert "takes no alert" in alerting.look(END_S + 60)[0]
+    assert "127.0.0.1" in alerting.look(END_S + 60)[0]
     assert listener.got == []
     listener.answer = 200
     assert alerting.look(END_S + 120) == []
@@ -188,7 +187,7 @@ def test_nothing_is_lost_or_told_in_other_words_when_the_sender_is_killed(
 ) -> None:
     """Killed again and again: each alert is accepted, twice only where the kill came before that was written down."""
     _, history = farm
-    prepare(history)
+    create_tables(history)
     with history.writing() as connection:
         connection.execute(
             insert(ALERT),
@@ -266,7 +265,7 @@ def test_the_command_tells_a_webhook_out_of_a_file(
     hook.write_text(f"{listener.url}/secret2\n")
     assert command.main([*arguments, "--webhook-file", str(hook)], standalone_mode=False) == ExitStatus.BROKEN
     said = capsys.readouterr().err
-    assert "127.0.0.1 takes no alert: status 503" in said
+    assert "127.0.0.1 did not accept the alert: HTTP status 503" in said
     assert "secret" not in said
-    with pytest.raises(BadInput, match="nobody is told"):
+    with pytest.raises(BadInput, match="no receiver"):
         command.main(arguments, standalone_mode=False)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fastenough.farm.lab import Pace
+from fastenough.farm.lab import SimulatedTimes
 from fastenough.history import History, catch_up
 from fastenough.history.schema import INTERVAL
 from fastenough.store import Store
@@ -27,7 +27,7 @@ from tests.support.ssh_boards import ssh_server
 
 pytestmark = pytest.mark.machines
 
-PACE = Pace(report_s=0.25, cycle_s=2.0, boot_s=0.5)
+PACE = SimulatedTimes(report_s=0.25, cycle_s=2.0, boot_s=0.5)
 TIMES = {"pull": "2s", "boot": "20s", "patience": "600s", "retry": "3s"}
 
 

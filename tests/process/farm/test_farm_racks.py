@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fastenough.farm.lab import Pace
-from fastenough.history import PUBLIC, History, catch_up, standing
+from fastenough.farm.lab import SimulatedTimes
+from fastenough.history import PUBLIC, History, board_statuses, catch_up
 from fastenough.history.schema import INTERVAL
 from fastenough.store import Store
 from tests.support.cli_calls import command_line
@@ -33,7 +33,9 @@ def racks(folder: Path, database: str) -> Iterator[tuple[Field, Field]]:
         made = []
         for number, names in enumerate(RACKS):
             (here := folder / str(number)).mkdir()
-            made.append(Field(here, names, Pace(report_s=0.5, cycle_s=5.0, boot_s=0.5), TIMES, database=database))
+            made.append(
+                Field(here, names, SimulatedTimes(report_s=0.5, cycle_s=5.0, boot_s=0.5), TIMES, database=database)
+            )
             stack.callback(made[-1].end)
         yield made[0], made[1]
 
@@ -58,7 +60,7 @@ def rows_of(history: History, field: Field) -> Counter[str]:
 
 
 def all_shown(history: History) -> bool:
-    told = standing(history, PUBLIC, 2**40)
+    told = board_statuses(history, PUBLIC, 2**40)
     return {one.board.name for one in told if one.max_ever_ns} == {name for names in RACKS for name in names}
 
 

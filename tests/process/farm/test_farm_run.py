@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastenough.farm.lab import Pace
-from fastenough.history import PUBLIC, History, changes, runs, standing
+from fastenough.farm.lab import SimulatedTimes
+from fastenough.history import PUBLIC, History, board_statuses, changes, runs
 from fastenough.link.guard import descendants
 from fastenough.store import Store
 from tests.support.cli_calls import command_line
@@ -48,7 +48,7 @@ TIMES = {"pull": "3s", "boot": "8s", "patience": "8s", "retry": "3s"}
 def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
     folder = tmp_path_factory.mktemp("farm")
     (folder / "plan.toml").write_text(PLAN)
-    made = Field(folder, ALL, Pace(report_s=0.5, cycle_s=12.0, boot_s=0.5), TIMES, PLANNED)
+    made = Field(folder, ALL, SimulatedTimes(report_s=0.5, cycle_s=12.0, boot_s=0.5), TIMES, PLANNED)
     try:
         yield made
     finally:
@@ -64,12 +64,12 @@ def test_boards_measure_beside_a_dead_one_a_switch_that_hangs_and_one_that_is_le
     field.become("lent", "lent")
     field.become("dead", "dark", "stuck")
     states = field.states()
-    assert states["dark"].reason.startswith("it has not come up within 8 s")
+    assert states["dark"].reason.startswith("the board did not boot within 8 s")
     assert "its console said nothing" in states["dark"].reason
-    assert states["stuck"].reason == "it has not ended within 26 s"
-    assert "/somebody has it" in states["lent"].reason
+    assert states["stuck"].reason == "no answer within 26 s; the process was killed"
+    assert "/somebody" in states["lent"].reason
     said = command_line("farm", "status", str(field.file))
-    assert said.returncode == 0 and "somebody has it" in said.stdout and "the farm runs" in said.stdout
+    assert said.returncode == 0 and "/somebody" in said.stdout and "the farm is running" in said.stdout
 
 
 def test_what_they_record_is_in_the_history_while_it_grows(field: Field) -> None:
@@ -83,7 +83,7 @@ def test_what_they_record_is_in_the_history_while_it_grows(field: Field) -> None
 
         for name in WELL:
             assert eventually(partial(growing, name), 60), name
-        told = {one.board.name: one for one in standing(history, PUBLIC, now_s)}
+        told = {one.board.name: one for one in board_statuses(history, PUBLIC, now_s)}
         assert set(told) == {*ALL, "planned"}
         assert all(told[name].max_ever_ns > 0 for name in WELL)
 
@@ -142,7 +142,7 @@ def test_it_ends_in_order_lets_go_of_all_places_and_nothing_was_lost(field: Fiel
 
 def test_a_place_that_a_person_had_when_the_coordinator_was_started_again_is_not_switched(tmp_path: Path) -> None:
     """It is the only one of the farm, so that no other board shows that the coordinator has forgotten."""
-    field = Field(tmp_path, ("lent",), Pace(report_s=0.5, boot_s=0.5), TIMES)
+    field = Field(tmp_path, ("lent",), SimulatedTimes(report_s=0.5, boot_s=0.5), TIMES)
     try:
         field.client("somebody", "-p", "lent", "acquire")
         field.start()
@@ -151,7 +151,7 @@ def test_a_place_that_a_person_had_when_the_coordinator_was_started_again_is_not
         assert eventually(lambda: "started again" in field.states()["lent"].reason, 60), field.states()
         assert field.switched("lent") == 0
         field.client("somebody", "-p", "lent", "acquire")
-        assert eventually(lambda: "somebody has it" in field.states()["lent"].reason, 60), field.states()
+        assert eventually(lambda: "/somebody" in field.states()["lent"].reason, 60), field.states()
         field.client("somebody", "-p", "lent", "release")
         field.become("measuring", "lent")
     finally:

@@ -21,11 +21,11 @@ import pytest
 import yaml
 
 from fastenough.farm import rack
-from fastenough.farm.kept import seen
-from fastenough.farm.lab import Pace, free_ports
-from fastenough.farm.machine import BoardState
+from fastenough.farm.lab import SimulatedTimes, free_ports
 from fastenough.farm.rack import Rack, Slot, rack_text
-from fastenough.history import OWNER, PUBLIC, History, State, Viewer, standing
+from fastenough.farm.state_file import read_state
+from fastenough.farm.state_machine import BoardState
+from fastenough.history import OWNER, PUBLIC, BoardCondition, History, Viewer, board_statuses
 from fastenough.link.ssh import CONFIG_SETTING
 from fastenough.model import BadInput
 from fastenough.store import Store
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.machines
 PAGE = (ROOT / "docs" / "farm.md").read_text()
 SECTION = PAGE.split("\n## Set-up\n")[1].split("\n## ")[0]
 BOARDS = ("r1s1", "r1s2")
-PACE = Pace(report_s=0.25, cycle_s=2.0, boot_s=0.5)
+PACE = SimulatedTimes(report_s=0.25, cycle_s=2.0, boot_s=0.5)
 TIMES = {"pull": "2s", "boot": "60s", "patience": "600s", "retry": "3s"}
 
 
@@ -121,19 +121,19 @@ class Bench:
 
     def states(self) -> dict[str, BoardState]:
         try:
-            return seen(self.folder / "state")[1]
+            return read_state(self.folder / "state")[1]
         except BadInput:  # it has not begun yet
             return {}
 
     def measures(self) -> bool:
         """Whether all boards do."""
         states = self.states()
-        return set(states) == set(BOARDS) and {one.told for one in states.values()} <= {"measuring", "pulling"}
+        return set(states) == set(BOARDS) and {one.activity for one in states.values()} <= {"measuring", "pulling"}
 
-    def boards(self, viewer: Viewer = PUBLIC) -> dict[str, State]:
+    def boards(self, viewer: Viewer = PUBLIC) -> dict[str, BoardCondition]:
         history = History.at(f"sqlite:///{self.folder}/store/history.sqlite")
         try:
-            return {one.board.name: one.state for one in standing(history, viewer, 2**33)}
+            return {one.board.name: one.state for one in board_statuses(history, viewer, 2**33)}
         finally:
             history.close()
 
@@ -226,7 +226,7 @@ def check_changes(made: Bench) -> None:
         done = command_line(*changes[which], str(made.farm), *words)
         assert done.returncode == 0, done.stderr
     for _ in range(2):
-        assert made.boards() == {"r1s2": State.RETIRED}
+        assert made.boards() == {"r1s2": BoardCondition.RETIRED}
         assert set(made.boards(OWNER)) == {"r1s2", "press-1"}
         assert command_line("farm", "rebuild", str(made.farm)).returncode == 0
     boards: list[dict[str, Any]] = tomllib.loads(made.farm.read_text())["board"]

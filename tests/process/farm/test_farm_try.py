@@ -26,8 +26,8 @@ from tests.support.processes import ended, eventually
 
 pytestmark = pytest.mark.machines
 
-_FILE = "the farm's file: "
-_PAGES = "the website: "
+_FILE = "farm file: "
+_PAGES = "website: "
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from fastenough.model import BadInput
 from fastenough.recording.building import line_bytes
 from fastenough.store import Store
 from fastenough.web import uploads
-from fastenough.web.uploads import Pace, upload_route
+from fastenough.web.uploads import UploadRate, upload_route
 from tests.process.jobs.test_ring_pull import check_all_there, pulled, put
 from tests.support.recordings import Plan, write
 from tests.support.served import asked, served
@@ -68,7 +68,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     store, tokens, clock = tmp_path / "store", Tokens(tmp_path / "tokens.json"), [0.0]
     store.mkdir()
     token = tokens.add("rack-1", ["testboard"])
-    app = Starlette(routes=[upload_route(store, tokens.known, Pace(lambda: clock[0]))])
+    app = Starlette(routes=[upload_route(store, tokens.known, UploadRate(lambda: clock[0]))])
     with served(app) as goal:
         yield Place(store, tokens, token, goal, clock)
 
@@ -96,7 +96,7 @@ def test_another_recording_of_a_name_that_is_taken_is_refused(place: Place, tmp_
     assert place.post("run-1", recording(tmp_path))[0] == 201
     status, said = place.post("run-1", recording(tmp_path, value_ns=6_000))
     assert status == 409
-    assert "another recording" in said
+    assert "different recording" in said
     with closing(Store(place.store)) as store:
         assert store.load("run-1").totals[0].maximum == 5_000
 
@@ -258,13 +258,13 @@ def test_a_token_of_one_board_cannot_take_the_id_of_a_recording_that_grows_on_an
 def test_a_slow_check_for_one_token_delays_no_other(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other, slow, checked = place.tokens.add("rack-2", ["another"]), threading.Event(), uploads.keep
+    other, slow, checked = place.tokens.add("rack-2", ["another"]), threading.Event(), uploads.store_upload
 
     def held_up(part: BinaryIO, run: str, boards: tuple[str, ...], store: Path) -> bool:
         assert run != "run-1" or slow.wait(60)
         return checked(part, run, boards, store)
 
-    monkeypatch.setattr(uploads, "keep", held_up)
+    monkeypatch.setattr(uploads, "store_upload", held_up)
     first = threading.Thread(target=place.post, args=("run-1", recording(tmp_path)))
     first.start()
     try:

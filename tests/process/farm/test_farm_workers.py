@@ -16,10 +16,10 @@ import pytest
 
 from fastenough.farm import acts
 from fastenough.farm.config import read_farm
-from fastenough.farm.kept import Kept
-from fastenough.farm.machine import BoardState, Phase
-from fastenough.farm.nursery import Answer, Workers
+from fastenough.farm.processes import ActResult, WorkerPool
 from fastenough.farm.run import FarmRun
+from fastenough.farm.state_file import FarmState
+from fastenough.farm.state_machine import BoardPhase, BoardState
 from fastenough.folder import Folder
 from tests.process.jobs.test_ring_pull import put
 
@@ -39,7 +39,7 @@ def end(order: Mapping[str, Any]) -> Mapping[str, Any]:
     os._exit(1)
 
 
-async def all_of(workers: Workers, count: int, limit_s: float = 60.0, for_s: float = 0.0) -> list[Answer]:
+async def all_of(workers: WorkerPool, count: int, limit_s: float = 60.0, for_s: float = 0.0) -> list[ActResult]:
     try:
         return await asyncio.gather(
             *(workers.act(f"act {number}", own_pid, {"for_s": for_s}, limit_s) for number in range(count))
@@ -49,7 +49,7 @@ async def all_of(workers: Workers, count: int, limit_s: float = 60.0, for_s: flo
 
 
 def test_few_processes_do_many_acts() -> None:
-    answers = asyncio.run(all_of(Workers(2), 8, for_s=0.05))
+    answers = asyncio.run(all_of(WorkerPool(2), 8, for_s=0.05))
     assert [answer.fault for answer in answers] == [""] * 8
     assert len({answer.said["pid"] for answer in answers}) == 2
 
@@ -61,17 +61,17 @@ def test_pulls_that_are_due_at_once_are_spread_over_their_period(tmp_path: Path)
         "".join(f'[[board]]\nname = "{name}"\nlink = "local"\nring = "/{name}"\npull = "100s"\n' for name in names)
     )
     farm = read_farm(tmp_path / "farm.toml")
-    with closing(Kept(farm.state)) as kept:
+    with closing(FarmState(farm.state)) as kept:
         for name in names:
-            kept.put(name, BoardState(phase=Phase.MEASURING))
+            kept.put(name, BoardState(phase=BoardPhase.MEASURING))
     states = FarmRun(farm, print).states.values()
     due_s = sorted(state.pull_s for state in states)
     assert [round(at_s - due_s[0]) for at_s in due_s] == [10 * place for place in range(10)]
 
 
 def test_a_worker_that_hangs_or_dies_is_replaced_and_one_that_waits_can_be_stopped() -> None:
-    async def acted() -> list[Answer]:
-        workers = Workers(1)
+    async def acted() -> list[ActResult]:
+        workers = WorkerPool(1)
         hangs = asyncio.ensure_future(workers.act("hangs", own_pid, {"for_s": 60.0}, 1.0))
         await asyncio.sleep(0.1)
         waits = asyncio.ensure_future(workers.act("waits", own_pid, {}, 60.0))
@@ -84,7 +84,7 @@ def test_a_worker_that_hangs_or_dies_is_replaced_and_one_that_waits_can_be_stopp
         return found
 
     hung, stopped, failed, died, well = asyncio.run(acted())
-    assert hung.fault == "it has not ended within 1 s"
+    assert hung.fault.startswith("no answer within 1 s")
     assert stopped.fault and failed.fault == "ValueError: no such thing" and died.fault
     assert well.said["pid"]
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastenough.cli.gauge_measure import figures
+from fastenough.cli.gauge import figures
 from fastenough.gauge.fine import FINE_K, Fine
 from fastenough.gauge.protocol import Identity, Running, parse_take
 from fastenough.gauge.run import GaugeRun, Periodic, Response, RunHead

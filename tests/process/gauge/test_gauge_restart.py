@@ -61,7 +61,7 @@ def test_the_reset_button_fails_the_run(instrument: Paced, tmp_path: Path) -> No
     recording = read_recording(record)
     assert recording.end
     assert recording.end.outcome == "failed"
-    assert "started anew in the middle" in recording.end.reasons[0]
+    assert "restarted during the run" in recording.end.reasons[0]
     assert all(said.lost >= 0 for said in recording.end.series.values())
     assert sum(total.total for total in recording.totals.values()) > 0
 
@@ -77,7 +77,7 @@ def test_a_reset_just_before_the_end_is_no_completed_run(instrument: Paced, tmp_
         time.sleep(0.5)
         assert run.end() is Outcome.FAILED
     recording = read_recording(record)
-    assert recording.end and "started anew in the middle" in recording.end.reasons[0]
+    assert recording.end and "restarted during the run" in recording.end.reasons[0]
 
 
 BEFORE = Counters(False, "response", 10**9, {"sent": 100, "bytes_dropped": 65_535}, {0: {"stored": 2**32 - 1}})
@@ -112,9 +112,9 @@ def test_a_killed_bench_leaves_no_gauge_that_refuses(instrument: Paced, tmp_path
         killed.kill()
         killed.communicate()
     said = gauge_command("stop", instrument.port)
-    assert "it was measuring, and is stopped" in said.stdout
+    assert "measurement stopped" in said.stdout
     said = gauge_command("stop", instrument.port, "--json")
-    assert json.loads(said.stdout) == {"port": instrument.port, "stopped": False}
+    assert json.loads(said.stdout) == {"version": 1, "port": instrument.port, "stopped": False}
 
 
 def test_a_stream_left_on_is_turned_off(instrument: Paced) -> None:

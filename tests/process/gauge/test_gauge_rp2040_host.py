@@ -109,7 +109,7 @@ def test_unplugged_in_mid_run_keeps_what_came_before(gauge_build: Build, tmp_pat
             while True:
                 run.wait(0.1)
                 run.poll()
-        assert run.end(Outcome.FAILED, ["the gauge is gone"]) is Outcome.FAILED
+        assert run.end(Outcome.FAILED, ["the gauge has disappeared"]) is Outcome.FAILED
     truth = statistics(finish(simulation).blocks[0])
     recording = read_recording(tmp_path / "run")
     assert recording.end and recording.end.outcome == "failed"

@@ -119,5 +119,5 @@ def test_more_edges_than_can_wait_end_the_simulation(gauge_build: Build, tmp_pat
         wire.say("".join(f"in {number % 2} {later_ns + number * 100_000}\n" for number in range(70_000)))
     out, errors = process.communicate(timeout=60)
     assert process.returncode == 4
-    assert "there is no room for more of them" in errors
+    assert "the buffer is full" in errors
     assert int(pairs(out)["edges_waiting"]) == 65_536

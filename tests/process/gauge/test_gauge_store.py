@@ -128,7 +128,7 @@ def test_unplugged_while_idle_it_is_opened_anew_once_it_is_back(gauge_build: Bui
         gauge.ready()
         first.process.kill()
     with gauge:
-        with pytest.raises(GaugeLost, match="has not come back within 0"):
+        with pytest.raises(GaugeLost, match="did not return within 0"):
             gauge.ready(0.0)
         for leftover in (link, tmp_path / "pins"):
             leftover.unlink(missing_ok=True)
@@ -229,10 +229,10 @@ def test_a_load_that_somebody_states_is_no_proof(tmp_path: Path) -> None:
     assert judged("none")[0] is Verdict.PASS
     stated, why = judged("hackbench")
     assert stated is Verdict.INCONCLUSIVE
-    assert "hackbench ran was stated by a person and not proven" in why
+    assert "load hackbench was stated by the user and not verified" in why
     unstated, why = judged(None)
     assert unstated is Verdict.INCONCLUSIVE
-    assert "does not state under which load" in why
+    assert "does not state its load" in why
 
 
 def test_this_machine_s_profile_is_kept_only_where_it_is_the_board(tmp_path: Path) -> None:

@@ -99,15 +99,15 @@ def test_a_board_that_does_not_take_it_is_told_of(
     gauge_build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rp2040, "_RESTART_S", 0.3)
-    with drive(tmp_path, 1 << 30) as there, pytest.raises(FastenoughError, match="has not restarted"):
+    with drive(tmp_path, 1 << 30) as there, pytest.raises(FastenoughError, match="did not restart"):
         BOARDS["pico"].flash(str(there), image_of(gauge_build))
 
 
 def test_what_is_no_such_drive_is_refused(gauge_build: Build, tmp_path: Path) -> None:
     assert image_of(gauge_build).is_file()
-    for there, why in ((tmp_path, "hold its button BOOTSEL"), (Path("/dev/null"), "hold its button BOOTSEL")):
+    for there, why in ((tmp_path, "hold the button BOOTSEL"), (Path("/dev/null"), "hold the button BOOTSEL")):
         refused = gauge_command("flash", "pico", str(there))
         assert refused.returncode == 2 and why in refused.stderr and refused.stderr.count("\n") == 1
     (tmp_path / "INFO_UF2.TXT").write_text(INFO.replace("RPI-RP2", "SAMD21"))
     refused = gauge_command("flash", "pico", str(tmp_path))
-    assert refused.returncode == 2 and "another board; wanted: RPI-RP2" in refused.stderr
+    assert refused.returncode == 2 and "another board; expected: RPI-RP2" in refused.stderr

@@ -20,19 +20,19 @@ import pytest
 
 from fastenough.history import (
     OWNER,
+    BoardCondition,
     History,
-    State,
+    board_statuses,
     catch_up,
     distribution,
     events,
+    ingest_run,
+    ingest_stream,
     maxima,
     rebuild,
     refusals,
-    standing,
-    take,
-    take_from,
 )
-from fastenough.history.ingest import Ahead
+from fastenough.history.ingest import ClockAhead
 from fastenough.model import BadInput
 from fastenough.recording import read_recording
 from fastenough.recording.building import line_bytes
@@ -103,7 +103,7 @@ def test_what_was_taken_is_not_taken_again(farm: FarmData, whole: History) -> No
     rows = all_rows(whole)
     assert len(rows["interval"]) > 1000
     assert catch_up(whole, farm.store).intervals == 0
-    assert [take(whole, farm.store, run.id) for run in farm.store.runs()] == [0] * len(farm.store.runs())
+    assert [ingest_run(whole, farm.store, run.id) for run in farm.store.runs()] == [0] * len(farm.store.runs())
     assert all_rows(whole) == rows
 
 
@@ -120,7 +120,7 @@ def test_the_order_in_which_runs_are_read_does_not_matter(farm: FarmData, whole:
     ids = [run.id for run in farm.store.runs()]
     random.Random(7).shuffle(ids)
     for run_id in ids:
-        take(history, farm.store, run_id)
+        ingest_run(history, farm.store, run_id)
     assert all_rows(history) == all_rows(whole)
 
 
@@ -128,7 +128,7 @@ def test_columns_and_text_of_a_sealed_run_are_taken_alike(farm: FarmData, whole:
     for run in farm.store.runs():
         assert farm.store.folded(run.id) is not None
         with farm.store.opened(run.id) as stream:
-            assert take_from(history, run.id, stream) > 0
+            assert ingest_stream(history, run.id, stream) > 0
     assert all_rows(history) == all_rows(whole)
 
 
@@ -136,9 +136,9 @@ def test_a_recording_that_grows_by_any_bytes(history: History, tmp_path: Path) -
     """Torn lines are left for later; what was read in many pieces is what was read at once."""
     whole = recorded(tmp_path, long_plan(events=[{"kind": "max", "series": 0, "cpu": 0, "value": 30_000}]))
     at_once = fresh(tmp_path / "at-once.sqlite")
-    take_from(at_once, "run-1", io.BytesIO(whole))
+    ingest_stream(at_once, "run-1", io.BytesIO(whole))
     cuts = sorted(random.Random(1).sample(range(len(whole)), 12))
-    taken = [take_from(history, "run-1", io.BytesIO(whole[:cut])) for cut in [*cuts, len(whole), len(whole)]]
+    taken = [ingest_stream(history, "run-1", io.BytesIO(whole[:cut])) for cut in [*cuts, len(whole), len(whole)]]
     assert sum(taken) == 24
     assert taken[-1] == 0
     assert all_rows(history) == all_rows(at_once)
@@ -150,8 +150,8 @@ def test_a_recording_whose_head_was_completed_meanwhile(history: History, tmp_pa
     before = recorded(tmp_path, plan)
     half = before[: before.index(b'{"type":"interval","seq":12') + 40]
     after = recorded(tmp_path, replace(plan, head={"planned_n": 7_200_000}))
-    assert take_from(history, "run-1", io.BytesIO(half)) == 12
-    assert take_from(history, "run-1", io.BytesIO(after)) == 12
+    assert ingest_stream(history, "run-1", io.BytesIO(half)) == 12
+    assert ingest_stream(history, "run-1", io.BytesIO(after)) == 12
     assert totals(history, "testboard") == {0: 7200, 1: 7200}
 
 
@@ -160,11 +160,11 @@ def test_a_recording_that_was_written_anew(history: History, tmp_path: Path) -> 
     before = recorded(tmp_path, long_plan())
     cut = before.index(b'{"type":"interval","seq":12')
     longer = before.replace(b'"counters":{', b'"counters":   {')
-    assert take_from(history, "run-1", io.BytesIO(before[:cut])) == 12
-    assert take_from(history, "run-1", io.BytesIO(longer)) == 12
+    assert ingest_stream(history, "run-1", io.BytesIO(before[:cut])) == 12
+    assert ingest_stream(history, "run-1", io.BytesIO(longer)) == 12
     shorter = fresh(tmp_path / "shorter.sqlite")
-    assert take_from(shorter, "run-1", io.BytesIO(longer[: longer.index(b'{"type":"interval","seq":12')])) == 12
-    assert take_from(shorter, "run-1", io.BytesIO(before)) == 12
+    assert ingest_stream(shorter, "run-1", io.BytesIO(longer[: longer.index(b'{"type":"interval","seq":12')])) == 12
+    assert ingest_stream(shorter, "run-1", io.BytesIO(before)) == 12
     assert all_rows(shorter) == all_rows(history)
 
 
@@ -175,15 +175,15 @@ def test_numbers_that_no_database_holds_are_refused(history: History, tmp_path: 
         content = recorded(tmp_path, long_plan(values=[[np.array([2**61] * 9)], [np.array([5])]]))
     else:
         content = recorded(tmp_path, long_plan()).replace(b'"cpu":1,', b'"cpu":1048575,')
-    with pytest.raises(BadInput, match="more values, or longer ones"):
-        take_from(history, "run-1", io.BytesIO(content))
+    with pytest.raises(BadInput, match="more or longer values"):
+        ingest_stream(history, "run-1", io.BytesIO(content))
     assert all_rows(history)["interval"] == []
 
 
 def test_a_recording_that_lacks_an_interval_is_refused(history: History, tmp_path: Path) -> None:
     lines = recorded(tmp_path, long_plan()).splitlines(keepends=True)
-    with pytest.raises(BadInput, match="interval 5 does not follow"):
-        take_from(history, "run-1", io.BytesIO(b"".join(lines[:5] + lines[6:])))
+    with pytest.raises(BadInput, match="interval 5 is out of order"):
+        ingest_stream(history, "run-1", io.BytesIO(b"".join(lines[:5] + lines[6:])))
     assert all_rows(history)["interval"] == []
 
 
@@ -193,13 +193,13 @@ def test_two_intervals_in_one_second_both_count(history: History, tmp_path: Path
     for seq in range(24, 12, -1):
         was, now = (instant(seq * 300 * 10**9)["wall_ns"] - shift for shift in (0, 3600 * 10**9))
         text = text.replace(f'"wall_ns":{was}', f'"wall_ns":{now}')
-    take_from(history, "run-1", io.BytesIO(text.encode()))
+    ingest_stream(history, "run-1", io.BytesIO(text.encode()))
     assert totals(history, "testboard") == {0: 7200, 1: 7200}
     assert len(all_rows(history)["interval"]) == 2 * 13
 
 
 def test_several_short_intervals_become_one_of_five_minutes(history: History, tmp_path: Path) -> None:
-    take_from(history, "run-1", io.BytesIO(recorded(tmp_path, long_plan(interval_ns=10**9))))
+    ingest_stream(history, "run-1", io.BytesIO(recorded(tmp_path, long_plan(interval_ns=10**9))))
     rows = all_rows(history)["interval"]
     assert len(rows) == 2
     assert totals(history, "testboard") == {0: 7200, 1: 7200}
@@ -215,7 +215,7 @@ def test_a_corrected_series_has_the_events_of_the_other(history: History, tmp_pa
         {"kind": "max", "series": 0, "cpu": 0, "value": value, "culprit": {"waited_for": "irq/27"}}
         for value in (10_000, 30_000, 20_000)
     ]
-    take_from(history, "run-1", io.BytesIO(recorded(tmp_path, long_plan(events=told))))
+    ingest_stream(history, "run-1", io.BytesIO(recorded(tmp_path, long_plan(events=told))))
     found = events(history, OWNER, "testboard", 0, LONG)
     assert [(one.series, one.value_ns, one.culprit) for one in found] == [(SERIES, 30_000, "waited for irq/27")]
 
@@ -291,25 +291,25 @@ def test_times_ahead_of_this_clock_wait_and_silence_nobody(history: History, tmp
     now_s = WALL_NS // 10**9
     history.wall_s = lambda: now_s
     ahead_s = now_s + 400 * 86400
-    with pytest.raises(Ahead):
-        take_from(history, "run-1", at_times(tmp_path, [ahead_s, ahead_s + 1]))
-    assert standing(history, OWNER, now_s) == []
-    assert take_from(history, "run-2", at_times(tmp_path, [ahead_s, now_s - 2, ahead_s, now_s])) == 4
-    (one,) = standing(history, OWNER, now_s)
+    with pytest.raises(ClockAhead):
+        ingest_stream(history, "run-1", at_times(tmp_path, [ahead_s, ahead_s + 1]))
+    assert board_statuses(history, OWNER, now_s) == []
+    assert ingest_stream(history, "run-2", at_times(tmp_path, [ahead_s, now_s - 2, ahead_s, now_s])) == 4
+    (one,) = board_statuses(history, OWNER, now_s)
     assert (one.seen_s, one.max_ever_ns) == (now_s, 5_003)
-    with pytest.raises(Ahead):
-        take_from(history, "run-3", at_times(tmp_path, [now_s + 1, ahead_s]))
-    assert standing(history, OWNER, now_s)[0].seen_s == now_s + 1
+    with pytest.raises(ClockAhead):
+        ingest_stream(history, "run-3", at_times(tmp_path, [now_s + 1, ahead_s]))
+    assert board_statuses(history, OWNER, now_s)[0].seen_s == now_s + 1
     history.wall_s = lambda: ahead_s  # it was this machine's clock that was wrong
-    assert take_from(history, "run-3", at_times(tmp_path, [now_s + 1, ahead_s])) == 1
+    assert ingest_stream(history, "run-3", at_times(tmp_path, [now_s + 1, ahead_s])) == 1
 
 
 def test_two_hours_ahead_are_taken(history: History, tmp_path: Path) -> None:
     now_s = WALL_NS // 10**9
     history.wall_s = lambda: now_s
-    assert take_from(history, "run-1", at_times(tmp_path, [now_s + 7200])) == 1
-    with pytest.raises(Ahead):
-        take_from(history, "run-2", at_times(tmp_path, [now_s + 7201]))
+    assert ingest_stream(history, "run-1", at_times(tmp_path, [now_s + 7200])) == 1
+    with pytest.raises(ClockAhead):
+        ingest_stream(history, "run-2", at_times(tmp_path, [now_s + 7201]))
 
 
 def test_what_is_cut_off_damaged_or_ahead_is_noted_among_its_boards_recordings(tmp_path: Path) -> None:
@@ -336,11 +336,11 @@ def test_what_is_cut_off_damaged_or_ahead_is_noted_among_its_boards_recordings(t
     history = History.of(store)
     history.wall_s = lambda: now_s + 3600
     assert set(catch_up(history, store).faults) == {kept["damaged"], kept["clock"]}
-    (one,) = standing(history, OWNER, now_s + 3600)
+    (one,) = board_statuses(history, OWNER, now_s + 3600)
     assert {(each.kind, each.name) for each in refusals(history, OWNER, "testboard", 9)} == {
         (kind, kept[kind]) for kind in ("cut off", "damaged", "clock")
     }
-    assert (one.refused, one.state) == (3, State.REFUSED)
+    assert (one.refused, one.state) == (3, BoardCondition.REFUSED)
     rebuild(history, store)
-    assert standing(history, OWNER, now_s + 3600)[0].seen_s == one.seen_s
+    assert board_statuses(history, OWNER, now_s + 3600)[0].seen_s == one.seen_s
     history.close()

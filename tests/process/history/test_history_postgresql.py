@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastenough.history import OWNER, History, catch_up, standing, take
+from fastenough.history import OWNER, History, board_statuses, catch_up, ingest_run
 from fastenough.model import FastenoughError
 from tests.process.history.test_history_ingest import KILLS, kill_while_taking
 from tests.support.farm_data import FarmData
@@ -41,18 +41,18 @@ def test_both_databases_hold_the_same_rows_and_answer_the_same(farm: FarmData, u
         assert catch_up(history, farm.store).faults == {}
     first, second = map(all_rows, both)
     assert first == second
-    assert standing(both[0], OWNER, farm.end_s) == standing(both[1], OWNER, farm.end_s)
+    assert board_statuses(both[0], OWNER, farm.end_s) == board_statuses(both[1], OWNER, farm.end_s)
 
 
 def test_a_database_that_goes_away_and_comes_back(farm: FarmData, url: str, server: Server, tmp_path: Path) -> None:
     history, other = History.at(url), History.at(f"sqlite:///{tmp_path}/history.sqlite")
     runs = [run.id for run in farm.store.runs()]
-    take(history, farm.store, runs[0])
+    ingest_run(history, farm.store, runs[0])
     server.stop()
     try:
         for run_id in runs[1:3]:
-            with pytest.raises(FastenoughError, match="the history cannot be used"):
-                take(history, farm.store, run_id)
+            with pytest.raises(FastenoughError, match="the history database is not available"):
+                ingest_run(history, farm.store, run_id)
     finally:
         server.start()
     catch_up(history, farm.store)

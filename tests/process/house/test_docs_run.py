@@ -40,8 +40,15 @@ NEEDS = (
     (r"^completion fish >|^gauge flash", "a place outside the folder"),
 )
 """What a documented command needs that is not here, by a pattern of its words."""
-ADDED = {"run": "--duration 200ms", "ab": "--rounds 3", "ab --rounds 3": "--duration 200ms", "assess": "--duration 6s"}
-"""Times of commands that name none; an assessment shares its time among six loads, a second for each at least."""
+ADDED = {
+    "run": "--duration 200ms",
+    "ab": "--rounds 3",
+    "ab --rounds 3": "--duration 200ms",
+    "assess --task": "--duration 18s",
+    "assess": "--duration 6s",
+}
+"""Times of commands that name none; an assessment shares its time among six loads (of three probes for tasks), a second
+for each at least."""
 SHORTER = ((r"--duration \S+", "--duration 200ms"), (r"--rounds \d+", "--rounds 3"), (r"--budget \S+", "--budget 5s"))
 _BEFORE = {"farm token revoke rack-5": "farm token add rack-5 --board r5s7"}
 """What a page has its reader do first."""
@@ -99,7 +106,8 @@ def written(words: str, folder: Path) -> list[str]:
         words = re.sub(pattern, shorter, words)
     for command, shorter in ADDED.items():
         if words.startswith(f"{command} ") and shorter.split()[0] not in words:
-            words = words.replace(command, f"{command} {shorter}", 1)
+            name, _, more = words.partition(" ")
+            words = f"{name} {shorter} {more}"
     base, one, two, three = runs["none"]
     names = {
         "BASE": base,

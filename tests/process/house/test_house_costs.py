@@ -150,10 +150,10 @@ def _steps(link: Link, value: object) -> list[Step]:
     return [(FilePlace("/proc/self/comm"), str(value))]
 
 
-SETTING = Setting("mine", "the name of this process", _steps, files=("/proc/self/comm",))
+SETTINGS = (Setting("mine", "the name of this process", _steps, files=("/proc/self/comm",)),)
 ''',
     )
-    copy.line("fastenough/settings/__init__.py", '"kernel_module",', '    "mine",')
+    copy.line("fastenough/settings/__init__.py", '"kernel_module",', '            "mine",')
     assert copy.cost() == (1, 1, 1)
     said = copy.python(
         "from pathlib import Path\nfrom fastenough.link import LocalLink\n"
@@ -165,7 +165,19 @@ SETTING = Setting("mine", "the name of this process", _steps, files=("/proc/self
     assert said.splitlines()[0] == "other" != said.splitlines()[1]
 
 
-def test_a_matter_of_the_audit(copy: Copy) -> None:
+def test_a_setting_that_is_one_integer(copy: Copy) -> None:
+    row = '    ("mine", "1: scheduling by groups of tasks", "/proc/sys/kernel/sched_autogroup_enabled", 0, 1),'
+    copy.line("fastenough/settings/kernel.py", '("timer-migration",', row)
+    assert copy.cost() == (0, 1, 1)
+    steps = copy.python(
+        "from fastenough.link import FakeLink\nfrom fastenough.settings import SETTINGS\n"
+        "link = FakeLink({'/proc/sys/kernel/sched_autogroup_enabled': '1'})\n"
+        "((place, value),) = SETTINGS['mine'].steps(link, 0)\nprint(place, value)"
+    )
+    assert steps == "/proc/sys/kernel/sched_autogroup_enabled 0\n"
+
+
+def test_a_check_of_the_audit(copy: Copy) -> None:
     copy.file(
         "fastenough/audit/checks/mine.py",
         SPDX
@@ -180,11 +192,11 @@ def _look(facts: Facts) -> Seen:
     return costs(f"{facts.count} of them", outside("buy more"))
 
 
-CHECK = Check("mine", "number of CPUs", Group.CPUS, Severity.LOW, _look, why="This test.", source="this test",
-              elsewhere="money")
+CHECKS = (Check("mine", "number of CPUs", Group.CPUS, Severity.LOW, _look, why="This test.", source="this test",
+                elsewhere="money"),)
 ''',
     )
-    copy.line("fastenough/audit/checks/__init__.py", '"file_systems",', '    "mine",')
+    copy.line("fastenough/audit/checks/__init__.py", '"services",', '            "mine",')
     assert copy.cost() == (1, 1, 1)
     assert "number of CPUs" in copy.fastenough("audit")
 
@@ -203,7 +215,7 @@ def section(context: Context) -> Section | None:
     return Section("mine", "My section", "What this test adds.", [Text(f"{len(context.recordings)} runs.")])
 ''',
     )
-    copy.line("fastenough/report/sections/__init__.py", '"method",', '    "mine",')
+    copy.line("fastenough/report/sections/__init__.py", '"methods:definitions",', '        "mine",')
     assert copy.cost() == (1, 1, 1)
     built = copy.root / "build" / "target" / "probe" / "fastenough-probe"
     built.parent.mkdir(parents=True)

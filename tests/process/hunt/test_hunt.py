@@ -90,7 +90,7 @@ def test_a_load_space_that_cannot_be_is_one_line(tmp_path: Path, wrong: str, sai
         pytest.param(("--budget", "1m"), "--budget", marks=needs_root("it would measure")),
         (("--out", "worst.txt"), ".toml"),
         (("report=1s",), "report"),
-        (("--out", "nowhere/worst.toml"), "cannot be written there"),
+        (("--out", "nowhere/worst.toml"), "--out nowhere/worst.toml: cannot be written"),
         pytest.param(("--resume",), "--resume", marks=needs_root("it would measure")),
     ],
 )

@@ -150,7 +150,7 @@ def test_the_command_prints_a_table_and_the_reason_for_what_it_cannot_try(probe_
     done = command_line("calibrate", "--sizes=1ms,5ms", "--each=5")
     assert done.returncode == 0, done.stderr
     assert "all found, in order" in done.stdout
-    assert re.search(r"module.*not-applicable: .+", done.stdout)
+    assert re.search(r"module.*not applicable: .+", done.stdout)
     as_json = json.loads(command_line("calibrate", "--sizes=1ms,5ms", "--each=5", "--json").stdout)
     assert [calibration["passed"] for calibration in as_json["calibrations"]] == [True, None, None]
     assert "--gauge" in as_json["calibrations"][1]["reason"]
@@ -174,7 +174,7 @@ def test_bad_input_is_one_line_and_status_2(words: tuple[str, ...]) -> None:
 
 
 def test_a_task_without_a_head_says_why(probe_binary: str) -> None:
-    with pytest.raises(BadInput, match="there is no probe 'nothing'"):
+    with pytest.raises(BadInput, match="unknown probe 'nothing'"):
         Probing(LocalLink(), [probe_binary, "nothing"], 5.0)
     with pytest.raises(FastenoughError, match="false ended with status 1: it said nothing"):
         Probing(LocalLink(), ["false"], 5.0)

@@ -244,7 +244,7 @@ def test_gaps_are_told_once_with_their_length_and_cause(tmp_path: Path) -> None:
     told = pulled(ring, store)
     assert [one.outcome for one in told.stored] == ["completed", None, "completed", "completed"]
     assert [(gap.ns, gap.dropped) for gap in told.gaps] == [(4 * SECOND, 0), (47 * SECOND, 3)]
-    assert "cut off" in told.gaps[0].reason and "made room" in told.gaps[1].reason
+    assert "cut off" in told.gaps[0].reason and "overwritten" in told.gaps[1].reason
     put(ring, 8, begin_ns=63 * SECOND)
     put(ring, 9, begin_ns=70 * SECOND)
     told = pulled(ring, store)
@@ -324,7 +324,7 @@ def test_what_is_no_sound_recording_is_refused_and_the_others_come(tmp_path: Pat
         assert [one.name for one in told.refused] == [path.name]
         assert not again or told.bytes == 0, "what was refused is not fetched again"
         gaps += [(gap.dropped, gap.reason) for gap in told.gaps]
-    assert gaps == [(0, "what was recorded between them is refused")]
+    assert gaps == [(0, "the recordings between them were rejected")]
     path.unlink()
     assert pulled(ring, store).refused == []
     assert rest(store) == [] and not pulled(ring, store).refused
@@ -480,7 +480,7 @@ def test_it_is_told_in_words(tmp_path: Path) -> None:
     put(ring, 3)
     done = command_line("monitor", "pull", f"--ring={ring}", f"--store={store}")
     assert done.returncode == 0
-    assert "3 intervals in 3 s, cut off" in done.stdout and "(1 dropped)" in done.stdout
+    assert "3 intervals in 3 s, interrupted" in done.stdout and "(1 dropped)" in done.stdout
     put(ring, 4).write_text("hello\n")
     done = command_line("monitor", "pull", f"--ring={ring}", f"--store={store}")
     assert done.returncode == 4 and done.stderr.startswith("refused 0000000004-") and done.stderr.count("\n") == 1

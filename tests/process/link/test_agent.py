@@ -254,23 +254,23 @@ def test_a_link_says_how_long_a_command_may_be_silent() -> None:
 @pytest.mark.parametrize(
     ("frame", "why"),
     [
-        (_frame(1, 77), "no kind that a bench sends"),
-        (_frame(1, Kind.EXITED, b"0000"), "no kind that a bench sends"),
+        (_frame(1, 77), "unknown kind"),
+        (_frame(1, Kind.EXITED, b"0000"), "unknown kind"),
         (FRAME.pack(1, Kind.INPUT, FRAME_MOST + 1), "too long"),
-        (_frame(0, Kind.START, _start("true")), "without a number"),
-        (_frame(1, Kind.START, b""), "without its final zero"),
-        (_frame(1, Kind.START, NUMBER.pack(0) + b"\0true"), "without its final zero"),
-        (_frame(1, Kind.START, _start()), "without words"),
-        (_frame(1, Kind.START, _start("")), "without words"),
-        (_frame(1, Kind.START, _start(*["a"] * 1025)), "too many words"),
-        (_frame(1, Kind.START, _start("true", scratch="/etc")), "another name"),
-        (_frame(1, Kind.START, _start("true", scratch="/tmp/../fastenough-0123456789ab")), "another name"),
-        (_frame(1, Kind.START, _start("true", scratch="tmp/fastenough-0123456789ab")), "another name"),
-        (_frame(1, Kind.START, _start("sleep", "60")) * 2, "started already"),
-        (_frame(1, Kind.START, _start("sleep", "60")) + _frame(1, Kind.INPUT, b"x"), "that has started"),
-        (_frame(1, Kind.SIGNAL, NUMBER.pack(65)), "a signal that there is not"),
-        (_frame(1, Kind.SIGNAL, b"\1"), "a signal that there is not"),
-        (_frame(0, Kind.RESET, b"short"), "another length"),
+        (_frame(0, Kind.START, _start("true")), "no number"),
+        (_frame(1, Kind.START, b""), "not terminated"),
+        (_frame(1, Kind.START, NUMBER.pack(0) + b"\0true"), "not terminated"),
+        (_frame(1, Kind.START, _start()), "no arguments"),
+        (_frame(1, Kind.START, _start("")), "no arguments"),
+        (_frame(1, Kind.START, _start(*["a"] * 1025)), "too many arguments"),
+        (_frame(1, Kind.START, _start("true", scratch="/etc")), "invalid name"),
+        (_frame(1, Kind.START, _start("true", scratch="/tmp/../fastenough-0123456789ab")), "invalid name"),
+        (_frame(1, Kind.START, _start("true", scratch="tmp/fastenough-0123456789ab")), "invalid name"),
+        (_frame(1, Kind.START, _start("sleep", "60")) * 2, "already started"),
+        (_frame(1, Kind.START, _start("sleep", "60")) + _frame(1, Kind.INPUT, b"x"), "already started"),
+        (_frame(1, Kind.SIGNAL, NUMBER.pack(65)), "no such signal"),
+        (_frame(1, Kind.SIGNAL, b"\1"), "no such signal"),
+        (_frame(0, Kind.RESET, b"short"), "wrong length"),
     ],
     ids=range(17),
 )
@@ -295,7 +295,7 @@ def test_more_commands_than_there_is_room_for_are_refused_alone() -> None:
         last = link.start(["sleep", "60"])
         refused = link._launch(["true"], b"", "", 0.0)
         assert refused.wait(10) == 126
-        assert refused.stderr() == b"too many commands at a time\n"
+        assert refused.stderr() == b"too many commands at once\n"
         assert last.stop() == 128 + signal.SIGTERM
         assert link.run(["true"]).status == 0
         assert all(process.running for process in running)

@@ -118,15 +118,15 @@ def test_what_is_missed_is_told_from_what_is_not_shown() -> None:
     assert StationTrial(STATIONS[0], 0, (row(),)).passed
     assert StationTrial(STATIONS[0], 0, (row(found=9),)).missed
     for lacking, said in (
-        (row(found=9, unseen=1), "has not 1"),
-        (row(injected=0, found=0), "300 µs could be injected"),
-        (row(station_ns=320_000), "size found of 300 µs"),
+        (row(found=9, unseen=1), "missed 1 delayed wake-ups"),
+        (row(injected=0, found=0), "no delay of 300 µs was injected"),
+        (row(station_ns=320_000), "measured size of 300 µs is outside the tolerance"),
     ):
         trial = StationTrial(STATIONS[0], 0, (lacking,))
         assert not trial.passed and not trial.missed
         assert said in str(trial.shortfall)
     counted = (("monitor_suppressed", 2), ("monitor_no_return", 1))
-    assert "reason: 2 suppressed, 1 no return" in str(
+    assert "reasons it counted: 2 suppressed, 1 no return" in str(
         StationTrial(STATIONS[0], 0, (row(found=9, unseen=1),), counted=counted).shortfall
     )
     assert not StationTrial(STATIONS[0], 0).passed
@@ -143,5 +143,5 @@ def test_a_board_that_names_no_processes_is_told() -> None:
     assert _process_of(link, 7) == 8
     for children in (b"\xff\xfe", b"7", b"9" * 5000, b"-1"):
         link.write("/proc/8/task/8/children", children)
-        with pytest.raises(FastenoughError, match="names no process"):
+        with pytest.raises(FastenoughError, match="lists no process"):
             _process_of(link, 7)

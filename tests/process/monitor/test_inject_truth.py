@@ -124,7 +124,7 @@ def _timely(probe: str, inject: Path, station: str, place: Path) -> Trial:
 @pytest.mark.parametrize("station", STATIONS)
 def test_a_delay_is_as_long_as_it_says(probe_binary: str, inject_binary: Path, station: str, tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("interrupts are kept off by a second CPU")
+        pytest.skip("needs a second CPU")
     trial = _timely(probe_binary, inject_binary, station, tmp_path)
     series = trial.injector.named("injected")
     assert [one.labels["size"] for one in series] == list(SIZES)

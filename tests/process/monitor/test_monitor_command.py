@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from fastenough.campaign import monitoring
-from fastenough.cli import monitor, outlet
-from fastenough.cli.progress_words import heading
-from fastenough.cli.station_stream import missing
+from fastenough.cli import monitor, output
+from fastenough.cli.monitor import missing
+from fastenough.cli.progress_wording import heading
 from fastenough.implementations import Act
 from fastenough.implementations.task import Refused
 from fastenough.link import Completed, LocalLink
@@ -154,18 +154,18 @@ def test_a_reader_that_stands_still_holds_up_no_recording(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
 ) -> None:
     _with(monkeypatch, install(home))
-    monkeypatch.setattr(outlet, "_PATIENCE_S", 0.5)
+    monkeypatch.setattr(output, "_PATIENCE_S", 0.5)
     with _narrow_pipe(monkeypatch):
         assert _monitor("--duration", "2s", *words) == ExitStatus.DONE
     (run,) = _runs(home)
     assert Store(home / "store").load(run).outcome is Outcome.COMPLETED
     assert (home / "store" / "runs" / run / SEALED_FILE).is_file()
-    assert re.search(r"(?m)^fastenough: [1-9]\d* lines were not told", capsys.readouterr().err)
+    assert re.search(r"(?m)^fastenough: [1-9]\d* lines dropped: ", capsys.readouterr().err)
 
 
 def test_what_a_reader_missed_is_told_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outlet, "_MOST_KEPT", 20_000)
-    with _narrow_pipe(monkeypatch) as reading, outlet.unhurried(sys.stdout, missing) as stream:
+    monkeypatch.setattr(output, "_MOST_WAITING", 20_000)
+    with _narrow_pipe(monkeypatch) as reading, output.never_waiting(sys.stdout, missing) as stream:
         for number in range(1000):
             stream.write(f"{number:099}\n")
         told = os.read(reading, 100)
@@ -184,7 +184,7 @@ def test_what_a_reader_missed_is_told_where_it_is_missing(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("refusing", "said"),
     [
-        ((5, "needs root, or CAP_BPF and CAP_PERFMON"), "needs root, or CAP_BPF and CAP_PERFMON"),
+        ((5, "need root, or CAP_BPF and CAP_PERFMON"), "need root, or CAP_BPF and CAP_PERFMON"),
     ],
 )
 def test_what_the_monitor_refuses_is_not_applicable(

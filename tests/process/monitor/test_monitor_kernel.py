@@ -77,7 +77,7 @@ def test_rights_of_a_user_namespace_only_are_told_with_what_helps(monitor_binary
         pytest.skip("user namespaces are not allowed here")
     done = subprocess.run([*inside, monitor_binary, "-D", "1s"], capture_output=True, text=True, check=False)
     assert done.returncode == 5
-    assert done.stderr.count("\n") == 1 and "root of the machine itself" in done.stderr
+    assert done.stderr.count("\n") == 1 and "root of the host" in done.stderr
     assert "kernel.unprivileged_bpf_disabled" in done.stderr and "kernel.perf_event_paranoid" in done.stderr
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fastenough.cli.drawing import picture
+from fastenough.cli.monitor import JsonLines
 from fastenough.cli.output import readable
-from fastenough.cli.progress_words import plain_line, telling
-from fastenough.cli.station_stream import Stream
+from fastenough.cli.progress_wording import plain_line, telling
+from fastenough.cli.run_picture import picture
 from fastenough.folder import Folder
 from fastenough.jobs import following
 from fastenough.jobs.following import Following
@@ -42,7 +42,7 @@ def test_stations_and_culprits_fit(width: int, height: int) -> None:
     following = _following(Watched(cpus=4, intervals=3))
     shown = _drawn(following, width, height)
     assert max(map(len, shown)) <= width and len(shown) <= height
-    table = shown[: next(place for place, line in enumerate(shown) if line.startswith("culprits of"))]
+    table = shown[: next(place for place, line in enumerate(shown) if line.startswith("causes of"))]
     assert [line.split()[0] for line in table if line.split()[0] in (*PARTS, *SUMS)] == [*PARTS, *SUMS]
     assert "kworker/0:1" in " ".join(" ".join(shown).split())
     (row,) = (line.split() for line in table if line.startswith("runnable-to-running"))
@@ -56,7 +56,7 @@ def test_stations_and_culprits_fit(width: int, height: int) -> None:
 def test_nothing_seen_yet() -> None:
     following = Following("watched")
     following.take(line_bytes(next(lines(Watched()))))
-    assert "no wake-up of a task that is watched was seen yet" in " ".join(_drawn(following, 80, 24))
+    assert "no wake-up of a watched task yet" in " ".join(_drawn(following, 80, 24))
 
 
 def test_a_line_tells_the_longest_way_and_not_the_noise() -> None:
@@ -79,7 +79,7 @@ def test_the_worst_is_told_however_many_came_since(monkeypatch: pytest.MonkeyPat
     watched = _following(Watched(intervals=40))
     assert watched.worst_culprit is not None and watched.worst_culprit not in watched.culprits
     shown = _drawn(watched, 200, 24)
-    place = next(place for place, line in enumerate(shown) if line.startswith("culprits of"))
+    place = next(place for place, line in enumerate(shown) if line.startswith("causes of"))
     worst_ns = max(standing.maximum_ns or 0 for standing in watched.standings())
     assert f": {readable(worst_ns)}, most of it" in shown[place + 1]
     assert shown[place + 2].startswith("after 40"), "then the newest"
@@ -89,7 +89,7 @@ def test_the_stream_for_programs_tells_each_interval_though_many_come_at_once(tm
     (tmp_path / "recording.jsonl").write_bytes(b"".join(map(line_bytes, lines(Watched(cpus=2, intervals=5)))))
     stream = io.StringIO()
     with closing(Watch(Folder.at(tmp_path), "recording.jsonl")) as watch:
-        told = Stream(stream)
+        told = JsonLines(stream)
         told.show(watch)
         told.end(watch)
     said = [json.loads(line) for line in stream.getvalue().splitlines()]
@@ -107,7 +107,7 @@ def test_culprits_beyond_those_that_are_kept_are_counted(monkeypatch: pytest.Mon
     (tmp_path / "recording.jsonl").write_bytes(b"".join(map(line_bytes, lines(Watched(cpus=2, intervals=5)))))
     stream = io.StringIO()
     with closing(Watch(Folder.at(tmp_path), "recording.jsonl")) as watch:
-        Stream(stream).show(watch)
+        JsonLines(stream).show(watch)
         seen = watch.following.culprits_seen
     said = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert sum(one["events"] for one in said if one["type"] == "skipped") == seen - 5 == 5

@@ -168,8 +168,8 @@ def test_a_control_group_and_those_below_it(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--cgroup", "/no-such-group"), "there is no control group /no-such-group"),
-        (("--comm", "a-name-of-16-letters"), "the first 15 letters"),
+        (("--cgroup", "/no-such-group"), "no such control group: /no-such-group"),
+        (("--comm", "a-name-of-16-letters"), "the first 15 characters"),
         (("--policy", "batch"), "batch"),
         (("--k", "11"), "--k"),
         (("--loops", "5"), "unknown option --loops"),

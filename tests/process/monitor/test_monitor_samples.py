@@ -132,7 +132,7 @@ def test_the_file_of_samples_is_new(monitor_binary: Path, tmp_path: Path) -> Non
         timeout=60,
     )
     assert done.returncode == 2
-    assert "does not exist yet" in done.stderr
+    assert "name a new file" in done.stderr
 
 
 def test_cyclictest_saw_each_wake_up_end_behind_its_stations(monitor_binary: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from fastenough.cli import COMMANDS, cli
+from fastenough.cli.commands import Command
 from tests.process.cli.test_cli import leaves
 from tests.support.packaging_programs import man_pages
 from tests.support.tools import require
@@ -74,6 +75,15 @@ def test_a_command_says_in_its_page_what_its_help_says(name: str, read: Callable
         assert path in said
         for option in command.params:
             assert all(word in said for word in (option.opts if option.param_type_name == "option" else [])), path
+        assert isinstance(command, Command) and _words(command.example) in said
+    sections = [part for part in ("EXIT STATUS", "EXAMPLES", "SEE ALSO") if part in said]
+    assert sections == ["EXIT STATUS", "EXAMPLES", "SEE ALSO"]
+    stores = [
+        path
+        for path, command in leaves(cli, "fastenough")
+        if path.split()[1] == name and any(option.name == "store_path" for option in command.params)
+    ]
+    assert not stores or "FILES fastenough-data" in said
     assert _words(COMMANDS[name][1].rstrip(".")) in said
     assert _words(COMMANDS[name][1]) in read("fastenough.1")
 

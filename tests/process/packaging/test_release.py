@@ -119,4 +119,4 @@ def test_a_probe_that_does_not_work_is_not_released(tmp_path: Path) -> None:
 
 def test_an_architecture_that_is_unknown_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert release.main([str(tmp_path), "z80"]) == 2
-    assert "no architecture z80; use some of amd64-musl, amd64, arm64" in capsys.readouterr().err
+    assert "there is no architecture z80; use some of amd64-musl, amd64, arm64" in capsys.readouterr().err

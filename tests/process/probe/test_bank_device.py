@@ -30,13 +30,13 @@ def probed(device: Path) -> tuple[int, str]:
     [
         (b"", "0 bytes are no bank"),
         (b"{}", "2 bytes are no bank"),
-        (bytes(100_000), "this is no bank of fastenough.ko"),
+        (bytes(100_000), "not a bank of fastenough.ko"),
         (
             struct.pack("=III", MAGIC, VERSION + 1, 12),
             f"banks have version {VERSION + 1}, this probe reads version {VERSION}",
         ),
-        (struct.pack("=III", MAGIC, VERSION, 12), "the bank is cut off after 12 bytes"),
-        (struct.pack("=IIII", MAGIC, VERSION, 50_000, 0xFFFFFFFF) + b"\xff" * 49_984, "the bank is of no known task"),
+        (struct.pack("=III", MAGIC, VERSION, 12), "the bank is truncated after 12 bytes"),
+        (struct.pack("=IIII", MAGIC, VERSION, 50_000, 0xFFFFFFFF) + b"\xff" * 49_984, "the bank's task is unknown"),
     ],
 )
 def test_what_is_no_bank_fails_in_one_line(tmp_path: Path, content: bytes, said: str) -> None:
@@ -50,4 +50,4 @@ def test_what_is_no_bank_fails_in_one_line(tmp_path: Path, content: bytes, said:
 def test_a_device_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
     status, stderr = probed(tmp_path / "nowhere")
     assert (status, stderr.count("\n")) == (2, 1)
-    assert "insert the module first" in stderr
+    assert "load the module first" in stderr

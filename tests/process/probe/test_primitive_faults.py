@@ -20,8 +20,8 @@ from tests.support.tools import program
 
 pytestmark = [pytest.mark.untimed, needs_root("real-time policies")]
 
-STUCK = "no act has succeeded for 300 ms"
-NOT_GIVEN = "the waiter came back"
+STUCK = "no act completed within 300 ms"
+NOT_GIVEN = "the waiter returned"
 WITHIN_S = 15
 """The time-out (0.3 s), what the frame waits for a thread that never returns (5 s), and a busy machine."""
 
@@ -52,7 +52,7 @@ CASES = [
     ("inversion", "nothing:sem_post:203", STUCK),
     ("inversion", "nothing:sem_post:204", "nothing was inverted"),
     ("inversion", "nothing:sem_post:202", STUCK),
-    ("spinlock", "never:pthread_spin_lock:2000", "both CPUs had"),
+    ("spinlock", "never:pthread_spin_lock:2000", "both CPUs held"),
     ("spinlock", "nothing:pthread_spin_unlock:2000", STUCK),
     ("spinlock", "die:pthread_spin_lock:5000", STUCK),
     ("switch", "never:sched_yield:200", STUCK),

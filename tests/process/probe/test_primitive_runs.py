@@ -243,7 +243,9 @@ def shm_run(probe_binary: str, tmp_path: Path) -> tuple[subprocess.Popen[bytes],
     return process, child, path
 
 
-@pytest.mark.parametrize(("what", "reason"), [(signal.SIGKILL, "ended by signal KILL"), (signal.SIGSTOP, "no act has")])
+@pytest.mark.parametrize(
+    ("what", "reason"), [(signal.SIGKILL, "ended by signal KILL"), (signal.SIGSTOP, "no act completed within")]
+)
 def test_a_dead_or_stopped_partner_fails_the_run(
     shm_run: tuple[subprocess.Popen[bytes], int, Path], what: signal.Signals, reason: str
 ) -> None:

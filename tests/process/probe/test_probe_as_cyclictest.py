@@ -90,7 +90,7 @@ def test_a_histogram_goes_into_a_new_file_only(probe_binary: str, tmp_path: Path
         said = _refused(probe_binary, "timer", "-l", "5", "-h", "50", "--histfile", str(tmp_path / name), *ORDINARY)
         assert "name a new file" in said
     assert there.read_text() == "mine" and not (tmp_path / "elsewhere").exists()
-    assert "say up to where" in _refused(probe_binary, "timer", "--histfile", str(tmp_path / "h"))
+    assert "needs the upper limit" in _refused(probe_binary, "timer", "--histfile", str(tmp_path / "h"))
 
 
 def test_times_in_ns_are_those_of_the_recording(probe_binary: str, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_times_in_ns_are_those_of_the_recording(probe_binary: str, tmp_path: Pat
 def test_cpus_by_exception(probe_binary: str, tmp_path: Path) -> None:
     recording = _recorded(probe_binary, tmp_path / "r", "-a", f"!{CPUS[0]}", "-l", "5")
     assert [series.cpu for series in recording.named("wakeup")] == CPUS[1:]
-    assert "leave out fewer" in _refused(probe_binary, "timer", "-a", "!" + ",".join(map(str, CPUS)), "-l", "5")
+    assert "exclude fewer" in _refused(probe_binary, "timer", "-a", "!" + ",".join(map(str, CPUS)), "-l", "5")
     assert "is not a list of CPUs" in _refused(probe_binary, "timer", "--affinity=!", "-l", "5")
 
 
@@ -185,8 +185,8 @@ def test_a_control_group_is_joined_and_read_back(probe_binary: str, tmp_path: Pa
     [
         ("no/such/group", "cannot be joined"),
         ("/etc", "cannot be joined"),
-        ('a"b', "plain letters"),
-        ("x" * 70, "plain letters"),
+        ('a"b', "printable characters"),
+        ("x" * 70, "printable characters"),
     ],
 )
 def test_what_is_no_control_group(probe_binary: str, name: str, why: str) -> None:
@@ -219,7 +219,7 @@ def test_the_deepest_idle_state_is_held_or_cannot_be(probe_binary: str, tmp_path
         recording = _recorded(probe_binary, tmp_path / "r", *words[1:])
         assert _settings(recording, "deepest_idle_state")[0][:2] in [(0, 0), (0, -1)]
         assert _settings(recording, "cpu_dma_latency_us")[0][1] is not None
-    assert "give one of them" in _refused(probe_binary, *words, "--latency", "5")
+    assert "give only one of them" in _refused(probe_binary, *words, "--latency", "5")
 
 
 _WITH_STATES = """

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.untimed
 
 WRONG = {
     "": "name a probe",
-    "nosuch": "there is no probe 'nosuch'",
+    "nosuch": "unknown probe 'nosuch'",
     "timer --bogus": "unknown option --bogus",
     "timer -Z": "unknown option -Z",
     "timer stray": "'stray' is not an option",
@@ -41,18 +41,18 @@ WRONG = {
     "timer --method=sleep": "choose one of clock_nanosleep-abs",
     "timer -c 7": "choose one of monotonic, realtime",
     "timer --quiet=yes": "takes no value",
-    "timer --policy other -p 5": "--priority means nothing",
+    "timer --policy other -p 5": "--priority has no effect",
     "timer --runtime 10us": "for --policy deadline",
     "timer --latency -5": "neither a number of us nor off",
     "timer --method setitimer -t 2": "only one",
-    "timer --method ppoll -c realtime -a 0": "knows no clock but monotonic",
-    "timer --json --record -": "both want standard output",
+    "timer --method ppoll -c realtime -a 0": "supports only the monotonic clock",
+    "timer --json --record -": "both use standard output",
     "timer --record=": "not empty",
     "timer --record /nonexistent/x --policy other --allow-difference": "cannot write the recording",
     "timer --record . --policy other --allow-difference": "cannot write the recording",
     "spin --width 2s": "out of range",
     "spin --width 15ms --window 20ms": "half of each window",
-    "spin --policy deadline": "spin knows fifo, rr and other",
+    "spin --policy deadline": "spin supports fifo, rr and other",
     "spin --report 2m": "shorter --report",
 }
 

@@ -84,7 +84,7 @@ def test_a_signal_ends_a_run_that_nobody_reads(probe_binary: str, pipe: StuckPip
     process.send_signal(number)
     status, error = _ended(process)
     assert status == 128 + number
-    assert f"ended by signal {number.name.removeprefix('SIG')}" in error and "its reader takes nothing" in error
+    assert f"ended by signal {number.name.removeprefix('SIG')}" in error and "its reader does not read" in error
     assert error.count("\n") == 1
     assert pipe.blocks(), "the descriptor belongs to the caller too"
 
@@ -121,7 +121,7 @@ def test_a_reader_that_takes_nothing_fails_the_run(tight_probe: Path, pipe: Stuc
     )
     status, error = _ended(process)
     assert status == 4
-    assert "its reader has taken nothing for 1 s" in error and error.count("\n") == 1
+    assert "its reader has read nothing for 1 s" in error and error.count("\n") == 1
     assert pipe.blocks()
 
 

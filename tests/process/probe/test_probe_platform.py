@@ -114,7 +114,7 @@ def test_a_thread_that_its_core_lost_fails_the_run(throwaway_probe: Path, tmp_pa
     )
     assert done.returncode == (4 if strays else 0), done.stderr
     assert read_recording(path).outcome is (Outcome.FAILED if strays else Outcome.COMPLETED)
-    assert ("taken from the real-time core 1 times" in done.stderr) == strays
+    assert ("left the real-time core 1 times" in done.stderr) == strays
     end = json.loads(path.read_text().splitlines()[-1])
     counted = [setting["in_effect"] for setting in end["settings"] if setting["name"] == "mode_switches"]
     assert counted == [int(strays)], "a count of 0 is recorded, so that it differs from an unknown one"

@@ -91,14 +91,14 @@ def test_root_of_a_user_namespace(probe_binary: str) -> None:
     before = ["prlimit", "--rtprio=0", "unshare", "--user", "--map-root-user"]
     if subprocess.run([*before, "true"], check=False, capture_output=True).returncode:
         pytest.skip("no user namespaces here")
-    assert "root of a user namespace may not do that" in _refused(before, probe_binary)
+    assert "root of a user namespace may not do this" in _refused(before, probe_binary)
 
 
 def test_a_filter_that_refuses_to_set(probe_binary: str) -> None:
     said = _refused(_filtering("sched_setattr"), probe_binary)
     assert "a seccomp filter refuses it; let sched_setattr through" in said
     said = _refused(_filtering("sched_setaffinity"), probe_binary, "--affinity", "0")
-    assert "cannot stay on CPU 0 (Operation not permitted: a seccomp filter refuses sched_setaffinity" in said
+    assert "cannot be pinned to CPU 0 (Operation not permitted: a seccomp filter refuses sched_setaffinity" in said
 
 
 def test_a_filter_that_refuses_to_read_back(probe_binary: str) -> None:
@@ -114,7 +114,7 @@ def test_a_cpu_outside_of_the_cpuset(probe_binary: str) -> None:
         (group / "cpuset.cpus").write_text("0")
         done = inside(group, [probe_binary, "timer", "-D", "300ms", "--affinity", "1"])
     assert done.returncode == 2
-    assert "cannot stay on CPU 1 (Invalid argument: choose CPUs in use" in done.stderr
+    assert "cannot be pinned to CPU 1 (Invalid argument: choose CPUs in use" in done.stderr
 
 
 def test_what_cannot_be_read_back_is_unknown(probe_binary: str, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_control_group_that_grants_no_real_time(probe_binary: str) -> None:
             pytest.skip("control groups have no real-time budget here")
         done = inside(group, [probe_binary, "timer", "-D", "300ms"])
     assert done.returncode == 2
-    assert f"write some us into {group}/cpu.rt_runtime_us" in done.stderr
+    assert f"write a number of us into {group}/cpu.rt_runtime_us" in done.stderr
 
 
 def test_with_just_what_a_container_needs(probe_binary: str, tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ def test_an_existing_file_is_not_touched(probe_binary: str, tmp_path: Path) -> N
     (tmp_path / "s").write_text("mine")
     done = subprocess.run(_command(probe_binary, tmp_path, "-D", "100ms"), capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.count("\n") == 1 and "does not exist yet" in done.stderr
+    assert done.stderr.count("\n") == 1 and "name a new file" in done.stderr
     assert (tmp_path / "s").read_text() == "mine"
 
 

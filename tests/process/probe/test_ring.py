@@ -95,7 +95,7 @@ def test_what_was_killed_loses_one_interval_at_most_and_the_gap_is_told(probe_bi
     names = [path.name for path in paths]
     for name, one, other in zip(names, found, found[1:], strict=False):
         for text in notes(other, "gap: "):
-            assert name in text and ("was cut off" if one.end is None else "ended in order") in text
+            assert name in text and ("was interrupted" if one.end is None else "ended normally") in text
 
 
 def start_and_wait(probe: str, ring: Path) -> subprocess.Popen[str]:
@@ -166,8 +166,8 @@ def test_a_full_disk_drops_the_oldest_and_ends_no_measuring(probe_binary: str, t
     assert serials[0] > 5 and len(found) >= 5  # the oldest made room
     assert serials == list(range(serials[0], serials[0] + len(serials))), "what could not be begun was never there"
     said = (out / "said").read_text()
-    assert "of the ring made room" in said and "No space left on device" in said
-    assert "recordings are written again" in said
+    assert "of the ring deleted" in said and "No space left on device" in said
+    assert "recording has resumed" in said
     lost = [text for recording in found for text in notes(recording, "gap: ")]
     assert lost and all("could not be written: No space left on device" in text for text in lost)
     for text in lost:
@@ -228,10 +228,10 @@ def test_what_is_old_enough_makes_room(probe_binary: str, tmp_path: Path) -> Non
     [
         (lambda ring: ring.write_text("x"), "name a folder of your own"),
         (lambda ring: ring.symlink_to("/tmp"), "name a folder of your own"),
-        (lambda ring: ring.joinpath("x").mkdir(parents=True) or ring.chmod(0o777), "others may write into"),
+        (lambda ring: ring.joinpath("x").mkdir(parents=True) or ring.chmod(0o777), "other users may write into"),
         pytest.param(
             lambda ring: (ring.mkdir(), os.chown(ring, 12345, 0)),
-            "others may write into",
+            "other users may write into",
             marks=needs_root("it gives a folder away"),
         ),
     ],
@@ -252,7 +252,7 @@ def test_two_do_not_write_into_one_ring(probe_binary: str, tmp_path: Path) -> No
     process = start_and_wait(probe_binary, ring)
     other = start(probe_binary, ring)
     stderr = other.communicate(timeout=30)[1]
-    assert other.returncode == 2 and "is written to already" in stderr
+    assert other.returncode == 2 and "another probe writes to" in stderr
     ended(process)
     assert not any(notes(each, "gap: ") for each in recordings(ring))
 
@@ -305,9 +305,9 @@ def test_cpus_that_come_or_go_end_it_in_order(probe_binary: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--ring=x", "--record=y"], "leave --record and --run-id out"),
-        (["--ring=x", "--run-id=y"], "leave --record and --run-id out"),
-        (["--ring=/nowhere/at/all"], "no ring can be kept"),
+        (["--ring=x", "--record=y"], "omit --record and --run-id"),
+        (["--ring=x", "--run-id=y"], "omit --record and --run-id"),
+        (["--ring=/nowhere/at/all"], "for a ring"),
         (["--interval-k=2"], "--interval-k: 2 is out of range"),
         (["--ring="], "--ring"),
     ],

@@ -12,9 +12,8 @@ import pytest
 from fastenough.jobs.bound import bounds_of, section_of
 from fastenough.jobs.concluding import keep, kept_on
 from fastenough.model import BadInput
-from fastenough.report.chapter import as_kept, read_section
-from fastenough.report.document import Section, Table
-from fastenough.report.hunted import hunt_section
+from fastenough.report.conclusions import hunt_section
+from fastenough.report.document import ReportTable, Section, read_section, stored_form
 from fastenough.store import Store
 from fastenough.store.conclusions import CONCLUSIONS, chapter_of, conclude, conclusions
 from tests.support.farm_data import FarmData, told
@@ -41,7 +40,7 @@ def _said(section: Section) -> Sequence[object]:
                 [[(cell.shown, cell.below) for cell in part.cells(row)] for row in part.rows],
                 json.loads(json.dumps(part.csv_rows(), default=str)),
             )
-            if isinstance(part, Table)
+            if isinstance(part, ReportTable)
             else part
             for part in section.leaves()
         ),
@@ -60,7 +59,7 @@ def _bound() -> Section:
 def test_what_is_kept_is_said_again(tmp_path: Path) -> None:
     store = Store(tmp_path)
     for section in (_hunt(), _bound(), told("b")):
-        made = conclude(store, "b", ("run-1", "run-2"), as_kept(section))
+        made = conclude(store, "b", ("run-1", "run-2"), stored_form(section))
         said = chapter_of(store, made.id)
         assert said is not None and _said(read_section(said)) == _said(section)
         assert next(conclusions(store)) == made
@@ -88,7 +87,7 @@ def test_a_report_says_what_was_concluded_from_its_runs_and_of_each_the_newest(t
 )
 def test_a_file_that_is_none_is_passed_over(tmp_path: Path, wrong: bytes) -> None:
     store = Store(tmp_path)
-    made = conclude(store, "b", ("r",), as_kept(told("b")))
+    made = conclude(store, "b", ("r",), stored_form(told("b")))
     (tmp_path / CONCLUSIONS / "20270101T000000000Z-abcdef.jsonl").write_bytes(wrong)
     (tmp_path / CONCLUSIONS / "a folder.jsonl").mkdir()
     (tmp_path / CONCLUSIONS / "link.jsonl").symlink_to(tmp_path / CONCLUSIONS / f"{made.id}.jsonl")
@@ -110,12 +109,12 @@ def test_a_file_that_is_none_is_passed_over(tmp_path: Path, wrong: bytes) -> Non
     ],
 )
 def test_a_chapter_that_is_none_is_refused(place: tuple[str | int, ...], value: object) -> None:
-    said = json.loads(json.dumps(as_kept(told("b"))))
+    said = json.loads(json.dumps(stored_form(told("b"))))
     at = said
     for step in place[:-1]:
         at = at[step]
     at[place[-1]] = value
-    with pytest.raises(BadInput, match="no chapter"):
+    with pytest.raises(BadInput, match="not valid"):
         read_section(said)
 
 

@@ -20,8 +20,8 @@ from fastenough.recording.later import Later
 from fastenough.recording.wakeups import key_of, wakeups
 from fastenough.report import write_report
 from fastenough.report.context import make_context
-from fastenough.report.document import Picture, Table
-from fastenough.report.sections import culprits, events, latency_parts, stations
+from fastenough.report.document import Picture, ReportTable
+from fastenough.report.sections import events, stations
 from fastenough.web.pages.run import sections_of
 from tests.support.browser import faults_of
 from tests.support.monitor_recordings import CULPRIT, PARTS, Watched, watched
@@ -90,12 +90,12 @@ def test_the_tail_comes_from_the_station_that_was_made_long(tmp_path: Path, stat
     assert tail.share > 0.7
     said = stations.tail_sentence(make_context([run], judge([run])).watched[0], tail)
     assert f"load none: the tail comes from {station.replace('-', ' ')} (" in said
-    assert "in 6 of the 6 worst wake-ups" in said
+    assert "in 6 of the 6 worst " in said
 
 
 def test_the_page_of_a_run_says_whom_the_monitor_blames(runs: list[Recording]) -> None:
     (told,) = [section for section in sections_of(make_context(runs, judge(runs))) if section.id == "culprits"]
-    (table,) = [part for part in told.parts if isinstance(part, Table)]
+    (table,) = [part for part in told.parts if isinstance(part, ReportTable)]
     assert {row[1] for row in table.rows} == {"task kworker/0:1", "interrupt nvme0q1"}
 
 
@@ -151,9 +151,10 @@ def test_the_report_says_it_for_each_load(runs: list[Recording], tmp_path: Path)
     assert "load none: the tail comes from runnable to running (the task waited for its CPU)" in page
     assert "load io: the tail comes from expiry to interrupt (the timer interrupt came late)" in page
     assert [
-        (row["load"], row["the tail comes from"], row["blamed most"]) for row in _rows(out / "tables/overview.csv")
+        (row["load"], row["tail from station"], row["most frequent cause"])
+        for row in _rows(out / "tables/overview.csv")
     ] == [("none", "runnable to running", "task kworker/0:1"), ("io", "expiry to interrupt", "interrupt nvme0q1")]
-    assert [(row["load"], row["to blame"], row["wake-ups"]) for row in _rows(out / "tables/culprits.csv")] == [
+    assert [(row["load"], row["cause"], row["wake-ups"]) for row in _rows(out / "tables/culprits.csv")] == [
         ("none", "task kworker/0:1", "6"),
         ("io", "interrupt nvme0q1", "6"),
     ]
@@ -175,8 +176,8 @@ def test_what_takes_a_cpu_is_a_share_of_its_time(runs: list[Recording], tmp_path
     taken = [runs[0].totals[series.id] for series in runs[0].named("noise-thread")]
     seconds = LOADS["none"].cpus * LOADS["none"].intervals
     row = rows["none", "other threads"]
-    assert float(row["of a CPU's time"]) == pytest.approx(sum(total.sum for total in taken) / 1e9 / seconds)
-    assert float(row["times a second on each CPU"]) == pytest.approx(sum(total.total for total in taken) / seconds)
+    assert float(row["share of CPU time"]) == pytest.approx(sum(total.sum for total in taken) / 1e9 / seconds)
+    assert float(row["times per second per CPU"]) == pytest.approx(sum(total.total for total in taken) / seconds)
 
 
 def test_the_monitor_changes_no_number_of_the_run_beside_it(runs: list[Recording], tmp_path: Path) -> None:
@@ -191,11 +192,11 @@ def test_the_monitor_changes_no_number_of_the_run_beside_it(runs: list[Recording
 def test_what_is_said_of_the_blame_is_what_is_done(runs: list[Recording]) -> None:
     """Whole intervals know of time stolen and of SMIs: they are told, and nobody is blamed for them."""
     assert blamed_of(CULPRIT | {"interval_steal_ns": 10**9, "interval_smi": 7}, 1000) == blamed_of(CULPRIT, 1000)
-    said = culprits.section(make_context(runs, judge(runs)))
+    said = stations.causes(make_context(runs, judge(runs)))
     assert said is not None
-    (note,) = (leaf.note for leaf in said.leaves() if isinstance(leaf, Table))
-    blame, _, told = note.partition("What a hypervisor or system management interrupts took")
-    assert "hypervisor" not in blame and "system management" not in blame and "not blamed" in told
+    (note,) = (leaf.note for leaf in said.leaves() if isinstance(leaf, ReportTable))
+    blame, _, told = note.partition("The time of hypervisor and system management interrupts")
+    assert "hypervisor" not in blame and "system management" not in blame and "never named as the cause" in told
 
 
 def test_nothing_seen_is_said(tmp_path: Path) -> None:
@@ -204,31 +205,31 @@ def test_nothing_seen_is_said(tmp_path: Path) -> None:
     untold = watched(tmp_path, Watched("untold"))
     object.__setattr__(untold, "events", ())
     context = make_context([untold, empty], judge([untold, empty]))
-    section = stations.section(context)
+    section = stations.kernel_stages(context)
     assert section is not None and [leaf.kind for leaf in section.leaves()] == ["text", "table", "table"]
     sentences = section.leaves()[0].lines  # type: ignore[union-attr]
     assert "no wake-up was recorded station by station" in sentences[0] and "runnable to running" in sentences[0]
-    assert sentences[1] == "load io: no wake-up of a task that was watched was seen."
-    said = culprits.section(context)
+    assert sentences[1].startswith("load io: no wake-up ")
+    said = stations.causes(context)
     assert said is not None and [leaf.kind for leaf in said.leaves()] == ["text"]
     assert judge([empty]).verdict is Verdict.NO_LIMIT
-    assert judge([empty]).headline == "No wake-up of a task that was watched was seen"
+    assert judge([empty]).headline == "No wake-up of a monitored task was recorded"
 
 
 def test_the_parts_of_a_latency_are_its_stations_in_order(runs: list[Recording]) -> None:
-    section = latency_parts.section(make_context(runs, judge(runs)))
+    section = stations.latency_stages(make_context(runs, judge(runs)))
     assert section is not None
     (*pictures,) = section.leaves()
     for picture, run in zip(pictures, runs, strict=True):
         assert isinstance(picture, Picture)
         rows = picture.data[1]
-        assert tuple(row[1] for row in rows) in latency_parts.WAYS
+        assert tuple(row[1] for row in rows) in stations.WAYS
         for row in rows:
             totals = [run.totals[series.id] for series in run.named(row[1])]
             assert row[2] == sum(total.total for total in totals) and row[5] == max(total.maximum for total in totals)
         assert all(row[0] in picture.svg for row in rows)
     measured = make_context([], judge([]))
-    assert latency_parts.section(measured) is None
+    assert stations.latency_stages(measured) is None
 
 
 def test_events_of_the_monitor_stand_with_the_culprits_only(runs: list[Recording]) -> None:

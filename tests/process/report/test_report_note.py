@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A campaign's report is an application note: question, set-up, result, verdict, advice, appendix, in this order."""
+"""A campaign's report: its question and the answer first, then evidence, details and appendix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fastenough.campaign import parse_plan
 from fastenough.model import Requirement
 from fastenough.recording import Recording
 from fastenough.report import write_report
-from fastenough.report.note import Note, note_of
+from fastenough.report.context import Note, note_of
 from tests.support.browser import faults_of, found_in
 from tests.support.recordings import Plan as Recorded
 from tests.support.recordings import latencies, recording
@@ -39,7 +39,7 @@ _SEEN = """
 const at = name => document.querySelector(name).getBoundingClientRect(), root = document.documentElement;
 return {question: at("#question").bottom, word: at(".verdict .word").bottom, table: at("#table-overview").bottom,
         figure: at("#figure-overview svg").bottom, page: root.scrollWidth, width: root.clientWidth,
-        order: [...document.querySelectorAll(".chapter > h2")].map(e => e.getBoundingClientRect().top)}"""
+        order: [...document.querySelectorAll(".part")].map(e => e.getBoundingClientRect().top)}"""
 
 
 def _note(text: str = PLAN) -> Note:
@@ -61,25 +61,19 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "report" / "index.html"
 
 
-def test_the_chapters_come_in_their_order(page: Path) -> None:
+def test_the_parts_come_in_their_order(page: Path) -> None:
     text = page.read_text()
-    assert re.findall(r'<div class="chapter" id="chapter-([a-z-]+)">', text) == [
-        "set-up",
-        "result",
-        "verdict",
-        "to-do",
-        "appendix",
-    ]
+    assert re.findall(r'class="part" id="part-([a-z-]+)"', text) == ["evidence", "details", "appendix"]
     assert "<h1>Worst-case latency under six loads</h1>" in text
     assert "Is this board &lt;fast&gt; enough for 200 µs, &amp; under which load is it worst?" in text
     places = [
         text.index(mark)
         for mark in (
             'id="question"',
-            'id="planned"',
+            "Next steps",
             'id="percentiles"',
             'id="checks"',
-            'id="next-steps"',
+            'id="planned"',
             'id="runs"',
             'id="plan"',
         )
@@ -99,7 +93,7 @@ def test_what_was_planned_and_the_plan_itself_are_in_it(page: Path) -> None:
     text = page.read_text()
     for said in (
         "timer interval=1ms",
-        "200.0 µs, never above",
+        "200 µs, no misses",
         "rt-throttling = -1",
         "table A.2",
         "requirement = {limit = &#34;200us&#34;}",
@@ -112,21 +106,21 @@ def test_what_was_planned_and_the_plan_itself_are_in_it(page: Path) -> None:
 def test_without_a_question_it_asks_what_was_measured() -> None:
     text = "\n".join(line for line in PLAN.splitlines() if not line.startswith(("title", "question")))
     assert _note(text).title == "matrix"
-    assert _note(text).question == "What does a measurement of timer show under the loads none, cpu, io, vm, hdd, full?"
+    assert _note(text).question == "What is the latency measured by timer under the loads none, cpu, io, vm, hdd, full?"
 
 
 def test_who_states_no_limit_is_told_how_to(tmp_path: Path) -> None:
     runs = _runs(tmp_path)
     write_report(runs, judge(runs), tmp_path / "report", note=_note())
-    advice = (tmp_path / "report" / "index.html").read_text().partition('id="chapter-to-do"')[2]
-    assert "State the limit that your task must keep" in advice.partition('id="chapter-appendix"')[0]
+    summary = (tmp_path / "report" / "index.html").read_text().partition('id="part-')[0]
+    assert "requirement = {limit = " in summary.partition("Next steps")[2]
 
 
-def test_other_reports_have_no_chapters(tmp_path: Path) -> None:
+def test_other_reports_have_no_question(tmp_path: Path) -> None:
     runs = _runs(tmp_path)
     write_report(runs, judge(runs), tmp_path / "report")
     text = (tmp_path / "report" / "index.html").read_text()
-    assert 'class="chapter"' not in text and 'id="next-steps"' not in text and "<h2" in text
+    assert 'id="question"' not in text and "requirement = {limit = " not in text and "<h2" in text
 
 
 @pytest.mark.parametrize(("width", "height"), [(1400, 1000), (390, 1700)])

@@ -16,7 +16,7 @@ from fastenough.analysis import judge
 from fastenough.model import BadInput, Requirement
 from fastenough.recording import Recording
 from fastenough.report import require_writable, write_report
-from fastenough.report.files import csv_cell
+from fastenough.report.formats import csv_cell
 from tests.support import recordings as made
 from tests.support.privileges import own_mounts, require_root
 from tests.support.processes import ROOT

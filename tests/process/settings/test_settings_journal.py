@@ -16,9 +16,8 @@ import pytest
 from fastenough.link import FakeLink, LocalLink
 from fastenough.model import FastenoughError
 from fastenough.settings import SETTINGS, Settings
-from fastenough.settings.journal import Journal
+from fastenough.settings.journal import Journal, UnusableEntry, place_and_original
 from fastenough.settings.place import FilePlace
-from fastenough.settings.places import Unusable, noted
 from tests.support.privileges import needs_root, own_mounts
 from tests.support.processes import ROOT
 
@@ -55,25 +54,25 @@ HOSTILE: list[tuple[object, str]] = [
     (_entry(_file("/proc/sys/kernel/core_pattern"), "|/tmp/x"), "no setting writes"),
     (_entry(_file("/proc/self/root/etc/passwd")), "no setting writes"),
     (_entry(_file("/sys/devices/system/cpu/cpu0/x/scaling_governor")), "no setting writes"),
-    (_entry(_file(GOVERNOR.format(0)), ["a"]), "its original cannot be"),
-    (_entry(_file(GOVERNOR.format(0)), "a\0b"), "its original cannot be"),
-    (_entry(_file(GOVERNOR.format(0)), None), "its original cannot be"),
-    (_entry(_file(7)), "its path cannot be 7"),
-    (_entry(_file(GOVERNOR.format(0) + "\0")), "its path cannot be"),
-    (_entry({"kind": "file"}), "its path cannot be None"),
-    (_entry({"kind": "else"}), "no kind of place called 'else'"),
-    (_entry({"kind": ["file"]}), "no kind of place"),
-    (_entry({"kind": "task", "tid": -1, "start_ticks": 0, "comm": "x"}, "fifo:1"), "its tid cannot be -1"),
-    (_entry({"kind": "task", "tid": 10**30, "start_ticks": 0, "comm": "x"}, "fifo:1"), "its tid cannot be"),
-    (_entry({"kind": "task", "tid": 1, "start_ticks": 0, "comm": "x"}, "fifo"), "its original cannot be 'fifo'"),
-    (_entry({"kind": "pin", "number": 1, "name": "x"}, "high"), "its original cannot be"),
-    (_entry({"kind": "module", "name": "-f x"}, "absent"), "its name cannot be"),
-    (_entry({"kind": "module", "name": "x"}, "present"), "its original cannot be"),
-    (_entry({"kind": "trace"}, "present"), "its original cannot be"),
-    (_entry("somewhere"), "no note of a setting"),
-    ([1, 2], "no note of a setting"),
-    ("garbage \x1b[31m", "no note of a setting"),
-    ("[" * 100_000, "no note of a setting"),
+    (_entry(_file(GOVERNOR.format(0)), ["a"]), "invalid original:"),
+    (_entry(_file(GOVERNOR.format(0)), "a\0b"), "invalid original:"),
+    (_entry(_file(GOVERNOR.format(0)), None), "invalid original:"),
+    (_entry(_file(7)), "invalid path: 7"),
+    (_entry(_file(GOVERNOR.format(0) + "\0")), "invalid path:"),
+    (_entry({"kind": "file"}), "invalid path: None"),
+    (_entry({"kind": "else"}), "unknown kind of place: 'else'"),
+    (_entry({"kind": ["file"]}), "unknown kind of place"),
+    (_entry({"kind": "task", "tid": -1, "start_ticks": 0, "comm": "x"}, "fifo:1"), "invalid tid: -1"),
+    (_entry({"kind": "task", "tid": 10**30, "start_ticks": 0, "comm": "x"}, "fifo:1"), "invalid tid:"),
+    (_entry({"kind": "task", "tid": 1, "start_ticks": 0, "comm": "x"}, "fifo"), "invalid original: 'fifo'"),
+    (_entry({"kind": "pin", "number": 1, "name": "x"}, "high"), "invalid original:"),
+    (_entry({"kind": "module", "name": "-f x"}, "absent"), "invalid name:"),
+    (_entry({"kind": "module", "name": "x"}, "present"), "invalid original:"),
+    (_entry({"kind": "trace"}, "present"), "invalid original:"),
+    (_entry("somewhere"), "not an entry of a setting"),
+    ([1, 2], "not an entry of a setting"),
+    ("garbage \x1b[31m", "not an entry of a setting"),
+    ("[" * 100_000, "not an entry of a setting"),
 ]
 
 
@@ -89,8 +88,8 @@ def test_what_no_setting_noted_is_skipped_and_named(tmp_path: Path, line: object
     journal = _journal(tmp_path, line, GOOD)
     settings = Settings(link, journal)
     assert written == [GOVERNOR.format(1)]
-    assert len(settings.put_back) == 1
-    [told] = settings.told
+    assert len(settings.restored) == 1
+    [told] = settings.warnings
     assert reason in told and str(journal) in told
     assert told.isprintable()
     assert journal.read_bytes() == b""
@@ -98,8 +97,8 @@ def test_what_no_setting_noted_is_skipped_and_named(tmp_path: Path, line: object
 
 
 def test_a_link_that_leads_out_of_proc_and_sys_is_refused() -> None:
-    with pytest.raises(Unusable, match="leads to '/etc/passwd', outside"):
-        noted(_entry(_file("/proc/self/root/etc/passwd")), LocalLink(), ["/proc/self/root/*/*"])
+    with pytest.raises(UnusableEntry, match="leads to '/etc/passwd', outside"):
+        place_and_original(_entry(_file("/proc/self/root/etc/passwd")), LocalLink(), ["/proc/self/root/*/*"])
 
 
 def test_a_file_of_this_machine_is_not_written(tmp_path: Path) -> None:
@@ -108,7 +107,7 @@ def test_a_file_of_this_machine_is_not_written(tmp_path: Path) -> None:
     boot_id = LocalLink().read("/proc/sys/kernel/random/boot_id").decode().strip()
     settings = Settings(LocalLink(), _journal(tmp_path, _entry(_file(str(target)), "changed", boot_id)))
     assert target.read_text() == "as it was"
-    assert len(settings.told) == 1
+    assert len(settings.warnings) == 1
 
 
 def test_a_value_the_kernel_never_takes_does_not_bar_the_way_for_ever(tmp_path: Path) -> None:
@@ -119,9 +118,9 @@ def test_a_value_the_kernel_never_takes_does_not_bar_the_way_for_ever(tmp_path: 
     link = Strict({GOVERNOR.format(1): "powersave\n"} | BOOT_ID)
     journal = _journal(tmp_path, _entry(_file(GOVERNOR.format(1)), "no-such-governor"))
     with Settings(link, journal) as settings:
-        assert "cannot have been 'no-such-governor'" in settings.told[0]
+        assert "cannot have been 'no-such-governor'" in settings.warnings[0]
     with Settings(link, journal) as settings:
-        assert settings.told == []
+        assert settings.warnings == []
 
 
 ZERO_OR_ONE = {
@@ -184,7 +183,7 @@ def test_what_could_not_be_put_back_is_not_changed(tmp_path: Path) -> None:
     link = FakeLink({"/proc/other": "1"} | BOOT_ID)
     with Settings(link, tmp_path / "journal") as settings:
         entry = settings._set("other", FilePlace("/proc/other"), "2")
-    assert entry.in_effect == "1" and "could not be put back" in entry.reason
+    assert entry.in_effect == "1" and "could not be restored" in entry.reason
     assert link.read("/proc/other") == b"1"
 
 

@@ -248,7 +248,7 @@ def test_first_original_wins(tmp_path: Path) -> None:
     link = _governors()
     (tmp_path / "journal").write_bytes(_noted("aaaa", "first") + _noted("aaaa", "second") + b'{"boot_id": "aa')
     settings = Settings(link, tmp_path / "journal")
-    assert len(settings.put_back) == 2
+    assert len(settings.restored) == 2
     assert _value(link, CPUFREQ.format(0, "governor")) == "first"
 
 
@@ -266,7 +266,7 @@ def test_what_cannot_be_put_back_stays_noted(tmp_path: Path) -> None:
 
     path = CPUFREQ.format(0, "governor")
     (tmp_path / "journal").write_bytes(_noted("aaaa", "ondemand"))
-    with pytest.raises(FastenoughError, match="doctor --restore puts it back, as root or with sudo"):
+    with pytest.raises(FastenoughError, match="doctor --restore, as root or with sudo"):
         Settings(ReadOnly({path: "performance"} | BOOT_ID), tmp_path / "journal")
     link = FakeLink({path: "performance"} | BOOT_ID)
     Settings(link, tmp_path / "journal")
@@ -298,4 +298,4 @@ def test_one_journal_per_board(state_directory: Path) -> None:
 
 
 def test_every_setting_says_what_it_is() -> None:
-    assert all(setting.what and setting.name == name for name, setting in SETTINGS.items())
+    assert all(setting.summary and setting.name == name for name, setting in SETTINGS.items())

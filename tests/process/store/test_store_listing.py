@@ -88,7 +88,7 @@ def test_a_list_in_a_pipe_is_plain_lines_of_whole_words(tmp_path: Path) -> None:
     printed = fastenough("list", "--store", str(store.path), cwd=tmp_path).stdout.decode()
     head, *rows = printed.splitlines()
     assert [row.split()[0] for row in rows] == [*names, run]
-    assert head.split() == ["run", "begin", "board", "probe", "load", "outcome", "samples", "worst"]
+    assert head.split() == ["run", "begin", "board", "probe", "load", "outcome", "samples", "maximum"]
     assert len({row.index("completed") for row in rows}) == 1, "columns are aligned"
     assert all(character.isascii() or character in "µ–" for character in printed)
 

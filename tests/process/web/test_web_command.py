@@ -106,7 +106,7 @@ def test_files_are_for_the_public_unless_all_boards_are_asked_for(own: FarmData,
     none = command_line(*asked, "--into", "public", cwd=tmp_path)
     assert none.returncode == 0 and json.loads(none.stdout)["files"] > 0
     assert not (tmp_path / "public" / "board").exists()
-    assert "No board that you may see" in (tmp_path / "public" / "index.html").read_text()
+    assert "No visible board has data" in (tmp_path / "public" / "index.html").read_text()
     history = History.at(f"sqlite:///{own.store.path}/history.sqlite")
     own.declare(history)
     history.close()

@@ -23,23 +23,21 @@ from sqlalchemy import event
 
 from fastenough.analysis import measure, merge_samples
 from fastenough.exchange import found_in, read_source, recording_lines
-from fastenough.history import NOTHING, OWNER, PUBLIC, History, Maxima, catch_up, declare, maxima
-from fastenough.history.rows import State
+from fastenough.history import NOTHING, OWNER, PUBLIC, History, MaximaSeries, catch_up, declare, maxima
+from fastenough.history.results import BoardCondition
 from fastenough.model import BadInput
 from fastenough.recording.building import line_bytes
 from fastenough.report import plot
 from fastenough.store import Store
 from fastenough.store.conclusions import conclusions
-from fastenough.web.addresses import is_loopback
+from fastenough.web.addresses import is_loopback, name_of_part, path_part
 from fastenough.web.asset_files import assets
-from fastenough.web.evidence import summary_of
 from fastenough.web.pages import PAGES
 from fastenough.web.pages import board as board_page
 from fastenough.web.pages import run as run_page
-from fastenough.web.parts import as_name, as_part
 from fastenough.web.published import addresses, publish
 from fastenough.web.rendering import since
-from fastenough.web.site import HTML, JSON, Nowhere, Page, Site
+from fastenough.web.site import HTML, JSON, NotFound, Page, Site, summary_of
 from fastenough.web.spans import SPANS, coarser, drawable_step
 from tests.support.farm_data import LIMIT_NS, FarmData
 from tests.support.monitor_recordings import Watched, lines
@@ -157,7 +155,7 @@ def test_a_board_page_says_what_is_not_excluded(served: Served, data: FarmData) 
     assert told["max_ns"] == max(one.maximum_ns or 0 for of_cpu in found for one in of_cpu)
     assert (1 - 1 / told["every"]) ** told["n"] == pytest.approx(0.05, rel=1e-3)
     text = served.get(f"/board/{data.injected.board}/").text
-    assert "Not excluded: one disturbance above 5,000 µs in every" in text and "in 30 days, all loads" in text
+    assert "disturbances above 5,000 µs (95 % confidence): 1 in " in text and "in 30 days, all loads" in text
 
 
 def table_of(served: Served, address: str) -> list[dict[str, str]]:
@@ -230,7 +228,7 @@ def test_a_hidden_run_is_refused_after_the_same_questions_as_a_missing_one(data:
     for run in (data.store.runs(board=data.private)[0].id, "nothing"):
         questions: list[str] = []
         event.listen(site.history.engine, "before_cursor_execute", lambda *about, into=questions: into.append(about[2]))
-        with pytest.raises(Nowhere):
+        with pytest.raises(NotFound):
             summary_of(site, run)
         asked.append("\n".join(questions))
     assert asked[0] == asked[1] != ""
@@ -359,17 +357,17 @@ def test_a_clock_that_is_ahead_makes_nothing_look_fresh(served: Served, data: Fa
     """Seen from a time before all was measured; and from one at which a single board has not measured yet."""
     pages = {page.pattern: page for page in PAGES}
     before = replace(served.site, now=lambda: data.end_s - 6 * 3600)
-    assert "CLOCK AHEAD: data to" in pages["/board/{name}/"].make(before, name=data.injected.board).decode()
+    assert "CLOCK AHEAD: data until" in pages["/board/{name}/"].make(before, name=data.injected.board).decode()
     between = replace(served.site, now=lambda: data.end_s - 3600)
     assert json.loads(pages["/index.json"].make(between))["newest_s"] == data.end_s - 4 * 3600
-    assert "STALE: data to" in pages["/"].make(between).decode()
+    assert "STALE: data until" in pages["/"].make(between).decode()
 
 
 def test_old_data_is_called_stale(served: Served, data: FarmData) -> None:
     assert "STALE" not in served.get("/").text
     with serving(replace(served.site, now=lambda: data.end_s + 1000), data) as later:
-        assert "STALE: data to" in later.get("/").text
-        assert "STALE: data to" in later.get(f"/board/{data.injected.board}/").text
+        assert "STALE: data until" in later.get("/").text
+        assert "STALE: data until" in later.get(f"/board/{data.injected.board}/").text
 
 
 def test_what_is_measured_on_no_schedule_is_never_stale(data: FarmData, tmp_path: Path) -> None:
@@ -380,7 +378,7 @@ def test_what_is_measured_on_no_schedule_is_never_stale(data: FarmData, tmp_path
     for age_s, fresh in ((1000, True), (40 * 86400, True), (-6 * 3600, False)):
         shown = page.make(Site(history, OWNER, data.store, now=lambda age_s=age_s: data.end_s + age_s)).decode()
         assert "STALE" not in shown and "data-scheduled" not in shown
-        assert ("CLOCK AHEAD: data to" not in shown) == fresh
+        assert ("CLOCK AHEAD: data until" not in shown) == fresh
 
 
 def test_hostile_names_are_text(data: FarmData, tmp_path: Path) -> None:
@@ -401,13 +399,13 @@ def test_a_board_of_any_name_has_a_page(data: FarmData, tmp_path: Path) -> None:
         declare(site.history, name, public=True)
     with serving(site, data) as found:
         for name in names:
-            assert as_name(as_part(name)) == name
+            assert name_of_part(path_part(name)) == name
             (link,) = re.findall(rf'<a href="([^"]+)">{re.escape(html.escape(name))}</a>', found.get("/").text)
             assert html.escape(name) in found.get(f"/{link}").text and urljoin("/", link) == f"/{link}"
     publish(replace(site, served=False), into, [page for page in PAGES if page.pattern == "/board/{name}/"])
     public = set(data.boards) - {data.private}
-    assert {as_name(path.name) for path in (into / "board").iterdir()} == public | set(names)
-    assert all((into / "board" / as_part(name) / "index.html").is_file() for name in names)
+    assert {name_of_part(path.name) for path in (into / "board").iterdir()} == public | set(names)
+    assert all((into / "board" / path_part(name) / "index.html").is_file() for name in names)
 
 
 def test_the_published_site_is_the_served_one(served: Served, walked: dict[str, Answer], tmp_path: Path) -> None:
@@ -444,17 +442,17 @@ def test_what_vanished_is_removed_and_nothing_else(data: FarmData, tmp_path: Pat
     other = tmp_path / "other"
     other.mkdir()
     (other / "precious").write_text("")
-    with pytest.raises(BadInput, match="holds something else"):
+    with pytest.raises(BadInput, match="other files"):
         publish(site, other)
     (other / "site-files.json").write_text('["../../precious"]')
-    with pytest.raises(BadInput, match="not one of ours"):
+    with pytest.raises(BadInput, match=r"site-files\.json is invalid"):
         publish(site, other)
 
 
 def test_fewer_points_keep_the_greatest() -> None:
     values = np.random.default_rng(1).integers(NOTHING, 1000, 100)
     values[3], values[-1] = NOTHING, 5_000_000
-    seen = Maxima(np.arange(100) * 300, 300, {0: values})
+    seen = MaximaSeries(np.arange(100) * 300, 300, {0: values})
     for each in (1, 7, 12, 100, 300):
         fewer = coarser(seen, 300 * each)
         assert fewer.step_s == 300 * each and fewer.times_s.size == fewer.values_ns[0].size == -(-100 // each)
@@ -517,11 +515,11 @@ def test_an_imported_run_without_a_date_is_on_its_boards_page(tmp_path: Path) ->
     site = Site(history, OWNER, store)
     board = board_page.view(site, "unnamed")
     assert [(run.run, run.begin_s) for run in board.runs] == [(writer.id, 0)]
-    assert board.standing.state is State.NO_DATA
+    assert board.standing.state is BoardCondition.NO_DATA
     page = next(page for page in PAGES if page.pattern == "/board/{name}/").make(site, name="unnamed").decode()
-    assert "1970" not in page and "not known" in page
+    assert "1970" not in page and page.count(">unknown</") == 2
     assert run_page.view(site, writer.id).board.name == "unnamed"
-    with pytest.raises(Nowhere):
+    with pytest.raises(NotFound):
         run_page.view(replace(site, viewer=PUBLIC), writer.id)
 
 

@@ -21,7 +21,7 @@ from fastenough.farm.push import Goal
 from fastenough.farm.tokens import Tokens
 from fastenough.history import PUBLIC, History, declare
 from fastenough.store import Store
-from fastenough.web.server import make_app
+from fastenough.web.app import make_app
 from fastenough.web.site import Site
 from fastenough.web.uploads import upload_route
 from tests.support.recordings import Plan, write

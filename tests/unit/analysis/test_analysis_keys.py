@@ -238,10 +238,10 @@ def test_an_absent_profile_equals_nothing_not_even_another(tmp_path: Path) -> No
     one = _run(tmp_path)
     bare = [_changed(one, _head(profile=None), f"bare-{number}") for number in (1, 2)]
     assert len(grouped([one, *bare])) == 3
-    with pytest.raises(MixedRuns, match=r"not known of run bare-1 \(it holds no profile\) against not known of"):
+    with pytest.raises(MixedRuns, match=r"unknown for run bare-1 \(it holds no profile\) against unknown for"):
         _merge(*bare)
     differs = compare(*bare)[0].differs
-    assert len(differs) == 1 and differs[0].startswith("whether these agree is not known of run bare-1 (it holds no")
+    assert len(differs) == 1 and differs[0].startswith("whether these agree is unknown for run bare-1 (it holds no")
     assert "clock source" in differs[0] and "microcode" in differs[0]
     assert merge_samples([(bare[0], series) for series in bare[0].series]).run_ids == ("bare-1",)
 

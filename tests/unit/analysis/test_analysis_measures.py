@@ -66,12 +66,12 @@ def test_an_interval_needs_blocks_of_time_and_disturbances_and_is_wider_for_burs
     assert even.lower_ns < 1950 < even.upper_ns and even.upper_ns - even.lower_ns < 12
     assert uneven.lower_ns is None or uneven.upper_ns - uneven.lower_ns > 300  # type: ignore[operator]
     assert short.lower_ns is None and found[0].quantile(0.99999).lower_ns is None
-    assert found[0].scope == "within these runs only"
+    assert found[0].scope == "for these runs only"
 
 
 def test_nothing_and_one_sample() -> None:
     nothing = measure(_merged(Histogram(10)))
-    assert nothing.n == 0 and nothing.maximum_ns is None and nothing.bound.text.startswith("nothing is excluded")
+    assert nothing.n == 0 and nothing.maximum_ns is None and nothing.bound.text.startswith("no bound")
     assert all(quantile.value_ns is None for quantile in nothing.quantiles)
     one = measure(_merged(Histogram.from_values([5000], 10)))
     assert (one.minimum_ns, one.mean_ns, one.maximum_ns) == (5000, 5000, 5000)
@@ -81,7 +81,7 @@ def test_nothing_and_one_sample() -> None:
 def test_the_bound_is_printed_as_one_in_every() -> None:
     bound = measure(_merged(Histogram.from_values(np.full(1_000_000, 5), 10))).bound
     assert bound.every_ns == pytest.approx(1e6 / 2.9957e-6, rel=1e-3)
-    assert bound.text == "not excluded: one disturbance in every 333,808 activations = one in every 5.56 min"
+    assert bound.text == "at most 1 disturbance per 333,808 activations (5.56 min)"
 
 
 def test_jitter_counts_in_both_directions() -> None:
@@ -225,7 +225,9 @@ def test_every_key_that_forbids_is_named_with_its_reason(tmp_path: Path) -> None
     values = latencies(2, cpus=1, intervals=2)
     one = recording(tmp_path, Plan(values))
     other = recording(tmp_path, Plan(values, run_id="run-2", period_ns=200_000, head={"probe": "spin"}))
-    with pytest.raises(MixedRuns, match=r"different probe.*another probe times another act.*; different act.*interval"):
+    with pytest.raises(
+        MixedRuns, match=r"different probe.*another probe measures another activation.*; different act.*interval"
+    ):
         compare(one, other)
 
 
@@ -246,7 +248,7 @@ def test_what_shapes_a_latency_is_told_first(tmp_path: Path) -> None:
     assert [text.split(":")[0] for text in differs] == [
         "different kernel configuration",
         "different command line",
-        "whether these agree is not known of run run-2 (its profile does not have clocksource)",
+        "whether these agree is unknown for run run-2 (its profile does not have clocksource)",
         "different tool",
         "different modules",
     ]
@@ -307,7 +309,7 @@ def test_an_interval_needs_values_beyond_the_quantile_not_beside_it(tmp_path: Pa
 
 def test_runs_without_samples_cannot_be_compared(tmp_path: Path) -> None:
     nothing = recording(tmp_path, Plan([[np.array([], dtype=np.int64)]]))
-    with pytest.raises(BadInput, match="no series with samples in common"):
+    with pytest.raises(BadInput, match="no measured series in common"):
         compare(nothing, nothing)
 
 

@@ -33,7 +33,10 @@ def test_without_a_requirement_what_was_seen_is_told_and_nothing_passes(tmp_path
     worst = max(int(interval.max()) for cpu in VALUES for interval in cpu)
     assert assessment.verdict is Verdict.NO_LIMIT and str(assessment.verdict) == "no limit stated"
     assert VERDICT_EXIT_STATUS[assessment.verdict] is ExitStatus.DONE
-    assert assessment.headline == f"None above {words.latency(words.round_up(worst))} seen in 120,000 wake-ups"
+    assert (
+        assessment.headline
+        == f"Maximum latency {words.latency_up(worst)} in 120,000 wake-ups (no limit given, so no verdict)"
+    )
     assert assessment.requirements == () and assessment.requirement_of("run-1") is None
     for supported in assessment.supported:
         assert judge([_run(tmp_path)], Requirement(supported.limit_ns, supported.miss_rate)).verdict is Verdict.PASS
@@ -67,11 +70,11 @@ def test_a_rate_is_of_something(rate: float, said: str) -> None:
         ({"lost": 1}, Verdict.BROKEN, "4 values lost"),
         ({"outcome": None}, Verdict.BROKEN, "cut off"),
         ({"outcome": "aborted"}, Verdict.NO_LIMIT, "the run was aborted"),
-        ({"values": [], "outcome": "aborted"}, Verdict.INCONCLUSIVE, "nothing to judge"),
+        ({"values": [], "outcome": "aborted"}, Verdict.INCONCLUSIVE, "no latency data"),
         ({"marks": ("emulated",)}, Verdict.INCONCLUSIVE, "Emulated: no verdict"),
-        ({"counters": COUNTERS | {"steal_ns": 10**9}}, Verdict.NO_LIMIT, "None above"),
-        ({"load": "none"}, Verdict.NO_LIMIT, "wake-ups; no load was applied"),
-        ({"views": ("wakeup",), "missed": 3}, Verdict.NO_LIMIT, "wake-ups, and 6 periods missed by an unknown time"),
+        ({"counters": COUNTERS | {"steal_ns": 10**9}}, Verdict.NO_LIMIT, "Maximum latency"),
+        ({"load": "none"}, Verdict.NO_LIMIT, "; no load was applied"),
+        ({"views": ("wakeup",), "missed": 3}, Verdict.NO_LIMIT, "wake-ups, and 6 missed periods of unknown latency"),
     ],
     ids=str,
 )
@@ -85,7 +88,7 @@ def test_what_was_seen_is_told_as_far_as_it_is_sound(
 
 def test_a_missing_load_is_named_and_decides_nothing_that_was_not_asked(tmp_path: Path) -> None:
     assessment = judge([_run(tmp_path)], loads=["cpu", "io"])
-    assert assessment.verdict is Verdict.NO_LIMIT and "load io was to be measured" in _text(assessment)
+    assert assessment.verdict is Verdict.NO_LIMIT and "no run has load io" in _text(assessment)
 
 
 def _late_mutex(tmp_path: Path, **change: Any) -> Recording:
@@ -100,14 +103,14 @@ def test_a_limit_is_for_the_probe_it_is_stated_for(tmp_path: Path) -> None:
         ("timer", Verdict.PASS),
         ("mutex", Verdict.NO_LIMIT),
     ]
-    assert both.headline.startswith("Fast enough: timer never later than 200.0 µs")
+    assert both.headline.startswith("Fast enough: timer: none of 120,000 wake-ups above 200 µs")
     assert judge(runs, LIMIT, probe="mutex").verdict is Verdict.FAIL
 
 
 def test_a_limit_for_a_probe_that_was_not_measured_decides_nothing(tmp_path: Path) -> None:
     assessment = judge([_late_mutex(tmp_path)], LIMIT, probe="timer")
     assert assessment.verdict is Verdict.INCONCLUSIVE
-    assert "the limit is for the probe timer, and none of the runs is of it" in _text(assessment)
+    assert "the limit applies to the probe timer, and no run used it" in _text(assessment)
 
 
 def _stated(limit_ns: int) -> dict[str, Any]:
@@ -119,10 +122,10 @@ def test_many_probes_are_no_headline(tmp_path: Path) -> None:
         _run(tmp_path, run_id=probe, values=latencies(seed), head={"probe": probe})
         for seed, probe in enumerate(("timer", "mutex", "switch", "condvar", "semaphore"))
     ]
-    assert judge(runs[:4]).headline.count("none above") == 4
+    assert judge(runs[:4]).headline.count(" activations") == 3
     assessment = judge(runs)
-    assert assessment.headline == "5 probes were measured; the greatest latency seen of each stands below"
-    assert len([reason for reason in assessment.reasons if ", worst " in reason]) == 5
+    assert assessment.headline == "Maximum latencies of 5 probes, listed below (no limit given, so no verdict)"
+    assert len([reason for reason in assessment.reasons if ", maximum " in reason]) == 5
 
 
 def test_what_was_not_applicable_is_told_apart_by_its_parameters(tmp_path: Path) -> None:
@@ -147,9 +150,11 @@ def test_what_a_run_states_itself_it_is_judged_by(tmp_path: Path) -> None:
     assessment = judge([timer, mutex])
     assert assessment.verdict is Verdict.PASS
     assert assessment.requirement_of("mutex") == Requirement(900_000)
-    assert "timer never later than 200.0 µs; mutex never later than 900.0 µs" in assessment.headline
+    assert [
+        part in assessment.headline for part in ("timer: none of 120,000 wake-ups above 200 µs", "; mutex: none of ")
+    ] == [True] * 2
     strict = judge([timer, _late_mutex(tmp_path, **_stated(300_000))])
-    assert strict.verdict is Verdict.FAIL and strict.headline == "Not fast enough for: mutex never later than 300.0 µs"
+    assert strict.verdict is Verdict.FAIL and strict.headline.startswith("Too slow: mutex: ")
     assert judge([timer], Requirement(1_000)).verdict is Verdict.FAIL, "the command's limit takes its place"
 
 

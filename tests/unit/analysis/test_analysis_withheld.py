@@ -34,14 +34,14 @@ def test_nothing_withheld_is_a_pass_without_a_word(tmp_path: Path) -> None:
     found = _judged(tmp_path, settings=(POLICY, *PINNED))
     assert found.verdict is Verdict.PASS
     assert "not measured" not in found.headline + " ".join(found.reasons)
-    assert "on each CPU, no more than one disturbance" in found.reasons[0]
+    assert "on each CPU, at most 1 disturbance" in found.reasons[0]
 
 
 def test_a_cpu_that_was_not_measured_is_named(tmp_path: Path) -> None:
     found = _judged(tmp_path, online="0-3")
     assert found.verdict is Verdict.PASS
     assert found.headline.endswith("; CPUs 2-3 were not measured")
-    assert "on each CPU measured, no more than one disturbance" in found.reasons[0]
+    assert "on each CPU measured, at most 1 disturbance" in found.reasons[0]
     assert "not measured" not in " ".join(found.reasons), "it is said once"
     alone = _judged(tmp_path, cpus=1)
     assert alone.headline.endswith("; CPU 1 was not measured")

@@ -290,9 +290,9 @@ HEAD = "# tracer: nop\n#\n"
                 "  120 events lost",
             )
         ),
-        (lambda text: re.sub(r"\[000\] \S+", "[000]", text), "no column of flags"),
-        (lambda text: text.replace("next_pid=9", "next=9"), "says no next task"),
-        (lambda text: text.replace("[000]", "[99999]"), "no machine has so many"),
+        (lambda text: re.sub(r"\[000\] \S+", "[000]", text), "no flags column"),
+        (lambda text: text.replace("next_pid=9", "next=9"), "without a next task"),
+        (lambda text: text.replace("[000]", "[99999]"), "CPU 99999: CPU number out of range"),
         (lambda text: f"{text}\n{text}", "the times of CPU 0 go back by"),
     ],
 )

@@ -8,15 +8,15 @@ from pathlib import Path
 from fastenough.analysis import judge
 from fastenough.audit import Standing, audit
 from fastenough.report.context import make_context
-from fastenough.report.document import Table
-from fastenough.report.sections.audit import section
+from fastenough.report.document import ReportTable
+from fastenough.report.sections.system import system_audit
 from tests.support.audit_machines import machines
 from tests.support.recordings import Plan, latencies, recording
 
 MACHINES = machines()
 
 
-def _tables(tmp_path: Path, *profiles: str) -> list[Table]:
+def _tables(tmp_path: Path, *profiles: str) -> list[ReportTable]:
     runs = [
         recording(
             tmp_path,
@@ -29,8 +29,8 @@ def _tables(tmp_path: Path, *profiles: str) -> list[Table]:
         )
         for place, name in enumerate(profiles)
     ]
-    found = section(make_context(runs, judge(runs)))
-    return [] if found is None else [part for part in found.leaves() if isinstance(part, Table)]
+    found = system_audit(make_context(runs, judge(runs)))
+    return [] if found is None else [part for part in found.leaves() if isinstance(part, ReportTable)]
 
 
 def test_each_system_has_its_findings_once(tmp_path: Path) -> None:

@@ -373,7 +373,7 @@ def test_the_command_writes_each_form_and_replaces_nothing(tmp_path: Path) -> No
     assert command_line("export", "last", "--to", "parquet", "--out", str(out), *there).returncode == 0
     assert pq.read_table(out).num_rows == 13
     again = command_line("export", "last", "--to", "csv", "--out", str(out), *there)
-    assert again.returncode == 2 and "there already" in again.stderr
+    assert again.returncode == 2 and f"{out} exists" in again.stderr
     printed = command_line("export", "last", "--to", "csv", *there)
     assert printed.returncode == 0 and printed.stdout.startswith("run,board,configuration")
     wrong = command_line("export", "last", "--to", "xml", *there)

@@ -402,7 +402,7 @@ def imported(tmp_path: Path, *names: str) -> dict[str, object]:
 def test_the_command_prints_what_the_specification_says_and_stores_runs(tmp_path: Path) -> None:
     document = imported(tmp_path, "cyclictest-2.4.json", "xenomai-summary.txt", "rtla-ns-wide.txt")
     runs = document["runs"]
-    assert isinstance(runs, list) and list(document) == ["runs"]
+    assert isinstance(runs, list) and list(document) == ["version", "runs"] and document["version"] == 1
     assert [run["tool"] for run in runs] == ["cyclictest", "xenomai-latency", "rtla"]
     assert all(list(run) == ["id", "tool", "version", "series"] for run in runs)
     assert runs[0]["version"] == "2.40" and runs[1]["version"] is None
@@ -465,7 +465,7 @@ def test_imported_runs_are_shown_compared_and_reported_and_never_pass(tmp_path: 
     ids = [run["id"] for run in runs]
     there = ("--store", str(tmp_path / "store"))
     shown = command_line("show", ids[0], *there).stdout
-    assert "imported from cyclictest-2.4-all.txt" in shown and "≥ 30.0" in shown and "time not stated" in shown
+    assert "imported from cyclictest-2.4-all.txt" in shown and "≥ 30.0" in shown and "duration unknown" in shown
     assert command_line("compare", *ids, *there).returncode == 0
     assert ids[0] in command_line("list", *there).stdout
     done = command_line("report", *ids, *there, "--limit", "10ms", "--out", str(tmp_path / "report"))
@@ -489,7 +489,7 @@ def test_nothing_is_said_of_the_order_of_values_that_no_source_tells(tmp_path: P
     context = make_context([run], judge([run]))
     worst = context.entries[0].kind.worst_cpu
     assert extremal_indices(worst) == [] and heat_map.section(context) is None
-    assert [one.refused for one in estimates(worst.parts)] == ["it is not known when which of the samples came"]
+    assert [one.refused for one in estimates(worst.parts)] == ["the times of the samples are unknown"]
     assert "a time not stated" in context.groups[0].label(worst)
     table = overview.first_table(context)
     quantile = [column.title for column in table.columns].index("99.9 % [µs]")

@@ -13,9 +13,8 @@ import pytest
 
 from fastenough.analysis.gate import Growth
 from fastenough.campaign import Plan as CampaignPlan
-from fastenough.farm.bisect import Bisection, Question, Step, bisect, most_judged
-from fastenough.farm.bisecting import installing
-from fastenough.farm.criteria import Found, Required, Slower
+from fastenough.farm.bisect import Bisection, BisectSetup, BisectStep, bisect, most_judged, with_install_command
+from fastenough.farm.criteria import Rating, RequirementCriterion, SlowdownCriterion
 from fastenough.model import BadInput, Requirement
 from fastenough.recording import Recording
 from tests.support.recordings import PROFILE, Plan, recording
@@ -26,7 +25,7 @@ LIMIT_NS = 50_000
 ALLOWED = 1e-2
 PERIOD_NS = 10_000_000
 REQUIREMENT = Requirement(LIMIT_NS, ALLOWED, longest_burst=3)
-QUESTION = Question(Required(REQUIREMENT, ("cpu",)), 40 * 10**9, 160 * 10**9)
+QUESTION = BisectSetup(RequirementCriterion(REQUIREMENT, ("cpu",)), 40 * 10**9, 160 * 10**9)
 NAMES = [f"6.1.{number}" for number in range(9)]
 
 
@@ -66,12 +65,12 @@ def rates(first_bad: int, good: float = 0.05, bad: float = 4.0) -> dict[str, flo
 
 @pytest.mark.parametrize("first_bad", [1, 4, 8])
 def test_the_step_is_found_where_it_is(tmp_path: Path, first_bad: int) -> None:
-    told: list[Step] = []
+    told: list[BisectStep] = []
     board = Simulated(tmp_path, rates(first_bad), seed=first_bad)
     found = bisect(NAMES, board, QUESTION, told.append)
     assert (found.last_good, found.first_bad) == (NAMES[first_bad - 1], NAMES[first_bad])
     assert found.decided
-    assert found.conclusion.startswith(f"{NAMES[first_bad]} is the first bad one")
+    assert found.conclusion.startswith(f"{NAMES[first_bad]} is the first bad configuration")
     assert len(found.steps) == 5, "two ends and three halvings of eight"
     assert found.measurements == len(board.asked)
     assert told == list(found.steps)
@@ -81,8 +80,8 @@ def test_the_step_is_found_where_it_is(tmp_path: Path, first_bad: int) -> None:
 def test_each_step_is_judged_by_bounds_and_not_by_its_maximum(tmp_path: Path) -> None:
     """Good ones have maxima of 9 ms, bad ones of 60 us: who went by maxima would call them the other way round."""
     found = bisect(NAMES, Simulated(tmp_path, rates(4)), QUESTION)
-    assert {step.found for step in found.steps} == {Found.GOOD, Found.BAD}
-    bad = next(step for step in found.steps if step.found is Found.BAD)
+    assert {step.found for step in found.steps} == {Rating.GOOD, Rating.BAD}
+    bad = next(step for step in found.steps if step.found is Rating.BAD)
     shared = 100 * (1 - 0.05 / most_judged(len(NAMES)))
     assert f"at {shared:.10g} % confidence" in bad.reasons[0]
 
@@ -104,20 +103,20 @@ def test_what_is_not_decided_is_measured_longer(tmp_path: Path) -> None:
 
 def test_where_none_between_can_be_decided_it_says_so(tmp_path: Path) -> None:
     at_limit = {name: ALLOWED for name in NAMES[1:-1]}
-    question = Question(Required(REQUIREMENT, ("cpu",)), 40 * 10**9, 40 * 10**9)
+    question = BisectSetup(RequirementCriterion(REQUIREMENT, ("cpu",)), 40 * 10**9, 40 * 10**9)
     found = bisect(NAMES, Simulated(tmp_path, rates(4) | at_limit), question)
     assert not found.decided
-    assert found.conclusion.startswith(f"cannot tell between {NAMES[0]}, which is good, and {NAMES[-1]}")
+    assert f"after {NAMES[0]} (good) and no later than {NAMES[-1]} (bad)" in found.conclusion
     assert (found.last_good, found.first_bad) == (NAMES[0], NAMES[-1])
     assert len(found.steps) == most_judged(len(NAMES)) == len(found.undecided) + 2
-    assert all(step.settle for step in found.steps if step.found is Found.UNDECIDED)
+    assert all(step.settle for step in found.steps if step.found is Rating.UNDECIDED)
 
 
 def test_one_that_cannot_be_decided_is_stepped_round(tmp_path: Path) -> None:
     board = Simulated(tmp_path, rates(6) | {NAMES[4]: ALLOWED})
-    found = bisect(NAMES, board, Question(Required(REQUIREMENT, ("cpu",)), 40 * 10**9, 40 * 10**9))
+    found = bisect(NAMES, board, BisectSetup(RequirementCriterion(REQUIREMENT, ("cpu",)), 40 * 10**9, 40 * 10**9))
     assert (found.last_good, found.first_bad) == (NAMES[5], NAMES[6])
-    assert {step.configuration: step.found for step in found.steps}[NAMES[4]] is Found.UNDECIDED
+    assert {step.configuration: step.found for step in found.steps}[NAMES[4]] is Rating.UNDECIDED
 
 
 def test_one_that_does_not_boot_is_stepped_round(tmp_path: Path) -> None:
@@ -143,7 +142,7 @@ def test_one_that_does_not_boot_is_stepped_round(tmp_path: Path) -> None:
     found = bisect(NAMES, measure, QUESTION)
     assert (found.last_good, found.first_bad) == (NAMES[5], NAMES[6])
     dead = next(step for step in found.steps if step.configuration == NAMES[4])
-    assert (dead.found, dead.measurements) == (Found.UNDECIDED, 1)
+    assert (dead.found, dead.measurements) == (Rating.UNDECIDED, 1)
     assert "it did not come up" in dead.reasons[0]
 
 
@@ -172,8 +171,8 @@ class Emulated:
         return [recording(self.folder, plan)]
 
 
-SLOWER = Slower(Growth(0.5, more_ns=100_000))
-BESIDE = Question(SLOWER, 20 * 10**9, 80 * 10**9)
+SLOWER = SlowdownCriterion(Growth(0.5, more_ns=100_000))
+BESIDE = BisectSetup(SLOWER, 20 * 10**9, 80 * 10**9)
 
 
 @pytest.mark.parametrize("first_bad", [1, 5, 8])
@@ -185,13 +184,13 @@ def test_guests_are_held_against_the_first_one_though_they_get_no_verdict(tmp_pa
     assert (found.last_good, found.first_bad, found.decided) == (NAMES[first_bad - 1], NAMES[first_bad], True)
     assert found.emulated
     assert board.asked[0] == (NAMES[0], BESIDE.most_ns), "what all others are held against"
-    bad = next(step for step in found.steps if step.found is Found.BAD)
-    assert bad.reasons[0].endswith("of which 100.0 µs is allowed")
+    bad = next(step for step in found.steps if step.found is Rating.BAD)
+    assert bad.reasons[0].endswith("allowed 100 µs")
 
 
 def test_what_lies_where_it_is_allowed_is_neither_good_nor_bad(tmp_path: Path) -> None:
     found = bisect(["a", "b"], Emulated(tmp_path, {"a": 300_000, "b": 400_000}), BESIDE)
-    assert not found.decided and found.steps[1].found is Found.UNDECIDED
+    assert not found.decided and found.steps[1].found is Rating.UNDECIDED
     assert found.steps[1].measured_ns == BESIDE.most_ns and found.steps[1].settle
 
 
@@ -204,25 +203,26 @@ def test_what_is_shown_beside_the_first_one_is_right_as_often_as_is_said(tmp_pat
         board.random = np.random.default_rng(seed)
         first, here = board("a", BESIDE.most_ns), board("b", BESIDE.most_ns)
         said.append(SLOWER.look(here, first, 0.95, 0).found)
-    assert sum(one is not Found.UNDECIDED for one in said) <= 7
+    assert sum(one is not Rating.UNDECIDED for one in said) <= 7
 
 
 def test_good_beside_the_first_one_needs_evidence_and_what_is_broken_is_neither(tmp_path: Path) -> None:
     board = Emulated(tmp_path, {"a": 300_000, "b": 300_000})
     first, here = board("a", BESIDE.most_ns), board("b", BESIDE.most_ns)
-    assert SLOWER.look(here, first, 0.99, 0).found is Found.GOOD
+    assert SLOWER.look(here, first, 0.99, 0).found is Rating.GOOD
     slow = [np.array_split(900_000 + board.random.integers(0, 90_000, 8000), 40)]
     plan = Plan(slow, "run-3", "none", marks=("emulated",), period_ns=PERIOD_NS)
-    assert SLOWER.look([recording(tmp_path, plan)], first, 0.99, 0).found is Found.BAD
+    assert SLOWER.look([recording(tmp_path, plan)], first, 0.99, 0).found is Rating.BAD
     lost = recording(tmp_path, replace(plan, run_id="run-4", lost=5))
-    assert SLOWER.look([lost], first, 0.99, 0).found is Found.UNDECIDED
+    assert SLOWER.look([lost], first, 0.99, 0).found is Rating.UNDECIDED
     other = Emulated(tmp_path, {"a": 300_000, "b": 300_000}, load="cpu")
     other.asked = board.asked * 2
-    assert SLOWER.look(other("b", BESIDE.most_ns), first, 0.99, 0).found is Found.UNDECIDED
+    assert SLOWER.look(other("b", BESIDE.most_ns), first, 0.99, 0).found is Rating.UNDECIDED
 
 
 @pytest.mark.parametrize(
-    ("first_bad", "said"), [(0, f"{NAMES[0]} is bad, and not good"), (9, f"{NAMES[-1]} is good, and not bad")]
+    ("first_bad", "said"),
+    [(0, f"the first configuration, {NAMES[0]}, is bad"), (9, f"the last configuration, {NAMES[-1]}, is good")],
 )
 def test_ends_are_measured_before_they_are_believed(tmp_path: Path, first_bad: int, said: str) -> None:
     found: Bisection = bisect(NAMES, Simulated(tmp_path, rates(first_bad)), QUESTION)
@@ -234,21 +234,21 @@ def test_ends_are_measured_before_they_are_believed(tmp_path: Path, first_bad: i
 @pytest.mark.parametrize("requirement", [Requirement(LIMIT_NS, longest_burst=3), Requirement(LIMIT_NS, ALLOWED)])
 def test_a_requirement_that_decides_by_one_value_or_never_is_refused(requirement: Requirement) -> None:
     with pytest.raises(BadInput):
-        Required(requirement, ("cpu",))
+        RequirementCriterion(requirement, ("cpu",))
 
 
 def test_a_list_that_cannot_be_halved_is_refused(tmp_path: Path) -> None:
     for names in (["a"], ["a", "b", "a"]):
-        with pytest.raises(BadInput, match="each once"):
+        with pytest.raises(BadInput, match="different"):
             bisect(names, Simulated(tmp_path, {}), QUESTION)
 
 
 def test_what_an_installed_configuration_must_run_is_said_by_its_name() -> None:
     """Two builds of one release differ in nothing that the board tells of its kernel."""
     plan = CampaignPlan("bisect", ())
-    changes = installing(plan, ["6.1-a[1]", "6.1-b"], ["install", "{}"], "{}-*").changes
+    changes = with_install_command(plan, ["6.1-a[1]", "6.1-b"], ["install", "{}"], "{}-*").changes
     assert changes["6.1-a[1]"].select == ("install", "6.1-a[1]")
     assert [fnmatchcase("6.1-a[1]-amd64", change.kernel) for change in changes.values()] == [True, False]
-    assert installing(plan, ["a", "b"], ["install", "{}"], "*").changes["b"].kernel == "*"
-    with pytest.raises(BadInput, match="leave it out"):
-        installing(plan, ["a", "b"], [], "*")
+    assert with_install_command(plan, ["a", "b"], ["install", "{}"], "*").changes["b"].kernel == "*"
+    with pytest.raises(BadInput, match="requires --install"):
+        with_install_command(plan, ["a", "b"], [], "*")

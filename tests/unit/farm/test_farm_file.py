@@ -13,15 +13,15 @@ import pytest
 from click.testing import CliRunner
 
 from fastenough.campaign.shipped import shipped
-from fastenough.cli.farm_board import command as board_command
-from fastenough.cli.farm_rebuild import command as rebuild_command
-from fastenough.cli.farm_status import command as status_command
+from fastenough.cli.farm_boards import farm_board_command as board_command
+from fastenough.cli.farm_boards import farm_rebuild_command as rebuild_command
+from fastenough.cli.farm_boards import farm_status_command as status_command
 from fastenough.farm.config import Farm, read_farm
-from fastenough.farm.kept import Beat, Kept, seen
-from fastenough.farm.machine import Act, BoardState, Phase
-from fastenough.farm.nursery import Answer
+from fastenough.farm.processes import ActResult
 from fastenough.farm.run import _ended
-from fastenough.history import OWNER, PUBLIC, History, Standing, State, Viewer, standing
+from fastenough.farm.state_file import Beat, FarmState, read_state
+from fastenough.farm.state_machine import BoardAct, BoardPhase, BoardState
+from fastenough.history import OWNER, PUBLIC, BoardCondition, BoardStatus, History, Viewer, board_statuses
 from fastenough.model import BadInput, Requirement
 from fastenough.store import Store
 from tests.support import recordings as made
@@ -112,27 +112,33 @@ def test_a_board_of_which_nothing_else_is_said_is_measured_by_the_cycle_of_twelv
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[[board]]\nname = "x; rm -rf /"\nplace = "p"', "farm.toml:2: board 1: name = 'x; rm -rf /' cannot be used"),
-        ('[[board]]\nname = "../x"\nplace = "p"', "name = '../x' cannot be used"),
-        ('[[board]]\nname = "a"\nplace = "$(reboot)"', "place = '$(reboot)' cannot be used"),
-        ('[[board]]\nname = "a\\u001b[2J"\nplace = "p"', "cannot be used"),
-        ('[[board]]\nname = "-a"\nplace = "p"', "name = '-a' cannot be used"),
-        ('[[board]]\nname = "a"', "neither place nor link"),
+        (
+            '[[board]]\nname = "x; rm -rf /"\nplace = "p"',
+            "farm.toml:2: board 1: name = 'x; rm -rf /' is not a valid name",
+        ),
+        ('[[board]]\nname = "../x"\nplace = "p"', "name = '../x' is not a valid name"),
+        ('[[board]]\nname = "a"\nplace = "$(reboot)"', "place = '$(reboot)' is not a valid name"),
+        ('[[board]]\nname = "a\\u001b[2J"\nplace = "p"', "is not a valid name"),
+        ('[[board]]\nname = "-a"\nplace = "p"', "name = '-a' is not a valid name"),
+        ('[[board]]\nname = "a"', "place and link are missing"),
         ('[[board]]\nname = "a"\nlink = "ssh://-oProxyCommand=x"', "link: "),
         ('[[board]]\nname = "a"\nlink = "telnet:x"', "no board is called"),
-        (BOARD + 'ring = "../../etc"', "is no absolute path"),
-        (BOARD + 'ring = "/a/../etc"', "is no absolute path"),
-        (BOARD + 'ring = "/a\\u0007"', "is no absolute path"),
+        (BOARD + 'ring = "../../etc"', "is not an absolute path"),
+        (BOARD + 'ring = "/a/../etc"', "is not an absolute path"),
+        (BOARD + 'ring = "/a\\u0007"', "is not an absolute path"),
         (BOARD + 'limit = "fast"', "limit: 'fast' is no duration"),
         (
             BOARD + 'limit = "1ms"\n[board.requirement]\nlimit = "1ms"',
-            "farm.toml:4: board 1: limit and requirement both",
+            "farm.toml:4: board 1: limit and requirement are both set",
         ),
         (BOARD + '[board.requirement]\nlimit = "1ms"\nmiss-rate = "200%"', "miss-rate"),
-        (BOARD + '[board.load]\nname = "none"', "load is of what a ring records"),
+        (BOARD + '[board.load]\nname = "none"', "load requires ring"),
         (BOARD + 'ring = "/r"\n[board.load]\nbusy-at-most = 0.1', "farm.toml:5: load: name is missing"),
-        (BOARD + 'ring = "/r"\n[board.load]\nname = "press"', "load: busy-at-least is missing or says nothing"),
-        (BOARD + 'ring = "/r"\n[board.load]\nname = "none"\nbusy-at-most = 1', "load: busy-at-most is missing or says"),
+        (BOARD + 'ring = "/r"\n[board.load]\nname = "press"', "load: busy-at-least is missing or not between"),
+        (
+            BOARD + 'ring = "/r"\n[board.load]\nname = "none"\nbusy-at-most = 1',
+            "load: busy-at-most is missing or not between",
+        ),
         (BOARD + 'ring = "/r"\n[board.load]\nname = "press"\nbusy-at-most = 0.5', "load: unknown key 'busy-at-most'"),
         (BOARD + "public = 1", "public = 1 cannot be used"),
         (BOARD + "pulls = 3", "unknown key 'pulls'"),
@@ -140,8 +146,8 @@ def test_a_board_of_which_nothing_else_is_said_is_measured_by_the_cycle_of_twelv
         (BOARD + '[[board.plan]]\nfile = "quick"\nevery = "7h"', "farm.toml:4: plan 1: every must divide a day"),
         (BOARD + BOARD, "two boards have the name 'one'"),
         (BOARD + BOARD.replace("one", "two"), "two boards have the place 'p'"),
-        ('coordinator = "x y"\n' + BOARD, "coordinator = 'x y' is no address"),
-        ("board = []", "there is no board"),
+        ('coordinator = "x y"\n' + BOARD, "coordinator = 'x y' is not HOST:PORT"),
+        ("board = []", "no board is defined"),
         ("", "board is missing"),
         ("[[board", "not TOML"),
         ('password = "x"\n' + BOARD, "unknown key 'password'"),
@@ -154,17 +160,17 @@ def test_what_cannot_be_is_refused_in_one_line(tmp_path: Path, text: str, said: 
 
 
 def test_what_the_farm_keeps_is_there_after_it_and_one_farm_writes_it(tmp_path: Path) -> None:
-    state = BoardState(phase=Phase.MEASURING, since_s=5.0, reason="ü", busy=frozenset({Act.PULL}), newest="9")
-    with pytest.raises(BadInput, match="no farm has run there"):
-        seen(tmp_path / "state")
-    kept = Kept(tmp_path / "state")
-    with pytest.raises(BadInput, match="a farm is at work there"):
-        Kept(tmp_path / "state")
+    state = BoardState(phase=BoardPhase.MEASURING, since_s=5.0, reason="ü", busy=frozenset({BoardAct.PULL}), newest="9")
+    with pytest.raises(BadInput, match="no farm has run here"):
+        read_state(tmp_path / "state")
+    kept = FarmState(tmp_path / "state")
+    with pytest.raises(BadInput, match="another farm uses this folder"):
+        FarmState(tmp_path / "state")
     kept.put("one", state)
     kept.beat(Beat(7, 8.0, "all well"))
-    assert seen(tmp_path / "state") == (Beat(7, 8.0, "all well"), {"one": state})
+    assert read_state(tmp_path / "state") == (Beat(7, 8.0, "all well"), {"one": state})
     kept.close()
-    again = Kept(tmp_path / "state")
+    again = FarmState(tmp_path / "state")
     assert again.boards() == {"one": state}
     again.close()
 
@@ -201,9 +207,9 @@ def farm(tmp_path: Path) -> Path:
     return path
 
 
-def boards(farm: Path, viewer: Viewer = PUBLIC) -> dict[str, Standing]:
+def boards(farm: Path, viewer: Viewer = PUBLIC) -> dict[str, BoardStatus]:
     with closing(Store(farm.parent / "store")) as store, closing(History.of(store)) as history:
-        return {one.board.name: one for one in standing(history, viewer, made.WALL_NS // 10**9 + 60)}
+        return {one.board.name: one for one in board_statuses(history, viewer, made.WALL_NS // 10**9 + 60)}
 
 
 def change(farm: Path, *words: str) -> bool:
@@ -234,7 +240,7 @@ def test_a_board_can_be_withdrawn_and_retired(farm: Path) -> None:
     assert change(farm, "withdraw", "testboard")
     assert set(boards(farm)) == {"other"} and set(boards(farm, OWNER)) == {"testboard", "other"}
     assert change(farm, "retire", "other")
-    assert boards(farm)["other"].state is State.RETIRED
+    assert boards(farm)["other"].state is BoardCondition.RETIRED
     assert [board.retired for board in read_farm(farm).boards] == [False, True]
     assert not change(farm, "retire", "nobody")
 
@@ -252,10 +258,10 @@ def test_rebuild_makes_what_store_and_file_say(farm: Path) -> None:
 
 
 def test_status_names_what_the_last_pull_refused(farm: Path) -> None:
-    with closing(Kept(farm.parent / "state")) as kept:
+    with closing(FarmState(farm.parent / "state")) as kept:
         refused = [["ring-1.jsonl", "a line has no end"], ["ring-2.jsonl", "line 7 is no JSON"]]
-        ended = _ended(Act.PULL, Answer({"refused": refused}))
-        kept.put("testboard", replace(BoardState(phase=Phase.MEASURING), refused=ended.refused))
+        ended = _ended(BoardAct.PULL, ActResult({"refused": refused}))
+        kept.put("testboard", replace(BoardState(phase=BoardPhase.MEASURING), refused=ended.refused))
         kept.beat(Beat(1, 1.0, ""))
     said = json.loads(CliRunner().invoke(status_command, [str(farm), "--json"], catch_exceptions=False).output)
     (board,) = (one for one in said["boards"] if one["board"] == "testboard")
@@ -264,7 +270,7 @@ def test_status_names_what_the_last_pull_refused(farm: Path) -> None:
 
 
 def test_boards_are_not_changed_while_the_farm_is_at_work(farm: Path) -> None:
-    kept = Kept(farm.parent / "state")
+    kept = FarmState(farm.parent / "state")
     assert not change(farm, "retire", "other")
     kept.close()
     assert farm.read_text() == FARM

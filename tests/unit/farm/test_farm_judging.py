@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from fastenough.farm.config import BoardEntry
-from fastenough.farm.judging import verdict_on
-from fastenough.farm.machine import BoardState
-from fastenough.farm.taking import said_of, take_runs
-from fastenough.history import OWNER, History, State, board_of, standing_of
+from fastenough.farm.history_update import declaration_of, update_history
+from fastenough.farm.judging import verdicts_on
+from fastenough.farm.state_machine import BoardState
+from fastenough.history import OWNER, BoardCondition, History, board_of, board_status
 from fastenough.model import Requirement
 from fastenough.store import Store
 from tests.support import recordings as made
@@ -60,12 +60,12 @@ def keep(store: Store, position: int | None = None, hours: int = 0, **changes: A
 
 
 def word(store: Store, required: dict[str, Any] | None = WITHIN) -> str:
-    return str(verdict_on(Store(store.path), BOARD, required)["verdict"])
+    return str(verdicts_on(Store(store.path), BOARD, required)["verdict"])
 
 
 def both(store: Store, required: dict[str, Any] | None = WITHIN) -> tuple[str, str]:
     """The verdict on the board, and the one on its newest cycle."""
-    said = verdict_on(Store(store.path), BOARD, required)
+    said = verdicts_on(Store(store.path), BOARD, required)
     return said["verdict"], said["cycle_verdict"]
 
 
@@ -90,10 +90,10 @@ def test_another_configuration_is_judged_from_its_own_begin(store: Store) -> Non
     keep(store, values=slow())
     kernel = made.PROFILE["kernel"] | {"release": "6.12.0-rt9"}
     keep(store, hours=24, head={"profile": made.PROFILE | {"kernel": kernel}})
-    said = verdict_on(store, BOARD, WITHIN)
+    said = verdicts_on(store, BOARD, WITHIN)
     assert (said["verdict"], said["judged_from_s"]) == ("PASS", made.WALL_NS // 10**9 + 86400)
     keep(store, hours=48, head={"profile": made.PROFILE | {"frequency": None, "kernel": kernel}})
-    assert verdict_on(store, BOARD, WITHIN)["judged_from_s"] == said["judged_from_s"], "a setting is no configuration"
+    assert verdicts_on(store, BOARD, WITHIN)["judged_from_s"] == said["judged_from_s"], "a setting is no configuration"
     keep(store, hours=72)
     assert word(store) == "FAIL", "the first configuration again"
 
@@ -102,21 +102,21 @@ def test_what_was_cut_off_above_the_limit_forbids_a_pass(store: Store) -> None:
     keep(store, outcome=None, values=slow())
     keep(store, hours=24)
     assert both(store) == ("INCONCLUSIVE", "PASS")
-    assert "above the limit" in verdict_on(store, BOARD, WITHIN)["verdict_reason"]
+    assert "above the limit" in verdicts_on(store, BOARD, WITHIN)["verdict_reason"]
 
 
 def test_a_recording_ahead_of_the_clock_is_not_the_newest_cycle(store: Store) -> None:
     keep(store)
     keep(store, hours=400 * 24, values=slow())
     now_s = made.WALL_NS / 1e9 + 3600
-    assert verdict_on(store, BOARD, WITHIN, now_s)["verdict"] == "PASS"
+    assert verdicts_on(store, BOARD, WITHIN, now_s)["verdict"] == "PASS"
 
 
 def test_a_ring_that_does_not_say_its_load_may_fail_but_never_pass(store: Store) -> None:
     """As real boards' rings are: only what runs loads can tell that they ran."""
     keep(store, load=None)
-    said = verdict_on(store, BOARD, WITHIN)
-    assert said["verdict"] == "INCONCLUSIVE" and "under which load" in said["verdict_reason"]
+    said = verdicts_on(store, BOARD, WITHIN)
+    assert said["verdict"] == "INCONCLUSIVE" and "load not stated" in said["verdict_reason"]
     assert word(store, BEYOND) == "FAIL"
 
 
@@ -135,7 +135,7 @@ def test_what_was_cut_off_or_damaged_is_broken_and_the_monitor_is_no_cycle(store
 def test_the_runs_of_a_plan_are_judged_together_and_one_that_is_missing_forbids_a_pass(store: Store) -> None:
     keep(store, 0)
     assert word(store) == "INCONCLUSIVE"
-    assert "timer, load cpu" in verdict_on(store, BOARD, WITHIN)["verdict_reason"]
+    assert "timer, load cpu" in verdicts_on(store, BOARD, WITHIN)["verdict_reason"]
     keep(store, 1, hours=1, load="cpu", load_use=(made.RAN | {"cpu_ns": 10**10},))
     assert word(store) == "PASS"
 
@@ -166,12 +166,14 @@ def test_the_history_has_the_verdict_and_the_requirement(store: Store) -> None:
 
     def told(board: BoardEntry) -> Any:
         judge = {BOARD: {"required": board.requirement and asdict(board.requirement), "formerly": []}}
-        take_runs(order | {"boards": [said_of(board, BoardState())], "judge": json.loads(json.dumps(judge))})
+        update_history(
+            order | {"boards": [declaration_of(board, BoardState())], "judge": json.loads(json.dumps(judge))}
+        )
         with closing(History.of(store)) as history:
             assert board_of(history, OWNER, BOARD).requirement == board.requirement
-            return standing_of(history, OWNER, BOARD, 0)
+            return board_status(history, OWNER, BOARD, 0)
 
     assert (told(board).verdict, told(board).board.limit_ns) == ("PASS", 10**6)
     late = told(replace(board, requirement=Requirement(1000)))
-    assert late.state is State.FAIL and late.reason == late.verdict_reason != ""
+    assert late.state is BoardCondition.FAIL and late.reason == late.verdict_reason != ""
     assert told(replace(board, requirement=None)).verdict == ""

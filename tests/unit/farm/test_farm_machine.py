@@ -12,29 +12,28 @@ from types import SimpleNamespace
 import pytest
 
 from fastenough.board.labgrid_act import why_no_resources
-from fastenough.farm.calendar import Due, Planned, due, parse_dates
-from fastenough.farm.clock import Clock
+from fastenough.farm.calendar import BenchClock, DueCycle, ScheduledPlan, due, parse_dates
 from fastenough.farm.config import BoardEntry, Times
-from fastenough.farm.machine import (
-    Act,
+from fastenough.farm.state_machine import (
+    ActEnded,
+    BoardAct,
+    BoardPhase,
     BoardState,
     Command,
-    Ended,
     Event,
-    Phase,
-    Seen,
+    PlaceStatus,
     Start,
     Stop,
     Tick,
-    restored,
-    shifted,
+    restore,
+    shift_times,
     step,
 )
 
 TIMES = Times(pull_s=300, boot_s=180, patience_s=7200, retry_s=60)
 RING = BoardEntry("one", "place-1", ring="/ring", times=TIMES)
 PLAN = BoardEntry("two", "place-2", link="ssh://root@two", times=TIMES)
-DUE = Due(Path("cycle.toml"), 1000.0)
+DUE = DueCycle(Path("cycle.toml"), 1000.0)
 
 
 class Play:
@@ -51,33 +50,33 @@ class Play:
         return commands
 
     def up(self) -> Play:
-        assert self.tell(Tick()) == [Start(Act.BOOT)]
-        assert self.state.phase is Phase.BOOTING
-        assert self.tell(Ended(Act.BOOT, link="ssh://root@one", newest="1"), 20) == []
-        assert self.state.phase is Phase.READY
+        assert self.tell(Tick()) == [Start(BoardAct.BOOT)]
+        assert self.state.phase is BoardPhase.BOOTING
+        assert self.tell(ActEnded(BoardAct.BOOT, link="ssh://root@one", newest="1"), 20) == []
+        assert self.state.phase is BoardPhase.READY
         return self
 
 
 def test_a_board_is_booted_pulled_and_measures() -> None:
     play = Play(RING).up()
-    assert play.tell(Tick()) == [Start(Act.PULL)]
-    assert play.state.told == "pulling"
-    play.tell(Ended(Act.PULL, grown=True, newest="2"))
-    assert (play.state.told, play.state.newest, play.state.link) == ("measuring", "2", "ssh://root@one")
+    assert play.tell(Tick()) == [Start(BoardAct.PULL)]
+    assert play.state.activity == "pulling"
+    play.tell(ActEnded(BoardAct.PULL, grown=True, newest="2"))
+    assert (play.state.activity, play.state.newest, play.state.link) == ("measuring", "2", "ssh://root@one")
     assert play.tell(Tick(), 299) == []
-    assert play.tell(Tick(), 1) == [Start(Act.PULL)]
+    assert play.tell(Tick(), 1) == [Start(BoardAct.PULL)]
     assert play.tell(Tick(), 1000) == [], "one pull at a time"
 
 
 def test_a_board_that_does_not_come_up_is_let_go_and_tried_again_ever_later() -> None:
     play, waits = Play(RING), []
     for _ in range(9):
-        while Start(Act.BOOT) not in play.tell(Tick(), 1):
+        while Start(BoardAct.BOOT) not in play.tell(Tick(), 1):
             pass
         waits.append(play.now_s)
-        assert play.tell(Ended(Act.BOOT, "no console"), 1) == [Start(Act.RELEASE)]
-        assert (play.state.phase, play.state.reason) == (Phase.DEAD, "no console")
-        play.tell(Ended(Act.RELEASE))
+        assert play.tell(ActEnded(BoardAct.BOOT, "no console"), 1) == [Start(BoardAct.RELEASE)]
+        assert (play.state.phase, play.state.reason) == (BoardPhase.DEAD, "no console")
+        play.tell(ActEnded(BoardAct.RELEASE))
     pauses = [round(later - before - 1) for before, later in pairwise(waits)]
     assert pauses == [60, 120, 240, 480, 960, 1920, 3840, 3840]
 
@@ -85,36 +84,36 @@ def test_a_board_that_does_not_come_up_is_let_go_and_tried_again_ever_later() ->
 def test_a_board_that_records_again_is_tried_at_once_the_next_time() -> None:
     play = Play(RING)
     play.tell(Tick())
-    play.tell(Ended(Act.BOOT, "dark"))
-    play.tell(Ended(Act.RELEASE))
-    assert play.tell(Tick(), 61) == [Start(Act.BOOT)]
-    play.tell(Ended(Act.BOOT), 10)
+    play.tell(ActEnded(BoardAct.BOOT, "dark"))
+    play.tell(ActEnded(BoardAct.RELEASE))
+    assert play.tell(Tick(), 61) == [Start(BoardAct.BOOT)]
+    play.tell(ActEnded(BoardAct.BOOT), 10)
     assert play.state.failures == 1, "to be up is not yet to record"
     play.tell(Tick())
-    play.tell(Ended(Act.PULL, grown=True))
+    play.tell(ActEnded(BoardAct.PULL, grown=True))
     assert play.state.failures == 0
 
 
 def test_an_hour_without_network_boots_nothing_and_the_failures_are_told() -> None:
     play = Play(RING).up()
     for _ in range(12):
-        assert play.tell(Tick(), 300) == [Start(Act.PULL)]
-        play.tell(Ended(Act.PULL, "cannot be reached"))
+        assert play.tell(Tick(), 300) == [Start(BoardAct.PULL)]
+        play.tell(ActEnded(BoardAct.PULL, "cannot be reached"))
         assert play.state.reason == "cannot be reached"
     play.tell(Tick(), 300)
-    play.tell(Ended(Act.PULL, grown=True))
-    assert (play.state.phase, play.state.reason, play.state.failures) == (Phase.MEASURING, "", 0)
+    play.tell(ActEnded(BoardAct.PULL, grown=True))
+    assert (play.state.phase, play.state.reason, play.state.failures) == (BoardPhase.MEASURING, "", 0)
 
 
 def test_a_board_of_which_nothing_new_comes_is_booted_again_and_ever_more_rarely() -> None:
     play = Play(RING).up()
     boots = []
     for _ in range(4):
-        while Start(Act.BOOT) not in play.tell(Tick(), 60):
-            if Act.PULL in play.state.busy:
-                play.tell(Ended(Act.PULL, grown=False))
+        while Start(BoardAct.BOOT) not in play.tell(Tick(), 60):
+            if BoardAct.PULL in play.state.busy:
+                play.tell(ActEnded(BoardAct.PULL, grown=False))
         boots.append(play.now_s)
-        play.tell(Ended(Act.BOOT), 10)
+        play.tell(ActEnded(BoardAct.BOOT), 10)
     gaps = [later - before for before, later in pairwise(boots)]
     assert gaps[0] > 7200 and gaps == sorted(gaps) and gaps[-1] >= gaps[0] + 60
 
@@ -122,122 +121,134 @@ def test_a_board_of_which_nothing_new_comes_is_booted_again_and_ever_more_rarely
 def test_a_place_that_a_person_has_is_never_touched_and_comes_back_by_a_boot() -> None:
     play = Play(RING).up()
     play.tell(Tick())
-    assert play.tell(Seen("desk/somebody")) == [Stop(Act.PULL)]
-    assert (play.state.phase, play.state.reason) == (Phase.LENT, "desk/somebody has it")
-    for event in (Tick(DUE), Ended(Act.PULL, "killed"), Seen("desk/somebody"), Tick(DUE)):
+    assert play.tell(PlaceStatus("desk/somebody")) == [Stop(BoardAct.PULL)]
+    assert (play.state.phase, play.state.reason) == (BoardPhase.RESERVED, "reserved by desk/somebody")
+    for event in (Tick(DUE), ActEnded(BoardAct.PULL, "killed"), PlaceStatus("desk/somebody"), Tick(DUE)):
         assert play.tell(event, 100_000) == []
-    assert play.tell(Seen("")) == []
-    assert play.tell(Tick()) == [Start(Act.BOOT)]
+    assert play.tell(PlaceStatus("")) == []
+    assert play.tell(Tick()) == [Start(BoardAct.BOOT)]
 
 
 def test_a_place_of_which_the_coordinator_forgot_whose_it_was_is_not_touched_until_it_is_given_back() -> None:
     play = Play(RING)
-    play.tell(Seen("desk/somebody"))
-    for event in (Seen("", forgot=True), Tick(), Seen(""), Tick(DUE)):
-        assert play.tell(event, 600) == [] and play.state.phase is Phase.LENT
-    assert "acquire it for a minute and release it" in play.state.reason
-    play.tell(Seen("desk/somebody"))
-    play.tell(Seen(""))
-    assert play.tell(Tick()) == [Start(Act.BOOT)]
+    play.tell(PlaceStatus("desk/somebody"))
+    for event in (PlaceStatus("", forgot=True), Tick(), PlaceStatus(""), Tick(DUE)):
+        assert play.tell(event, 600) == [] and play.state.phase is BoardPhase.RESERVED
+    assert "acquire it and release it" in play.state.reason
+    play.tell(PlaceStatus("desk/somebody"))
+    play.tell(PlaceStatus(""))
+    assert play.tell(Tick()) == [Start(BoardAct.BOOT)]
 
 
 @pytest.mark.parametrize(
     ("created_s", "changed_s", "then"),
-    [(5.0, 90.0, Phase.OFF), (5.0, 70.0, Phase.LENT), (5.0, 40.0, Phase.LENT), (99.0, 99.0, Phase.LENT)],
+    [
+        (5.0, 90.0, BoardPhase.OFF),
+        (5.0, 70.0, BoardPhase.RESERVED),
+        (5.0, 40.0, BoardPhase.RESERVED),
+        (99.0, 99.0, BoardPhase.RESERVED),
+    ],
 )
 def test_a_place_that_nobody_has_and_nobody_gave_back_stays_lent(
-    created_s: float, changed_s: float, then: Phase
+    created_s: float, changed_s: float, then: BoardPhase
 ) -> None:
     """Giving back changes it; a coordinator started again reads what it had kept, or makes it anew.  No other board has
     to be up for that to be seen, and the farm may have been started again as well."""
     play = Play(RING)
-    play.tell(Seen("desk/somebody", created_s=5.0, changed_s=70.0))
-    play = Play(RING, restored(play.state, play.now_s))
-    assert play.tell(Seen("", created_s=created_s, changed_s=changed_s)) == []
+    play.tell(PlaceStatus("desk/somebody", created_s=5.0, changed_s=70.0))
+    play = Play(RING, restore(play.state, play.now_s))
+    assert play.tell(PlaceStatus("", created_s=created_s, changed_s=changed_s)) == []
     assert play.state.phase is then
-    assert play.tell(Tick()) == ([Start(Act.BOOT)] if then is Phase.OFF else [])
+    assert play.tell(Tick()) == ([Start(BoardAct.BOOT)] if then is BoardPhase.OFF else [])
 
 
 def test_what_labgrid_refuses_as_lent_is_lent() -> None:
     play = Play(RING)
     play.tell(Tick())
-    assert play.tell(Ended(Act.BOOT, "it is lent to desk/somebody", lent="desk/somebody")) == []
-    assert play.state.phase is Phase.LENT
+    assert play.tell(ActEnded(BoardAct.BOOT, "it is lent to desk/somebody", lent="desk/somebody")) == []
+    assert play.state.phase is BoardPhase.RESERVED
 
 
 def test_a_coordinator_that_forgot_is_told_again_and_nothing_is_switched() -> None:
     play = Play(RING).up()
     play.tell(Tick())
-    play.tell(Ended(Act.PULL, grown=True))
-    assert play.tell(Seen("")) == [Start(Act.ACQUIRE)]
-    assert play.tell(Seen("")) == [], "it is being acquired"
-    play.tell(Ended(Act.ACQUIRE))
-    assert play.tell(Seen("host/farm", ours=True)) == []
-    assert play.state.phase is Phase.MEASURING
-    assert Act.BOOT not in {one.act for one in play.ordered[1:]}
+    play.tell(ActEnded(BoardAct.PULL, grown=True))
+    assert play.tell(PlaceStatus("")) == [Start(BoardAct.ACQUIRE)]
+    assert play.tell(PlaceStatus("")) == [], "it is being acquired"
+    play.tell(ActEnded(BoardAct.ACQUIRE))
+    assert play.tell(PlaceStatus("host/farm", ours=True)) == []
+    assert play.state.phase is BoardPhase.MEASURING
+    assert BoardAct.BOOT not in {one.act for one in play.ordered[1:]}
 
 
 def test_a_dead_board_that_is_still_held_is_let_go() -> None:
     play = Play(RING)
     play.tell(Tick())
-    play.tell(Ended(Act.BOOT, "dark"))
-    play.tell(Ended(Act.RELEASE, "the coordinator is away"))
-    assert play.tell(Seen("host/farm", ours=True)) == [Start(Act.RELEASE)]
+    play.tell(ActEnded(BoardAct.BOOT, "dark"))
+    play.tell(ActEnded(BoardAct.RELEASE, "the coordinator is away"))
+    assert play.tell(PlaceStatus("host/farm", ours=True)) == [Start(BoardAct.RELEASE)]
 
 
 def test_a_place_that_nobody_knows_is_dead_with_what_to_do() -> None:
     play = Play(RING)
-    assert play.tell(Seen(None)) == []
-    assert play.state.phase is Phase.DEAD and "create it with labgrid-client" in play.state.reason
-    assert play.tell(Tick(), 59) == [] and play.tell(Tick(), 2) == [Start(Act.BOOT)]
+    assert play.tell(PlaceStatus(None)) == []
+    assert play.state.phase is BoardPhase.DEAD and "labgrid-client" in play.state.reason
+    assert play.tell(Tick(), 59) == [] and play.tell(Tick(), 2) == [Start(BoardAct.BOOT)]
 
 
 def test_a_plan_is_made_once_each_time_it_is_due_and_goes_on_after_a_restart() -> None:
     play = Play(PLAN).up()
-    assert play.tell(Tick(DUE)) == [Start(Act.MEASURE, DUE.file, resume=False)]
+    assert play.tell(Tick(DUE)) == [Start(BoardAct.MEASURE, DUE.file, resume=False)]
     assert play.tell(Tick(DUE), 10) == []
-    play = Play(PLAN, restored(play.state, play.now_s))
-    assert play.tell(Tick(DUE)) == [Start(Act.MEASURE, DUE.file, resume=True)]
-    play.tell(Ended(Act.MEASURE), 43_000)
-    assert play.state.phase is Phase.READY and play.tell(Tick(DUE)) == []
-    assert play.tell(Tick(replace(DUE, since_s=44_200.0))) == [Start(Act.MEASURE, DUE.file, resume=False)]
+    play = Play(PLAN, restore(play.state, play.now_s))
+    assert play.tell(Tick(DUE)) == [Start(BoardAct.MEASURE, DUE.file, resume=True)]
+    play.tell(ActEnded(BoardAct.MEASURE), 43_000)
+    assert play.state.phase is BoardPhase.READY and play.tell(Tick(DUE)) == []
+    assert play.tell(Tick(replace(DUE, since_s=44_200.0))) == [Start(BoardAct.MEASURE, DUE.file, resume=False)]
 
 
 def test_a_plan_that_fails_boots_a_board_that_says_nothing_else_of_itself() -> None:
     play = Play(PLAN).up()
     play.tell(Tick(DUE))
-    assert play.tell(Ended(Act.MEASURE, "the board is gone")) == [Start(Act.RELEASE)]
-    assert play.state.phase is Phase.DEAD
+    assert play.tell(ActEnded(BoardAct.MEASURE, "the board is gone")) == [Start(BoardAct.RELEASE)]
+    assert play.state.phase is BoardPhase.DEAD
     recording = Play(RING).up()
     recording.tell(Tick(DUE))
-    assert recording.tell(Ended(Act.MEASURE, "a load is missing")) == []
-    assert (recording.state.phase, recording.state.reason) == (Phase.READY, "a load is missing")
+    assert recording.tell(ActEnded(BoardAct.MEASURE, "a load is missing")) == []
+    assert (recording.state.phase, recording.state.reason) == (BoardPhase.READY, "a load is missing")
 
 
 @pytest.mark.parametrize("by_s", [-3600.0, 3600.0, 100_000.0])
 def test_a_clock_that_is_set_neither_boots_a_board_nor_keeps_it_from_being_pulled(by_s: float) -> None:
     """Hours ahead: as if nothing new had come of it for hours; hours behind: as if no pull were due for hours."""
     steady_s, ahead_s = 0.0, 1000.0
-    clock = Clock(lambda: steady_s + ahead_s, lambda: steady_s)
+    clock = BenchClock(lambda: steady_s + ahead_s, lambda: steady_s)
     play = Play(RING).up()
     play.tell(Tick())
-    play.tell(Ended(Act.PULL, grown=True))
+    play.tell(ActEnded(BoardAct.PULL, grown=True))
     ahead_s += by_s
     now_s, was_set_s = clock.read()
     assert (now_s, was_set_s) == (1000.0 + by_s, by_s)
-    play.state, play.now_s = shifted(play.state, was_set_s), play.now_s + was_set_s
-    assert play.tell(Tick(), 299) == [] and play.tell(Tick(), 1) == [Start(Act.PULL)]
+    play.state, play.now_s = shift_times(play.state, was_set_s), play.now_s + was_set_s
+    assert play.tell(Tick(), 299) == [] and play.tell(Tick(), 1) == [Start(BoardAct.PULL)]
     steady_s += 300.0
     assert clock.read() == (1300.0 + by_s, 0.0), "it was set once"
 
 
 @pytest.mark.parametrize(
     ("phase", "then"),
-    [(Phase.BOOTING, Phase.OFF), (Phase.MEASURING, Phase.READY), (Phase.LENT, Phase.LENT), (Phase.DEAD, Phase.DEAD)],
+    [
+        (BoardPhase.BOOTING, BoardPhase.OFF),
+        (BoardPhase.MEASURING, BoardPhase.READY),
+        (BoardPhase.RESERVED, BoardPhase.RESERVED),
+        (BoardPhase.DEAD, BoardPhase.DEAD),
+    ],
 )
-def test_a_farm_that_was_killed_knows_what_it_had(phase: Phase, then: Phase) -> None:
-    state = BoardState(phase=phase, busy=frozenset({Act.BOOT, Act.PULL}), failures=3, link="ssh://x", newest="7")
-    after = restored(state, 5000.0)
+def test_a_farm_that_was_killed_knows_what_it_had(phase: BoardPhase, then: BoardPhase) -> None:
+    state = BoardState(
+        phase=phase, busy=frozenset({BoardAct.BOOT, BoardAct.PULL}), failures=3, link="ssh://x", newest="7"
+    )
+    after = restore(state, 5000.0)
     assert (after.phase, after.busy, after.failures, after.link, after.newest) == (then, frozenset(), 3, "ssh://x", "7")
 
 
@@ -251,49 +262,49 @@ def test_nothing_sticks_whatever_happens() -> None:
             commands = play.tell(event, chance.choice((0, 1, 60, 4000)))
             begun = [one.act for one in commands if isinstance(one, Start)]
             assert len(begun) == len(set(begun)) and not before.busy & (set(begun) - _ended(event))
-            assert play.state.phase is not Phase.LENT or not begun
+            assert play.state.phase is not BoardPhase.RESERVED or not begun
         assert _settled(play)
 
 
-def _ended(event: Event) -> set[Act]:
-    return {event.act} if isinstance(event, Ended) else set()
+def _ended(event: Event) -> set[BoardAct]:
+    return {event.act} if isinstance(event, ActEnded) else set()
 
 
 def _event_at(chance: random.Random, state: BoardState) -> Event:
-    ended = [Ended(act, chance.choice(("", "it broke")), grown=chance.random() < 0.5) for act in sorted(state.busy)]
-    seen = (Seen(""), Seen("me/farm", ours=True), Seen("desk/her"), Seen(None))
+    ended = [ActEnded(act, chance.choice(("", "it broke")), grown=chance.random() < 0.5) for act in sorted(state.busy)]
+    seen = (PlaceStatus(""), PlaceStatus("me/farm", ours=True), PlaceStatus("desk/her"), PlaceStatus(None))
     return chance.choice([Tick(), Tick(DUE), *seen, *ended])
 
 
 def _settled(play: Play) -> bool:
     """Whether it measures in the end, where all goes well from now on."""
-    play.tell(Seen("desk/her"))
+    play.tell(PlaceStatus("desk/her"))
     for _ in range(200):
-        play.tell(Seen("me/farm", ours=True), 60)
+        play.tell(PlaceStatus("me/farm", ours=True), 60)
         for act in sorted(play.state.busy):
-            play.tell(Ended(act, grown=True))
+            play.tell(ActEnded(act, grown=True))
         play.tell(Tick())
-    return play.state.told in ("measuring", "pulling")
+    return play.state.activity in ("measuring", "pulling")
 
 
 NOON_S, HOUR_S = 1_800_014_400.0, 3600.0  # 2027-01-15 12:00, a Friday
 
 
 def test_the_calendar_says_which_cycle_has_begun() -> None:
-    half = Planned(Path("half.toml"), parse_dates(12 * HOUR_S, (), "06:00"))
-    assert due([half], NOON_S) == Due(half.file, NOON_S - 6 * HOUR_S)
-    assert due([half], NOON_S - 6 * HOUR_S - 1) == Due(half.file, NOON_S - 18 * HOUR_S)
-    weekend = Planned(Path("weekend.toml"), parse_dates(24 * HOUR_S, ("sat",), "00:00"))
+    half = ScheduledPlan(Path("half.toml"), parse_dates(12 * HOUR_S, (), "06:00"))
+    assert due([half], NOON_S) == DueCycle(half.file, NOON_S - 6 * HOUR_S)
+    assert due([half], NOON_S - 6 * HOUR_S - 1) == DueCycle(half.file, NOON_S - 18 * HOUR_S)
+    weekend = ScheduledPlan(Path("weekend.toml"), parse_dates(24 * HOUR_S, ("sat",), "00:00"))
     assert due([weekend], NOON_S) is None
-    assert due([half, weekend], NOON_S + 13 * HOUR_S) == Due(weekend.file, NOON_S + 12 * HOUR_S)
+    assert due([half, weekend], NOON_S + 13 * HOUR_S) == DueCycle(weekend.file, NOON_S + 12 * HOUR_S)
 
 
 @pytest.mark.parametrize(
     ("every_s", "days", "at", "said"),
     [
         (7 * HOUR_S, (), "00:00", "divide a day"),
-        (HOUR_S, ("monday",), "00:00", "'monday' is not known"),
-        (HOUR_S, (), "24:00", "no time of day"),
+        (HOUR_S, ("monday",), "00:00", "unknown day 'monday'"),
+        (HOUR_S, (), "24:00", "not a time of day"),
         (0.5, (), "00:00", "divide a day"),
     ],
 )

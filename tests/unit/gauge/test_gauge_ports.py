@@ -79,7 +79,7 @@ def test_a_gauge_is_found_by_its_number_under_its_new_name(machine: Machine) -> 
     machine.plug("ttyACM1", "B2", "1-2")
     assert machine.find("A1") == str(machine.devices / "ttyACM0")
     machine.unplug("ttyACM0")
-    with pytest.raises(BadInput, match=r"serial number A1 is plugged in \(there: B2\)"):
+    with pytest.raises(BadInput, match=r"serial number A1 is plugged in \(found: B2\)"):
         machine.find("A1")
     machine.plug("ttyACM7", "A1")
     assert machine.find("A1") == str(machine.devices / "ttyACM7")
@@ -95,12 +95,12 @@ def test_the_stable_name_is_a_name_of_the_port(machine: Machine) -> None:
 
 
 def test_the_only_port_needs_no_name_and_several_do(machine: Machine) -> None:
-    with pytest.raises(BadInput, match="no USB serial port is there"):
+    with pytest.raises(BadInput, match="no USB serial port found"):
         machine.find(None)
     machine.plug("ttyACM0", "A1")
     assert machine.find(None) == str(machine.devices / "ttyACM0")
     machine.plug("ttyACM1", "A1", "1-2")
-    with pytest.raises(BadInput, match=r"several ports: .*ttyACM0, .*ttyACM1"):
+    with pytest.raises(BadInput, match=r"several USB serial ports found: .*ttyACM0, .*ttyACM1"):
         machine.find(None)
     with pytest.raises(BadInput, match="several ports have the serial number A1"):
         machine.find("A1")

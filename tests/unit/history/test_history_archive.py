@@ -18,18 +18,18 @@ import pyarrow.parquet
 import pytest
 from sqlalchemy import func, select
 
-from fastenough.farm.taking import take_runs
+from fastenough.farm.history_update import update_history
 from fastenough.history import (
     OWNER,
-    Following,
     History,
+    HistoryFollower,
     close_months,
     distribution,
     events,
     heat,
+    ingest_stream,
     maxima,
     ridge,
-    take_from,
 )
 from fastenough.history.rollups import month_begin_s, next_month_s
 from fastenough.history.schema import HOUR_S, INTERVAL
@@ -64,7 +64,7 @@ def recorded(tmp_path: Path, run_id: str, seed: int, **more: Any) -> bytes:
 @pytest.fixture
 def history(tmp_path: Path) -> Iterator[History]:
     opened = History.at(f"sqlite:///{tmp_path}/history.sqlite", archive=tmp_path / "archive")
-    take_from(opened, "run-1", io.BytesIO(recorded(tmp_path, "run-1", 1)))
+    ingest_stream(opened, "run-1", io.BytesIO(recorded(tmp_path, "run-1", 1)))
     yield opened
     opened.close()
 
@@ -113,7 +113,7 @@ def test_the_path_of_an_archive_is_no_pattern(tmp_path: Path) -> None:
     for folder in ("month[s]", "m*"):
         history = History.at(f"sqlite:///{tmp_path}/{len(folder)}.sqlite", archive=tmp_path / folder)
         with closing(history):
-            take_from(history, "run-1", io.BytesIO(recorded(tmp_path, "run-1", 1)))
+            ingest_stream(history, "run-1", io.BytesIO(recorded(tmp_path, "run-1", 1)))
             before = answers(history)
             assert close_months(history, BEGIN_S + 120 * 86400)
             assert answers(history) == before
@@ -132,7 +132,7 @@ def test_rows_around_a_change_stay(history: History, tmp_path: Path) -> None:
     other = recorded(tmp_path, "run-2", 2, begin_ns=0, head={"profile": PROFILE | {"cmdline": "quiet"}})
     at_s = BEGIN_S + 20 * HOUR_S
     later = re.sub(rb'"wall_ns":(\d+)', lambda found: b'"wall_ns":%d' % (int(found[1]) + 20 * HOUR_S * 10**9), other)
-    take_from(history, "run-2", io.BytesIO(later))
+    ingest_stream(history, "run-2", io.BytesIO(later))
     close_months(history, NOW_S)
     left = [begin_s for begin_s in rows_left(history) if begin_s > BEGIN_S + HOURS * HOUR_S]
     assert left == [begin_s for begin_s in range(at_s // 300 * 300, at_s + HOUR_S, 300) if begin_s >= at_s - HOUR_S]
@@ -147,7 +147,7 @@ def test_what_was_closed_is_not_written_again(history: History, tmp_path: Path) 
 
 def test_what_comes_after_its_month_was_closed_joins_it(history: History, tmp_path: Path) -> None:
     close_months(history, NOW_S)
-    take_from(history, "run-2", io.BytesIO(recorded(tmp_path, "run-2", 2)))
+    ingest_stream(history, "run-2", io.BytesIO(recorded(tmp_path, "run-2", 2)))
     before = answers(history)
     (name,) = close_months(history, NOW_S)
     assert answers(history) == before
@@ -165,7 +165,7 @@ def test_where_a_file_cannot_be_written_a_month_stays_as_it_was_until_it_can(his
     free = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, free[1]))
     try:
-        with pytest.raises(FastenoughError, match=r"cannot be written into .*: File too large; their rows"):
+        with pytest.raises(FastenoughError, match=r"cannot write closed months to .*: File too large; their rows"):
             close_months(history, NOW_S)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, free)
@@ -233,14 +233,14 @@ def test_a_closed_month_that_was_cut_is_one_line_and_no_number(history: History,
     (name,) = close_months(history, NOW_S)
     with (tmp_path / "archive" / name).open("r+b") as file:
         file.truncate(1000)
-    with pytest.raises(FastenoughError, match="a closed month of the history cannot be read") as said:
+    with pytest.raises(FastenoughError, match="cannot read a closed month of the history") as said:
         heat(history, OWNER, "testboard", SERIES, BEGIN_S, BEGIN_S + 5 * HOUR_S)
     assert "\n" not in str(said.value)
 
 
 def test_without_an_archive_nothing_is_closed(tmp_path: Path) -> None:
     opened = History.at(f"sqlite:///{tmp_path}/history.sqlite")
-    take_from(opened, "run-1", io.BytesIO(recorded(tmp_path, "run-1", 1)))
+    ingest_stream(opened, "run-1", io.BytesIO(recorded(tmp_path, "run-1", 1)))
     with opened.reading() as connection:
         before = connection.execute(select(func.count()).select_from(INTERVAL)).scalar()
     assert close_months(opened, NOW_S) == []
@@ -251,7 +251,7 @@ def test_a_laptops_website_closes_months_once_a_day(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     history = History.of(store)
     now_s = float(NOW_S - 60 * 86400)
-    follow = Following(history, store, lambda: now_s)
+    follow = HistoryFollower(history, store, lambda: now_s)
     assert follow().intervals == 0
     with store.spool("testboard", "ring", lambda: None) as spool:
         store.adopt(spool, recorded(tmp_path, "run-1", 1).splitlines(keepends=True), "run-1")
@@ -289,13 +289,13 @@ def test_a_farm_closes_months_of_its_store(tmp_path: Path) -> None:
         "names": ["testboard"],
     }
     said = {"name": "testboard", "rack": "", "public": True, "limit_ns": None, "state": "ok", "reason": ""}
-    assert take_runs(order | {"boards": [said]}) == {"damaged": []}
+    assert update_history(order | {"boards": [said]}) == {"damaged": []}
     span = BEGIN_S - 10**8 - 86400, BEGIN_S - 10**8 + 86400
     whole = distribution(History.of(store), OWNER, "testboard", SERIES, *span)
     rows = len(all_rows(History.of(store))["interval"])
-    take_runs(order | {"close": ["of another rack"]})
+    update_history(order | {"close": ["of another rack"]})
     assert len(all_rows(History.of(store))["interval"]) == rows, "its files would lie in another store"
-    take_runs(order | {"close": ["testboard"]})
+    update_history(order | {"close": ["testboard"]})
     opened = History.of(store)
     assert len(all_rows(opened)["interval"]) < rows
     again = distribution(opened, OWNER, "testboard", SERIES, *span)

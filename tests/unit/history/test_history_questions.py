@@ -15,13 +15,15 @@ from fastenough.history import (
     NOTHING,
     OWNER,
     PUBLIC,
+    BoardCondition,
+    BoardStatus,
     History,
-    Standing,
-    State,
     UnknownBoard,
     Viewer,
     bands,
     board_of,
+    board_status,
+    board_statuses,
     catch_up,
     changes,
     declare,
@@ -33,12 +35,10 @@ from fastenough.history import (
     newest_events,
     ridge,
     runs,
-    standing,
-    standing_of,
     worst,
 )
 from fastenough.history.boards import CONFIGURATION
-from fastenough.history.histogram_questions import _tables_of
+from fastenough.history.queries import _tables_of
 from fastenough.history.rollups import month_begin_s
 from fastenough.history.schema import CYCLE_S, INTERVAL, MONTH, STEP_S
 from fastenough.model import Requirement
@@ -87,7 +87,7 @@ def test_a_board_that_is_not_public_is_as_unknown_as_one_that_is_not(
 def test_lists_of_boards_do_not_have_one_that_is_not_public(farm: FarmData, history: History) -> None:
     everything, public = set(farm.boards), set(farm.boards) - {farm.private}
     for viewer, names in ((OWNER, everything), (PUBLIC, public)):
-        assert {one.board.name for one in standing(history, viewer, farm.end_s)} == names
+        assert {one.board.name for one in board_statuses(history, viewer, farm.end_s)} == names
         assert set(worst(history, viewer, farm.begin_s, farm.end_s).values_ns) == names
         changed = last_changes(history, viewer, CONFIGURATION, 0, farm.end_s)
         assert changed == {
@@ -108,7 +108,7 @@ def test_one_injected_latency_is_the_same_number_everywhere(farm: FarmData, hist
     hourly, longer = (worst(history, OWNER, *span, hours * 3600).values_ns[name] for hours in (1, 7))
     assert longer.tolist() == [hourly[at : at + 7].max() for at in range(0, hourly.size, 7)]
     assert int(hourly.max()) == INJECTED_NS
-    stands = next(one for one in standing(history, OWNER, farm.end_s) if one.board.name == name)
+    stands = next(one for one in board_statuses(history, OWNER, farm.end_s) if one.board.name == name)
     assert {stands.max_24h_ns, stands.max_30d_ns, stands.max_ever_ns, stands.daily_ns[-1]} == {INJECTED_NS}
     assert stands.max_ever_at_s == where.begin_s
     event = max(events(history, OWNER, name, *span), key=lambda one: one.value_ns)
@@ -134,50 +134,50 @@ def test_the_newest_events_are_the_newest_and_the_greatest_are_the_greatest(farm
 
 
 def test_what_needs_attention_comes_first(farm: FarmData, history: History) -> None:
-    found = {one.board.name: one for one in standing(history, OWNER, farm.end_s + 2 * STEP_S)}
-    ranks = [one.state.rank for one in standing(history, OWNER, farm.end_s)]
+    found = {one.board.name: one for one in board_statuses(history, OWNER, farm.end_s + 2 * STEP_S)}
+    ranks = [one.state.rank for one in board_statuses(history, OWNER, farm.end_s)]
     assert ranks == sorted(ranks)
-    assert found[farm.injected.board].state is State.NEW_MAXIMUM
-    assert found[farm.silent].state is State.SILENT
-    assert found[farm.changed].state is State.CHANGED
-    assert found[farm.boards[0]].state is State.OK
+    assert found[farm.injected.board].state is BoardCondition.NEW_MAXIMUM
+    assert found[farm.silent].state is BoardCondition.SILENT
+    assert found[farm.changed].state is BoardCondition.CHANGED
+    assert found[farm.boards[0]].state is BoardCondition.OK
     assert found[farm.boards[0]].board.limit_ns == LIMIT_NS
 
 
 def test_a_board_is_silent_after_three_steps_and_not_before(farm: FarmData, history: History) -> None:
-    def state(now_s: int) -> State:
-        return next(one.state for one in standing(history, OWNER, now_s) if one.board.name == farm.boards[0])
+    def state(now_s: int) -> BoardCondition:
+        return next(one.state for one in board_statuses(history, OWNER, now_s) if one.board.name == farm.boards[0])
 
-    assert state(farm.end_s + 3 * STEP_S) is State.OK
-    assert state(farm.end_s + 3 * STEP_S + 1) is State.SILENT
+    assert state(farm.end_s + 3 * STEP_S) is BoardCondition.OK
+    assert state(farm.end_s + 3 * STEP_S + 1) is BoardCondition.SILENT
 
 
 def test_a_board_whose_clock_is_ahead_is_stale_and_says_so(farm: FarmData, history: History) -> None:
     """It would else not be missed for as long as its clock is wrong."""
-    late = {one.board.name: one for one in standing(history, OWNER, farm.end_s - 3600)}[farm.boards[0]]
-    assert late.state is State.SILENT
-    assert late.reason == "its clock is 60 min ahead: when it measured last cannot be told"
+    late = {one.board.name: one for one in board_statuses(history, OWNER, farm.end_s - 3600)}[farm.boards[0]]
+    assert late.state is BoardCondition.SILENT
+    assert "60 min ahead" in late.reason
 
 
 def test_what_the_farm_says_of_a_board(farm: FarmData, history: History) -> None:
     name = farm.silent
     for said, state in (
-        ({"state": "lent", "reason": "a person has it"}, State.LENT),
-        ({"verdict": "FAIL", "verdict_reason": "above 100 µs"}, State.FAIL),
-        ({"state": "ok", "verdict": "PASS", "reason": ""}, State.SILENT),
+        ({"state": "lent", "reason": "a person has it"}, BoardCondition.RESERVED),
+        ({"verdict": "FAIL", "verdict_reason": "above 100 µs"}, BoardCondition.FAIL),
+        ({"state": "ok", "verdict": "PASS", "reason": ""}, BoardCondition.SILENT),
     ):
         declare(history, name, **said)
-        found = next(one for one in standing(history, OWNER, farm.end_s) if one.board.name == name)
+        found = next(one for one in board_statuses(history, OWNER, farm.end_s) if one.board.name == name)
         assert found.state is state
 
 
 def test_a_new_maximum_is_one_for_24_hours(farm: FarmData, history: History) -> None:
-    def stands(now_s: int) -> State:
-        return next(one.state for one in standing(history, OWNER, now_s) if one.board.name == farm.injected.board)
+    def stands(now_s: int) -> BoardCondition:
+        return next(one.state for one in board_statuses(history, OWNER, now_s) if one.board.name == farm.injected.board)
 
     hour_s = farm.injected.begin_s // 3600 * 3600
-    assert stands(hour_s + 24 * 3600 + STEP_S - 1) is State.NEW_MAXIMUM
-    assert stands(hour_s + 24 * 3600 + STEP_S) is State.ABOVE
+    assert stands(hour_s + 24 * 3600 + STEP_S - 1) is BoardCondition.NEW_MAXIMUM
+    assert stands(hour_s + 24 * 3600 + STEP_S) is BoardCondition.ABOVE
 
 
 @pytest.mark.parametrize("span_s, value", [(24 * 3600, "max_24h_ns"), (30 * 86400, "max_30d_ns")])
@@ -185,7 +185,7 @@ def test_maxima_of_24_hours_and_30_days_are_exact_to_five_minutes(
     farm: FarmData, history: History, span_s: int, value: str
 ) -> None:
     def of(now_s: int) -> int | None:
-        found = next(one for one in standing(history, OWNER, now_s) if one.board.name == farm.injected.board)
+        found = next(one for one in board_statuses(history, OWNER, now_s) if one.board.name == farm.injected.board)
         number: int | None = getattr(found, value)
         return number
 
@@ -198,13 +198,13 @@ def test_never_pass_above_the_limit_whatever_was_judged(farm: FarmData, history:
     """What came since the newest cycle was judged is not judged yet."""
     name = farm.injected.board
 
-    def found(judged_from_s: int | None) -> Standing:
+    def found(judged_from_s: int | None) -> BoardStatus:
         declare(history, name, verdict="PASS", verdict_reason="judged", judged_from_s=judged_from_s)
-        return standing_of(history, OWNER, name, farm.end_s + 2 * 86400)
+        return board_status(history, OWNER, name, farm.end_s + 2 * 86400)
 
     for since_s in (None, farm.begin_s, farm.injected.begin_s):
         one = found(since_s)
-        assert (one.verdict, one.state, one.above_ns) == ("INCONCLUSIVE", State.ABOVE, INJECTED_NS)
+        assert (one.verdict, one.state, one.above_ns) == ("INCONCLUSIVE", BoardCondition.ABOVE, INJECTED_NS)
     after = found(farm.injected.begin_s + STEP_S)
     assert (after.verdict, after.above_ns) == ("PASS", None), "it was of another configuration"
     declare(history, name, requirement=json.dumps(asdict(Requirement(LIMIT_NS, 1e-3, longest_burst=5))))
@@ -215,11 +215,11 @@ def test_never_pass_above_the_limit_whatever_was_judged(farm: FarmData, history:
 def test_silence_follows_from_pulls_and_intervals_and_dead_boards_come_first(farm: FarmData, history: History) -> None:
     name = farm.boards[0]
     declare(history, name, due_s=3600)
-    for late_s, state in ((2 * 3600 + STEP_S, State.OK), (2 * 3600 + STEP_S + 1, State.SILENT)):
-        assert standing_of(history, OWNER, name, farm.end_s + late_s).state is state
+    for late_s, state in ((2 * 3600 + STEP_S, BoardCondition.OK), (2 * 3600 + STEP_S + 1, BoardCondition.SILENT)):
+        assert board_status(history, OWNER, name, farm.end_s + late_s).state is state
     declare(history, farm.changed, state="dead", reason="it has not come up", verdict="FAIL", verdict_reason="late")
-    first = standing(history, OWNER, farm.end_s)[0]
-    assert (first.board.name, first.state, first.verdict) == (farm.changed, State.DEAD, "FAIL")
+    first = board_statuses(history, OWNER, farm.end_s)[0]
+    assert (first.board.name, first.state, first.verdict) == (farm.changed, BoardCondition.DEAD, "FAIL")
     declare(history, farm.changed, state="ok", reason="", verdict="", verdict_reason="")
     declare(history, name, due_s=0)
 

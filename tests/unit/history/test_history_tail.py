@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import delete, insert, select
 
 from fastenough.analysis.changes import LEVEL
-from fastenough.farm.taking import look_for_tails
+from fastenough.farm.history_update import find_tail_changes
 from fastenough.history import OWNER, PUBLIC, History, UnknownBoard, catch_up, changes
+from fastenough.history.board_status import main_series
 from fastenough.history.schema import ALL_CPUS, BOARD, CYCLE, CYCLE_S, NOW
-from fastenough.history.standings import main_series
 from fastenough.history.tail import TailWatch, equally_measured, last_good, tail_points
 from tests.support.farm_data import END_S, LIMIT_NS, FarmData, make_store
 
@@ -111,8 +111,8 @@ def test_a_farm_notes_changes_by_itself(farm: tuple[FarmData, History]) -> None:
     data, history = farm
     give_cycles(history, "r1s2", cycles(np.random.default_rng(2), 30))
     order = {"store": str(data.store.path), "database": str(history.engine.url)}
-    assert look_for_tails(order) == {"changed": ["r1s2"]}
-    assert look_for_tails(order) == {"changed": []}
+    assert find_tail_changes(order) == {"changed": ["r1s2"]}
+    assert find_tail_changes(order) == {"changed": []}
     assert "tail" in {change.kind for change in changes(history, OWNER, "r1s2", 0, 2**40)}
 
 

@@ -43,7 +43,7 @@ def test_an_act_that_was_late_before_the_injection_serves_the_delayed_due_time_t
 def test_an_act_that_ended_before_the_due_time_serves_nothing_of_it() -> None:
     (row,) = found_by_due([injection(40, 408)], {}, recording((act(403, 45 * MS),)), "wakeup", PERIOD_NS)
     assert row.found == 0
-    assert "no late act for its due time" in row.reasons[0]
+    assert "no late activation at its due time" in row.reasons[0]
 
 
 def test_an_act_shorter_than_the_injection_is_not_it() -> None:
@@ -152,9 +152,9 @@ def test_what_is_missed_is_told_from_what_is_not_shown() -> None:
     assert (missed.passed, missed.missed, missed.shortfall) == (False, True, None)
     late = Calibration("i", "w", (row(20, 3, 3, 21), row(40, 0, 0, None)))
     assert (late.passed, late.missed) == (False, False)
-    assert "nothing of 40 ms could be injected" in str(late.shortfall)
+    assert "no delay of 40 ms was injected" in str(late.shortfall)
     disturbed = Calibration("i", "w", (row(20, 3, 3, 99), row(40, 3, 3, 41)))
     assert (disturbed.passed, disturbed.missed) == (False, False)
-    assert "longer ones were not found to be longer" in str(disturbed.shortfall)
+    assert "do not increase with the injected ones" in str(disturbed.shortfall)
     impossible = Calibration("i", "w", reason="no module here")
     assert (impossible.passed, impossible.missed, impossible.shortfall) == (False, False, None)

@@ -20,9 +20,8 @@ from fastenough.model import Verdict
 from fastenough.recording import Recording, read_recording
 from fastenough.report import write_report
 from fastenough.report.context import make_context
-from fastenough.report.document import Table
-from fastenough.report.sections import agreement as agreement_section
-from fastenough.report.sections import experiment
+from fastenough.report.document import ReportTable
+from fastenough.report.sections import experiment, methods
 from fastenough.report.source_figures import SERIAL_US
 from tests.support.recordings import Plan, recording, write
 
@@ -108,7 +107,9 @@ def test_each_kernel_has_its_own_way_and_linux_elsewhere_is_in_the_cross_table(t
     runs = [cell(tmp_path, "response", *one, AGREED) for one in which]
     section = experiment.response(make_context(runs, judge(runs, None)))
     assert section is not None
-    tables = {leaf.name: [tuple(row[:2]) for row in leaf.rows] for leaf in section.leaves() if isinstance(leaf, Table)}
+    tables = {
+        leaf.name: [tuple(row[:2]) for row in leaf.rows] for leaf in section.leaves() if isinstance(leaf, ReportTable)
+    }
     assert tables["response-percentiles"] == [
         ("stock", "linux-user"),
         ("rt", "linux-user"),
@@ -173,14 +174,14 @@ def test_the_board_alone_fills_no_cell(tmp_path: Path) -> None:
             AGREED | {"edges_seen": SAMPLES - 1, "edges_answered": SAMPLES - 1, "edges_returned": SAMPLES - 1},
             False,
             1,
-            "1 lost without being counted",
+            "1 lost and not counted",
         ),
         ({"edges_answered": 50, "edges_returned": 50}, True, 0, "agree"),
         (
             {"edges_answered": 500, "edges_returned": 493, "edges_timed_out": 336},
             False,
             7,
-            "7 lost without being counted",
+            "7 lost and not counted",
         ),
         (
             {"edges_answered": 500, "edges_returned": 493, "edges_timed_out": 336, "edges_dropped": 7},
@@ -205,10 +206,10 @@ def test_counts_agree_or_say_what_is_missing(
     assert counts is not None
     assert (counts.complete, counts.lost_uncounted) == (complete, lost)
     assert said in counts.text
-    section = agreement_section.section(make_context([run], judge([run], None)))
+    section = methods.edge_agreement(make_context([run], judge([run], None)))
     assert section is not None
     (table,) = section.leaves()
-    assert isinstance(table, Table)
+    assert isinstance(table, ReportTable)
     assert said in table.rows[0][-1]
 
 

@@ -45,7 +45,7 @@ def _run(
     )
 
 
-def _pairs(*runs: Recording) -> list[before_after.Pair]:
+def _pairs(*runs: Recording) -> list[before_after.BeforeAfter]:
     return list(before_after.pairs(make_context(runs, judge(runs))))
 
 
@@ -91,7 +91,7 @@ def test_two_changes_are_both_named_and_nobody_is_credited(tmp_path: Path) -> No
     assert len(pair.differs) == 2 and any("command line" in said for said in pair.differs)
     section = before_after.section(context)
     assert section is not None
-    assert any("nobody can tell which" in leaf.text for leaf in section.leaves() if isinstance(leaf, Text))
+    assert any("several settings differ" in leaf.text for leaf in section.leaves() if isinstance(leaf, Text))
 
 
 def test_what_the_monitor_saw_is_set_beside_each_other_too(tmp_path: Path) -> None:

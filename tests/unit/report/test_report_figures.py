@@ -21,7 +21,7 @@ from fastenough.report import plot, write_report
 from fastenough.report.context import Context, make_context
 from fastenough.report.latency import (
     MOST_NAMED,
-    Line,
+    HistogramLine,
     Scale,
     charged,
     latency_data,
@@ -53,14 +53,14 @@ def _stalled(folder: Path) -> Recording:
 
 
 @pytest.fixture
-def stalled(tmp_path: Path) -> Line:
+def stalled(tmp_path: Path) -> HistogramLine:
     context = make_context([one := _stalled(tmp_path)], judge([one]))
     (entry,) = context.entries
     line = line_of(entry)
     plain = latencies(1, cpus=1, intervals=1, per_interval=2000)[0][0]
     plain[0] = STALL * 200_000
     measured = make_context([two := recording(tmp_path, Plan([[plain]], run_id="plain"))], judge([two]))
-    return Line(line.name, line.values, measured.entries[0].kind.all_cpus)
+    return HistogramLine(line.name, line.values, measured.entries[0].kind.all_cpus)
 
 
 def _legend(figure: Figure) -> list[tuple[str, str]]:
@@ -75,7 +75,7 @@ def _legend(figure: Figure) -> list[tuple[str, str]]:
     ]
 
 
-def test_what_was_charged_is_counted_and_hatched(stalled: Line) -> None:
+def test_what_was_charged_is_counted_and_hatched(stalled: HistogramLine) -> None:
     us, counts, added = charged(stalled)
     assert (counts.sum(), added.sum()) == (2000 + STALL - 1, STALL - 1)
     assert (us[-1], counts[-1], added[-1]) == (100_000, 1, 0), "the stall itself was measured"
@@ -108,7 +108,7 @@ def test_no_colour_stands_twice_and_the_unnamed_are_grey(tmp_path: Path, cpus: i
     assert len(colours) == len(set(colours))
     named = [label for label, _ in legend if label.startswith("CPU")]
     assert len(named) == min(cpus, MOST_NAMED)
-    assert ("limit 100.0 µs", plot.LIMIT) in legend
+    assert ("limit 100 µs", plot.LIMIT) in legend
     if cpus > MOST_NAMED:
         assert (f"{cpus - MOST_NAMED} others", plot.UNNAMED) in legend
         greatest = max(lines, key=lambda line: line.values.maximum_ns or 0)
@@ -240,5 +240,5 @@ def test_the_limit_is_always_on_the_first_figure(tmp_path: Path, limit_us: int, 
     context = _context(tmp_path, Plan(latencies(1)), limit_ns=limit_us * 1000)
     figure = make_overview(context).figure
     assert figure is not None
-    assert f"limit {words.latency(limit_us * 1000)}" in figure.svg
+    assert f"limit {words.exact_time(limit_us * 1000)}" in figure.svg
     assert (", logarithmic" in figure.svg) == (scale == "log")

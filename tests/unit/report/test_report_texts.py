@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,14 @@ from fastenough.analysis import judge, words
 from fastenough.analysis.machine import COUNTERS as MEANINGS
 from fastenough.model import Requirement
 from fastenough.report.context import make_context
-from fastenough.report.document import Cell, Column, Table
+from fastenough.report.document import Cell, Column, ReportTable
+from fastenough.report.formats import _LATEX, latex, markdown, unbroken, with_units
 from fastenough.report.overview import first_table
-from fastenough.report.sections import machine, method, percentiles, runs, settings, stress_matrix
-from fastenough.report.texts import _LATEX, latex, markdown, unbroken, with_units
+from fastenough.report.sections import MakeSection, methods, percentiles, runs, stress_matrix, system
 from tests.support.recordings import COUNTERS, SETTINGS, Plan, latencies, recording
 
 HOSTILE = "a|b & 50 % $x_1$ {y} #1 <b>c</b> ^~ \\end{tabular} [link](http://x) `d`\n\x1b[31m"
-TABLE = Table(
+TABLE = ReportTable(
     "t",
     "Latency <of> a & b",
     (Column("load", numeric=False), Column("max [µs]", words.microseconds), Column("95 %")),
@@ -56,7 +55,7 @@ def test_latex_has_the_cells_of_the_page() -> None:
 def test_what_a_recording_holds_is_text(column: int) -> None:
     row = ["x", "x"]
     row[column] = HOSTILE
-    table = Table("t", HOSTILE, (Column("a", numeric=False), Column(HOSTILE, numeric=False)), [row], note=HOSTILE)
+    table = ReportTable("t", HOSTILE, (Column("a", numeric=False), Column(HOSTILE, numeric=False)), [row], note=HOSTILE)
     text = markdown(table)
     assert "<" not in text and "\x1b" not in text
     assert not re.search(r"(?<!\\)[`\[]", text)
@@ -85,7 +84,7 @@ def test_configurations_stand_beside_each_other(tmp_path: Path) -> None:
     ]
     section = stress_matrix.section(make_context(runs, judge(runs)))
     assert section is not None
-    (table,) = [leaf for leaf in section.leaves() if isinstance(leaf, Table) and leaf.name == "stress-matrix-all"]
+    (table,) = [leaf for leaf in section.leaves() if isinstance(leaf, ReportTable) and leaf.name == "stress-matrix-all"]
     assert [column.title for column in table.columns] == ["configuration", "latency [µs]", "no stress", "cpu"]
     found = {(row[0].split(" ")[0], row[1]): tuple(row[2:]) for row in table.rows}
     assert found["stock", "Max"] == (5_000, 6_000) and found["rt", "Max"] == (None, 3_000)
@@ -103,20 +102,20 @@ def test_no_line_ends_between_a_number_and_its_unit() -> None:
     assert with_units("99.9 % [µs]") == '<span class="short">99.9 %</span> [µs]'
 
 
-def _parts(tmp_path: Path, chapter: ModuleType, **change: Any) -> list[Any]:
+def _parts(tmp_path: Path, make: MakeSection, **change: Any) -> list[Any]:
     runs = [recording(tmp_path, Plan(latencies(1, intervals=3), run_id=name, **change)) for name in ("one", "two")]
-    made = chapter.section(make_context(runs, judge(runs)))
+    made = make(make_context(runs, judge(runs)))
     return list(made.leaves())
 
 
 def test_what_says_nothing_takes_no_column(tmp_path: Path) -> None:
     """So many counters are wider than a page; the file holds them all."""
-    table, zero, unknown = _parts(tmp_path, machine, counters=COUNTERS | {"smi": 3, "steal_ns": None})
+    table, zero, unknown = _parts(tmp_path, system.activity, counters=COUNTERS | {"smi": 3, "steal_ns": None})
     assert [column.title for column in table.columns] == ["load", "run", "smi", "voluntary switches"]
     assert [list(row[2:]) for row in table.rows] == [[3, 1]] * 2
     assert len(table.csv_rows()[0]) == 2 + len(MEANINGS) and len(table.csv_rows()) == 3
     assert zero.text.startswith("0 in every run: steps of the wall clock; ") and "major page faults" in zero.text
-    assert unknown.text.startswith("Cannot be read here, so not known: time taken by the hypervisor; ")
+    assert unknown.text.partition(": ")[2].startswith("time taken by the hypervisor; ")
     assert "real-time core" not in unknown.text, "Linux has none that could say so"
 
 
@@ -138,11 +137,11 @@ def test_the_first_screen_of_many_has_the_worst(tmp_path: Path, limit: Requireme
     shown = [row[0] for row in table.rows]
     assert shown == [f"l{kind:02}" for kind in range(20) if kind * 7 % 20 >= 4]
     assert len(table.csv_rows()) == 21
-    assert table.note.startswith(f"Shown are the 16 of 20 whose maxima are greatest{' beside' if limit else ';'}")
+    assert table.note.startswith(f"The 16 of 20 with the greatest maxima{' relative to' if limit else ';'}")
 
 
 def test_what_a_core_counted_stands_beside_what_the_clock_says(tmp_path: Path) -> None:
-    table, *_ = _parts(tmp_path, machine, counters=COUNTERS | {"core_overruns": 7})
+    table, *_ = _parts(tmp_path, system.activity, counters=COUNTERS | {"core_overruns": 7})
     assert [column.title for column in table.columns][-1] == "core overruns" and table.rows[0][-1] == 7
 
 
@@ -151,13 +150,13 @@ def test_a_run_that_never_was_lasted_no_time_that_could_be_stated(tmp_path: Path
     made = [unfit, recording(tmp_path, Plan(latencies(1, intervals=3), run_id="one"))]
     section = runs.section(make_context(made, judge(made)))
     assert section is not None
-    (table,) = [leaf for leaf in section.leaves() if isinstance(leaf, Table)]
+    (table,) = [leaf for leaf in section.leaves() if isinstance(leaf, ReportTable)]
     place = [column.title for column in table.columns].index("duration")
     assert [table.cells(row)[place].shown for row in table.rows] == ["–", "6 s"]
 
 
 def test_a_quantile_without_an_interval_says_why(tmp_path: Path) -> None:
-    table = _parts(tmp_path, percentiles)[0]
+    table = _parts(tmp_path, percentiles.percentiles)[0]
     assert {cell.below for row in table.rows for cell in table.cells(row)} == {"", "–", "n too small"}
     assert table.note.strip() == (
         "No interval (–): it needs 30 intervals of time, and 20 independent disturbances above the quantile."
@@ -171,24 +170,24 @@ def test_values_read_back_have_their_units(tmp_path: Path) -> None:
         {"name": "memory_lock", "requested": True, "in_effect": True},
         {"name": "rt_runtime_us", "requested": -1, "in_effect": -1},
     )
-    rows = {row[0]: row[2:4] for row in _parts(tmp_path, settings, settings=read_back)[-1].rows}
+    rows = {row[0]: row[2:4] for row in _parts(tmp_path, system.settings, settings=read_back)[-1].rows}
     assert rows == {
         "policy": ("fifo", "fifo"),
         "priority": ("98", "98"),
         "rt throttling": ("–", "950,000 µs"),
         "timer slack": ("1 ns", "1 ns"),
         "memory lock": ("yes", "yes"),
-        "rt runtime": ("-1: no bound", "-1: no bound"),
+        "rt runtime": ("-1: no limit", "-1: no limit"),
     }
 
 
 def test_what_measuring_cost_is_said_once_for_all_runs(tmp_path: Path) -> None:
     cost = {"clock_read_ns": 20.156, "record_ns": None}
-    said = _parts(tmp_path, method, head={"cost": cost})[-1]
-    assert said.lines == ["timer: reading the clock: 20.2 ns", "timer: storing a value: not known"]
+    said = _parts(tmp_path, methods.definitions, head={"cost": cost})[-1]
+    assert said.lines == ["timer: reading the clock: 20.2 ns", "timer: storing a value: unknown"]
 
 
 def test_latex_wants_no_encoding_that_a_plain_document_lacks() -> None:
     """``\\textquotedbl`` ends it: "unavailable in encoding OT1"."""
     assert "textquotedbl" not in "".join(_LATEX.values())
-    assert r"say {\char34}yes{\char34}" in latex(Table("t", 'say "yes"', TABLE.columns, TABLE.rows))
+    assert r"say {\char34}yes{\char34}" in latex(ReportTable("t", 'say "yes"', TABLE.columns, TABLE.rows))

@@ -18,11 +18,10 @@ from fastenough.analysis import judge
 from fastenough.recording import Recording
 from fastenough.report import write_report
 from fastenough.report.context import make_context
-from fastenough.report.document import Folded, Picture, Table
-from fastenough.report.own import own_figure
+from fastenough.report.document import Folded, Picture, ReportTable
+from fastenough.report.formats import latex, markdown
 from fastenough.report.sections import experiment, kernels, primitives, stress_matrix
-from fastenough.report.source_tables import maxima_by_kernel
-from fastenough.report.texts import latex, markdown
+from fastenough.report.source_tables import maxima_by_kernel, own_figure
 from tests.support import published
 from tests.support.published import Row
 from tests.support.recordings import Plan, recording
@@ -51,11 +50,11 @@ def beagleboard(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def p2041(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Table]:
+def p2041(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ReportTable]:
     runs = published.p2041(tmp_path_factory.mktemp("p2041"))
     section = stress_matrix.section(make_context(runs, judge(runs)))
     assert section is not None
-    return {leaf.name: leaf for leaf in section.leaves() if isinstance(leaf, Table)}
+    return {leaf.name: leaf for leaf in section.leaves() if isinstance(leaf, ReportTable)}
 
 
 def csv_rows(report: Path, name: str) -> list[list[str]]:
@@ -139,7 +138,7 @@ def test_frequencies_come_out_again(beagleboard: Path, table: int, whose: str) -
 @pytest.mark.parametrize(
     ("whose", "single"), [("stress-matrix-all", ("stress-matrix-{}", 1)), ("enea-all", ("enea-a{}", 2))]
 )
-def test_latency_by_load_comes_out_again(p2041: dict[str, Table], whose: str, single: tuple[str, int]) -> None:
+def test_latency_by_load_comes_out_again(p2041: dict[str, ReportTable], whose: str, single: tuple[str, int]) -> None:
     """Tables A.2 to A.5 beside each other, and each by itself."""
     expected = [
         (kernel, title, [*map(int, line.split())])
@@ -172,7 +171,7 @@ def test_the_primitives_come_out_again_beside_the_published_ones(tmp_path: Path)
     runs = published.rtlinux(tmp_path)
     section = primitives.section(make_context(runs, judge(runs)))
     assert section is not None
-    table = next(leaf for leaf in section.leaves() if isinstance(leaf, Table) and leaf.name == "primitives")
+    table = next(leaf for leaf in section.leaves() if isinstance(leaf, ReportTable) and leaf.name == "primitives")
     titles = [column.title for column in table.columns]
     found = {str(row[0]): dict(zip(titles, row, strict=True)) for row in table.rows}
     for probe, expected in published.RTLINUX.items():
@@ -254,7 +253,7 @@ def test_several_boards_and_kernels_fill_the_table_of_maxima_and_that_of_kernels
         ["b", 3999.0, None],
     ]
     (table,) = compared.leaves()
-    assert isinstance(table, Table)
+    assert isinstance(table, ReportTable)
     held = {row[0]: row[1:] for row in table.rows}
     assert [column.title for column in table.columns][1:] == ["stock on a", "rt on a", "stock on b"]
     assert held["release"] == ["6.2", "6.3", "6.4"] and held["real-time core"] == ["none"] * 3
@@ -266,7 +265,7 @@ def test_several_boards_and_kernels_fill_the_table_of_maxima_and_that_of_kernels
 def test_without_an_instrument_the_same_tables_say_who_measured(tmp_path: Path, probe: str) -> None:
     runs = by_the_board(tmp_path, probe)
     section = getattr(experiment, probe)(make_context(runs, judge(runs)))
-    tables = {leaf.name: leaf for leaf in section.leaves() if isinstance(leaf, Table)}
+    tables = {leaf.name: leaf for leaf in section.leaves() if isinstance(leaf, ReportTable)}
     assert [row[:3] for row in tables[f"{probe}-percentiles"].rows] == [
         ["stock", "linux-user", 300],
         ["rt", "linux-user", 200],
@@ -288,7 +287,7 @@ def test_what_an_instrument_saw_is_not_mixed_with_what_the_board_did(tmp_path: P
     runs = [*published.beagleboard(tmp_path, "periodic")[:2], *by_the_board(tmp_path, "periodic")]
     section = experiment.periodic(make_context(runs, judge(runs)))
     assert section is not None
-    table = next(leaf for leaf in section.leaves() if isinstance(leaf, Table))
+    table = next(leaf for leaf in section.leaves() if isinstance(leaf, ReportTable))
     assert [row[2] for row in table.rows] == [1_018_391, 1_018_387]
 
 
@@ -296,7 +295,7 @@ def test_each_load_has_figures_of_its_own(tmp_path: Path) -> None:
     runs = [run for load in ("none", "cpu") for run in by_the_board(tmp_path, "timer", load)]
     section = experiment.timer(make_context(runs, judge(runs)))
     assert section is not None
-    table = next(leaf for leaf in section.leaves() if isinstance(leaf, Table))
+    table = next(leaf for leaf in section.leaves() if isinstance(leaf, ReportTable))
     assert [column.title for column in table.columns][:3] == ["configuration", "implementation", "load"]
     assert len(table.rows) == 6
     (folded,) = [part for part in section.parts if isinstance(part, Folded)]
@@ -334,6 +333,6 @@ def test_two_of_one_name_are_told_apart(tmp_path: Path) -> None:
     ]
     section = experiment.timer(make_context(runs, judge(runs)))
     assert section is not None
-    table = next(leaf for leaf in section.leaves() if isinstance(leaf, Table))
+    table = next(leaf for leaf in section.leaves() if isinstance(leaf, ReportTable))
     said = [tuple(row[:3]) for row in table.rows]
     assert len(set(said)) == len(said) == 5

@@ -158,7 +158,7 @@ def test_a_store_of_months_may_still_pass(tmp_path: Path) -> None:
     said = judge_asked([_run(tmp_path, "long", 42)], question, store)
     assert said.verdict is Verdict.PASS
     assert "judged here 13 times before" in " ".join(said.cautions)
-    assert "99.973 % confidence, which takes 2.7 times as long" in " ".join(said.cautions)
+    assert "99.973 % confidence, and 2.7 times the measured time" in " ".join(said.cautions)
 
 
 def test_another_kernel_or_command_line_is_asked_by_itself(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_a_pass_of_the_best_of_several_runs_is_refused_unless_that_is_stated(tmp
         Selection.ONLY_THESE: Verdict.PASS,
     }
     assert all(run.run_id in said[Selection.CHOSEN].reasons[0] for run in others)
-    assert "only these runs: 2 other runs of the same question left out, 2 of them above" in (
+    assert "only these runs: 2 other runs of the same kind excluded, 2 of them above" in (
         said[Selection.ONLY_THESE].headline
     )
     together = judge_asked([best, *others], Question(LIMIT, 0.95, selection=Selection.CHOSEN), store)
@@ -240,7 +240,7 @@ def test_runs_left_out_that_keep_the_limit_forbid_a_pass_of_chosen_runs_only(tmp
         for selection in (Selection.CHOSEN, Selection.CAMPAIGN)
     )
     assert (chosen.verdict, campaign.verdict) == (Verdict.INCONCLUSIVE, Verdict.PASS)
-    assert "1 run of the store answers the same question" in " ".join(campaign.cautions)
+    assert "1 run of the same kind in the store" in " ".join(campaign.cautions)
     _stored(store, tmp_path, 210_000, outcome="aborted")
     again = judge_asked([best], Question(LIMIT, 0.95), store)
     assert again.verdict is Verdict.INCONCLUSIVE
@@ -256,8 +256,8 @@ def test_a_gate_judges_the_runs_of_a_night_by_themselves(tmp_path: Path) -> None
     assert _gate(store, short).verdict is Verdict.INCONCLUSIVE
     night = _gate(store, long)
     assert night.verdict is Verdict.PASS, "the night before it takes nothing from it"
-    assert "judged by these runs alone, as were 1 check before, which did not pass" in night.reason
-    assert "check before" not in _gate(store, _run(tmp_path, "next", 17)).reason, "a pass ends the question"
+    assert "1 earlier check of other runs did not pass: confidence 95 %" in night.reason
+    assert "earlier check" not in _gate(store, _run(tmp_path, "next", 17)).reason, "a pass ends the question"
     assert judge_asked([long], Question(LIMIT, 0.95), store).verdict is Verdict.PASS, "nor from a report on it"
 
 
@@ -267,7 +267,7 @@ def test_a_gate_that_is_asked_of_more_runs_looks_again(tmp_path: Path) -> None:
     _gate(store, short)
     again = _gate(store, short, more)
     assert again.verdict is Verdict.INCONCLUSIVE
-    assert "judged 1 time before and did not pass, so this look is judged more strictly" in again.reason
+    assert "judged 1 time before and did not pass, so a higher confidence is required" in again.reason
 
 
 def test_the_bench_says_in_the_head_how_much_was_planned() -> None:

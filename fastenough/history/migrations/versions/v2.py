@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from fastenough.history.piles import Pile
+from fastenough.history.histograms import HistogramSet
 
 revision = "2"
 down_revision = "1"
@@ -47,7 +47,7 @@ def upgrade() -> None:
 def _months(rows: Iterable[sa.RowMapping]) -> list[dict[str, Any]]:
     """Of one board."""
     keyed = [((row["board"], row["series"], _month_begin_s(row["begin_s"]), row["cpu"]), row) for row in rows]
-    pile = Pile.unpacked((key, row["histogram"]) for key, row in keyed)
+    pile = HistogramSet.unpacked((key, row["histogram"]) for key, row in keyed)
     packed, counts = pile.packed(), pile.counts()
     worst: dict[tuple[int, ...], int] = {}
     for key, row in keyed:

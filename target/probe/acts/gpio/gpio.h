@@ -83,10 +83,10 @@ extern const char *const gpio_way_names[];
 
 #define GPIO_OPTION_CHIP \
 	{ .name = "chip", .kind = OPTION_TEXT, .target = &gpio_options.chip, \
-	  .help = "GPIO chip, by name (gpiochip0) or label; may be left out where there is only one" }
+	  .help = "GPIO chip, by name (gpiochip0) or label; needed only if there are several" }
 #define GPIO_OPTION_WAY \
 	{ .name = "way", .kind = OPTION_CHOICE, .target = &gpio_options.way, .choices = gpio_way_names, \
-	  .help = "how lines are reached: auto (the character device where the kernel has one), cdev, sysfs" }
+	  .help = "GPIO interface: auto (the character device if the kernel has one), cdev, sysfs" }
 #define GPIO_OPTION_LINE(NAME, HELP) \
 	{ .name = #NAME, .kind = OPTION_INTEGER, .target = &gpio_options.NAME, .low = 0, .high = 65535, .help = HELP }
 

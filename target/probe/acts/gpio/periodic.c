@@ -88,7 +88,7 @@ static void periodic_setup(struct run *run)
 
 const struct probe periodic_probe = {
 	.name = "periodic",
-	.summary = "a pin is toggled at every interval",
+	.summary = "wake-up latency of a thread that toggles a pin once per interval",
 	.options = periodic_options,
 	.setup = periodic_setup,
 };

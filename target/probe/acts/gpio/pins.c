@@ -44,7 +44,7 @@ const struct gpio_way *gpio_open(struct run *run, struct gpio_chip *chip, int *n
 struct gpio_line gpio_line(const struct gpio_chip *chip, const char *option, int64_t offset)
 {
 	if (offset < 0)
-		bad_input("which pin? give --%s, a line of %s (0 to %u)", option, chip->label, chip->lines - 1);
+		bad_input("--%s is missing; give a line of %s (0 to %u)", option, chip->label, chip->lines - 1);
 	if (offset >= chip->lines)
 		bad_input("--%s %" PRId64 ": %s has no such line; choose 0 to %u", option, offset, chip->label,
 			  chip->lines - 1);

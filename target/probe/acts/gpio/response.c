@@ -93,7 +93,7 @@ static void response_setup(struct run *run)
 
 const struct probe response_probe = {
 	.name = "response",
-	.summary = "an edge on one pin is answered on another (from the kernel's time stamp on)",
+	.summary = "latency from an edge on one pin to its answer on another (from the kernel's time stamp)",
 	.options = response_options,
 	.setup = response_setup,
 };

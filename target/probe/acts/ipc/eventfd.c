@@ -53,7 +53,7 @@ static void setup(struct run *run)
 
 const struct probe eventfd_probe = {
 	.name = "eventfd",
-	.summary = "from writing an eventfd to the reading thread going on",
+	.summary = "latency from writing an eventfd to the return of the reading thread",
 	.options = pair_options,
 	.setup = setup,
 };

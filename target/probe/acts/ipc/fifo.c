@@ -301,7 +301,7 @@ static void setup(struct run *run)
 
 const struct probe fifo_probe = {
 	.name = "fifo",
-	.summary = "how quickly data goes through a pipe or FIFO, by size of blocks or pipe",
+	.summary = "transfer time through a pipe or FIFO, by size of blocks or pipe",
 	.options = fifo_options,
 	.setup = setup,
 };

@@ -56,7 +56,7 @@ static void setup(struct run *run)
 
 const struct probe fifo_message_probe = {
 	.name = "fifo-message",
-	.summary = "from writing one message to a pipe or FIFO to the reading thread having it",
+	.summary = "latency of one message through a pipe or FIFO to the reading thread",
 	.options = options,
 	.setup = setup,
 };

@@ -53,7 +53,7 @@ static void setup(struct run *run)
 
 const struct probe futex_probe = {
 	.name = "futex",
-	.summary = "from FUTEX_WAKE to the thread in FUTEX_WAIT going on",
+	.summary = "latency from FUTEX_WAKE to the return of the thread in FUTEX_WAIT",
 	.options = pair_options,
 	.setup = setup,
 };

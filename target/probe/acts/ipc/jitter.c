@@ -115,7 +115,7 @@ static void setup(struct run *run)
 
 const struct probe jitter_probe = {
 	.name = "jitter",
-	.summary = "a periodic thread beside shared-memory traffic that stops half-way",
+	.summary = "wake-up latency beside shared-memory traffic that stops half-way",
 	.options = jitter_options,
 	.setup = setup,
 };

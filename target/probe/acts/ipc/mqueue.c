@@ -61,7 +61,7 @@ static void setup(struct run *run)
 
 const struct probe mqueue_probe = {
 	.name = "mqueue",
-	.summary = "from sending a POSIX message to the receiving thread having it",
+	.summary = "latency from sending a POSIX message to its receipt by the waiting thread",
 	.options = pair_options,
 	.setup = setup,
 };

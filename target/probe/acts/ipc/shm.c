@@ -90,7 +90,7 @@ static void setup(struct run *run)
 
 const struct probe shm_probe = {
 	.name = "shm",
-	.summary = "how quickly a real-time thread gives data to a normal process in shared memory",
+	.summary = "transfer time from a real-time thread to a normal process through shared memory",
 	.options = shm_options,
 	.setup = setup,
 };

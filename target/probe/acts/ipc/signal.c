@@ -50,7 +50,7 @@ static void setup(struct run *run)
 
 const struct probe signal_probe = {
 	.name = "signal",
-	.summary = "from queueing a signal to the thread waiting for it going on",
+	.summary = "latency from queueing a signal to the return of the thread waiting for it",
 	.options = pair_options,
 	.setup = setup,
 };

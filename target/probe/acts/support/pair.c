@@ -36,7 +36,7 @@ static bool await_waiter(const struct worker *self, struct pair *pair)
 	if (pair->waiter_fd < 0)
 		pair->waiter_fd = thread_sleep_open(pair->waiter_tid);
 	if (pair->waiter_fd < 0) {
-		run_fail(worker_run(self), "whether the waiter sleeps cannot be seen in /proc/self/task: %s", strerror(errno));
+		run_fail(worker_run(self), "cannot read the state of the waiting thread in /proc/self/task: %s", strerror(errno));
 		return false;
 	}
 	while (!thread_sleeps(pair->waiter_fd)) {
@@ -87,8 +87,8 @@ bool pair_taken(struct worker *self, struct pair *pair, uint64_t number, int64_t
 		return false;
 	if (back_ns == PAIR_WRONG || given != number) {
 		run_fail(worker_run(self),
-			 "the waiter came back for hand-over %llu%s, but the last one given was %llu", (unsigned long long)number,
-			 back_ns == PAIR_WRONG ? " with something else" : "", (unsigned long long)given);
+			 "the waiter returned for hand-over %llu%s, but the last one sent was %llu", (unsigned long long)number,
+			 back_ns == PAIR_WRONG ? " with other data" : "", (unsigned long long)given);
 		return false;
 	}
 	series_add(state.series, back_ns - given_ns);

@@ -56,11 +56,11 @@ static bool find(const struct cpu_list *list, int placement, struct cpu_pair *cp
 bool placement_find(struct run *run, int placement, struct cpu_pair *cpus)
 {
 	if (run_settings(run)->policy == POLICY_DEADLINE) {
-		run_not_applicable(run, "threads of --policy deadline may not be pinned, so no placement holds");
+		run_not_applicable(run, "threads of --policy deadline cannot be pinned; omit --placement");
 		return false;
 	}
 	if (!find(&run_settings(run)->cpus, placement, cpus)) {
-		run_not_applicable(run, "--placement %s: none of the %d chosen CPUs stands to another as %s",
+		run_not_applicable(run, "--placement %s: no two of the %d selected CPUs are placed so (%s)",
 				   placement_names[placement], run_settings(run)->cpus.count, relations[placement]);
 		return false;
 	}

@@ -25,8 +25,8 @@ static void look_until_end(struct worker *self, struct watch *watch)
 			seen = progress;
 			seen_ns = now_ns;
 		} else if (now_ns - seen_ns > patience_ns) {
-			run_fail(worker_run(self), "no act has succeeded for %s after it was due; %llu had before: a partner is dead, "
-				 "deadlocked or kept from running", format_least(text, sizeof(text), watch->timeout_ns),
+			run_fail(worker_run(self), "no act completed within %s of its due time (%llu before it did): a partner is dead, "
+				 "deadlocked or starved", format_least(text, sizeof(text), watch->timeout_ns),
 				 (unsigned long long)progress);
 		}
 		if (watch->look)

@@ -55,7 +55,7 @@ static void setup(struct run *run)
 
 const struct probe barrier_probe = {
 	.name = "barrier",
-	.summary = "from the last of two threads arriving at a barrier to the first one going on",
+	.summary = "latency from the second arrival at a barrier to the return of the first thread",
 	.options = pair_options,
 	.setup = setup,
 };

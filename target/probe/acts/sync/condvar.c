@@ -65,7 +65,7 @@ static void setup(struct run *run)
 
 const struct probe condvar_probe = {
 	.name = "condvar",
-	.summary = "from signalling a condition variable to the waiting thread going on",
+	.summary = "latency from signalling a condition variable to the return of the waiting thread",
 	.options = pair_options,
 	.setup = setup,
 };

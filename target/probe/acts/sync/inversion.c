@@ -163,7 +163,7 @@ static void setup(struct run *run)
 	int cpu;
 
 	if (settings->policy != POLICY_FIFO && settings->policy != POLICY_RR) {
-		run_not_applicable(run, "priorities are inverted only where there are some: use --policy fifo or rr");
+		run_not_applicable(run, "priority inversion needs real-time priorities; use --policy fifo or rr");
 		return;
 	}
 	if (!placement_same_cpu(run, &cpu))
@@ -183,7 +183,7 @@ static void setup(struct run *run)
 
 const struct probe inversion_probe = {
 	.name = "inversion",
-	.summary = "how long a high thread waits for a low one's mutex while a medium one computes",
+	.summary = "time a high-priority thread waits for a low one's mutex while a medium one computes",
 	.options = inversion_options,
 	.setup = setup,
 };

@@ -91,7 +91,7 @@ static void setup(struct run *run)
 
 const struct probe mutex_probe = {
 	.name = "mutex",
-	.summary = "locking and unlocking a mutex that nobody else wants",
+	.summary = "time to lock and unlock an uncontended mutex",
 	.options = mutex_options,
 	.setup = setup,
 };

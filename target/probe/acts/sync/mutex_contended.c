@@ -89,7 +89,7 @@ static void setup(struct run *run)
 
 const struct probe mutex_contended_probe = {
 	.name = "mutex-contended",
-	.summary = "from unlocking a mutex to the thread going on that waits for it",
+	.summary = "latency from unlocking a mutex to the return of the thread waiting for it",
 	.options = pair_options,
 	.setup = setup,
 };

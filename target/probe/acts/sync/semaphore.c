@@ -41,7 +41,7 @@ static void setup(struct run *run)
 
 const struct probe semaphore_probe = {
 	.name = "semaphore",
-	.summary = "from posting a POSIX semaphore to the waiting thread going on",
+	.summary = "latency from posting a POSIX semaphore to the return of the waiting thread",
 	.options = pair_options,
 	.setup = setup,
 };

@@ -38,7 +38,7 @@ static const struct option_spec spinlock_options[] = {
 	PLACEMENT_OPTION(&chosen.placement, "core"),
 	{"burst", 0, OPTION_INTEGER, &chosen.burst, .low = 1, .high = 1000, .help = "acts in a row per --interval (50)"},
 	{"hold", 0, OPTION_DURATION, &chosen.hold_ns, .low = 100, .high = 100 * NS_PER_US, .plain = NS_PER_US,
-	 .plain_name = "us", .help = "how long to hold it, and to leave it free (1us)"},
+	 .plain_name = "us", .help = "time to hold the lock, and to leave it free (1us)"},
 	TIMEOUT_OPTION(state.watch),
 	{0},
 };
@@ -96,10 +96,10 @@ static void check_sum(struct run *run)
 	uint64_t acts = state.sides[0].acts + state.sides[1].acts;
 
 	if (state.acts != acts)
-		run_fail(run, "of %llu acts under the lock %llu were kept: both CPUs had it at once", (unsigned long long)acts,
+		run_fail(run, "of %llu acts under the lock only %llu took effect: both CPUs held it at once", (unsigned long long)acts,
 			 (unsigned long long)state.acts);
 	else if (state.sides[0].handovers + state.sides[1].handovers == 0)
-		run_fail(run, "in %llu acts the CPUs never met at the lock", (unsigned long long)acts);
+		run_fail(run, "in %llu acts the CPUs never contended for the lock", (unsigned long long)acts);
 }
 
 static void contend(struct worker *self, void *argument)
@@ -111,7 +111,7 @@ static void contend(struct worker *self, void *argument)
 		if (act % chosen.burst == 0)
 			pace_wait(&pace);
 		if (!lock_hold_unlock(side)) {
-			run_fail(worker_run(self), "both CPUs had the lock at once");
+			run_fail(worker_run(self), "both CPUs held the lock at once");
 			break;
 		}
 		pass_time(chosen.hold_ns);
@@ -154,8 +154,7 @@ static void setup(struct run *run)
 	struct cpu_pair cpus;
 
 	if (run_settings(run)->cpus.count < 2 || chosen.placement == PLACEMENT_SAME) {
-		run_not_applicable(run, "a spinlock needs two CPUs: on one it is an empty operation, as the source of this test "
-					"says of its own machine");
+		run_not_applicable(run, "a spinlock needs two CPUs: on one CPU it is an empty operation");
 		return;
 	}
 	if (!placement_find(run, chosen.placement, &cpus))
@@ -173,7 +172,7 @@ static void setup(struct run *run)
 
 const struct probe spinlock_probe = {
 	.name = "spinlock",
-	.summary = "two CPUs that want the same spinlock",
+	.summary = "time to get a spinlock for which two CPUs contend",
 	.options = spinlock_options,
 	.setup = setup,
 };

@@ -70,7 +70,7 @@ static bool there_and_back(struct worker *self)
 	if (!has_baton(FIRST))
 		return false;
 	if (atomic_load(&state.passes) != passes + 2) {
-		run_fail(worker_run(self), "the CPU was passed on %llu times in one act of two switches",
+		run_fail(worker_run(self), "one act of two switches switched %llu times",
 			 (unsigned long long)(atomic_load(&state.passes) - passes));
 		return false;
 	}
@@ -135,7 +135,7 @@ static void setup(struct run *run)
 
 const struct probe switch_probe = {
 	.name = "switch",
-	.summary = "from one thread giving up the CPU to another running on it",
+	.summary = "latency from one thread yielding its CPU to another running on it",
 	.options = switch_options,
 	.setup = setup,
 };

@@ -118,7 +118,7 @@ static void timerlat_setup(struct run *run)
 
 const struct probe timerlat_probe = {
 	.name = "timerlat",
-	.summary = "what does the kernel's own timerlat tracer see?",
+	.summary = "latency measured by the kernel's own timerlat tracer",
 	.watches = true,
 	.options = timerlat_options,
 	.setup = timerlat_setup,

@@ -14,7 +14,7 @@ int tracefs_open(struct run *run, const char *name)
 	int fd;
 
 	if (!tracefs_instance) {
-		run_not_applicable(run, "the kernel measures this in an instance of tracefs; fastenough run makes one, or give "
+		run_not_applicable(run, "the kernel measures this in an instance of tracefs; fastenough run creates one, or give "
 				   "--instance");
 		return -1;
 	}

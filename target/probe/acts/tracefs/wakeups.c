@@ -36,7 +36,7 @@ static struct {
 
 static const struct option_spec wakeups_options[] = {
 	TRACEFS_OPTION,
-	{"comm", 0, OPTION_TEXT, &wakeups.comm, .help = "tasks whose name begins so; the bench lets the kernel count only those"},
+	{"comm", 0, OPTION_TEXT, &wakeups.comm, .help = "tasks whose name begins with this; the bench makes the kernel count only those"},
 	{0},
 };
 
@@ -151,7 +151,7 @@ static void wakeups_setup(struct run *run)
 
 const struct probe wakeups_probe = {
 	.name = "wakeups",
-	.summary = "how long do real-time tasks wait until they run, by the kernel's own histograms?",
+	.summary = "scheduling latency of real-time tasks, from the kernel's own histograms",
 	.watches = true,
 	.options = wakeups_options,
 	.setup = wakeups_setup,

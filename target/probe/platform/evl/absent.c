@@ -13,12 +13,12 @@
 
 static const char *other_abi(void)
 {
-	static char reason[128] = "its ABI is another one than the library's";
+	static char reason[128] = "its ABI differs from the library's";
 	struct evl_core_info info;
 	int fd = open(EVL_CONTROL_DEV, O_RDWR | O_CLOEXEC);
 
 	if (ioctl(fd, EVL_CTLIOC_GET_COREINFO, &info) == 0)
-		snprintf(reason, sizeof(reason), "the core has ABI %u to %u, the library wants %d: take the libevl that fits",
+		snprintf(reason, sizeof(reason), "the core has ABI %u to %u, the library needs %d: use the matching libevl",
 			 info.abi_base, info.abi_current, evl_get_version().abi_level);
 	close(fd);
 	return reason;

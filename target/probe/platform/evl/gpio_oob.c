@@ -40,7 +40,7 @@ static unsigned lines_of(const char *path)
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 
 	if (fd < 0 || ioctl(fd, FE_OOB_LINES, &lines))
-		bad_input("%s cannot be had: %s", path, strerror(errno));
+		bad_input("%s is not available: %s", path, strerror(errno));
 	close(fd);
 	return lines;
 }
@@ -65,7 +65,7 @@ static void take(struct gpio_line *line, bool output, bool high)
 
 	line->fd = open(line->chip->path, O_RDWR | O_CLOEXEC);
 	if (line->fd < 0 || ioctl(line->fd, FE_OOB_TAKE, &request))
-		bad_input("line %u of %s cannot be had from the core: %s; choose another line, or end what uses it",
+		bad_input("line %u of %s is not available from the core: %s; choose another line, or release it",
 			  line->offset, line->chip->label, strerror(errno));
 }
 
@@ -91,14 +91,14 @@ static bool read_level(struct gpio_line *line, bool *high)
 
 bool gpio_oob_wait_edge(struct gpio_line *line, struct gpio_edge *edge)
 {
-	struct fe_oob_edge told;
-	ssize_t length = oob_read(line->fd, &told, sizeof(told));
+	struct fe_oob_edge received;
+	ssize_t length = oob_read(line->fd, &received, sizeof(received));
 
-	if (length >= 0 && length != sizeof(told))
+	if (length >= 0 && length != sizeof(received))
 		errno = EIO;
-	if (length != sizeof(told))
+	if (length != sizeof(received))
 		return false;
-	*edge = (struct gpio_edge){.at_mono_ns = (int64_t)told.at_ns, .dropped = told.dropped, .high = told.high};
+	*edge = (struct gpio_edge){.at_mono_ns = (int64_t)received.at_ns, .dropped = received.dropped, .high = received.high};
 	return true;
 }
 

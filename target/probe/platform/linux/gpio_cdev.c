@@ -125,11 +125,11 @@ static void refuse(const struct gpio_line *line, int chip_fd, int error)
 
 	line_info(chip_fd, line->offset, &info);
 	if (error == EBUSY)
-		bad_input("line %u of %s is in use by '%s'; choose another line or end what uses it", line->offset,
+		bad_input("line %u of %s is in use by '%s'; choose another line or release it", line->offset,
 			  line->chip->label, *info.consumer ? info.consumer : "the kernel");
 	if (error == ENXIO || error == ENODEV || error == EOPNOTSUPP)
 		bad_input("line %u of %s cannot raise interrupts; choose another line", line->offset, line->chip->label);
-	bad_input("line %u of %s cannot be had: %s; choose another line", line->offset, line->chip->label, strerror(error));
+	bad_input("line %u of %s is not available: %s; choose another line", line->offset, line->chip->label, strerror(error));
 }
 
 static void request(struct gpio_line *line, const struct gpio_v2_line_config *config)
@@ -142,7 +142,7 @@ static void request(struct gpio_line *line, const struct gpio_v2_line_config *co
 	int chip_fd = open(line->chip->path, O_RDWR | O_CLOEXEC);
 
 	if (chip_fd < 0)
-		bad_input("%s: %s; the chip was there a moment ago", line->chip->path, strerror(errno));
+		bad_input("%s: %s; the chip has disappeared", line->chip->path, strerror(errno));
 	line_info(chip_fd, line->offset, &before);
 	line->was_output = before.flags & GPIO_V2_LINE_FLAG_OUTPUT;
 	if (ioctl(chip_fd, GPIO_V2_GET_LINE_IOCTL, &request))

@@ -114,7 +114,7 @@ static void export_line(struct gpio_line *line)
 		if (errno == EBUSY)
 			bad_input("line %u of %s is in use; choose another line, or free it: echo %s > " CLASS "/unexport",
 				  line->offset, line->chip->label, number);
-		bad_input("line %u of %s cannot be had: %s; run as root or choose another line", line->offset,
+		bad_input("line %u of %s is not available: %s; run as root or choose another line", line->offset,
 			  line->chip->label, strerror(errno));
 	}
 	line->exported = true;

@@ -41,12 +41,12 @@ static void __attribute__((noreturn)) try(int said_fd)
 /* The last line of what a child says until it ends. */
 static void last_line(int fd, char *line, size_t size)
 {
-	FILE *said = fdopen(fd, "r");
+	FILE *file = fdopen(fd, "r");
 
-	while (said && fgets(line, (int)size, said))
+	while (file && fgets(line, (int)size, file))
 		line[strcspn(line, "\n")] = '\0';
-	if (said)
-		fclose(said);
+	if (file)
+		fclose(file);
 }
 
 /* The library begins with the time, its function and the thread in brackets. */
@@ -59,7 +59,7 @@ static const char *behind_its_head(const char *line)
 
 static const char *refused(void)
 {
-	static char line[160] = "the library does not say why";
+	static char line[160] = "the library gives no reason";
 	int pipes[2], status = 0;
 	pid_t child;
 
@@ -96,5 +96,5 @@ const char *platform_absent(void)
 	if (access(COUNTS, F_OK))
 		return "the Cobalt core of this kernel counts no mode switches (no " COUNTS "); build it with CONFIG_XENO_OPT_STATS";
 	start();
-	return shares_clock() ? NULL : "the Cobalt core of this kernel has a clock of its own; take one on Dovetail";
+	return shares_clock() ? NULL : "the Cobalt core of this kernel has a clock of its own; use one based on Dovetail";
 }

@@ -74,7 +74,7 @@ static void find(const char *name, struct gpio_chip *chip)
 
 static void __attribute__((noreturn)) refuse(const struct gpio_line *line)
 {
-	bad_input("line %u of %s cannot be had from the core: %s; choose another line, or end what uses it", line->offset,
+	bad_input("line %u of %s is not available from the core: %s; choose another line, or release it", line->offset,
 		  line->chip->label, strerror(errno));
 }
 

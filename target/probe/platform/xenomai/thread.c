@@ -74,7 +74,7 @@ void thread_kick(pthread_t thread)
 
 int64_t core_thread_strays(void)
 {
-	struct cobalt_threadstat told;
+	struct cobalt_threadstat status;
 
-	return cobalt_thread_stat(0, &told) ? -1 : (int64_t)told.msw;
+	return cobalt_thread_stat(0, &status) ? -1 : (int64_t)status.msw;
 }

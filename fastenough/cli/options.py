@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Options that many commands share, and their types: durations, fractions, names, store, requirement."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from fastenough.model import RETURN_TIME_NS, BadInput, Requirement
+from fastenough.store import Store
+from fastenough.units import parse_duration_ns, parse_share
+
+
+class Duration(click.ParamType[int]):
+    """A duration with unit, as integer nanoseconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            return parse_duration_ns(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class DurationText(click.ParamType[str]):
+    """A duration with unit, passed on as it was written."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        DURATION.convert(value, param, ctx)
+        return str(value)
+
+
+class Fraction(click.ParamType[float]):
+    """A fraction of one: ``95%``, ``0.95`` or ``1e-6``."""
+
+    name = "fraction"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            return parse_share(str(value).strip())
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class CpuList(click.ParamType[str]):
+    """CPU numbers, passed on as they were written; the board checks that it has them."""
+
+    name = "cpus"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value and re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", str(value)) is None:
+            self.fail(f"'{value}' is not a list of CPUs; write it as 0-3,5", param, ctx)
+        return str(value)
+
+
+class Names(click.ParamType[list[str]]):
+    """Comma-separated names of a known set, each once."""
+
+    name = "names"
+
+    def __init__(self, kind: str, known: list[str]) -> None:
+        self._kind = kind
+        self._known = known
+
+    def knows(self, name: str) -> bool:
+        return name in self._known
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        if isinstance(value, list):
+            return value
+        names = [name.strip() for name in str(value).split(",") if name.strip()]
+        for name in names:
+            if not self.knows(name):
+                self.fail(f"unknown {self._kind} '{name}'; known: {', '.join(self._known)}", param, ctx)
+        if not names or len(set(names)) != len(names):
+            self.fail(f"give at least one {self._kind}, each once, of: {', '.join(self._known)}", param, ctx)
+        return names
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+        given, comma, begun = incomplete.rpartition(",")
+        return [CompletionItem(given + comma + name) for name in self._known if name.startswith(begun)]
+
+
+DURATION = Duration()
+FRACTION = Fraction()
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/json.md).")
+
+
+_OPTIONS = (
+    click.option(
+        "--limit",
+        "limit_ns",
+        type=DURATION,
+        help="Maximum allowed latency, as in 100us. Without it there is no verdict.",
+    ),
+    click.option(
+        "--miss-rate",
+        type=FRACTION,
+        default="0",
+        show_default=True,
+        help="Allowed fraction of activations above the limit, as in 0, 1e-6 or 5%.",
+    ),
+    click.option(
+        "--confidence", type=FRACTION, default="95%", show_default=True, help="Confidence level of every bound."
+    ),
+    click.option(
+        "--longest-burst",
+        type=click.IntRange(min=1),
+        help="Maximum number of activations that one disturbance delays, even seconds apart. Must be known from the "
+        "design of the system before measuring; a PASS that depends on it says so.",
+    ),
+    click.option(
+        "--return-time",
+        "return_time_ns",
+        type=DURATION,
+        default="5s",
+        show_default=True,
+        help="With a miss rate of 0: longest time between disturbances that the data must exclude.",
+    ),
+)
+
+
+def requirement_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds --limit, --miss-rate, --confidence, --longest-burst and --return-time."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def only_these_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds --only-these."""
+    return click.option(
+        "--only-these",
+        is_flag=True,
+        help="Ignore other runs of the store that answer the same question. The headline states how many were ignored.",
+    )(command)
+
+
+def requirement(
+    limit_ns: int | None,
+    miss_rate: float,
+    confidence: float,
+    longest_burst: int | None = None,
+    return_time_ns: int = RETURN_TIME_NS,
+) -> Requirement | None:
+    """The requirement, None without a limit; raises BadInput for options that need a limit."""
+    if not 0 < confidence < 1:
+        raise BadInput(f"--confidence {confidence:.0%} is not between 0% and 100%; 95% is usual")
+    if limit_ns is not None:
+        return Requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
+    if miss_rate:
+        raise BadInput("--miss-rate requires --limit")
+    if longest_burst is not None or return_time_ns != RETURN_TIME_NS:
+        raise BadInput("--longest-burst and --return-time require --limit")
+    return None
+
+
+store_option = click.option(
+    "--store",
+    "store_path",
+    type=click.Path(path_type=Path),
+    default=Path("fastenough-data"),
+    show_default=True,
+    help="Directory of the store.",
+)
+
+
+def existing_store(path: Path) -> Store:
+    """The store to read from; raises BadInput if there is none."""
+    try:
+        there = (path / "runs").is_dir()
+    except OSError as error:
+        raise BadInput(f"{path}: cannot read the store: {error.strerror}") from error
+    if not there:
+        raise BadInput(f"{path}: no store; 'fastenough assess' creates one, --store names another")
+    store = Store(path)
+    if store.index_fault is not None:
+        print(f"fastenough: reading the runs without the index: {store.index_fault}", file=sys.stderr)
+    return store

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Update the history with new recordings and the states of boards, in one process at a time.
+
+Boards are pulled even while the database is away; their recordings wait in the store.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from typing import Any, TypedDict
+
+from fastenough.farm.acts import FarmOrder, opened_store
+from fastenough.farm.config import BoardEntry, due_s
+from fastenough.farm.judging import verdicts_on
+from fastenough.farm.state_machine import BoardPhase, BoardState
+from fastenough.history import (
+    History,
+    catch_up,
+    close_months,
+    declare,
+    disown,
+    ingest_noting_faults,
+    ingest_stream,
+    note_refused,
+)
+from fastenough.history.ingest import ClockAhead
+from fastenough.history.tail import TailWatch
+from fastenough.model import BadInput
+from fastenough.store import Store
+
+_DECLARED_STATES = {BoardPhase.RESERVED: "lent", BoardPhase.DEAD: "dead"}
+"""The phases that pages show."""
+
+
+def declaration_of(board: BoardEntry, state: BoardState, farm: str = "") -> dict[str, Any]:
+    """Return the columns that the history stores for a board of a farm."""
+    told = "retired" if board.retired else _DECLARED_STATES.get(state.phase, "ok")
+    required = board.requirement
+    return {
+        "name": board.name,
+        "rack": board.rack,
+        "public": board.public,
+        "limit_ns": None if required is None else required.limit_ns,
+        "requirement": "" if required is None else json.dumps(asdict(required)),
+        "state": told,
+        "farm": farm,
+        "formerly": json.dumps(board.formerly) if board.formerly else "",
+        "reason": state.reason if told != "ok" else "",
+        "due_s": round(due_s(board)),
+    }
+
+
+class GrowingRecording(TypedDict):
+    """A recording that its board still writes.  ``spool``: the name under which the board's recordings are stored."""
+
+    board: str
+    spool: str
+    ring: str
+    run: str
+    name: str
+
+
+class JudgedBoard(TypedDict):
+    """``required``: the fields of a `Requirement`, None if the farm requires nothing; ``formerly``: earlier names."""
+
+    required: Mapping[str, Any] | None
+    formerly: Sequence[str]
+
+
+class HistoryOrder(FarmOrder):
+    """The input of `update_history`."""
+
+    all: bool
+    boards: Sequence[Mapping[str, Any]]
+    id: str
+    names: Sequence[str]
+    close: Sequence[str]
+    judge: Mapping[str, JudgedBoard]
+    stored: Sequence[str]
+    under_way: Sequence[GrowingRecording]
+    refused: Mapping[str, Sequence[Sequence[str]]]
+
+
+def update_history(order: HistoryOrder) -> dict[str, Any]:
+    """Into the history: ``boards`` as they stand, the sealed runs ``stored`` and those that still are measured (all of
+    the store where ``all``), and recordings that are ``under_way`` from a ring: board, ring, run and name of each.
+
+    ``refused``: by board, name and reason of recordings that its last pull refused.  ``judge``: boards of which a cycle
+    has ended, with what is required of each.  ``close``: boards of which old months are closed as well.
+    """
+    store, faults = opened_store(order["store"]), []
+    with closing(History.of(store, order["database"])) as history:
+        for said in order["boards"]:
+            declare(history, **said)
+        if order["all"]:
+            disown(history, order["id"], order["names"])
+            faults += [f"{run}: {why}" for run, why in catch_up(history, store).faults.items()]
+        measured = [run.id for run in store.runs(state="running", brief=True)]
+        for run_id in dict.fromkeys((*order["stored"], *measured)):
+            try:
+                for run in store.runs(id=run_id, brief=True):
+                    ingest_noting_faults(history, store, run)
+            except BadInput as error:  # noted among its board's; the others come
+                faults.append(f"{run_id}: {error}")
+        for growing in order["under_way"]:
+            _update_growing(history, store, growing)
+        for board, refused in order["refused"].items():
+            note_refused(history, board, [(name, "refused", why) for name, why in refused])
+        for board, asked in order["judge"].items():
+            declare(history, board, **verdicts_on(store, board, asked["required"], formerly=asked["formerly"]))
+        if order["close"]:
+            close_months(history, int(time.time()), order["close"])
+    return {"damaged": faults}
+
+
+def find_tail_changes(order: FarmOrder) -> dict[str, Any]:
+    """Note in the history of which boards the greatest values of cycles became others than they had been."""
+    store = opened_store(order["store"])
+    with closing(History.of(store, order["database"])) as history:
+        return {"changed": [change.board for change in TailWatch().look(history)]}
+
+
+def _update_growing(history: History, store: Store, growing: GrowingRecording) -> None:
+    """What has come of a recording that its board still writes, under the head that it will have in the store."""
+    try:
+        whole = store.arriving(growing["spool"], growing["ring"], growing["name"])
+        ingest_stream(history, growing["run"], io.BytesIO(whole))
+    except OSError:
+        return  # it came into the store meanwhile, from where it is taken
+    except BadInput as error:
+        kind = "clock" if isinstance(error, ClockAhead) else "damaged"
+        note_refused(history, growing["board"], [(growing["run"], kind, str(error))])

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The state file of a farm: the state of each board, which no other program stores.
+
+The coordinator forgets who held what when it is started again, and the history is a view that may be dropped.  It is
+SQLite, since another shell reads it (``fastenough farm status``) while the farm writes it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from fastenough.farm.state_machine import BoardAct, BoardPhase, BoardState
+from fastenough.files import private_directory
+from fastenough.model import BadInput
+
+FILE = "farm.sqlite"
+_TABLES = """
+pragma journal_mode = wal;
+pragma synchronous = normal;
+create table if not exists board (name text primary key, state text not null);
+create table if not exists beat (one integer primary key check (one = 1), pid integer not null, at_s real not null,
+                                 said text not null);
+"""
+_FIELDS = {field.name for field in fields(BoardState)}
+
+
+@dataclass(frozen=True)
+class Beat:
+    """The farm's last heartbeat: process ID, time and status line (``said``)."""
+
+    pid: int
+    at_s: float
+    said: str
+
+
+class FarmState:
+    """The open state file of a farm; raises BadInput while another farm writes it."""
+
+    def __init__(self, state: Path) -> None:
+        state.parent.mkdir(parents=True, exist_ok=True)
+        private_directory(state)
+        self._path = state / FILE
+        self._turn = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(self._turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._turn)
+            raise BadInput(f"{state}: another farm uses this folder; stop it, or set another state folder") from None
+        self._database = sqlite3.connect(self._path, timeout=10.0, isolation_level=None)
+        self._database.executescript(_TABLES)
+
+    def put(self, name: str, state: BoardState) -> None:
+        told = asdict(state) | {"busy": sorted(state.busy)}
+        self._database.execute("insert or replace into board values (?, ?)", (name, json.dumps(told)))
+
+    def rename(self, name: str, new: str) -> None:
+        self._database.execute("update or replace board set name = ? where name = ?", (new, name))
+
+    def beat(self, beat: Beat) -> None:
+        self._database.execute("insert or replace into beat values (1, ?, ?, ?)", (beat.pid, beat.at_s, beat.said))
+
+    def boards(self) -> dict[str, BoardState]:
+        return _boards(self._path)
+
+    def close(self) -> None:
+        self._database.close()
+        os.close(self._turn)
+
+
+def _boards(path: Path) -> dict[str, BoardState]:
+    with closing(_reading(path)) as database:
+        return {name: _state(json.loads(said)) for name, said in database.execute("select name, state from board")}
+
+
+def _reading(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)
+
+
+def _state(said: Mapping[str, object]) -> BoardState:
+    """Build a state from stored fields; ignores fields of other versions."""
+    known = {name: value for name, value in said.items() if name in _FIELDS}
+    state = BoardState(**known)  # type: ignore[arg-type]
+    return BoardState(
+        **known
+        | {
+            "phase": BoardPhase(state.phase),  # type: ignore[arg-type]
+            "busy": frozenset(map(BoardAct, state.busy)),
+        }
+    )
+
+
+def board_states(state: Path) -> dict[str, BoardState]:
+    """Return the stored board states of a folder, empty if no farm has run there."""
+    return _boards(state / FILE) if (state / FILE).exists() else {}
+
+
+def read_state(state: Path) -> tuple[Beat | None, dict[str, BoardState]]:
+    """Return the last heartbeat and the board states of a folder; raises BadInput if no farm has run there."""
+    path = state / FILE
+    if not path.exists():
+        raise BadInput(f"{state}: no farm has run here; start one with: fastenough farm run FILE")
+    try:
+        with closing(_reading(path)) as database:
+            row = database.execute("select pid, at_s, said from beat").fetchone()
+        return Beat(*row) if row else None, _boards(path)
+    except (sqlite3.Error, ValueError, TypeError) as error:
+        raise BadInput(f"{path}: not a valid state file ({error}); start the farm to write it again") from error

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The state machine of a board: a pure function of state, event and time.
+
+off -> booting -> ready <-> measuring          a pull goes on beside either
+         |            \\-> dead (nothing new came of it for too long)
+         \\-> dead -> booting (after a back-off)
+any -> reserved (a person has reserved the place: all acts stop) -> off
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from fastenough import words
+from fastenough.farm.calendar import DueCycle
+from fastenough.farm.config import BoardEntry
+
+_MOST_DOUBLINGS = 6
+"""A dead board is tried again after at most 2^6 times what it is left alone at first."""
+
+
+class BoardPhase(StrEnum):
+    """The phase of a board; values are stored in the state file."""
+
+    OFF = "off"
+    BOOTING = "booting"
+    READY = "ready"
+    MEASURING = "measuring"
+    RESERVED = "lent"
+    DEAD = "dead"
+
+
+class BoardAct(StrEnum):
+    """An act on a board, run by a process of its own."""
+
+    BOOT = "boot"
+    ACQUIRE = "acquire"
+    PULL = "pull"
+    MEASURE = "measure"
+    RELEASE = "release"
+
+
+UP = (BoardPhase.READY, BoardPhase.MEASURING)
+"""In which a board of a place is held."""
+_RESERVATION_LOST = (
+    "reserved by a person when the coordinator restarted; to return the place, acquire it and release it"
+)
+_MATTERS = {BoardAct.BOOT: (BoardPhase.BOOTING,), BoardAct.PULL: UP, BoardAct.MEASURE: UP, BoardAct.ACQUIRE: UP}
+"""In which phases it matters how an act has ended."""
+
+
+@dataclass(frozen=True)
+class BoardState:
+    """All that is known of a board.
+
+    Times are seconds since 1970: ``retry_s``: when a dead board is tried again; ``pull_s``: when the next pull is due;
+    ``fresh_s``: when something new came of it, or it came up; ``begun_s`` and ``made_s``: since when the plan's cycle
+    was due that was begun and ended last.  ``busy``: acts under way.  ``link``: how the board is touched, as its place
+    said; ``newest``: the newest recording seen in its ring.  ``unsure``: a person had the place, and the coordinator
+    has forgotten whether they still do.  ``refused``: which recordings its last pull refused, and why.
+    ``lent_created_s`` and ``lent_changed_s``: when the coordinator said that the place was made and changed last, while
+    a person had it; 0 where that is not known.
+    """
+
+    phase: BoardPhase = BoardPhase.OFF
+    since_s: float = 0.0
+    reason: str = ""
+    failures: int = 0
+    retry_s: float = 0.0
+    pull_s: float = 0.0
+    fresh_s: float = 0.0
+    begun_s: float = 0.0
+    made_s: float = 0.0
+    busy: frozenset[BoardAct] = frozenset()
+    link: str = ""
+    newest: str = ""
+    unsure: bool = False
+    refused: str = ""
+    lent_created_s: float = 0.0
+    lent_changed_s: float = 0.0
+
+    @property
+    def activity(self) -> str:
+        """The phase, or ``pulling``: the word that ``farm status --json`` prints."""
+        return "pulling" if BoardAct.PULL in self.busy and self.phase in UP else str(self.phase)
+
+    @property
+    def label(self) -> str:
+        """The activity as tables and the status line show it."""
+        return "reserved" if self.phase is BoardPhase.RESERVED else self.activity
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Time goes on; ``due``: what its calendar asks for now."""
+
+    due: DueCycle | None = None
+
+
+@dataclass(frozen=True)
+class PlaceStatus:
+    """What the coordinator says of its place: who holds it, empty for nobody; None: it knows no such place.
+
+    ``forgot``: it was started again, and knows of nobody what they had.  ``created_s``, ``changed_s``: when it says
+    that the place was made and changed last; 0 where it does not.
+    """
+
+    holder: str | None
+    ours: bool = False
+    forgot: bool = False
+    created_s: float = 0.0
+    changed_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class ActEnded:
+    """An act has ended.
+
+    ``fault``: why it failed, empty where it did not.  ``lent``: the person who has the place.  ``grown``: something
+    new came of the board.  ``refused``: what a pull refused, in words.
+    """
+
+    act: BoardAct
+    fault: str = ""
+    lent: str = ""
+    grown: bool = False
+    link: str = ""
+    newest: str = ""
+    refused: str = ""
+
+
+Event = Tick | PlaceStatus | ActEnded
+
+
+@dataclass(frozen=True)
+class Start:
+    """An act to begin; of a plan its file, and whether an earlier part of this cycle goes on."""
+
+    act: BoardAct
+    plan: Path | None = None
+    resume: bool = False
+
+
+@dataclass(frozen=True)
+class Stop:
+    """An act to end at once."""
+
+    act: BoardAct
+
+
+Command = Start | Stop
+Transition = tuple[BoardState, list[Command]]
+
+
+def step(board: BoardEntry, state: BoardState, event: Event, now_s: float) -> Transition:
+    """Return the state after an event, and the commands to run."""
+    match event:
+        case Tick():
+            return _tick(board, state, event.due, now_s)
+        case PlaceStatus():
+            return _place_reported(board, state, event, now_s)
+        case ActEnded():
+            return _act_ended(board, replace(state, busy=state.busy - {event.act}), event, now_s)
+
+
+def restore(state: BoardState, now_s: float) -> BoardState:
+    """What is left of a state after the farm was ended: no act of it goes on.
+
+    A board that was up is not booted again: it is pulled, which shows whether it still records.
+    """
+    if state.phase in UP:
+        return replace(state, phase=BoardPhase.READY, busy=frozenset(), pull_s=now_s, fresh_s=now_s)
+    phase = BoardPhase.OFF if state.phase is BoardPhase.BOOTING else state.phase
+    return replace(state, phase=phase, busy=frozenset())
+
+
+def shift_times(state: BoardState, by_s: float) -> BoardState:
+    """The state once the clock was set by so much: what was ten minutes ago still is, what is due in a minute too.
+    Since when a plan was due stays, as the calendar has it."""
+    return replace(
+        state,
+        since_s=state.since_s + by_s,
+        retry_s=state.retry_s + by_s,
+        pull_s=state.pull_s + by_s,
+        fresh_s=state.fresh_s and state.fresh_s + by_s,
+    )
+
+
+def _become(state: BoardState, phase: BoardPhase, now_s: float, reason: str = "") -> BoardState:
+    since_s = state.since_s if phase is state.phase else now_s
+    return replace(state, phase=phase, since_s=since_s, reason=reason)
+
+
+def _begin(state: BoardState, *starts: Start) -> Transition:
+    return replace(state, busy=state.busy | {start.act for start in starts}), list(starts)
+
+
+def _backed_off_s(board: BoardEntry, failures: int) -> float:
+    return float(board.times.retry_s * 2 ** min(failures - 1, _MOST_DOUBLINGS))
+
+
+def _die(board: BoardEntry, state: BoardState, reason: str, now_s: float) -> Transition:
+    """It is let go, so that a person may look at it, and tried again later."""
+    failures = state.failures + 1
+    dead = replace(
+        _become(state, BoardPhase.DEAD, now_s, reason),
+        failures=failures,
+        retry_s=now_s + _backed_off_s(board, failures),
+    )
+    return _begin(dead, Start(BoardAct.RELEASE)) if board.place else (dead, [])
+
+
+def _reserve(state: BoardState, holder: str, now_s: float) -> Transition:
+    lent = _become(state, BoardPhase.RESERVED, now_s, f"reserved by {holder}")
+    return lent, [Stop(act) for act in sorted(state.busy)]
+
+
+def _tick(board: BoardEntry, state: BoardState, due: DueCycle | None, now_s: float) -> Transition:
+    if state.phase in UP:
+        return _tick_up(board, state, due, now_s)
+    waits = state.phase is BoardPhase.OFF or (state.phase is BoardPhase.DEAD and now_s >= state.retry_s)
+    if waits and not state.busy:
+        return _begin(_become(state, BoardPhase.BOOTING, now_s, state.reason), Start(BoardAct.BOOT))
+    return state, []
+
+
+def _tick_up(board: BoardEntry, state: BoardState, due: DueCycle | None, now_s: float) -> Transition:
+    if board.ring and now_s - state.fresh_s > board.times.patience_s and BoardAct.PULL not in state.busy:
+        return _stalled(board, state, now_s)
+    starts = []
+    if board.ring and now_s >= state.pull_s and BoardAct.PULL not in state.busy:
+        starts.append(Start(BoardAct.PULL))
+    if due is not None and due.since_s > state.made_s and BoardAct.MEASURE not in state.busy:
+        starts.append(Start(BoardAct.MEASURE, due.file, due.since_s == state.begun_s))
+        state = replace(_become(state, BoardPhase.MEASURING, now_s), begun_s=due.since_s)
+    return _begin(state, *starts)
+
+
+def _stalled(board: BoardEntry, state: BoardState, now_s: float) -> Transition:
+    """Nothing new came of it for too long: it is switched off and on, at once the first time."""
+    why = f"; {state.reason}" if state.reason else ""
+    reason = f"no new data for {words.duration((now_s - state.fresh_s) * 1e9)}{why}"
+    retry_s = now_s if not state.failures else now_s + _backed_off_s(board, state.failures)
+    dead = replace(_become(state, BoardPhase.DEAD, now_s, reason), failures=state.failures + 1, retry_s=retry_s)
+    return dead, [Stop(act) for act in sorted(state.busy)]
+
+
+def _place_reported(board: BoardEntry, state: BoardState, seen: PlaceStatus, now_s: float) -> Transition:
+    if state.phase is BoardPhase.RESERVED:
+        return _reserved_place_reported(state, seen, now_s), []
+    if seen.holder and not seen.ours:
+        return _reserve(_with_place_times(state, seen), seen.holder, now_s)
+    if seen.holder is None and state.phase in (BoardPhase.OFF, BoardPhase.DEAD) and not state.busy:
+        reason = f"the coordinator has no place {board.place}; create it with: labgrid-client -p {board.place} create"
+        return replace(_become(state, BoardPhase.DEAD, now_s, reason), retry_s=now_s + board.times.retry_s), []
+    if seen.holder == "" and state.phase in UP and BoardAct.ACQUIRE not in state.busy:
+        return _begin(state, Start(BoardAct.ACQUIRE))
+    if seen.ours and state.phase is BoardPhase.DEAD and not state.busy:
+        return _begin(state, Start(BoardAct.RELEASE))
+    return state, []
+
+
+def _reserved_place_reported(state: BoardState, seen: PlaceStatus, now_s: float) -> BoardState:
+    if seen.holder and not seen.ours:
+        return replace(_with_place_times(state, seen), unsure=False, reason=f"reserved by {seen.holder}")
+    if not seen.ours and (state.unsure or seen.forgot or _reservation_lost(state, seen)):
+        return replace(state, unsure=True, reason=_RESERVATION_LOST)
+    return replace(_become(state, BoardPhase.OFF, now_s, "the place was released"), unsure=False)
+
+
+def _with_place_times(state: BoardState, seen: PlaceStatus) -> BoardState:
+    """With what the coordinator says of a place that a person has."""
+    return replace(state, lent_created_s=seen.created_s, lent_changed_s=seen.changed_s)
+
+
+def _reservation_lost(state: BoardState, seen: PlaceStatus) -> bool:
+    """Whether nobody gave the place back, and yet nobody has it: giving back changes a place, and what a coordinator
+    reads of its places when it is started has not changed since, or was made anew."""
+    given_back = seen.created_s == state.lent_created_s and seen.changed_s > state.lent_changed_s
+    return state.lent_changed_s > 0 and not given_back
+
+
+def _act_ended(board: BoardEntry, state: BoardState, ended: ActEnded, now_s: float) -> Transition:
+    if ended.lent:
+        return _reserve(state, ended.lent, now_s)
+    then = {
+        BoardAct.BOOT: _booted,
+        BoardAct.PULL: _pulled,
+        BoardAct.MEASURE: _measured,
+        BoardAct.ACQUIRE: _acquired,
+    }.get(ended.act)
+    return then(board, state, ended, now_s) if then and state.phase in _MATTERS[ended.act] else (state, [])
+
+
+def _booted(board: BoardEntry, state: BoardState, ended: ActEnded, now_s: float) -> Transition:
+    if ended.fault:
+        return _die(board, state, ended.fault, now_s)
+    return replace(
+        _become(state, BoardPhase.READY, now_s),
+        fresh_s=now_s,
+        pull_s=now_s,
+        link=ended.link or state.link,
+        newest=ended.newest or state.newest,
+    ), []
+
+
+def _pulled(board: BoardEntry, state: BoardState, ended: ActEnded, now_s: float) -> Transition:
+    state = replace(state, pull_s=now_s + board.times.pull_s, newest=ended.newest or state.newest)
+    if ended.fault:
+        return replace(state, reason=ended.fault), []
+    state = replace(state, refused=ended.refused)
+    if not ended.grown:
+        return replace(state, reason="" if BoardAct.MEASURE in state.busy else state.reason), []
+    return replace(_become(state, BoardPhase.MEASURING, now_s), fresh_s=now_s, failures=0), []
+
+
+def _acquired(board: BoardEntry, state: BoardState, ended: ActEnded, now_s: float) -> Transition:
+    return replace(state, reason=ended.fault, link=ended.link or state.link), []
+
+
+def _measured(board: BoardEntry, state: BoardState, ended: ActEnded, now_s: float) -> Transition:
+    """A plan that failed is not made again before it is due again; where nothing else shows that the board is well, it
+    is booted meanwhile."""
+    state = replace(state, made_s=state.begun_s)
+    if ended.fault and not board.ring:
+        return _die(board, state, ended.fault, now_s)
+    failures = state.failures if ended.fault else 0
+    return replace(_become(state, BoardPhase.READY, now_s, ended.fault), failures=failures, fresh_s=now_s), []

@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The status of one board and of all boards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sqlalchemy import Connection, RowMapping, Select, func, select
+
+from fastenough import words
+from fastenough.history.access import board_view, seen_by
+from fastenough.history.database import History
+from fastenough.history.packed_maxima import STEPS, HourMaxima, MaximaRing
+from fastenough.history.results import (
+    NOTHING,
+    BoardCondition,
+    BoardInfo,
+    BoardSeries,
+    BoardStatus,
+    RefusedRecording,
+    Viewer,
+)
+from fastenough.history.rollups import DAY_S
+from fastenough.history.schema import BOARD, HOUR, HOUR_S, NOW, REFUSED, RUN, SERIES, STEP_S
+from fastenough.model import Requirement, Verdict
+
+DAYS_SHOWN = 30
+WINDOW_S = DAYS_SHOWN * DAY_S
+"""How far back recordings count for a board's verdict and maxima."""
+_NOT_DUE = (BoardCondition.RESERVED, BoardCondition.DEAD, BoardCondition.RETIRED)
+"""The farm itself says why nothing comes of such a board."""
+_FIRST = ("timer/wakeup_corrected", "monitor/expiry-to-return", "monitor/device-to-return", "monitor/expiry-to-running")
+"""Of several series, the one that a board's maxima are of; judged ones come before all others."""
+
+
+def board_of(history: History, viewer: Viewer, name: str) -> BoardInfo:
+    """Raises UnknownBoard."""
+    with board_view(history, viewer, name) as (connection, number):
+        (known,) = _boards(connection, select(BOARD.c.id).where(BOARD.c.id == number))
+    return known.board
+
+
+def board_of_run(history: History, viewer: Viewer, run: str) -> str:
+    """The name of the board that a run is of; empty for a run that is not there, or of a board that is not."""
+    wanted = seen_by(select(BOARD.c.name).join(RUN, RUN.c.board == BOARD.c.id).where(RUN.c.name == run), viewer)
+    with history.reading() as connection:
+        return connection.execute(wanted).scalar() or ""
+
+
+def board_status(history: History, viewer: Viewer, name: str, now_s: int) -> BoardStatus:
+    """How one board stands; raises UnknownBoard."""
+    with board_view(history, viewer, name) as (connection, number):
+        return _board_statuses(connection, select(BOARD.c.id).where(BOARD.c.id == number), now_s)[0]
+
+
+def board_statuses(history: History, viewer: Viewer, now_s: int) -> list[BoardStatus]:
+    """All boards, those first that need attention, and then by name."""
+    with history.reading() as connection:
+        found = _board_statuses(connection, seen_by(select(BOARD.c.id), viewer), now_s)
+    return sorted(found, key=lambda one: (one.state.rank, one.board.name))
+
+
+def refusals(history: History, viewer: Viewer, name: str, most: int) -> list[RefusedRecording]:
+    """The newest recordings of a board that were refused, damaged or cut off; raises UnknownBoard."""
+    with board_view(history, viewer, name) as (connection, number):
+        rows = connection.execute(
+            select(REFUSED)
+            .where(REFUSED.c.board == number)
+            .order_by(REFUSED.c.at_s.desc(), REFUSED.c.name.desc())
+            .limit(most)
+        ).mappings()
+        return [_refusal(row) for row in rows]
+
+
+def _refusal(row: RowMapping) -> RefusedRecording:
+    return RefusedRecording(row["name"], row["kind"], row["reason"], row["at_s"])
+
+
+def main_series(connection: Connection) -> dict[int, int]:
+    """By board, the number of the series that its maxima are of."""
+    rows = connection.execute(select(NOW.c.board, SERIES).join(SERIES, NOW.c.series == SERIES.c.id)).mappings()
+    return {row["board"]: row["id"] for row in sorted(rows, key=_importance, reverse=True)}
+
+
+@dataclass(frozen=True)
+class _BoardRows:
+    """A board, its row, and its main series' row of ``now``."""
+
+    board: BoardInfo
+    row: RowMapping
+    now: RowMapping | None
+
+
+def _boards(connection: Connection, numbers: Select[tuple[int]]) -> list[_BoardRows]:
+    """Those that a question for numbers finds."""
+    nows: dict[int, list[RowMapping]] = {}
+    for now in connection.execute(
+        select(NOW, SERIES).join(SERIES, NOW.c.series == SERIES.c.id).where(NOW.c.board.in_(numbers))
+    ).mappings():
+        nows.setdefault(now["board"], []).append(now)
+    rows = connection.execute(select(BOARD).where(BOARD.c.id.in_(numbers))).mappings()
+    return [_board(row, nows.get(row["id"], [])) for row in rows]
+
+
+def _board_statuses(connection: Connection, numbers: Select[tuple[int]], now_s: int) -> list[BoardStatus]:
+    edges, refused = _Edges.of(connection, numbers, now_s), _refused(connection, numbers, now_s)
+    return [
+        _board_status(connection, known, _Recent.of(known.now, edges, now_s), refused.get(known.row["id"], []), now_s)
+        for known in _boards(connection, numbers)
+    ]
+
+
+def _refused(connection: Connection, numbers: Select[tuple[int]], now_s: int) -> dict[int, list[RowMapping]]:
+    """By board, what was first refused within the window, the newest first."""
+    found: dict[int, list[RowMapping]] = {}
+    for row in connection.execute(
+        select(REFUSED)
+        .where(REFUSED.c.board.in_(numbers), REFUSED.c.at_s > now_s - WINDOW_S)
+        .order_by(REFUSED.c.at_s.desc(), REFUSED.c.name.desc())
+    ).mappings():
+        found.setdefault(row["board"], []).append(row)
+    return found
+
+
+def _importance(row: RowMapping) -> tuple[bool, int, str]:
+    place = _FIRST.index(row["name"]) if row["name"] in _FIRST else len(_FIRST)
+    return not row["judged"], place, row["name"]
+
+
+def _board(row: RowMapping, nows: Sequence[RowMapping]) -> _BoardRows:
+    shown = json.loads(row["shown"])
+    series = sorted(nows, key=_importance)
+    board = BoardInfo(
+        name=row["name"],
+        rack=row["rack"],
+        public=row["public"],
+        cpus=shown.get("cpus", 0),
+        arch=shown.get("arch", ""),
+        model=shown.get("model", ""),
+        kernel=shown.get("kernel", ""),
+        preemption=shown.get("preemption", ""),
+        configuration=row["configuration"],
+        limit_ns=row["limit_ns"],
+        facts=shown.get("facts", {}),
+        series=tuple(BoardSeries(now["name"], now["judged"], now["from_event"], now["to_event"]) for now in series),
+        main=series[0]["name"] if series else "",
+        requirement=_requirement(row),
+    )
+    return _BoardRows(board, row, series[0] if series else None)
+
+
+def _requirement(row: RowMapping) -> Requirement | None:
+    if row["requirement"]:
+        return Requirement(**json.loads(row["requirement"]))
+    return Requirement(row["limit_ns"]) if row["limit_ns"] else None
+
+
+def _board_status(
+    connection: Connection, known: _BoardRows, recent: _Recent, refused: Sequence[RowMapping], now_s: int
+) -> BoardStatus:
+    board, row, now = known.board, known.row, known.now
+    above_ns = _above_limit_ns(connection, known, recent, now_s)
+    verdict, why = _verdict(board, row, above_ns)
+    refusal = _refusal(refused[0]) if refused else None
+    after_s = _silent_after_s(row, now)
+    silence = _silence(now, after_s, refusal, now_s) if row["watched"] and row["state"] not in _NOT_DUE else ""
+    status = BoardStatus(
+        board,
+        BoardCondition.OK,
+        "",
+        now["seen_s"] if now else None,
+        _value(now["max_5min_ns"] if now else NOTHING),
+        _value(recent.day_ns),
+        _value(recent.month_ns),
+        _value(now["max_ever_ns"] if now else NOTHING),
+        now["max_ever_at_s"] if now and now["max_ever_ns"] != NOTHING else None,
+        tuple(_value(value) for value in recent.daily_ns),
+        verdict,
+        why,
+        row["changed_s"],
+        recent.more_ns,
+        row["cycle_verdict"],
+        row["cycle_reason"],
+        row["judged_from_s"],
+        silence,
+        after_s,
+        len(refused),
+        refusal,
+        above_ns,
+    )
+    state, reason = next(_states(status, row, recent, now_s))
+    return replace(status, state=state, reason=reason)
+
+
+def _value(value: int) -> int | None:
+    return None if value == NOTHING else value
+
+
+@dataclass(frozen=True)
+class _Edges:
+    """The parts of hours and days at the begins of the last 24 hours and of the last 30 days, by (board, series).
+
+    ``before_ns``, ``day_ns``: maxima of the hour that lies 24 hours ago, before and after that instant; ``month_ns``:
+    of the day that lies 30 days ago, after that instant.
+    """
+
+    before_ns: Mapping[tuple[int, int], int]
+    day_ns: Mapping[tuple[int, int], int]
+    month_ns: Mapping[tuple[int, int], int]
+
+    @classmethod
+    def of(cls, connection: Connection, numbers: Select[tuple[int]], now_s: int) -> _Edges:
+        before_ns, day_ns = _split_hour(connection, numbers, now_s - DAY_S)
+        _, hour_ns = _split_hour(connection, numbers, now_s - WINDOW_S)
+        next_hour_s = (now_s - WINDOW_S) // HOUR_S * HOUR_S + HOUR_S
+        rest = connection.execute(
+            select(HOUR.c.board, HOUR.c.series, func.max(HOUR.c.max_ns))
+            .where(
+                HOUR.c.board.in_(numbers),
+                HOUR.c.begin_s >= next_hour_s,
+                HOUR.c.begin_s < (now_s - WINDOW_S) // DAY_S * DAY_S + DAY_S,
+            )
+            .group_by(HOUR.c.board, HOUR.c.series)
+        )
+        for board, series, max_ns in rest:
+            hour_ns[board, series] = max(hour_ns.get((board, series), NOTHING), max_ns)
+        return cls(before_ns, day_ns, hour_ns)
+
+
+def _split_hour(
+    connection: Connection, numbers: Select[tuple[int]], at_s: int
+) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]]:
+    """Maxima, by board and series, of the five minutes before and after an instant in the hour that it lies in."""
+    hour_s = at_s // HOUR_S * HOUR_S
+    rows = connection.execute(
+        select(HOUR.c.board, HOUR.c.series, HOUR.c.maxima).where(HOUR.c.board.in_(numbers), HOUR.c.begin_s == hour_s)
+    ).all()
+    return (
+        {(board, series): _worst_of(data, 0, (at_s - hour_s) // STEP_S) for board, series, data in rows},
+        {(board, series): _worst_of(data, (at_s - hour_s) // STEP_S, STEPS) for board, series, data in rows},
+    )
+
+
+def _worst_of(data: bytes, first: int, last: int) -> int:
+    """Of the five minutes of an hour from the first to before the last."""
+    return max(
+        (value for maxima in HourMaxima.of(data).of_cpu.values() for value in maxima[first:last]), default=NOTHING
+    )
+
+
+def _max_since(connection: Connection, now: RowMapping, since_s: int) -> int:
+    """Of a board's series, to five minutes."""
+    _, edge = _split_hour(connection, select(BOARD.c.id).where(BOARD.c.id == now["board"]), since_s)
+    rest = connection.execute(
+        select(func.max(HOUR.c.max_ns)).where(
+            HOUR.c.board == now["board"],
+            HOUR.c.series == now["series"],
+            HOUR.c.begin_s >= since_s // HOUR_S * HOUR_S + HOUR_S,
+        )
+    ).scalar()
+    return max(edge.get((now["board"], now["series"]), NOTHING), NOTHING if rest is None else int(rest))
+
+
+@dataclass(frozen=True)
+class _Recent:
+    """Maxima of the last 24 hours and of the 30 days before those, of the last 30 days, and of each calendar day of
+    these; to five minutes."""
+
+    day_ns: int
+    before_ns: int
+    month_ns: int
+    daily_ns: tuple[int, ...]
+
+    @property
+    def more_ns(self) -> int | None:
+        """How far the last 24 hours are above what was seen before; None where they are not."""
+        return self.day_ns - self.before_ns if self.day_ns > self.before_ns > NOTHING else None
+
+    @classmethod
+    def of(cls, now: RowMapping | None, edges: _Edges, now_s: int) -> _Recent:
+        if now is None:
+            return cls(NOTHING, NOTHING, NOTHING, (NOTHING,) * DAYS_SHOWN)
+        key = now["board"], now["series"]
+        hours, days = (
+            MaximaRing.of(now["hours"], now["newest_s"] // HOUR_S),
+            MaximaRing.of(now["days"], now["newest_s"] // DAY_S),
+        )
+        hour, today, since = now_s // HOUR_S, now_s // DAY_S, now_s // HOUR_S - 24
+        daily = days.at(np.arange(today - DAYS_SHOWN + 1, today + 1))
+        before = np.concatenate(
+            (
+                hours.at(np.arange(since * HOUR_S // DAY_S * 24, since)),
+                days.at(np.arange(today - DAYS_SHOWN - 1, since * HOUR_S // DAY_S)),
+            )
+        )
+        of_day = int(hours.at(np.arange(since + 1, hour + 1)).max())
+        day_ns, before_ns, month_ns = (
+            max(int(most), edge.get(key, NOTHING))
+            for most, edge in ((of_day, edges.day_ns), (before.max(), edges.before_ns), (daily.max(), edges.month_ns))
+        )
+        return cls(day_ns, before_ns, month_ns, tuple(daily.tolist()))
+
+
+def _above_limit_ns(connection: Connection, known: _BoardRows, recent: _Recent, now_s: int) -> int | None:
+    """The greatest value since the board's configuration is judged, where it is above a limit that must never be
+    exceeded; None where it is not."""
+    required, now, since_s = known.board.requirement, known.now, known.row["judged_from_s"]
+    if (
+        required is None
+        or required.miss_rate
+        or now is None
+        or not now["judged"]
+        or (recent.month_ns <= required.limit_ns)
+    ):
+        return None
+    greatest = recent.month_ns
+    if since_s is not None and since_s > now_s - WINDOW_S:
+        greatest = _max_since(connection, now, since_s)
+    return greatest if greatest > required.limit_ns else None
+
+
+def _verdict(board: BoardInfo, row: RowMapping, above_ns: int | None) -> tuple[str, str]:
+    """As the farm has judged the board, but never PASS above the limit: what came since may not be judged yet."""
+    if row["verdict"] != Verdict.PASS or above_ns is None:
+        return row["verdict"], row["verdict_reason"]
+    return str(Verdict.INCONCLUSIVE), (
+        f"Not judged yet: a new recording contains {words.latency(above_ns)}, above the limit of "
+        f"{words.exact_time(board.limit_ns)}. Previous verdict: {row['verdict_reason']}"
+    )
+
+
+def _silent_after_s(row: RowMapping, now: RowMapping | None) -> int:
+    """One pull, or interval, may be missing: so old may the newest interval be."""
+    step_s = now["step_s"] if now else 0
+    return int(2 * max(row["due_s"], step_s) + step_s)
+
+
+def _silence(now: RowMapping | None, after_s: int, refusal: RefusedRecording | None, now_s: int) -> str:
+    """Why nothing can be said of what a board does now; empty where something can."""
+    if now is None:
+        return (
+            "no data yet"
+            if refusal is None
+            else (f"no recording was accepted yet; last refused: {refusal.name}: {refusal.reason}")
+        )
+    ago_s = now_s - now["seen_s"]
+    if abs(ago_s) <= after_s:
+        return ""
+    lasted = words.duration(abs(ago_s) * 10**9)
+    return (
+        f"the last interval ended {lasted} ago"
+        if ago_s > 0
+        else f"the clock of the board is {lasted} ahead; the time of its last interval is unknown"
+    )
+
+
+def _states(one: BoardStatus, row: RowMapping, recent: _Recent, now_s: int) -> Iterator[tuple[BoardCondition, str]]:
+    """What is true of a board, the most urgent first, each with why."""
+    if row["state"] == BoardCondition.RETIRED:
+        yield BoardCondition.RETIRED, row["reason"]
+    if row["state"] == BoardCondition.DEAD:
+        yield BoardCondition.DEAD, row["reason"]
+    if one.verdict == Verdict.FAIL:
+        yield BoardCondition.FAIL, one.verdict_reason
+    if recent.more_ns is not None:
+        yield (
+            BoardCondition.NEW_MAXIMUM,
+            (
+                f"{words.latency(recent.day_ns)} within 24 hours; the maximum of the 30 days before is "
+                f"{words.latency(recent.before_ns)}"
+            ),
+        )
+    if one.above_ns is not None:
+        yield (
+            BoardCondition.ABOVE,
+            (
+                f"{words.latency(one.above_ns)} within {DAYS_SHOWN} days, above the limit of "
+                f"{words.exact_time(one.board.limit_ns)}"
+            ),
+        )
+    if row["state"] == BoardCondition.RESERVED:
+        yield BoardCondition.RESERVED, row["reason"]
+    if one.silence:
+        yield BoardCondition.SILENT, one.silence
+    if one.refusal is not None and one.refusal.at_s > now_s - DAY_S:
+        yield BoardCondition.REFUSED, f"{one.refusal.name}: {one.refusal.reason}"
+    if one.changed_s is not None and now_s - DAY_S < one.changed_s <= now_s:
+        yield BoardCondition.CHANGED, "the configuration changed within 24 hours"
+    yield (
+        (BoardCondition.OK, "")
+        if one.seen_s is not None
+        else (BoardCondition.NO_DATA, "no run records when it was measured")
+    )

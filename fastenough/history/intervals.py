@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Rows of a recording for the history: five minutes of a series on a CPU, and events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from sqlalchemy import RowMapping
+
+from fastenough.history.histograms import HistogramSet, Key
+from fastenough.history.results import NOTHING
+from fastenough.history.schema import NO_CPU, STEP_S, K
+from fastenough.model import IMPORTED, BadInput, Role, Series
+from fastenough.recording import Event, Head, Interval
+from fastenough.recording.culprits import culprit_words
+from fastenough.recording.histogram import Histogram, bucket_index, bucket_lowest
+from fastenough.recording.wakeups import MONITOR
+
+_CORRECTED = "_corrected"
+AHEAD_S = 2 * 3600
+"""What lies further ahead of this machine's clock than this is not taken: its board's clock is wrong, or this one."""
+
+
+def is_ahead(wall_ns: int, now_s: float) -> bool:
+    """Whether an instant lies too far ahead of this machine's clock to be believed."""
+    return wall_ns > (now_s + AHEAD_S) * 1e9
+
+
+@dataclass(frozen=True)
+class HistorySeries:
+    """A series of a recording: under which name and CPU it goes into the history."""
+
+    series: Series
+    name: str
+    cpu: int
+
+
+def sources_of(head: Head) -> dict[int, HistorySeries]:
+    """By series id: those that are judged, and all stations of the monitor.
+
+    Those that count ticks of an instrument are left out, and so is what was imported: it does not say when it was.
+    """
+    if IMPORTED in head.marks or not head.begin.wall_ns:
+        return {}
+    taken = [
+        series
+        for series in head.series
+        if series.tick_ps is None and (series.role is Role.VERDICT or head.probe == MONITOR)
+    ]
+    return {series.id: HistorySeries(series, _name(head, series), _cpu(series)) for series in taken}
+
+
+def _cpu(series: Series) -> int:
+    return NO_CPU if series.cpu is None or series.cpu < 0 else series.cpu
+
+
+def _name(head: Head, series: Series) -> str:
+    labels = "".join(f" {name}={value}" for name, value in sorted(series.labels.items()))
+    of = "" if series.bytes is None else f" {series.bytes} bytes"
+    return f"{head.probe}/{series.name}{of}{labels}"[:200]
+
+
+def event_series(head: Head) -> dict[int, int]:
+    """By the series that an event names: the one it goes to.  A corrected series leaves its maxima to the other."""
+    corrected = {(series.name, series.cpu): series.id for series in head.series if series.corrected}
+    return {series.id: corrected.get((series.name + _CORRECTED, series.cpu), series.id) for series in head.series}
+
+
+@dataclass(frozen=True)
+class IntervalRow:
+    """Five minutes of a series on a CPU: what the intervals of one run add up to.
+
+    ``max_ns``: as a latency: of a two-sided series the greatest magnitude, never below 0; NOTHING without a value.
+    """
+
+    intervals: int
+    count: int
+    lost: int
+    missed: int
+    min_ns: int
+    max_ns: int
+    sum_ns: int
+    sum_sq: int
+
+    def plus(self, other: IntervalRow) -> IntervalRow:
+        filled = [cell for cell in (self, other) if cell.count] or [self]
+        return IntervalRow(
+            self.intervals + other.intervals,
+            self.count + other.count,
+            self.lost + other.lost,
+            self.missed + other.missed,
+            min(cell.min_ns for cell in filled),
+            max(cell.max_ns for cell in filled),
+            self.sum_ns + other.sum_ns,
+            self.sum_sq + other.sum_sq,
+        )
+
+
+_MOST_CPUS = 2**15
+_MOST_NS = 2**62
+_MOST_VALUES = 2**40
+"""In five minutes of a CPU: one each 0.3 ns.  So many can be added up for years within 64 bits."""
+
+
+def require_possible(run_id: str, cells: Mapping[Key, IntervalRow]) -> None:
+    """Raises BadInput where numbers are beyond what a database holds, which none that were measured are."""
+    for (_, _, cpu), cell in cells.items():
+        if (
+            cell.count + cell.lost + cell.missed > _MOST_VALUES
+            or abs(cell.sum_ns) >= 2**63
+            or cpu >= _MOST_CPUS
+            or (max(abs(cell.min_ns), cell.max_ns) > _MOST_NS)
+        ):
+            raise BadInput(f"{run_id}: an interval contains more or longer values than five minutes of a CPU can hold")
+
+
+@dataclass(frozen=True)
+class Standout:
+    """The greatest value of five minutes that an event tells of."""
+
+    at_s: int
+    cpu: int
+    value_ns: int
+    culprit: str
+
+
+def interval_row(interval: Interval, source: HistorySeries) -> IntervalRow:
+    """An interval of one series by itself."""
+    held, number = interval.histograms[source.series.id], source.series.id
+    low, worst = NOTHING, NOTHING
+    if held.minimum is not None and held.maximum is not None:
+        low = held.minimum
+        worst = max(abs(low), abs(held.maximum)) if source.series.two_sided else max(held.maximum, 0)
+    return IntervalRow(1, held.total, interval.lost[number], interval.missed[number], low, worst, held.sum, held.sum_sq)
+
+
+def slot_s(wall_ns: int) -> int:
+    """The five minutes an instant lies in, by their begin."""
+    return wall_ns // 10**9 // STEP_S * STEP_S
+
+
+def interval_rows(
+    intervals: Iterable[Interval], sources: Mapping[int, HistorySeries], series: Mapping[str, int]
+) -> tuple[dict[Key, IntervalRow], HistogramSet]:
+    """Cells, and their histograms, by (series, begin, CPU); ``series``: their numbers by name."""
+    cells: dict[Key, IntervalRow] = {}
+    keys: list[Key] = []
+    held: list[Histogram] = []
+    for interval in intervals:
+        begin_s = slot_s(interval.begin_wall_ns)
+        for number in interval.histograms.keys() & sources.keys():
+            source = sources[number]
+            key = (series[source.name], begin_s, source.cpu)
+            cell = interval_row(interval, source)
+            cells[key] = cells[key].plus(cell) if key in cells else cell
+            keys.append(key)
+            held.append(interval.histograms[number])
+    return cells, _folded(keys, held)
+
+
+def _folded(keys: list[Key], held: list[Histogram]) -> HistogramSet:
+    """Exact: a bucket of k = 4 is a union of buckets of any finer k."""
+    sizes = np.array([one.index.size for one in held], dtype=np.int64)
+    index = np.concatenate([np.empty(0, dtype=np.int64), *(one.index for one in held)])
+    count = np.concatenate([np.empty(0, dtype=np.int64), *(one.count for one in held)])
+    which = np.repeat(np.arange(sizes.size), sizes)
+    ks = np.repeat(np.array([one.k for one in held], dtype=np.int64), sizes)
+    for k in {one.k for one in held} - {K}:
+        mine = ks == k
+        lowest = np.where(index[mine] < 0, -bucket_lowest(-index[mine], k), bucket_lowest(index[mine], k))
+        index[mine] = bucket_index(lowest, K)
+    return HistogramSet.of(keys, which, index, count)
+
+
+def standouts_of(
+    events: Iterable[Event], sources: Mapping[int, HistorySeries], told: Mapping[int, int], series: Mapping[str, int]
+) -> dict[tuple[int, str, int], Standout]:
+    """By (series, kind, begin): the greatest of each five minutes."""
+    found: dict[tuple[int, str, int], Standout] = {}
+    for event in events:
+        source = sources.get(told.get(-1 if event.series is None else event.series, -1))
+        if event.kind not in ("max", "threshold") or source is None or event.value is None:
+            continue
+        value_ns = abs(event.value) if source.series.two_sided else max(event.value, 0)
+        key = (series[source.name], event.kind, slot_s(event.at.wall_ns))
+        if key not in found or found[key].value_ns < value_ns:
+            said = culprit_words(event.culprit) if event.culprit else event.text or ""
+            cpu = event.cpu if event.cpu is not None and 0 <= event.cpu < _MOST_CPUS else source.cpu
+            found[key] = Standout(event.at.wall_ns // 10**9, cpu, min(value_ns, _MOST_NS), said[:1000])
+    return found
+
+
+def interval_columns(cell: IntervalRow) -> dict[str, int | str]:
+    """The columns of a row of ``interval``."""
+    return {
+        "intervals": cell.intervals,
+        "count": cell.count,
+        "lost": cell.lost,
+        "missed": cell.missed,
+        "min_ns": cell.min_ns,
+        "max_ns": cell.max_ns,
+        "sum_ns": cell.sum_ns,
+        "sum_sq": str(cell.sum_sq),
+    }
+
+
+def with_row(cell: IntervalRow, row: RowMapping) -> IntervalRow:
+    """A cell and what its row has already."""
+    names = ("intervals", "count", "lost", "missed", "min_ns", "max_ns", "sum_ns", "sum_sq")
+    return cell.plus(IntervalRow(*(int(row[name]) for name in names)))

@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Queries about a board: runs, events, changes, maxima over time and histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import ColumnElement, Connection, Select, Table, func, select
+
+from fastenough.history.access import board_view, seen_by, series_number
+from fastenough.history.archive import archived_rows
+from fastenough.history.board_status import main_series
+from fastenough.history.database import History
+from fastenough.history.histograms import added, unpacked_histograms
+from fastenough.history.packed_maxima import HourMaxima
+from fastenough.history.results import (
+    NOTHING,
+    BoardChange,
+    Buckets,
+    Distribution,
+    Heat,
+    LatencyEvent,
+    MaximaSeries,
+    Ridge,
+    RidgeRow,
+    RunSpan,
+    Viewer,
+    Worst,
+)
+from fastenough.history.rollups import DAY_S, cycle_begin_s, month_begin_s, next_month_s
+from fastenough.history.schema import (
+    ALL_CPUS,
+    BOARD,
+    CHANGE,
+    CYCLE,
+    CYCLE_S,
+    EVENT,
+    HOUR,
+    HOUR_S,
+    INTERVAL,
+    MONTH,
+    RUN,
+    SERIES,
+    STEP_S,
+    K,
+)
+from fastenough.recording.histogram import bucket_highest, bucket_lowest
+
+MOST_EVENTS = 200
+_NEW_FOR_S = 30 * DAY_S
+
+
+def bands(history: History, viewer: Viewer, name: str, begin_s: int, end_s: int) -> list[RunSpan]:
+    """The runs that lie in a range, oldest first, each as long as it really was; raises UnknownBoard."""
+    with board_view(history, viewer, name) as (connection, board):
+        rows = connection.execute(_runs_query(board, begin_s, end_s)).mappings().all()
+    return [RunSpan(row["begin_s"], row["end_s"], row["load"], row["configuration"], row["name"]) for row in rows]
+
+
+def runs(history: History, viewer: Viewer, name: str, begin_s: int, end_s: int) -> list[str]:
+    """Ids in the store of the runs that lie in a range, oldest first; raises UnknownBoard."""
+    return [band.run for band in bands(history, viewer, name, begin_s, end_s)]
+
+
+def _runs_query(board: int, begin_s: int, end_s: int) -> Select[Any]:
+    return (
+        select(RUN)
+        .where(RUN.c.board == board, RUN.c.begin_s < end_s, RUN.c.end_s >= begin_s)
+        .order_by(RUN.c.begin_s, RUN.c.name)
+    )
+
+
+def events(  # noqa: PLR0917 - every question: who asks, of what, and when
+    history: History, viewer: Viewer, name: str, begin_s: int, end_s: int, most: int = MOST_EVENTS
+) -> list[LatencyEvent]:
+    """The greatest values that stand out in a range, the greatest first; raises UnknownBoard."""
+    return _events(history, viewer, name, (begin_s, end_s), (EVENT.c.value_ns.desc(), EVENT.c.at_s), most)
+
+
+def newest_events(  # noqa: PLR0917 - every question: who asks, of what, and when
+    history: History, viewer: Viewer, name: str, begin_s: int, end_s: int, most: int = MOST_EVENTS
+) -> list[LatencyEvent]:
+    """The newest values that stand out in a range, the newest first; raises UnknownBoard."""
+    return _events(history, viewer, name, (begin_s, end_s), (EVENT.c.at_s.desc(), EVENT.c.value_ns.desc()), most)
+
+
+def _events(  # noqa: PLR0917 - as above
+    history: History, viewer: Viewer, name: str, span: tuple[int, int], order: Sequence[ColumnElement[Any]], most: int
+) -> list[LatencyEvent]:
+    with board_view(history, viewer, name) as (connection, board):
+        rows = (
+            connection.execute(
+                select(EVENT, RUN.c.name.label("run_name"), SERIES.c.name.label("series_name"))
+                .join(RUN, EVENT.c.run == RUN.c.id)
+                .join(SERIES, EVENT.c.series == SERIES.c.id)
+                .where(EVENT.c.board == board, EVENT.c.at_s >= span[0], EVENT.c.at_s < span[1])
+                .order_by(*order)
+                .limit(most)
+            )
+            .mappings()
+            .all()
+        )
+        return [
+            LatencyEvent(
+                row["at_s"],
+                row["kind"],
+                row["series_name"],
+                None if row["cpu"] < 0 else row["cpu"],
+                row["value_ns"],
+                row["culprit"],
+                row["run_name"],
+                _is_new(connection, row),
+            )
+            for row in rows
+        ]
+
+
+def _is_new(connection: Connection, row: Any) -> bool:
+    """Whether the 30 days before its five minutes had been measured, and nothing as great was among them."""
+    hour_s = row["slot_s"] // HOUR_S * HOUR_S
+    before = connection.execute(
+        select(func.max(HOUR.c.max_ns)).where(
+            HOUR.c.board == row["board"],
+            HOUR.c.series == row["series"],
+            HOUR.c.begin_s < hour_s,
+            HOUR.c.begin_s >= hour_s - _NEW_FOR_S,
+        )
+    ).scalar()
+    return before is not None and before > NOTHING and row["value_ns"] > before
+
+
+def changes(history: History, viewer: Viewer, name: str, begin_s: int, end_s: int) -> list[BoardChange]:
+    """What changed in a range, newest first, of one moment that first which shapes latencies; raises UnknownBoard."""
+    before, after = RUN.alias("before"), RUN.alias("after")
+    with board_view(history, viewer, name) as (connection, board):
+        rows = (
+            connection.execute(
+                select(CHANGE, before.c.name.label("before"), after.c.name.label("after"))
+                .outerjoin(before, CHANGE.c.last_run == before.c.id)
+                .outerjoin(after, CHANGE.c.run == after.c.id)
+                .where(CHANGE.c.board == board, CHANGE.c.at_s >= begin_s, CHANGE.c.at_s < end_s)
+                .order_by(CHANGE.c.at_s.desc(), CHANGE.c.latency.desc(), CHANGE.c.id)
+            )
+            .mappings()
+            .all()
+        )
+    return [
+        BoardChange(
+            row["at_s"],
+            row["kind"],
+            row["key"],
+            row["was"],
+            row["now"],
+            row["latency"],
+            row["before"] or "",
+            row["after"] or "",
+        )
+        for row in rows
+    ]
+
+
+def last_changes(history: History, viewer: Viewer, kind: str, begin_s: int, end_s: int) -> dict[str, int]:
+    """By name of the boards that changed so in a range, when each last did."""
+    with history.reading() as connection:
+        rows = connection.execute(
+            seen_by(
+                select(BOARD.c.name, func.max(CHANGE.c.at_s))
+                .join(CHANGE, CHANGE.c.board == BOARD.c.id)
+                .where(CHANGE.c.kind == kind, CHANGE.c.at_s >= begin_s, CHANGE.c.at_s < end_s)
+                .group_by(BOARD.c.name),
+                viewer,
+            )
+        )
+        return {name: at_s for name, at_s in rows}
+
+
+FINE_S = 31 * 86400
+"""Up to so long a range is answered in steps of five minutes, a longer one in hours."""
+
+
+def maxima(  # noqa: PLR0917 - every question: who asks, of what, and when
+    history: History, viewer: Viewer, name: str, series: str, begin_s: int, end_s: int
+) -> MaximaSeries:
+    """Five-minute maxima, or hourly ones of more than 31 days; raises UnknownBoard."""
+    step_s = STEP_S if end_s - begin_s <= FINE_S else HOUR_S
+    first, last = begin_s // HOUR_S * HOUR_S, -(-end_s // HOUR_S) * HOUR_S
+    with board_view(history, viewer, name) as (connection, board):
+        rows = connection.execute(
+            select(HOUR.c.begin_s, HOUR.c.maxima).where(
+                HOUR.c.board == board,
+                HOUR.c.series == series_number(connection, series),
+                HOUR.c.begin_s >= first,
+                HOUR.c.begin_s < last,
+            )
+        ).all()
+    per_hour = HOUR_S // STEP_S
+    fine: dict[int, NDArray[np.int64]] = {}
+    which, cpus, values = HourMaxima.unpacked([data for _, data in rows])
+    places = np.array([(at_s - first) // HOUR_S for at_s, _ in rows], dtype=np.int64)
+    for cpu in np.unique(cpus).tolist():
+        fine[cpu] = np.full(((last - first) // HOUR_S, per_hour), NOTHING, dtype=np.int64)
+        fine[cpu][places[which[cpus == cpu]]] = values[cpus == cpu]
+    each = {cpu: hours.ravel() if step_s == STEP_S else hours.max(axis=1) for cpu, hours in fine.items()}
+    times = np.arange(first, last, step_s, dtype=np.int64)
+    within = (times + step_s > begin_s) & (times < end_s)
+    return MaximaSeries(times[within], step_s, {cpu: values[within] for cpu, values in each.items()})
+
+
+def worst(history: History, viewer: Viewer, begin_s: int, end_s: int, step_s: int = HOUR_S) -> Worst:
+    """Every board's maxima in steps of whole hours, of its main series; boards that measured nothing in the range are
+    there too.  The database finds the greatest of each step: a year of all boards is millions of hours."""
+    first = begin_s // HOUR_S * HOUR_S
+    steps = -(-(end_s - first) // step_s)
+    place = (HOUR.c.begin_s - first) // step_s
+    with history.reading() as connection:
+        names = {number: name for number, name in connection.execute(seen_by(select(BOARD.c.id, BOARD.c.name), viewer))}
+        main = main_series(connection)
+        rows = connection.execute(
+            select(HOUR.c.board, HOUR.c.series, place, func.max(HOUR.c.max_ns))
+            .where(
+                HOUR.c.begin_s >= first, HOUR.c.begin_s < first + steps * step_s, HOUR.c.series.in_(set(main.values()))
+            )
+            .group_by(HOUR.c.board, HOUR.c.series, place)
+        ).all()
+    found = {name: np.full(steps, NOTHING, dtype=np.int64) for name in sorted(names.values())}
+    for board, series, at, max_ns in rows:
+        if board in names and main.get(board) == series:
+            found[names[board]][at] = max_ns
+    return Worst(first + step_s * np.arange(steps, dtype=np.int64), found)
+
+
+def latest(history: History, viewer: Viewer, end_s: int, steps: int) -> dict[str, list[int | None]]:
+    """The newest five-minute maxima of every board, oldest first, of all CPUs and the main series; None where nothing
+    was measured."""
+    first = (end_s - steps * STEP_S) // STEP_S * STEP_S + STEP_S
+    with history.reading() as connection:
+        names = {number: name for number, name in connection.execute(seen_by(select(BOARD.c.id, BOARD.c.name), viewer))}
+        main = main_series(connection)
+        rows = connection.execute(
+            select(HOUR.c.board, HOUR.c.series, HOUR.c.begin_s, HOUR.c.maxima).where(
+                HOUR.c.begin_s > first - HOUR_S, HOUR.c.begin_s <= end_s, HOUR.c.series.in_(set(main.values()))
+            )
+        ).all()
+    found: dict[str, list[int | None]] = {name: [None] * steps for name in names.values()}
+    for board, series, begin_s, data in rows:
+        if board in names and main.get(board) == series:
+            hour = np.max(list(HourMaxima.of(data).of_cpu.values()), axis=0).tolist()
+            for place, value in enumerate(hour, (begin_s - first) // STEP_S):
+                if 0 <= place < steps and value != NOTHING:
+                    found[names[board]][place] = value
+    return found
+
+
+Integers = NDArray[np.int64]
+Span = tuple[int, int]
+
+MOST_STEPS = 400
+"""Of a heat map: no screen shows more."""
+
+
+def distribution(  # noqa: PLR0917 - every question: who asks, of what, and when
+    history: History, viewer: Viewer, name: str, series: str, begin_s: int, end_s: int
+) -> Distribution:
+    """By CPU, of all five minutes that begin in the range; raises UnknownBoard.
+
+    Whole months and cycles are taken as they are kept, what is left at the ends from the five minutes themselves.
+    """
+    with board_view(history, viewer, name) as (connection, board):
+        kept = _SeriesRows(history, connection, board, series)
+        rows = [row for table, spans in _tables_of(begin_s, end_s) for span in spans for row in kept.rows(table, span)]
+    by_cpu: dict[int, list[tuple[int, bytes]]] = {}
+    for row in rows:
+        if row["cpu"] != ALL_CPUS:
+            by_cpu.setdefault(row["cpu"], []).append((row["max_ns"], row["histogram"]))
+    return Distribution(
+        begin_s, end_s, {cpu: _added_up(held) for cpu, held in sorted(by_cpu.items())}, tuple(sorted(kept.elsewhere_s))
+    )
+
+
+def ridge(history: History, viewer: Viewer, name: str, series: str, months: int) -> Ridge:
+    """The cycles of so many months up to the newest one, all CPUs together; raises UnknownBoard."""
+    with board_view(history, viewer, name) as (connection, board):
+        mine = select(CYCLE.c.begin_s, CYCLE.c.max_ns, CYCLE.c.histogram).where(
+            CYCLE.c.board == board, CYCLE.c.series == series_number(connection, series), CYCLE.c.cpu == ALL_CPUS
+        )
+        newest = connection.execute(mine.order_by(CYCLE.c.begin_s.desc()).limit(1)).first()
+        rows = (
+            []
+            if newest is None
+            else connection.execute(
+                mine.where(CYCLE.c.begin_s > newest.begin_s - months * 30.4375 * 86400).order_by(CYCLE.c.begin_s)
+            ).all()
+        )
+    index, count, which = unpacked_histograms([row.histogram for row in rows])
+    edges = np.searchsorted(which, np.arange(len(rows) + 1)).tolist()
+    whole = _buckets(index, count, NOTHING)
+    parts = (slice(low, high) for low, high in pairwise(edges))
+    return Ridge(
+        tuple(
+            RidgeRow(
+                row.begin_s,
+                Buckets(
+                    whole.lower_ns[part],
+                    whole.upper_ns[part],
+                    count[part],
+                    row.max_ns if part.start < part.stop else None,
+                ),
+            )
+            for row, part in zip(rows, parts, strict=True)
+        ),
+        CYCLE_S,
+    )
+
+
+def heat(  # noqa: PLR0917 - as above
+    history: History, viewer: Viewer, name: str, series: str, begin_s: int, end_s: int
+) -> Heat:
+    """Counts over time in steps of five minutes, an hour, or a cycle, whichever gives no more than MOST_STEPS rows
+    (of a cycle as many as there are); raises UnknownBoard."""
+    step_s = next((step for step in (STEP_S, HOUR_S) if (end_s - begin_s) / step <= MOST_STEPS), CYCLE_S)
+    first = begin_s // step_s * step_s
+    times = np.arange(first, max(end_s, first + 1), step_s, dtype=np.int64)
+    table = CYCLE if step_s == CYCLE_S else INTERVAL
+    with board_view(history, viewer, name) as (connection, board):
+        kept = _SeriesRows(history, connection, board, series)
+        rows = [row for row in kept.rows(table, (first, int(times[-1]) + step_s)) if row["cpu"] != ALL_CPUS]
+    index, count, which = unpacked_histograms([row["histogram"] for row in rows])
+    places = np.array([(row["begin_s"] - first) // step_s for row in rows], dtype=np.int64)
+    low, high = (int(index.min()), int(index.max())) if index.size else (0, -1)
+    counts = np.zeros((times.size, high - low + 1), dtype=np.int64)
+    np.add.at(counts, (places[which] if which.size else which, index - low), count)
+    buckets = np.arange(low, high + 1)
+    return Heat(
+        times, step_s, bucket_lowest(buckets, K), bucket_highest(buckets, K), counts, tuple(sorted(kept.elsewhere_s))
+    )
+
+
+def _tables_of(begin_s: int, end_s: int) -> Iterator[tuple[Table, list[Span]]]:
+    """Which rows make up a range: every five minutes of it are in exactly one of these spans."""
+    months = _whole((begin_s, end_s), month_begin_s, next_month_s)
+    yield MONTH, [months] if months else []
+    rest = _left((begin_s, end_s), months)
+    cycles = [_whole(span, cycle_begin_s, lambda at_s: at_s + CYCLE_S) for span in rest]
+    yield CYCLE, [span for span in cycles if span]
+    yield INTERVAL, [left for span, whole in zip(rest, cycles, strict=True) for left in _left(span, whole)]
+
+
+def _whole(span: Span, begin_of: Callable[[int], int], next_of: Callable[[int], int]) -> Span | None:
+    """The part of a span that is made of whole windows."""
+    first = begin_of(span[0])
+    first = first if first == span[0] else next_of(first)
+    last = begin_of(span[1])
+    return (first, last) if first < last else None
+
+
+def _left(span: Span, taken: Span | None) -> list[Span]:
+    parts = [span] if taken is None else [(span[0], taken[0]), (taken[1], span[1])]
+    return [part for part in parts if part[0] < part[1]]
+
+
+@dataclass(frozen=True)
+class _SeriesRows:
+    """A board's series, wherever its rows are kept.  ``elsewhere_s``: months that were asked for and are not here."""
+
+    history: History
+    connection: Connection
+    board: int
+    series: str
+    elsewhere_s: set[int] = field(default_factory=set)
+
+    def rows(self, table: Table, span: Span) -> Sequence[Mapping[str, Any]]:
+        """begin_s, cpu, max_ns and histogram; of the five minutes also those that only the archive has any more."""
+        mine = [
+            table.c.board == self.board,
+            table.c.series == series_number(self.connection, self.series),
+            table.c.begin_s >= span[0],
+            table.c.begin_s < span[1],
+        ]
+        columns = [table.c.begin_s, table.c.cpu, table.c.max_ns, table.c.histogram]
+        if table is not INTERVAL:
+            return self._found(select(*columns).where(*mine))
+        here = self._found(select(*columns, RUN.c.name.label("run")).join(RUN, table.c.run == RUN.c.id).where(*mine))
+        known = {(row["begin_s"], row["cpu"], row["run"]) for row in here}
+        closed = archived_rows(self.history, self.connection, self.board, self.series, span)
+        self.elsewhere_s.update(closed.elsewhere_s)
+        return [*here, *(row for row in closed.rows if (row["begin_s"], row["cpu"], row["run"]) not in known)]
+
+    def _found(self, question: Select[Any]) -> list[Mapping[str, Any]]:
+        return [dict(row) for row in self.connection.execute(question).mappings()]
+
+
+def _added_up(held: list[tuple[int, bytes]]) -> Buckets:
+    index, count, which = unpacked_histograms([blob for _, blob in held])
+    _, index, count = added(np.zeros_like(which), index, count)
+    return _buckets(index, count, max(most for most, _ in held))
+
+
+def _buckets(index: Integers, count: Integers, max_ns: int) -> Buckets:
+    return Buckets(bucket_lowest(index, K), bucket_highest(index, K), count, max_ns if index.size else None)

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Sections of commands that make runs: a hunt, measured effects of changes, a composed bound, a task set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+
+from fastenough.analysis import words
+from fastenough.analysis.blocking_trace import TracedCpu
+from fastenough.analysis.compare_wording import finding
+from fastenough.analysis.composed_bound import Composed
+from fastenough.analysis.task_set import OnCpu, TaskAnswer
+from fastenough.analysis.tried import Tried
+from fastenough.hunt.asking import Made, Phase, Subject
+from fastenough.hunt.recipes import described
+from fastenough.hunt.search import Search
+from fastenough.hunt.space import Space
+from fastenough.hunt.tail import tail_of, typical_ns
+from fastenough.report.document import Column, Folded, Part, Preformatted, ReportTable, Section, Text
+
+_NS = words.microseconds
+_MOST_LOOKS = 12
+_STEPS = (
+    ("hunt-fixed", "Fixed loads", (Phase.FIXED,)),
+    ("hunt-halving", "Successive halving: half of the recipes remain after each round", (Phase.HALVING,)),
+    ("hunt-confirming", "Confirmation by new trials in turns", (Phase.CONFIRMING,)),
+    ("hunt-smaller", "Simplification: fewer stressors, then lower levels", (Phase.FEWER, Phase.PLAINER)),
+)
+_TRIALS_NOTE = (
+    "The value of a trial is the geometric mean of the maxima of its blocks of 250 ms. For several trials the table "
+    "has the least value, the geometric mean and the greatest value."
+)
+
+
+def _subject_name(space: Space, subject: Subject) -> str:
+    if isinstance(subject, str):
+        return f"load {subject}"
+    return described(space, subject[0]) if len(subject) == 1 else f"{len(subject)} recipes in turns"
+
+
+def _trials_row(name: str, trials: Sequence[Made]) -> tuple[object, ...]:
+    tails = [tail_of(made.block_maxima_ns) for made in trials if made.block_maxima_ns]
+    seen = (typical_ns(min(tails)), typical_ns(fmean(tails)), typical_ns(max(tails))) if tails else (None,) * 3
+    return (name, len(trials), len(trials) - len(tails), *seen)
+
+
+def _trials_columns(first: str) -> tuple[Column, ...]:
+    return (
+        Column(first, numeric=False),
+        Column("trials"),
+        Column("failed"),
+        Column("least [µs]", _NS),
+        Column("mean [µs]", _NS),
+        Column("greatest [µs]", _NS),
+    )
+
+
+def _phases(made: Sequence[Made]) -> ReportTable:
+    rows = [_trials_row(phase, mine) for phase in Phase if (mine := [one for one in made if one.ask.phase is phase])]
+    return ReportTable("hunt-phases", "Trials by phase", _trials_columns("phase"), rows, note=_TRIALS_NOTE)
+
+
+def _groups(search: Search) -> ReportTable | None:
+    """The worst first trials of groups, from which recipes were chosen."""
+    if not search.looks:
+        return None
+    worst = sorted(search.looks, key=lambda look: -look.tail)[:_MOST_LOOKS]
+    return ReportTable(
+        "hunt-groups",
+        f"Worst of {words.counted(len(search.looks), 'group')} tried",
+        (Column("recipe", numeric=False), Column("typical maximum [µs]", _NS)),
+        [(described(search.space, look.recipe) or "no stressor", typical_ns(look.tail)) for look in worst],
+    )
+
+
+def _steps(search: Search, made: Sequence[Made]) -> Iterator[ReportTable]:
+    for name, caption, phases in _STEPS:
+        by_subject: dict[Subject, list[Made]] = {}
+        for one in made:
+            if one.ask.phase in phases:
+                by_subject.setdefault(one.ask.subject, []).append(one)
+        if by_subject:
+            yield ReportTable(
+                name,
+                caption,
+                _trials_columns("load"),
+                [_trials_row(_subject_name(search.space, subject), mine) for subject, mine in by_subject.items()],
+            )
+
+
+def hunt_section(search: Search, made: Sequence[Made], conclusion: str, recipe: str, culprit: str) -> Section:
+    """``recipe``: the load file of the worst recipe; ``culprit``: the cause under it; empty if none was confirmed."""
+    tables = [table for table in (_groups(search), *_steps(search, made)) if table is not None]
+    parts: list[Part] = [_phases(made), *(Folded(table.caption, [table], printed=False) for table in tables)]
+    if recipe:
+        parts += [Text(f"Cause under the worst recipe: {culprit}. Its load file:"), Preformatted(recipe)]
+    return Section("hunt", "Hunt", f"{conclusion[0].upper()}{conclusion[1:]}.", parts)
+
+
+_EFFECT_NS = words.nearest_microseconds
+_NOTHING = "–"
+
+
+def _percent(value: float | None) -> str:
+    return _NOTHING if value is None else words.percent(value)
+
+
+def _rate(value: float | None) -> str:
+    return _NOTHING if value is None else words.rate(value)
+
+
+_EFFECT_COLUMNS = (
+    Column("change", numeric=False),
+    Column("load", numeric=False),
+    Column("pairs"),
+    Column("at", _percent),
+    Column("without [µs]", _EFFECT_NS),
+    Column("effect [µs]", _EFFECT_NS),
+    Column("from [µs]", _EFFECT_NS),
+    Column("to [µs]", _EFFECT_NS),
+    Column("quantile", numeric=False),
+    Column("rate above limit without", _rate),
+    Column("rate above limit with", _rate),
+    Column("rate", numeric=False),
+)
+_EFFECTS_NOTE = (
+    "From pairs of runs without and with the change in random order. The interval (95 %) is the wider of the "
+    "interval of the pairs (Student's t) and of a block bootstrap over time. Significance is corrected for all "
+    "changes and loads of a table (Holm). A missing difference does not prove equality."
+)
+
+
+def _effect_row(tried: Tried) -> tuple[object, ...]:
+    effect, tail = tried.effect, tried.tail
+    if effect is None or tail is None:
+        return (tried.name, tried.load, tried.pairs, *(None,) * 8, "; ".join(tried.reasons) or "no conclusion")
+    return (
+        tried.name,
+        tried.load,
+        tried.pairs,
+        effect.quantile,
+        effect.without_ns,
+        effect.effect_ns,
+        effect.lower_ns,
+        effect.upper_ns,
+        finding(effect),
+        tail.without,
+        tail.with_it,
+        finding(tail),
+    )
+
+
+def tried_section(
+    conclusions: Sequence[str], tables: Sequence[tuple[str, Sequence[Tried]]], refused: Sequence[tuple[str, str]]
+) -> Section:
+    """``tables``: captions and changes; ``refused``: changes that were not tried, and why."""
+    parts: list[Part] = [
+        ReportTable(
+            f"tried-{number}", caption, _EFFECT_COLUMNS, [_effect_row(each) for each in tried], note=_EFFECTS_NOTE
+        )
+        for number, (caption, tried) in enumerate(tables, start=1)
+        if tried
+    ]
+    if refused:
+        parts.append(Text("Not tried", [f"{name}: {reason}" for name, reason in refused]))
+    return Section(
+        "tried",
+        "Measured effects of changes",
+        ". ".join(f"{said[0].upper()}{said[1:]}" for said in conclusions) + ".",
+        parts,
+    )
+
+
+_SEEN = "longest measured"
+
+
+def _bound_text(latency_ns: int | None) -> str:
+    return "no bound" if latency_ns is None else words.microseconds(latency_ns)
+
+
+def bound_section(found: Sequence[tuple[TracedCpu, Sequence[Composed]]], meaning: str) -> Section:
+    """``meaning``: what the bounds mean, and their limits."""
+    terms = ReportTable(
+        "bound-terms",
+        "Longest measured value of each term, without interrupts",
+        (
+            Column("CPU"),
+            Column("preemption or interrupts off (POID) [µs]", _NS),
+            Column("scheduler requested, not yet called (PAIE) [µs]", _NS),
+            Column("preemption off to schedule (PSD) [µs]", _NS),
+            Column("wake-ups not considered (DST) [µs]", _NS),
+            Column("sections"),
+            Column("switches"),
+        ),
+        [
+            (
+                one.cpu,
+                one.blocking.poid_ns,
+                one.blocking.paie_ns,
+                one.blocking.psd_ns,
+                one.blocking.dst_ns,
+                one.sections,
+                one.switches,
+            )
+            for one, _ in found
+        ],
+    )
+    ways = [bound.interrupts for bound in found[0][1]]
+    bounds = ReportTable(
+        "bound",
+        "Bound by interrupt model, and the longest latency in the same trace",
+        (
+            Column("CPU"),
+            *(Column(f"{way} [µs]", _bound_text) for way in ways),
+            Column(f"{_SEEN} [µs]", _NS),
+            Column("wake-ups"),
+        ),
+        [(one.cpu, *(bound.latency_ns for bound in bounds), one.observed_ns, one.wakeups) for one, bounds in found],
+    )
+    return Section("bound", "Bound on scheduling latency from kernel blocking", meaning, [bounds, terms])
+
+
+_LEFT = words.microseconds_down
+
+
+def _responses(answer: TaskAnswer) -> ReportTable:
+    rows = [
+        (
+            one.task.name,
+            on.measured.cpu,
+            one.task.priority,
+            one.task.period_ns,
+            one.task.compute_ns,
+            one.task.deadline_ns,
+            one.response_ns,
+            one.slack_ns,
+            str(one.kept),
+        )
+        for on in answer.cpus
+        for one in on.responses
+    ]
+    columns = (
+        Column("task", numeric=False),
+        Column("CPU"),
+        Column("priority"),
+        Column("period [µs]", _NS),
+        Column("compute [µs]", _NS),
+        Column("deadline [µs]", _NS),
+        Column("longest response [µs]", _NS),
+        Column("slack [µs]", _LEFT),
+        Column("deadline", numeric=False),
+    )
+    chosen = "; priorities assigned by Audsley's algorithm, highest number first" if answer.task_set.chosen else ""
+    return ReportTable(
+        "task-responses",
+        f"Longest response of each task with all terms at their maximum{chosen}",
+        columns,
+        rows,
+        note="If a deadline is missed, the response is the first one found that is too long.",
+    )
+
+
+def _margins(answer: TaskAnswer) -> ReportTable:
+    rows = [(f"CPU {on.measured.cpu}", on.margin.factor, on.margin.added_ns) for on in answer.cpus]
+    columns = (
+        Column("CPU", numeric=False),
+        Column("factor on all compute times", lambda factor: f"{factor:.4f}"),
+        Column("added wake-up latency [µs]", _LEFT),
+    )
+    return ReportTable("task-margins", "Margins of each CPU until the first deadline miss", columns, rows)
+
+
+def _terms(answer: TaskAnswer) -> ReportTable:
+    rows = [row for on in answer.cpus for row in _terms_of(on)]
+    columns = (
+        Column("term", numeric=False),
+        Column("CPU"),
+        Column("samples"),
+        Column("cost per event [µs]", _NS),
+        Column("most in a row"),
+    )
+    return ReportTable("task-terms", "Measured terms: the maximum over all loads", columns, rows)
+
+
+def _terms_of(on: OnCpu) -> list[tuple[object, ...]]:
+    measured, terms = on.measured, on.measured.terms
+    return [
+        ("longest wake-up (delay of each release)", measured.cpu, measured.wakeups, terms.release_ns, None),
+        (
+            "median wake-up (cost of each job besides its compute time)",
+            measured.cpu,
+            measured.wakeups,
+            terms.dispatch_ns,
+            None,
+        ),
+        *(
+            (f"taken from a busy loop: {one.name}", measured.cpu, None, one.cost_ns, one.most_together)
+            for one in terms.interference
+        ),
+    ]
+
+
+def tasks_section(answer: TaskAnswer) -> Section | None:
+    """None without measured CPUs."""
+    if not answer.cpus:
+        return None
+    return Section(
+        "tasks",
+        "Task set",
+        f"{answer.word[0].upper()}{answer.word[1:]}. Response-time analysis of fixed priorities with "
+        "measured terms. Measured terms are no bounds, so this is never a PASS.",
+        [_responses(answer), _margins(answer), _terms(answer)],
+    )

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The result of a gate as Markdown for a CI summary: the difference first, then the limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from fastenough import words
+from fastenough.analysis.compare import Comparison
+from fastenough.analysis.gate import Beside, Held, subject_of
+from fastenough.model import Verdict
+
+_MEANS_SOMETHING = re.compile(r"([\\`*_{}\[\]<>#|&!~])")
+
+
+def plain(text: str) -> str:
+    """Untrusted text on one line and without markup."""
+    return _MEANS_SOMETHING.sub(r"\\\1", " ".join("".join(c if c.isprintable() else " " for c in text).split()))
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(plain, cells))} |"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [_row(heads), "|" + "---|" * len(heads), *map(_row, rows), ""]
+
+
+def _quantiles(comparison: Comparison) -> list[str]:
+    rows: list[Sequence[str]] = []
+    for one in comparison.quantiles:
+        if one.first_ns is None:
+            continue
+        interval = "–" if one.ends is None else words.microseconds_interval(*one.ends)
+        rows.append(
+            (
+                words.percent(one.quantile),
+                words.microseconds(one.first_ns),
+                words.microseconds(one.second_ns),
+                interval,
+                "significant" if one.shown else "not significant",
+            )
+        )
+    rows.append(("maximum (no test)", *map(words.microseconds, comparison.maxima_ns), "–", "–"))
+    return _table(
+        ("quantile, µs", "baseline", "now", f"difference, {words.percent(comparison.confidence)} interval", "differs"),
+        rows,
+    )
+
+
+def _pair(pair: Beside) -> list[str]:
+    lines = [f"### {plain(subject_of(pair.runs[0]))}", ""]
+    for comparison in pair.comparisons:
+        lines += [
+            f"{plain(comparison.series)}, n = {words.number(comparison.n[1])} (baseline "
+            f"{words.number(comparison.n[0])}), runs {plain(comparison.second_id)} (baseline "
+            f"{plain(comparison.first_id)})",
+            "",
+            *_quantiles(comparison),
+        ]
+    if pair.differs:
+        lines += [
+            "**The environment differs from the baseline.** Each difference may be the cause:",
+            "",
+            *(f"- {plain(text)}" for text in pair.differs),
+            "",
+        ]
+    return lines
+
+
+def markdown(
+    conclusion: str, verdict: Verdict, pairs: Sequence[Beside], held: Sequence[Held], gaps: Sequence[str]
+) -> str:
+    """The whole page; ``conclusion``: the difference to the baseline in one sentence."""
+    lines = [f"## fastenough: {verdict}", "", plain(conclusion), ""]
+    if held:
+        lines += _table(
+            ("verdict", "subject", "limit", "reason"),
+            [(one.verdict, one.subject, one.limit.text, one.reason) for one in held],
+        )
+    lines += [*(f"- {plain(gap)}" for gap in gaps), ""] if gaps else []
+    for pair in pairs:
+        lines += _pair(pair)
+    return "\n".join(lines).rstrip("\n") + "\n"

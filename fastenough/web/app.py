@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The website as an ASGI application.  It is read-only, except for uploads."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from fastenough.history import UnknownBoard
+from fastenough.model import FastenoughError, Unavailable
+from fastenough.web.addresses import is_served_as, name_of_part
+from fastenough.web.asset_files import assets
+from fastenough.web.live import Live
+from fastenough.web.page_cache import FRESH_S, CachedPage, PageCache
+from fastenough.web.pages import PAGES
+from fastenough.web.pages.run import prepare
+from fastenough.web.rendering import message
+from fastenough.web.server import most_connections
+from fastenough.web.site import HTML, NotFound, Page, Site
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+SAFE = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+READING = ["GET", "HEAD"]
+FOLLOW_S = 1.0
+PATIENCE_S = 45.0
+"""How long a page may take; a web server in front gives up after a minute."""
+_ASSET_FRESH_S = 600
+_LOG = logging.getLogger(__name__)
+
+
+def _cached_response(request: Request, kept: CachedPage, kind: str, fresh_s: float = FRESH_S) -> Response:
+    packs = kept.packed is not None and "gzip" in request.headers.get("accept-encoding", "")
+    tag = f'"{kept.tag}{"-gzip" if packs else ""}"'
+    headers = SAFE | {"ETag": tag, "Cache-Control": f"max-age={fresh_s:.0f}", "Vary": "Accept-Encoding"}
+    if tag in [known.strip().removeprefix("W/") for known in request.headers.get("if-none-match", "").split(",")]:
+        return Response(status_code=304, headers=headers)
+    if packs:
+        headers["Content-Encoding"] = "gzip"
+    return Response(kept.packed if packs else kept.body, media_type=None, headers=headers | {"Content-Type": kind})
+
+
+def _message_page(status: int, title: str, text: str) -> Response:
+    return Response(message(title, text), status, headers=SAFE | {"Content-Type": HTML})
+
+
+def _not_found() -> Response:
+    """The same bytes for what does not exist and for what who asks may not see."""
+    return _message_page(404, "Not found", "No page exists at this address. The first page lists all boards.")
+
+
+def _query_of(request: Request) -> tuple[tuple[str, str], ...]:
+    return tuple(request.query_params.multi_items())
+
+
+def _unavailable(why: str) -> Response:
+    """The reason is for the log: it may name what is nobody's business."""
+    _LOG.warning("page unavailable: %s", why)
+    response = _message_page(
+        503, "Temporarily unavailable", "The history database does not respond. No data is lost. Try again in a minute."
+    )
+    response.headers["Retry-After"] = "60"
+    return response
+
+
+async def _within(patience_s: float, making: Coroutine[Any, Any, CachedPage]) -> CachedPage:
+    """The thread that makes a page goes on after its time, so that a database that hangs holds one for each page."""
+    return await asyncio.wait_for(asyncio.shield(making), patience_s)
+
+
+def _route(site: Site, shelf: PageCache, page: Page, patience_s: float) -> Route:
+    async def answer(request: Request) -> Response:
+        named: dict[str, object] = {key: name_of_part(part) for key, part in request.path_params.items()}
+        address = request.url.path
+        if page.asks:
+            named["query"] = _query_of(request)
+            address += f"?{request.url.query}"
+        try:
+            kept = await _within(patience_s, shelf.get(address, lambda: page.make(site, **named)))
+        except (NotFound, UnknownBoard):
+            return _not_found()
+        except Unavailable as error:
+            return _unavailable(str(error))
+        except TimeoutError:
+            return _unavailable(f"{page.pattern} was not generated within {patience_s:g} s")
+        except FastenoughError as error:
+            return _message_page(400, "Invalid request", str(error))
+        return _cached_response(request, kept, page.kind)
+
+    return Route(page.pattern, answer, methods=READING)
+
+
+def _asset_route(name: str, kind: str, kept: CachedPage) -> Route:
+    async def answer(request: Request) -> Response:
+        return _cached_response(request, kept, kind, _ASSET_FRESH_S)
+
+    return Route(f"/assets/{name}", answer, methods=READING)
+
+
+async def _follow(follow: Callable[[], object]) -> None:
+    """Let the history take what was measured meanwhile, until cancelled; what fails is tried again."""
+    while True:
+        await asyncio.sleep(FOLLOW_S)
+        try:
+            await run_in_threadpool(follow)
+        except FastenoughError as error:
+            _LOG.warning("history update failed: %s", error)
+        except Exception:  # the server goes on: pages say how old their data is
+            _LOG.warning("history update failed", exc_info=True)
+
+
+def _failed(_: Request, error: Exception) -> Response:
+    _LOG.error("page generation failed", exc_info=error)
+    return _message_page(
+        500,
+        "Internal error",
+        "This page could not be generated. The server log contains the cause. Other pages are not affected.",
+    )
+
+
+def _refused(_: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException) and error.status_code != 404:
+        response = _message_page(error.status_code, "Method not allowed", "This site is read-only. Use GET or HEAD.")
+        response.headers.update(error.headers or {})
+        return response
+    return _not_found()
+
+
+class _HostCheck:
+    """Before all else: who asks for another name than the site has is told nothing."""
+
+    def __init__(self, app: ASGIApp, names: Collection[str]) -> None:
+        self._app, self._names = app, names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not is_served_as(Request(scope).headers.get("host", ""), self._names):
+            await _message_page(
+                421,
+                "Unknown host name",
+                "This site is not served under this host name. Start it with fastenough web --name NAME, or use its "
+                "IP address.",
+            )(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+def make_app(
+    site: Site,
+    follow: Callable[[], object] | None = None,
+    pages: Sequence[Page] = PAGES,
+    more: Sequence[Route] = (),
+    names: Collection[str] = (),
+    *,
+    patience_s: float = PATIENCE_S,
+) -> Starlette:
+    """The site as an application.  ``follow`` is called once a second to bring the history up to date; ``more``: what
+    is served beside the pages; ``names``: those that it answers to, in lower case, besides addresses and localhost;
+    ``patience_s``: how long a page may take.
+    """
+    live, shelf = Live(site), PageCache()
+
+    async def events(_: Request) -> Response:
+        """Never packed: a compressor would hold events back."""
+        if live.listeners >= most_connections() // 2:
+            return _message_page(
+                503, "Too many live pages", "The limit of live connections is reached. Other pages still work."
+            )
+        return StreamingResponse(
+            live.listen(),
+            media_type="text/event-stream",
+            headers=SAFE | {"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+        )
+
+    @contextlib.asynccontextmanager
+    async def running(_: Starlette) -> AsyncIterator[None]:
+        tasks = [asyncio.create_task(live.run()), asyncio.create_task(run_in_threadpool(prepare, site))]
+        if follow is not None:
+            tasks.append(asyncio.create_task(_follow(follow)))
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    routes = [
+        Route("/events", events, methods=["GET"]),
+        *more,
+        *(_asset_route(name, kind, CachedPage.of(content)) for name, (kind, content) in assets().items()),
+        *(_route(site, shelf, page, patience_s) for page in pages),
+    ]
+    return Starlette(
+        routes=routes,
+        lifespan=running,
+        middleware=[Middleware(_HostCheck, names=names)],
+        exception_handlers={HTTPException: _refused, Exception: _failed},
+    )

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A cache of rendered pages for a few seconds: many readers share one rendering and one ETag."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.concurrency import run_in_threadpool
+
+FRESH_S = 5.0
+_MOST = 500
+"""So many are kept, the newest; each is some 100 kB."""
+_LEAST_PACKED = 1000
+
+
+@dataclass(frozen=True)
+class CachedPage:
+    """A page as it is sent.  ``packed``: with gzip, None where that saves nothing."""
+
+    body: bytes
+    packed: bytes | None
+    tag: str
+    made_s: float
+
+    @classmethod
+    def of(cls, body: bytes) -> CachedPage:
+        packed = gzip.compress(body, 6, mtime=0) if len(body) >= _LEAST_PACKED else None
+        smaller = packed if packed is not None and len(packed) < len(body) else None
+        return cls(body, smaller, hashlib.sha256(body).hexdigest()[:24], time.monotonic())
+
+
+class PageCache:
+    """Pages by address.  One that is asked for while it is made is made once."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, CachedPage] = {}
+        self._making: dict[str, asyncio.Lock] = {}
+
+    def _fresh(self, address: str) -> CachedPage | None:
+        kept = self._kept.get(address)
+        return kept if kept is not None and time.monotonic() - kept.made_s < FRESH_S else None
+
+    async def get(self, address: str, make: Callable[[], bytes]) -> CachedPage:
+        """What ``make`` makes; it is called in another thread, and what it raises is raised here."""
+        kept = self._fresh(address)
+        if kept is not None:
+            return kept
+        lock = self._making.setdefault(address, asyncio.Lock())
+        try:
+            async with lock:
+                return self._fresh(address) or self._keep(address, CachedPage.of(await run_in_threadpool(make)))
+        finally:
+            if not lock.locked():
+                self._making.pop(address, None)
+
+    def _keep(self, address: str, kept: CachedPage) -> CachedPage:
+        self._kept.pop(address, None)
+        self._kept[address] = kept
+        while len(self._kept) > _MOST:
+            del self._kept[next(iter(self._kept))]
+        return kept
