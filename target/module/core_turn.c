@@ -33,4 +33,6 @@ void fe_turn(ktime_t now, unsigned long overruns)
 		return;
 	if (!act || act(bank))
 		due = ktime_add_ns(due, fe_grid_act(bank, due, now) * fe_options.period_ns);
+	else
+		fe_recorder_end(now);
 }

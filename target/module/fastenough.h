@@ -132,6 +132,8 @@ int fe_recorder_create(unsigned int series_count);
 void fe_recorder_destroy(void);
 /* Before the first act: from when on the first bank counts. */
 void fe_recorder_begin(ktime_t begin);
+/* For the task: no act takes place any more; only the first call counts. */
+void fe_recorder_end(ktime_t end);
 /* For the task: an act that fe_core.settle() waits for asks for its instant's bank and fills only that. */
 struct fe_bank *fe_recorder_filling(ktime_t at);
 /*

@@ -11,8 +11,10 @@ static enum hrtimer_restart toggle(struct hrtimer *expired)
 	ktime_t now = ktime_get();
 	struct fe_bank *bank;
 
-	if (!fe_toggle())
+	if (!fe_toggle()) {
+		fe_recorder_end(now);
 		return HRTIMER_NORESTART;
+	}
 	bank = fe_recorder_filling(now);
 	bank->counters[FE_BANK_TOGGLED]++;
 	return fe_timer_next(expired, bank, now);

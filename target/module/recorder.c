@@ -21,6 +21,7 @@
 static struct fe_bank banks[2];
 static atomic64_t parting;  /* an instant; its lowest bit is the bank to fill from then on */
 static atomic64_t first[2]; /* when the first act in each bank took place; 0: none has */
+static atomic64_t ended;    /* when the task ended by itself; 0: it has not */
 static ktime_t parted;      /* the instant before; acts before the first one are in the first bank */
 static u64 counted[FE_BANK_COUNTERS];
 
@@ -64,6 +65,11 @@ void fe_recorder_begin(ktime_t begin)
 	parted = begin;
 }
 
+void fe_recorder_end(ktime_t end)
+{
+	atomic64_cmpxchg(&ended, 0, ktime_to_ns(end));
+}
+
 struct fe_bank *fe_recorder_filling(ktime_t at)
 {
 	s64 from = atomic64_read(&parting);
@@ -102,6 +108,14 @@ static s64 parting_of(s64 at, s64 known)
 	return begun && begun < known ? begun : known;
 }
 
+/* The last bank ends with the task: stopping it takes longer, and no period passes then. */
+static s64 end_of(s64 parting_ns)
+{
+	s64 ended_ns = atomic64_read(&ended);
+
+	return ended_ns > ktime_to_ns(parted) && ended_ns < parting_ns ? ended_ns : parting_ns;
+}
+
 struct fe_bank *fe_recorder_part(ktime_t *begin, ktime_t *end)
 {
 	s64 at, known = name_instant(&at);
@@ -110,7 +124,7 @@ struct fe_bank *fe_recorder_part(ktime_t *begin, ktime_t *end)
 		usleep_range(AHEAD_NS / NSEC_PER_USEC, 2 * AHEAD_NS / NSEC_PER_USEC);
 	fe_core.settle();
 	*begin = parted;
-	*end = parted = ns_to_ktime(parting_of(at, known));
+	*end = parted = ns_to_ktime(end_of(parting_of(at, known)));
 	return &banks[!(at & 1)];
 }
 

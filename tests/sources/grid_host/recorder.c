@@ -56,10 +56,24 @@ void fe_tally_clear(struct fe_tally *tally)
 	(void)tally;
 }
 
+/* The task ends by itself, and the reader comes later: by how much the last bank's end is wrong. */
+static s64 ended_too_late_ns(void)
+{
+	s64 ended_ns = clock_ns;
+	ktime_t begin, end;
+
+	fe_recorder_end(ended_ns);
+	fe_recorder_end(ended_ns + 1);
+	clock_ns += STOP_NS;
+	fe_recorder_part(&begin, &end);
+	return end - ended_ns;
+}
+
 int main(int argc, char **argv)
 {
 	ktime_t begin, end;
 	int outside = 0, counted = 0;
+	s64 late_ns;
 
 	if (argc != 3 || fe_recorder_create(1))
 		return 2;
@@ -80,6 +94,7 @@ int main(int argc, char **argv)
 			outside += acts[i].at < end;
 		fe_recorder_clear(bank);
 	}
-	printf("%d acts, %d outside\n", counted, outside);
-	return counted < 20 || outside;
+	late_ns = ended_too_late_ns();
+	printf("%d acts, %d outside; the end %lld ns too late\n", counted, outside, (long long)late_ns);
+	return counted < 20 || outside || late_ns;
 }
