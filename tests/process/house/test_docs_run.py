@@ -36,6 +36,7 @@ NEEDS = (
         r"^monitor|--monitor|--implementation linux-kernel|run timerlat",
         "BPF or a module: test_monitor_*.py, test_module_*.py",
     ),
+    (r"^show --follow", "a run that is under way: test_cli_follow.py has one"),
     (r"trace\.dat|SAMPLES", "a file of the kernel's or the probe's: test_bound_*.py, test_samples_parquet.py"),
     (r"^completion fish >|^gauge flash", "a place outside the folder"),
 )
