@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
@@ -106,7 +105,7 @@ def interval(lower: float, upper: float) -> str:
 def _three_digits(value: float, whole: Callable[[float], float]) -> str:
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
-    if abs(value) < sys.float_info.min:  # no power of ten divides it exactly
+    if abs(value) < _NO_STEPS:
         return repr(value)
     step = 10.0 ** (math.floor(math.log10(abs(value))) - 2)
     steps = value / step
