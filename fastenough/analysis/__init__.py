@@ -2,7 +2,7 @@
 """Recordings in, measures and verdicts out; pure: touches neither machine nor file."""
 
 from fastenough import words
-from fastenough.analysis.assessment import LIFE_SAFETY, Assessment, Finding, Judgment, Supported
+from fastenough.analysis.assessment import LIFE_SAFETY, Assessment, CheckFinding, Judgment, Supported
 from fastenough.analysis.compare import Comparison, compare
 from fastenough.analysis.judgment import judge
 from fastenough.analysis.measures import Bound, Measures, Quantile, highest_frequency_hz, measure
@@ -12,8 +12,8 @@ __all__ = [
     "LIFE_SAFETY",
     "Assessment",
     "Bound",
+    "CheckFinding",
     "Comparison",
-    "Finding",
     "Judgment",
     "Measures",
     "Merged",

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fastenough import words
+from fastenough.analysis.approach_rating import MARGINAL_TIMES, NOT_MEASURED, OFF_THE_MAP_TIMES, ApproachRating, Grade
 from fastenough.analysis.assessment import LIFE_SAFETY
 from fastenough.analysis.clusters import poisson_upper
 from fastenough.analysis.judgment import MINIMUM_DURATION_NS
-from fastenough.analysis.standing import MARGINAL_TIMES, NOTHING, OFF_THE_MAP_TIMES, Answer, Standing
 from fastenough.model import Requirement
 
 
@@ -118,7 +118,7 @@ class Step:
     """One box that was come to."""
 
     approach: Approach
-    standing: Standing
+    standing: ApproachRating
 
 
 @dataclass(frozen=True)
@@ -137,10 +137,10 @@ class Advice:
     text: str
     cost: str
     next: tuple[str, ...]
-    aside: tuple[tuple[str, Standing], ...]
+    aside: tuple[tuple[str, ApproachRating], ...]
     basis: str
     cautions: tuple[str, ...]
-    standings: Mapping[str, Standing]
+    standings: Mapping[str, ApproachRating]
     life_safety: str = LIFE_SAFETY
 
     @property
@@ -164,7 +164,7 @@ def chart_of(requirement: Requirement) -> Mapping[str, Turn]:
 
 
 def advise(
-    standings: Mapping[str, Standing],
+    standings: Mapping[str, ApproachRating],
     requirement: Requirement,
     *,
     probe: str,
@@ -176,10 +176,10 @@ def advise(
     chart = chart_of(requirement)
     steps, at = [], next(iter(chart))
     while at in chart:
-        step = Step(APPROACHES[at], standings.get(at, NOTHING))
+        step = Step(APPROACHES[at], standings.get(at, NOT_MEASURED))
         steps.append(step)
         following = _following(
-            chart[at], step.standing.answer, any(standings.get(box, NOTHING).answer is Answer.GOOD for box in chart)
+            chart[at], step.standing.answer, any(standings.get(box, NOT_MEASURED).answer is Grade.GOOD for box in chart)
         )
         if following is None:
             break
@@ -207,22 +207,22 @@ def advise(
     )
 
 
-def _following(turn: Turn, answer: Answer, one_is_good: bool) -> str | None:
+def _following(turn: Turn, answer: Grade, one_is_good: bool) -> str | None:
     """The next box; None where the walk ends in this one.
 
     What is off the map goes straight to hardware, as the paper says, unless a box of this side was measured as good.
     """
-    if answer is Answer.OFF_THE_MAP:
+    if answer is Grade.OFF_THE_MAP:
         return turn.awful if one_is_good else _HARDWARE
-    if answer in (Answer.GOOD, Answer.UNDECIDED, Answer.NO_DATA) or (answer is Answer.NOT_GOOD and turn.asks):
+    if answer in (Grade.GOOD, Grade.UNDECIDED, Grade.NO_DATA) or (answer is Grade.NOT_GOOD and turn.asks):
         return None
-    return turn.marginal if answer is Answer.MARGINAL else turn.awful
+    return turn.marginal if answer is Grade.MARGINAL else turn.awful
 
 
-def _ending(answer: Answer, at: str) -> Ending:
+def _ending(answer: Grade, at: str) -> Ending:
     if at == _HARDWARE:
         return Ending.HARDWARE
-    return {Answer.GOOD: Ending.DELIVER, Answer.NO_DATA: Ending.MEASURE}.get(answer, Ending.UNDECIDED)
+    return {Grade.GOOD: Ending.DELIVER, Grade.NO_DATA: Ending.MEASURE}.get(answer, Ending.UNDECIDED)
 
 
 def _side(requirement: Requirement) -> str:
@@ -235,12 +235,12 @@ def _side(requirement: Requirement) -> str:
     )
 
 
-def _text(ending: Ending, last: Step, aside: Sequence[tuple[str, Standing]]) -> str:
+def _text(ending: Ending, last: Step, aside: Sequence[tuple[str, ApproachRating]]) -> str:
     title = last.approach.title
-    good = [name for name, standing in aside if standing.answer is Answer.GOOD]
+    good = [name for name, standing in aside if standing.answer is Grade.GOOD]
     if ending is Ending.HARDWARE and good:
         return f"The chart ends at dedicated hardware, but {', '.join(good)}, off its path, was measured as good enough"
-    if ending is Ending.HARDWARE and last.standing.answer is Answer.OFF_THE_MAP:
+    if ending is Ending.HARDWARE and last.standing.answer is Grade.OFF_THE_MAP:
         return (
             f"Use dedicated hardware: {title} is off the map: it does not meet even {OFF_THE_MAP_TIMES:g} times "
             "the limit"
@@ -286,14 +286,14 @@ def _enough(requirement: Requirement) -> str:
     )
 
 
-def _own_cautions(requirement: Requirement, ending: Ending, aside: Sequence[tuple[str, Standing]]) -> list[str]:
+def _own_cautions(requirement: Requirement, ending: Ending, aside: Sequence[tuple[str, ApproachRating]]) -> list[str]:
     said = []
     if 0 < requirement.miss_rate < 0.05:
         said.append(
             "The paper's chart has two sides, 95 % and 100 %. A requirement that allows misses takes the "
             f"side of 95 %, and is judged at its own rate, {words.rate(requirement.miss_rate)}"
         )
-    good = [name for name, standing in aside if standing.answer is Answer.GOOD]
+    good = [name for name, standing in aside if standing.answer is Grade.GOOD]
     if good and requirement.miss_rate == 0 and ending is not Ending.DELIVER:
         said.append(
             f"Measured as good, but off the path: {', '.join(good)}. For 100 % the paper starts with Xenomai, "

@@ -17,7 +17,7 @@ LIFE_SAFETY = (
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckFinding:
     """One thing that stands against a PASS, in plain words, and what would settle it."""
 
     verdict: Verdict
@@ -47,7 +47,7 @@ class Supported:
 
 
 @dataclass(frozen=True)
-class Stated:
+class StatedMaximum:
     """What the samples of one CPU (or one run, where runs differ) show about the requirement, all at ``confidence``.
 
     ``disturbances``: how many there are at least and at most; ``longest``: how many exceedances the longest may have,
@@ -95,7 +95,7 @@ class Judgment:
     probe: str
     load: str | None
     verdict: Verdict
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckFinding, ...]
     maximum_ns: float | None
     worst_cpu: int | None
     n: int
@@ -110,7 +110,7 @@ class Judgment:
     """Each in words: "method nanosleep"."""
     requirement: Requirement | None = None
     uncharged: int = 0
-    shown: tuple[Stated, ...] = ()
+    shown: tuple[StatedMaximum, ...] = ()
     """What the samples of each CPU show, of the runs whose data can be trusted."""
 
 

@@ -33,7 +33,7 @@ _SEED = 20260101
 
 
 @dataclass(frozen=True)
-class Change:
+class ChangePoint:
     """``after_ns``: measured before it; ``within_ns``: known no better than so.  Medians of the blocks' maxima up to
     the changes beside it."""
 
@@ -50,7 +50,7 @@ def ranks(values: FloatArray) -> FloatArray:
     return np.asarray((np.cumsum(count) - (count - 1) / 2)[place], dtype=np.float64)
 
 
-def change_points(maxima: Maxima) -> list[Change]:
+def change_points(maxima: Maxima) -> list[ChangePoint]:
     """In the order of time; none where fewer than 50 maxima are known."""
     blocks = maxima.blocks(_BLOCKS)
     values = blocks.values_ns
@@ -59,7 +59,7 @@ def change_points(maxima: Maxima) -> list[Change]:
     bounds = [0, *places, values.size]
     medians = [float(np.median(values[first:last])) for first, last in pairwise(bounds) if last > first]
     return [
-        Change(
+        ChangePoint(
             int(blocks.begin_wall_ns[place]),
             place * blocks.stretch_ns,
             blocks.stretch_ns,

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from fastenough import words
-from fastenough.analysis.agreement import agreement
-from fastenough.analysis.assessment import Finding
+from fastenough.analysis.assessment import CheckFinding
+from fastenough.analysis.edge_agreement import agreement
 from fastenough.analysis.load_checks import load_ran
 from fastenough.analysis.machine import (
     COUNTERS,
@@ -37,45 +37,47 @@ HOLE_SHARE = 0.1
 """Share of a run in which a series may have no value."""
 
 
-def _undamaged(recording: Recording) -> Iterator[Finding]:
+def _undamaged(recording: Recording) -> Iterator[CheckFinding]:
     if recording.damage is not None:
-        yield Finding(
+        yield CheckFinding(
             Verdict.BROKEN,
             f"integrity check failed: {recording.damage}",
             f"restore run {recording.run_id} from a copy, or remove it and measure it again",
         )
 
 
-def _whole(recording: Recording) -> Iterator[Finding]:
+def _whole(recording: Recording) -> Iterator[CheckFinding]:
     if recording.end is None:
-        yield Finding(Verdict.BROKEN, recording.cut_off or "the recording was cut off", "run it again to its end")
+        yield CheckFinding(Verdict.BROKEN, recording.cut_off or "the recording was cut off", "run it again to its end")
 
 
-def _ended_well(recording: Recording) -> Iterator[Finding]:
+def _ended_well(recording: Recording) -> Iterator[CheckFinding]:
     why = "; ".join(recording.reasons)
     if recording.outcome is Outcome.FAILED:
-        yield Finding(Verdict.BROKEN, f"the run failed: {why or 'no reason is recorded'}", "fix the cause, then rerun")
+        yield CheckFinding(
+            Verdict.BROKEN, f"the run failed: {why or 'no reason is recorded'}", "fix the cause, then rerun"
+        )
     if recording.outcome is Outcome.ABORTED:
-        yield Finding(
+        yield CheckFinding(
             Verdict.INCONCLUSIVE, f"the run was aborted: {why or 'no reason is recorded'}", "run it again to its end"
         )
 
 
-def _nothing_lost(recording: Recording) -> Iterator[Finding]:
+def _nothing_lost(recording: Recording) -> Iterator[CheckFinding]:
     lost = sum(recording.lost(series.id) for series in recording.series)
     if lost:
-        yield Finding(
+        yield CheckFinding(
             Verdict.BROKEN,
             f"{words.counted(lost, 'value')} lost; the maximum may be among the lost values",
             "run it again on a quieter machine or with a longer interval",
         )
 
 
-def _samples_taken(recording: Recording) -> Iterator[Finding]:
+def _samples_taken(recording: Recording) -> Iterator[CheckFinding]:
     if recording.outcome is Outcome.COMPLETED and not any(
         recording.totals[series.id].total for series in judged_series(recording)
     ):
-        yield Finding(Verdict.BROKEN, "the run completed but holds no latency", "run it again")
+        yield CheckFinding(Verdict.BROKEN, "the run completed but holds no latency", "run it again")
 
 
 _REAL_TIME = {"policy", "priority", "memory_lock"}
@@ -94,10 +96,10 @@ def _whose(setting: Setting | Change) -> str:
     return thread + ("" if setting.cpu is None else f" of cpu {setting.cpu}")
 
 
-def _settings_in_effect(recording: Recording) -> Iterator[Finding]:
+def _settings_in_effect(recording: Recording) -> Iterator[CheckFinding]:
     less = without_real_time(recording)
     if less:
-        yield Finding(
+        yield CheckFinding(
             Verdict.INCONCLUSIVE,
             "scheduling in effect was not real-time; no conclusion about real-time threads",
             "grant real-time scheduling (see fastenough doctor), then rerun",
@@ -108,19 +110,19 @@ def _settings_in_effect(recording: Recording) -> Iterator[Finding]:
         what = f"{setting.name}{_whose(setting)} was requested as {setting.requested}"
         why = "" if setting.reason is None else f" ({setting.reason})"
         if (setting.reason or "").startswith(NOT_APPLICABLE):
-            yield Finding(
+            yield CheckFinding(
                 Verdict.INCONCLUSIVE,
                 f"{what}, which is {setting.reason}",
                 f"do not request {setting.name} where it is not applicable",
             )
         elif setting.in_effect is None:
-            yield Finding(
+            yield CheckFinding(
                 Verdict.INCONCLUSIVE,
                 f"{what} and could not be read back{why}",
                 f"make {setting.name} readable, or do not request it",
             )
         else:
-            yield Finding(
+            yield CheckFinding(
                 Verdict.BROKEN,
                 f"{what} but is {setting.in_effect}{why}",
                 "fix the cause (see fastenough doctor), then rerun",
@@ -141,7 +143,7 @@ def _tells_of_its_board(recording: Recording) -> bool:
     )
 
 
-def _policy_known(recording: Recording) -> Iterator[Finding]:
+def _policy_known(recording: Recording) -> Iterator[CheckFinding]:
     """Except for tasks in the kernel: an interrupt handler has no policy."""
     if recording.head.implementation.endswith("-kernel"):
         return
@@ -152,18 +154,18 @@ def _policy_known(recording: Recording) -> Iterator[Finding]:
     ]
     stated = recording.head.parameters.get("policy")
     if not requested:
-        yield Finding(
+        yield CheckFinding(
             Verdict.INCONCLUSIVE,
             "no scheduling policy was requested and read back; the scheduling of the measured threads is unknown",
             "measure with the probe of this version, which reads it back",
         )
     elif stated is not None and stated not in requested:
-        yield Finding(
+        yield CheckFinding(
             Verdict.BROKEN, f"the recording states policy {stated}, but no thread requested it", "run it again"
         )
 
 
-def _settings_known(recording: Recording) -> Iterator[Finding]:
+def _settings_known(recording: Recording) -> Iterator[CheckFinding]:
     if not _tells_of_its_board(recording):
         return
     yield from _policy_known(recording)
@@ -178,14 +180,14 @@ def _settings_known(recording: Recording) -> Iterator[Finding]:
         if setting.requested is not None and setting.name in _SCHEDULING and setting.place not in after
     ]
     if unread:
-        yield Finding(
+        yield CheckFinding(
             Verdict.INCONCLUSIVE,
             f"{unread[0].name}{_whose(unread[0])} was not read back after the run; it may have changed",
             "measure with the probe of this version, which reads it again",
         )
 
 
-def _settings_kept(recording: Recording) -> Iterator[Finding]:
+def _settings_kept(recording: Recording) -> Iterator[CheckFinding]:
     """Except of failed runs, which another check reports."""
     if recording.outcome is Outcome.FAILED:
         return
@@ -194,7 +196,7 @@ def _settings_kept(recording: Recording) -> Iterator[Finding]:
         for change in (recording.end.changes if recording.end else ())
     ]
     if changes:
-        yield Finding(
+        yield CheckFinding(
             Verdict.BROKEN,
             f"settings changed during the run: {'; '.join(changes)}",
             "do not change threads of the probe or CPUs (chrt, taskset, cpusets, hotplug) during the run; rerun",
@@ -205,7 +207,7 @@ _TAKES_TIME = ("steal_ns", "suspended_ns", "throttled", "cgroup_throttled", "the
 """Counters of lost CPU time or speed."""
 
 
-def _counters_readable(recording: Recording) -> Iterator[Finding]:
+def _counters_readable(recording: Recording) -> Iterator[CheckFinding]:
     """Lost CPU time must have been counted; of a run with an instrument, in the board's own recording."""
     wanted = [name for name in _TAKES_TIME if went_backwards(recording, name)]
     if _tells_of_its_board(recording):
@@ -215,7 +217,7 @@ def _counters_readable(recording: Recording) -> Iterator[Finding]:
         wanted += ["frequency_limited"] * (_scales_frequencies(recording) and not _counts_heat(recording))
     unknown = [COUNTERS[name] for name in dict.fromkeys(wanted) if counter_total(recording, name) is None]
     if unknown:
-        yield Finding(
+        yield CheckFinding(
             Verdict.INCONCLUSIVE,
             f"a counter could not be read: {'; '.join(unknown)}",
             "measure where it can be read (see fastenough doctor), or with the probe of this version",
@@ -234,32 +236,32 @@ def _on_wall_clock(recording: Recording) -> bool:
     return any("realtime" in series.clock.lower() for series in recording.series)
 
 
-def _clock_steady(recording: Recording) -> Iterator[Finding]:
+def _clock_steady(recording: Recording) -> Iterator[CheckFinding]:
     stepped = any(counter_total(recording, name) for name in ("clock_step_ns", "clock_sets")) or events_of(
         recording, "clock-step"
     )
     if _on_wall_clock(recording) and stepped:
-        yield Finding(
+        yield CheckFinding(
             Verdict.BROKEN,
             "the wall clock, which timed this run, was set during the run",
             "stop the service that sets the clock and rerun, or use the monotonic clock",
         )
 
 
-def _not_suspended(recording: Recording) -> Iterator[Finding]:
+def _not_suspended(recording: Recording) -> Iterator[CheckFinding]:
     """The monotonic clock stands still during suspend; real time does not."""
     ns = counter_total(recording, "suspended_ns")
     if ns:
-        yield Finding(
+        yield CheckFinding(
             Verdict.BROKEN,
             f"the machine was suspended for {words.duration(ns)} during the measurement",
             "inhibit suspend (systemd-inhibit), then rerun",
         )
 
 
-def _not_throttled(recording: Recording) -> Iterator[Finding]:
+def _not_throttled(recording: Recording) -> Iterator[CheckFinding]:
     if counter_total(recording, "throttled") or events_of(recording, "throttled"):
-        yield Finding(
+        yield CheckFinding(
             Verdict.BROKEN,
             "RT throttling stopped the real-time tasks during the measurement",
             "disable it (sysctl kernel.sched_rt_runtime_us=-1), raise the control group's budget "
@@ -267,10 +269,10 @@ def _not_throttled(recording: Recording) -> Iterator[Finding]:
         )
 
 
-def _quota_kept(recording: Recording) -> Iterator[Finding]:
+def _quota_kept(recording: Recording) -> Iterator[CheckFinding]:
     periods = counter_total(recording, "cgroup_throttled")
     if periods:
-        yield Finding(
+        yield CheckFinding(
             Verdict.BROKEN,
             f"a control group used up its CPU quota in {words.counted(periods, 'period')}; the probe or the load was "
             "throttled",
@@ -278,7 +280,7 @@ def _quota_kept(recording: Recording) -> Iterator[Finding]:
         )
 
 
-def _not_slowed(recording: Recording) -> Iterator[Finding]:
+def _not_slowed(recording: Recording) -> Iterator[CheckFinding]:
     """Latencies at changing CPU speed are those of neither speed."""
     times, looks = counter_total(recording, "thermal_throttled"), counter_total(recording, "frequency_limited")
     if times or looks:
@@ -287,17 +289,17 @@ def _not_slowed(recording: Recording) -> Iterator[Finding]:
             if times
             else f"a CPU's frequency limit was lower than at the start in {words.counted(looks or 0, 'interval')}"
         )
-        yield Finding(
+        yield CheckFinding(
             Verdict.INCONCLUSIVE,
             f"{how}: CPU speed changed during the run",
             "cool the machine or limit its frequency to a sustainable one, then rerun",
         )
 
 
-def _stayed_on_cpu(recording: Recording) -> Iterator[Finding]:
+def _stayed_on_cpu(recording: Recording) -> Iterator[CheckFinding]:
     moves = counter_total(recording, "migrations")
     if moves and pinned(recording):
-        yield Finding(
+        yield CheckFinding(
             Verdict.BROKEN,
             f"pinned threads were moved to another CPU ({words.counted(moves, 'time')}), so their values are "
             "attributed to the wrong CPU",
@@ -309,7 +311,7 @@ _PERIODIC = ("timer", "periodic", "jitter")
 """Probes with an activation due at every interval."""
 
 
-def _periods_accounted(recording: Recording) -> Iterator[Finding]:
+def _periods_accounted(recording: Recording) -> Iterator[CheckFinding]:
     """A periodic series accounts for each due period exactly once: by a value, as missed or as lost.
 
     An instrument does not begin with the board, so periods at the edges are allowed.  Imported series are left to
@@ -320,7 +322,7 @@ def _periods_accounted(recording: Recording) -> Iterator[Finding]:
             continue
         if series.period_ns is None:
             if series.corrected or recording.head.probe in _PERIODIC:
-                yield Finding(
+                yield CheckFinding(
                     Verdict.INCONCLUSIVE,
                     f"{series.name} does not state its period, so missing values cannot be detected",
                     "judge a probe with a fixed period, such as timer",
@@ -333,7 +335,7 @@ def _periods_accounted(recording: Recording) -> Iterator[Finding]:
         absent = max(due_ns / series.period_ns - held - EDGE_PERIODS, absent_before_the_end(recording, series, due_ns))
         allowed = 0 if recording.head.instrument is None else HOLE_SHARE * most
         if absent > allowed and _emulated_and_counted(recording):
-            yield Finding(
+            yield CheckFinding(
                 Verdict.INCONCLUSIVE,
                 f"{series.name}{_of_cpu(series)}: the emulated board ran {words.number(held)} of about "
                 f"{words.number(round(most))} due periods; the instrument counted every edge of them",
@@ -342,7 +344,7 @@ def _periods_accounted(recording: Recording) -> Iterator[Finding]:
             return
         if absent > allowed:
             severe = absent > UNACCOUNTED_SHARE * most
-            yield Finding(
+            yield CheckFinding(
                 Verdict.BROKEN if severe else Verdict.INCONCLUSIVE,
                 f"{series.name}{_of_cpu(series)} accounts for {words.number(held)} of about "
                 f"{words.number(round(most))} due periods; the rest is neither stored nor counted as lost, "
@@ -351,7 +353,7 @@ def _periods_accounted(recording: Recording) -> Iterator[Finding]:
             )
             return
         if held > (1 + UNACCOUNTED_SHARE) * most + 1:
-            yield Finding(
+            yield CheckFinding(
                 Verdict.BROKEN,
                 f"{series.name}{_of_cpu(series)} has {words.number(held)} values for about "
                 f"{words.number(round(most))} due periods, which is impossible",
@@ -370,12 +372,12 @@ def _of_cpu(series: Series) -> str:
     return "" if series.cpu is None else f" on CPU {series.cpu}"
 
 
-def _acts_corrected(recording: Recording) -> Iterator[Finding]:
+def _acts_corrected(recording: Recording) -> Iterator[CheckFinding]:
     """A corrected series must hold each activation of the plain one."""
     for series in judged_series(recording):
         absent = acts_not_corrected(recording, series) if series.corrected and recording.end else 0
         if absent:
-            yield Finding(
+            yield CheckFinding(
                 Verdict.BROKEN,
                 f"{series.name} on CPU {series.cpu} lacks {words.counted(absent, 'value')} "
                 "of the series that it corrects; one above the limit may be among them",
@@ -384,7 +386,7 @@ def _acts_corrected(recording: Recording) -> Iterator[Finding]:
             return
 
 
-def _without_holes(recording: Recording) -> Iterator[Finding]:
+def _without_holes(recording: Recording) -> Iterator[CheckFinding]:
     """A series that is not corrected must have values throughout the run."""
     for series in judged_series(recording):
         if series.corrected:
@@ -392,7 +394,7 @@ def _without_holes(recording: Recording) -> Iterator[Finding]:
         hole_ns = recording.duration_ns - recording.covered_ns(series.id)
         if hole_ns > HOLE_SHARE * recording.duration_ns and recording.totals[series.id].total:
             whose = series.name if series.cpu is None else f"{series.name} on CPU {series.cpu}"
-            yield Finding(
+            yield CheckFinding(
                 Verdict.INCONCLUSIVE,
                 f"{whose} has no value in {words.duration(hole_ns)} of the "
                 f"{words.duration(recording.duration_ns)} measured",
@@ -401,19 +403,19 @@ def _without_holes(recording: Recording) -> Iterator[Finding]:
             return
 
 
-def _not_emulated(recording: Recording) -> Iterator[Finding]:
+def _not_emulated(recording: Recording) -> Iterator[CheckFinding]:
     if is_emulated(recording):
-        yield Finding(
+        yield CheckFinding(
             Verdict.INCONCLUSIVE,
             "emulated: no verdict; timing under emulation is not meaningful",
             "measure on the real board",
         )
 
 
-def _measured_by_us(recording: Recording) -> Iterator[Finding]:
+def _measured_by_us(recording: Recording) -> Iterator[CheckFinding]:
     """The output of another tool lacks the evidence that a verdict requires."""
     if IMPORTED in recording.head.marks:
-        yield Finding(
+        yield CheckFinding(
             Verdict.INCONCLUSIVE,
             f"imported from {recording.head.tool.name}, which records no missed activations (coordinated "
             "omission), no settings read back, no lost CPU time and no proof of the load",
@@ -421,7 +423,7 @@ def _measured_by_us(recording: Recording) -> Iterator[Finding]:
         )
 
 
-RUN_CHECKS: tuple[Callable[[Recording], Iterator[Finding]], ...] = (
+RUN_CHECKS: tuple[Callable[[Recording], Iterator[CheckFinding]], ...] = (
     _whole,
     _ended_well,
     _nothing_lost,
@@ -447,16 +449,16 @@ RUN_CHECKS: tuple[Callable[[Recording], Iterator[Finding]], ...] = (
 )
 
 
-def findings_of(recording: Recording) -> list[Finding]:
+def findings_of(recording: Recording) -> list[CheckFinding]:
     """The findings of every check; of a damaged recording, only the damage."""
     return _found(recording, RUN_CHECKS)
 
 
-def findings_between(recording: Recording) -> list[Finding]:
+def findings_between(recording: Recording) -> list[CheckFinding]:
     """The same without the check for emulation, which forbids a verdict but not a comparison of runs of one board."""
     return _found(recording, [check for check in RUN_CHECKS if check is not _not_emulated])
 
 
-def _found(recording: Recording, checks: Sequence[Callable[[Recording], Iterator[Finding]]]) -> list[Finding]:
+def _found(recording: Recording, checks: Sequence[Callable[[Recording], Iterator[CheckFinding]]]) -> list[CheckFinding]:
     applicable = checks if recording.damage is None else (_undamaged,)
     return [finding for check in applicable for finding in check(recording)]

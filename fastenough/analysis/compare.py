@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from fastenough.analysis import bounds
+from fastenough.analysis.bootstrap import ResampledQuantiles, difference_of
 from fastenough.analysis.clusters import LEAST_DISTURBANCES, holm, inflated, size_at_all_scales
 from fastenough.analysis.differences import all_differences, refusal, run_values, series_values
 from fastenough.analysis.disturbances import exceedances_over_time
-from fastenough.analysis.drawn import Drawn, difference_of
 from fastenough.analysis.keys import RUN_KEYS, SERIES_KEYS
 from fastenough.analysis.measures import CONFIDENCE, QUANTILES
 from fastenough.analysis.merged import Merged, MixedRuns, judged_series, merge_samples
@@ -118,7 +118,9 @@ def _differences(first: Recording, second: Recording) -> tuple[str, ...]:
     return all_differences(RUN_KEYS, one, other)
 
 
-def _quantile_difference(first: Drawn, second: Drawn, quantile: float, confidence: float) -> QuantileDifference:
+def _quantile_difference(
+    first: ResampledQuantiles, second: ResampledQuantiles, quantile: float, confidence: float
+) -> QuantileDifference:
     one, other = first.value_ns(quantile), second.value_ns(quantile)
     if one is None or other is None:
         return QuantileDifference(quantile)
@@ -186,8 +188,8 @@ class Sides:
     name: str
     judged: bool
     differs: tuple[str, ...]
-    base: Drawn
-    other: Drawn
+    base: ResampledQuantiles
+    other: ResampledQuantiles
 
 
 def _sides(base: Sequence[Recording], other: Sequence[Recording], pair: tuple[str, str]) -> Sides | None:
@@ -205,7 +207,7 @@ def _sides(base: Sequence[Recording], other: Sequence[Recording], pair: tuple[st
     if not one.judged or not two.judged:
         return None
     differs = tuple(f"in series {name}, {text}" for text in all_differences(SERIES_KEYS, *keys))
-    return Sides(name, pair[0] in _judged_kinds(base[0]), differs, Drawn(one), Drawn(two))
+    return Sides(name, pair[0] in _judged_kinds(base[0]), differs, ResampledQuantiles(one), ResampledQuantiles(two))
 
 
 def sides_of(base: Sequence[Recording], other: Sequence[Recording]) -> tuple[tuple[str, ...], list[Sides]]:

@@ -15,7 +15,7 @@ from fastenough.analysis.keys import (
     SERIES_KEYS,
     Forbids,
     Key,
-    Unknown,
+    UnknownValue,
 )
 from fastenough.model import Series
 from fastenough.recording import Recording
@@ -36,7 +36,7 @@ def series_values(recording: Recording, series: Series) -> Values:
 def _differing(keys: Sequence[Key], one: Values, other: Values) -> Iterator[Key]:
     for key in keys:
         mine, theirs = one[key.name], other[key.name]
-        if mine != theirs if Unknown in (type(mine), type(theirs)) else not key.agree(mine, theirs):
+        if mine != theirs if UnknownValue in (type(mine), type(theirs)) else not key.agree(mine, theirs):
             yield key
 
 
@@ -64,7 +64,7 @@ def all_differences(keys: Sequence[Key], one: Values, other: Values) -> tuple[st
     others: list[str] = []
     unknown: dict[str, list[str]] = {}
     for key in _differing(keys, one, other):
-        missing = [value for value in (one[key.name], other[key.name]) if isinstance(value, Unknown)]
+        missing = [value for value in (one[key.name], other[key.name]) if isinstance(value, UnknownValue)]
         if missing:
             unknown.setdefault(str(missing[0]), []).append(key.name)
         else:
@@ -106,7 +106,7 @@ _MANY_WORDS = 3
 
 
 def _said(value: Any) -> str:
-    return "nothing" if value is None else str(value) if isinstance(value, Unknown) else repr(value)
+    return "nothing" if value is None else str(value) if isinstance(value, UnknownValue) else repr(value)
 
 
 def _as_text(keys: Sequence[Key], values: Values) -> str:

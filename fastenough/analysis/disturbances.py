@@ -34,7 +34,7 @@ GAP_PERIODS = 10
 """Runs of exceedances with fewer periods between them are one disturbance."""
 
 
-class Source(StrEnum):
+class OrderSource(StrEnum):
     """Where the order of the values is known from."""
 
     LIMIT = "runs counted at the limit itself"
@@ -61,7 +61,7 @@ class Disturbances:
     longest: int
     size: float
     longest_run: float
-    source: Source
+    source: OrderSource
     counts: IntArray
     sure: IntArray
     run_of: IntArray
@@ -122,13 +122,13 @@ class Disturbances:
 
 def disturbances(merged: Merged, limit_ns: float) -> Disturbances:
     """What merged samples of one CPU did at a limit."""
-    counted = _Counted(merged, limit_ns)
+    counted = _LimitCounts(merged, limit_ns)
     surely, possibly = counted.exceeded
     if possibly == 0:
         nothing = np.empty(0, dtype=np.int64)
         return Disturbances(merged.judged, _time_ns(merged), 0, 0, 0, 0, 0, 1.0, 0.0, counted.source, *(nothing,) * 3)
     low, high, run_of, groups, longest = counted.over_time()
-    runs = counted.runs() or Runs(possibly, 0.0, float(np.max(low - low.sum() / max(low.size, 1), initial=0.0)))
+    runs = counted.runs() or RunLengths(possibly, 0.0, float(np.max(low - low.sum() / max(low.size, 1), initial=0.0)))
     size = size_of(possibly, runs.squares, low, high)
     return Disturbances(
         merged.judged,
@@ -158,7 +158,7 @@ def _time_ns(merged: Merged) -> int:
     return sum(covered.values())
 
 
-class Runs(NamedTuple):
+class RunLengths(NamedTuple):
     """How many there are at most, the sum of the squares of their lengths, and the length of the longest.
 
     Where only intervals are known, each exceedance may be a run, and the longest is what one has above their mean.
@@ -170,7 +170,7 @@ class Runs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Counted:
+class _LimitCounts:
     """One limit and the samples it is held against."""
 
     merged: Merged
@@ -186,19 +186,19 @@ class _Counted:
         return math.floor(self.limit_ns / self.merged.unit_ns + 1e-9) + 1
 
     @cached_property
-    def source(self) -> Source:
+    def source(self) -> OrderSource:
         """The worst of all parts."""
         if any(run.order_unknown(series.id) for run, series in self._parts) or not self._parts:
-            return Source.INTERVALS
+            return OrderSource.INTERVALS
         limits = [run.limit(series.id) for run, series in self._parts]
         if all(limit is not None and limit.ns == self.limit_ns for limit in limits):
-            return Source.LIMIT
-        return Source.RISES if all(run.rises(series.id) for run, series in self._parts) else Source.INTERVALS
+            return OrderSource.LIMIT
+        return OrderSource.RISES if all(run.rises(series.id) for run, series in self._parts) else OrderSource.INTERVALS
 
     @cached_property
     def exceeded(self) -> tuple[int, int]:
         """Activations (surely, possibly) above the limit; one number where they were counted."""
-        if self.source is not Source.LIMIT:
+        if self.source is not OrderSource.LIMIT:
             return self.merged.exceeded(self.limit_ns)
         counted = sum(limit.exceeded for limit in self._limits) + self.merged.missed_uncharged
         return counted, counted
@@ -224,7 +224,7 @@ class _Counted:
 
     def per_interval(self, course: Course) -> tuple[IntArray, IntArray]:
         missed = 0 if self.merged.corrected else course.missed
-        if self.source is Source.LIMIT:
+        if self.source is OrderSource.LIMIT:
             return course.exceeded + missed, course.exceeded + missed
         lowest, highest = bucket_lowest(course.index, course.k), bucket_highest(course.index, course.k)
         if self.merged.two_sided:
@@ -235,16 +235,16 @@ class _Counted:
         )
         return low, high
 
-    def runs(self) -> Runs | None:
+    def runs(self) -> RunLengths | None:
         """Of all parts; None where their order is not known."""
-        if self.source is Source.INTERVALS:
+        if self.source is OrderSource.INTERVALS:
             return None
-        if self.source is Source.LIMIT:
-            found = [Runs(limit.runs, limit.sum_sq_runs, limit.longest) for limit in self._limits]
+        if self.source is OrderSource.LIMIT:
+            found = [RunLengths(limit.runs, limit.sum_sq_runs, limit.longest) for limit in self._limits]
         else:
             found = [_runs(*self._at_edges(part)) for part in self._parts]
         uncharged = self.merged.missed_uncharged
-        return Runs(
+        return RunLengths(
             sum(runs.most for runs in found) + uncharged,
             sum(runs.squares for runs in found) + uncharged,
             max(runs.longest for runs in found),
@@ -283,7 +283,7 @@ def runs_at(rises: Rises, edge: IntArray) -> IntArray:
     return np.asarray(up_to[np.searchsorted(rises.edge, edge, side="right")], dtype=np.int64)
 
 
-def _runs(rises: Rises, total: Histogram, two_sided: bool, above: int) -> Runs:
+def _runs(rises: Rises, total: Histogram, two_sided: bool, above: int) -> RunLengths:
     """Runs of values of ``above`` or more.
 
     A value taken from what exceeds an edge parts or ends one run at most, and one that is added begins or joins one at
@@ -295,7 +295,7 @@ def _runs(rises: Rises, total: Histogram, two_sided: bool, above: int) -> Runs:
     values_below, values_beyond = at_or_above(total, bucket_lowest(edges, rises.k), two_sided).tolist()
     surely, possibly = at_or_above(total, np.array([_whole(above, total.k), above]), two_sided).tolist()
     most = min(possibly, below + values_below - surely, beyond + possibly - values_beyond)
-    return Runs(most, *_squares(rises, total, two_sided, edge, possibly))
+    return RunLengths(most, *_squares(rises, total, two_sided, edge, possibly))
 
 
 def _whole(above: int, k: int) -> int:
@@ -328,7 +328,7 @@ def exceedances_over_time(merged: Merged, limit_ns: float) -> IntArray:
     together: dict[str, IntArray] = {}
     for recording, series in merged.parts:
         course = recording.timeline.courses[series.id]
-        low, _ = _Counted(merged, limit_ns).per_interval(course)
+        low, _ = _LimitCounts(merged, limit_ns).per_interval(course)
         counts = together.setdefault(recording.run_id, np.zeros(len(recording.timeline), dtype=np.int64))
         counts[course.at] += low
     return np.concatenate(list(together.values())) if together else np.zeros(1, dtype=np.int64)

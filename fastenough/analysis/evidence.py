@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 from fastenough import words
 from fastenough.analysis import clusters, wording
-from fastenough.analysis.assessment import Finding, Minimum, Stated
+from fastenough.analysis.assessment import CheckFinding, Minimum, StatedMaximum
+from fastenough.analysis.cpu_evidence import CpuEvidence, evidence_per_cpu
 from fastenough.analysis.dependence import PIECES_SUPPORTED
 from fastenough.analysis.machine import steal_text
 from fastenough.analysis.merged import Merged, cpus_not_measured, judged_series, merge_samples
-from fastenough.analysis.shown import Shown, shown_of
 from fastenough.model import Requirement, Series, Verdict
 from fastenough.recording import Recording
 
@@ -31,19 +31,19 @@ class Evidence:
     recordings: list[Recording]
     requirement: Requirement
     minimum: Minimum
-    shown: list[Shown]
-    failing: tuple[Shown, ...] = ()
+    shown: list[CpuEvidence]
+    failing: tuple[CpuEvidence, ...] = ()
 
     @property
-    def undecided(self) -> list[Shown]:
+    def undecided(self) -> list[CpuEvidence]:
         """Neither within what is allowed nor shown to exceed it."""
         return [one for one in self.shown if not one.within and one not in self.failing]
 
-    def next_time(self, one: Shown) -> Shown:
+    def next_time(self, one: CpuEvidence) -> CpuEvidence:
         """As it will be judged when more was measured: how much more it takes follows from that."""
         return replace(one, confidence=self.minimum.next_confidence)
 
-    def where(self, some: Sequence[Shown]) -> str:
+    def where(self, some: Sequence[CpuEvidence]) -> str:
         """Names the first of these, and how many there are beside it."""
         several_kinds = len({one.values.name for one in self.shown}) > 1
         first = some[0]
@@ -53,20 +53,20 @@ class Evidence:
         more = f" (and {len(some) - 1} more)" if len(some) > 1 else ""
         return f"on {', '.join(parts)}{more}"
 
-    def place(self, some: Sequence[Shown]) -> str:
+    def place(self, some: Sequence[CpuEvidence]) -> str:
         """The same in fewer words where it is all of them."""
         every = len(some) == len(self.shown) > 1 and not cpus_not_measured(self.recordings)
         return "on each CPU" if every else self.where(some)
 
 
-def _within_limit(evidence: Evidence) -> Iterator[Finding]:
+def _within_limit(evidence: Evidence) -> Iterator[CheckFinding]:
     failing = sorted(evidence.failing, key=lambda one: one.seen.surely / one.seen.n, reverse=True)
     if failing:
         yield _too_late(evidence, failing)
     rate = evidence.requirement.miss_rate
     astride = [one for one in evidence.undecided if one.seen.surely <= rate * one.seen.n < one.seen.possibly]
     if astride:
-        yield Finding(
+        yield CheckFinding(
             Verdict.INCONCLUSIVE,
             "the limit lies within a bucket of the histogram, so the number of activations above it "
             f"{evidence.where(astride)} is unknown",
@@ -75,7 +75,7 @@ def _within_limit(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _too_late(evidence: Evidence, failing: Sequence[Shown]) -> Finding:
+def _too_late(evidence: Evidence, failing: Sequence[CpuEvidence]) -> CheckFinding:
     first, allowed = failing[0], evidence.requirement.miss_rate
     late = words.number(first.seen.surely)
     worst_ns = max(one.values.maximum_ns or 0.0 for one in failing)
@@ -84,7 +84,7 @@ def _too_late(evidence: Evidence, failing: Sequence[Shown]) -> Finding:
         if allowed == 0
         else f"{words.rate(allowed)} allowed, exceeded at {words.percent(first.confidence)} confidence"
     )
-    return Finding(
+    return CheckFinding(
         Verdict.FAIL,
         f"{late} of {words.counted(first.seen.n, 'activation')} {evidence.where(failing)} "
         f"exceeded {words.exact_time(evidence.requirement.limit_ns)}; {shown} "
@@ -92,7 +92,7 @@ def _too_late(evidence: Evidence, failing: Sequence[Shown]) -> Finding:
     )
 
 
-def _never_shown(evidence: Evidence) -> Iterator[Finding]:
+def _never_shown(evidence: Evidence) -> Iterator[CheckFinding]:
     """For never: nothing above the limit, for so long that a disturbance as often as declared would have been seen."""
     lacking = [one for one in evidence.undecided if one.never and not one.seen.possibly]
     if not lacking:
@@ -102,7 +102,7 @@ def _never_shown(evidence: Evidence) -> Iterator[Finding]:
     text = f"{evidence.place(lacking)}, {wording.statement(weakest)}"
     if not weakest.dense:
         more = evidence.next_time(weakest).activations_for_never - weakest.seen.n
-        yield Finding(
+        yield CheckFinding(
             Verdict.INCONCLUSIVE,
             f'{text}; {words.counted(weakest.seen.n, "activation")} are too few for "never"',
             f"take {words.counted(words.round_up(more), 'more sample')} on each CPU",
@@ -111,7 +111,7 @@ def _never_shown(evidence: Evidence) -> Iterator[Finding]:
         return
     needed_ns = wanted_ns * float(clusters.poisson_upper(0, evidence.minimum.next_confidence))
     more_ns = float(max(1, words.round_up(needed_ns - weakest.seen.time_ns)))
-    yield Finding(
+    yield CheckFinding(
         Verdict.INCONCLUSIVE,
         f'{text}; "never" requires at most 1 disturbance per {words.duration(wanted_ns)} (--return-time)',
         f"measure {words.duration(more_ns)} longer under this load",
@@ -120,7 +120,7 @@ def _never_shown(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _rate_shown(evidence: Evidence) -> Iterator[Finding]:
+def _rate_shown(evidence: Evidence) -> Iterator[CheckFinding]:
     """Enough disturbances for a rate: its upper bound must lie within what is allowed."""
     lacking = [
         one for one in evidence.undecided if one.upper is not None and one.steady and one.resolved and not one.never
@@ -136,7 +136,7 @@ def _rate_shown(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _disturbances_shown(evidence: Evidence) -> Iterator[Finding]:
+def _disturbances_shown(evidence: Evidence) -> Iterator[CheckFinding]:
     """Fewer than ten disturbances: a rate follows only from a longest burst that somebody declares."""
     lacking = [one for one in evidence.undecided if one.upper is None and not one.never and one.resolved]
     for refuted in (True, False):
@@ -146,7 +146,7 @@ def _disturbances_shown(evidence: Evidence) -> Iterator[Finding]:
             yield _refuted(evidence, weakest, some) if refuted else _too_few(evidence, weakest, some)
 
 
-def _refuted(evidence: Evidence, weakest: Shown, some: Sequence[Shown]) -> Finding:
+def _refuted(evidence: Evidence, weakest: CpuEvidence, some: Sequence[CpuEvidence]) -> CheckFinding:
     seen = weakest.seen
     what = (
         "one disturbance"
@@ -154,7 +154,7 @@ def _refuted(evidence: Evidence, weakest: Shown, some: Sequence[Shown]) -> Findi
         else f"disturbances up to {words.duration(words.round_up(seen.scale_ns))} apart depend on each other, and one "
         "cluster of them"
     )
-    return Finding(
+    return CheckFinding(
         Verdict.INCONCLUSIVE,
         f"{evidence.where(some)}, {what} may have delayed {words.counted(seen.largest, 'activation')}; the declared "
         f"longest burst is {weakest.requirement.longest_burst}",
@@ -162,7 +162,7 @@ def _refuted(evidence: Evidence, weakest: Shown, some: Sequence[Shown]) -> Findi
     )
 
 
-def _hanging_together(shown: Shown) -> str:
+def _hanging_together(shown: CpuEvidence) -> str:
     """Why disturbances that may be many are no more than a few for a rate."""
     if shown.seen.most < clusters.LEAST_DISTURBANCES:
         return ""
@@ -180,7 +180,7 @@ _TO_BE_SEEN = (
 )
 
 
-def _too_few(evidence: Evidence, weakest: Shown, some: Sequence[Shown]) -> Finding:
+def _too_few(evidence: Evidence, weakest: CpuEvidence, some: Sequence[CpuEvidence]) -> CheckFinding:
     text = f"{evidence.place(some)}, {wording.statement(weakest)}; {_allowed(evidence)}"
     weakest = evidence.next_time(weakest)
     if weakest.needed is None:
@@ -195,24 +195,24 @@ def _allowed(evidence: Evidence) -> str:
     return f"{words.rate(evidence.requirement.miss_rate)} allowed"
 
 
-def _settled(weakest: Shown, text: str, never: str) -> Finding:
+def _settled(weakest: CpuEvidence, text: str, never: str) -> CheckFinding:
     """INCONCLUSIVE, with the number of samples that decides; ``never``: what to do where no number does."""
     needed = weakest.deciding
     if needed is None:
-        return Finding(Verdict.INCONCLUSIVE, text, never)
+        return CheckFinding(Verdict.INCONCLUSIVE, text, never)
     more = max(1, needed - weakest.seen.n)
     period_ns = weakest.values.period_ns
     more_ns = None if period_ns is None else float(more * period_ns)
     how_long = "" if more_ns is None else f" ({words.duration(words.round_up(more_ns))} more)"
     settle = f"take about {words.counted(words.round_up(more), 'more sample')} on each CPU{how_long}"
-    return Finding(Verdict.INCONCLUSIVE, text, settle, more, more_ns)
+    return CheckFinding(Verdict.INCONCLUSIVE, text, settle, more, more_ns)
 
 
-def _steady(evidence: Evidence) -> Iterator[Finding]:
+def _steady(evidence: Evidence) -> Iterator[CheckFinding]:
     """What changes while it is measured has no one rate; bursts alone do not make it so."""
     changing = [one for one in evidence.shown if not one.steady]
     if changing:
-        yield Finding(
+        yield CheckFinding(
             Verdict.INCONCLUSIVE,
             f"{evidence.where(changing)}, the rate of exceedances changed during the measurement (not stationary, test "
             "at 1 %), so no single rate applies",
@@ -220,12 +220,12 @@ def _steady(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _resolved(evidence: Evidence) -> Iterator[Finding]:
+def _resolved(evidence: Evidence) -> Iterator[CheckFinding]:
     """Disturbances that depend on each other over a great part of what was measured are too few clusters for a rate."""
     some = [one for one in evidence.shown if not one.resolved]
     if some:
         longest_ns = max(one.seen.scale_ns for one in some)
-        yield Finding(
+        yield CheckFinding(
             Verdict.INCONCLUSIVE,
             f"{evidence.where(some)}, disturbances up to "
             f"{words.duration(words.round_up(longest_ns))} apart depend on each other (test at 1 %); "
@@ -235,13 +235,13 @@ def _resolved(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _long_enough(evidence: Evidence) -> Iterator[Finding]:
+def _long_enough(evidence: Evidence) -> Iterator[CheckFinding]:
     duration_ns = sum(recording.duration_ns for recording in evidence.recordings)
     wanted_ns = evidence.minimum.duration_ns
     if duration_ns < wanted_ns:
         more_ns = wanted_ns - duration_ns
         measured = f"{words.duration(duration_ns)} measured" if duration_ns else "measured time not stated"
-        yield Finding(
+        yield CheckFinding(
             Verdict.INCONCLUSIVE,
             f"{measured}; at least {words.duration(wanted_ns)} required",
             f"measure {words.duration(more_ns)} longer",
@@ -249,7 +249,7 @@ def _long_enough(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _as_planned(evidence: Evidence) -> Iterator[Finding]:
+def _as_planned(evidence: Evidence) -> Iterator[CheckFinding]:
     """Who stops when it looks good errs more often than stated: a run is judged when it is as long as was planned."""
     for recording in evidence.recordings:
         planned = recording.head.planned_n
@@ -258,7 +258,7 @@ def _as_planned(evidence: Evidence) -> Iterator[Finding]:
             default=0,
         )
         if planned is not None and held < (1 - UNPLANNED_SHARE) * planned:
-            yield Finding(
+            yield CheckFinding(
                 Verdict.INCONCLUSIVE,
                 f"run {recording.run_id} ended after {words.number(held)} of "
                 f"{words.number(planned)} planned activations",
@@ -266,17 +266,17 @@ def _as_planned(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-def _own_machine(evidence: Evidence) -> Iterator[Finding]:
+def _own_machine(evidence: Evidence) -> Iterator[CheckFinding]:
     """On a machine whose time a hypervisor takes, the maxima seen are the hypervisor's, and not the worst."""
     if evidence.requirement.miss_rate == 0 and steal_text(evidence.recordings) is not None:
-        yield Finding(
+        yield CheckFinding(
             Verdict.INCONCLUSIVE,
             "no worst-case verdict in a virtual machine: the host may pause it unseen (steal)",
             "measure on bare metal, or on a host that takes no time from the guest",
         )
 
 
-EVIDENCE_CHECKS: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (
+EVIDENCE_CHECKS: tuple[Callable[[Evidence], Iterator[CheckFinding]], ...] = (
     _within_limit,
     _never_shown,
     _rate_shown,
@@ -303,14 +303,14 @@ def evidence_of(
     recordings: list[Recording], merged: Sequence[Merged], requirement: Requirement, minimum: Minimum, confidence: float
 ) -> Evidence:
     """What runs of one key show whose data can be trusted, merged per CPU; ``confidence``: that of this look."""
-    shown = [one for values in merged for one in shown_of(values, requirement, confidence)]
+    shown = [one for values in merged for one in evidence_per_cpu(values, requirement, confidence)]
     return Evidence(recordings, requirement, minimum, shown)
 
 
-def stated(one: Shown) -> Stated:
+def stated(one: CpuEvidence) -> StatedMaximum:
     """The same as plain values, for reports and other programs."""
     seen = one.seen
-    return Stated(
+    return StatedMaximum(
         one.values.name,
         one.values.cpus,
         one.values.run_ids,
@@ -349,6 +349,6 @@ def with_failing(together: Sequence[Evidence], confidence: float) -> list[Eviden
     ]
 
 
-def findings_of(evidence: Evidence) -> list[Finding]:
+def findings_of(evidence: Evidence) -> list[CheckFinding]:
     """What every check of the list finds."""
     return [finding for check in EVIDENCE_CHECKS for finding in check(evidence)]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastenough.analysis.dependence import LEAST_INTERVALS
-from fastenough.analysis.disturbances import Source, disturbances
+from fastenough.analysis.disturbances import OrderSource, disturbances
 from fastenough.analysis.merged import Merged
 from fastenough.recording.histogram import bucket_index, bucket_lowest
 
@@ -87,7 +87,7 @@ def _places(runs: NDArray[np.int64]) -> NDArray[np.int64]:
 def extremal_index(merged: Merged, threshold_ns: float) -> ExtremalIndex | None:
     """At one threshold, of one CPU; None where too few disturbances are above it, or nothing tells their order."""
     seen = disturbances(merged, threshold_ns)
-    known = seen.source is not Source.INTERVALS
+    known = seen.source is not OrderSource.INTERVALS
     runs = seen.most if known else max(1, round(seen.possibly / seen.size))
     if runs < LEAST_AT_THRESHOLD or not seen.counts.size or not (known or seen.counts.size >= LEAST_INTERVALS):
         return None

@@ -40,7 +40,7 @@ class NoFit(Exception):
 
 
 @dataclass(frozen=True)
-class Tail:
+class TailModel:
     """Of the maximum of a stretch: location and scale in ns, shape (above 0: heavy; below 0: it has an upper end)."""
 
     location_ns: float
@@ -129,11 +129,11 @@ class Likelihood:
         start = min((np.array([location, -0.25, shape]) for shape in _FIRST_SHAPES), key=lambda at: self._negative(*at))
         return _minimum(lambda at: self._negative(*at), start, _FINE)
 
-    def fitted(self) -> Tail:
+    def fitted(self) -> TailModel:
         """The most likely tail; raises NoFit."""
         (location, log_scale, shape), _ = self._best
         centre, width = self._unit
-        return Tail(centre + location * width, math.exp(log_scale) * width, shape, self.maxima.stretch_ns)
+        return TailModel(centre + location * width, math.exp(log_scale) * width, shape, self.maxima.stretch_ns)
 
     def return_level(self, mission_ns: float) -> ReturnLevel:
         """With its interval; raises NoFit."""

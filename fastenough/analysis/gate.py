@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from fastenough import words
 from fastenough.analysis.assessment import Judgment
+from fastenough.analysis.bootstrap import difference_of
 from fastenough.analysis.checks import findings_of
 from fastenough.analysis.clusters import holm
 from fastenough.analysis.compare import Comparison, Sides
 from fastenough.analysis.differences import all_differences, differing_keys, run_values
-from fastenough.analysis.drawn import difference_of
 from fastenough.analysis.machine import is_emulated
 from fastenough.analysis.merged import grouped, load_name
 from fastenough.model import BadInput, Requirement, Verdict
@@ -120,7 +120,7 @@ class Departure:
 
 
 @dataclass(frozen=True)
-class Held:
+class LimitResult:
     """The result of one limit for runs of one key, or of a limit that applies to no run."""
 
     limit: Limit
@@ -132,7 +132,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Beside:
+class BaselinePair:
     """Runs of one key, and the corresponding runs of the baseline; ``sides``: the judged series.
 
     ``differs``: keys of the environment that differ.  ``comparisons``: of all judged series.
@@ -225,30 +225,32 @@ def against_a_pass(recordings: Group) -> tuple[Verdict, str] | None:
 
 
 @dataclass(frozen=True)
-class _Grown:
+class _GrowthResult:
     """One limit on growth for one series of one group; ``chance``: the p-value of the growth being within it."""
 
     limit: Limit
     growth: Growth
-    beside: Beside
+    beside: BaselinePair
     sides: Sides
     chance: float | None = None
     within: bool = False
 
 
-def _grown(limit: Limit, growth: Growth, pair: Beside) -> Iterator[_Grown]:
+def _grown(limit: Limit, growth: Growth, pair: BaselinePair) -> Iterator[_GrowthResult]:
     for sides in pair.sides:
         drawn = difference_of(
             sides.base.edges(growth.quantile), sides.other.edges(growth.quantile), growth.more_ns, growth.more_share
         )
         yield (
-            _Grown(limit, growth, pair, sides)
+            _GrowthResult(limit, growth, pair, sides)
             if drawn is None
-            else _Grown(limit, growth, pair, sides, drawn.chance_of_no_more(), drawn.is_no_more(growth.confidence))
+            else _GrowthResult(
+                limit, growth, pair, sides, drawn.chance_of_no_more(), drawn.is_no_more(growth.confidence)
+            )
         )
 
 
-def _seen(one: _Grown) -> str:
+def _seen(one: _GrowthResult) -> str:
     base, other = (side.value_ns(one.growth.quantile) for side in (one.sides.base, one.sides.other))
     drawn = difference_of(one.sides.base.edges(one.growth.quantile), one.sides.other.edges(one.growth.quantile))
     if base is None or other is None or drawn is None:
@@ -261,7 +263,7 @@ def _seen(one: _Grown) -> str:
     )
 
 
-def _held(one: _Grown, slower: bool) -> Held:
+def _held(one: _GrowthResult, slower: bool) -> LimitResult:
     against = against_a_pass((*one.beside.runs, *one.beside.baseline))
     verdict, reason = Verdict.PASS if one.within else Verdict.INCONCLUSIVE, _seen(one)
     if slower:
@@ -271,7 +273,7 @@ def _held(one: _Grown, slower: bool) -> Held:
     runs = one.beside.runs
     if against is not None and (against[0] is Verdict.BROKEN or verdict is Verdict.PASS or is_emulated(runs[0])):
         verdict, reason = against
-    return Held(
+    return LimitResult(
         one.limit,
         verdict,
         reason,
@@ -281,7 +283,7 @@ def _held(one: _Grown, slower: bool) -> Held:
     )
 
 
-def held_growth(limits: Sequence[Limit], pairs: Sequence[Beside]) -> list[Held]:
+def held_growth(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> list[LimitResult]:
     """The results of the limits on growth, judged together, each at its own confidence.
 
     Holm's method over the ratios of p-values and allowed errors: with one confidence it is the usual method.
@@ -321,11 +323,13 @@ def checked_before(again: int, others: int, confidence: float) -> str:
     return "; ".join(said)
 
 
-def held_requirement(limit: Limit, judgment: Judgment, runs: Group, reasons: Sequence[str], said: str = "") -> Held:
+def held_requirement(
+    limit: Limit, judgment: Judgment, runs: Group, reasons: Sequence[str], said: str = ""
+) -> LimitResult:
     """The result of a limit without a baseline.  ``said``: a note to append."""
     reason = "; ".join(finding.text for finding in judgment.findings) or "; ".join(reasons)
     seen = f"{words.counted(judgment.n, 'activation')}, maximum {words.latency(judgment.maximum_ns)}"
-    return Held(
+    return LimitResult(
         limit,
         judgment.verdict,
         "; ".join(filter(None, (reason or seen, said))),

@@ -27,7 +27,7 @@ class Injection:
 
 
 @dataclass(frozen=True)
-class Found:
+class InjectionResult:
     """What one witness found of the injections of one size; ``excess_ns`` is found minus injected.
 
     ``too_late`` of the intended injections did not take place: the injector itself came after the due time.
@@ -97,7 +97,7 @@ def latency_at(recording: Recording, series_name: str, period_ns: int) -> dict[i
 
 def found_by_due(
     injected: Sequence[Injection], late: dict[int, int], recording: Recording, series_name: str, period_ns: int
-) -> list[Found]:
+) -> list[InjectionResult]:
     """Match each injection with the latency of the very act that served the due time it delayed."""
     at = latency_at(recording, series_name, period_ns)
     begin_mono_ns = recording.head.begin.mono_ns
@@ -118,7 +118,7 @@ def found_by_due(
 
 def found_by_interval(
     injected: Sequence[Injection], late: dict[int, int], recording: Recording, series_id: int
-) -> list[Found]:
+) -> list[InjectionResult]:
     """Match each injection with the longest value of the interval in which the act it delayed took place.
 
     For witnesses without a time stamp of each value.  The act comes right after the injection's end, so its value
@@ -144,7 +144,7 @@ def found_by_interval(
 
 def found_by_edges(
     injected: Sequence[Injection], late: dict[int, int], edges_ns: Sequence[int], lead_ns: int
-) -> list[Found]:
+) -> list[InjectionResult]:
     """Match each injection with the first edge after it; no edge may lie within it.
 
     ``edges_ns`` ascend on the witness's own clock.  Its offset against the injections' clock is the one at which most
@@ -200,14 +200,16 @@ def least_ns(ns: int) -> float:
     return ns * (1 - TOLERANCE_SHARE) - TOLERANCE_NS
 
 
-def _rows(injected: Sequence[Injection], late: dict[int, int], value: Callable[[Injection], Value]) -> list[Found]:
+def _rows(
+    injected: Sequence[Injection], late: dict[int, int], value: Callable[[Injection], Value]
+) -> list[InjectionResult]:
     return [
         _row(asked_ns, [each for each in injected if each.asked_ns == asked_ns], late.get(asked_ns, 0), value)
         for asked_ns in sorted({each.asked_ns for each in injected} | set(late))
     ]
 
 
-def _row(asked_ns: int, group: list[Injection], late: int, value: Callable[[Injection], Value]) -> Found:
+def _row(asked_ns: int, group: list[Injection], late: int, value: Callable[[Injection], Value]) -> InjectionResult:
     answers = [(injection, value(injection)) for injection in group]
     pairs = [(injection.injected_ns, seen) for injection, seen in answers if isinstance(seen, int)]
     reasons = tuple(
@@ -215,7 +217,7 @@ def _row(asked_ns: int, group: list[Injection], late: int, value: Callable[[Inje
         for injection, why in answers
         if isinstance(why, str)
     )
-    return Found(
+    return InjectionResult(
         asked_ns,
         len(group),
         late,
@@ -227,7 +229,7 @@ def _row(asked_ns: int, group: list[Injection], late: int, value: Callable[[Inje
     )
 
 
-def in_order(rows: Sequence[Found]) -> bool:
+def in_order(rows: Sequence[InjectionResult]) -> bool:
     """Whether longer injections were found to be longer."""
     medians = [row.found_median_ns for row in rows]
     known = [each for each in medians if each is not None]

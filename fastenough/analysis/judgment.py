@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from fastenough import words
 from fastenough.analysis import checks, evidence, wording
-from fastenough.analysis.assessment import Assessment, Finding, Judgment, Minimum
+from fastenough.analysis.assessment import Assessment, CheckFinding, Judgment, Minimum
 from fastenough.analysis.clusters import confidence_of_look
 from fastenough.analysis.distinct import distinct, said_of
 from fastenough.analysis.evidence import Evidence
@@ -60,7 +60,7 @@ class _Weighed:
     recordings: list[Recording]
     merged: list[Merged]
     confidence: float
-    findings: list[Finding]
+    findings: list[CheckFinding]
     evidence: Evidence | None
 
 
@@ -108,7 +108,7 @@ def _failures(weighed: Sequence[_Weighed]) -> Iterator[wording.Failure]:
             )
 
 
-def _group_verdict(findings: Sequence[Finding], requirement: Requirement | None, told: bool) -> Verdict:
+def _group_verdict(findings: Sequence[CheckFinding], requirement: Requirement | None, told: bool) -> Verdict:
     """``told``: values were seen and mean something, so that they can be told where nothing is required."""
     found = [finding.verdict for finding in findings]
     if requirement is None and told and Verdict.BROKEN not in found:

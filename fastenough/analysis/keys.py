@@ -30,7 +30,7 @@ class Forbids(StrEnum):
 class Key:
     """``of`` takes the value from a run's head and one of its series; for a key of the run the series is None.
 
-    Values are what JSON can hold, or :class:`Unknown`.  ``titled``: groups of a report are named by it where they
+    Values are what JSON can hold, or :class:`UnknownValue`.  ``titled``: groups of a report are named by it where they
     differ in it.
     """
 
@@ -43,7 +43,7 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Unknown:
+class UnknownValue:
     """What the recording of a run does not tell: it equals nothing that another run tells or does not tell."""
 
     run_id: str
@@ -102,14 +102,14 @@ class _Fact:
     def __call__(self, head: Head, _: Series | None) -> Any:
         profile, name = head.profile, self.name
         if not profile:
-            return Unknown(head.run_id, _NO_PROFILE)
+            return UnknownValue(head.run_id, _NO_PROFILE)
         if name not in profile:
-            return Unknown(head.run_id, f"its profile does not have {name}")
+            return UnknownValue(head.run_id, f"its profile does not have {name}")
         reasons = profile.get("absent")
         why = reasons.get(name) if isinstance(reasons, dict) else None
         if why is not None:
             why = str(why)
-            return Unknown(head.run_id, why) if why.startswith(_NOT_UNDERSTOOD) else {"absent": _PATH.sub("", why)}
+            return UnknownValue(head.run_id, why) if why.startswith(_NOT_UNDERSTOOD) else {"absent": _PATH.sub("", why)}
         fact = profile[name]
         return fact if not self.parts or not isinstance(fact, dict) else {part: fact.get(part) for part in self.parts}
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastenough import words
-from fastenough.analysis.assessment import Finding
+from fastenough.analysis.assessment import CheckFinding
 from fastenough.analysis.merged import load_name
 from fastenough.loads import LOADS
 from fastenough.loads.load import Expectation
@@ -24,11 +24,11 @@ IDLE_SHARE = 0.1
 """Share of the intervals in which a load may be idle, as one that waits for a disk is."""
 
 
-def load_ran(recording: Recording) -> Iterator[Finding]:
+def load_ran(recording: Recording) -> Iterator[CheckFinding]:
     name, stated = load_name(recording), recording.head.load
     proof = recording.end.load if recording.end else None
     if name is None:
-        yield Finding(
+        yield CheckFinding(
             Verdict.INCONCLUSIVE,
             "the recording does not state its load",
             "measure with fastenough run or assess, which start and verify the load",
@@ -37,14 +37,14 @@ def load_ran(recording: Recording) -> Iterator[Finding]:
         yield from _load_read_back(proof, name)
     elif name == "none":
         if (proof is not None and proof.ran is False) or (stated is not None and stated.commands):
-            yield Finding(Verdict.BROKEN, "a load ran, but the recording states none", "run it again")
+            yield CheckFinding(Verdict.BROKEN, "a load ran, but the recording states none", "run it again")
     elif proof is None or proof.name != name:
-        yield Finding(Verdict.BROKEN, f"no proof that load {name} ran", "run it again")
+        yield CheckFinding(Verdict.BROKEN, f"no proof that load {name} ran", "run it again")
     elif proof.ran is not True:
         why = "; ".join(proof.reasons) or "no reason is recorded"
-        yield Finding(Verdict.BROKEN, f"load {name} did not run as required: {why}", "fix the cause, then rerun")
+        yield CheckFinding(Verdict.BROKEN, f"load {name} did not run as required: {why}", "fix the cause, then rerun")
     elif proof.stated:
-        yield Finding(
+        yield CheckFinding(
             Verdict.INCONCLUSIVE,
             f"load {name} was stated by the user and not verified",
             "measure with a plan (fastenough run --plan), which starts and verifies the load",
@@ -54,44 +54,44 @@ def load_ran(recording: Recording) -> Iterator[Finding]:
         yield from _did_enough(recording, proof)
 
 
-def _load_read_back(proof: LoadProof | None, name: str) -> Iterator[Finding]:
+def _load_read_back(proof: LoadProof | None, name: str) -> Iterator[CheckFinding]:
     """Of a load that was read back, not started: missing proof is INCONCLUSIVE, not BROKEN."""
     if proof is None or proof.name != name or proof.ran is not True:
         why = "; ".join(proof.reasons) if proof else "not recorded"
-        yield Finding(
+        yield CheckFinding(
             Verdict.INCONCLUSIVE,
             f"no proof that the board had load {name} throughout the run: {why}",
             "find out what else ran on the board, or state its actual load",
         )
 
 
-def _load_ran_all_the_time(recording: Recording, name: str) -> Iterator[Finding]:
+def _load_ran_all_the_time(recording: Recording, name: str) -> Iterator[CheckFinding]:
     """The proof sums over the run; each interval shows whether the load went on."""
     seen, intervals = recording.aggregate.load, recording.aggregate.intervals
     settle = "find out what stops it, then rerun"
     if seen.gone or seen.idle > IDLE_SHARE * intervals:
-        yield Finding(
+        yield CheckFinding(
             Verdict.BROKEN,
             f"load {name} did not run throughout: it was idle in "
             f"{seen.gone + seen.idle} of {words.counted(intervals, 'interval')}",
             settle,
         )
     elif seen.idle:
-        yield Finding(
+        yield CheckFinding(
             Verdict.INCONCLUSIVE,
             f"load {name} may not have run throughout: it was idle in "
             f"{seen.idle} of {words.counted(intervals, 'interval')}",
             settle,
         )
     elif not seen.ran:
-        yield Finding(
+        yield CheckFinding(
             Verdict.INCONCLUSIVE,
             f"no proof that load {name} ran throughout: its use is recorded in 0 of "
             f"{words.counted(intervals, 'interval')}",
             "measure with this version, on a bench that has time to look at the load in each interval",
         )
     elif intervals - seen.ran > IDLE_SHARE * intervals:
-        yield Finding(
+        yield CheckFinding(
             Verdict.INCONCLUSIVE,
             f"no proof that load {name} ran throughout: the bench was busy and checked it in only {seen.ran} of "
             f"{words.counted(intervals, 'interval')}",
@@ -99,7 +99,7 @@ def _load_ran_all_the_time(recording: Recording, name: str) -> Iterator[Finding]
         )
 
 
-def _did_enough(recording: Recording, proof: LoadProof) -> Iterator[Finding]:
+def _did_enough(recording: Recording, proof: LoadProof) -> Iterator[CheckFinding]:
     """A load of this version is checked again, whatever the recording states."""
     known = LOADS.get(proof.name or "")
     expects = None if known is None else known.expects
@@ -108,7 +108,7 @@ def _did_enough(recording: Recording, proof: LoadProof) -> Iterator[Finding]:
     reason = None if expects is None else _below(proof, expects, cpus) or _weak_for_long(use, expects, cpus)
     reason = reason or _not_in_intervals(recording, use, proof, cpus)
     if reason is not None:
-        yield Finding(
+        yield CheckFinding(
             Verdict.BROKEN,
             f"load {proof.name} was starved: {reason}",
             "leave it enough CPU time and disk bandwidth, then rerun",

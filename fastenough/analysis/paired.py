@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from fastenough.analysis.bootstrap import ResampledQuantiles
 from fastenough.analysis.checks import findings_of
 from fastenough.analysis.clusters import holm
 from fastenough.analysis.differences import all_differences, run_values
-from fastenough.analysis.drawn import Drawn
 from fastenough.analysis.keys import RUN_KEYS
 from fastenough.analysis.measures import CONFIDENCE, QUANTILES
 from fastenough.analysis.merged import FloatArray, judged_series, kinds, merge_samples
@@ -181,10 +181,10 @@ class _Drawn:
     name: str
 
     @cached_property
-    def arms(self) -> tuple[Drawn, Drawn]:
+    def arms(self) -> tuple[ResampledQuantiles, ResampledQuantiles]:
         """Without and with the change."""
         without, with_it = (
-            Drawn(
+            ResampledQuantiles(
                 merge_samples([(recording, series) for series in judged_series(recording) if series.name == self.name])
             )
             for recording in (self.pair.without, self.pair.with_it)

@@ -26,7 +26,7 @@ Decides = Callable[[float, float], bool]
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observation:
     """``events``: independent ones in ``n`` activations; ``least``: with fewer of them nothing passes."""
 
     n: int
@@ -41,7 +41,7 @@ class Seen:
         return float(special.betaincc(self.events + 0.5, further + 1.0, self.n / n))
 
 
-def samples_to_decide(seen: Seen, passes: Decides, fails: Decides) -> int | None:
+def samples_to_decide(seen: Observation, passes: Decides, fails: Decides) -> int | None:
     """How many activations in all decide in most cases; None where no reasonable number does.
 
     ``passes`` holds for few events, ``fails`` for many.
@@ -54,7 +54,7 @@ def samples_to_decide(seen: Seen, passes: Decides, fails: Decides) -> int | None
     return None
 
 
-def _chance_of_verdict(seen: Seen, n: float, passes: Decides, fails: Decides) -> float:
+def _chance_of_verdict(seen: Observation, n: float, passes: Decides, fails: Decides) -> float:
     most = 20.0 + 20.0 * n / seen.n * (1.0 + seen.events)
     passing = _edge(lambda events: passes(n, events), most)
     failing = _edge(lambda events: not fails(n, events), most)

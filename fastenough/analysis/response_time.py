@@ -23,7 +23,7 @@ SHARES = 10_000
 
 
 @dataclass(frozen=True)
-class Task:
+class PeriodicTask:
     """Work that comes again: at most one job in ``period_ns``, each taking ``compute_ns`` at most.
 
     ``deadline_ns`` and the response count from the instant at which a job was due.  ``jitter_ns``: how much later than
@@ -102,7 +102,7 @@ NO_TERMS = Terms()
 """A machine that takes no time for itself."""
 
 
-class Kept(StrEnum):
+class DeadlineResult(StrEnum):
     """Whether a task answers in time."""
 
     YES = "kept"
@@ -111,14 +111,14 @@ class Kept(StrEnum):
 
 
 @dataclass(frozen=True)
-class Response:
+class ResponseTime:
     """The longest response of a task; where the deadline is missed the first one found that is too long.
 
     ``response_ns`` None: responses grow without end, or there are too many jobs to look at.
     """
 
-    task: Task
-    kept: Kept
+    task: PeriodicTask
+    kept: DeadlineResult
     response_ns: int | None
 
     @property
@@ -187,7 +187,9 @@ class _Before:
         return None
 
 
-def responses(tasks: Sequence[Task], terms: Terms = NO_TERMS, *, peers_first: bool = True) -> tuple[Response, ...]:
+def responses(
+    tasks: Sequence[PeriodicTask], terms: Terms = NO_TERMS, *, peers_first: bool = True
+) -> tuple[ResponseTime, ...]:
     """The longest response of each task, in their order.
 
     Tasks of equal priority are served in the order of release: a task's peers are taken to go first, which overstates
@@ -196,7 +198,7 @@ def responses(tasks: Sequence[Task], terms: Terms = NO_TERMS, *, peers_first: bo
     return tuple(_one_by_one(tasks, terms, peers_first))
 
 
-def _one_by_one(tasks: Sequence[Task], terms: Terms, peers_first: bool) -> Iterator[Response]:
+def _one_by_one(tasks: Sequence[PeriodicTask], terms: Terms, peers_first: bool) -> Iterator[ResponseTime]:
     for at, task in enumerate(tasks):
         first = [
             other
@@ -206,30 +208,30 @@ def _one_by_one(tasks: Sequence[Task], terms: Terms, peers_first: bool) -> Itera
         yield _behind(task, first, terms) if peers_first else _response(task, first, terms, task.blocking_ns)
 
 
-def schedulable(tasks: Sequence[Task], terms: Terms = NO_TERMS) -> bool:
+def schedulable(tasks: Sequence[PeriodicTask], terms: Terms = NO_TERMS) -> bool:
     """Whether every task is shown to keep its deadline."""
-    return all(response.kept is Kept.YES for response in _one_by_one(tasks, terms, True))
+    return all(response.kept is DeadlineResult.YES for response in _one_by_one(tasks, terms, True))
 
 
-def _demand(task: Task, terms: Terms) -> _Demand:
+def _demand(task: PeriodicTask, terms: Terms) -> _Demand:
     return _Demand(task.period_ns, task.compute_ns + terms.dispatch_ns, task.jitter_ns + terms.release_ns)
 
 
-def _held_ns(task: Task, first: Sequence[Task]) -> int:
+def _held_ns(task: PeriodicTask, first: Sequence[PeriodicTask]) -> int:
     """For how long tasks of lower priority may keep it waiting: once for what it needs itself, and once for what each
     of those that go first needs, since whoever holds that inherits their priority, and goes before this task too."""
     return task.blocking_ns + sum(other.blocking_ns for other in first)
 
 
-def _behind(task: Task, first: Sequence[Task], terms: Terms) -> Response:
+def _behind(task: PeriodicTask, first: Sequence[PeriodicTask], terms: Terms) -> ResponseTime:
     return _response(task, first, terms, _held_ns(task, first))
 
 
-def _response(task: Task, first: Sequence[Task], terms: Terms, held_ns: int) -> Response:
+def _response(task: PeriodicTask, first: Sequence[PeriodicTask], terms: Terms, held_ns: int) -> ResponseTime:
     own = _demand(task, terms)
     before = _Before([_demand(other, terms) for other in first], terms.interference)
     if before.utilisation + own.utilisation > 1:
-        return Response(task, Kept.NO, None)
+        return ResponseTime(task, DeadlineResult.NO, None)
     longest_ns = 0
     for job in range(MOST_STEPS):
         done_ns = before.done_ns(
@@ -239,13 +241,13 @@ def _response(task: Task, first: Sequence[Task], terms: Terms, held_ns: int) -> 
             break
         longest_ns = max(longest_ns, own.jitter_ns + done_ns - job * task.period_ns)
         if longest_ns > task.deadline_ns:
-            return Response(task, Kept.NO, longest_ns)
+            return ResponseTime(task, DeadlineResult.NO, longest_ns)
         if done_ns + own.jitter_ns <= (job + 1) * task.period_ns:
-            return Response(task, Kept.YES, longest_ns)
-    return Response(task, Kept.UNSETTLED, None)
+            return ResponseTime(task, DeadlineResult.YES, longest_ns)
+    return ResponseTime(task, DeadlineResult.UNSETTLED, None)
 
 
-def margin(tasks: Sequence[Task], terms: Terms = NO_TERMS) -> Margin:
+def margin(tasks: Sequence[PeriodicTask], terms: Terms = NO_TERMS) -> Margin:
     """By bisection: a set that bears more bears less."""
     most = SHARES * max(1, min(task.deadline_ns // task.compute_ns for task in tasks) + 1)
     share = _most(most, lambda share: schedulable([_scaled(task, share) for task in tasks], terms))
@@ -256,7 +258,7 @@ def margin(tasks: Sequence[Task], terms: Terms = NO_TERMS) -> Margin:
     return Margin(max(0, share) / SHARES, added_ns if added_ns >= 0 else None)
 
 
-def _scaled(task: Task, share: int) -> Task:
+def _scaled(task: PeriodicTask, share: int) -> PeriodicTask:
     return replace(task, compute_ns=-(-task.compute_ns * share // SHARES))
 
 
@@ -269,7 +271,7 @@ def _most(most: int, holds: Callable[[int], bool]) -> int:
     return low
 
 
-def with_priorities(tasks: Sequence[Task], terms: Terms = NO_TERMS) -> tuple[Task, ...]:
+def with_priorities(tasks: Sequence[PeriodicTask], terms: Terms = NO_TERMS) -> tuple[PeriodicTask, ...]:
     """The tasks, in their order, with priorities under which all deadlines are kept, where there are any.
 
     Audsley, "Optimal priority assignment and feasibility of static priority tasks with arbitrary start times" (1991):
@@ -283,7 +285,7 @@ def with_priorities(tasks: Sequence[Task], terms: Terms = NO_TERMS) -> tuple[Tas
         fitting = (
             at
             for at in behind
-            if _behind(tasks[at], [tasks[other] for other in waiting if other != at], terms).kept is Kept.YES
+            if _behind(tasks[at], [tasks[other] for other in waiting if other != at], terms).kept is DeadlineResult.YES
         )
         lowest = next(fitting, behind[0])
         given[lowest] = len(given) + 1
@@ -291,7 +293,7 @@ def with_priorities(tasks: Sequence[Task], terms: Terms = NO_TERMS) -> tuple[Tas
     return tuple(replace(task, priority=given[at]) for at, task in enumerate(tasks))
 
 
-def never_schedulable(tasks: Sequence[Task], *, chosen: bool = False) -> tuple[str, ...]:
+def never_schedulable(tasks: Sequence[PeriodicTask], *, chosen: bool = False) -> tuple[str, ...]:
     """Why a deadline is missed in the worst case that the tasks themselves state, on a CPU that takes no time for
     itself; empty where that is not so, or not settled.  ``chosen``: under any order of priorities.
 
@@ -302,13 +304,13 @@ def never_schedulable(tasks: Sequence[Task], *, chosen: bool = False) -> tuple[s
     if used > 1:
         return (f"the tasks {_named(tasks)} require {float(used) * 100:.4g} % of one CPU",)
     if not chosen:
-        return tuple(_misses(one.task) for one in responses(tasks, peers_first=False) if one.kept is Kept.NO)
+        return tuple(_misses(one.task) for one in responses(tasks, peers_first=False) if one.kept is DeadlineResult.NO)
     ordered = with_priorities(tasks)
-    late = [one.task for one in responses(ordered) if one.kept is not Kept.YES]
+    late = [one.task for one in responses(ordered) if one.kept is not DeadlineResult.YES]
     rivals = [task for task in ordered if late and task.priority >= min(one.priority for one in late)]
     if any(
         _response(task, [other for other in rivals if other is not task], NO_TERMS, task.blocking_ns).kept
-        is not Kept.NO
+        is not DeadlineResult.NO
         for task in rivals
     ):
         return ()
@@ -317,9 +319,9 @@ def never_schedulable(tasks: Sequence[Task], *, chosen: bool = False) -> tuple[s
     return (f"no order of priorities meets all deadlines of {_named(rivals)}",) if rivals else ()
 
 
-def _misses(task: Task) -> str:
+def _misses(task: PeriodicTask) -> str:
     return f"task {task.name} misses its deadline even without any time taken by the system"
 
 
-def _named(tasks: Sequence[Task]) -> str:
+def _named(tasks: Sequence[PeriodicTask]) -> str:
     return ", ".join(task.name for task in tasks)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from fastenough import words
-from fastenough.analysis.assessment import Finding
+from fastenough.analysis.assessment import CheckFinding
 from fastenough.analysis.merged import judged_series, variant
 from fastenough.model import IMPORTED, Outcome, Role, Series, Verdict
 from fastenough.recording import Recording
@@ -40,14 +40,14 @@ LATENCIES: Mapping[str, tuple[str, ...]] = {
 series itself."""
 
 
-def series_complete(recording: Recording) -> Iterator[Finding]:
+def series_complete(recording: Recording) -> Iterator[CheckFinding]:
     """Each interval holds each series."""
     if recording.outcome is not Outcome.COMPLETED or IMPORTED in recording.head.marks:
         return
     for series in recording.series:
         absent = len(recording.timeline) - recording.timeline.courses[series.id].at.size
         if absent:
-            yield Finding(
+            yield CheckFinding(
                 Verdict.BROKEN,
                 f"{_name(series)} is missing from {words.counted(absent, 'interval')} of "
                 f"{words.number(len(recording.timeline))}",
@@ -56,14 +56,14 @@ def series_complete(recording: Recording) -> Iterator[Finding]:
             return
 
 
-def series_as_measured(recording: Recording) -> Iterator[Finding]:
+def series_as_measured(recording: Recording) -> Iterator[CheckFinding]:
     """No latency series has another role, and each CPU has a judged series."""
     if is_monitor(recording.head) or IMPORTED in recording.head.marks:
         return
     judged = judged_series(recording)
     hidden = next(filter(None, (_hidden(recording, series, judged) for series in recording.series)), None)
     if hidden is not None:
-        yield Finding(Verdict.BROKEN, hidden, "measure with an unmodified probe of this version")
+        yield CheckFinding(Verdict.BROKEN, hidden, "measure with an unmodified probe of this version")
     elif judged:
         yield from _cpus_judged(recording, judged)
 
@@ -90,11 +90,11 @@ def _explains(recording: Recording, series: Series, judged: list[Series]) -> boo
     return plain[mine] == sum(one.corrected and variant(one) == mine for one in judged)
 
 
-def _cpus_judged(recording: Recording, judged: list[Series]) -> Iterator[Finding]:
+def _cpus_judged(recording: Recording, judged: list[Series]) -> Iterator[CheckFinding]:
     measured = {series.cpu for series in recording.series if recording.totals[series.id].total}
     without = sorted(cpu for cpu in measured - {series.cpu for series in judged} if cpu is not None)
     if without and None not in {series.cpu for series in judged}:
-        yield Finding(
+        yield CheckFinding(
             Verdict.INCONCLUSIVE,
             f"{words.cpus(without)}: values were recorded, but no limit applies to their series",
             "measure a latency on each of these CPUs",

@@ -15,7 +15,7 @@ WORST = 20
 
 
 @dataclass(frozen=True)
-class Tail:
+class StationTail:
     """The worst wake-ups, and the station that most of their time was spent at.
 
     ``longest_in``: of how many of them it is the longest station; ``share``: of the time of all of them.
@@ -29,7 +29,7 @@ class Tail:
 
 
 @dataclass(frozen=True)
-class Blamed:
+class BlamedTask:
     """Who delayed wake-ups, at which station: how often, by how much at most, and in which of them that was."""
 
     who: str
@@ -44,7 +44,7 @@ def worst_wakeups(recordings: Iterable[Recording]) -> list[Wakeup]:
     return sorted(found, key=lambda wakeup: -wakeup.delay_ns)
 
 
-def tail_of(found: Sequence[Wakeup], most: int = WORST) -> Tail | None:
+def tail_of(found: Sequence[Wakeup], most: int = WORST) -> StationTail | None:
     """Of the worst of these whose stations are known; None where there are none."""
     worst = [wakeup for wakeup in found if wakeup.longest][:most]
     spent: Counter[str] = Counter()
@@ -54,7 +54,7 @@ def tail_of(found: Sequence[Wakeup], most: int = WORST) -> Tail | None:
     if not total_ns:
         return None
     station = max(STATIONS, key=lambda name: spent[name])
-    return Tail(
+    return StationTail(
         tuple(worst),
         station,
         sum(wakeup.longest == station for wakeup in worst),
@@ -63,13 +63,13 @@ def tail_of(found: Sequence[Wakeup], most: int = WORST) -> Tail | None:
     )
 
 
-def blamed(found: Iterable[Wakeup]) -> list[Blamed]:
+def blamed(found: Iterable[Wakeup]) -> list[BlamedTask]:
     """Who is to blame, the one with the greatest delay first."""
     by_who: dict[tuple[str, str], list[Wakeup]] = {}
     for wakeup in found:
         by_who.setdefault((wakeup.blamed, wakeup.longest), []).append(wakeup)
     rows = [
-        Blamed(who, station, len(each), max(each, key=lambda wakeup: wakeup.delay_ns))
+        BlamedTask(who, station, len(each), max(each, key=lambda wakeup: wakeup.delay_ns))
         for (who, station), each in by_who.items()
     ]
     return sorted(rows, key=lambda row: -row.worst.delay_ns)

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from fastenough import words
 from fastenough.analysis.assessment import Judgment, Supported
 from fastenough.analysis.clusters import rate_upper
+from fastenough.analysis.cpu_evidence import evidence_per_cpu
 from fastenough.analysis.disturbances import disturbances
 from fastenough.analysis.measures import bound_above_maximum
 from fastenough.analysis.merged import Merged
-from fastenough.analysis.shown import shown_of
 from fastenough.model import Requirement
 
 SUPPORTED_MISS_RATES = (0.0, 0.001, 0.05)
@@ -47,7 +47,7 @@ def _hardest(values: Merged, miss_rate: float, confidence: float) -> int | None:
         low, high = (middle + 1, high) if exceeds(limits[middle]) else (low, middle)
     if low == len(limits):
         return None
-    shown = shown_of(values, Requirement(limits[low], miss_rate, confidence), confidence)
+    shown = evidence_per_cpu(values, Requirement(limits[low], miss_rate, confidence), confidence)
     return limits[low] if all(one.within for one in shown) else None
 
 

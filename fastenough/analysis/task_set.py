@@ -17,11 +17,11 @@ from fastenough.analysis import words
 from fastenough.analysis.assessment import Assessment
 from fastenough.analysis.response_time import (
     Arrivals,
+    DeadlineResult,
     Interference,
-    Kept,
     Margin,
-    Response,
-    Task,
+    PeriodicTask,
+    ResponseTime,
     Terms,
     margin,
     never_schedulable,
@@ -49,11 +49,11 @@ class TaskSet:
     ``chosen``: their priorities are to be chosen, since they state none.
     """
 
-    tasks: tuple[Task, ...]
+    tasks: tuple[PeriodicTask, ...]
     cpus: tuple[int, ...] = ()
     chosen: bool = False
 
-    def on(self, cpu: int) -> tuple[Task, ...]:
+    def on(self, cpu: int) -> tuple[PeriodicTask, ...]:
         """Those of one CPU."""
         return (
             self.tasks
@@ -62,13 +62,13 @@ class TaskSet:
         )
 
     @property
-    def alone(self) -> tuple[tuple[Task, ...], ...]:
+    def alone(self) -> tuple[tuple[PeriodicTask, ...], ...]:
         """Those that share a CPU, each such set once."""
         return tuple(self.on(cpu) for cpu in sorted(set(self.cpus))) if self.cpus else (self.tasks,)
 
 
 @dataclass(frozen=True)
-class Measured:
+class CpuMeasurement:
     """What was seen of one CPU: its wake-ups, and what took it from a busy loop.
 
     ``late_ns``: the longest wake-up; ``usual_ns``: their median.  ``terms``: what follows for the analysis.
@@ -83,16 +83,16 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class OnCpu:
+class CpuSchedulability:
     """The tasks of one CPU with its terms."""
 
-    measured: Measured
-    responses: tuple[Response, ...]
+    measured: CpuMeasurement
+    responses: tuple[ResponseTime, ...]
     margin: Margin
 
     @property
     def schedulable(self) -> bool:
-        return all(one.kept is Kept.YES for one in self.responses)
+        return all(one.kept is DeadlineResult.YES for one in self.responses)
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,11 @@ class TaskAnswer:
 
     task_set: TaskSet
     word: str
-    cpus: tuple[OnCpu, ...]
+    cpus: tuple[CpuSchedulability, ...]
     missing: tuple[str, ...] = ()
 
     @property
-    def tightest(self) -> OnCpu | None:
+    def tightest(self) -> CpuSchedulability | None:
         """The CPU that bears least."""
         return min(self.cpus, key=lambda one: (one.margin.factor, one.margin.added_ns or -1), default=None)
 
@@ -132,17 +132,17 @@ def answer_of(task_set: TaskSet, recordings: Sequence[Recording]) -> TaskAnswer:
     )
 
 
-def _on_cpu(task_set: TaskSet, measured: Measured) -> OnCpu:
+def _on_cpu(task_set: TaskSet, measured: CpuMeasurement) -> CpuSchedulability:
     tasks = task_set.on(measured.cpu)
     if task_set.chosen:
         tasks = with_priorities(tasks, measured.terms)
-    return OnCpu(measured, responses(tasks, measured.terms), margin(tasks, measured.terms))
+    return CpuSchedulability(measured, responses(tasks, measured.terms), margin(tasks, measured.terms))
 
 
 # --- the terms
 
 
-def measured_of(recordings: Sequence[Recording]) -> Mapping[int, Measured]:
+def measured_of(recordings: Sequence[Recording]) -> Mapping[int, CpuMeasurement]:
     """What was seen of each CPU, over all loads; the worst of each term."""
     usable = [one for one in recordings if one.damage is None and one.outcome is not Outcome.NOT_APPLICABLE]
     wakeups: dict[int, list[Histogram]] = {}
@@ -159,11 +159,11 @@ def measured_of(recordings: Sequence[Recording]) -> Mapping[int, Measured]:
     return {cpu: _measured(cpu, parts, gaps.get(cpu, [])) for cpu, parts in sorted(wakeups.items())}
 
 
-def _measured(cpu: int, wakeups: Sequence[Histogram], gaps: Sequence[_Gaps]) -> Measured:
+def _measured(cpu: int, wakeups: Sequence[Histogram], gaps: Sequence[_Gaps]) -> CpuMeasurement:
     late_ns = max(0, *(part.maximum or 0 for part in wakeups))
     usual_ns = max(0, *(part.value_at_rank((part.total + 1) // 2) for part in wakeups))
     interference = _worst([one for part in gaps for one in part.interference])
-    return Measured(
+    return CpuMeasurement(
         cpu,
         sum(part.total for part in wakeups),
         usual_ns,
@@ -281,7 +281,7 @@ def _reasons(answer: TaskAnswer) -> list[str]:
         f"{words.cpus([one.measured.cpu])}: {_missed(response)}"
         for one in answer.cpus
         for response in one.responses
-        if response.kept is not Kept.YES
+        if response.kept is not DeadlineResult.YES
     ]
     return [
         "measured terms are no bounds, so this is never a PASS",
@@ -290,9 +290,9 @@ def _reasons(answer: TaskAnswer) -> list[str]:
     ]
 
 
-def _missed(response: Response) -> str:
+def _missed(response: ResponseTime) -> str:
     task = response.task
-    if response.kept is Kept.UNSETTLED:
+    if response.kept is DeadlineResult.UNSETTLED:
         return f"task {task.name}: undecided; too many jobs interact because the CPU is nearly full"
     after = "without end" if response.response_ns is None else f"after {words.latency(response.response_ns)}"
     return (

@@ -26,7 +26,7 @@ _REACH = re.compile(r"## (?:per_cpu/cpu(?P<cpu>\d+)|oldest event ts: +(?P<s>\d+)
 _REAL_TIME_BELOW = 100
 
 
-class Kind(IntEnum):
+class TraceKind(IntEnum):
     """What takes a CPU; of several at once no task does, but the one that began last, and of those the greatest."""
 
     TASK = 0
@@ -36,7 +36,7 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True)
-class Task:
+class TracedTask:
     """``priority``: the kernel's own number, below 100 of real-time tasks; None where the trace does not tell it."""
 
     comm: str
@@ -60,12 +60,12 @@ class Task:
 class Slice:
     """Some time of a CPU, in ns on CLOCK_MONOTONIC; ``task``: who ran, or was interrupted."""
 
-    kind: Kind
+    kind: TraceKind
     cpu: int
     begin_ns: int
     end_ns: int
     name: str
-    task: Task
+    task: TracedTask
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Waking:
 
     cpu: int
     at_ns: int
-    task: Task
+    task: TracedTask
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Trace:
             (
                 one
                 for one in reversed(self.slices)
-                if one.kind is Kind.TASK and one.cpu == cpu and one.begin_ns <= at_ns <= one.end_ns
+                if one.kind is TraceKind.TASK and one.cpu == cpu and one.begin_ns <= at_ns <= one.end_ns
             ),
             None,
         )
@@ -115,7 +115,7 @@ class Trace:
 class Share:
     """Who took how much of a CPU's time; None for what the trace does not tell."""
 
-    kind: Kind | None
+    kind: TraceKind | None
     name: str
     ns: int
     times: int
@@ -131,8 +131,8 @@ def shares(trace: Trace, cpu: int, begin_ns: int, end_ns: int) -> list[Share]:
     edges = sorted(
         {begin_ns, end_ns, *(edge for one in slices for edge in (one.begin_ns, one.end_ns) if begin_ns < edge < end_ns)}
     )
-    taken: dict[tuple[Kind | None, str], int] = {}
-    times: dict[tuple[Kind | None, str], set[int]] = {}
+    taken: dict[tuple[TraceKind | None, str], int] = {}
+    times: dict[tuple[TraceKind | None, str], set[int]] = {}
     for begin, end in pairwise(edges):
         one = _on_top(slices, begin, end)
         who = (None, "not known") if one is None else (one.kind, one.name)
@@ -144,10 +144,10 @@ def shares(trace: Trace, cpu: int, begin_ns: int, end_ns: int) -> list[Share]:
 
 def _on_top(slices: Iterable[Slice], begin_ns: int, end_ns: int) -> Slice | None:
     at = [one for one in slices if one.begin_ns <= begin_ns and one.end_ns >= end_ns]
-    ran = {one.task.pid for one in at if one.kind is Kind.TASK}
+    ran = {one.task.pid for one in at if one.kind is TraceKind.TASK}
     return max(
-        (one for one in at if one.kind is not Kind.SOFTIRQ or not ran or one.task.pid in ran),
-        key=lambda one: (one.kind is not Kind.TASK, one.begin_ns, one.kind),
+        (one for one in at if one.kind is not TraceKind.SOFTIRQ or not ran or one.task.pid in ran),
+        key=lambda one: (one.kind is not TraceKind.TASK, one.begin_ns, one.kind),
         default=None,
     )
 
@@ -170,15 +170,15 @@ def _named(pattern: str) -> Callable[[str], str]:
     return name
 
 
-_BEGINS: Mapping[str, tuple[Kind, Callable[[str], str]]] = {
-    "irq_handler_entry": (Kind.INTERRUPT, _named(r"(irq=\d+) name=(.*)")),
-    "local_timer_entry": (Kind.INTERRUPT, _vector("local timer")),
-    "reschedule_entry": (Kind.INTERRUPT, _vector("reschedule IPI")),
-    "call_function_entry": (Kind.INTERRUPT, _vector("function call IPI")),
-    "call_function_single_entry": (Kind.INTERRUPT, _vector("function call IPI")),
-    "ipi_entry": (Kind.INTERRUPT, _named(r"\((.*)\)")),
-    "softirq_entry": (Kind.SOFTIRQ, _named(r"action=(\w+)")),
-    "hrtimer_expire_entry": (Kind.TIMER, _named(r"function=(\S+)")),
+_BEGINS: Mapping[str, tuple[TraceKind, Callable[[str], str]]] = {
+    "irq_handler_entry": (TraceKind.INTERRUPT, _named(r"(irq=\d+) name=(.*)")),
+    "local_timer_entry": (TraceKind.INTERRUPT, _vector("local timer")),
+    "reschedule_entry": (TraceKind.INTERRUPT, _vector("reschedule IPI")),
+    "call_function_entry": (TraceKind.INTERRUPT, _vector("function call IPI")),
+    "call_function_single_entry": (TraceKind.INTERRUPT, _vector("function call IPI")),
+    "ipi_entry": (TraceKind.INTERRUPT, _named(r"\((.*)\)")),
+    "softirq_entry": (TraceKind.SOFTIRQ, _named(r"action=(\w+)")),
+    "hrtimer_expire_entry": (TraceKind.TIMER, _named(r"function=(\S+)")),
 }
 _ENDS = {name.replace("entry", "exit"): kind for name, (kind, _) in _BEGINS.items()}
 
@@ -191,7 +191,7 @@ class _Reading:
     wakings: list[Waking] = field(default_factory=list)
     known_ns: dict[int, int] = field(default_factory=dict)
     now: dict[int, Slice] = field(default_factory=dict)
-    open_slices: dict[tuple[int, Kind], list[Slice]] = field(default_factory=dict)
+    open_slices: dict[tuple[int, TraceKind], list[Slice]] = field(default_factory=dict)
     first_ns: int | None = None
     end_ns: int = 0
 
@@ -202,7 +202,7 @@ class _Reading:
         self.end_ns = max(self.end_ns, at_ns)
         if cpu not in self.now:
             begin_ns = self.known_ns[cpu] = max(self.known_ns.get(cpu, 0), self.first_ns)
-            self.now[cpu] = _task_slice(cpu, min(begin_ns, at_ns), Task(found["comm"], int(found["pid"])))
+            self.now[cpu] = _task_slice(cpu, min(begin_ns, at_ns), TracedTask(found["comm"], int(found["pid"])))
         event, fields = found["event"], found["fields"]
         if event in _BEGINS:
             kind, name = _BEGINS[event]
@@ -216,7 +216,7 @@ class _Reading:
         elif event == "sched_waking" and (waking := _WAKING.match(fields)):
             self.wakings.append(Waking(cpu, at_ns, _task(waking)))
 
-    def _end(self, cpu: int, kind: Kind, at_ns: int, event: str) -> None:
+    def _end(self, cpu: int, kind: TraceKind, at_ns: int, event: str) -> None:
         """What began before the trace did is of a name that is not known."""
         begun = self.open_slices.get((cpu, kind))
         one = (
@@ -231,7 +231,7 @@ class _Reading:
         before = _task(switch)
         self.slices.append(replace(self.now[cpu], end_ns=at_ns, name=before.name, task=before))
         self.now[cpu] = _task_slice(
-            cpu, at_ns, Task(switch["next_comm"], int(switch["next_pid"]), int(switch["next_prio"]))
+            cpu, at_ns, TracedTask(switch["next_comm"], int(switch["next_pid"]), int(switch["next_prio"]))
         )
 
     def trace(self) -> Trace:
@@ -250,12 +250,12 @@ def _ns(found: re.Match[str]) -> int:
     return int(found["s"]) * 1_000_000_000 + int(found["us"]) * 1000
 
 
-def _task(found: re.Match[str]) -> Task:
-    return Task(found["comm"], int(found["pid"]), int(found["prio"]))
+def _task(found: re.Match[str]) -> TracedTask:
+    return TracedTask(found["comm"], int(found["pid"]), int(found["prio"]))
 
 
-def _task_slice(cpu: int, begin_ns: int, task: Task) -> Slice:
-    return Slice(Kind.TASK, cpu, begin_ns, begin_ns, task.name, task)
+def _task_slice(cpu: int, begin_ns: int, task: TracedTask) -> Slice:
+    return Slice(TraceKind.TASK, cpu, begin_ns, begin_ns, task.name, task)
 
 
 def read_trace(content: bytes, until_ns: int = 0) -> Trace:

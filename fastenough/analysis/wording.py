@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fastenough import words
-from fastenough.analysis.assessment import Finding, Judgment
+from fastenough.analysis.assessment import CheckFinding, Judgment
 from fastenough.analysis.clusters import poisson_upper
+from fastenough.analysis.cpu_evidence import CpuEvidence
 from fastenough.analysis.machine import counter_total, steal_text
 from fastenough.analysis.merged import load_name
-from fastenough.analysis.shown import Shown
 from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import STATIONS, SUMS, is_monitor
@@ -36,11 +36,11 @@ class Failure:
     maximum_ns: float
 
 
-def _confidence(shown: Shown) -> str:
+def _confidence(shown: CpuEvidence) -> str:
     return f"{words.percent(shown.confidence)} confidence"
 
 
-def statement(shown: Shown) -> str:
+def statement(shown: CpuEvidence) -> str:
     """The rate of disturbances: "at most 1 disturbance above 150 us per 3.3 h (95 % confidence)"."""
     limit, seen = words.exact_time(shown.requirement.limit_ns), shown.seen
     if not seen.n:
@@ -59,7 +59,7 @@ def statement(shown: Shown) -> str:
     return f"{counted}at most 1 {event} above {limit} per {words.at_least(shown.every_ns)} ({_confidence(shown)})"
 
 
-def _in_clusters(shown: Shown) -> str:
+def _in_clusters(shown: CpuEvidence) -> str:
     """Suffix where disturbances depend on each other: the number of clusters, and their scale."""
     seen = shown.seen
     return (
@@ -72,7 +72,7 @@ def _in_clusters(shown: Shown) -> str:
     )
 
 
-def rate_text(shown: Shown) -> str:
+def rate_text(shown: CpuEvidence) -> str:
     """The bound on the rate per activation, and the number of independent disturbances it rests on."""
     seen = shown.seen
     return (
@@ -436,7 +436,7 @@ def settle(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
     )
 
 
-def _settling(findings: Sequence[Finding]) -> Iterator[str]:
+def _settling(findings: Sequence[CheckFinding]) -> Iterator[str]:
     """Next steps of findings; of those that ask for more time, only the longest."""
     longest_ns = max((finding.more_ns or 0.0 for finding in findings), default=0.0)
     return (

@@ -11,7 +11,7 @@ import click
 
 from fastenough import words
 from fastenough.analysis.advice import Advice, Ending, Step
-from fastenough.analysis.standing import MARGINAL_TIMES
+from fastenough.analysis.approach_rating import MARGINAL_TIMES
 from fastenough.cli.commands import Command, Option
 from fastenough.cli.options import existing_store, json_option, requirement, requirement_options, store_option
 from fastenough.cli.output import print_json, say

@@ -11,7 +11,7 @@ import click
 
 from fastenough import words
 from fastenough.analysis import Assessment
-from fastenough.analysis.left_out import Selection
+from fastenough.analysis.excluded_runs import Selection
 from fastenough.analysis.response_time import Margin
 from fastenough.analysis.task_set import NEVER, TaskAnswer, TaskSet, impossible
 from fastenough.cli.commands import Command, Option

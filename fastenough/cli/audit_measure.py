@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from fastenough import words
+from fastenough.analysis.change_effects import ChangeEffect
 from fastenough.analysis.compare_wording import finding
 from fastenough.analysis.paired import AT, ROUND
-from fastenough.analysis.tried import Tried
 from fastenough.audit import changeable_now
 from fastenough.audit.emit.lines import Remark
 from fastenough.board import AS_BOOTED, open_board
@@ -118,7 +118,7 @@ def _making(asked: MeasureArguments, store: Store) -> Callable[[Trial], Made]:
     return make
 
 
-def _row(tried: Tried) -> tuple[str, ...]:
+def _row(tried: ChangeEffect) -> tuple[str, ...]:
     effect, tail = tried.effect, tried.tail
     if effect is None or tail is None:
         return (tried.name, tried.load, *("–",) * 6, "; ".join(tried.reasons) or "too little data")
@@ -138,7 +138,7 @@ def _row(tried: Tried) -> tuple[str, ...]:
 _COLUMNS = ("change", "load", "at", "without", "effect", "95 % interval", "quantile", "above the limit", "rate")
 
 
-def said_of(tried: Tried) -> str:
+def said_of(tried: ChangeEffect) -> str:
     """The measured effect of one change under one load, without the name of the change."""
     effect, tail = tried.effect, tried.tail
     if effect is None or tail is None:
@@ -165,7 +165,7 @@ def _direction(direction: int) -> str:
 
 def remarks(measured: Measured) -> dict[str, Remark]:
     """The comment on each setting in files for other tools."""
-    by: dict[str, list[Tried]] = {}
+    by: dict[str, list[ChangeEffect]] = {}
     confirmed = {(each.name, each.load): each for each in measured.again}
     for each in measured.alone:
         for name in each.change:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from fastenough.analysis.injections import Found
+from fastenough.analysis.injections import InjectionResult
 from fastenough.board import AS_BOOTED, Board, open_board
 from fastenough.cli.calibrate_monitor import calibrate_stations, station_plan
 from fastenough.cli.commands import Command
@@ -41,7 +41,7 @@ def _sizes(text: str) -> tuple[int, ...]:
         raise BadInput(f"--sizes: {error}") from error
 
 
-def _row(found: Found) -> tuple[str, ...]:
+def _row(found: InjectionResult) -> tuple[str, ...]:
     return (
         micros(found.asked_ns),
         str(found.injected),

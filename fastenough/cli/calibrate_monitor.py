@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fastenough import words
-from fastenough.analysis.remainder import Agreement
+from fastenough.analysis.station_agreement import StationAgreement
 from fastenough.analysis.station_delays import STATIONS, Placed
 from fastenough.board import Board
 from fastenough.cli.output import micros, print_json, print_table
@@ -46,7 +46,7 @@ def calibrate_stations(board: Board, configuration: str, plan: Plan, figure: Pat
     if figure is not None and figure.suffix not in _DRAWN:
         raise BadInput(f"--figure {figure}: use a name that ends in {' or '.join(sorted(_DRAWN))}")
     done: list[StationTrial] = []
-    agreed: list[Agreement] = []
+    agreed: list[StationAgreement] = []
     for one in _watched(calibrate_monitor(board, configuration, plan), plan):
         if isinstance(one, StationTrial):
             done.append(one)
@@ -67,7 +67,9 @@ def calibrate_stations(board: Board, configuration: str, plan: Plan, figure: Pat
     return _status(done, agreed)
 
 
-def _watched(trials: Iterator[StationTrial | Agreement], plan: Plan) -> Iterator[StationTrial | Agreement]:
+def _watched(
+    trials: Iterator[StationTrial | StationAgreement], plan: Plan
+) -> Iterator[StationTrial | StationAgreement]:
     """The trials, with the remaining time shown during each."""
     doing = [*(f"delaying {station}" for station in STATIONS), "comparing task and monitor"]
     for position, what in enumerate(doing):
@@ -79,7 +81,7 @@ def _watched(trials: Iterator[StationTrial | Agreement], plan: Plan) -> Iterator
         yield trial
 
 
-def _status(done: list[StationTrial], agreed: list[Agreement]) -> ExitStatus:
+def _status(done: list[StationTrial], agreed: list[StationAgreement]) -> ExitStatus:
     if any(trial.missed for trial in done) or not all(one.later for one in agreed):
         return ExitStatus.BROKEN
     if not any(trial.applicable for trial in done):
@@ -104,8 +106,8 @@ def _row(row: Placed) -> tuple[str, ...]:
     )
 
 
-def _show(one: StationTrial | Agreement) -> None:
-    if isinstance(one, Agreement):
+def _show(one: StationTrial | StationAgreement) -> None:
+    if isinstance(one, StationAgreement):
         _show_agreement(one)
         return
     if not one.applicable:
@@ -141,7 +143,7 @@ def _show(one: StationTrial | Agreement) -> None:
     )
 
 
-def _show_agreement(one: Agreement) -> None:
+def _show_agreement(one: StationAgreement) -> None:
     counted = (
         ", ".join(
             f"{words.number(count)} {reason.removeprefix('monitor_').replace('_', ' ')}"

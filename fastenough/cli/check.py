@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from fastenough.analysis.compare_wording import said_of
-from fastenough.analysis.gate import Held, subject_of
+from fastenough.analysis.gate import LimitResult, subject_of
 from fastenough.cli.commands import Command
 from fastenough.cli.options import existing_store, json_option, store_option
 from fastenough.cli.output import print_json, print_table, say
@@ -75,7 +75,7 @@ def _departures(checked: Checked) -> list[str]:
     return [f"{word}: {one.subject}: {one.what}: {one.reason}" for one in checked.departures]
 
 
-def _counted(held: Sequence[Held]) -> str:
+def _counted(held: Sequence[LimitResult]) -> str:
     passed = sum(one.verdict is Verdict.PASS for one in held)
     return f"{passed} of {len(held)} {'limit' if len(held) == 1 else 'limits'} met"
 

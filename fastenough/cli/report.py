@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from fastenough.analysis.left_out import Selection
+from fastenough.analysis.excluded_runs import Selection
 from fastenough.cli.assess import print_answer
 from fastenough.cli.commands import Command, Option
 from fastenough.cli.options import (

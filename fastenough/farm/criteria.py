@@ -14,10 +14,10 @@ from typing import Protocol
 from fastenough import words
 from fastenough.analysis import judge
 from fastenough.analysis.assessment import Assessment
+from fastenough.analysis.bootstrap import BootstrapDifference, difference_of
 from fastenough.analysis.checks import findings_between
 from fastenough.analysis.clusters import confidence_of_look
 from fastenough.analysis.compare import Sides, sides_of
-from fastenough.analysis.drawn import DrawnDifference, difference_of
 from fastenough.analysis.gate import Growth, beside, subject_of
 from fastenough.analysis.merged import MixedRuns, judged_series
 from fastenough.model import BadInput, Requirement, Verdict
@@ -172,7 +172,7 @@ class _SeriesDifference:
 
     subject: str
     sides: Sides
-    beyond: DrawnDifference | None
+    beyond: BootstrapDifference | None
 
     def text(self, growth: Growth, confidence: float) -> str:
         before, now = (side.value_ns(growth.quantile) for side in (self.sides.base, self.sides.other))

@@ -15,9 +15,9 @@ from typing import Any
 
 from fastenough import words
 from fastenough.analysis import judge
+from fastenough.analysis.approach_rating import same_configuration
 from fastenough.analysis.assessment import Assessment
 from fastenough.analysis.merged import judged_series
-from fastenough.analysis.standing import same_configuration
 from fastenough.history import WINDOW_S
 from fastenough.history.intervals import is_ahead
 from fastenough.model import FastenoughError, Requirement, Verdict

@@ -11,19 +11,19 @@ from pathlib import Path
 from fastenough import report, words
 from fastenough.analysis import judge
 from fastenough.analysis.advice import Advice, advise, approach_of, chart_of
-from fastenough.analysis.merged import load_name
-from fastenough.analysis.standing import (
+from fastenough.analysis.approach_rating import (
     MARGINAL_TIMES,
-    Answer,
+    ApproachRating,
     Candidate,
-    Exact,
-    Standing,
+    Grade,
+    PublishedFigure,
     best,
     kernel_of,
-    published,
+    rate,
+    rate_published,
     setups,
-    stand,
 )
+from fastenough.analysis.merged import load_name
 from fastenough.jobs.assess import Question, asked_of
 from fastenough.model import BadInput, Outcome, Requirement
 from fastenough.recording import Recording
@@ -111,10 +111,10 @@ def _by_instrument(runs: Sequence[Recording]) -> list[Recording]:
     return outside or fit
 
 
-def _unfit(runs: Sequence[Recording]) -> Standing:
+def _unfit(runs: Sequence[Recording]) -> ApproachRating:
     """Of what was tried and did not apply here."""
     reasons = dict.fromkeys(reason for recording in runs for reason in recording.reasons)
-    return Standing(Answer.NO_DATA, tuple(f"not applicable here: {reason}" for reason in reasons))
+    return ApproachRating(Grade.NO_DATA, tuple(f"not applicable here: {reason}" for reason in reasons))
 
 
 def _candidates(runs: Sequence[Recording], wanted: Wanted, store: Store) -> list[Candidate]:
@@ -131,9 +131,9 @@ def _question(runs: Sequence[Recording], wanted: Wanted) -> Topic:
 
 def _box(
     candidates: Sequence[Candidate], requirement: Requirement, loads: Sequence[str], wanted: Wanted, store: Store
-) -> Standing:
+) -> ApproachRating:
     """Where one approach stands; the store counts that it was asked."""
-    found = [stand(candidate, requirement, loads, wanted.times) for candidate in candidates]
+    found = [rate(candidate, requirement, loads, wanted.times) for candidate in candidates]
     for candidate, standing in zip(candidates, found, strict=True):
         if standing.verdict is not None:
             store.note_look(_question(candidate.recordings, wanted), standing.runs, standing.verdict)
@@ -165,15 +165,15 @@ def advise_by_reference(reference: Reference, wanted: Wanted) -> Advice:
             f"{reference.name} has no figures of {wanted.probe} on {wanted.board or 'any board'}; it has "
             f"{', '.join(reference.probes)}{' on ' + ', '.join(boards) if boards else ''}"
         )
-    boxes: dict[str, dict[tuple[str, str], list[Exact]]] = {}
+    boxes: dict[str, dict[tuple[str, str], list[PublishedFigure]]] = {}
     for one in figures:
         name = " ".join(filter(None, (one.configuration, one.implementation, one.variant, one.load)))
         of_box = boxes.setdefault(approach_of(one.implementation, one.kernel), {})
         of_box.setdefault((one.configuration, one.variant), []).append(
-            Exact(name, one.p95_ns, one.maximum_ns, one.beyond)
+            PublishedFigure(name, one.p95_ns, one.maximum_ns, one.beyond)
         )
     standings = {
-        name: best(published(some, wanted.requirement, wanted.times) for some in of_box.values())
+        name: best(rate_published(some, wanted.requirement, wanted.times) for some in of_box.values())
         for name, of_box in boxes.items()
     }
     return advise(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fastenough import report
 from fastenough.analysis import Assessment, judge
-from fastenough.analysis.left_out import Selection, judged_without, left_out
+from fastenough.analysis.excluded_runs import Selection, judged_without, left_out
 from fastenough.analysis.merged import load_name
 from fastenough.analysis.task_set import TaskAnswer, TaskSet, answer_of, judged_with
 from fastenough.board import Board, open_board

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fastenough import report
 from fastenough.analysis import judge
-from fastenough.analysis.tried import Tried, best_of, judged_together, try_out
+from fastenough.analysis.change_effects import ChangeEffect, best_of, effect_of, judge_effects
 from fastenough.campaign import Plan
 from fastenough.jobs.ab import Made, Trial
 from fastenough.jobs.concluding import keep
@@ -36,11 +36,11 @@ class Measured:
     the number of what stopped it, or 0.
     """
 
-    alone: tuple[Tried, ...] = ()
+    alone: tuple[ChangeEffect, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
-    again: tuple[Tried, ...] = ()
+    again: tuple[ChangeEffect, ...] = ()
     best: Mapping[str, str] | None = None
-    together: tuple[Tried, ...] = ()
+    together: tuple[ChangeEffect, ...] = ()
     signal: int = 0
 
 
@@ -71,19 +71,19 @@ def measure(
     planned = trials(plan, changes, loads, rounds)
     planned += [replace(_trial(plan, {}, load, rounds), booted=name) for name in boots for load in loads]
     alone, refused, signal = _made(planned, store, make)
-    found = judged_together(alone)
+    found = judge_effects(alone)
     if signal:
         return Measured(found, refused, signal=signal)
     shown = {(each.name, each.load) for each in found if each.helps or each.harms}
     once_more = [replace(trial, again=True) for trial in planned if _known_as(trial) in shown]
     repeated, more, signal = _made(once_more, store, make)
-    again = judged_together(repeated)
+    again = judge_effects(repeated)
     best = best_of(again)
     settings = {name: value for name, value in best.items() if name in changes}
     if signal or len(settings) < 2:
         return Measured(found, refused + more, again, best, (), signal)
     whole, last, signal = _made([_trial(plan, settings, load, rounds) for load in loads], store, make)
-    return Measured(found, refused + more + last, again, best, judged_together(whole), signal)
+    return Measured(found, refused + more + last, again, best, judge_effects(whole), signal)
 
 
 def tell_measured(measured: Measured, conclusions: Sequence[str], store: Store) -> Section:
@@ -99,7 +99,7 @@ def report_measured(measured: Measured, section: Section, store: Store, out: Pat
     report.write_report(runs, judge(runs), out, answers=(section,))
 
 
-def _tables(measured: Measured) -> tuple[tuple[str, tuple[Tried, ...]], ...]:
+def _tables(measured: Measured) -> tuple[tuple[str, tuple[ChangeEffect, ...]], ...]:
     return (
         ("Each change alone", measured.alone),
         ("Once more, to confirm", measured.again),
@@ -123,9 +123,9 @@ def _known_as(trial: Trial) -> tuple[str, str]:
 
 def _made(
     planned: Sequence[Trial], store: Store, make: Callable[[Trial], Made]
-) -> tuple[list[Tried], tuple[tuple[str, str], ...], int]:
+) -> tuple[list[ChangeEffect], tuple[tuple[str, str], ...], int]:
     """What was tried, what was refused, and the signal that ended it."""
-    tried: list[Tried] = []
+    tried: list[ChangeEffect] = []
     refused: dict[str, str] = {}
     for trial in planned:
         name = trial.name
@@ -137,7 +137,7 @@ def _made(
             refused[name] = str(reason)
             continue
         _, load = _known_as(trial)
-        tried.append(try_out(made.pairs(store.load), _change(trial), load, made.campaign))
+        tried.append(effect_of(made.pairs(store.load), _change(trial), load, made.campaign))
         if made.signal:
             return tried, tuple(refused.items()), made.signal
     return tried, tuple(refused.items()), 0

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from fastenough.analysis.injections import Found, found_by_due, found_by_edges, found_by_interval, in_order
+from fastenough.analysis.injections import InjectionResult, found_by_due, found_by_edges, found_by_interval, in_order
 from fastenough.board import Board, Booted
 from fastenough.gauge.calibration import usable_tick_ps
 from fastenough.gauge.ports import find_port
@@ -40,7 +40,7 @@ class Calibration:
 
     injector: str
     witness: str
-    rows: tuple[Found, ...] = ()
+    rows: tuple[InjectionResult, ...] = ()
     reason: str | None = None
 
     @property

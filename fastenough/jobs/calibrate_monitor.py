@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastenough.analysis.remainder import Agreement, agreement
+from fastenough.analysis.station_agreement import StationAgreement, agreement
 from fastenough.analysis.station_delays import STATIONS, Placed, Wakeups, Witnessed, undisturbed, usual, wakeups
 from fastenough.board import Board
 from fastenough.jobs.injectors import Plan
@@ -79,7 +79,7 @@ def _sizes(rows: list[Placed]) -> str:
     return ", ".join(f"{row.asked_ns / 1e3:g} µs" for row in rows) or "any size"
 
 
-def calibrate_monitor(board: Board, configuration: str, plan: Plan) -> Iterator[StationTrial | Agreement]:
+def calibrate_monitor(board: Board, configuration: str, plan: Plan) -> Iterator[StationTrial | StationAgreement]:
     """Each station of a board's wake-ups in turn, and then whether task and monitor agree where nothing is injected.
 
     Raises NotApplicable where the monitor or the injector cannot run there.
@@ -138,7 +138,7 @@ def _culprits(watched: Watched) -> dict[int, str]:
     }
 
 
-def _agreement(watched: Watched, plan: Plan) -> Agreement:
+def _agreement(watched: Watched, plan: Plan) -> StationAgreement:
     """Of wake-ups that were due while both were there."""
     seen = _seen(watched, plan.cpu)
     begin_ns, end_ns = int(seen.due_ns[0]), int(seen.due_ns[-1])

@@ -12,12 +12,12 @@ from fastenough.analysis.checks import findings_of
 from fastenough.analysis.compare import Comparison, comparison_of, judged_together, sides_of
 from fastenough.analysis.differences import differing_keys, run_values
 from fastenough.analysis.gate import (
-    Beside,
+    BaselinePair,
     Departure,
     Group,
     Growth,
-    Held,
     Limit,
+    LimitResult,
     beside,
     checked_before,
     departures,
@@ -51,9 +51,9 @@ class Checked:
     """
 
     verdict: Verdict
-    pairs: tuple[Beside, ...]
+    pairs: tuple[BaselinePair, ...]
     alone: tuple[Group, ...]
-    held: tuple[Held, ...]
+    held: tuple[LimitResult, ...]
     gaps: tuple[str, ...]
     not_applicable: tuple[str, ...] = ()
     departures: tuple[Departure, ...] = ()
@@ -74,7 +74,7 @@ def read_baseline(store: Store, names: Sequence[str]) -> list[Recording]:
     return found
 
 
-def _paired(runs: Sequence[Recording], baselines: Sequence[Recording]) -> tuple[list[Beside], list[Group]]:
+def _paired(runs: Sequence[Recording], baselines: Sequence[Recording]) -> tuple[list[BaselinePair], list[Group]]:
     pairs, alone = [], []
     for group, nearest in beside(runs, baselines):
         if not nearest:
@@ -82,11 +82,13 @@ def _paired(runs: Sequence[Recording], baselines: Sequence[Recording]) -> tuple[
             continue
         differs, sides = sides_of(nearest, group)
         judged = tuple(each for each in sides if each.judged)
-        pairs.append(Beside(group, nearest, differs, judged, tuple(comparison_of(each, differs) for each in judged)))
+        pairs.append(
+            BaselinePair(group, nearest, differs, judged, tuple(comparison_of(each, differs) for each in judged))
+        )
     return _marked(pairs), alone
 
 
-def _marked(pairs: Sequence[Beside]) -> list[Beside]:
+def _marked(pairs: Sequence[BaselinePair]) -> list[BaselinePair]:
     """All differences of all pairs are judged together."""
     marked = iter(judged_together([each for pair in pairs for each in pair.comparisons]))
     return [replace(pair, comparisons=tuple(next(marked) for _ in pair.comparisons)) for pair in pairs]
@@ -94,7 +96,7 @@ def _marked(pairs: Sequence[Beside]) -> list[Beside]:
 
 def _by_itself(
     limit: Limit, required: Requirement, runs: Sequence[Recording], store: Store, together: Sequence[Requirement]
-) -> Iterator[Held]:
+) -> Iterator[LimitResult]:
     """Each key's runs by a limit that needs no baseline.
 
     New runs are judged by themselves, as the nights of a CI are; where some of them were judged before and did not
@@ -115,14 +117,14 @@ def _by_itself(
         yield held_requirement(limit, judgment, [by_id[run] for run in judgment.run_ids], assessment.reasons, said)
 
 
-def _unused(limits: Sequence[Limit], held: Sequence[Held], runs: Sequence[Recording]) -> Iterator[Held]:
+def _unused(limits: Sequence[Limit], held: Sequence[LimitResult], runs: Sequence[Recording]) -> Iterator[LimitResult]:
     """A limit for a board that was measured, or for every one, and of which nothing came, is not kept by that."""
     boards = {recording.head.board for recording in runs}
     used = {id(one.limit) for one in held}
     for limit in limits:
         if id(limit) not in used and limit.board in (None, *boards):
             reason = "no run is of this" if not any(map(limit.is_for, runs)) else "the baseline has no comparable run"
-            yield Held(limit, Verdict.INCONCLUSIVE, reason, limit.subject)
+            yield LimitResult(limit, Verdict.INCONCLUSIVE, reason, limit.subject)
 
 
 def earlier_nights(store: Store, runs: Sequence[Recording], baseline: Sequence[Recording]) -> list[Recording]:
@@ -154,7 +156,7 @@ def earlier_nights(store: Store, runs: Sequence[Recording], baseline: Sequence[R
     return found
 
 
-def _windows(pair: Beside, store: Store) -> list[Beside]:
+def _windows(pair: BaselinePair, store: Store) -> list[BaselinePair]:
     """The runs alone, and together with as many before them, with three times as many, and so on."""
     nights = earlier_nights(store, pair.runs, pair.baseline)
     windows, taken = [pair], len(pair.runs)
@@ -166,7 +168,7 @@ def _windows(pair: Beside, store: Store) -> list[Beside]:
     return windows
 
 
-def _growth_held(limits: Sequence[Limit], pairs: Sequence[Beside], store: Store) -> list[Held]:
+def _growth_held(limits: Sequence[Limit], pairs: Sequence[BaselinePair], store: Store) -> list[LimitResult]:
     """Of each limit on growth what the fewest nights decide; the windows share the error that is allowed."""
     asked = [limit for limit in limits if isinstance(limit.asked, Growth)]
     windows = [_windows(pair, store) for pair in pairs if any(limit.is_for(pair.runs[0]) for limit in asked)]
@@ -174,7 +176,7 @@ def _growth_held(limits: Sequence[Limit], pairs: Sequence[Beside], store: Store)
     shared = {id(limit): limit for limit in asked}
     stricter = [_stricter(limit, most) for limit in asked]
     of = {id(strict): shared[id(limit)] for strict, limit in zip(stricter, asked, strict=True)}
-    decided: list[Held] = []
+    decided: list[LimitResult] = []
     for number in range(most):
         held = [
             replace(one, limit=of[id(one.limit)])
@@ -198,7 +200,7 @@ def _stricter(limit: Limit, windows: int) -> Limit:
     return replace(limit, asked=replace(limit.asked, confidence=1 - (1 - limit.asked.confidence) / max(1, windows)))
 
 
-def _with_nights(held: Held, pairs: Sequence[Beside]) -> Held:
+def _with_nights(held: LimitResult, pairs: Sequence[BaselinePair]) -> LimitResult:
     """Says in the reason where earlier runs were taken in."""
     newest = {run.run_id for pair in pairs for run in pair.runs}
     earlier = sum(run not in newest for run in held.run_ids)
@@ -211,7 +213,9 @@ def _with_nights(held: Held, pairs: Sequence[Beside]) -> Held:
     )
 
 
-def _all_held(limits: Sequence[Limit], runs: Sequence[Recording], pairs: Sequence[Beside], store: Store) -> list[Held]:
+def _all_held(
+    limits: Sequence[Limit], runs: Sequence[Recording], pairs: Sequence[BaselinePair], store: Store
+) -> list[LimitResult]:
     held = _growth_held(limits, pairs, store)
     together = [limit.asked for limit in limits if isinstance(limit.asked, Requirement)]
     for limit in limits:
@@ -220,7 +224,9 @@ def _all_held(limits: Sequence[Limit], runs: Sequence[Recording], pairs: Sequenc
     return held + list(_unused(limits, held, runs))
 
 
-def _gaps(limits: Sequence[Limit], held: Sequence[Held], alone: Sequence[Group], missing: Sequence[str]) -> list[str]:
+def _gaps(
+    limits: Sequence[Limit], held: Sequence[LimitResult], alone: Sequence[Group], missing: Sequence[str]
+) -> list[str]:
     gaps = [f"not measured: {run}" for run in missing]
     if limits and not held:
         boards = ", ".join(dict.fromkeys(limit.board or "" for limit in limits))

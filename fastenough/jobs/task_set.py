@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from fastenough.analysis.response_time import Task
+from fastenough.analysis.response_time import PeriodicTask
 from fastenough.analysis.task_set import TaskSet
 from fastenough.campaign import Entry, Plan
 from fastenough.jobs.assess import ASSESSED, SHORTEST_RUN_NS
@@ -65,12 +65,12 @@ def _pairs(text: str, place: int) -> dict[str, str]:
     return {"name": f"task{place}"} | pairs
 
 
-def _task(pairs: dict[str, str]) -> Task:
+def _task(pairs: dict[str, str]) -> PeriodicTask:
     name = pairs["name"]
     if not _NAME.fullmatch(name):
         raise BadInput("--task: a name= is up to 32 letters, digits and . _ + -")
     times = {field: _time_ns(name, key, pairs[key]) for key, field in _TIMES.items() if key in pairs}
-    task = Task(
+    task = PeriodicTask(
         name,
         times["period_ns"],
         times["compute_ns"],
@@ -121,7 +121,7 @@ def task_plan(
     ``required``: what must hold of a latency with this limit; of each period it is what the least patient task of it
     can wait before it computes.  ``priority``: of tasks that state none.  Raises BadInput where the time is too short.
     """
-    groups: dict[tuple[int, int, int | None], list[Task]] = {}
+    groups: dict[tuple[int, int, int | None], list[PeriodicTask]] = {}
     for place, task in enumerate(task_set.tasks):
         where = task_set.cpus[place] if task_set.cpus else None
         groups.setdefault((task.period_ns, task.priority or priority, where), []).append(task)

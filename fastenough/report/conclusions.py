@@ -8,10 +8,10 @@ from statistics import fmean
 
 from fastenough.analysis import words
 from fastenough.analysis.blocking_trace import TracedCpu
+from fastenough.analysis.change_effects import ChangeEffect
 from fastenough.analysis.compare_wording import finding
 from fastenough.analysis.composed_bound import Composed
-from fastenough.analysis.task_set import OnCpu, TaskAnswer
-from fastenough.analysis.tried import Tried
+from fastenough.analysis.task_set import CpuSchedulability, TaskAnswer
 from fastenough.hunt.asking import Made, Phase, Subject
 from fastenough.hunt.recipes import described
 from fastenough.hunt.search import Search
@@ -131,7 +131,7 @@ _EFFECTS_NOTE = (
 )
 
 
-def _effect_row(tried: Tried) -> tuple[object, ...]:
+def _effect_row(tried: ChangeEffect) -> tuple[object, ...]:
     effect, tail = tried.effect, tried.tail
     if effect is None or tail is None:
         return (tried.name, tried.load, tried.pairs, *(None,) * 8, "; ".join(tried.reasons) or "no conclusion")
@@ -152,7 +152,7 @@ def _effect_row(tried: Tried) -> tuple[object, ...]:
 
 
 def tried_section(
-    conclusions: Sequence[str], tables: Sequence[tuple[str, Sequence[Tried]]], refused: Sequence[tuple[str, str]]
+    conclusions: Sequence[str], tables: Sequence[tuple[str, Sequence[ChangeEffect]]], refused: Sequence[tuple[str, str]]
 ) -> Section:
     """``tables``: captions and changes; ``refused``: changes that were not tried, and why."""
     parts: list[Part] = [
@@ -283,7 +283,7 @@ def _terms(answer: TaskAnswer) -> ReportTable:
     return ReportTable("task-terms", "Measured terms: the maximum over all loads", columns, rows)
 
 
-def _terms_of(on: OnCpu) -> list[tuple[object, ...]]:
+def _terms_of(on: CpuSchedulability) -> list[tuple[object, ...]]:
     measured, terms = on.measured, on.measured.terms
     return [
         ("longest wake-up (delay of each release)", measured.cpu, measured.wakeups, terms.release_ns, None),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from fastenough import words
 from fastenough.analysis.compare import Comparison
-from fastenough.analysis.gate import Beside, Held, subject_of
+from fastenough.analysis.gate import BaselinePair, LimitResult, subject_of
 from fastenough.model import Verdict
 
 _MEANS_SOMETHING = re.compile(r"([\\`*_{}\[\]<>#|&!~])")
@@ -49,7 +49,7 @@ def _quantiles(comparison: Comparison) -> list[str]:
     )
 
 
-def _pair(pair: Beside) -> list[str]:
+def _pair(pair: BaselinePair) -> list[str]:
     lines = [f"### {plain(subject_of(pair.runs[0]))}", ""]
     for comparison in pair.comparisons:
         lines += [
@@ -70,7 +70,7 @@ def _pair(pair: Beside) -> list[str]:
 
 
 def markdown(
-    conclusion: str, verdict: Verdict, pairs: Sequence[Beside], held: Sequence[Held], gaps: Sequence[str]
+    conclusion: str, verdict: Verdict, pairs: Sequence[BaselinePair], held: Sequence[LimitResult], gaps: Sequence[str]
 ) -> str:
     """The whole page; ``conclusion``: the difference to the baseline in one sentence."""
     lines = [f"## fastenough: {verdict}", "", plain(conclusion), ""]

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastenough import words
 from fastenough.analysis.differences import Values
-from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, Unknown
+from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, UnknownValue
 
 _PLAIN = ("board", "configuration", "probe", "implementation", "marks")
 _GROUPED_BY_LOAD = ("load", "load's commands")
@@ -73,7 +73,7 @@ def _worded(telling: Sequence[str], runs: Sequence[Values], *, stated: bool) -> 
                 (
                     _short(name, differing)
                     for name in telling
-                    if not isinstance(values[name], Unknown)
+                    if not isinstance(values[name], UnknownValue)
                     and _differs(name, values, runs)
                     and (differing := _differing(name, values, runs, stated)) not in ({}, [])
                 ),
@@ -96,8 +96,8 @@ def _told_apart(loads: Sequence[str], runs: Sequence[Values], telling: Sequence[
     return len(set(told)) == len(told)
 
 
-def _first_unknown(values: Values) -> Unknown | None:
-    return next((value for value in values.values() if isinstance(value, Unknown)), None)
+def _first_unknown(values: Values) -> UnknownValue | None:
+    return next((value for value in values.values() if isinstance(value, UnknownValue)), None)
 
 
 def _differing(name: str, values: Values, runs: Sequence[Values], stated: bool) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import stats
 
 from fastenough import words
-from fastenough.analysis.disturbances import Source
+from fastenough.analysis.disturbances import OrderSource
 from fastenough.model import Requirement
 from tests.support.confidence import (
     FIRST,
@@ -84,7 +84,7 @@ def rates(repetitions: int, random: np.random.Generator, scales: Sequence[tuple[
                 allowed = _rate(intervals, disturbances, size)
                 counts = made(machine, random, repetitions, intervals, allowed)
                 exact = errors(counts, allowed)
-                imported = errors(counts, allowed, Source.INTERVALS)
+                imported = errors(counts, allowed, OrderSource.INTERVALS)
                 yield _error_row(
                     f"{name}; about {disturbances} disturbances",
                     exact,
@@ -103,7 +103,7 @@ STALLS = (0.5, 2.0, 5.0)
 def mixed(repetitions: int, seed: int) -> Iterator[Row]:
     """Many single late activations, and so few stalls that what they add was hardly seen, with none declared."""
     for name, counts, allowed in mixtures(repetitions, seed):
-        exact, imported = errors(counts, allowed), errors(counts, allowed, Source.INTERVALS)
+        exact, imported = errors(counts, allowed), errors(counts, allowed, OrderSource.INTERVALS)
         yield _error_row(
             name, exact, 1.0, False, (percent(exact.changing), percent(imported.passed), percent(imported.failed))
         )

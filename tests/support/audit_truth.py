@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fastenough.analysis.change_effects import ChangeEffect, best_of, judge_effects
 from fastenough.analysis.paired import AT, BoolArray, Effect, limit_between, rate_effect, student
-from fastenough.analysis.tried import Tried, best_of, judged_together
 from tests.support.paired_truth import SPAN_US, WIDTH, Machine, order_of
 
 CONFIDENCE = 0.95
@@ -34,7 +34,7 @@ def _pairs(
 
 def tried_once(
     machine: Machine, random: np.random.Generator, name: str, effect_us: float, *, rounds: int = 5, intervals: int = 4
-) -> Tried:
+) -> ChangeEffect:
     """One change on trial, by the program's arithmetic."""
     values, first = _pairs(machine, random, rounds, intervals, effect_us)
     values *= 1000.0
@@ -46,7 +46,9 @@ def tried_once(
     )
     limit_ns = limit_between(quantiles)
     rates = (values > limit_ns).mean(axis=2)
-    return Tried({name: "on"}, "none", 2 * rounds, effect, rate_effect(rates, rates, first, limit_ns, CONFIDENCE), ())
+    return ChangeEffect(
+        {name: "on"}, "none", 2 * rounds, effect, rate_effect(rates, rates, first, limit_ns, CONFIDENCE), ()
+    )
 
 
 @dataclass
@@ -68,7 +70,7 @@ def count(machine: Machine, effects_us: Mapping[str, float], tries: int, seed: i
     good = [name for name, effect in sorted(effects_us.items(), key=lambda pair: pair[1]) if effect < 0]
     for number in range(tries):
         random = np.random.default_rng([seed, number])
-        tried = judged_together([tried_once(machine, random, name, effect) for name, effect in effects_us.items()])
+        tried = judge_effects([tried_once(machine, random, name, effect) for name, effect in effects_us.items()])
         for (name, effect), each in zip(effects_us.items(), tried, strict=True):
             counted.found[name] += each.helps
             assert each.effect is not None

@@ -18,10 +18,10 @@ from scipy import stats
 
 from fastenough.analysis.blocks import resampled, runs_agree
 from fastenough.analysis.clusters import confidence_of_look, holm, size_of
-from fastenough.analysis.disturbances import Disturbances, Source, grouped_counts
+from fastenough.analysis.cpu_evidence import CpuEvidence, weigh
+from fastenough.analysis.disturbances import Disturbances, OrderSource, grouped_counts
 from fastenough.analysis.merged import Merged
 from fastenough.analysis.resampling import Blocks
-from fastenough.analysis.shown import Shown, decided
 from fastenough.model import Requirement
 from fastenough.recording import Histogram
 from tests.support.late_values import Late, Machine, Values
@@ -99,11 +99,11 @@ def made(machine: Machine, random: np.random.Generator, repetitions: int, interv
     return joined(parts, 0)
 
 
-def disturbances_of(counts: Counted, which: int, source: Source) -> Disturbances:
+def disturbances_of(counts: Counted, which: int, source: OrderSource) -> Disturbances:
     """As the program counts them out of a recording: all of it, or only what intervals say (version 1, imports)."""
     x, s = int(counts.exceeded[which]), counts.counts[which]
     (groups,) = grouped_counts(s, np.full(s.size, WIDTH), [s])
-    known = source is Source.LIMIT
+    known = source is OrderSource.LIMIT
     size = size_of(x, int(counts.squares[which]) if known else 0, s)
     longest = float(counts.longest[which] if known else np.max(s - s.mean()))
     return Disturbances(
@@ -124,13 +124,11 @@ def disturbances_of(counts: Counted, which: int, source: Source) -> Disturbances
 
 
 def verdicts(
-    counts: Counted, requirement: Requirement, source: Source = Source.LIMIT, confidence: float | None = None
-) -> Iterator[Shown]:
+    counts: Counted, requirement: Requirement, source: OrderSource = OrderSource.LIMIT, confidence: float | None = None
+) -> Iterator[CpuEvidence]:
     """What the program says of each repetition."""
     for which in range(counts.exceeded.size):
-        yield decided(
-            _VALUES, disturbances_of(counts, which, source), requirement, confidence or requirement.confidence
-        )
+        yield weigh(_VALUES, disturbances_of(counts, which, source), requirement, confidence or requirement.confidence)
 
 
 @dataclass(frozen=True)
@@ -146,7 +144,9 @@ class Errors:
         return 1.0 - self.passed - self.failed
 
 
-def errors(counts: Counted, allowed: float, source: Source = Source.LIMIT, longest: int | None = None) -> Errors:
+def errors(
+    counts: Counted, allowed: float, source: OrderSource = OrderSource.LIMIT, longest: int | None = None
+) -> Errors:
     """At a true rate that is the one allowed: false PASS, false FAIL, refused as not stationary."""
     found = list(verdicts(counts, Requirement(1, allowed, 1 - STATED, longest), source))
     n = len(found)
@@ -219,10 +219,10 @@ def errors_of_runs(
     return Errors(*map(float, np.mean(found, axis=0)))
 
 
-def _of_merged(runs: list[Counted], requirement: Requirement) -> Shown:
-    seen = disturbances_of(joined(runs, 1), 0, Source.LIMIT)
+def _of_merged(runs: list[Counted], requirement: Requirement) -> CpuEvidence:
+    seen = disturbances_of(joined(runs, 1), 0, OrderSource.LIMIT)
     run_of = np.repeat(np.arange(len(runs)), [run.counts.shape[1] for run in runs])
-    return decided(_VALUES, replace(seen, run_of=run_of), requirement, requirement.confidence)
+    return weigh(_VALUES, replace(seen, run_of=run_of), requirement, requirement.confidence)
 
 
 MOST_LOOKS = 5

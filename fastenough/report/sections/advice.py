@@ -11,7 +11,7 @@ from matplotlib.text import Annotation
 
 from fastenough.analysis import words
 from fastenough.analysis.advice import APPROACHES, Advice, Ending, Turn
-from fastenough.analysis.standing import NOTHING, OFF_THE_MAP_TIMES, Answer
+from fastenough.analysis.approach_rating import NOT_MEASURED, OFF_THE_MAP_TIMES, Grade
 from fastenough.report import plot
 from fastenough.report.context import Context
 from fastenough.report.document import Column, Picture, ReportTable, Section
@@ -62,7 +62,7 @@ def _walked(advice: Advice) -> list[str]:
 def _box(axes: Axes, advice: Advice, box: str, place: Place, on_path: bool) -> Annotation:
     title = _NAMES.get(box)
     if title is None:
-        answer = advice.standings.get(box, NOTHING).answer
+        answer = advice.standings.get(box, NOT_MEASURED).answer
         title = f"{APPROACHES[box].title}\n{answer}"
     colour = _ON_PATH if on_path else _OFF_PATH
     return axes.annotate(
@@ -150,7 +150,7 @@ def _drawn(advice: Advice) -> Picture:
         else:
             _edge(axes, boxes[begin], boxes[end], said, (begin, end) in taken)
     rows = [
-        (begin, end, said, advice.standings.get(begin, NOTHING).answer, "yes" if (begin, end) in taken else "no")
+        (begin, end, said, advice.standings.get(begin, NOT_MEASURED).answer, "yes" if (begin, end) in taken else "no")
         for begin, end, said in edges
     ]
     caption = (
@@ -190,7 +190,7 @@ def _aside(advice: Advice) -> list[ReportTable]:
     rows = [
         (name, str(standing.answer), " · ".join(standing.reasons) or "–")
         for name, standing in advice.aside
-        if standing.answer is not Answer.NO_DATA
+        if standing.answer is not Grade.NO_DATA
     ]
     columns = tuple(Column(title, numeric=False) for title in ("approach", "answer", "reason"))
     return [ReportTable("advice-aside", "Measured approaches that are not on the path", columns, rows)] if rows else []

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fastenough.analysis import load_name, words
-from fastenough.analysis.agreement import agreement
-from fastenough.analysis.assessment import Finding
+from fastenough.analysis.assessment import CheckFinding
 from fastenough.analysis.checks import RUN_CHECKS
+from fastenough.analysis.edge_agreement import agreement
 from fastenough.recording import Recording
 from fastenough.report.context import Context, configuration_word
 from fastenough.report.document import Column, Folded, ReportTable, Section, Text
@@ -72,7 +72,7 @@ def definitions(context: Context) -> Section | None:
     return Section("method", "Methods", "", parts)
 
 
-Check = Callable[[Recording], Iterator[Finding]]
+Check = Callable[[Recording], Iterator[CheckFinding]]
 
 
 def _name(check: Check) -> str:

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from fastenough.analysis import words
-from fastenough.analysis.stations import Blamed, Tail, blamed, tail_of, worst_wakeups
+from fastenough.analysis.stations import BlamedTask, StationTail, blamed, tail_of, worst_wakeups
 from fastenough.recording.wakeups import NOISE, STATIONS, SUMS, Wakeup
 from fastenough.report import plot
 from fastenough.report.context import Context, RunGroup, SeriesKind
@@ -39,7 +39,7 @@ def kinds_of(group: RunGroup, names: tuple[str, ...]) -> list[SeriesKind]:
     return sorted(there, key=lambda kind: names.index(kind.series.name))
 
 
-def tail_sentence(group: RunGroup, tail: Tail | None) -> str:
+def tail_sentence(group: RunGroup, tail: StationTail | None) -> str:
     """One sentence: the station that causes the tail of a load."""
     if tail is not None:
         who, times = tail.blamed[0]
@@ -369,7 +369,7 @@ _LOST = {
 }
 
 
-def _cause_row(group: RunGroup, found: Blamed) -> tuple[object, ...]:
+def _cause_row(group: RunGroup, found: BlamedTask) -> tuple[object, ...]:
     task = found.worst.culprit.get("task")
     return (
         group.title.removeprefix("load "),

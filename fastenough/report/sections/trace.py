@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from fastenough.analysis import load_name, words
-from fastenough.analysis.trace import Kind, Share, Slice, Task, Trace, read_trace, shares
+from fastenough.analysis.trace import Share, Slice, Trace, TracedTask, TraceKind, read_trace, shares
 from fastenough.model import FastenoughError
 from fastenough.recording import Event, Recording
 from fastenough.report import plot
@@ -35,7 +35,13 @@ _COLOUR = {
     "soft-IRQs": _SOFTIRQ,
     "unknown": "#dddddd",
 }
-_KIND = {Kind.TASK: "task", Kind.SOFTIRQ: "soft-IRQ", Kind.INTERRUPT: "interrupt", Kind.TIMER: "timer", None: "–"}
+_KIND = {
+    TraceKind.TASK: "task",
+    TraceKind.SOFTIRQ: "soft-IRQ",
+    TraceKind.INTERRUPT: "interrupt",
+    TraceKind.TIMER: "timer",
+    None: "–",
+}
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ class TracedDelay:
     trace: Trace
     series: str
     cpu: int | None
-    delayed: Task | None
+    delayed: TracedTask | None
     delay_ns: int
 
     @property
@@ -85,10 +91,10 @@ def _case(recording: Recording) -> TracedDelay | None:
     )
 
 
-def _class(one: Slice, delayed: Task | None) -> str:
-    if one.kind is Kind.SOFTIRQ:
+def _class(one: Slice, delayed: TracedTask | None) -> str:
+    if one.kind is TraceKind.SOFTIRQ:
         return "soft-IRQs"
-    if one.kind is not Kind.TASK:
+    if one.kind is not TraceKind.TASK:
         return "interrupts and timers"
     if delayed is not None and one.task.pid == delayed.pid:
         return "the delayed task"
@@ -105,7 +111,7 @@ def _bars(axes: Axes, case: TracedDelay, cpus: Sequence[int]) -> set[str]:
     """Draw the slices; returns their classes."""
     bars: dict[tuple[int, str], list[tuple[float, float]]] = {}
     for one in case.trace.within(case.begin_ns, case.read_ns):
-        if one.cpu in cpus and not (one.kind is Kind.TASK and one.task.idle):
+        if one.cpu in cpus and not (one.kind is TraceKind.TASK and one.task.idle):
             bars.setdefault((one.cpu, _class(one, case.delayed)), []).append(
                 ((one.begin_ns - case.read_ns) / _US, (one.end_ns - one.begin_ns) / _US)
             )
@@ -254,7 +260,7 @@ def _course(case: TracedDelay, cpu: int, number: int) -> ReportTable:
             (one.end_ns - one.begin_ns) / _US,
             _KIND[one.kind],
             one.name,
-            one.task.priority if one.kind is Kind.TASK else None,
+            one.task.priority if one.kind is TraceKind.TASK else None,
         )
         for one in slices[-_MOST_ROWS:]
     ]

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from fastenough.analysis import judge
-from fastenough.analysis.agreement import agreement
+from fastenough.analysis.edge_agreement import agreement
 from fastenough.board import virtual as board_module
 from fastenough.campaign import Campaign, Progress, expand, read_plan, run_campaign
 from fastenough.campaign.acts import instrument_request

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fastenough.analysis import judge
-from fastenough.analysis.agreement import agreement
+from fastenough.analysis.edge_agreement import agreement
 from fastenough.campaign import read_plan, run_campaign
 from fastenough.model import Outcome
 from fastenough.recording import Recording

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastenough.analysis.remainder import Agreement, agreement
+from fastenough.analysis.station_agreement import StationAgreement, agreement
 from fastenough.analysis.station_delays import STATIONS, wakeups
 from fastenough.link.base import Link, Process
 from fastenough.model import Outcome
@@ -49,7 +49,7 @@ class Watched:
     """What the monitor recorded, and by task what it and the monitor have of the same wake-ups."""
 
     monitor: Recording
-    agreed: list[Agreement]
+    agreed: list[StationAgreement]
 
     @property
     def notes(self) -> list[str]:

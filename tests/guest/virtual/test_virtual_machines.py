@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from fastenough.analysis.agreement import agreement
+from fastenough.analysis.edge_agreement import agreement
 from fastenough.campaign import read_plan, run_campaign
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
 from fastenough.store import Store

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from fastenough.analysis.tried import judged_together, try_out
+from fastenough.analysis.change_effects import effect_of, judge_effects
 from fastenough.board.base import Booted
 from fastenough.board.local import LocalBoard
 from fastenough.campaign import Entry, Plan, run_campaign
@@ -136,7 +136,7 @@ def test_what_is_booted_is_tried_as_a_setting_is(tmp_path: Path, probe_binary: P
 
     trial = Trial(plan, {}, 3, booted="quick")
     made = make_trial(trial, store, lambda progress, side: None, opened=lambda name: TwoKernels())
-    (tried,) = judged_together([try_out(made.pairs(store.load), {"boot": "quick"}, "none", made.campaign)])
+    (tried,) = judge_effects([effect_of(made.pairs(store.load), {"boot": "quick"}, "none", made.campaign)])
     assert tried.helps and tried.name == "boot=quick"
     unsaid = replace(tried, effect=None, tail=None, reasons=("too few rounds",))
     measured = Measured((tried, unsaid))

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fastenough.analysis.bootstrap import BootstrapDifference
 from fastenough.analysis.clusters import holm
-from fastenough.analysis.drawn import DrawnDifference
 from fastenough.analysis.gate import Growth, Limit
 from fastenough.jobs.check import check, earlier_nights, read_baseline
 from fastenough.jobs.limits import Limits, read_limits
@@ -86,7 +86,7 @@ def test_every_confidence_that_is_taken_can_be_shown(tmp_path: Path, limits: int
 def test_each_limit_is_judged_at_its_own_confidence() -> None:
     """At the strictest of both, the first would not be shown either."""
     draws = np.random.default_rng(1).normal(3.0, 1.0, 4000)
-    chance = DrawnDifference(draws, draws, 100).chance_of_no_more()
+    chance = BootstrapDifference(draws, draws, 100).chance_of_no_more()
     assert 2e-4 < chance < 0.01
     assert holm([chance / (1 - confidence) for confidence in (0.95, 0.9999)], 1.0) == [True, False]
     assert holm([chance, chance], 1 - 0.9999) == [False, False]
@@ -94,11 +94,13 @@ def test_each_limit_is_judged_at_its_own_confidence() -> None:
 
 def test_chances_far_beyond_the_draws_are_told_apart() -> None:
     draws = np.random.default_rng(2).normal(0.0, 1.0, 4000)
-    chances = [DrawnDifference(draws + shift, draws + shift, 60).chance_of_no_more() for shift in (0, 2, 3, 4, 6, 9)]
+    chances = [
+        BootstrapDifference(draws + shift, draws + shift, 60).chance_of_no_more() for shift in (0, 2, 3, 4, 6, 9)
+    ]
     assert chances == sorted(chances, reverse=True) and len(set(chances)) == len(chances)
     assert chances[2] < 0.01 and chances[-1] < 1e-8
     for shift, confidence in ((4.0, 0.999), (6.0, 0.9999)):
-        difference = DrawnDifference(draws - shift, draws - shift, 60)
+        difference = BootstrapDifference(draws - shift, draws - shift, 60)
         assert difference.is_no_more(confidence) == (-difference.interval(2 * confidence - 1)[1] >= 0)
 
 

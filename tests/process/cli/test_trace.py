@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fastenough.analysis.trace import Kind, Trace, read_trace, shares
+from fastenough.analysis.trace import Trace, TraceKind, read_trace, shares
 from fastenough.campaign import read_plan
 from fastenough.campaign.plan import BREAK
 from fastenough.model import BadInput
@@ -135,7 +135,7 @@ def test_each_moment_of_a_cpu_counts_for_who_had_it(trace: Trace) -> None:
         ("TIMER", 20, 1),
         ("irq=33 eth 0", 10, 1),
     }
-    assert {share.kind for share in found} == set(Kind)
+    assert {share.kind for share in found} == set(TraceKind)
     assert [share.ns for share in found] == sorted((share.ns for share in found), reverse=True)
 
 
@@ -152,7 +152,7 @@ def test_what_is_not_known_is_not_idle(trace: Trace) -> None:
     before = shares(trace, 1, AT_NS + 200 * US, AT_NS + 310 * US)
     assert [(share.kind, share.name, share.ns // US) for share in before] == [
         (None, "not known", 100),
-        (Kind.TASK, "other-8", 10),
+        (TraceKind.TASK, "other-8", 10),
     ]
     assert [share.name for share in shares(trace, 5, AT_NS, AT_NS + 5)] == ["not known"]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from fastenough.analysis.injections import (
-    Found,
     Injection,
+    InjectionResult,
     found_by_due,
     in_order,
     injections,
@@ -126,8 +126,8 @@ def test_the_hog_says_what_is_wrong(probe_binary: str, words: tuple[str, ...], s
 
 
 def test_order_needs_every_median() -> None:
-    def row(found_ns: int | None) -> Found:
-        return Found(1, 1, 0, 1, 1, found_ns, 0)
+    def row(found_ns: int | None) -> InjectionResult:
+        return InjectionResult(1, 1, 0, 1, 1, found_ns, 0)
 
     assert in_order([row(1), row(2)])
     assert not in_order([row(2), row(1)])
@@ -136,7 +136,7 @@ def test_order_needs_every_median() -> None:
 
 def test_nothing_injected_is_no_pass() -> None:
     assert not Calibration("hog", "timer", ()).passed
-    assert not Calibration("hog", "timer", (Found(1000, 0, 5, 0, None, None, None),)).passed
+    assert not Calibration("hog", "timer", (InjectionResult(1000, 0, 5, 0, None, None, None),)).passed
 
 
 @pytest.mark.parametrize("sizes", [(), (2_000, 1_000), (1_000, 1_100)])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fastenough.analysis.remainder import Agreement
+from fastenough.analysis.station_agreement import StationAgreement
 from fastenough.analysis.station_delays import STATIONS, Placed
 from fastenough.board import AS_BOOTED, open_board
 from fastenough.jobs.calibrate_monitor import StationTrial, trial_of
@@ -135,7 +135,7 @@ def test_what_is_missed_is_told_from_what_is_not_shown() -> None:
 
 
 def test_a_wake_up_without_a_reason_is_unexplained() -> None:
-    assert Agreement(100, 90, 4, (0, 1, 2, 3), (("monitor_suppressed", 5),)).unexplained == 1
+    assert StationAgreement(100, 90, 4, (0, 1, 2, 3), (("monitor_suppressed", 5),)).unexplained == 1
 
 
 def test_a_board_that_names_no_processes_is_told() -> None:

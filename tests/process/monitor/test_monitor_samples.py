@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fastenough.analysis.remainder import agreement
+from fastenough.analysis.station_agreement import agreement
 from fastenough.analysis.station_delays import STATIONS, SUM, wakeups
 from fastenough.recording import Histogram, Recording, read_recording
 from fastenough.recording.samples import SampleFile, read_samples

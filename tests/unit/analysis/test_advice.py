@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from fastenough.analysis.advice import APPROACHES, STRICT, TOLERANT, Advice, Ending, advise
-from fastenough.analysis.standing import Answer, Standing, kernel_of
+from fastenough.analysis.approach_rating import ApproachRating, Grade, kernel_of
 from fastenough.jobs.advise import Wanted, advise_by_reference, advise_by_runs, current_runs
 from fastenough.model import BadInput, Requirement
 from fastenough.recording import Recording
@@ -90,7 +90,7 @@ def test_published_figures_are_marked_as_exact_and_as_nobodys_evidence() -> None
     assert all("taken as exact" in step.standing.reasons[0] for step in found.steps)
     assert any("evidence about your machine" in caution for caution in found.cautions)
     assert "injure or kill" in found.life_safety
-    assert [step.standing.answer for step in found.steps] == [Answer.MARGINAL, Answer.GOOD]
+    assert [step.standing.answer for step in found.steps] == [Grade.MARGINAL, Grade.GOOD]
 
 
 def test_what_is_not_said_is_left_out_of_the_name_of_what_is_beside_the_path() -> None:
@@ -113,7 +113,7 @@ def test_what_an_oscilloscope_could_not_see_is_not_taken_for_a_maximum() -> None
 
 # --- the walk
 
-ANSWERS = [*Answer]
+ANSWERS = [*Grade]
 
 
 @pytest.mark.parametrize("chart", [TOLERANT, STRICT])
@@ -123,15 +123,15 @@ def test_every_answer_in_every_box_leads_on_or_ends(chart: dict[str, Any]) -> No
     requirement = Requirement(100_000, 0.05 if chart is TOLERANT else 0.0)
     for number in range(len(ANSWERS) ** len(boxes)):
         answers = {box: ANSWERS[number // len(ANSWERS) ** place % len(ANSWERS)] for place, box in enumerate(boxes)}
-        standings = {box: Standing(answer) for box, answer in answers.items()}
+        standings = {box: ApproachRating(answer) for box, answer in answers.items()}
         found = advise(standings, requirement, probe="timer", basis="x")
         path = [step.approach.id for step in found.steps]
         assert len(set(path)) == len(path) and path[0] == boxes[0] and set(path) <= set(boxes)
         last = answers[path[-1]]
-        assert (found.ending is Ending.DELIVER) == (last is Answer.GOOD)
-        assert (found.ending is Ending.MEASURE) == (last is Answer.NO_DATA)
+        assert (found.ending is Ending.DELIVER) == (last is Grade.GOOD)
+        assert (found.ending is Ending.MEASURE) == (last is Grade.NO_DATA)
         if found.ending is Ending.HARDWARE:
-            assert not set(answers[box] for box in path) & {Answer.GOOD, Answer.UNDECIDED, Answer.NO_DATA}
+            assert not set(answers[box] for box in path) & {Grade.GOOD, Grade.UNDECIDED, Grade.NO_DATA}
         assert bool(found.next) == (found.ending in (Ending.UNDECIDED, Ending.MEASURE))
 
 
@@ -214,13 +214,13 @@ def test_bounds_decide_each_branch(tmp_path: Path, store: Store) -> None:
     runs = [run(tmp_path, "stock", "linux-user", 150, 0.1), run(tmp_path, "rt", "linux-user", 50, 0.1)]
     found = advised(store, runs, TOLERANT_100US)
     assert [(step.approach.id, step.standing.answer) for step in found.steps] == [
-        ("user-stock", Answer.MARGINAL),
-        ("user-rt", Answer.GOOD),
+        ("user-stock", Grade.MARGINAL),
+        ("user-rt", Grade.GOOD),
     ]
     assert found.ending is Ending.DELIVER and "PREEMPT_RT" in found.cost
     awful = advised(store, [run(tmp_path, "stock", "linux-user", 500, 0.1, seed=1), runs[1]], TOLERANT_100US)
     assert [step.approach.id for step in awful.steps] == ["user-stock", "xenomai-user"]
-    assert (awful.ending, awful.steps[0].standing.answer) == (Ending.MEASURE, Answer.AWFUL)
+    assert (awful.ending, awful.steps[0].standing.answer) == (Ending.MEASURE, Grade.AWFUL)
     assert any("--implementation xenomai-user" in line and "Xenomai kernel" in line for line in awful.next)
 
 
@@ -236,7 +236,7 @@ def test_an_idle_machine_is_not_good_enough(tmp_path: Path, store: Store) -> Non
     assert found.ending is Ending.UNDECIDED
     assert any("without load" in line for line in found.steps[0].standing.reasons)
     late = advised(store, [run(tmp_path, "stock", "linux-user", 500, 0.1, load="none")], TOLERANT_100US)
-    assert late.steps[0].standing.answer is Answer.AWFUL, "who is late when idle is late"
+    assert late.steps[0].standing.answer is Grade.AWFUL, "who is late when idle is late"
 
 
 def test_a_setup_is_good_under_every_load_that_another_was_measured_under(tmp_path: Path, store: Store) -> None:
@@ -265,7 +265,7 @@ def test_the_best_of_several_setups_counts_and_shares_the_error(tmp_path: Path, 
         )
 
     found = advised(store, [setup(1, 500), setup(99, 50)], TOLERANT_100US)
-    assert found.standings["xenomai-user"].answer is Answer.GOOD
+    assert found.standings["xenomai-user"].answer is Grade.GOOD
     assert found.standings["xenomai-user"].runs == ("xenomai-xenomai-user-cpu-99",)
     assert "97.5 %" in " ".join(found.standings["xenomai-user"].reasons)
 
@@ -279,8 +279,8 @@ def test_never_is_judged_by_the_maximum_and_its_return_time(tmp_path: Path, stor
     ]
     found = advised(store, runs, NEVER)
     assert [(step.approach.id, step.standing.answer) for step in found.steps] == [
-        ("xenomai-user", Answer.AWFUL),
-        ("xenomai-kernel", Answer.GOOD),
+        ("xenomai-user", Grade.AWFUL),
+        ("xenomai-kernel", Grade.GOOD),
     ]
     only_linux = advised(store, runs[:1], NEVER)
     assert only_linux.ending is Ending.MEASURE
@@ -292,7 +292,7 @@ def test_an_instrument_is_believed_before_the_board(tmp_path: Path, store: Store
     inside = run(tmp_path, "stock", "linux-user", 20, 0.1, seed=2, marks=("self-measured",))
     found = advised(store, [inside, outside], TOLERANT_100US)
     assert found.steps[0].standing.runs == (outside.run_id,)
-    assert found.steps[0].standing.answer is Answer.AWFUL
+    assert found.steps[0].standing.answer is Grade.AWFUL
 
 
 def test_emulated_runs_decide_nothing(tmp_path: Path, store: Store) -> None:
@@ -376,12 +376,12 @@ def test_what_is_off_the_map_goes_straight_to_hardware() -> None:
     """307 µs are more than 20 times 15 µs; where another box is good, the walk goes on to it."""
     off, awful = by_paper(15, 0.05), by_paper(16, 0.05)
     assert [step.approach.id for step in off.steps] == ["user-stock"] and off.ending is Ending.HARDWARE
-    assert len(awful.steps) == 3 and awful.steps[0].standing.answer is Answer.AWFUL
+    assert len(awful.steps) == 3 and awful.steps[0].standing.answer is Grade.AWFUL
     section = advice_section.section(replace(make_context([], _no_runs()), advice=off))
     assert section is not None
     (picture,) = [part for part in section.parts if isinstance(part, Picture)]
     assert [row[:3] for row in picture.data[1] if row[4] == "yes"] == [("user-stock", "hardware", "no: off the map")]
-    standings = {"user-stock": Standing(Answer.OFF_THE_MAP), "xenomai-user": Standing(Answer.GOOD)}
+    standings = {"user-stock": ApproachRating(Grade.OFF_THE_MAP), "xenomai-user": ApproachRating(Grade.GOOD)}
     assert end_of(advise(standings, Requirement(1000, 0.05), probe="timer", basis="x")) == "xenomai-user"
 
 

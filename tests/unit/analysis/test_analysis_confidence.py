@@ -12,7 +12,7 @@ from scipy import stats
 
 from fastenough.analysis import bounds, clusters
 from fastenough.analysis.compare import independent_rates
-from fastenough.analysis.disturbances import Source
+from fastenough.analysis.disturbances import OrderSource
 from fastenough.model import Requirement
 from tests.bench import confidence as bench
 from tests.support.confidence import (
@@ -47,7 +47,7 @@ def test_verdicts_err_no_more_often_than_stated(name: str) -> None:
     allowed = 40 * size / 200_000
     counts = made(machine, np.random.default_rng(1), REPETITIONS, 200, allowed)
     assert counts.exceeded.mean() == pytest.approx(allowed * counts.n, rel=0.1), "the machine is what it says"
-    for source in (Source.LIMIT, Source.INTERVALS):
+    for source in (OrderSource.LIMIT, OrderSource.INTERVALS):
         found = errors(counts, allowed, source)
         assert max(found.passed, found.failed) <= MOST
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from fastenough.analysis import merge_samples
-from fastenough.analysis.disturbances import GAP_PERIODS, Disturbances, Source, disturbances, grouped_counts
+from fastenough.analysis.disturbances import GAP_PERIODS, Disturbances, OrderSource, disturbances, grouped_counts
 from fastenough.recording import Recording
 from fastenough.recording.timeline import IntArray
 from tests.support.recordings import Plan, recording
@@ -64,8 +64,8 @@ def test_the_number_and_length_of_disturbances_lie_within_the_bracket(tmp_path: 
     risen = _seen(_without_limit(_recorded(tmp_path, rows, rise_k=3)))
     plain = _seen(_recorded(tmp_path, rows))
     assert (exact.surely, exact.possibly, exact.most) == (sum(runs), sum(runs), len(runs))
-    assert exact.source is Source.LIMIT or not flat
-    assert (risen.source, plain.source) == (Source.RISES, Source.INTERVALS)
+    assert exact.source is OrderSource.LIMIT or not flat
+    assert (risen.source, plain.source) == (OrderSource.RISES, OrderSource.INTERVALS)
     for seen in (exact, risen, plain):
         assert seen.surely <= sum(runs) <= seen.possibly
         assert seen.least <= len(merged) <= len(runs) <= max(seen.most, 0)
@@ -132,9 +132,9 @@ def test_the_worst_source_of_all_runs_counts(tmp_path: Path) -> None:
     )
     risen = _without_limit(risen)
     sources = [disturbances(_joined(some), LIMIT).source for some in ([known], [known, risen])]
-    assert sources == [Source.LIMIT, Source.RISES]
-    assert _seen(plain).source is Source.INTERVALS
-    assert _seen(known, 49_000).source is Source.RISES, "the limit counted is another one"
+    assert sources == [OrderSource.LIMIT, OrderSource.RISES]
+    assert _seen(plain).source is OrderSource.INTERVALS
+    assert _seen(known, 49_000).source is OrderSource.RISES, "the limit counted is another one"
 
 
 def _joined(some: list[Recording]) -> Any:
@@ -144,7 +144,7 @@ def _joined(some: list[Recording]) -> Any:
 def test_gaps_in_the_order_make_it_unknown(tmp_path: Path) -> None:
     one = _recorded(tmp_path, [[1000, 90_000] * 5 for _ in range(10)], rise_k=3)
     torn = replace(one, aggregate=replace(one.aggregate, order_unknown={one.series[0].id: 1}))
-    assert _seen(torn).source is Source.INTERVALS
+    assert _seen(torn).source is OrderSource.INTERVALS
 
 
 def test_missed_periods_that_no_value_stands_for_exceed(tmp_path: Path) -> None:

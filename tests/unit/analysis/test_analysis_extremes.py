@@ -14,7 +14,7 @@ from fastenough.analysis import judge
 from fastenough.analysis.changes import LEVEL, change_points
 from fastenough.analysis.estimates import by_blocks, by_threshold, estimates
 from fastenough.analysis.extreme_tests import GEV, GPD, checked_model
-from fastenough.analysis.extremes import Likelihood, Tail
+from fastenough.analysis.extremes import Likelihood, TailModel
 from fastenough.analysis.maxima import maxima_of
 from fastenough.model import Series
 from fastenough.recording import Recording
@@ -59,7 +59,7 @@ def test_the_likelihood_finds_the_tail_that_scipy_drew(shape: float) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_levels_and_disturbances_per_hour_are_one_thing(shape: float) -> None:
-    tail = Tail(LOCATION_NS, SCALE_NS, shape, 1e9)
+    tail = TailModel(LOCATION_NS, SCALE_NS, shape, 1e9)
     assert tail.level_ns(HOUR_NS) == pytest.approx(true_level_ns(shape, HOUR_NS))
     assert tail.per_hour(tail.level_ns(HOUR_NS)) == pytest.approx(1.0)
     assert tail.per_hour(tail.level_ns(24 * HOUR_NS)) == pytest.approx(1 / 24)

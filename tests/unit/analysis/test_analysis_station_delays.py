@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fastenough.analysis.injections import Injection
-from fastenough.analysis.remainder import agreement
+from fastenough.analysis.station_agreement import agreement
 from fastenough.analysis.station_delays import STATIONS, Placed, Wakeups, Witnessed, undisturbed, usual, wakeups
 from fastenough.recording.samples import Samples
 

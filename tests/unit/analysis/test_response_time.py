@@ -16,9 +16,9 @@ import pytest
 from fastenough.analysis.response_time import (
     SHARES,
     Arrivals,
+    DeadlineResult,
     Interference,
-    Kept,
-    Task,
+    PeriodicTask,
     Terms,
     margin,
     never_schedulable,
@@ -29,11 +29,11 @@ from fastenough.analysis.response_time import (
 from fastenough.analysis.task_set import most_in_stretches
 
 
-def _task(period: int, compute: int, deadline: int | None = None, priority: int = 0, **more: int) -> Task:
-    return Task(f"{period}", period, compute, deadline or period, priority, **more)
+def _task(period: int, compute: int, deadline: int | None = None, priority: int = 0, **more: int) -> PeriodicTask:
+    return PeriodicTask(f"{period}", period, compute, deadline or period, priority, **more)
 
 
-def _ordered(*tasks: Task) -> list[Task]:
+def _ordered(*tasks: PeriodicTask) -> list[PeriodicTask]:
     """The first goes first."""
     return [replace(task, priority=len(tasks) - place) for place, task in enumerate(tasks)]
 
@@ -54,11 +54,12 @@ def _ordered(*tasks: Task) -> list[Task]:
         ([_task(2, 1), _task(4, 1), _task(8, 2)], [1, 2, 8]),
     ],
 )
-def test_the_literatures_examples(tasks: list[Task], known: list[int]) -> None:
+def test_the_literatures_examples(tasks: list[PeriodicTask], known: list[int]) -> None:
     found = responses(_ordered(*tasks))
     assert [one.response_ns for one in found] == known
     assert [one.kept for one in found] == [
-        Kept.YES if response <= task.deadline_ns else Kept.NO for task, response in zip(tasks, known, strict=True)
+        DeadlineResult.YES if response <= task.deadline_ns else DeadlineResult.NO
+        for task, response in zip(tasks, known, strict=True)
     ]
 
 
@@ -72,7 +73,7 @@ def test_terms_of_the_machine_each_have_their_place() -> None:
     """By hand: two tasks, 10 in 100 and 20 in 200."""
     tasks = _ordered(_task(100, 10), _task(200, 20))
 
-    def found(terms: Terms, more: Sequence[Task] = tasks) -> list[int | None]:
+    def found(terms: Terms, more: Sequence[PeriodicTask] = tasks) -> list[int | None]:
         return [one.response_ns for one in responses(more, terms)]
 
     assert found(Terms()) == [10, 30]
@@ -100,7 +101,10 @@ def test_who_is_waited_for_inherits_priority_and_delays_those_between_too() -> N
 
 def test_more_than_the_cpu_has_is_missed_without_end() -> None:
     found = responses(_ordered(_task(10, 6), _task(10, 5, 10**9)))
-    assert [(one.kept, one.response_ns, one.slack_ns) for one in found] == [(Kept.YES, 6, 4), (Kept.NO, None, None)]
+    assert [(one.kept, one.response_ns, one.slack_ns) for one in found] == [
+        (DeadlineResult.YES, 6, 4),
+        (DeadlineResult.NO, None, None),
+    ]
 
 
 def test_peers_go_first_or_last() -> None:
@@ -114,7 +118,7 @@ def test_peers_go_first_or_last() -> None:
 
 
 def _simulated(
-    tasks: Sequence[Task],
+    tasks: Sequence[PeriodicTask],
     offsets: Sequence[int],
     late: Sequence[Sequence[int]],
     until: int,
@@ -148,7 +152,7 @@ def _simulated(
     return longest[:gap]
 
 
-def _random_set(chance: random.Random, most_jitter: int) -> list[Task]:
+def _random_set(chance: random.Random, most_jitter: int) -> list[PeriodicTask]:
     tasks = [
         _task(period, chance.randint(1, max(1, period // 2)), 10**6, jitter_ns=chance.randint(0, most_jitter))
         for period in (chance.randint(3, 9) for _ in range(chance.randint(2, 3)))
@@ -156,10 +160,10 @@ def _random_set(chance: random.Random, most_jitter: int) -> list[Task]:
     return _ordered(*tasks)
 
 
-def _random_sets(seed: int, most_jitter: int, many: int) -> list[tuple[list[Task], list[int]]]:
+def _random_sets(seed: int, most_jitter: int, many: int) -> list[tuple[list[PeriodicTask], list[int]]]:
     """Sets that have longest responses, and what the analysis says these are."""
     chance = random.Random(seed)
-    found: list[tuple[list[Task], list[int]]] = []
+    found: list[tuple[list[PeriodicTask], list[int]]] = []
     while len(found) < many:
         tasks = _random_set(chance, most_jitter)
         bounds = [one.response_ns for one in responses(tasks)]
@@ -240,7 +244,7 @@ def test_no_bunch_of_gaps_makes_a_response_longer() -> None:
 
 def test_ten_gaps_may_come_together() -> None:
     """4 ms of computing with a deadline of 5 ms, and ten gaps of 400 us in one second."""
-    task = Task("loop", 10_000_000, 4_000_000, 5_000_000)
+    task = PeriodicTask("loop", 10_000_000, 4_000_000, 5_000_000)
     terms = Terms(interference=(Interference("gap", 400_000, (Arrivals(500_000_000, (10, 10)),)),))
     (found,) = responses([replace(task, deadline_ns=10_000_000)], terms)
     assert found.response_ns == 8_000_000
@@ -285,7 +289,7 @@ def test_margins_are_the_largest_that_hold() -> None:
         found = margin(limited)
         share = round(found.factor * SHARES)
 
-        def scaled(share: int, limited: Sequence[Task] = limited) -> list[Task]:
+        def scaled(share: int, limited: Sequence[PeriodicTask] = limited) -> list[PeriodicTask]:
             return [replace(task, compute_ns=-(-task.compute_ns * share // SHARES)) for task in limited]
 
         assert schedulable(scaled(share))
@@ -313,7 +317,7 @@ def test_margins_of_what_is_not_schedulable() -> None:
         [_task(2 + place, 1, 10**12) for place in range(32)],
     ],
 )
-def test_hostile_numbers_end(tasks: list[Task]) -> None:
+def test_hostile_numbers_end(tasks: list[PeriodicTask]) -> None:
     """Whole sums and a bounded number of steps: an answer, and be it that it is not settled."""
     begin = time.process_time()
     assert len(responses(_ordered(*tasks))) == len(tasks)

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fastenough.analysis import Assessment, judge
-from fastenough.analysis.response_time import Kept, Task
+from fastenough.analysis.response_time import DeadlineResult, PeriodicTask
 from fastenough.analysis.task_set import (
     NOT_SHOWN,
     SCHEDULABLE,
@@ -108,7 +108,7 @@ def test_answers_follow_from_the_terms_by_hand(tmp_path: Path) -> None:
     assert loop.response_ns == 50_000 + 202_000 + 5_000
     # in w: 2,002 µs of its own, 5 once, and 202 for each of ceil((w + 50) / 1000) jobs of the loop; w = 2,613, three
     assert slow.response_ns == 50_000 + 2_002_000 + 5_000 + 3 * 202_000
-    assert (loop.slack_ns, slow.kept) == (800_000 - 257_000, Kept.YES)
+    assert (loop.slack_ns, slow.kept) == (800_000 - 257_000, DeadlineResult.YES)
 
 
 def test_each_cpu_answers_for_its_own_tasks(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_what_no_machine_can_do_is_told_without_measuring(tmp_path: Path) -> Non
 
 
 def test_equal_priorities_are_impossible_only_where_either_order_is() -> None:
-    peers = [Task("a", 10, 5, 8, 5), Task("b", 10, 4, 8, 5)]
+    peers = [PeriodicTask("a", 10, 5, 8, 5), PeriodicTask("b", 10, 4, 8, 5)]
     assert impossible(TaskSet(tuple(peers))) == ()
 
 

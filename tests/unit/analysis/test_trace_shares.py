@@ -9,13 +9,17 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from fastenough.analysis.trace import Kind, read_trace, shares
+from fastenough.analysis.trace import TraceKind, read_trace, shares
 
-Who = tuple[Kind, str]
+Who = tuple[TraceKind, str]
 _BEGIN_NS = 10 * 10**9
 _TASKS = (("swapper/3", 0, 120), ("rt-app", 11, 49), ("a b-c", 12, 120), ("ksoftirqd/3", 13, 120), ("x [1] y", 14, 120))
 _KSOFTIRQD = _TASKS[3]
-_LOCAL, _DEVICE, _TIMER = (Kind.INTERRUPT, "local timer"), (Kind.INTERRUPT, "irq=5 eth0"), (Kind.TIMER, "tick")
+_LOCAL, _DEVICE, _TIMER = (
+    (TraceKind.INTERRUPT, "local timer"),
+    (TraceKind.INTERRUPT, "irq=5 eth0"),
+    (TraceKind.TIMER, "tick"),
+)
 _SAID = {
     _LOCAL: ("local_timer_{}", "vector=236"),
     _DEVICE: ("irq_handler_{}", "irq=5 name=eth0"),
@@ -38,8 +42,8 @@ class _Cpu:
         if self.above:
             return self.above[-1]
         if self.softirq and self.task == _KSOFTIRQD:
-            return Kind.SOFTIRQ, "TIMER"
-        return Kind.TASK, f"{self.task[0]}-{self.task[1]}" if self.task[1] else "idle"
+            return TraceKind.SOFTIRQ, "TIMER"
+        return TraceKind.TASK, f"{self.task[0]}-{self.task[1]}" if self.task[1] else "idle"
 
     def passes(self, microseconds: int) -> None:
         self.had += [self._on_top()] * microseconds

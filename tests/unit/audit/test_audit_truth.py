@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from fastenough.analysis.change_effects import ChangeEffect, best_of, effect_of, judge_effects
 from fastenough.analysis.paired import Pair
-from fastenough.analysis.tried import Tried, best_of, judged_together, try_out
 from fastenough.campaign import Entry, Plan
 from fastenough.jobs.ab import Made, Trial
 from fastenough.jobs.audit_measure import measure
@@ -49,7 +49,7 @@ def test_where_nothing_has_an_effect_none_is_shown() -> None:
 
 @pytest.mark.parametrize("shift_ns", [-3000, 0, 3000])
 def test_recordings_say_what_was_put_into_them(tmp_path: Path, shift_ns: int) -> None:
-    (tried,) = judged_together([try_out(pairs_of(tmp_path, 4, shift_ns), ON, "none")])
+    (tried,) = judge_effects([effect_of(pairs_of(tmp_path, 4, shift_ns), ON, "none")])
     assert tried.effect is not None and tried.tail is not None and tried.effect.quantile == 0.999
     assert tried.effect.lower_ns <= shift_ns <= tried.effect.upper_ns
     assert (tried.helps, tried.harms) == (shift_ns < 0, shift_ns > 0)
@@ -58,14 +58,14 @@ def test_recordings_say_what_was_put_into_them(tmp_path: Path, shift_ns: int) ->
 
 
 def test_too_few_sound_pairs_say_nothing(tmp_path: Path) -> None:
-    (tried,) = judged_together([try_out(pairs_of(tmp_path, 3, -3000, lost=5), ON, "none")])
+    (tried,) = judge_effects([effect_of(pairs_of(tmp_path, 3, -3000, lost=5), ON, "none")])
     assert tried.effect is None and not tried.helps and tried.reasons[0].startswith("pair 3: ")
 
 
-def _tried(name: str, effect_us: float, load: str = "none") -> Tried:
+def _tried(name: str, effect_us: float, load: str = "none") -> ChangeEffect:
 
     each = tried_once(MACHINES["independent values"], np.random.default_rng(1), name, effect_us)
-    return judged_together([Tried(each.change, load, each.pairs, each.effect, each.tail, ())])[0]
+    return judge_effects([ChangeEffect(each.change, load, each.pairs, each.effect, each.tail, ())])[0]
 
 
 def test_what_harms_under_one_load_is_not_among_the_best() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fastenough.analysis.injections import Found, Injection, found_by_due, found_by_edges, found_by_interval
+from fastenough.analysis.injections import Injection, InjectionResult, found_by_due, found_by_edges, found_by_interval
 from fastenough.gauge.stream import Frame
 from fastenough.jobs.calibrate import Calibration, falling_edges
 from fastenough.model import Outcome, Role, Series
@@ -140,8 +140,8 @@ def test_edges_end_where_a_sample_of_the_stream_is_missing() -> None:
     assert row.reasons
 
 
-def row(asked_ms: int, injected: int, found: int, found_ms: int | None) -> Found:
-    return Found(asked_ms * MS, injected, 3 - injected, found, asked_ms * MS, found_ms and found_ms * MS, 0)
+def row(asked_ms: int, injected: int, found: int, found_ms: int | None) -> InjectionResult:
+    return InjectionResult(asked_ms * MS, injected, 3 - injected, found, asked_ms * MS, found_ms and found_ms * MS, 0)
 
 
 def test_what_is_missed_is_told_from_what_is_not_shown() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from fastenough.analysis import judge
-from fastenough.analysis.agreement import agreement
+from fastenough.analysis.edge_agreement import agreement
 from fastenough.model import Verdict
 from fastenough.recording import Recording, read_recording
 from fastenough.report import write_report

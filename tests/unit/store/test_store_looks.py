@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from fastenough.analysis import judge
-from fastenough.analysis.gate import Held, Limit
-from fastenough.analysis.left_out import Selection
+from fastenough.analysis.excluded_runs import Selection
+from fastenough.analysis.gate import Limit, LimitResult
 from fastenough.jobs.assess import Question, asked_of, judge_asked
 from fastenough.jobs.check import check
 from fastenough.jobs.limits import Limits
@@ -246,7 +246,7 @@ def test_runs_left_out_that_keep_the_limit_forbid_a_pass_of_chosen_runs_only(tmp
     assert again.verdict is Verdict.INCONCLUSIVE
 
 
-def _gate(store: Store, *runs: Recording) -> Held:
+def _gate(store: Store, *runs: Recording) -> LimitResult:
     [held] = check(runs, [], Limits((Limit("limits.toml", LIMIT),)), store).held
     return held
 

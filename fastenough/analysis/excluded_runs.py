@@ -32,7 +32,7 @@ class Selection(StrEnum):
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class ExcludedRuns:
     """A run of the same key that is not judged: its n, exceedances and maximum.
 
     ``exceeds``: more of its activations are above the limit than the requirement allows.
@@ -54,7 +54,7 @@ class LeftOut:
         )
 
 
-def left_out(judged: Sequence[Recording], others: Iterable[Recording], assessment: Assessment) -> list[LeftOut]:
+def left_out(judged: Sequence[Recording], others: Iterable[Recording], assessment: Assessment) -> list[ExcludedRuns]:
     """Those of ``others`` with the key of a judged run that has a requirement, the greatest maximum first."""
     ids = {recording.run_id for recording in judged}
     asked = [
@@ -74,7 +74,7 @@ def left_out(judged: Sequence[Recording], others: Iterable[Recording], assessmen
     return sorted(found, key=lambda one: one.maximum_ns, reverse=True)
 
 
-def _result(recording: Recording, required: Requirement) -> LeftOut | None:
+def _result(recording: Recording, required: Requirement) -> ExcludedRuns | None:
     """None where the run holds no latency."""
     try:
         merged = [values for values in merged_per_cpu([recording]) if values.judged]
@@ -87,12 +87,12 @@ def _result(recording: Recording, required: Requirement) -> LeftOut | None:
         for numbers in zip(*((values.judged, values.exceeded(required.limit_ns)[1]) for values in merged), strict=True)
     )
     exceeds = any(values.exceeded(required.limit_ns)[1] > required.miss_rate * values.judged for values in merged)
-    return LeftOut(
+    return ExcludedRuns(
         recording.run_id, n, exceeded, max(values.maximum_ns or 0.0 for values in merged), exceeds, required.limit_ns
     )
 
 
-def judged_without(assessment: Assessment, others: Sequence[LeftOut], selection: Selection) -> Assessment:
+def judged_without(assessment: Assessment, others: Sequence[ExcludedRuns], selection: Selection) -> Assessment:
     """The assessment, with the excluded runs named.
 
     A PASS is refused where runs were chosen one by one, or where an excluded run exceeds the allowed rate, unless

@@ -14,7 +14,7 @@ from fastenough.analysis import bounds, clusters
 from fastenough.analysis.blocks import is_stationary, runs_agree
 from fastenough.analysis.disturbances import Disturbances, disturbances
 from fastenough.analysis.merged import Merged, merge_samples
-from fastenough.analysis.planning import Seen, samples_to_decide
+from fastenough.analysis.planning import Observation, samples_to_decide
 from fastenough.model import Requirement
 
 UNSEEN_WITHOUT_PERIOD = 1e-4
@@ -23,7 +23,7 @@ UNSEEN_WITH_PERIOD = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class CpuEvidence:
     """``confidence``: of every bound here, above the one required where this is a further look at the same question.
 
     ``upper``: greatest rate of exceedances per activation; None where fewer than ten disturbances were seen, from which
@@ -101,11 +101,11 @@ class Shown:
         if self.never or self.refuted or not self.seen.n:
             return None
         if self.requirement.longest_burst is not None and self.upper is None:
-            return samples_to_decide(Seen(self.seen.n, self.seen.events), self._declared_passes, self._few_fail)
+            return samples_to_decide(Observation(self.seen.n, self.seen.events), self._declared_passes, self._few_fail)
         if self.seen.independent < 1:
             return None
         size = self.seen.possibly / self.seen.independent
-        seen = Seen(self.seen.n, self.seen.independent, clusters.LEAST_DISTURBANCES)
+        seen = Observation(self.seen.n, self.seen.independent, clusters.LEAST_DISTURBANCES)
         return samples_to_decide(
             seen,
             lambda n, events: self._rate_passes(n, events, size),
@@ -149,9 +149,9 @@ def _longest(seen: Disturbances, requirement: Requirement) -> float:
     return max(seen.longest_run, requirement.longest_burst or 0)
 
 
-def decided(
+def weigh(
     values: Merged, seen: Disturbances, requirement: Requirement, confidence: float, merged: bool = True
-) -> Shown:
+) -> CpuEvidence:
     """What disturbances that were counted show about a requirement."""
     upper = (
         float(clusters.rate_upper(seen.n, seen.possibly, seen.size, _longest(seen, requirement), confidence))
@@ -164,16 +164,16 @@ def decided(
     )
     resolved = requirement.miss_rate == 0 or seen.clusters.supported
     p_value = _p_value(seen, requirement.miss_rate) if steady and resolved else 1.0
-    return Shown(values, seen, requirement, confidence, upper, p_value, steady, merged)
+    return CpuEvidence(values, seen, requirement, confidence, upper, p_value, steady, merged)
 
 
-def shown_of(values: Merged, requirement: Requirement, confidence: float) -> Iterator[Shown]:
+def evidence_per_cpu(values: Merged, requirement: Requirement, confidence: float) -> Iterator[CpuEvidence]:
     """Of merged samples of one CPU; of each run by itself where the runs differ too much to be merged."""
     seen = disturbances(values, requirement.limit_ns)
     counts = [seen.counts[seen.run_of == run] for run in np.unique(seen.run_of)]
     if not requirement.miss_rate or len(counts) < 2 or runs_agree(counts):
-        yield decided(values, seen, requirement, confidence)
+        yield weigh(values, seen, requirement, confidence)
         return
     for part in values.parts:
         single = merge_samples([part])
-        yield decided(single, disturbances(single, requirement.limit_ns), requirement, confidence, merged=False)
+        yield weigh(single, disturbances(single, requirement.limit_ns), requirement, confidence, merged=False)

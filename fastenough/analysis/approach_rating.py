@@ -12,7 +12,7 @@ from typing import Any
 from fastenough import words
 from fastenough.analysis.differences import run_values
 from fastenough.analysis.judgment import judge
-from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, Unknown
+from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, UnknownValue
 from fastenough.analysis.merged import load_name
 from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
@@ -28,7 +28,7 @@ OFF_THE_MAP_TIMES = 20.0
 together lower the 95 % mark from 307 to 16 µs, by a factor of 19: what misses by more is helped by none of them."""
 
 
-class Answer(StrEnum):
+class Grade(StrEnum):
     """How an approach does at the limit."""
 
     GOOD = "good"
@@ -41,17 +41,17 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True)
-class Standing:
+class ApproachRating:
     """How an approach does, on what that rests, and what would settle it.  ``verdict``: at the limit itself."""
 
-    answer: Answer
+    answer: Grade
     reasons: tuple[str, ...] = ()
     settle: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
     verdict: Verdict | None = None
 
 
-NOTHING = Standing(Answer.NO_DATA)
+NOT_MEASURED = ApproachRating(Grade.NO_DATA)
 
 
 # --- where an approach stands, by verdicts
@@ -88,7 +88,7 @@ def setups(recordings: Sequence[Recording]) -> list[list[Recording]]:
     found: dict[str, list[Recording]] = {}
     for recording in recordings:
         values = run_values(recording)
-        key = [None if isinstance(values[name], Unknown) else values[name] for name in _APART]
+        key = [None if isinstance(values[name], UnknownValue) else values[name] for name in _APART]
         found.setdefault(repr(key), []).append(recording)
     return list(found.values())
 
@@ -101,25 +101,25 @@ class Candidate:
     look: int = 0
 
 
-def best(standings: Iterable[Standing]) -> Standing:
+def best(standings: Iterable[ApproachRating]) -> ApproachRating:
     """Of several setups of one approach the one that would be chosen; one that is undecided may yet be good."""
-    return min(standings, key=lambda standing: _BEST_FIRST.index(standing.answer), default=NOTHING)
+    return min(standings, key=lambda standing: _BEST_FIRST.index(standing.answer), default=NOT_MEASURED)
 
 
 _BEST_FIRST = (
-    Answer.GOOD,
-    Answer.UNDECIDED,
-    Answer.MARGINAL,
-    Answer.NOT_GOOD,
-    Answer.AWFUL,
-    Answer.OFF_THE_MAP,
-    Answer.NO_DATA,
+    Grade.GOOD,
+    Grade.UNDECIDED,
+    Grade.MARGINAL,
+    Grade.NOT_GOOD,
+    Grade.AWFUL,
+    Grade.OFF_THE_MAP,
+    Grade.NO_DATA,
 )
 
 
-def stand(
+def rate(
     candidate: Candidate, requirement: Requirement, loads: Sequence[str], times: float = MARGINAL_TIMES
-) -> Standing:
+) -> ApproachRating:
     """Where one setup stands.  ``loads``: those under which it must have been measured to be good.
 
     The requirement's confidence is that of one candidate: who takes the best of many allows for it there.
@@ -130,21 +130,21 @@ def stand(
     if found.verdict is not Verdict.FAIL:
         idle = {load_name(recording) for recording in recordings} == {"none"}
         if found.verdict is Verdict.PASS and not idle:
-            return Standing(Answer.GOOD, found.reasons, (), runs, found.verdict)
+            return ApproachRating(Grade.GOOD, found.reasons, (), runs, found.verdict)
         reasons = (*found.reasons, *(("measured without load only",) if idle else ()))
         settle = (*found.settle, *(("measure it under the load of the application (--load)",) if idle else ()))
-        return Standing(Answer.UNDECIDED, reasons, settle, runs, found.verdict)
+        return ApproachRating(Grade.UNDECIDED, reasons, settle, runs, found.verdict)
     longer = replace(requirement, limit_ns=round(requirement.limit_ns * times))
     beyond = judge(recordings, longer, loads=loads or None, look=candidate.look)
-    answer = {Verdict.PASS: Answer.MARGINAL, Verdict.FAIL: Answer.AWFUL}.get(beyond.verdict, Answer.NOT_GOOD)
-    if answer is Answer.AWFUL:
+    answer = {Verdict.PASS: Grade.MARGINAL, Verdict.FAIL: Grade.AWFUL}.get(beyond.verdict, Grade.NOT_GOOD)
+    if answer is Grade.AWFUL:
         farthest = replace(requirement, limit_ns=round(requirement.limit_ns * max(times, OFF_THE_MAP_TIMES)))
         far = judge(recordings, farthest, loads=loads or None, look=candidate.look)
         if far.verdict is Verdict.FAIL:
-            answer, longer, beyond = Answer.OFF_THE_MAP, farthest, far
-    told = () if answer is Answer.NOT_GOOD else (f"at {words.exact_time(longer.limit_ns)}: {beyond.reasons[0]}",)
-    return Standing(
-        answer, (*found.reasons, *told), beyond.settle if answer is Answer.NOT_GOOD else (), runs, found.verdict
+            answer, longer, beyond = Grade.OFF_THE_MAP, farthest, far
+    told = () if answer is Grade.NOT_GOOD else (f"at {words.exact_time(longer.limit_ns)}: {beyond.reasons[0]}",)
+    return ApproachRating(
+        answer, (*found.reasons, *told), beyond.settle if answer is Grade.NOT_GOOD else (), runs, found.verdict
     )
 
 
@@ -170,7 +170,11 @@ def same_configuration(one: Head, other: Head) -> bool:
     keys = [key for key in RUN_KEYS if key.name in _BOOTED]
     pairs = [(key.of(one, None), key.of(other, None)) for key in keys]
     return all(
-        mine is None or theirs is None or isinstance(mine, Unknown) or isinstance(theirs, Unknown) or mine == theirs
+        mine is None
+        or theirs is None
+        or isinstance(mine, UnknownValue)
+        or isinstance(theirs, UnknownValue)
+        or mine == theirs
         for mine, theirs in pairs
     )
 
@@ -179,7 +183,7 @@ def same_configuration(one: Head, other: Head) -> bool:
 
 
 @dataclass(frozen=True)
-class Exact:
+class PublishedFigure:
     """95 % and 100 % of something published, taken as exact; None: not published.  ``name``: for people.
 
     ``beyond``: the maximum was greater than that, where its source could not see further.
@@ -194,7 +198,9 @@ class Exact:
 PUBLISHED_MISS_RATE = 0.05
 
 
-def published(figures: Sequence[Exact], requirement: Requirement, times: float = MARGINAL_TIMES) -> Standing:
+def rate_published(
+    figures: Sequence[PublishedFigure], requirement: Requirement, times: float = MARGINAL_TIMES
+) -> ApproachRating:
     """Where an approach stands by the worst of its published figures, without any bound."""
     limits = [requirement.limit_ns * factor for factor in (1, times, max(times, OFF_THE_MAP_TIMES))]
     keeps = [[_keeps(figure, limit_ns, requirement.miss_rate) for figure in figures] for limit_ns in limits]
@@ -204,17 +210,17 @@ def published(figures: Sequence[Exact], requirement: Requirement, times: float =
         for figure in figures
     )
     if all(keeps[0]):
-        return Standing(Answer.GOOD, told)
+        return ApproachRating(Grade.GOOD, told)
     if False not in keeps[0]:
-        return Standing(Answer.UNDECIDED, told, ("the source has no value for this miss rate",))
+        return ApproachRating(Grade.UNDECIDED, told, ("the source has no value for this miss rate",))
     if all(keeps[1]):
-        return Standing(Answer.MARGINAL, told)
+        return ApproachRating(Grade.MARGINAL, told)
     if False in keeps[2]:
-        return Standing(Answer.OFF_THE_MAP, told)
-    return Standing(Answer.AWFUL if False in keeps[1] else Answer.NOT_GOOD, told)
+        return ApproachRating(Grade.OFF_THE_MAP, told)
+    return ApproachRating(Grade.AWFUL if False in keeps[1] else Grade.NOT_GOOD, told)
 
 
-def _keeps(figure: Exact, limit_ns: float, miss_rate: float) -> bool | None:
+def _keeps(figure: PublishedFigure, limit_ns: float, miss_rate: float) -> bool | None:
     """Whether no more than the allowed rate is beyond the limit; None: the figures do not tell."""
     within_all = figure.maximum_ns is not None and figure.maximum_ns <= limit_ns
     if within_all and not figure.beyond:

@@ -15,7 +15,7 @@ QUANTILES = (0.0, 0.5, 0.99, 1.0)
 
 
 @dataclass(frozen=True)
-class Agreement:
+class StationAgreement:
     """Of ``taken`` acts that the task counted, ``joined`` are wake-ups of the monitor's too; ``awake`` were due before
     the act before them began, so that the task did not sleep at all.
 
@@ -51,7 +51,7 @@ class Agreement:
         return not self.remainder_ns or self.remainder_ns[0] >= 0
 
 
-def agreement(task: Samples, seen: Wakeups, counted: Mapping[str, int | None]) -> Agreement:
+def agreement(task: Samples, seen: Wakeups, counted: Mapping[str, int | None]) -> StationAgreement:
     """Join a task's samples with the monitor's wake-ups of its CPU."""
     joined = np.isin(task.due_ns, seen.due_ns)
     passed = task.due_ns[1:] <= task.due_ns[:-1] + task.latency_ns[:-1]
@@ -59,7 +59,7 @@ def agreement(task: Samples, seen: Wakeups, counted: Mapping[str, int | None]) -
     _, ours, theirs = np.intersect1d(task.due_ns, seen.due_ns, return_indices=True)
     remainder = task.latency_ns[ours] - seen.sum_ns[theirs]
     quantiles = np.quantile(remainder, QUANTILES, method="nearest") if remainder.size else ()
-    return Agreement(
+    return StationAgreement(
         len(task.due_ns) + task.lost,
         len(ours),
         awake,

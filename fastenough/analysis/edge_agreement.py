@@ -11,7 +11,7 @@ from fastenough.recording import Recording
 
 
 @dataclass(frozen=True)
-class Agreement:
+class EdgeAgreement:
     """Counts of one run; None where such a count has no meaning or could not be read.
 
     ``sent`` by the instrument, ``seen`` and ``answered`` by the board, ``returned`` as the instrument saw it; an answer
@@ -61,12 +61,12 @@ def _shown(count: int | None) -> str:
     return "–" if count is None else str(count)
 
 
-def agreement(recording: Recording) -> Agreement | None:
+def agreement(recording: Recording) -> EdgeAgreement | None:
     """The counts in the end of an instrument's recording; None where the run has none."""
     counters: Mapping[str, Any] = recording.end.counters if recording.end else {}
     if "edges_returned" not in counters:
         return None
-    return Agreement(
+    return EdgeAgreement(
         counters.get("edges_sent"),
         counters.get("edges_seen"),
         counters.get("edges_answered"),

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from fastenough.analysis.bootstrap import ResampledQuantiles, difference_of
 from fastenough.analysis.clusters import holm
-from fastenough.analysis.drawn import Drawn, difference_of
 from fastenough.analysis.measures import CONFIDENCE
 from fastenough.analysis.merged import Merged, judged_series, merge_samples
 from fastenough.analysis.paired import AT, LEAST_PAIRS, Effect, Pair, TailRate, judged_name, paired, sound_pairs
@@ -23,7 +23,7 @@ from fastenough.recording import Recording
 
 
 @dataclass(frozen=True)
-class Tried:
+class ChangeEffect:
     """One change under one load; ``effect`` and ``tail`` None where nothing can be said, for the ``reasons``."""
 
     change: Mapping[str, str]
@@ -53,20 +53,22 @@ class Tried:
         return {part.direction for part in (self.effect, self.tail) if part is not None}
 
 
-def try_out(
+def effect_of(
     pairs: Sequence[Pair], change: Mapping[str, str], load: str, campaign: str = "", confidence: float = CONFIDENCE
-) -> Tried:
+) -> ChangeEffect:
     """What the pairs say of a change."""
     sound, left_out = sound_pairs(pairs, change)
     effects = paired(pairs, change, confidence)
     if effects is None:
-        return Tried(change, load, 0, None, None, left_out or (f"fewer than {LEAST_PAIRS} pairs",), campaign)
+        return ChangeEffect(change, load, 0, None, None, left_out or (f"fewer than {LEAST_PAIRS} pairs",), campaign)
     usable = [each for each in effects.effects if each.quantile <= AT]
     if not usable or effects.tail is None:
-        return Tried(change, load, effects.pairs, None, None, ("the runs are too short for any percentile",), campaign)
+        return ChangeEffect(
+            change, load, effects.pairs, None, None, ("the runs are too short for any percentile",), campaign
+        )
     effect = max(usable, key=lambda each: each.quantile)
     arms = _merged([pair.without for pair in sound]), _merged([pair.with_it for pair in sound])
-    return Tried(
+    return ChangeEffect(
         change, load, effects.pairs, _widened(effect, arms, confidence), effects.tail, effects.left_out, campaign
     )
 
@@ -79,7 +81,7 @@ def _merged(runs: Sequence[Recording]) -> Merged:
 
 def _widened(effect: Effect, arms: Sequence[Merged], confidence: float) -> Effect:
     """With the interval of the bootstrap taken in, where there is one."""
-    without, with_it = (Drawn(arm).edges(effect.quantile) for arm in arms)
+    without, with_it = (ResampledQuantiles(arm).edges(effect.quantile) for arm in arms)
     drawn = difference_of(without, with_it)
     if drawn is None:
         return effect
@@ -92,7 +94,7 @@ def _widened(effect: Effect, arms: Sequence[Merged], confidence: float) -> Effec
     )
 
 
-def judged_together(tried: Iterable[Tried], confidence: float = CONFIDENCE) -> tuple[Tried, ...]:
+def judge_effects(tried: Iterable[ChangeEffect], confidence: float = CONFIDENCE) -> tuple[ChangeEffect, ...]:
     """Marks what is shown when all effects and rates of all changes and loads are judged together."""
     everything = list(tried)
     chances = [part.chance for each in everything for part in (each.effect, each.tail) if part is not None]
@@ -107,12 +109,12 @@ def judged_together(tried: Iterable[Tried], confidence: float = CONFIDENCE) -> t
     )
 
 
-def best_of(tried: Sequence[Tried]) -> dict[str, str]:
+def best_of(tried: Sequence[ChangeEffect]) -> dict[str, str]:
     """The changes that are shown to help under some load and to harm under none, the greatest effect first."""
     harmful = {name for each in tried if each.harms for name in each.change}
     good = sorted((each for each in tried if each.helps and not harmful & each.change.keys()), key=_gain)
     return {name: value for each in good for name, value in each.change.items()}
 
 
-def _gain(each: Tried) -> float:
+def _gain(each: ChangeEffect) -> float:
     return each.effect.effect_ns if each.effect is not None else 0.0

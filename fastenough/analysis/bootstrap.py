@@ -39,7 +39,7 @@ class Edges:
     freedom: int
 
 
-class Drawn:
+class ResampledQuantiles:
     """Merged samples whose quantiles are read in draws of blocks; of a two-sided series, of magnitudes beyond the
     median."""
 
@@ -86,7 +86,7 @@ class Drawn:
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnDifference:
+class BootstrapDifference:
     """Second less first in each draw, in ns: at least and at most, as buckets leave it open.
 
     ``freedom``: degrees of freedom of the sample that has fewer.
@@ -139,7 +139,7 @@ class DrawnDifference:
 
 def difference_of(
     first: Edges | None, second: Edges | None, more_ns: float = 0.0, more_share: float = 0.0
-) -> DrawnDifference | None:
+) -> BootstrapDifference | None:
     """Second less first, and less what it may be more than that: a time, and a share of the first.
 
     The draws of one are put into another order: both are made with the same random numbers.
@@ -148,4 +148,6 @@ def difference_of(
         return None
     order = np.random.default_rng(_SEED).permutation(second.lowest.size)
     low, high = ((1 + more_share) * edge + more_ns for edge in (first.lowest, first.highest))
-    return DrawnDifference(second.lowest[order] - high, second.highest[order] - low, min(first.freedom, second.freedom))
+    return BootstrapDifference(
+        second.lowest[order] - high, second.highest[order] - low, min(first.freedom, second.freedom)
+    )
