@@ -11,8 +11,6 @@ from pathlib import Path
 
 _HERE = Path(__file__).parent / "assets"
 _STYLE = (Path(__file__).parents[1] / "report" / "style.css", _HERE / "site.css")
-SCRIPTS = ("site.js", "figures.js", "lines.js", "overview.js", "board.js", "run.js", "live.js")
-UPLOT = ("uPlot.iife.min.js", "uPlot.min.css")
 _KINDS = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 
 
@@ -20,5 +18,6 @@ _KINDS = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=ut
 def assets() -> dict[str, tuple[str, bytes]]:
     """By name, the kind and the content of every file."""
     found = {"site.css": "\n".join(path.read_text().replace("RUN-IDENTITY", "website") for path in _STYLE).encode()}
-    found |= {name: (_HERE / name).read_bytes() for name in (*SCRIPTS, *UPLOT)}
+    files = sorted(path for path in _HERE.iterdir() if path.suffix in _KINDS and path.name not in found)
+    found |= {path.name: path.read_bytes() for path in files}
     return {name: (_KINDS[Path(name).suffix], content) for name, content in found.items()}

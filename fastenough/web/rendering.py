@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from markupsafe import Markup
 from fastenough import __version__, words
 from fastenough.history import BoardCondition, is_declared
 from fastenough.recording.lines import printable
+from fastenough.report.document import Section, stored_form
 from fastenough.report.formats import data_link, unbroken, with_units
 from fastenough.web.addresses import path_part
 from fastenough.web.site import HTML, JSON, STALE_S, Page, Site
@@ -83,7 +84,7 @@ def _environment() -> jinja2.Environment:
         "unbroken": unbroken,
         "with_units": with_units,
     }
-    made.globals |= {"spark": spark, "version": __version__, "data_link": data_link, "svg": _no_figure}
+    made.globals |= {"spark": spark, "version": __version__, "data_link": data_link, "svg": _no_figure, "menu": _menu}
     return made
 
 
@@ -92,8 +93,17 @@ def _no_figure(_: Any) -> Markup:
     return Markup()
 
 
-def render(site: Site, template: str, root: str, view: Any, newest_s: int | None) -> bytes:
-    """A page; ``root`` is the relative way to the first one, ``newest_s`` to when its data reaches."""
+def _menu() -> list[Page]:
+    """The pages that every page links to, in the order of the table of pages."""
+    from fastenough.web.pages import PAGES  # noqa: PLC0415 - the pages import this module
+
+    return [page for page in PAGES if page.menu]
+
+
+def render(
+    site: Site, template: str, root: str, view: Any, newest_s: int | None, *, beside: str = "index.json"
+) -> bytes:
+    """A page.  ``root``: relative address of the first page; ``newest_s``: end of its data; ``beside``: its JSON."""
     age_s, scheduled = 0 if newest_s is None else site.now_s - newest_s, is_declared(site.history)
     doubt = "STALE" if scheduled and age_s > STALE_S else "CLOCK AHEAD" if age_s < -STALE_S else ""
     page = (
@@ -109,6 +119,7 @@ def render(site: Site, template: str, root: str, view: Any, newest_s: int | None
             since=since,
             note=site.note,
             served=site.served,
+            beside=beside,
         )
     )
     return printable(page).encode()
@@ -127,19 +138,41 @@ def page_with_json(
     facts: Callable[..., bytes] | None = None,
     asks: bool = False,
     published: bool = True,
+    menu: str = "",
 ) -> list[Page]:
     """A page for people and the same facts as JSON beside it.  ``ask`` answers with a view that has ``newest_s``.
 
-    ``facts``: makes the JSON where the view holds more than facts.
+    ``facts``: makes the JSON where the view holds more than facts.  ``menu``: the title of its link on every page.
     """
     root = "../" * (pattern.count("/") - 1) or "./"
 
     def html(site: Site, **named: Any) -> bytes:
         view = ask(site, **named)
-        return render(site, template, root, view, view.newest_s)
+        return render(site, template, root, view, view.newest_s, beside=beside.rpartition("/")[2])
 
     def told(site: Site, **named: Any) -> bytes:
         return as_json(ask(site, **named))
 
     beside = f"{pattern}index.json" if pattern.endswith("/") else f"{pattern}.json"
-    return [Page(pattern, HTML, html, asks, published), Page(beside, JSON, facts or told, asks, published)]
+    return [Page(pattern, HTML, html, asks, published, menu), Page(beside, JSON, facts or told, asks, published)]
+
+
+@dataclass(frozen=True)
+class SectionView:
+    """What a page of one section shows."""
+
+    newest_s: int | None
+    section: Section
+
+
+def page_of_section(pattern: str, make: Callable[..., Section], *, menu: str = "") -> list[Page]:
+    """A page made of one section, and the section as JSON beside it.  ``make`` takes the site and the named parts of
+    the address; tables and texts are shown as in reports, so that the page needs no template of its own."""
+
+    def ask(site: Site, **named: Any) -> SectionView:
+        return SectionView(None, make(site, **named))
+
+    def facts(site: Site, **named: Any) -> bytes:
+        return as_json(stored_form(make(site, **named)))
+
+    return page_with_json(pattern, "section.html.j2", ask, facts=facts, menu=menu)

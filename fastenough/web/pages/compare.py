@@ -217,4 +217,4 @@ def _facts(site: Site, query: Sequence[tuple[str, str]]) -> bytes:
     )
 
 
-PAGES = page_with_json("/compare", "compare.html.j2", view, facts=_facts, asks=True, published=False)
+PAGES = page_with_json("/compare", "compare.html.j2", view, facts=_facts, asks=True, published=False, menu="Compare")

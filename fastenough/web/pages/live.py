@@ -29,4 +29,4 @@ def view(site: Site) -> LiveView:
     )
 
 
-PAGES = page_with_json("/live", "live.html.j2", view, published=False)
+PAGES = page_with_json("/live", "live.html.j2", view, published=False, menu="Live")

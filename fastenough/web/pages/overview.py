@@ -123,7 +123,7 @@ def _heat(site: Site, span: str) -> bytes:
 
 
 PAGES = [
-    *page_with_json("/", "overview.html.j2", overview),
+    *page_with_json("/", "overview.html.j2", overview, menu="All boards"),
     Page("/boards.csv", CSV, _table),
     Page("/heat-{span}.json", JSON, _heat),
 ]

@@ -225,6 +225,37 @@ def section(context: Context) -> Section | None:
     assert "My section" in page and "1 runs." in page
 
 
+def test_a_page_of_the_website(copy: Copy, tmp_path: Path) -> None:
+    copy.file(
+        "fastenough/web/pages/mine.py",
+        SPDX
+        + '''"""How many boards there are."""
+
+from fastenough.history import board_statuses
+from fastenough.report.document import Section, Text
+from fastenough.web.rendering import page_of_section
+from fastenough.web.site import Site
+
+
+def _section(site: Site) -> Section:
+    boards = board_statuses(site.history, site.viewer, site.now_s)
+    return Section("mine", "My page", "What this test adds.", [Text(f"{len(boards)} boards.")])
+
+
+PAGES = page_of_section("/mine/", _section, menu="Mine")
+''',
+    )
+    copy.line("fastenough/web/pages/__init__.py", '"badge",', '                "mine",')
+    assert copy.cost() == (1, 1, 1)
+    site, output = tmp_path / "site", ROOT / "tests/cases/exchange/cyclictest-2.4-histogram.txt"
+    copy.fastenough("import", str(output), "--store", str(tmp_path / "store"))
+    copy.fastenough("web", "--store", str(tmp_path / "store"), "--all-boards", "--out-dir", str(site))
+    page = (site / "mine" / "index.html").read_text()
+    assert "<h1>My page</h1>" in page and "<p>1 boards.</p>" in page and 'href="index.json"' in page
+    assert json.loads((site / "mine" / "index.json").read_text())["parts"][0]["text"] == "1 boards."
+    assert '<a href="./mine/">Mine</a>' in (site / "index.html").read_text()
+
+
 def test_a_family_of_instruments(copy: Copy, tmp_path: Path) -> None:
     """One whose boot loader is a drive: a file is copied there."""
     drive = tmp_path / "drive"

@@ -17,7 +17,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from fastenough.gauge.flash import BOARDS as GAUGE_BOARDS
-from fastenough.web.asset_files import UPLOT
+from fastenough.web.asset_files import assets
 from tests.support.farm_data import FarmData
 from tests.support.packaging_programs import release
 from tests.support.tools import require
@@ -87,7 +87,7 @@ def test_the_wheel_is_whole(wheel: Path) -> None:
     assert {f"fastenough/recording/recording-{version}.schema.json" for version in (1, 2)} <= packed
     assert {f"fastenough/firmware/{Path(board.image).name}" for board in GAUGE_BOARDS.values()} <= packed
     assert [name for name in packed if name.endswith("/scripts/fastenough-probe")]
-    assert {f"fastenough/web/assets/{name}" for name in (*UPLOT, "uPlot.LICENSE")} <= packed
+    assert {f"fastenough/web/assets/{name}" for name in (*assets(), "uPlot.LICENSE")} <= packed
 
 
 def test_the_wheel_states_the_licences_of_what_it_holds(wheel: Path) -> None:
