@@ -52,7 +52,7 @@ def open_board(name: str) -> Board:
     """
     found = _NAME.fullmatch(name)
     if found is None or found["kind"] not in BOARDS:
-        raise BadInput(f"no board is called {name!r}; use one of {', '.join(BOARDS)}")
+        raise BadInput(f"unknown board {name!r}; use one of {', '.join(BOARDS)}")
     module, function = BOARDS[found["kind"]].split(":")
     opener: Callable[[str], Board] = getattr(import_module(module), function)
     return opener(found["which"] or "")

@@ -28,13 +28,13 @@ class Wires:
 
 
 def _no_module(name: str) -> str:
-    raise NotApplicable(f"no kernel module {name} is known for this board")
+    raise NotApplicable(f"kernel module {name} is not available for this board")
 
 
 def _no_simulated_gauge() -> SimulatedGauge:
     raise BadInput(
-        'only a configuration of the virtual board that the plan boots (board = "virtual") has a simulated '
-        "gauge; give the port of a real one"
+        'the simulated gauge requires a virtual board that the plan boots (board = "virtual"); '
+        "otherwise give the port of a real gauge"
     )
 
 
@@ -86,8 +86,8 @@ def named_plainly(configuration: str) -> str:
     """The name of a configuration, which stands in heads, titles and tables; raises BadInput for one that cannot."""
     if not 0 < len(configuration) <= _MOST_CHARACTERS or not configuration.isprintable() or configuration[:1] == " ":
         raise BadInput(
-            f"configuration {configuration[:_MOST_CHARACTERS]!r} cannot be used; use at most "
-            f"{_MOST_CHARACTERS} letters, digits, signs and blanks"
+            f"configuration {configuration[:_MOST_CHARACTERS]!r} is invalid; use at most "
+            f"{_MOST_CHARACTERS} letters, digits, punctuation marks and spaces"
         )
     return configuration
 
@@ -130,7 +130,7 @@ def configuration_found(link: Link, name: str) -> Configuration:
         if preemption and says.search(name) and (preemption == _RT) != is_rt:
             raise BadInput(
                 f"configuration {name}: this board runs {kernel.get('release')}, preemption {preemption}; "
-                "boot the kernel that the name says, or give it another name"
+                "boot the kernel that matches the name, or choose another name"
             )
     return configuration_in(profile, name)
 
@@ -143,11 +143,11 @@ def configuration_of(link: Link, name: str) -> Configuration:
 def installed_module(link: Link, name: str) -> str:
     """Where DKMS has put a module of the running kernel; raises NotApplicable where it has not."""
     if link.which("modinfo") is None:
-        raise NotApplicable("modinfo is not there: apt-get install kmod")
+        raise NotApplicable("modinfo is missing; install it: apt-get install kmod")
     found = link.run(["modinfo", "-n", name])
     if found.status:
         raise NotApplicable(
-            f"the module {name} is not installed on the board; see docs/module.md, or leave "
-            "what runs in the kernel out of implementations"
+            f"kernel module {name} is not installed on the board; see docs/module.md, or remove "
+            "the in-kernel implementations from the plan"
         )
     return found.text.strip()

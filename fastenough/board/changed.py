@@ -106,7 +106,7 @@ class ChangedBoard:
                     if before is None or _boot_id(booted.link) != before:
                         stack.push(attempt.pop_all())
                         return replace(booted, configuration=replace(booted.configuration, name=configuration))
-                    why = "it has not gone down"
+                    why = "it has not shut down"
                 except BoardGone as error:
                     why = str(error)
             if time.monotonic() > deadline:
@@ -117,7 +117,8 @@ class ChangedBoard:
         """Why what runs there cannot be that configuration; empty where it can."""
         if change.kernel:
             fits = fnmatchcase(found.kernel_release or "", change.kernel)
-            return "" if fits else f"{self.name} runs {found.kernel_release}, and {configuration} is {change.kernel}"
+            runs = f"{self.name} runs {found.kernel_release}"
+            return "" if fits else f"{runs}, but {configuration} requires {change.kernel}"
         other = next(
             (name for name, seen in self.seen.items() if name != configuration and _booted(seen) == _booted(found)),
             None,
@@ -126,8 +127,8 @@ class ChangedBoard:
             ""
             if other is None
             else (
-                f"{self.name} runs {found.kernel_release} with the configuration and the command line that it had as "
-                f'{other} (where that is meant, say kernel = "*" of {configuration} in the plan)'
+                f"{self.name} runs {found.kernel_release} with the same kernel configuration and command line as "
+                f'{other} (if that is intended, write kernel = "*" for {configuration} in the plan)'
             )
         )
 
@@ -136,7 +137,7 @@ def _boot_id(link: Link) -> str:
     try:
         return link.read(_BOOT_ID).decode(errors="replace").strip()
     except OSError as error:
-        raise FastenoughError(f"{link.name}: {_BOOT_ID} cannot be read: {error.strerror}") from error
+        raise FastenoughError(f"{link.name}: cannot read {_BOOT_ID}: {error.strerror}") from error
 
 
 def _booted(configuration: Configuration) -> tuple[str | None, ...]:
@@ -148,6 +149,6 @@ def require_far(board: Board, changes: Mapping[str, Change]) -> None:
     rebooted = next((name for name, change in changes.items() if change.select), None)
     if board.name == "local" and rebooted is not None:
         raise BadInput(
-            f"configuration {rebooted}: the machine that the bench runs on cannot be rebooted under it; "
-            "leave out select, boot it yourself when you are asked to, and then: fastenough campaign resume"
+            f"configuration {rebooted}: the bench does not reboot the machine that it runs on; "
+            "remove select, boot it yourself when asked, then run: fastenough campaign resume"
         )

@@ -29,11 +29,11 @@ def words_of(said: bytes | str) -> list[str]:
     answer = json.loads(said)
     lines = said_lines(base64.b64decode(answer["said"]))[-_LAST_LINES:]
     if lines:
-        return [f"its console said last: {' | '.join(lines)}"]
+        return [f"last console output: {' | '.join(lines)}"]
     if answer["fault"]:
         why = said_lines(str(answer["fault"]).encode())
-        return [f"its console cannot be read: {' '.join(why)[:LINE_CHARS]}"]
-    return ["its console said nothing"]
+        return [f"console not readable: {' '.join(why)[:LINE_CHARS]}"]
+    return ["no console output"]
 
 
 class Console:
@@ -60,7 +60,7 @@ class Console:
         try:
             return words_of(self._ask())
         except (OSError, ValueError):
-            return ["its console cannot be read: labgrid has not answered"]
+            return ["console not readable: labgrid has not answered"]
 
     def _ask(self) -> bytes:
         """One answer; raises OSError when none comes in time."""

@@ -50,7 +50,7 @@ MACHINES = {
 def file_for(machine: str) -> bytes:
     """The file for what ``uname -m`` says on the board; raises NotApplicable where there is none."""
     if machine not in MACHINES:
-        raise NotApplicable(f"there is no probe for a board of the kind {machine!r}; known are {', '.join(MACHINES)}")
+        raise NotApplicable(f"no probe is available for machine type {machine!r}; supported: {', '.join(MACHINES)}")
     place = _found(machine)
     content = place.read_bytes()
     _require_fit(place, content, machine)
@@ -66,8 +66,8 @@ def _found(machine: str) -> Path:
     cross = MACHINES[machine].cross
     if cross is None:
         raise NotApplicable(
-            f"there is no probe for a board of the kind {machine}; name a folder with "
-            f"fastenough-probe-{machine} in {FILES_SETTING}"
+            f"no probe is available for machine type {machine}; put fastenough-probe-{machine} into a folder "
+            f"and set {FILES_SETTING} to that folder"
         )
     return _built(cross)
 
@@ -94,6 +94,6 @@ def _require_fit(place: Path, content: bytes, machine: str) -> None:
     )
     if not fits:
         raise NotApplicable(
-            f"{place} is no program for a board of the kind {machine}; build it for that, or take it "
-            f"out of {FILES_SETTING}"
+            f"{place} is not a program for machine type {machine}; rebuild it, or remove it "
+            f"from the folder {FILES_SETTING}"
         )

@@ -114,7 +114,7 @@ def _answer(said: bytes, complaint: bytes) -> Mapping[str, Any]:
     try:
         return dict(json.loads(said))
     except ValueError:
-        return {"fault": (said_lines(complaint) or ["labgrid does not say why"])[-1]}
+        return {"fault": (said_lines(complaint) or ["labgrid gave no reason"])[-1]}
 
 
 @dataclass(frozen=True)
@@ -147,8 +147,8 @@ class LabgridBoard:
         try:
             if not has.get("service"):
                 raise NotApplicable(
-                    f"{self.name} has no NetworkService, so it cannot be reached; export one for it, "
-                    "or name one in the file of LG_ENV"
+                    f"{self.name} has no NetworkService, so its address is unknown; export one for it, "
+                    "or define one in the LG_ENV file"
                 )
             if configuration in self._states:  # before the console is read here: the strategy needs it
                 _act(self.place, f"transition {configuration}", _TRANSITION_S)
@@ -199,5 +199,5 @@ def address_of(service: Mapping[str, Any]) -> Address:
 def open_board(which: str) -> LabgridBoard:
     """The name of a place; raises BadInput for what is none."""
     if _PLACE.fullmatch(which) is None:
-        raise BadInput(f"{which[:LINE_CHARS]!r} is no place of labgrid's; write labgrid:PLACE")
+        raise BadInput(f"{which[:LINE_CHARS]!r} is not a valid labgrid place; write labgrid:PLACE")
     return LabgridBoard(which)

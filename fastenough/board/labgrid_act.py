@@ -48,7 +48,7 @@ class Lent(Fault):
     """A person has the place."""
 
     def __init__(self, holder: str) -> None:
-        super().__init__(f"it is lent to {holder}")
+        super().__init__(f"in use by {holder}")
         self.holder = holder
 
 
@@ -98,7 +98,7 @@ def why_no_resources(place: Any, exported: Mapping[str, Mapping[str, Any]]) -> s
     """Why an acquired place has none; ``exported``: by exporter and group what the coordinator knows."""
     if not place.matches:
         return (
-            f"it has no resources, since nothing is matched; run: labgrid-client -p {place.name} add-match "
+            f"no resources: the place has no matches; run: labgrid-client -p {place.name} add-match "
             f"EXPORTER/{place.name}/*"
         )
     wanted = ", ".join(map(str, place.matches))
@@ -107,13 +107,13 @@ def why_no_resources(place: Any, exported: Mapping[str, Mapping[str, Any]]) -> s
         groups = [name for exporter in exported if fnmatchcase(exporter, match.exporter) for name in exported[exporter]]
         if groups and not any(fnmatchcase(name, match.group) for name in groups):
             return (
-                f"it has no resources: it matches {wanted}, and exporter {match.exporter} exports no such group; "
+                f"no resources: the place matches {wanted}, but exporter {match.exporter} exports no such group; "
                 f"it exports {', '.join(sorted(groups))}"
             )
         if groups:
-            return f"it has no resources: those of {wanted} are exported, but are not available now"
+            return f"no resources: {wanted} are exported, but not available now"
     return (
-        f"it has no resources: it matches {wanted}, and no exporter of this name is connected (connected: "
+        f"no resources: the place matches {wanted}, but no exporter of this name is connected (connected: "
         f"{connected}); start it with labgrid-exporter -n NAME, or correct the match"
     )
 
@@ -140,10 +140,10 @@ def _states(place: str) -> list[str]:
     _, drivers = target_factory.normalize_config(targets[role])
     absent = next((name for name in drivers if name not in target_factory.drivers), None)
     if absent is not None:
-        raise Fault(f"no driver is called {absent}; name the file that has it in imports")
+        raise Fault(f"unknown driver {absent}; list the file that defines it under imports")
     strategies = [kind for name in drivers if issubclass(kind := target_factory.drivers[name], Strategy)]
     if len(strategies) > 1:
-        raise Fault(f"the target {role} has {len(strategies)} strategies; leave one")
+        raise Fault(f"the target {role} has {len(strategies)} strategies; keep only one")
     return [name for strategy in strategies for name in _states_of(strategy) if name != _NO_STATE]
 
 
@@ -152,7 +152,7 @@ def _states_of(strategy: type[Any]) -> list[str]:
         return [name.removeprefix("state_") for name in dir(strategy) if name.startswith("state_")]
     status = attr.fields_dict(strategy).get("status")
     if status is None or not isinstance(status.default, enum.Enum):
-        raise Fault(f"{strategy.__name__} does not say its states: its status has no member of an Enum as default")
+        raise Fault(f"{strategy.__name__} does not declare its states: its status has no Enum member as default")
     return list(type(status.default).__members__)
 
 
@@ -168,7 +168,7 @@ def _switched(coordinator: str, place: str, act: str, state: str | None) -> dict
     if act == "places":
         return {"places": {name: _standing(held) for name, held in session.places.items()}, "me": _me(session)}
     if place not in session.places:
-        raise Fault("the coordinator knows no such place")
+        raise Fault("no such place on the coordinator")
     if act == "acquire":
         has = _acquire(session, place)
         return has | {"service": has["service"] or _own_service(place)}

@@ -35,5 +35,5 @@ class LocalBoard:
 def open_board(which: str) -> LocalBoard:
     """The bench's own machine; there is only one."""
     if which:
-        raise BadInput(f"there is only one local board; say 'local', not 'local:{which}'")
+        raise BadInput(f"there is only one local board; write 'local', not 'local:{which}'")
     return LocalBoard()

@@ -100,7 +100,7 @@ def _wires(kernel: Kernel) -> Wires:
 def _module(link: Link, kernel: Kernel, name: str) -> str:
     """Built on the bench, and put where nothing is kept."""
     if name not in _MODULES:
-        raise NotApplicable(f"no kernel module is called {name}; there are {', '.join(_MODULES)}")
+        raise NotApplicable(f"unknown kernel module {name}; use one of {', '.join(_MODULES)}")
     path = f"/tmp/{name}.ko"
     link.write(path, build_module(kernel, _MODULES[name]).read_bytes())
     return path

@@ -34,14 +34,14 @@ _GRACE_S = 60.0
 def instrument_request(probe: str, parameters: Mapping[str, Value]) -> Response | Periodic:
     """What the instrument is asked for; raises BadInput for what it cannot do."""
     if probe not in _INSTRUMENT_TIMES:
-        raise BadInput(f"probe {probe} cannot be measured by an instrument; it measures {', '.join(_INSTRUMENT_TIMES)}")
+        raise BadInput(f"probe {probe} cannot be measured by an instrument; use {', '.join(_INSTRUMENT_TIMES)}")
     times = {name: _time_ns(name, parameters.get(name, default)) for name, default in _INSTRUMENT_TIMES[probe].items()}
     if probe == "response":
         if times["max"] < times["min"]:
             raise BadInput("max must not be below min")
         return Response(times["min"], times["max"], times["timeout"])
     if times["period"] % 2:
-        raise BadInput("period must be an even number of ns: the pin is toggled twice in it")
+        raise BadInput("period must be an even number of ns: the pin toggles twice per period")
     if times["timeout"] <= times["period"]:
         raise BadInput("timeout must be longer than the period")
     return Periodic(times["period"], times["timeout"])
@@ -71,8 +71,7 @@ def parameters_of_board(
         return dict(parameters)
     if ACTS_WARM_UP in parameters:
         raise BadInput(
-            f"{ACTS_WARM_UP} cannot stand beside an instrument, which counts the same edges from the first "
-            "on; leave it out"
+            f"{ACTS_WARM_UP} is not supported with an instrument, which counts every edge from the first; remove it"
         )
     return {name: values for name, values in parameters.items() if name not in _INSTRUMENT_TIMES.get(probe, ())}
 

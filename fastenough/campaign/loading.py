@@ -40,7 +40,7 @@ class Loaded:
         try:
             return LoadProof(self.stated.name, True) if self.running is None else self.running.proof()
         except FastenoughError as error:
-            return LoadProof(self.stated.name, False, (f"whether the load ran cannot be asked: {error}",))
+            return LoadProof(self.stated.name, False, (f"the load could not be verified: {error}",))
 
     def follow(self) -> Callable[[], LoadUse | None]:
         """For each recording one of its own: what the load did since its last interval."""

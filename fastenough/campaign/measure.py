@@ -35,7 +35,7 @@ from fastenough.settings import Settings
 
 LATE_SETTINGS = ("irq-threads",)
 """Made once a task has asked for its pins: the thread that serves them does not exist before."""
-_STOPPED = "stopped before the probe began"
+_STOPPED = "stopped before the probe started"
 _LOOK_S = 1.0
 _END_TIMEOUT_S = 20.0
 

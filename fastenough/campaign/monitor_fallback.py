@@ -28,17 +28,17 @@ def by_histograms(booted: Booted, act: Act) -> Iterator[Act]:
 
     Raises NotApplicable for what histograms cannot tell, and where the kernel keeps none.
     """
-    lacking = "this kernel does not tell its types (boot one with CONFIG_DEBUG_INFO_BTF=y, as Debian's are)"
+    lacking = "this kernel has no BTF type information (boot one with CONFIG_DEBUG_INFO_BTF=y, such as Debian's)"
     said = {name: value for name, value in act.parameters.items() if (name, value) != _ALWAYS}
     unknown = next((name for name in said if name not in _KNOWN), None)
     if unknown is not None:
-        raise NotApplicable(f"{lacking}, and its own histograms, which could stand in, know no --{unknown}")
+        raise NotApplicable(f"{lacking}, and the fallback, kernel histograms, does not support --{unknown}")
     own = replace(act, probe="wakeups", parameters=said)
     with Settings(booted.link) as settings:
         try:
             own = traced(own, settings.apply_all(in_kernel(own, booted.link)), print)
         except NotApplicable as why:
-            raise NotApplicable(f"{lacking}, and its own histograms cannot stand in: {why}") from why
+            raise NotApplicable(f"{lacking}, and the fallback, kernel histograms, is not available: {why}") from why
         yield own
 
 

@@ -41,8 +41,8 @@ def find_monitor(link: Link) -> str:
     """The monitor's program on a board; raises NotApplicable, with the reason, where it cannot be or is not there."""
     if not link.exists(TYPES):
         raise NotApplicable(
-            f"this kernel does not tell its types ({TYPES} is not there): boot one with "
-            "CONFIG_DEBUG_INFO_BTF=y, as Debian's are"
+            f"this kernel has no BTF type information ({TYPES} is missing): boot one with "
+            "CONFIG_DEBUG_INFO_BTF=y, such as Debian's"
         )
     return find_program(PROGRAM, link)
 
@@ -128,7 +128,7 @@ def monitor_beside(
             except NotKept:
                 raise
             except FastenoughError as error:
-                tell(f"without a monitor beside it: {error}")
+                tell(f"run without monitor: {error}")
                 _end(transcript, own, keeper, error)
             yield
             _interrupt(task, transcript, own, keeper, tell)
@@ -162,7 +162,7 @@ def _interrupt(
         tell(f"the monitor beside the run failed: {error}")
         _end(transcript, own, keeper, error)
     if transcript.outcome is Outcome.NOT_APPLICABLE:
-        tell(f"without a monitor beside it: {'; '.join(transcript.reasons)}")
+        tell(f"run without monitor: {'; '.join(transcript.reasons)}")
 
 
 def _end(transcript: Transcript, own: RunSpec, keeper: Keeper, error: FastenoughError) -> None:

@@ -57,8 +57,8 @@ CONFIGURATION_KEYS = ("name", "select", "kernel")
 PIN_KEYS = ("chip", "in", "out")
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,63}\Z")
-_NO_PARAMETERS = {"duration": "take it out, and write duration beside probe"} | dict.fromkeys(
-    ("record", "run-id", "json"), "take it out"
+_NO_PARAMETERS = {"duration": "remove it, and write duration next to probe"} | dict.fromkeys(
+    ("record", "run-id", "json"), "remove it"
 )
 
 
@@ -90,7 +90,7 @@ def _plan(table: Table, folder: Path) -> Plan:
     table.finish(PLAN_KEYS)
     entries = tuple(_entry(run, defaults, (*LOADS, *loads)) for run in runs)
     if not entries:
-        raise table.fault('there is nothing to run; add a [[run]] table with probe = "timer"', "run")
+        raise table.fault('the plan has no runs; add a [[run]] table with probe = "timer"', "run")
     plan = Plan(
         name,
         entries,
@@ -118,7 +118,7 @@ def _say_what_has_changed(table: Table) -> None:
     for probe in GPIO_PROBES:
         if probe in table:
             raise table.fault(
-                f'[{probe}] is written as a [[run]] now: [[run]], below it probe = "{probe}", and its '
+                f'[{probe}] is no longer supported: write [[run]], below it probe = "{probe}", and its '
                 "times in parameters = {...} (see docs/plans.md)",
                 probe,
             )
@@ -127,7 +127,7 @@ def _say_what_has_changed(table: Table) -> None:
 def _name(table: Table, key: str, what: str) -> str:
     name = table.text(key, what)
     if not _NAME.match(name):
-        raise table.fault(f"{key} {name!r} cannot be used; use at most 64 lower-case letters, digits and dashes", key)
+        raise table.fault(f"{key} {name!r} is invalid; use at most 64 lower-case letters, digits and dashes", key)
     return name
 
 
@@ -135,7 +135,7 @@ def _said(table: Table, key: str) -> str:
     """A text for people, on one line; empty where there is none."""
     said = " ".join(table.text(key, '"text"', "").split())
     if len(said) > _MOST_CHARS[key]:
-        raise table.fault(f"{key} has {len(said)} characters; say it in {_MOST_CHARS[key]}", key)
+        raise table.fault(f"{key} has {len(said)} characters; shorten it to at most {_MOST_CHARS[key]}", key)
     return said
 
 
@@ -143,7 +143,7 @@ def _boards(table: Table) -> tuple[str, ...]:
     if "board" not in table:
         return table.words("boards", ())
     if "boards" in table:
-        raise table.fault("board and boards cannot both be given; write all of them in boards", "board")
+        raise table.fault("board and boards are mutually exclusive; list all boards in boards", "board")
     return (table.text("board", '"local"'),)
 
 
@@ -153,21 +153,21 @@ def _instrument(table: Table, folder: Path, boards: tuple[str, ...]) -> Instrume
     files = {key: table.text(key, '"gauge.json"') for key in ("self-test", "calibration") if key in table}
     if not port:
         if files:
-            raise table.fault(f"{next(iter(files))} belongs to a gauge; add instrument = and its port", *files)
+            raise table.fault(f"{next(iter(files))} requires a gauge; add instrument = with the gauge's port", *files)
         return None
     instrument = Instrument(
         port, *(str(folder / files[key]) if key in files else "" for key in ("self-test", "calibration"))
     )
     if any(instrument.simulated != (name.partition(":")[0] == "virtual") for name in boards):
         raise table.fault(
-            'board = "virtual" and instrument = "simulated" go together; a real board takes the port '
-            'of a real gauge, such as instrument = "/dev/ttyACM0"',
+            'board = "virtual" and instrument = "simulated" require each other; for a real board give '
+            'the port of a real gauge, such as instrument = "/dev/ttyACM0"',
             "instrument",
         )
     if instrument.simulated and files:
         key = next(iter(files))
         raise table.fault(
-            f"{key} = {files[key]!r} cannot be used: the simulated gauge makes its own; leave it out", key
+            f"{key} = {files[key]!r} is not supported with the simulated gauge, which makes its own; remove it", key
         )
     if not instrument.simulated and not instrument.self_test:
         raise table.fault(
@@ -214,7 +214,7 @@ def _change(table: Table, configurations: tuple[str, ...]) -> tuple[str, Change]
     name = table.text("name", '"rt"')
     if name not in configurations:
         listed = ", ".join(configurations)
-        raise table.fault(f"name {name!r} is none of the configurations that the plan lists: {listed}", "name")
+        raise table.fault(f"name {name!r} is not a configuration of the plan; use one of {listed}", "name")
     select = table.take("select", list, '["grub-reboot", "1"]', [])
     if not all(isinstance(word, str) and word for word in select):
         raise table.fault('select must be a command as a list of words, such as ["grub-reboot", "1"]', "select")
@@ -230,7 +230,7 @@ def _wires(table: Table) -> Wires | None:
     wires = Wires(table.text("chip", '"gpiochip0"'), table.number("in", "17", 0), table.number("out", "27", 0))
     table.finish(PIN_KEYS)
     if wires.input == wires.output:
-        raise table.fault(f"in and out must be two lines, not both {wires.input}", "in")
+        raise table.fault(f"in and out must be different lines; both are {wires.input}", "in")
     return wires
 
 
@@ -238,9 +238,9 @@ def _settings(table: Table) -> dict[str, Value]:
     settings: dict[str, Value] = table.rest()
     for name, value in settings.items():
         if name not in SETTINGS:
-            raise table.fault(f"no setting is called {name!r}; use {', '.join(SETTINGS)}", name)
+            raise table.fault(f"unknown setting {name!r}; use one of {', '.join(SETTINGS)}", name)
         if not isinstance(value, str | int | float):
-            raise table.fault(f"{name} = {value} cannot be; write a text in quotes, a number, true or false", name)
+            raise table.fault(f"{name} = {value} is invalid; write a text in quotes, a number, true or false", name)
     return settings
 
 
@@ -260,7 +260,7 @@ def _defaults(table: Table, loads: tuple[str, ...]) -> Entry:
 def _entry(table: Table, default: Entry, loads: tuple[str, ...]) -> Entry:
     probe = table.text("probe", '"timer"')
     if not _NAME.match(probe):
-        raise table.fault(f"probe {probe!r} is no name of a probe; see fastenough list-probes", "probe")
+        raise table.fault(f"probe {probe!r} is not a valid probe name; see fastenough list-probes", "probe")
     entry = Entry(
         probe,
         table.words("loads", default.loads, loads),
@@ -298,17 +298,17 @@ def _parameters(table: Table) -> dict[str, tuple[Value, ...]]:
         values = value if isinstance(value, list) else [value]
         if not _NAME.match(name) or not values or not all(isinstance(each, str | int | float) for each in values):
             raise table.fault(
-                f"parameters: {name} must be an option of the probe without dashes, with a text, number, "
-                "true or false, or a list of them",
+                f"parameters: {name} must be a probe option without its dashes, set to a text, a number, "
+                "true, false, or a list of these",
                 "parameters",
                 name,
             )
         if name in _NO_PARAMETERS:
-            raise table.fault(f"parameters: {name} is the bench's own; {_NO_PARAMETERS[name]}", "parameters", name)
+            raise table.fault(f"parameters: {name} is set by the bench; {_NO_PARAMETERS[name]}", "parameters", name)
         parameters[name] = _each_once(values)
     if "break" in table:
         if BREAK in parameters:
-            raise table.fault(f"break and the parameter {BREAK} are the same; leave one of them out", "break")
+            raise table.fault(f"break and the parameter {BREAK} have the same meaning; remove one of them", "break")
         parameters[BREAK] = (_break(table),)
     return parameters
 
@@ -341,7 +341,8 @@ def _check_size(table: Table, plan: Plan) -> None:
     runs *= max(1, len(plan.boards)) * len(plan.configurations)
     if runs > MOST_RUNS:
         raise table.fault(
-            f"these are {runs:,} runs, more than the {MOST_RUNS:,} a plan may have; lower repeat, or list fewer values",
+            f"the plan expands to {runs:,} runs, more than the maximum of {MOST_RUNS:,}; "
+            "lower repeat, or list fewer values",
             "run",
         )
 

@@ -230,5 +230,5 @@ class _Making:
 def on_board(plan: Plan, board: str) -> Plan:
     """The plan on the board that the command names; raises BadInput where the plan itself names another."""
     if plan.boards and plan.boards != (board,):
-        raise BadInput(f"the plan names its own board ({', '.join(plan.boards)}); leave out --board {board}")
+        raise BadInput(f"the plan names its own board ({', '.join(plan.boards)}); remove --board {board}")
     return replace(plan, boards=(board,))

@@ -175,13 +175,13 @@ class Table:
         value = self._content.pop(key)
         kinds = kind if isinstance(kind, tuple) else (kind,)
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise self.fault(f"{key} = {value!r} cannot be used; write {key} = {what}", key)
+            raise self.fault(f"{key} = {value!r} is invalid; write {key} = {what}", key)
         return value
 
     def text(self, key: str, what: str, default: str | None = None) -> str:
         value: str = self.take(key, str, what, default)
         if not value and default != "":
-            raise self.fault(f"{key} = {value!r} cannot be used; write {key} = {what}", key)
+            raise self.fault(f"{key} = {value!r} is invalid; write {key} = {what}", key)
         return value
 
     def number(self, key: str, what: str, least: int, default: int | None = None) -> int:
@@ -218,10 +218,10 @@ class Table:
         if not value or not all(isinstance(word, str) and word for word in value):
             raise self.fault(f"{key} must be a list of at least one word in quotes", key)
         if len(set(value)) != len(value):
-            raise self.fault(f"{key} = {value!r} cannot be used; name each once", key)
+            raise self.fault(f"{key} = {value!r} contains duplicates; list each word once", key)
         unknown = next((word for word in value if known is not None and word not in known), None)
         if unknown is not None:
-            raise self.fault(f"{key}: {unknown!r} is not known; use {', '.join(known or ())}", key)
+            raise self.fault(f"{key}: unknown value {unknown!r}; use one of {', '.join(known or ())}", key)
         return tuple(value)
 
     def table(self, key: str, told: str) -> Table:
@@ -253,7 +253,7 @@ def read_toml(path: Path, example: str) -> Table:
     try:
         raw = read_regular(path.resolve(), MOST_BYTES)
     except OSError as error:
-        raise BadInput(f"{path}: cannot be read: {error.strerror}; name a file that exists") from error
+        raise BadInput(f"cannot read {path}: {error.strerror}") from error
     except Untrusted as error:
         raise BadInput(f"{error}: it is no plan") from error
     return parsed(raw, str(path), example)
@@ -265,7 +265,7 @@ def _require_short_numbers(text: str, name: str) -> None:
         digits = found[0].replace("_", "")[:_MOST_DIGITS]
         if int(digits, 0 if digits.startswith("0") else 10) >= 2**63:
             line = text.count("\n", 0, found.start()) + 1
-            raise BadInput(f"{name}:{line}: {found[0][:20]}… is longer than an integer of 64 bits; write a smaller one")
+            raise BadInput(f"{name}:{line}: {found[0][:20]}… does not fit into 64 bits; write a smaller number")
 
 
 def _without_digits(string: re.Match[str]) -> str:
@@ -280,5 +280,5 @@ def parsed(raw: bytes, name: str, example: str) -> Table:
         _require_short_numbers(text, name)
         content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"{name}: not TOML: {error}; see {example}") from error
+        raise BadInput(f"{name}: invalid TOML: {error}; see {example}") from error
     return Table(Source(name, text), content)

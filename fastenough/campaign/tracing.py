@@ -63,7 +63,7 @@ def traced(act: Act, made: Sequence[Setting], tell: Callable[[str], None]) -> Ac
         if setting.name == "trace" and why is None:
             return replace(act, parameters={**act.parameters, _SWITCH: SWITCH})
         if setting.name == "trace":
-            tell(f"no trace of the kernel is kept: {setting.reason or why}")
+            tell(f"no kernel trace is recorded: {setting.reason or why}")
     return act
 
 
@@ -78,4 +78,4 @@ def keep_trace(act: Act, link: Link, writer: Keeping | None, tell: Callable[[str
         if read.stdout:
             writer.keep(TRACE_FILE, read.stdout)
     except (FastenoughError, OSError) as error:
-        tell(f"the trace of the kernel could not be kept: {error}")
+        tell(f"the kernel trace could not be stored: {error}")

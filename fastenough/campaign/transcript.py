@@ -116,7 +116,7 @@ class Transcript:
             kind = line["type"]
         except (ValueError, TypeError, KeyError) as error:
             raise FastenoughError(
-                f"the probe wrote what is no line of a recording: {raw[:80]!r}; build probe and bench from one version"
+                f"the probe wrote an invalid recording line: {raw[:80]!r}; build probe and bench from the same version"
             ) from error
         match kind:
             case "head":
@@ -161,7 +161,7 @@ class Transcript:
 
     def _write(self, raw: bytes) -> None:
         if self.writer is None:
-            raise FastenoughError("the probe did not begin with a head; build probe and bench from one version")
+            raise FastenoughError("the probe's output has no head; build probe and bench from the same version")
         try:
             self.writer.line(raw)
         except FastenoughError as error:

@@ -42,7 +42,7 @@ def written_load(table: Table, folder: Path) -> Load:
     table.finish(("file",))
     path = folder / file
     if not path.exists():
-        raise table.fault(f"file = {file!r}: there is no file {path}; name one that exists", "file")
+        raise table.fault(f"file = {file!r}: no such file: {path}", "file")
     return read_load(path)
 
 
@@ -57,7 +57,7 @@ def named_loads(words: Sequence[str]) -> dict[str, Load]:
     for word in words:
         load = read_load(Path(word)) if word.endswith(SUFFIX) else find_load(word)
         if load.name in loads:
-            raise BadInput(f"{word}: another file has a load of the name {load.name}; rename one of them")
+            raise BadInput(f"{word}: load {load.name} is defined twice; rename one of them")
         loads[load.name] = load
     return loads
 
@@ -66,7 +66,7 @@ def _load(table: Table, keys: tuple[str, ...]) -> Load:
     name = table.text("name", '"my-load"')
     if not _NAME.match(name) or name in LOADS:
         raise table.fault(
-            f"name {name!r} cannot be used; use at most 64 lower-case letters, digits and dashes, and "
+            f"name {name!r} is invalid; use at most 64 lower-case letters, digits and dashes, and "
             f"none of {', '.join(LOADS)}",
             "name",
         )
@@ -96,15 +96,14 @@ def _expectation(table: Table, counts: bool) -> Expectation:
     share = table.take("cpu-share", (int, float), "0.05", 0.001)
     if not 0 <= share <= 1:
         raise table.fault(
-            f"cpu-share = {share} cannot be; write the share of all CPUs' time that shows that the "
-            "load ran, from 0 to 1",
+            f"cpu-share = {share} is out of range; write the load's minimum share of all CPUs' time, from 0 to 1",
             "cpu-share",
         )
     counter_rate = _rate(table, "counter-per-s")
     if counts != bool(counter_rate):
         raise table.fault(
-            "counter and counter-per-s belong together: what says how much was done, and by how much it "
-            "must grow each second",
+            "counter and counter-per-s require each other: the command that prints the amount of work done, and "
+            "the amount's minimum increase per second",
             "counter" if counts else "counter-per-s",
         )
     return Expectation(
@@ -121,12 +120,12 @@ def _expectation(table: Table, counts: bool) -> Expectation:
 def _count(table: Table, key: str) -> int:
     count = table.number(key, "16", 0, 0)
     if count > _MOST:
-        raise table.fault(f"{key} = {count} is more than any board has; write at most {_MOST}", key)
+        raise table.fault(f"{key} = {count} is too large; write at most {_MOST}", key)
     return count
 
 
 def _rate(table: Table, key: str) -> float:
     rate = table.take(key, (int, float), "100", 0)
     if not 0 <= rate <= _MOST_PER_S:
-        raise table.fault(f"{key} = {rate} cannot be; write what the load does at least in a second, 0 or more", key)
+        raise table.fault(f"{key} = {rate} is out of range; write the load's minimum rate per second, 0 or more", key)
     return float(rate)

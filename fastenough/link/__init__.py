@@ -54,5 +54,5 @@ def find_program(name: str, board: Link) -> str:
                 return str(place)
     found = board.which(name)
     if found is None:
-        raise NotApplicable(f"{name} is not there; {advice}")
+        raise NotApplicable(f"{name} is not installed; {advice}")
     return found

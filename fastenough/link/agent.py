@@ -157,8 +157,8 @@ class AgentLink:
                     if not self._has_room(deadline - time.monotonic()):
                         raise BoardGone(
                             self._end(
-                                f"{self.name} is gone: it has not taken a frame of {len(content)} "
-                                f"bytes within {limit_s:.0f} s"
+                                f"{self.name} is gone: a frame of {len(content)} bytes was not accepted "
+                                f"within {limit_s:.0f} s"
                             )
                         )
                     left = left[os.write(self._stream.writer, left[:_AT_ONCE]) :]
@@ -196,7 +196,7 @@ class AgentLink:
     def _launch(self, argv: Sequence[str], input: bytes, scratch: str, limit_s: float) -> AgentProcess:
         content = NUMBER.pack(round(limit_s * 1000)) + b"".join(word.encode() + b"\0" for word in (scratch, *argv))
         if len(content) > FRAME_MOST or any("\0" in word for word in (scratch, *argv)):
-            raise ValueError("a command too long for one frame, or with a zero in it")
+            raise ValueError("the command is too long for one frame, or contains a NUL byte")
         number = next(self._numbers)
         process = AgentProcess(self, number, argv[0])
         self._processes[number] = process
@@ -215,7 +215,7 @@ class AgentLink:
         why = ""
         while not why and not self._closing.is_set():
             if not poller.poll(self._pace.silence_s * 1000 if self._pace.silence_s else None):
-                why = f"{self.name} is gone: it said nothing for {self._pace.silence_s:g} s"
+                why = f"{self.name} is gone: no data for {self._pace.silence_s:g} s"
                 break
             try:
                 chunk = os.read(self._stream.reader, 1 << 18)
@@ -240,7 +240,7 @@ class AgentLink:
         while len(buffer) >= FRAME.size:
             number, kind, length = FRAME.unpack_from(buffer)
             if kind > max(Kind) or length > FRAME_MOST:
-                return f"{self.name} is gone: its agent said what is no frame"
+                return f"{self.name} is gone: its agent sent an invalid frame"
             if len(buffer) < FRAME.size + length:
                 break
             content = bytes(buffer[FRAME.size : FRAME.size + length])
@@ -260,7 +260,7 @@ class AgentLink:
             version, self.agent_pid, self.user = GREETING.unpack_from(buffer, at + len(head))
             del buffer[: at + len(head) + GREETING.size]
             if version != VERSION:
-                self._end(f"{self.name} has an agent of version {version}, not {VERSION}")
+                self._end(f"{self.name} runs an agent of version {version}, expected {VERSION}")
             self._begun.set()
             self._take(buffer)
 

@@ -105,7 +105,7 @@ class AgentProcess:
             yield chunk
         self._output.put(b"")
         if self._overrun:
-            raise Flood(f"{self._name} wrote more than {_UNREAD_MOST >> 20} MB that nobody read; it is ended")
+            raise Flood(f"{self._name} was stopped: more than {_UNREAD_MOST >> 20} MB of its output were not read")
 
     def lines(self, timeout_s: float | None = None) -> Iterator[bytes]:
         patience = Patience(self._name, timeout_s, MOST_LINE)

@@ -71,13 +71,13 @@ class Patience:
         """Raises Flood."""
         self._taken += size
         if self._taken > self._most:
-            raise Flood(f"{self._name} wrote more than {self._most >> 20} MB, which is not read any further")
+            raise Flood(f"{self._name} wrote more than {self._most >> 20} MB of output; reading stopped")
 
     def stalled(self) -> Stalled:
         """What to raise when the time is over."""
         if not self._taken:
-            return Stalled(f"{self._name} said nothing for {self._timeout_s:g} s")
-        return Stalled(f"{self._name} has not finished: {self._taken} bytes came within {self._timeout_s:g} s and more")
+            return Stalled(f"{self._name}: no output for {self._timeout_s:g} s")
+        return Stalled(f"{self._name} has not finished: {self._taken} bytes received in over {self._timeout_s:g} s")
 
 
 def lines_of(chunks: Iterator[bytes], patience: Patience) -> Iterator[bytes]:

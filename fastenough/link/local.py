@@ -222,7 +222,7 @@ class LocalLink:
         file = os.open(path, os.O_WRONLY | os.O_CLOEXEC | (0 if Path(path).exists() else os.O_CREAT), 0o644)
         try:
             if os.write(file, content) != len(content):
-                raise FastenoughError(f"{path}: only a part of the value was taken")
+                raise FastenoughError(f"{path}: only part of the value was written")
         finally:
             os.close(file)
 

@@ -36,7 +36,7 @@ def insert_module(link: Link, path: str, parameters: Sequence[str] = ()) -> None
     explain = ["explain=1"] if _EXPLAINS in module else []
     done = link.run(["insmod", path, *parameters, *explain], timeout_s=_TIMEOUT_S)
     if done.status:
-        said = done.stderr.decode(errors="replace").strip() or "insmod does not say why"
+        said = done.stderr.decode(errors="replace").strip() or "insmod gave no reason"
         raise OSError(errno.EPERM, _built_for_another(link, module) or said)
     name = module_name(path)
     reason, core_stopped = (_told(link, name, parameter) for parameter in ("refused", "core_stopped"))
@@ -72,6 +72,6 @@ def _built_for_another(link: Link, module: bytes) -> str | None:
     if built_for is None or built_for[1].decode(errors="replace") == running:
         return None
     return (
-        f"it was built for kernel {built_for[1].decode(errors='replace')}, and {running} is running; build it "
+        f"it was built for kernel {built_for[1].decode(errors='replace')}, but {running} is running; build it "
         "against this kernel's headers"
     )

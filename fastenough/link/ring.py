@@ -55,8 +55,8 @@ class Ring:
         said = self._link.run(["sh", "-c", _LIST, "sh", self.folder], _TIMEOUT_S)
         if said.status == _NO_FOLDER:
             raise BadInput(
-                f"{self._link.name}: there is no ring of recordings in {self.folder}, or it may not be "
-                "read; name the folder that the service writes (--ring), see docs/monitor-service.md"
+                f"{self._link.name}: no readable ring of recordings in {self.folder}; "
+                "give the folder that the service writes to (--ring), see docs/monitor-service.md"
             )
         if said.status:
             raise FastenoughError(f"{self._link.name}: {self.folder} cannot be listed (status {said.status})")
@@ -76,7 +76,7 @@ class Ring:
         said = self._ask(_HASH, file, str(size))
         found = re.match(r"[0-9a-f]{64}\b", said.text)
         if said.status or found is None:
-            raise FastenoughError(f"{self._link.name}: the hash of {file.name} cannot be had; install coreutils there")
+            raise FastenoughError(f"{self._link.name}: cannot compute the hash of {file.name}; install coreutils there")
         return found[0]
 
     def _ask(self, script: str, file: RingFile, *words: str) -> Completed:

@@ -83,8 +83,7 @@ def parse_address(text: str) -> Address:
     port = int(found["port"][1:]) if found and found["port"] else None
     if found is None or (port is not None and not 1 <= port <= 65535):
         raise BadInput(
-            f"{text[:LINE_CHARS]!r} is no address of a board; write ssh://USER@HOST:PORT "
-            "(USER and PORT may be left out)"
+            f"{text[:LINE_CHARS]!r} is not a board address; write ssh://USER@HOST:PORT (USER and PORT are optional)"
         )
     return Address(found["host"].strip("[]"), found["user"][:-1] if found["user"] else None, port)
 
@@ -121,7 +120,7 @@ class _Connection:
 
     def __init__(self, address: Address, command: str) -> None:
         if shutil.which("ssh") is None:
-            raise NotApplicable("ssh is missing; to fix it: apt-get install openssh-client")
+            raise NotApplicable("ssh is missing; install it: apt-get install openssh-client")
         config = os.environ.get(CONFIG_SETTING)
         self.address = address
         self.process, self._said = piped(
@@ -161,7 +160,7 @@ class _Connection:
         lines = self.said()
         if self.process.poll() == -signal.SIGXFSZ:
             return f"ssh://{self.address} is gone: it wrote more than {_COMPLAINTS_MOST >> 20} MB of messages"
-        return f"ssh://{self.address} is gone: {lines[-1] if lines else 'its ssh has ended'}"
+        return f"ssh://{self.address} is gone: {lines[-1] if lines else 'ssh has ended'}"
 
     def refusal(self, late: str) -> FastenoughError:
         """The error to be told when no agent came up, with what to do; ``late`` is said where ssh said nothing."""
@@ -172,17 +171,14 @@ class _Connection:
         by_hand = f"ssh {' '.join(word for word in self.address.words() if word != '--')}"
         if "IDENTIFICATION HAS CHANGED" in text:
             return BadInput(
-                f"ssh://{self.address}: its host key has changed; where that is expected, remove the old "
-                f"one with ssh-keygen -R, then compare the new one: {by_hand}"
+                f"ssh://{self.address}: its host key has changed; if that is expected, remove the old "
+                f"one with ssh-keygen -R, then verify the new one: {by_hand}"
             )
         if "Host key verification failed" in text:
-            return BadInput(
-                f"ssh://{self.address}: its host key is not known; connect once by hand and compare it: {by_hand}"
-            )
+            return BadInput(f"ssh://{self.address}: unknown host key; connect once manually and verify it: {by_hand}")
         if "Permission denied" in text:
             return BadInput(
-                f"ssh://{self.address}: it lets us in by no key that asks no question; give it yours with "
-                f"ssh-copy-id, and try: {by_hand}"
+                f"ssh://{self.address}: no usable SSH key; install yours with ssh-copy-id, then test: {by_hand}"
             )
         if self.process.returncode == -signal.SIGXFSZ:
             late = f"it wrote more than {_COMPLAINTS_MOST >> 20} MB of messages"

@@ -75,8 +75,8 @@ class Opening:
                     refused.append(rest)
                 elif word == "nowhere":
                     raise NotApplicable(
-                        "the board has no place from which our file can be started: "
-                        f"{'; '.join(refused) or 'no directory can be made'}"
+                        "the board has no directory from which the probe can be started: "
+                        f"{'; '.join(refused) or 'no directory could be created'}"
                     )
                 elif word == "ready":
                     return True

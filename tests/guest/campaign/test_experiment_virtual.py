@@ -255,10 +255,10 @@ def test_the_shipped_plan_is_the_papers() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"board": '"local"'}, "go together"),
-        ({"instrument": '"/dev/ttyACM0"'}, "go together"),
+        ({"board": '"local"'}, "require each other"),
+        ({"instrument": '"/dev/ttyACM0"'}, "require each other"),
         ({"configurations": '["stock", "moon"]'}, "configurations"),
-        ({"implementations": '["linux-user", "linux-user"]'}, "each once"),
+        ({"implementations": '["linux-user", "linux-user"]'}, "list each word once"),
         ({"loads": '["nothing-known"]'}, "loads"),
         ({"duration": '"soon"'}, "no duration"),
         ({"rt-ceiling": "[1]"}, "rt-ceiling"),

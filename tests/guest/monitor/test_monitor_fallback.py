@@ -78,9 +78,9 @@ def test_a_run_knows_its_own_task_by_name(board: VirtualBoard, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"pid": 1}, "know no --pid"),
+        ({"pid": 1}, "does not support --pid"),
         ({"comm": "a*"}, "name that contains one of"),
-        ({"policy": "other"}, "know no --policy"),
+        ({"policy": "other"}, "does not support --policy"),
     ],
 )
 def test_what_they_cannot_tell_is_said(

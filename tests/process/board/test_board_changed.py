@@ -81,7 +81,7 @@ def test_what_came_up_must_be_what_was_meant(tmp_path: Path, monkeypatch: pytest
         board = _changed(tmp_path, {"stock": "", "rt": "", "moon": "*-moon"})
         with board.boot("stock"):
             pass
-        for configuration, why in (("rt", "that it had as stock"), ("moon", r"and moon is \*-moon")):
+        for configuration, why in (("rt", "command line as stock"), ("moon", r"but moon requires \*-moon")):
             with pytest.raises(FastenoughError, match=why), board.boot(configuration):
                 pass
 
@@ -91,7 +91,7 @@ def test_a_board_that_does_not_go_down_is_not_waited_for_for_ever(
 ) -> None:
     with _board(tmp_path, monkeypatch, "#!/bin/sh\n"):
         board = _changed(tmp_path, {"stock": "*"}, boot_s=1.0)
-        with pytest.raises(BoardGone, match=re.escape("within 1 s: it has not gone down")), board.boot("stock"):
+        with pytest.raises(BoardGone, match=re.escape("within 1 s: it has not shut down")), board.boot("stock"):
             pass
 
 

@@ -40,7 +40,7 @@ def test_as_booted_switches_nothing(lab: Lab) -> None:
 
 def test_a_place_that_somebody_has_is_lent(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     with lent(lab, monkeypatch):
-        refused(NotApplicable, "it is lent to .*/somebody")
+        refused(NotApplicable, "in use by .*/somebody")
 
 
 def test_what_a_killed_bench_held_is_taken_over(lab: Lab) -> None:
@@ -63,7 +63,7 @@ def test_a_switch_that_never_answers_is_given_up(lab: Lab, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("labgrid:nowhere", "knows no such place"), ("labgrid:bare", "has no NetworkService")]
+    ("name", "said"), [("labgrid:nowhere", "no such place"), ("labgrid:bare", "has no NetworkService")]
 )
 def test_a_place_that_cannot_be_reached_says_why(name: str, said: str) -> None:
     refused(NotApplicable, said, name)
@@ -71,7 +71,7 @@ def test_a_place_that_cannot_be_reached_says_why(name: str, said: str) -> None:
 
 @pytest.mark.parametrize("name", ["labgrid:", "labgrid:-p", "labgrid:a b", "labgrid:a\nb", "labgrid:../x"])
 def test_names_that_are_no_places_arerefused(name: str) -> None:
-    with pytest.raises(BadInput, match="is no place of labgrid's") as refusal:
+    with pytest.raises(BadInput, match="is not a valid labgrid place") as refusal:
         open_board(name)
     assert str(refusal.value).isprintable()
 

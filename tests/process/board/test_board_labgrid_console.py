@@ -81,7 +81,7 @@ def test_a_run_on_a_board_that_dies_says_what_its_console_said_last(server: Serv
     assert recording.end is not None
     gone, console = recording.end.reasons
     assert "is gone" in gone
-    assert console.startswith("its console said last: booting | Kernel panic - not syncing: sysrq | CPU: 0 ")
+    assert console.startswith("last console output: booting | Kernel panic - not syncing: sysrq | CPU: 0 ")
     assert console.endswith("bell | ---[ end ]---")
     assert console.isprintable()
     assert "None" in holder(lab)
@@ -100,7 +100,7 @@ def test_the_console_explains_only_the_loss_of_the_board(server: Server, lab: La
         lab.wire.say(b"all is well\n")
         assert booted.last_words() == []
         _dies(server)
-        assert _said(booted, "its console said last: all is well")
+        assert _said(booted, "last console output: all is well")
     assert with_words(_READER, str(lab.wire.port)) == []
 
 
@@ -135,7 +135,7 @@ def test_a_board_that_does_not_come_up_says_what_its_console_said(
     monkeypatch.setattr("fastenough.board.labgrid.parse_address", lambda _: Address("127.0.0.1", None, free_port()))
     board = LabgridBoard("board", boot_s=6.0)
     threading.Thread(target=lab.wire.say, args=(b"no boot device\x07\n",), daemon=True).start()
-    said = r"cannot be reached.*; its console said last: no boot device"
+    said = r"cannot be reached.*; last console output: no boot device"
     with pytest.raises(BoardGone, match=said) as refusal, board.boot(POWER_CYCLED):
         pass
     assert str(refusal.value).isprintable()
@@ -162,7 +162,7 @@ def test_a_console_that_is_away_says_so() -> None:
     try:
         assert eventually(lambda: "refused" in " ".join(console.last_words()), 30)
         (words,) = console.last_words()
-        assert words.startswith("its console cannot be read: ")
+        assert words.startswith("console not readable: ")
         assert words.isprintable()
     finally:
         console.close()
@@ -179,7 +179,7 @@ def test_a_reader_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) 
     console = Console({"host": "127.0.0.1", "port": free_port()})
     assert console._process is not None
     os.kill(console._process.pid, signal.SIGSTOP)
-    assert console.last_words() == ["its console cannot be read: labgrid has not answered"]
+    assert console.last_words() == ["console not readable: labgrid has not answered"]
     console.close()
     assert console._process.returncode == -signal.SIGKILL
 

@@ -227,7 +227,7 @@ def test_a_board_of_somebody_else_is_not_switched(
 ) -> None:
     path = environment("BootStrategy")
     with lent(lab, monkeypatch):
-        refused(NotApplicable, "it is lent to .*/somebody", configuration="rt")
+        refused(NotApplicable, "in use by .*/somebody", configuration="rt")
     assert _switched(path) == []
 
 
@@ -248,12 +248,12 @@ def test_a_state_that_there_is_not_is_refused(environment: Environment, tmp_path
     ("broken", "said"),
     [
         ({"targets:": "targets: : ["}, "Error in configuration file"),
-        ({"BootStrategy": "LostStrategy"}, "no driver is called LostStrategy; name the file that has it in imports"),
+        ({"BootStrategy": "LostStrategy"}, "unknown driver LostStrategy; list the file that defines it under imports"),
         (
             {"BootStrategy: {}": "BootStrategy: {}\n      BootGraph: {}"},
-            "the target rack-3 has 2 strategies; leave one",
+            "the target rack-3 has 2 strategies; keep only one",
         ),
-        ({"BootStrategy": "MuteStrategy"}, "MuteStrategy does not say its states"),
+        ({"BootStrategy": "MuteStrategy"}, "MuteStrategy does not declare its states"),
         ({str(_STRATEGIES): "lost.py"}, "FileNotFoundError.*lost.py"),
         ({"rack-3": "rack-3: !template $LG_LOST\n  rack-4"}, "unknown variable 'LG_LOST'"),
     ],

@@ -194,7 +194,7 @@ def test_what_is_changed_by_hand_needs_a_terminal(tmp_path: Path, probe_binary: 
     assert first.returncode == 2 and "campaign resume --booted rt" in first.stderr
     assert _states(folder) == ["done", "open"]
     same = command_line("campaign", "resume", "--booted", "rt", cwd=folder)
-    assert same.returncode == 2 and "that it had as stock" in same.stderr
+    assert same.returncode == 2 and "command line as stock" in same.stderr
     assert _states(folder) == ["done", "open"]
     _plan(tmp_path, BY_HAND, more=ANY_KERNEL)
     meant = command_line("campaign", "resume", "plan.toml", "--booted", "rt", cwd=folder)
@@ -215,7 +215,7 @@ def test_at_a_terminal_a_person_is_asked_until_it_fits(tmp_path: Path, probe_bin
         terminal.until(lambda said: "boot local as rt, then press Enter" in said)
         terminal.type("\n")
         terminal.until(lambda said: said.count("boot local as rt, then press Enter") == 2)
-        assert any("that it had as stock" in line for line in screen(terminal.said))
+        assert any("command line as stock" in line for line in screen(terminal.said))
         terminal.process.send_signal(signal.SIGINT)
         assert terminal.end()[0] == 130
     assert _states(folder) == ["done", "open"]
@@ -226,4 +226,4 @@ def test_the_machine_of_the_bench_is_not_rebooted(tmp_path: Path, probe_binary: 
     folder = _plan(tmp_path, BY_HAND, more='[[configuration]]\nname = "rt"\nselect = ["true"]\n')
     words = ("campaign", "run", "plan.toml") if where == "campaign" else ("run", "--plan", "plan.toml")
     said = command_line(*words, cwd=folder)
-    assert said.returncode == 2 and "cannot be rebooted under it" in said.stderr and said.stderr.count("\n") == 1
+    assert said.returncode == 2 and "does not reboot the machine" in said.stderr and said.stderr.count("\n") == 1

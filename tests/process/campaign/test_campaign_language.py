@@ -107,21 +107,21 @@ SIMULATED = 'instrument = "simulated"\nboard = "virtual"\n'
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (HEAD + SIMULATED + '[response]\nmin = "3us"\n', r"plan.toml:4: \[response\] is written as a \[\[run\]\] now"),
+        (HEAD + SIMULATED + '[response]\nmin = "3us"\n', r"plan.toml:4: \[response\] is no longer supported"),
         (HEAD + 'instrument = "simulated"\n' + RUN, "plan.toml:2: the simulated gauge needs a board"),
         (HEAD + SIMULATED + RUN, "plan.toml:2: the simulated gauge needs a board that the plan boots"),
         (
             HEAD + SIMULATED + 'configurations = ["stock"]\n' + RUN,
             "plan.toml:5: run 1: probe timer cannot be measured by",
         ),
-        (HEAD + 'board = "moon"\n' + RUN, "plan.toml:2: board: no board is called 'moon'"),
-        (HEAD + 'board = "local"\nboards = ["local"]\n' + RUN, "plan.toml:2: board and boards cannot both"),
-        (HEAD + '[[configuration]]\nname = "b"\n' + RUN, "plan.toml:3: configuration 1: name 'b' is none of"),
+        (HEAD + 'board = "moon"\n' + RUN, "plan.toml:2: board: unknown board 'moon'"),
+        (HEAD + 'board = "local"\nboards = ["local"]\n' + RUN, "plan.toml:2: board and boards are mutually exclusive"),
+        (HEAD + '[[configuration]]\nname = "b"\n' + RUN, "plan.toml:3: configuration 1: name 'b' is not a config"),
         (
             HEAD + '[[configuration]]\nname = "as-booted"\nselect = "a"\n' + RUN,
             "plan.toml:4: configuration 1: select = ",
         ),
-        (HEAD + f'title = "{"x" * 121}"\n' + RUN, "plan.toml:2: title has 121 characters; say it in 120"),
+        (HEAD + f'title = "{"x" * 121}"\n' + RUN, "plan.toml:2: title has 121 characters; shorten it to at most 120"),
         (
             HEAD + 'board = "virtual"\nconfigurations = ["a"]\n' + RUN,
             "plan.toml:3: configurations: board virtual has no",
@@ -132,17 +132,17 @@ SIMULATED = 'instrument = "simulated"\nboard = "virtual"\n'
         ),
         (
             HEAD + RUN + 'implementations = ["moon-user"]\n',
-            "plan.toml:4: run 1: implementations: 'moon-user' is not known",
+            "plan.toml:4: run 1: implementations: unknown value 'moon-user'",
         ),
-        (HEAD + 'self-test = "a"\n' + RUN, "plan.toml:2: self-test belongs to a gauge"),
-        (HEAD + "[pins]\nchip = 'a'\nin = 1\nout = 1\n" + RUN, "plan.toml:4: .pins.: in and out must be two lines"),
+        (HEAD + 'self-test = "a"\n' + RUN, "plan.toml:2: self-test requires a gauge"),
+        (HEAD + "[pins]\nchip = 'a'\nin = 1\nout = 1\n" + RUN, "plan.toml:4: .pins.: in and out must be differ"),
         (HEAD + "[pins]\nchip = 'a'\nin = -1\nout = 1\n" + RUN, "plan.toml:4: .pins.: in must be at least 0"),
         (HEAD + RUN + "\n" + RUN + "\n\nrepat = 2\n", "plan.toml:9: run 2: unknown key 'repat'; use probe"),
         (
             HEAD + RUN + '[run.parameters]\ninterval = [\n"1ms",\n{}]\n',
             "plan.toml:5: run 1: parameters: interval must be",
         ),
-        (HEAD + RUN + "requirement = 5\n", "plan.toml:4: run 1: requirement = 5 cannot be used"),
+        (HEAD + RUN + "requirement = 5\n", "plan.toml:4: run 1: requirement = 5 is invalid"),
         (HEAD + RUN + "requirement = {}\n", 'plan.toml:4: requirement: limit is missing; add limit = "100us"'),
         (HEAD + RUN + 'requirement = {limit = "100"}\n', "plan.toml:4: run 1: requirement: '100' is no duration"),
         (

@@ -230,7 +230,7 @@ def test_a_probe_of_another_kind(store: Store, tmp_path: Path) -> None:
     campaign = _run(store, _plan("busy"), str(probe))
     recording = store.load(campaign.runs[0])
     assert recording.outcome is Outcome.FAILED
-    assert recording.end is not None and "no line of a recording" in recording.end.reasons[0]
+    assert recording.end is not None and "invalid recording line" in recording.end.reasons[0]
     assert descendants(os.getpid()) == []
 
 

@@ -300,7 +300,7 @@ def test_without_tracefs_one_line_says_why(tmp_path: Path) -> None:
     done, run = _run(tmp_path, "interval=1ms", "--break", "1us", before=_UNMOUNTED)
     assert done.returncode == 0
     assert [line for line in done.stderr.splitlines() if "trace" in line] == [
-        "no trace of the kernel is kept: not applicable: tracefs is not mounted; mount -t tracefs tracefs "
+        "no kernel trace is recorded: not applicable: tracefs is not mounted; mount -t tracefs tracefs "
         "/sys/kernel/tracing"
     ]
     assert run.trace is None and any(event.kind == "threshold" for event in run.events)
@@ -311,7 +311,7 @@ def test_an_ordinary_user_is_told_why_there_is_none(tmp_path: Path) -> None:
     with ordinary_user(sudo=False) as user:
         done = user.call("run", "timer", "interval=1ms", "--break", "1us", "--as-granted", "--duration", "300ms")
         assert done.returncode == 0, done.stderr
-        [line] = [line for line in done.stderr.splitlines() if "trace of the kernel is kept" in line]
+        [line] = [line for line in done.stderr.splitlines() if "kernel trace is recorded" in line]
         assert "needs root" in line or "tracefs is not mounted" in line or "has no /sys/kernel/tracing" in line
 
 

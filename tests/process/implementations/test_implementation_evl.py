@@ -62,7 +62,7 @@ def test_a_board_without_the_core_or_without_the_probe_is_not_applicable() -> No
 def test_a_board_without_the_core_or_without_the_module_is_not_applicable() -> None:
     with pytest.raises(NotApplicable, match="no EVL core"):
         IN_KERNEL.needs(_on({}))
-    with pytest.raises(NotApplicable, match="no kernel module fastenough_oob is known"):
+    with pytest.raises(NotApplicable, match="kernel module fastenough_oob is not available"):
         IN_KERNEL.needs(_on(CORE))
 
 
@@ -70,7 +70,7 @@ def test_a_chip_that_the_core_has_no_lines_of_needs_the_module_for_them(tmp_path
     act = Act("response", {"chip": "9030000.pl061", "in": 0, "out": 1})
     with (
         Settings(FakeLink({}, {}), tmp_path / "journal") as settings,
-        pytest.raises(NotApplicable, match="no kernel module fastenough_oob_gpio is known"),
+        pytest.raises(NotApplicable, match="kernel module fastenough_oob_gpio is not available"),
         EVL.start(_on(CORE), act, settings),
     ):
         pass

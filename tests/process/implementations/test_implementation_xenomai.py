@@ -63,7 +63,7 @@ def test_what_its_module_can_never_do_is_refused_before_anything_is_booted() -> 
 def test_a_board_without_the_core_or_without_the_module_is_not_applicable() -> None:
     with pytest.raises(NotApplicable, match="no Cobalt core, and so no RTDM"):
         IN_KERNEL.needs(_on({}))
-    with pytest.raises(NotApplicable, match="no kernel module fastenough_rtdm is known"):
+    with pytest.raises(NotApplicable, match="kernel module fastenough_rtdm is not available"):
         IN_KERNEL.needs(_on(CORE))
 
 
@@ -86,7 +86,7 @@ def test_a_chip_that_rtdm_has_no_lines_of_needs_the_module_for_them(tmp_path: Pa
     act = Act("response", {"chip": "9030000.pl061", "in": 0, "out": 1})
     with (
         Settings(FakeLink({}, {}), tmp_path / "journal") as settings,
-        pytest.raises(NotApplicable, match="no kernel module fastenough_rtdm_gpio is known"),
+        pytest.raises(NotApplicable, match="kernel module fastenough_rtdm_gpio is not available"),
         XENOMAI.start(_on(CORE), act, settings),
     ):
         pass

@@ -457,7 +457,7 @@ def test_pieces_fit_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("ring", ["/nowhere", "/etc/passwd", "", "-n", "$(reboot)"])
 def test_where_no_ring_is_it_says_so(tmp_path: Path, ring: str) -> None:
-    with pytest.raises(BadInput, match="there is no ring of recordings"):
+    with pytest.raises(BadInput, match="no readable ring of recordings"):
         job.pull(LocalLink(), ring, Store(tmp_path / "store"), TOLD, lambda: None)
 
 
@@ -485,7 +485,7 @@ def test_it_is_told_in_words(tmp_path: Path) -> None:
     done = command_line("monitor", "pull", f"--ring={ring}", f"--store={store}")
     assert done.returncode == 4 and done.stderr.startswith("refused 0000000004-") and done.stderr.count("\n") == 1
     done = command_line("monitor", "pull", f"--ring={ring}/nowhere", f"--store={store}")
-    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "there is no ring" in done.stderr
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "no readable ring" in done.stderr
 
 
 def test_a_gap_before_a_recording_that_grows_is_told_once(tmp_path: Path) -> None:

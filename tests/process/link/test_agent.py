@@ -230,7 +230,7 @@ def test_a_bench_that_hears_nothing_gives_up() -> None:
         process = link.start(["sleep", "60"])
         os.kill(link.agent_pid, signal.SIGSTOP)
         begin = time.monotonic()
-        with pytest.raises(BoardGone, match="it said nothing for 3 s"):
+        with pytest.raises(BoardGone, match="no data for 3 s"):
             process.wait(30)
         assert time.monotonic() - begin < 10
         with pytest.raises(BoardGone):
@@ -246,7 +246,7 @@ def test_what_no_agent_answers_stalls() -> None:
 
 def test_a_link_says_how_long_a_command_may_be_silent() -> None:
     with closing(link_to(find_probe(), "agent", "stdio", command_s=0.3)) as link:
-        with pytest.raises(Stalled, match=r"sleep said nothing for 0\.3 s"):
+        with pytest.raises(Stalled, match=r"sleep: no output for 0\.3 s"):
             link.run(["sleep", "60"])
         assert link.run(["sleep", "0.5"], 30.0).status == 0
 
@@ -365,7 +365,7 @@ def test_output_that_nobody_reads_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
     with agent() as link:
         process = link.start(["yes"])
         assert process.wait(20) == 128 + signal.SIGKILL
-        with pytest.raises(FastenoughError, match="more than 1 MB that nobody read"):
+        with pytest.raises(FastenoughError, match="more than 1 MB of its output were not read"):
             list(process.lines(5))
         assert link.run(["true"]).status == 0
 
@@ -389,7 +389,7 @@ def test_a_board_that_does_not_listen_holds_nobody(reads: bool, monkeypatch: pyt
     monkeypatch.setattr("fastenough.link.agent._SEND_S", 1.0)
     with closing(link_to(sys.executable, "-c", _DEAF.format(reads=reads), pace=QUICK)) as link:
         begun_s = time.monotonic()
-        with pytest.raises(BoardGone, match="has not taken a frame"):
+        with pytest.raises(BoardGone, match="was not accepted"):
             link.run(["cat"], input=b"x" * 1_000_000)
         assert time.monotonic() - begun_s < 30
         with pytest.raises(BoardGone):

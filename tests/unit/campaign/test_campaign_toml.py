@@ -85,7 +85,7 @@ def test_a_key_that_is_not_there_has_the_line_of_its_table() -> None:
 def test_depth_that_no_plan_has_still_gives_one_line(tmp_path: Path) -> None:
     (tmp_path / "deep").write_text("name = 1\nx = " + "[" * 400 + "]" * 400)
     table = read_toml(tmp_path / "deep", "example")
-    with pytest.raises(BadInput, match=r"deep(:1)?: name = 1 cannot be used"):
+    with pytest.raises(BadInput, match=r"deep(:1)?: name = 1 is invalid"):
         table.text("name", '"x"')
 
 

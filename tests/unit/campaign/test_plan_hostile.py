@@ -57,14 +57,14 @@ def test_a_plan_of_more_runs_than_anybody_means_is_refused(tmp_path: Path, more:
 @pytest.mark.parametrize("name", ["a" * 4096, "../../x", r"\u001b[31mred", r"a\u0000b", "<b>", r"a\u202eb", "café"])
 def test_a_name_is_short_and_plain(name: str) -> None:
     """It stands in heads, titles and tables."""
-    with pytest.raises(BadInput, match="cannot be used; use at most 64 lower-case letters"):
+    with pytest.raises(BadInput, match="is invalid; use at most 64 lower-case letters"):
         parse_plan(f'name = "{name}"\n[[run]]\nprobe = "timer"\n'.encode(), "this test")
 
 
 @pytest.mark.parametrize("name", ["a" * 65, r"\u001b[31mred", r"a\nb", r"a\u202eb", " a"])
 def test_a_configuration_is_short_and_one_line(name: str) -> None:
     plan = 'name = "x"\nconfigurations = ["{}"]\n[[run]]\nprobe = "timer"\n'
-    with pytest.raises(BadInput, match=r"^this test:2: configuration '.*' cannot be used; use at most 64 letters"):
+    with pytest.raises(BadInput, match=r"^this test:2: configuration '.*' is invalid; use at most 64 letters"):
         parse_plan(plan.format(name).encode(), "this test")
     assert parse_plan(plan.format("rt 6.1 (mine)").encode(), "this test").configurations == ("rt 6.1 (mine)",)
 

@@ -165,7 +165,7 @@ def test_a_place_that_nobody_has_and_nobody_gave_back_stays_lent(
 def test_what_labgrid_refuses_as_lent_is_lent() -> None:
     play = Play(RING)
     play.tell(Tick())
-    assert play.tell(ActEnded(BoardAct.BOOT, "it is lent to desk/somebody", lent="desk/somebody")) == []
+    assert play.tell(ActEnded(BoardAct.BOOT, "in use by desk/somebody", lent="desk/somebody")) == []
     assert play.state.phase is BoardPhase.RESERVED
 
 
@@ -317,7 +317,7 @@ def test_a_place_without_resources_says_what_is_missing() -> None:
     """The exporter's name is that of its host where -n is left out; then no match of a rack's name finds it."""
     place = SimpleNamespace(name="r1s1", matches=[])
     match = SimpleNamespace(exporter="rack1", group="r1s1")
-    assert "nothing is matched" in why_no_resources(place, {})
+    assert "has no matches" in why_no_resources(place, {})
     place.matches = [match]
     assert "connected: buildhost)" in why_no_resources(place, {"buildhost": {"r1s1": {}}})
     assert "connected: none)" in why_no_resources(place, {})

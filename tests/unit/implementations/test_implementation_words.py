@@ -98,7 +98,7 @@ def test_spin_in_the_kernel_has_its_widths(parameter: str, value: str) -> None:
 def test_the_warm_up_is_part_of_the_time_that_a_run_takes() -> None:
     assert RunSpec(0, "timer", {"warm-up": "90s"}, "none", 10.0, warm_up_s=2.0).whole_s == 102.0
     assert RunSpec(0, "timer", {}, "none", 10.0, warm_up_s=2.0).whole_s == 12.0
-    with pytest.raises(BadInput, match="cannot stand beside an instrument"):
+    with pytest.raises(BadInput, match="is not supported with an instrument"):
         parameters_of_board("response", {"warm-up": ("1s",)}, by_instrument=True)
 
 
