@@ -134,7 +134,7 @@ class Adding:
             number, None if count is None else replace(count, exceeded=0, runs=0, sum_sq_runs=0, longest=0)
         )
         if (None if before is None else before.ns) != (None if count is None else count.ns):
-            raise BadInput(f"{self._name}: series {number}: its limit is not the same in all intervals")
+            raise BadInput(f"{self._name}: series {number}: the limit differs between intervals")
         if before is not None and count is not None:
             self._limits[number] = before.plus(count)
 
@@ -155,7 +155,7 @@ class Adding:
         if event.series is None:
             return
         if event.series not in self._k:
-            raise BadInput(f"{self._name}: an event is of series {event.series}, which is not declared in the head")
+            raise BadInput(f"{self._name}: an event names series {event.series}, which is not declared in the head")
         if event.kind in ("max", "threshold") and event.value is not None:
             self._greatest[event.series] = max(event.value, self._greatest.get(event.series, event.value))
 
@@ -165,7 +165,7 @@ class Adding:
             maximum = Histogram.merged(self._waiting[number], self._k[number]).maximum
             if not self._lost[number] and (maximum is None or value > maximum):
                 raise BadInput(
-                    f"{self._name}: series {number}: an event tells of a value of {value}, which is above its maximum"
+                    f"{self._name}: series {number}: an event reports a value of {value}, which is above the maximum"
                 )
 
     def added(self) -> Aggregate:

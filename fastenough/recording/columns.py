@@ -132,7 +132,7 @@ def _kept(folder: Folder) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OverflowError, Untrusted) as error:
-        raise NotKept(f"{folder.path}: no columns can be kept there: {str(error)[:200]}") from error
+        raise NotKept(f"{folder.path}: cannot store columns there: {str(error)[:200]}") from error
 
 
 def make(source: Source) -> None:
@@ -177,7 +177,7 @@ def rows_kept(source: Source, sha256: str) -> Iterator[pa.RecordBatch]:
     """
     content = source.folder.read(INTERVALS_FILE, _most_bytes(source))
     if hashlib.sha256(content).hexdigest() != sha256:
-        raise BadInput(f"{INTERVALS_FILE}: it was changed while it was read")
+        raise BadInput(f"{INTERVALS_FILE}: changed while it was read")
     file = parquet.opened(content, INTERVALS_FILE, interval_rows.SCHEMA, source.most_values)
     for rows in parquet.groups(file, INTERVALS_FILE):
         yield from rows.combine_chunks().to_batches()
@@ -188,7 +188,7 @@ def timeline(source: Source, sha256: str, series: tuple[Series, ...]) -> Timelin
     try:
         return timeline_of(rows_kept(source, sha256), series)
     except (pa.ArrowException, ValueError, IndexError) as error:
-        raise BadInput(f"{INTERVALS_FILE}: not the columns that were written: {str(error)[:200]}") from error
+        raise BadInput(f"{INTERVALS_FILE}: not valid columns: {str(error)[:200]}") from error
 
 
 def differ(source: Source, columns: Columns) -> bool:

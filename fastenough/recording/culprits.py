@@ -70,7 +70,7 @@ def _stack(culprit: Culprit) -> str:
 def _who(culprit: Culprit) -> str:
     delayed, before = _task(culprit, "task"), _task(culprit, "waited_for")
     if delayed and _is_itself(culprit):
-        return f"{delayed} was still busy itself"
+        return f"{delayed} was still running its previous cycle"
     if delayed and before:
         return f"{delayed} waited for {before}"
     return f"{delayed} was delayed" if delayed else f"waited for {before}" if before else ""
@@ -153,7 +153,7 @@ def blamed(culprit: Culprit, delay_ns: float) -> str:
         _, name, called = max(taken)
         return f"{called} {_said(culprit, name)}".rstrip()
     if _is_itself(culprit):
-        return "the task itself, late from before"
+        return "the task itself (overrun)"
     if _said(culprit, "waited_for") and not is_idle(culprit):
         return f"task {_said(culprit, 'waited_for')}"
     if not is_idle(culprit):

@@ -112,7 +112,7 @@ def _wide(where: str, entry: Mapping[str, Any], k: int, filled: frozenset[int]) 
         for index, least in pairs
     ):
         raise BadInput(
-            f"{where}: a wide bucket is not [index, least value], of a bucket that is there and from the minimum on"
+            f"{where}: a wide bucket is not [index, least value] of an existing bucket with a value from the minimum up"
         )
     if sorted({index for index, _ in pairs}) != [index for index, _ in pairs]:
         raise BadInput(f"{where}: wide buckets do not ascend")
@@ -137,12 +137,12 @@ def _check_sums(where: str, entry: Mapping[str, Any]) -> None:
 def _rises(where: str, entry: Mapping[str, Any], series: Series, values: Histogram) -> Rises:
     entries = entry.get("rises")
     if entries is None or series.rise_k is None:
-        raise BadInput(f"{where}: rises need a rise_k in the head, and with one every interval has them")
+        raise BadInput(f"{where}: every interval has rises if the head has a rise_k, and none otherwise")
     if not all(
         type(edge) is int and type(delta) is int and 1 <= edge < 64 << series.rise_k and abs(delta) <= _MOST_DELTA
         for edge, delta in entries
     ):
-        raise BadInput(f"{where}: a rise is not [edge, delta], the edge from 1 to the last of rise_k")
+        raise BadInput(f"{where}: a rise is not [edge, delta] with an edge from 1 to the last of rise_k")
     rises = Rises.of(entries, series.rise_k)
     fault = rises_fault(rises, values, series.two_sided)
     if fault is not None:

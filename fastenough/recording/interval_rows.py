@@ -223,7 +223,7 @@ def _course(table: pa.Table, rows: IntArray, seq: IntArray, k: int) -> Course:
     offsets, index = _lists(taken, "bucket")
     same, count = _lists(taken, "bucket_count")
     if not np.array_equal(offsets, same):
-        raise ValueError("its buckets and their counts are not as many")
+        raise ValueError("the numbers of buckets and counts differ")
     return Course(
         interval_scale(k),
         seq[rows],

@@ -61,12 +61,12 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list):
         return value if {*map(type, value)} <= {int} else [_plain(item, depth + 1) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError("it holds a number that is not finite")
+        raise ValueError("it contains a number that is not finite")
     return value
 
 
 def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def parse_line(raw: bytes) -> Any:
@@ -129,7 +129,7 @@ class Lines:
                 taken += len(chunk)
                 if taken > self._most:
                     raise BadInput(
-                        f"{self._name}: it expands to more than {self._most} bytes, which no recording of its size does"
+                        f"{self._name}: it expands to more than {self._most} bytes, too many for a file of its size"
                     )
                 yield chunk
         except zstandard.ZstdError as error:
@@ -146,7 +146,7 @@ class Lines:
                 yield from (line + b"\n" for line in whole[1:])
                 rest = last
             if len(rest) > MOST_LINE_BYTES:
-                raise BadInput(f"{self._name}: a line is longer than {MOST_LINE_BYTES} bytes, which no recording's is")
+                raise BadInput(f"{self._name}: a line is longer than {MOST_LINE_BYTES} bytes, the maximum of a line")
 
 
 def content_sha256(stream: BinaryIO, name: str) -> str:

@@ -23,7 +23,7 @@ def _telling(name: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, ValueError, KeyError, TypeError, OSError, MemoryError, RecursionError) as error:
-        raise BadInput(f"{name}: not the columns that were written: {str(error)[:200]}") from error
+        raise BadInput(f"{name}: not valid columns: {str(error)[:200]}") from error
 
 
 def writer(stream: BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:
@@ -54,9 +54,9 @@ def opened(content: bytes, name: str, schema: pa.Schema, most_values: int) -> pq
         for place in range(file.metadata.num_columns):
             parts = [group.column(place) for group in groups]
             if sum(part.num_values for part in parts) > most_values:
-                raise ValueError(f"it declares more than the {most_values} values that its recording can hold")
+                raise ValueError(f"it declares more values than the {most_values} that its recording can hold")
             if sum(part.total_uncompressed_size for part in parts) > _MOST_METADATA + _ROW_BYTES * most_values:
-                raise ValueError("it grows to more than its recording can hold")
+                raise ValueError("it expands to more data than its recording can hold")
         return file
 
 

@@ -93,13 +93,13 @@ def _series(name: str, entry: Line) -> Series:
 def _contradictions(series: Series) -> Iterator[str]:
     """What a series says of itself that cannot be."""
     if series.unit == "ticks" and series.tick_ps is None:
-        yield "counts ticks but does not say how long one is (tick_ps)"
+        yield "counts ticks but does not state the length of one (tick_ps)"
     if series.unit == "ns" and series.tick_ps is not None:
-        yield "counts ns and says how long a tick is (tick_ps)"
+        yield "counts ns but states the length of a tick (tick_ps)"
     if (series.role is Role.THROUGHPUT) != (series.bytes is not None):
         yield "must have both the role throughput and bytes per sample, or neither"
     if series.corrected and series.relative:
-        yield "is both corrected and relative: with a relative method nothing can be missed"
+        yield "is both corrected and relative: a relative method cannot miss activations"
     if series.rise_k is not None and series.rise_k > series.k:
         yield f"has rises (rise_k {series.rise_k}) finer than its buckets (k {series.k})"
 

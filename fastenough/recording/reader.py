@@ -106,7 +106,7 @@ class Reading:
         """Once all was read."""
         if self._sha256 is not None and self._source.sha256 != self._sha256:
             raise BadInput(
-                f"{self._name}: the content is not what was recorded (its SHA-256 is another)"
+                f"{self._name}: SHA-256 mismatch: the content is not what was recorded"
                 + (f"; {self._source.fault}" if self._source.fault else "")
             )
 
@@ -132,12 +132,12 @@ class Reading:
     def _check_follows(self, where: str, last: Interval | None, interval: Interval) -> None:
         """Intervals cover the run without a gap, from its begin on."""
         if interval.seq != (0 if last is None else last.seq + 1):
-            raise BadInput(f"{where}: interval {interval.seq} does not follow the one before it")
+            raise BadInput(f"{where}: interval {interval.seq} does not follow the previous one")
         if last is None:
             if interval.begin_mono_ns < self.head.begin.mono_ns:
                 raise BadInput(f"{where}: the first interval begins before the run")
         elif (interval.begin_mono_ns, interval.begin_wall_ns) != (last.end_mono_ns, last.end_wall_ns):
-            raise BadInput(f"{where}: the interval does not begin where the one before it ends")
+            raise BadInput(f"{where}: the interval does not begin where the previous one ends")
 
     def _in_order(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Checked lines with their numbers: a head first, and nothing behind an end."""
@@ -147,13 +147,13 @@ class Reading:
             if (line["type"] == "head") != (previous is None):
                 raise BadInput(f"{self._name}:{number}: the head must be the first line, and only the first")
             if previous == "end":
-                raise BadInput(f"{self._name}:{number}: something follows the end line")
+                raise BadInput(f"{self._name}:{number}: there is data after the end line")
             previous = line["type"]
             if previous == "event":
                 self._bound_events(number, raw)
             yield number, line
         if previous is None:
-            raise BadInput(f"{self._name}: no recording: the file is empty or was cut off within its head")
+            raise BadInput(f"{self._name}: not a recording: the file is empty or truncated within its head")
 
     def _parsed(self, number: int, raw: bytes) -> dict[str, Any]:
         """One line, checked against the schema of its type in the version that the head states."""
@@ -212,7 +212,7 @@ def _typed(where: str, line: Any) -> dict[str, Any]:
     kind = line.get("type") if isinstance(line, dict) else None
     if not isinstance(kind, str) or kind not in line_validators(VERSIONS[-1]):
         raise BadInput(
-            f"{where}: not a line of a recording: type is none of {', '.join(line_validators(VERSIONS[-1]))}"
+            f"{where}: not a line of a recording: type is not one of {', '.join(line_validators(VERSIONS[-1]))}"
         )
     return dict(line)
 
@@ -224,7 +224,7 @@ def _stated_version(name: str, line: Mapping[str, Any]) -> int:
     version = line.get("version")
     if type(version) is not int or version not in VERSIONS:
         raise BadInput(
-            f"{name}: recording of version {str(version)[:_SAID]}; this program reads versions "
+            f"{name}: unsupported recording version {str(version)[:_SAID]}; this program reads versions "
             f"{' and '.join(map(str, VERSIONS))}"
         )
     return version
@@ -286,7 +286,7 @@ def part_of(raw: bytes, name: str, head: Head) -> Interval | Event | None:
 def _check_end(name: str, recording: Recording, end: End) -> None:
     """The invariant: buckets sum to stored; stored + lost = taken; the intervals are all there, and each series."""
     if recording.aggregate.intervals and end.at.mono_ns < recording.aggregate.end_mono_ns:
-        raise BadInput(f"{name}: the end lies before the end of the last interval")
+        raise BadInput(f"{name}: the end of the run lies before the end of the last interval")
     untold = [one.id for one in recording.series if one.id not in end.series]
     if untold:
         raise BadInput(f"{name}: end: series {untold[0]} is missing")
@@ -296,12 +296,12 @@ def _check_end(name: str, recording: Recording, end: End) -> None:
             raise BadInput(f"{where} is not declared in the head")
         total = recording.aggregate.totals[number]
         if said.stored + said.lost != said.taken:
-            raise BadInput(f"{where}: stored + lost is not taken")
+            raise BadInput(f"{where}: stored + lost does not equal taken")
         counted = (total.total, recording.lost(number), recording.missed(number), total.sum, total.sum_sq)
         if counted != (said.stored, said.lost, said.missed, said.sum, said.sum_sq):
             raise BadInput(f"{where}: the intervals do not add up to the totals")
         if (said.minimum, said.maximum) != (total.minimum, total.maximum):
-            raise BadInput(f"{where}: minimum or maximum is not that of the intervals")
+            raise BadInput(f"{where}: minimum or maximum differs from the intervals")
         _check_total(where, said, recording.aggregate.totals[number])
         rises = recording.rises(number)
         if said.rises is not None and (rises is None or [list(each) for each in said.rises] != rises.entries()):
@@ -309,7 +309,7 @@ def _check_end(name: str, recording: Recording, end: End) -> None:
         if (said.limit is not None and said.limit != recording.limit(number)) or (
             said.order_unknown and said.order_unknown != recording.order_unknown(number)
         ):
-            raise BadInput(f"{where}: what the intervals say of a limit or of gaps does not add up to the total")
+            raise BadInput(f"{where}: the limit counts or gaps of the intervals do not add up to the total")
 
 
 def _check_total(where: str, said: SeriesEnd, added: Histogram) -> None:
@@ -319,7 +319,7 @@ def _check_total(where: str, said: SeriesEnd, added: Histogram) -> None:
             raise BadInput(f"{where}: its buckets have no resolution (k)")
         return
     if said.k <= added.k:
-        raise BadInput(f"{where}: its buckets (k {said.k}) are no finer than those of the intervals (k {added.k})")
+        raise BadInput(f"{where}: its buckets (k {said.k}) are not finer than those of the intervals (k {added.k})")
     total = checked_histogram(
         where,
         {
@@ -338,7 +338,7 @@ def _check_total(where: str, said: SeriesEnd, added: Histogram) -> None:
         or folded.index.tolist() != added.index.tolist()
         or (folded.count.tolist() != added.count.tolist())
     ):
-        raise BadInput(f"{where}: its buckets are not those of the intervals")
+        raise BadInput(f"{where}: its buckets differ from those of the intervals")
 
 
 def read_from(stream: BinaryIO, name: str, sha256: str | None = None) -> Recording:
@@ -363,4 +363,4 @@ def read_recording(path: Path) -> Recording:
         with path.open("rb") as stream:
             return read_from(stream, str(path))
     except OSError as error:
-        raise BadInput(f"{path}: cannot be read: {error.strerror}; name a recording that exists") from error
+        raise BadInput(f"{path}: cannot be read: {error.strerror}; name an existing recording") from error

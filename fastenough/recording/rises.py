@@ -74,10 +74,10 @@ def rises_fault(rises: Rises, histogram: Histogram, two_sided: bool) -> str | No
         return "its rises do not sum to 0"
     runs = rises.runs()
     if np.any(runs < 0):
-        return "its rises say that fewer than no runs began"
+        return "its rises imply a negative number of runs"
     tightest = bucket_lowest(rises.edge[1:] - 1, rises.k)
     if np.any(runs[:-1] > at_or_above(histogram, tightest, two_sided)):
-        return "its rises say that more runs began than there are values so high"
+        return "its rises imply more runs than there are values that high"
     return None
 
 
@@ -88,7 +88,7 @@ def limit_fault(count: LimitCount, histogram: Histogram, series: Series) -> str 
     if exceeded == 0:
         if _worst(histogram, series.two_sided) > _units(count.ns, series, 1):
             return contradicted
-        return "nothing exceeded the limit, yet runs did" if runs or count.sum_sq_runs or longest else None
+        return "it has runs above the limit, but no values above it" if runs or count.sum_sq_runs or longest else None
     if runs > exceeded or longest < 1 or not exceeded <= count.sum_sq_runs <= exceeded * (2 * longest - 1):
         return "its runs above the limit contradict each other"
     if (

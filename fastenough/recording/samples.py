@@ -45,7 +45,7 @@ def _blocks(stream: BinaryIO, path: Path) -> Iterator[tuple[int, int, bytes]]:
     while len(head := stream.read(_BLOCK.size)) == _BLOCK.size:
         series, count, lost = _BLOCK.unpack(head)
         if count > _MOST_AT_ONCE or lost > 1 << 62:
-            raise BadInput(f"{path}: not a file of samples any more after {stream.tell()} bytes; it was damaged")
+            raise BadInput(f"{path}: damaged after {stream.tell()} bytes: not a block of samples")
         samples = stream.read(count * SAMPLE.itemsize)
         if len(samples) < count * SAMPLE.itemsize:
             return
@@ -68,11 +68,11 @@ def read_blocks(stream: BinaryIO, path: Path, told: Told) -> Iterator[tuple[int,
     head = stream.read(_HEAD.size)
     if len(head) < _HEAD.size or _HEAD.unpack(head) != (_MAGIC, _VERSION, SAMPLE.itemsize):
         raise BadInput(
-            f"{path}: not a file of samples of version {_VERSION}; make one: fastenough-probe timer --samples FILE"
+            f"{path}: not a sample file of version {_VERSION}; create one with: fastenough-probe timer --samples FILE"
         )
     for series, lost, samples in _blocks(stream, path):
         if told.complete:
-            raise BadInput(f"{path}: there is something after its end mark; it was damaged")
+            raise BadInput(f"{path}: damaged: there is data after the end mark")
         told.complete = series == _END_SERIES
         if not told.complete:
             yield series, lost, samples

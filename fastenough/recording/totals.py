@@ -111,7 +111,7 @@ def read(content: bytes, name: str, sha256: str, most_values: int) -> tuple[dict
     try:
         said = parse_line((file.schema_arrow.metadata or {})[_KEY])
         if said["version"] != VERSION or said["recording_sha256"] != sha256:
-            raise ValueError("it is of another version, or of another recording")
+            raise ValueError("it has another version or belongs to another recording")
         _sums_check()(said)
         rows = parquet.table(file, name)
         totals = _histograms(rows, said.get("wide", {}))
@@ -120,7 +120,7 @@ def read(content: bytes, name: str, sha256: str, most_values: int) -> tuple[dict
             for column in ("lost", "missed")
         }
         if len(by_id["lost"]) != rows.num_rows:
-            raise ValueError("it has one series twice")
+            raise ValueError("it contains a series twice")
         return said, Aggregate(
             totals,
             by_id["lost"],
@@ -144,7 +144,7 @@ def read(content: bytes, name: str, sha256: str, most_values: int) -> tuple[dict
         IndexError,
         OverflowError,
     ) as error:
-        raise BadInput(f"{name}: not the columns that were written: {str(error)[:200]}") from error
+        raise BadInput(f"{name}: not valid columns: {str(error)[:200]}") from error
 
 
 def _order_said(added: Aggregate) -> dict[str, Any]:
@@ -183,10 +183,10 @@ def _histograms(rows: pa.Table, wide: Mapping[str, Any]) -> dict[int, Histogram]
             tuple((int(bucket), int(least)) for bucket, least in wide.get(str(row["id"]), ())),
         )
         if not {bucket for bucket, _ in total.wide} <= set(index.tolist()):
-            raise ValueError("a wide bucket is not there")
+            raise ValueError("a wide bucket is missing")
         if index.size != count.size or np.any(np.diff(index) <= 0) or np.any(count < 1) or total.total != row["stored"]:
             raise ValueError("its buckets and counts contradict each other")
         if index.size and tuple(bucket_index([row["min"], row["max"]], row["k"])) != (index[0], index[-1]):
-            raise ValueError("an extreme lies outside its bucket")
+            raise ValueError("the minimum or maximum lies outside its bucket")
         totals[row["id"]] = total
     return totals

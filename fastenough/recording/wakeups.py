@@ -19,12 +19,12 @@ MONITOR = "monitor"
 
 STATIONS: Mapping[str, str] = {
     "expiry-to-interrupt": "the timer interrupt came late",
-    "device-to-runnable": "the device's interrupt took long to make the task runnable",
-    "interrupt-to-runnable": "the timer interrupt took long to make the task runnable",
-    "waking-to-running": "the task waited for its CPU after another had woken it",
+    "device-to-runnable": "the device interrupt was slow to make the task runnable",
+    "interrupt-to-runnable": "the timer interrupt was slow to make the task runnable",
+    "waking-to-running": "the task waited for its CPU after another task had woken it",
     "runnable-to-running": "the task waited for its CPU",
-    "running-to-return": "the way back to user space took long",
-    "runnable-to-return": "the task waited for its CPU, or the way back to user space took long",
+    "running-to-return": "the return to user space was slow",
+    "runnable-to-return": "the task waited for its CPU, or the return to user space was slow",
 }
 """The stations of a wake-up in the order of time, none within another, and what it means where one is long.  The last
 is what is left of a device's wake-up, and no series."""

@@ -100,7 +100,7 @@ class Store:
             raise BadInput(str(error)) from error
         except OSError as error:
             raise BadInput(
-                f"{path}: no store can be made there: {error.strerror}; name a directory you may write"
+                f"{path}: cannot create a store there: {error.strerror}; name a directory you can write to"
             ) from error
         self._place = os.fsencode(f"{socket.gethostname()}:{self.path}").decode(errors="backslashreplace")
         self._turn = threading.Lock()
@@ -238,7 +238,7 @@ class Store:
         name = self._name(run_id)
         if name is None:
             place = dict(self._index.starting_with(run_id))[run_id]
-            raise BadInput(f"run {run_id} is kept at {place}; read it there")
+            raise BadInput(f"run {run_id} is stored at {place}; read it there")
         return read_run(self._runs, name)
 
     def opened(self, run_id: str) -> BinaryIO:
@@ -293,7 +293,7 @@ class Store:
     def fault(self, run_id: str) -> str | None:
         """What is wrong with a run of this store, None when its recording still has its hash."""
         name = self._name(run_id)
-        return "its folder is gone" if name is None else fault_of(self._runs, name)
+        return "its folder no longer exists" if name is None else fault_of(self._runs, name)
 
     def verify(self) -> dict[str, str]:
         """What is wrong, by run; empty when every sealed recording still has its hash, and its columns say the same."""
@@ -355,7 +355,7 @@ class Store:
             made.copy_over(f"{self.path}/{_INDEX_FILE}")
         except sqlite3.Error as error:
             raise FastenoughError(
-                f"{self.path / _INDEX_FILE}: no index can be written: {error}; the runs are safe: "
+                f"{self.path / _INDEX_FILE}: cannot write the index: {error}; the runs are safe: "
                 "fix the cause, then run 'fastenough store rebuild'"
             ) from error
 

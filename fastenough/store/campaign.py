@@ -64,7 +64,7 @@ _OUTCOMES = {
     Outcome.FAILED: FAILED,
     Outcome.ABORTED: CUT,
 }
-_WHY_CUT = "its bench was killed, or lost power"
+_WHY_CUT = "the bench was killed or lost power"
 
 
 def standings(store: Store, campaign: str) -> list[Standing]:
@@ -95,7 +95,7 @@ def find_campaign(store: Store, prefix: str | None) -> str:
     if prefix is None:
         newest = store.newest_campaign()
         if newest is None:
-            raise BadInput(f"{store.path}: no campaign in there; begin one with: fastenough campaign run PLAN")
+            raise BadInput(f"{store.path} contains no campaign; start one with: fastenough campaign run PLAN")
         return newest
     found = list(
         dict.fromkeys(
@@ -103,7 +103,7 @@ def find_campaign(store: Store, prefix: str | None) -> str:
         )
     )
     if len(found) != 1:
-        which = f"there are {', '.join(found[:_MOST_NAMED])}" if found else "see fastenough list --json"
+        which = f"choose one of {', '.join(found[:_MOST_NAMED])}" if found else "see fastenough list --json"
         raise BadInput(
             f"{len(found) or 'no'} campaign{'s' if len(found) > 1 else ''} in {store.path} with an id that "
             f"begins with {prefix!r}; {which}"
@@ -118,8 +118,8 @@ def plan_of(store: Store, campaign: str | None = None) -> tuple[str, Plan]:
     for run in reversed(chosen):
         if run.campaign and PLAN_FILE in run.hashes() and (text := store.kept(run.id, PLAN_FILE)) is not None:
             return run.campaign, parse_plan(text, f"the plan of {run.campaign}")
-    what = f"campaign {campaign} was" if campaign else "no campaign in there was"
-    raise BadInput(f"{store.path}: {what} made from the file of a plan; name that file")
+    what = f"campaign {campaign} has no stored plan" if campaign else "no campaign has a stored plan"
+    raise BadInput(f"{store.path}: {what}; name the plan file")
 
 
 def newest_campaign(store: Store) -> KeptCampaign | None:

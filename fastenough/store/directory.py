@@ -47,7 +47,7 @@ def mendable(what: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise FastenoughError(f"{what}: {error.strerror}; what was recorded before stays") from error
+        raise FastenoughError(f"{what}: {error.strerror}; the data recorded so far is safe") from error
 
 
 def _write_summary(folder: Folder, summary: RunSummary, mode: int) -> None:
@@ -151,7 +151,7 @@ def _described(recording: BinaryIO, summary: RunSummary) -> RunSummary:
         head, end = reader.ends_of(first, last, LIVE_FILE)
         return _describe(summary, head, end)
     except BadInput:
-        return replace(summary, state="damaged", reason="its head or its last line is not that of a recording")
+        return replace(summary, state="damaged", reason="its first or last line is not a line of a recording")
 
 
 def _describe(summary: RunSummary, head: Head, end: End | None) -> RunSummary:
@@ -176,7 +176,7 @@ def _describe(summary: RunSummary, head: Head, end: End | None) -> RunSummary:
     worst = [said.maximum * shown[number] // 1000 for number, said in ends.items() if said.maximum is not None]
     duration_ns, worst_ns = end.at.mono_ns - head.begin.mono_ns, max(worst, default=None)
     if max(abs(duration_ns), abs(worst_ns or 0)) >= 2**63:
-        raise BadInput("a time beyond 64 bits")
+        raise BadInput("a time does not fit 64 bits")
     untold = IMPORTED in head.marks and not duration_ns
     return replace(
         known,
@@ -208,7 +208,7 @@ def recording_name(folder: Folder) -> str:
         with suppress(OSError):
             folder.status(name)
             return name
-    raise BadInput("the run has no recording any more")
+    raise BadInput("the recording of this run no longer exists")
 
 
 def is_live(folder: Folder) -> bool:
@@ -272,8 +272,8 @@ def unsealed(summary: RunSummary) -> str | None:
     if summary.state != "ended":
         return None
     return (
-        "it ended but was never sealed, so nothing shows that it is whole; 'fastenough store rebuild' seals what "
-        "a dead bench left"
+        "it ended but was never sealed, so its integrity cannot be checked; 'fastenough store rebuild' seals runs of "
+        "a bench that died"
     )
 
 
@@ -287,12 +287,12 @@ def kept_file(folder: Folder, summary: RunSummary, name: str) -> bytes | None:
         return None
     packed = folder.read(name, _MOST_KEPT)
     if hashlib.sha256(packed).hexdigest() != sha256:
-        raise BadInput(f"{name}: the content is not what was kept (its SHA-256 is another)")
+        raise BadInput(f"{name}: SHA-256 mismatch: the file was changed after it was stored")
     try:
         with zstandard.ZstdDecompressor().stream_reader(packed) as stream:
             return stream.read(_MOST_KEPT)
     except zstandard.ZstdError as error:
-        raise BadInput(f"{name}: it is no such file as is kept beside a recording ({error})") from error
+        raise BadInput(f"{name}: not a file that is stored with a recording ({error})") from error
 
 
 def _check_kept(folder: Folder, summary: RunSummary) -> str | None:
@@ -316,4 +316,4 @@ def _check_content(folder: Folder, sha256: str) -> str | None:
         return f"the recording cannot be read: {error.strerror}"
     except FastenoughError as error:
         return str(error)
-    return None if found == sha256 else f"{name}: the content is not what was recorded (its SHA-256 is another)"
+    return None if found == sha256 else f"{name}: SHA-256 mismatch: the content is not what was recorded"

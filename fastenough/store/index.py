@@ -55,7 +55,7 @@ def _parsed(url: str) -> URL:
         return make_url(url)
     except (SQLAlchemyError, ValueError):
         raise BadInput(
-            "the index is no database URL (what in it cannot be read is not shown: it may hold a password); "
+            "the index is not a database URL (the value is not shown because it may contain a password); "
             "give a database URL such as sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME"
         ) from None
 
@@ -96,7 +96,7 @@ class Index:
             )
         except (SQLAlchemyError, ImportError, TypeError, ValueError) as error:
             raise BadInput(
-                f"the index in {parsed.drivername} cannot be used: {self._said(error)}; give a database URL "
+                f"cannot use the index in {parsed.drivername}: {self._said(error)}; give a database URL "
                 "such as sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME"
             ) from None
         with self._mendable():
@@ -117,7 +117,7 @@ class Index:
             if _is_locked(error):
                 raise FastenoughError(
                     f"{self._holder()} has locked the index for more than {_PATIENCE_S} s; the runs "
-                    "are safe: wait until it has ended, or end it"
+                    "are safe: wait until it ends, or stop it"
                 ) from None
             raise FastenoughError(
                 f"the index cannot be used: {self._said(error)}; the runs are safe: fix the "

@@ -118,7 +118,7 @@ def sealed_content(runs: Folder, name: str) -> bytes:
     except OSError as error:
         raise BadInput(f"run {run_id}: its recording cannot be read: {error.strerror}") from error
     if summary.sha256 is None or content_sha256(BytesIO(content), run_id) != summary.sha256:
-        raise BadInput(f"run {run_id}: its recording is not what was sealed")
+        raise BadInput(f"run {run_id}: SHA-256 mismatch: its recording is not what was sealed")
     return content
 
 

@@ -89,9 +89,7 @@ def columns_fault(opening: Opening, run_id: str) -> str | None:
         source = _source(folder, summary)
         kept = columns.found(source)
         if kept is not None and columns.differ(source, kept):
-            return (
-                "its columns say something else than its recording; 'fastenough store rebuild' makes them again from it"
-            )
+            return "its columns contradict its recording; 'fastenough store rebuild' recreates them from the recording"
     return None
 
 
@@ -104,7 +102,7 @@ def _text(opening: Opening, summary: RunSummary) -> Iterator[Reading]:
             with folder.open_file(source.file) as stream:
                 yield Reading(stream, source.file, source.sha256)
     except OSError as error:
-        raise FastenoughError(f"run {summary.id}: its recording cannot be read any more: {error.strerror}") from error
+        raise FastenoughError(f"run {summary.id}: its recording can no longer be read: {error.strerror}") from error
 
 
 def _laters(opening: Opening, summary: RunSummary) -> dict[str, Any]:

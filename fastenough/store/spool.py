@@ -79,8 +79,8 @@ class Spool:
             bound_to = self._bound_to(run_id)
             if bound_to is not None and bound_to != self._folder.path.name and self._has_part(bound_to, run_id):
                 raise BoundElsewhere(
-                    f"run {run_id} is on its way into the store from another source, "
-                    f"{bound_to.rpartition('-')[0]}; if that no longer exists, remove "
+                    f"run {run_id} is being pulled into the store from another source, "
+                    f"{bound_to.rpartition('-')[0]}; if that source no longer exists, remove "
                     f"{self._pulled.path / bound_to}"
                 )
             if bound_to != self._folder.path.name:

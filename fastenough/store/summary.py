@@ -76,20 +76,20 @@ def parse_summary(raw: bytes, run_id: str) -> RunSummary:
     if not isinstance(entry, dict) or entry.pop("format", None) != "fastenough-run":
         raise ValueError("it is not the summary of a run")
     if entry.pop("version", None) != RUN_VERSION:
-        raise ValueError("it is of another version")
+        raise ValueError("its format version is not supported")
     if not {"id", "state"} <= set(entry) <= {field.name for field in fields(RunSummary)}:
-        raise ValueError("it has other fields than the summary of a run")
+        raise ValueError("it has missing or unknown fields")
     unfit = next((name for name, value in entry.items() if not _is_fit(name, value)), None)
     if unfit is not None:
-        raise ValueError(f"its {unfit} is not what such a field holds")
+        raise ValueError(f"its field {unfit} has an invalid value")
     if entry["id"] != run_id:
         raise ValueError(f"it is the summary of another run, {entry['id'][:80]}")
     if entry["state"] not in _STATES or entry.get("outcome") not in (None, *Outcome):
-        raise ValueError("its state or outcome is none that a run can have")
+        raise ValueError("its state or outcome is invalid")
     if entry.get("sha256") is not None and not _SHA256.match(entry["sha256"]):
-        raise ValueError("its sha256 is no SHA-256")
+        raise ValueError("its sha256 is not a SHA-256")
     if not all(_FILE.match(line) for line in entry.get("files") or ()):
-        raise ValueError("its files are none that are kept beside a recording")
+        raise ValueError("its list of files is invalid")
     return with_tuples(RunSummary(**entry))
 
 

@@ -135,13 +135,13 @@ def test_resume_says_what_there_is_not(tmp_path: Path, probe_binary: str) -> Non
     folder = _plan(tmp_path)
     (folder / "fastenough-data" / "runs").mkdir(parents=True)
     for words, complaint in (
-        ((), "name that file"),
+        ((), "name the plan file"),
         (("plan.toml",), "no campaign of this plan"),
         (("plan.toml", "--booted", "rt"), "no such configuration in the plan"),
     ):
         said = command_line("campaign", "resume", *words, cwd=folder)
         assert said.returncode == 2 and complaint in said.stderr and said.stderr.count("\n") == 1
-    for words, complaint in (((), "no campaign in there"), (("x",), "no campaign in")):
+    for words, complaint in (((), "contains no campaign"), (("x",), "no campaign in")):
         said = command_line("campaign", "status", *words, cwd=folder)
         assert said.returncode == 2 and complaint in said.stderr and said.stderr.count("\n") == 1
 

@@ -284,7 +284,7 @@ def test_the_trace_belongs_to_the_run(tmp_path: Path) -> None:
     kept.unlink()
     kept.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     done = command_line("store", "verify", "--store", "store", cwd=tmp_path)
-    assert done.returncode != 0 and "trace.txt.zst: the content is not what was kept" in done.stdout + done.stderr
+    assert done.returncode != 0 and "trace.txt.zst: SHA-256 mismatch" in done.stdout + done.stderr
 
 
 @pytest.mark.usefixtures("tracefs", "probe_binary")

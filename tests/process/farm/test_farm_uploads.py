@@ -123,8 +123,8 @@ def test_a_token_has_so_many_uploads_an_hour(place: Place, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"", "no recording"),
-        (b"\x00" * 1000, "no recording"),
+        (b"", "not a recording"),
+        (b"\x00" * 1000, "not a recording"),
         (b"{}\n", "not a line of a recording"),
         (b"\x28\xb5\x2f\xfd" + b"\xff" * 100, "compression is damaged"),
         (zstandard.compress(b"\x00" * (100 << 20)), "expands to more"),

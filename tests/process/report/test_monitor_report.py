@@ -106,7 +106,7 @@ def test_the_page_of_a_run_says_whom_the_monitor_blames(runs: list[Recording]) -
         ({"interrupt": "eth0", "interrupt_ns": 70_000}, "interrupt eth0"),
         ({"interrupt": "eth0", "interrupt_ns": 30_000}, "task kworker/0:1"),
         ({"softirq": "net_rx", "softirq_ns": 70_000, "interrupt": "eth0", "interrupt_ns": 60_000}, "soft-IRQ net_rx"),
-        ({"waited_for_pid": 4711}, "the task itself, late from before"),
+        ({"waited_for_pid": 4711}, "the task itself (overrun)"),
         ({"waited_for": "swapper/0", "waited_for_pid": 0, "idle_state": "C6"}, "idle state C6"),
         ({"waited_for": None}, "not known"),
         ({"waited_for": None, "idle_state": "C6"}, "not known"),
@@ -136,7 +136,7 @@ def test_a_culprit_in_words() -> None:
         "left idle state C6; at 2,400 MHz; in nvme_irq < common"
     )
     assert culprit_words({"task": "a", "task_pid": 3, "waited_for": "a", "waited_for_pid": 3}) == (
-        "a (pid 3) was still busy itself"
+        "a (pid 3) was still running its previous cycle"
     )
     assert culprit_words({"made_up": "x", "interval_smi": 1, "interval_steal_ns": 10_000_000}) == (
         "the hypervisor took 10 ms of the CPUs in this interval; 1 SMI in this interval; made_up x"

@@ -342,7 +342,7 @@ def test_what_only_a_forger_can_do_is_named_by_verify_and_undone_by_rebuild(stor
     assert said(store.load(run)) == said(truth(store, run)), "no hash fits"
     _doctor(folder_of(store, run) / name, "max")
     _sign(folder_of(store, run))
-    assert "its columns say something else" in store.verify()[run]
+    assert "its columns contradict its recording" in store.verify()[run]
     told = fastenough("store", "verify", "--store", str(store.path), cwd=store.path)
     assert (told.returncode, run in told.stdout.decode()) == (4, True)
     assert store.rebuild() == {}

@@ -387,7 +387,7 @@ def test_full_disk(tmp_path: Path) -> None:
 
 def test_a_store_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInput, match="no store can be made"):
+    with pytest.raises(BadInput, match="cannot create a store"):
         Store(tmp_path / "file" / "store")
 
 
@@ -402,7 +402,7 @@ def test_two_stores_may_share_an_index(tmp_path: Path) -> None:
     one, other = Store(tmp_path / "one", url), Store(tmp_path / "other", url)
     first, second = keep_run(one), keep_run(other)
     assert [run.id for run in one.runs()] == [first, second]
-    with pytest.raises(BadInput, match="is kept at"):
+    with pytest.raises(BadInput, match="is stored at"):
         one.load(second)
     one.rebuild()
     assert [run.id for run in other.runs()] == [first, second]

@@ -106,7 +106,7 @@ def test_cut_at_every_byte_is_read_to_the_last_whole_line(tmp_path: Path) -> Non
         cut = tmp_path / "cut.jsonl"
         cut.write_bytes(whole[:length])
         if length < first_line:
-            with pytest.raises(BadInput, match="empty or was cut off within its head"):
+            with pytest.raises(BadInput, match="empty or truncated within its head"):
                 read_recording(cut)
             continue
         recording = read_recording(cut)
@@ -124,7 +124,7 @@ def test_compressed_and_cut_compressed(tmp_path: Path) -> None:
     path.write_bytes(packed)
     assert read_recording(path).outcome is Outcome.COMPLETED
     path.write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(BadInput, match="cut off within its head"):
+    with pytest.raises(BadInput, match="truncated within its head"):
         read_recording(path)
 
 
@@ -146,13 +146,13 @@ CONTRADICTIONS = {
     "outside its bucket": _set(1, "series", 0, "max", 7_000_000),
     "not declared in the head": _set(1, "series", 0, "id", 3),
     "do not add up": _set(4, "series", 0, "sum", 1),
-    "stored \\+ lost is not taken": _set(4, "series", 0, "taken", 1),
+    "stored \\+ lost does not equal taken": _set(4, "series", 0, "taken", 1),
     "bucket index out of range": _set(1, "series", 0, "buckets", [[-3, 1], [1, 1], [5, 1], [2**40, 1]]),
     "does not fit 64 bits": _set(1, "series", 0, "buckets", [[2**70, 4]]),
     "missing or contradict": _set(1, "series", 0, "min", 200_000),
     "must be the first line": lambda lines: lines.append(lines.pop(0)),
-    "something follows the end": lambda lines: lines.append(lines[1]),
-    "how long one is": _set(0, "series", 0, "unit", "ticks"),
+    "data after the end": lambda lines: lines.append(lines[1]),
+    "state the length of one": _set(0, "series", 0, "unit", "ticks"),
     "version": _set(0, "version", 99),
     "not a line of a recording": _set(4, "outcome", "fine"),
     "share one id": lambda lines: lines[0]["series"].append(lines[0]["series"][0]),

@@ -82,11 +82,11 @@ def _move(entry: Line) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (_move, "its buckets are not those of the intervals"),
+        (_move, "its buckets differ from those of the intervals"),
         (lambda entry: entry["buckets"].pop(3), "buckets sum to"),
         (lambda entry: entry["buckets"].reverse(), "do not ascend"),
         (lambda entry: entry.pop("k"), "its buckets have no resolution"),
-        (lambda entry: entry.update(k=4), "are no finer than those of the intervals"),
+        (lambda entry: entry.update(k=4), "are not finer than those of the intervals"),
         (lambda entry: entry.update(k=12), "lies outside its bucket"),
         (lambda entry: entry["buckets"].append([2**62, 1]), "out of range"),
         (lambda entry: entry.pop("buckets"), "buckets sum to 0"),
