@@ -39,5 +39,5 @@ LOADS: Mapping[str, Load] = {
 def find_load(name: str) -> Load:
     """The load of that name; raises BadInput naming those that exist."""
     if name not in LOADS:
-        raise BadInput(f"no load is called {name!r}; use {', '.join(LOADS)}")
+        raise BadInput(f"unknown load {name!r}; use {', '.join(LOADS)}")
     return LOADS[name]

@@ -59,7 +59,7 @@ def _lacking(link: Link, load: Load) -> list[str]:
 
 def _missing(load: Load, tool: str) -> str:
     fix = f"apt-get install {TOOL_PACKAGES[tool]}" if tool in TOOL_PACKAGES else "install it"
-    return f"load {load.name} needs {tool}, which is not there: {fix}"
+    return f"load {load.name} requires {tool}, which is not installed: {fix}"
 
 
 def require_tools(link: Link, load: Load) -> None:
@@ -83,7 +83,7 @@ def bring(link: Link, load: Load, limit_s: int) -> Brought | None:
     except (BadInput, BoardGone):
         raise
     except (FastenoughError, OSError) as error:
-        raise NotApplicable(f"{_missing(load, tools[0])}; it could not be brought either: {error}") from error
+        raise NotApplicable(f"{_missing(load, tools[0])}; it could not be copied either: {error}") from error
 
 
 def _fetched(link: Link) -> Tools:
@@ -103,7 +103,7 @@ def _unpacked(link: Link, tools: Sequence[str], fetched: Tools, limit_s: int) ->
     )
     try:
         if next(holder.lines(_UNPACK_S), b"") != b"ready\n":
-            raise NotApplicable(" ".join(said_lines(holder.stderr())[-1:]) or "the board cannot unpack them")
+            raise NotApplicable(" ".join(said_lines(holder.stderr())[-1:]) or "the board cannot unpack the programs")
     except BaseException:
         holder.stop()
         raise

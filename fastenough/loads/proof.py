@@ -123,7 +123,7 @@ def prove(name: str, expects: Expectation, cpus: int, before: Sample, after: Sam
         ("processes", after.workers(), expects.processes_on(cpus)),
     ]
     reasons = tuple(
-        f"load {name} had {got:g} {what}, at least {least:g} were expected" for what, got, least in bars if got < least
+        f"load {name} too weak: {got:g} {what}, expected at least {least:g}" for what, got, least in bars if got < least
     )
     return LoadProof(
         name,

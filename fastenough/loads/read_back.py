@@ -68,10 +68,10 @@ class ReadBack:
         )
 
     def proof(self) -> LoadProof:
-        reasons = [f"{self.first} ({self.wrong} of {self.stretches:,} stretches are so)"] * bool(self.wrong)
+        reasons = [f"{self.first} ({self.wrong} of {self.stretches:,} stretches)"] * bool(self.wrong)
         if self.unknown or not self.stretches:
             reasons.append(
-                f"how long CPUs were idle is not known of {words.counted(self.unknown, 'interval')}"
+                f"idle time unknown for {words.counted(self.unknown, 'interval')}"
                 if self.unknown
                 else "less than a second was measured"
             )

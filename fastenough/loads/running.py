@@ -70,7 +70,7 @@ class RunningLoad:
                 )
         except FileNotFoundError as error:
             self.stop()
-            raise NotApplicable(f"load {self._load.name} needs {error.filename}, which is not there") from error
+            raise NotApplicable(f"load {self._load.name} requires {error.filename}, which is not installed") from error
         except BaseException:
             self.stop()
             raise
@@ -87,7 +87,7 @@ class RunningLoad:
             return
         done = self._link.run(self._with_tools(self._load.trial))
         if done.status:
-            said = said_lines(done.stderr) or [f"its trial ended with status {done.status}"]
+            said = said_lines(done.stderr) or [f"its trial exited with status {done.status}"]
             raise NotApplicable(f"load {self._load.name} cannot run here: {said[-1]}")
 
     def _with_tools(self, command: Sequence[str]) -> list[str]:
@@ -167,7 +167,7 @@ class RunningLoad:
         assert self._before is not None and self._stretches is not None, "begin() comes first"
         proof = prove(self._load.name, self._load.expects, self._cpus, self._before, self._look())
         ended = [
-            f"{command[0]} of load {self._load.name} ended too early" + _last_words(process)
+            f"{command[0]} of load {self._load.name} exited too early" + _last_words(process)
             for command, process in zip(self.command_lines, self._processes, strict=True)
             if not process.running
         ]

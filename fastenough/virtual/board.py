@@ -118,7 +118,7 @@ class VirtualBoard:
             self.link = guest_link(self.qemu.connect("agent", 5.0), f"virtual:{self.kernel.name}", self._boot_timeout_s)
             self.link.run(["date", "-s", f"@{int(time.time())}"])
         except FastenoughError as error:
-            raise self.qemu.not_up(f"the guest with kernel {self.kernel.release} does not come up") from error
+            raise self.qemu.not_up(f"the guest with kernel {self.kernel.release} does not start") from error
 
     def wire_gauge(self) -> SimulatedGauge:
         """A gauge on the guest's pins, until the board is closed; raises NotApplicable where it cannot be simulated."""

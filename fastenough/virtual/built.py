@@ -55,7 +55,7 @@ def _run(command: Sequence[str]) -> None:
     if done.returncode:
         lines = (done.stdout + done.stderr).splitlines()
         raise FastenoughError(
-            next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "no word why")
+            next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "no error message")
         )
 
 

@@ -34,18 +34,18 @@ def build_gauge() -> tuple[Path, Path]:
     """Simulator and firmware of this checkout; raises NotApplicable where they cannot be built here."""
     if not (CHECKOUT / "gauge" / "sim").is_dir():
         raise NotApplicable(
-            "the gauge is not simulated: an installed bench does not include the simulator "
+            "cannot simulate the gauge: an installed bench does not include the simulator "
             "(gauge/sim, GPL-3.0-or-later); run from a source tree"
         )
     try:
         require_tool("avr-gcc", "gcc-avr avr-libc")
         simulator, firmware, _ = build("gauge", (), (_SIMULATOR, _FIRMWARE, _EXACT))
     except NotApplicable as reason:
-        raise NotApplicable(f"the gauge is not simulated: {reason}") from reason
+        raise NotApplicable(f"cannot simulate the gauge: {reason}") from reason
     except BadInput:
         raise
     except FastenoughError as why:
-        raise NotApplicable(f"the gauge is not simulated: {why}; it needs libsimavr-dev and libelf-dev") from why
+        raise NotApplicable(f"cannot simulate the gauge: {why}; it requires libsimavr-dev and libelf-dev") from why
     return simulator, firmware
 
 
@@ -62,7 +62,7 @@ def simulated_self_test() -> SelfTest:
     )
     test = parse_self_test(done.stdout.splitlines())
     if done.returncode or not test.passed:
-        raise FastenoughError("the simulated gauge fails its self-test; build its firmware again: ninja -C build")
+        raise FastenoughError("the self-test of the simulated gauge fails; rebuild its firmware: ninja -C build")
     return test
 
 
@@ -122,7 +122,7 @@ class SimulatedGauge:
                 for line in lines:
                     self._hear(line.split())
         except (OSError, ValueError, FastenoughError) as error:
-            self._unwired = f"the wire from the simulated gauge to the board is cut: {error}"
+            self._unwired = f"lost the wire from the simulated gauge to the board: {error}"
 
     def _hear(self, words: list[str]) -> None:
         if words[0] == "counted":
@@ -155,8 +155,8 @@ class SimulatedGauge:
             return self._unwired
         self._said.seek(0)
         lines = self._said.read().decode(errors="replace").split("\n")
-        said = next((line for line in reversed(lines) if line.strip()), "it did not say why")
-        return f"the simulated gauge ended with status {status}: {said}"
+        said = next((line for line in reversed(lines) if line.strip()), "no error message")
+        return f"the simulated gauge exited with status {status}: {said}"
 
     def counters(self) -> dict[str, int]:
         """What the simulator has counted since it began; empty when it is gone."""

@@ -13,7 +13,7 @@ from fastenough.link.agent_frames import Stream
 from fastenough.link.base import BoardGone
 from fastenough.virtual.monitor import install_monitor
 
-_GONE = "the virtual board is gone: its QEMU has ended"
+_GONE = "the virtual board is gone: QEMU has exited"
 _COMMAND_S = 60.0
 """An emulated machine on a busy bench took more than 10 s to read a file."""
 

@@ -111,7 +111,7 @@ def up(
     directory = bench_directory()
     running = keeper_pid(directory)
     if running is not None:
-        raise BadInput(f"a virtual bench is running already (process {running}); end it with: fastenough bench down")
+        raise BadInput(f"a virtual bench is already running (process {running}); stop it with: fastenough bench down")
     found = find_kernel(kernel, downloading) if own is None else keep_own(kernel, own, downloading)
     if found.headers.exists():
         build_module(found)
@@ -133,7 +133,7 @@ def up(
         keeper.wait()
         raise
     if not said:
-        why = (complaint.splitlines() or ["it was ended before the bench was up"])[-1]
+        why = (complaint.splitlines() or ["it was stopped before the bench was up"])[-1]
         raise FastenoughError(f"the bench's keeper failed: {why}")
     answer = json.loads(said)
     if "error" in answer:
@@ -157,12 +157,12 @@ def down() -> bool:
     was_there = directory.exists()
     lock = _lock(directory)
     if not any(end_holder(lock, number, _DOWN_TIMEOUT_S) for number in (signal.SIGTERM, signal.SIGKILL)):
-        raise FastenoughError(f"the bench's keeper (process {holder(lock)}) does not end; look at what it waits for")
+        raise FastenoughError(f"the bench's keeper (process {holder(lock)}) does not stop; see what it waits for")
     try:
         with held(lock):
             shutil.rmtree(directory, ignore_errors=True)
     except BlockingIOError as error:
-        raise BadInput("another virtual bench is just starting") from error
+        raise BadInput("another virtual bench is starting") from error
     return was_there
 
 
@@ -230,7 +230,7 @@ def main(place: str, kernel: str, snapshot: str) -> int:
             directory.mkdir(mode=0o700)
             _keep(directory, kernel, snapshot == "1")
     except BlockingIOError:
-        print(json.dumps({"kind": "BadInput", "error": "another virtual bench is just starting"}), flush=True)
+        print(json.dumps({"kind": "BadInput", "error": "another virtual bench is starting"}), flush=True)
         return 1
     except FastenoughError as error:
         print(json.dumps({"kind": type(error).__name__, "error": str(error)}), flush=True)

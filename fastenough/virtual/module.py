@@ -54,7 +54,7 @@ def complaint(said: str, failed: bool) -> str | None:
     complaints = [line for line in ours if _COMPLAINT.search(line)]
     if failed:
         errors = [line for line in complaints if _ERROR.search(line)]
-        return (errors or complaints or ours or ["make does not say why"])[0]
+        return (errors or complaints or ours or ["make printed no error message"])[0]
     return complaints[0] if complaints else None
 
 
@@ -88,7 +88,7 @@ def build_module(kernel: Kernel, folder: Path = SOURCES, variables: Sequence[str
     """
     if not kernel.headers.exists():
         raise NotApplicable(
-            f"no module can be built for kernel {kernel.name}: it came without its headers; name the "
+            f"cannot build a module for kernel {kernel.name}: its headers are missing; name the "
             "folder in which it was built (fastenough bench up --headers)"
         )
     sources = _sources(folder)

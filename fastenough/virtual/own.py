@@ -77,7 +77,7 @@ def image_says(image: Path) -> tuple[str, str]:
         if release is not None:
             return arch, release
     raise BadInput(
-        f"--image {image}: no kernel of arm64 or x86-64; name arch/arm64/boot/Image, Image.gz or "
+        f"--image {image}: not an arm64 or x86-64 kernel; name arch/arm64/boot/Image, Image.gz or "
         "arch/x86/boot/bzImage of your build"
     )
 
@@ -89,7 +89,7 @@ def _modules(given: Path, release: str) -> Path:
     for place in (given / "lib" / "modules" / release, given / "usr" / "lib" / "modules" / release, given):
         if (place / "modules.builtin").is_file():
             if place.resolve().name != release:
-                raise BadInput(f"--modules {given}: of kernel {place.resolve().name}, and the image is {release}")
+                raise BadInput(f"--modules {given}: of kernel {place.resolve().name}, but the image is {release}")
             return place
     raise BadInput(
         f"--modules {given}: no modules of kernel {release} (no lib/modules/{release}/modules.builtin); "
@@ -107,7 +107,7 @@ def _headers(given: Path, release: str) -> Path:
             f"--headers {given}: not a folder in which a kernel was built (no include/generated/utsrelease.h)"
         )
     if said[1] != release:
-        raise BadInput(f"--headers {given}: of kernel {said[1]}, and the image is {release}")
+        raise BadInput(f"--headers {given}: of kernel {said[1]}, but the image is {release}")
     return given
 
 
@@ -160,11 +160,11 @@ def keep_own(name: str, files: OwnFiles, downloading: Downloading = nobody_waits
     """
     if not _NAME.fullmatch(name) or name in KERNELS or name == _RESERVED:
         raise BadInput(
-            f"--kernel {name}: no name for a kernel of your own; lower-case letters, digits, '.', '+' and "
+            f"--kernel {name}: not a valid name for a kernel of your own; use lower-case letters, digits, '.', '+' and "
             "'-', and none of Debian's"
         )
     if files.root is not None and not files.root.is_dir():
-        raise BadInput(f"--root {files.root}: no folder")
+        raise BadInput(f"--root {files.root}: not a folder")
     arch, release = image_says(files.image)
     MACHINES[arch].require()
     debian = next(known for known, origin in KERNELS.items() if origin.arch == arch)
@@ -199,8 +199,7 @@ def find_kernel(name: str, downloading: Downloading = nobody_waits) -> Kernel:
     own = own_names()
     if name not in own:
         raise BadInput(
-            f"no kernel is called {name!r}; choose one of {', '.join((*KERNELS, *own))}, or name "
-            "one of your own with --image"
+            f"unknown kernel {name!r}; choose one of {', '.join((*KERNELS, *own))}, or add one of your own with --image"
         )
     tree = (_trees(cache_dir()) / name).resolve()
     image = next((tree / "boot").iterdir())
@@ -208,7 +207,7 @@ def find_kernel(name: str, downloading: Downloading = nobody_waits) -> Kernel:
     arch, says = image_says(image) if image.is_file() else ("", "")
     if says != release:
         raise BadInput(
-            f"kernel {name}: {image.resolve()} is no longer the image of {release}; name its files again "
+            f"kernel {name}: {image.resolve()} is no longer the image of {release}; specify its files again "
             f"with: fastenough bench up --kernel {name} --image FILE …"
         )
     MACHINES[arch].require()

@@ -58,8 +58,8 @@ def _require_ours(cache: Path) -> None:
     place = changeable_by_others(cache)
     if place is not None:
         raise BadInput(
-            f"{cache} is no place for the cache: {place} can be changed by other users; "
-            "name a place of your own in FASTENOUGH_CACHE"
+            f"{cache} is not a safe place for the cache: other users can change {place}; "
+            "name a private place in FASTENOUGH_CACHE"
         )
 
 
@@ -105,7 +105,7 @@ def output_of(argv: Sequence[str], environment: dict[str, str] | None = None, cw
     done = _run(argv, environment, cwd)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.startswith("E: ")] or done.stderr.splitlines()
-        raise FastenoughError(f"{' '.join(argv[:2])} failed: {' '.join(lines[-2:]) or 'it does not say why'}")
+        raise FastenoughError(f"{' '.join(argv[:2])} failed: {' '.join(lines[-2:]) or 'no error message'}")
     return done.stdout
 
 
@@ -185,7 +185,7 @@ class Apt:
                 ) from error
             raise FastenoughError(
                 f"no package {package} in the apt sources of this machine; "
-                "a suite that has it must be added to them, or choose another kernel"
+                "add a suite that has it, or choose another kernel"
             ) from error
 
     def unpack(self, packages: Sequence[str], tree: Path, downloading: Downloading = nobody_waits) -> None:
@@ -211,7 +211,7 @@ def _resolve(apt: Apt, name: str, arch: str, image: bool) -> tuple[str, list[str
     meta = f"linux-image-{origin.before}{_FLAVOURS.get(arch, arch)}"
     images = _names(apt.depends(f"{meta}:{arch}"), r"linux-image-\d.*")
     if not images:
-        raise FastenoughError(f"{meta} names no kernel")
+        raise FastenoughError(f"{meta} depends on no kernel")
     release = images[0].removeprefix("linux-image-")
     needs = apt.depends(f"linux-headers-{release}:{arch}")
     here = _names(needs, r"linux-(headers|kbuild)-.*") + (["libc6"] if origin.suite else [])
@@ -259,7 +259,7 @@ def fetch(
     apt has no such package.
     """
     if name not in KERNELS:
-        raise BadInput(f"no kernel is called {name!r}; choose one of {', '.join(KERNELS)}")
+        raise BadInput(f"unknown kernel {name!r}; choose one of {', '.join(KERNELS)}")
     suite, arch = KERNELS[name].suite, arch or KERNELS[name].arch
     with cache_lock() as cache:
         place = cache / "suites" / suite if suite else cache

@@ -137,7 +137,7 @@ class Qemu:
         """The error that says so, with the guest's panic, or else the last lines of its console or of QEMU."""
         said = [line for log in ("qemu.log", "console.log") for line in _said_lines(self._directory / log)]
         panic = [line for line in said if "Kernel panic" in line]
-        return FastenoughError(f"{what}; it said last: {' | '.join(panic[-1:] or said[-_TAIL_LINES:]) or 'nothing'}")
+        return FastenoughError(f"{what}; last output: {' | '.join(panic[-1:] or said[-_TAIL_LINES:]) or 'nothing'}")
 
     def last_words(self) -> list[str]:
         """How QEMU ended, if it has, and what the guest's kernel said last: from its first word of trouble on."""
@@ -148,7 +148,7 @@ class Qemu:
         words = [] if self.is_running else [f"QEMU {_how_ended(self._popen.returncode)}"]
         if said and (words or trouble is not None):
             lines = said[-_LAST_LINES:] if trouble is None else said[trouble : trouble + _LAST_LINES]
-            words.append(f"the kernel said last: {' | '.join(lines)}")
+            words.append(f"last kernel messages: {' | '.join(lines)}")
         return words
 
     def monitor(self, command: str, **arguments: Any) -> Any:
@@ -163,7 +163,7 @@ class Qemu:
         for entry in self.monitor("qom-list", path="/machine/unattached"):
             if entry["type"] == f"child<{kind}>":
                 return f"/machine/unattached/{entry['name']}"
-        raise FastenoughError(f"this QEMU's machine has no {kind}")
+        raise FastenoughError(f"the QEMU machine has no {kind}")
 
     def save(self, stream: BinaryIO) -> str:
         """Write the guest's whole state into a stream and let it run on; returns its hash (SHA-256).
@@ -180,7 +180,7 @@ class Qemu:
                 self.monitor("migrate", uri=f"unix:{self._state_socket}")
                 digest = _received(server, stream)
                 if self._migrated() != "completed":
-                    raise FastenoughError("the guest's state could not be saved; look at what QEMU says")
+                    raise FastenoughError("cannot save the state of the guest; see the messages of QEMU")
             finally:
                 self._migrated()
                 self.monitor("cont")
@@ -201,10 +201,10 @@ class Qemu:
                 connection.settimeout(timeout_s)
                 connection.sendfile(stream)
         except OSError as error:
-            raise self.not_up("the snapshot could not be restored") from error
+            raise self.not_up("cannot restore the snapshot") from error
         while self.monitor("query-status")["status"] == "inmigrate":
             if time.monotonic() > deadline:
-                raise self.not_up("the snapshot could not be restored")
+                raise self.not_up("cannot restore the snapshot")
             time.sleep(_POLL_S)
         self.monitor("cont")
 
@@ -228,7 +228,7 @@ def _received(server: socket.socket, stream: BinaryIO) -> str:
 
 
 def _how_ended(status: int) -> str:
-    return f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+    return f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
 
 
 def _said_lines(log: Path) -> list[str]:

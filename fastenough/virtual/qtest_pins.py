@@ -57,9 +57,9 @@ class QtestPins(Pins):
                 self._connection.sendall(command.encode() + b"\n")
                 reply = self._replies.get(timeout=_REPLY_S)
             except (OSError, queue.Empty) as error:
-                raise FastenoughError("the virtual board's pins do not answer: its QEMU is gone or stuck") from error
+                raise FastenoughError("the virtual board's pins do not answer: QEMU has exited or hangs") from error
         if reply is None or not reply.startswith("OK"):
-            raise FastenoughError(f"QEMU refused {command!r}: {reply or 'it is gone'}")
+            raise FastenoughError(f"QEMU refused {command!r}: {reply or 'it has exited'}")
 
     def _drain(self) -> None:
         try:

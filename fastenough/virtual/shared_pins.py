@@ -103,7 +103,7 @@ class SharedPins(Pins):
             if changes - self._heard & 0xFFFFFFFF > _RING_ENTRIES:
                 self._fault = (
                     f"the virtual board's outputs changed more than {_RING_ENTRIES} times before the bench "
-                    "came to look: this machine is too busy"
+                    "read them: this machine is too busy"
                 )
                 self._heard = changes
             while self._heard != changes:

@@ -26,7 +26,7 @@ def _server() -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"})
     found = re.search(r"^Debian (\S+)$", done.stdout, re.MULTILINE)
     if found is None:
-        raise NotApplicable("no package source of this machine is Debian's")
+        raise NotApplicable("this machine has no Debian package source")
     return found[1]
 
 

@@ -126,7 +126,7 @@ def _program(tree: Path, tool: str) -> Path:
     for place in ("usr/bin", "bin", "usr/sbin", "sbin"):
         if (tree / place / tool).is_file():
             return tree / place / tool
-    raise FastenoughError(f"Debian's package has no program {tool}")
+    raise FastenoughError(f"the Debian package has no program {tool}")
 
 
 def _needed_by(program: Path, libraries: Mapping[str, Path]) -> tuple[list[str], str]:
@@ -137,7 +137,7 @@ def _needed_by(program: Path, libraries: Mapping[str, Path]) -> tuple[list[str],
         loader = loader or "".join(_LOADER.findall(said))
         for name in _NEEDED.findall(said):
             if name not in libraries:
-                raise FastenoughError(f"{program.name} needs {name}, which is in none of the packages below its own")
+                raise FastenoughError(f"{program.name} needs {name}, which none of its dependencies contains")
             if name not in needed:
                 needed.append(name)
                 waiting.append(libraries[name])

@@ -122,4 +122,4 @@ def test_a_killed_qemu_fails_the_run_and_says_so(tmp_path: Path, monkeypatch: py
     )
     outside, own, _ = died(store)
     for recording in (outside, own):
-        assert failed_with(recording)[1] == "QEMU was ended by signal 9"
+        assert failed_with(recording)[1] == "QEMU was killed by signal 9"

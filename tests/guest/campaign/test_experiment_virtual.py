@@ -191,7 +191,7 @@ def test_a_guest_that_does_not_come_up(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(recordings) == 4
     for recording in recordings:
         assert recording.outcome is Outcome.FAILED
-        assert recording.end is not None and "does not come up" in recording.end.reasons[0]
+        assert recording.end is not None and "does not start" in recording.end.reasons[0]
 
 
 def test_a_module_that_does_not_match_fails_its_cells_and_no_other(

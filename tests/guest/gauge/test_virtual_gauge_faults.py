@@ -59,14 +59,14 @@ def test_its_last_words_are_kept(wired: tuple[SimulatedGauge, Pins, Path]) -> No
     with socket.socket(socket.AF_UNIX) as board, contextlib.suppress(OSError):
         board.connect(str(path))
         board.sendall("".join(f"in {number % 2} {later_ns + number * 100_000}\n" for number in range(70_000)).encode())
-    assert "ended with status 4: edges arrive faster than this machine can simulate" in ended(gauge)
+    assert "exited with status 4: edges arrive faster than this machine can simulate" in ended(gauge)
     assert gauge.counters() == {}
 
 
 def test_one_that_is_killed_says_nothing(wired: tuple[SimulatedGauge, Pins, Path]) -> None:
     gauge, _, _ = wired
     os.kill(gauge.pid, signal.SIGKILL)
-    assert "ended with status -9: it did not say why" in ended(gauge)
+    assert "exited with status -9: no error message" in ended(gauge)
 
 
 def test_the_board_never_waits_for_a_gauge_that_is_stopped(wired: tuple[SimulatedGauge, Pins, Path]) -> None:

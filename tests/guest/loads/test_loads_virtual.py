@@ -129,7 +129,7 @@ def test_a_load_that_cannot_write_its_disk_did_not_run(link: Link) -> None:
     proof = _proof_of(link, full, 10.0)
     link.run(["umount", "/full"])
     assert proof.ran is False and (proof.bytes_written or 0) < 100_000
-    assert any("bytes written" in reason or "ended too early" in reason for reason in proof.reasons), proof.reasons
+    assert any("bytes written" in reason or "exited too early" in reason for reason in proof.reasons), proof.reasons
 
 
 def test_tools_that_cannot_be_unpacked_make_the_load_not_applicable(link: Link) -> None:
@@ -138,7 +138,7 @@ def test_tools_that_cannot_be_unpacked_make_the_load_not_applicable(link: Link) 
     try:
         with pytest.raises(
             NotApplicable,
-            match=r"stress-ng, which is not there: .*it could not be brought either: .*"
+            match=r"stress-ng, which is not installed: .*it could not be copied either: .*"
             r"No space left on device",
         ):
             _proof_of(link, Load("x", "this test", ("stress-ng",), (stress_ng("--cpu", "1"),), Expectation()), 0.0)

@@ -37,8 +37,8 @@ warning: pahole version differs from the one used to build the kernel
         (OTHER_TOOLS, False, None),
         ("a word", False, None),
         ("x.c:1: warning: y", False, "x.c:1: warning: y"),
-        ("", True, "make does not say why"),
-        (OTHER_TOOLS, True, "make does not say why"),
+        ("", True, "make printed no error message"),
+        (OTHER_TOOLS, True, "make printed no error message"),
         (
             "/bin/sh: 1: make[1]: *** [a.o] Error 1\nx.c:1: warning: y\nz.c:2:3: error: w\nz.c:4:3: error: v",
             True,

@@ -72,7 +72,7 @@ def test_up_status_down() -> None:
         with Gauge(state["gauge"]) as gauge:
             assert gauge.identity.k > 0
     else:
-        assert "apt-get install" in state["gauge_reason"] or "firmware again" in state["gauge_reason"]
+        assert "apt-get install" in state["gauge_reason"] or "rebuild its firmware" in state["gauge_reason"]
     assert bench_json("down") == {"version": 1, "ended": True}
     assert all_end(state)
     assert bench_json("down") == {"version": 1, "ended": False}
@@ -88,7 +88,7 @@ def test_one_after_another_may_use_it_but_there_is_only_one() -> None:
     second.close()
     again = bench("up", "--kernel", "rt")
     assert (again.returncode, again.stdout) == (2, "")
-    assert "a virtual bench is running already" in again.stderr
+    assert "a virtual bench is already running" in again.stderr
     assert again.stderr.count("\n") == 1
     with pytest.raises(BadInput, match="runs kernel stock, not rt"):
         open_virtual("rt")
@@ -128,4 +128,4 @@ def test_without_qemu_it_says_what_to_install(tmp_path: Path) -> None:
 def test_an_unknown_kernel_is_refused() -> None:
     done = bench("up", "--kernel", "best")
     assert done.returncode == 2
-    assert "no kernel is called 'best'; choose one of stock, rt, " in done.stderr
+    assert "unknown kernel 'best'; choose one of stock, rt, " in done.stderr

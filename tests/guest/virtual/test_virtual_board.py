@@ -173,7 +173,7 @@ def test_a_guest_that_does_not_boot_shows_its_console(monkeypatch: pytest.Monkey
         return archive.closed()
 
     monkeypatch.setattr(board_module, "build_initramfs", broken)
-    with pytest.raises(FastenoughError, match=r"(?s)does not come up; it said last: .*Kernel panic") as error:
+    with pytest.raises(FastenoughError, match=r"(?s)does not start; last output: .*Kernel panic") as error:
         VirtualBoard("stock", snapshot=False, boot_timeout_s=30.0)
     assert "\n" not in str(error.value)
 
@@ -184,7 +184,7 @@ def test_a_guest_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_pat
     kernel.image.write_bytes(bytes(1 << 20))
     monkeypatch.setattr(board_module, "find_kernel", lambda name: kernel)
     monkeypatch.setattr(board_module, "build_initramfs", lambda kernel: b"")
-    with pytest.raises(FastenoughError, match="does not come up; it said last: nothing"):
+    with pytest.raises(FastenoughError, match="does not start; last output: nothing"):
         VirtualBoard("stock", snapshot=False, boot_timeout_s=1.0)
 
 

@@ -174,7 +174,7 @@ def test_a_kernel_of_ones_own_boots_with_its_pins(tmp_path: Path) -> None:
             load_module(own, of(own, RESPONSE))
             unload_module(own)
         keep_own(name, OwnFiles(debian.image, debian.tree))
-        with pytest.raises(NotApplicable, match="came without its headers; name the folder in which it was built"):
+        with pytest.raises(NotApplicable, match="its headers are missing; name the folder in which it was built"):
             VirtualBoard(name)
     finally:
         (cache_dir() / "own" / name).unlink(missing_ok=True)
@@ -231,7 +231,7 @@ def test_each_change_of_an_output_is_told_once(wired: tuple[SharedPins, Guest]) 
 def test_changes_that_were_overwritten_are_told_and_not_hidden(wired: tuple[SharedPins, Guest]) -> None:
     pins, guest = wired
     guest.put(OUTPUT_LINE, [1, 0] * 8193, ring=False)
-    with pytest.raises(FastenoughError, match="changed more than 16384 times before the bench came to look"):
+    with pytest.raises(FastenoughError, match="changed more than 16384 times before the bench read them"):
         pins.settle()
     with pytest.raises(FastenoughError, match="too busy"):
         pins.drive(INPUT_LINE, 1)

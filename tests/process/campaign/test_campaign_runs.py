@@ -133,7 +133,7 @@ def test_a_load_that_did_not_run_fails_the_run(store: Store, probe_binary: str) 
     recording = store.load(campaign.runs[0])
     assert recording.outcome is Outcome.FAILED
     assert recording.end is not None
-    assert "load idle had" in recording.end.reasons[0]
+    assert "load idle too weak" in recording.end.reasons[0]
     assert recording.end.load.ran is False
     _adds_up(recording)
 

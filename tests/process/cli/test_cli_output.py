@@ -245,7 +245,7 @@ def test_a_load_of_ones_own_gets_no_package_it_does_not_come_in(tmp_path: Path, 
     )
     ended = fastenough("run", "--plan", str(plan), cwd=tmp_path)
     assert ended.returncode == 5
-    assert b"load mine needs /nonexistent/cmd, which is not there: install it" in ended.stderr
+    assert b"load mine requires /nonexistent/cmd, which is not installed: install it" in ended.stderr
     assert b"apt-get" not in ended.stderr
 
 

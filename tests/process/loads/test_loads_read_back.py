@@ -67,7 +67,7 @@ def test_an_idle_board_is_idle_on_each_cpu_in_each_interval() -> None:
     hogged = proof(IDLE, [(0.95, 0.99)] * 100 + [(0.6, 0.99)] * 3 + [(0.95, 0.99)] * 41)
     assert hogged["ran"] is False
     assert hogged["reasons"] == [
-        "a CPU was busy for 40% of the 5 min before 8.42 h, and at most 10% was stated (3 of 144 stretches are so)"
+        "a CPU was busy for 40% of the 5 min before 8.42 h, and at most 10% was stated (3 of 144 stretches)"
     ]
 
 

@@ -57,7 +57,7 @@ def _needed(name: str) -> Load:
     ("script", "reason"),
     [
         ("echo first >&2; echo may not mount >&2; exit 1", "load tried cannot run here: may not mount"),
-        ("exit 7", "load tried cannot run here: its trial ended with status 7"),
+        ("exit 7", "load tried cannot run here: its trial exited with status 7"),
     ],
 )
 def test_a_load_that_cannot_run_here_is_not_applicable(script: str, reason: str) -> None:
@@ -112,7 +112,7 @@ def test_a_load_that_ends_early_did_not_run() -> None:
     load = Load("short", "here", ("true",), (("true",),), Expectation(cpu_share=0.05, processes=1))
     with RunningLoad(LocalLink(), load, 1, 3) as running:
         running.begin()
-        assert eventually(lambda: "ended too early" in str(running.proof().reasons))
+        assert eventually(lambda: "exited too early" in str(running.proof().reasons))
         running.begin()
         time.sleep(0.3)
         proof = running.proof()
@@ -142,7 +142,7 @@ def test_every_command_must_go_on() -> None:
     with RunningLoad(LocalLink(), load, 1, 3) as running:
         running.begin()
         assert eventually(lambda: not running.proof().ran)
-        assert running.proof().reasons == ("sh of load half ended too early: no such host",)
+        assert running.proof().reasons == ("sh of load half exited too early: no such host",)
 
 
 def _looks(load: Load, go_on: Callable[[int], bool]) -> int:
@@ -193,7 +193,7 @@ def test_missing_tool_names_its_fix() -> None:
         RunningLoad(_Bare(), LOADS["cpu"], 2, 3)
     with pytest.raises(NotApplicable, match="apt-get install rt-tests"):
         RunningLoad(_Bare(), LOADS["hackbench"], 2, 3)
-    with pytest.raises(NotApplicable, match="needs no-such-tool, which is not there: install it"):
+    with pytest.raises(NotApplicable, match="requires no-such-tool, which is not installed: install it"):
         RunningLoad(LocalLink(), Load("mine", "here", ("no-such-tool",), (("true",),)), 2, 3)
 
 
@@ -217,8 +217,8 @@ def test_what_cannot_be_brought_is_not_applicable(
     told = str(refusal.value)
     assert (
         told.startswith(
-            "load cpu needs stress-ng, which is not there: apt-get install stress-ng; it could not be "
-            f"brought either: {reason}"
+            "load cpu requires stress-ng, which is not installed: apt-get install stress-ng; it could not be "
+            f"copied either: {reason}"
         )
         and "\n" not in told
     )
@@ -229,7 +229,7 @@ def test_a_command_that_fails_again_and_again_ends_the_load() -> None:
     with RunningLoad(LocalLink(), load, 1, 3) as running:
         running.begin()
         assert eventually(lambda: not running.proof().ran)
-        assert running.proof().reasons == ("sh of load failing ended too early: the disk is full",)
+        assert running.proof().reasons == ("sh of load failing exited too early: the disk is full",)
 
 
 def test_statuses_that_are_fine_do_not_end_it() -> None:
@@ -266,7 +266,8 @@ def test_a_load_that_works_no_more_in_the_middle_did_not_run(
     assert (proof.bytes_written or 0) > 64_000_000
     assert proof.ran == ran
     assert ran or re.match(
-        r"load stuck had 0 bytes written, at least \d+.* were expected, in the \d s before \d+ s$", proof.reasons[0]
+        r"load stuck too weak: 0 bytes written, expected at least \d+.*, in the \d s before \d+ s$",
+        proof.reasons[0],
     )
 
 

@@ -35,7 +35,7 @@ def test_a_cache_of_another_user_is_refused_and_left_alone(theirs: Path, monkeyp
     give(theirs)
     for missing in ("", "deeper/still"):
         monkeypatch.setenv("FASTENOUGH_CACHE", str(theirs / missing))
-        told = f"{theirs} can be changed by other users; name a place of your own"
+        told = f"other users can change {theirs}; name a private place"
         with pytest.raises(BadInput, match=told) as no, cache_lock():
             pass
         assert "\n" not in str(no.value)
