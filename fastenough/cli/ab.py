@@ -22,7 +22,7 @@ from fastenough.cli.progress import Display
 from fastenough.cli.run import parse_parameters
 from fastenough.implementations.catalogue import in_parameters
 from fastenough.implementations.task import Refused
-from fastenough.jobs.ab import Made, Trial, make_trial
+from fastenough.jobs.ab import AbRuns, AbTest, make_ab_test
 from fastenough.loads import LOADS
 from fastenough.model import BadInput, ExitStatus
 from fastenough.store import Store
@@ -124,7 +124,7 @@ def _print(effects: Effects) -> None:
         say(text, "  ")
 
 
-def _print_result(trial: Trial, made: Made, store: Store, as_json: bool) -> ExitStatus:
+def _print_result(trial: AbTest, made: AbRuns, store: Store, as_json: bool) -> ExitStatus:
     pairs = made.pairs(store.load)
     effects = paired(pairs, trial.change)
     enough = effects is not None and bool(effects.effects)
@@ -216,13 +216,13 @@ def command(
     change: Mapping[str, str] = parse_settings(settings)
     plan = _plan(probe, parameters, load, duration_ns, board)
     check_plan(plan)
-    trial = Trial(plan, change, rounds)
+    trial = AbTest(plan, change, rounds)
     with Display() as display:
         opened, granted = boards_for(trial.with_change(), as_granted, display.tell)
         trial = trial.measured_by(granted)
         store = Store(store_path)
         try:
-            made = make_trial(trial, store, display, opened=opened, resume=resume, tell=display.tell)
+            made = make_ab_test(trial, store, display, opened=opened, resume=resume, tell=display.tell)
         except Refused as error:
             raise BadInput(in_parameters(str(error))) from error
     if made.signal:

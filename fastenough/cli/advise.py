@@ -16,7 +16,14 @@ from fastenough.cli.commands import Command, Option
 from fastenough.cli.options import existing_store, json_option, requirement, requirement_options, store_option
 from fastenough.cli.output import print_json, say
 from fastenough.cli.progress import Work
-from fastenough.jobs.advise import Wanted, advise_by_reference, advise_by_runs, current_runs, probe_of, report_advice
+from fastenough.jobs.advise import (
+    AdviceRequest,
+    advise_by_reference,
+    advise_by_runs,
+    current_runs,
+    probe_of,
+    report_advice,
+)
 from fastenough.jobs.assess import read_runs
 from fastenough.model import BadInput, ExitStatus
 from fastenough.reference import NAMES, find_reference
@@ -66,14 +73,14 @@ def _decided(advice: Advice) -> bool:
     return advice.ending in (Ending.DELIVER, Ending.HARDWARE)
 
 
-def _by_reference(name: str, runs: Sequence[str], out: Path | None, wanted: Wanted) -> Advice:
+def _by_reference(name: str, runs: Sequence[str], out: Path | None, wanted: AdviceRequest) -> Advice:
     if runs or out is not None:
         raise BadInput("--reference uses published figures; omit RUNS and --out-dir")
     reference = find_reference(name)
     return advise_by_reference(reference, replace(wanted, probe=probe_of(reference.probes, wanted.probe or None)))
 
 
-def _by_runs(names: Sequence[str], out: Path | None, store_path: Path, wanted: Wanted) -> Advice:
+def _by_runs(names: Sequence[str], out: Path | None, store_path: Path, wanted: AdviceRequest) -> Advice:
     if out is not None:
         require_writable(out)
     store = existing_store(store_path)
@@ -152,9 +159,9 @@ def command(
     if required is None:
         raise BadInput("advise requires --limit; add --miss-rate if the limit may be exceeded")
     if name is not None:
-        advice = _by_reference(name, runs, out, Wanted(required, probe or "", board, times))
+        advice = _by_reference(name, runs, out, AdviceRequest(required, probe or "", board, times))
     else:
-        advice = _by_runs(runs, out, store_path, Wanted(required, probe or "", board, times))
+        advice = _by_runs(runs, out, store_path, AdviceRequest(required, probe or "", board, times))
     if as_json:
         print_json(advice)
     else:

@@ -29,7 +29,7 @@ from fastenough.cli.plan_runs import Loads, loads_of_files
 from fastenough.cli.privileges import as_granted_option, boards_for
 from fastenough.cli.progress import Display
 from fastenough.cli.run import MONITOR_HELP
-from fastenough.jobs.assess import ASSESSED, Answer, Question, assess, assessment_plan
+from fastenough.jobs.assess import ASSESSED, AssessmentResult, Question, assess, assessment_plan
 from fastenough.jobs.task_set import task_plan, task_set_of
 from fastenough.loads import Load
 from fastenough.model import VERDICT_EXIT_STATUS, BadInput, ExitStatus, Requirement, Verdict
@@ -39,7 +39,7 @@ from fastenough.store import Store
 MATRIX = "none,cpu,io,vm,hdd,full"
 
 
-def print_answer(answer: Answer, out: Path, as_json: bool) -> ExitStatus:
+def print_answer(answer: AssessmentResult, out: Path, as_json: bool) -> ExitStatus:
     """Print the verdict and the place of the report; returns the exit status of the verdict."""
     assessment = answer.assessment
     if as_json:

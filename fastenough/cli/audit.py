@@ -34,7 +34,7 @@ from fastenough.cli.progress import Work
 from fastenough.implementations.catalogue import in_parameters
 from fastenough.implementations.task import Refused
 from fastenough.jobs.audit import Audit, audit_board
-from fastenough.jobs.audit_measure import Measured, report_measured, tell_measured
+from fastenough.jobs.audit_measure import AuditTrials, conclude_trials, report_trials
 from fastenough.link import Link
 from fastenough.loads import LOADS
 from fastenough.model import BadInput, ExitStatus
@@ -51,7 +51,7 @@ class _Details:
     verbose: bool
 
 
-def _print_result(found: Audit, measured: Measured | None, details: _Details, as_json: bool) -> None:
+def _print_result(found: Audit, measured: AuditTrials | None, details: _Details, as_json: bool) -> None:
     if as_json:
         said: dict[str, Any] = {
             "board": found.board,
@@ -221,10 +221,10 @@ def command(
     except Refused as error:
         raise BadInput(in_parameters(str(error))) from error
     _print_result(found, measured, details, as_json)
-    section = tell_measured(measured, list(conclusions(measured)), store)
+    section = conclude_trials(measured, list(conclusions(measured)), store)
     if report_path is not None:
         with Work("writing the report"):
-            report_measured(measured, section, store, report_path)
+            report_trials(measured, section, store, report_path)
     _emit(found, remarks(measured), folder)
     return status_of(measured)
 

@@ -20,9 +20,9 @@ from fastenough.cli.output import micros, print_table, say
 from fastenough.cli.plan_runs import check_plan
 from fastenough.cli.privileges import boards_for
 from fastenough.cli.progress import Display
-from fastenough.jobs.ab import Made, Trial, is_begun, make_trial
+from fastenough.jobs.ab import AbRuns, AbTest, is_begun, make_ab_test
 from fastenough.jobs.audit import Audit
-from fastenough.jobs.audit_measure import Measured, measure
+from fastenough.jobs.audit_measure import AuditTrials, measure
 from fastenough.model import BadInput, ExitStatus, NotApplicable
 from fastenough.store import Store
 
@@ -76,7 +76,7 @@ class MeasureArguments:
         return {name: value for name, value in found.items() if everything or name in self.only}
 
 
-def measured_audit(asked: MeasureArguments, audit: Audit, store: Store) -> Measured:
+def measured_audit(asked: MeasureArguments, audit: Audit, store: Store) -> AuditTrials:
     """Make all trials; raises BadInput if nothing can be changed."""
     if asked.boots and open_board(asked.board).configurations() == (AS_BOOTED,):
         raise NotApplicable(
@@ -106,12 +106,12 @@ def _print_plan(asked: MeasureArguments, changes: Sequence[str]) -> None:
         )
 
 
-def _making(asked: MeasureArguments, store: Store) -> Callable[[Trial], Made]:
-    def make(trial: Trial) -> Made:
+def _making(asked: MeasureArguments, store: Store) -> Callable[[AbTest], AbRuns]:
+    def make(trial: AbTest) -> AbRuns:
         with Display() as display:
             opened, granted = boards_for(trial.with_change(), asked.as_granted, lambda said: None)
             ready = trial.measured_by(granted)
-            return make_trial(
+            return make_ab_test(
                 ready, store, display, opened=opened, tell=display.tell, resume=asked.resume and is_begun(ready, store)
             )
 
@@ -163,7 +163,7 @@ def _direction(direction: int) -> str:
     return "smaller" if direction < 0 else "greater"
 
 
-def remarks(measured: Measured) -> dict[str, Remark]:
+def remarks(measured: AuditTrials) -> dict[str, Remark]:
     """The comment on each setting in files for other tools."""
     by: dict[str, list[ChangeEffect]] = {}
     confirmed = {(each.name, each.load): each for each in measured.again}
@@ -173,7 +173,7 @@ def remarks(measured: Measured) -> dict[str, Remark]:
     return {name: Remark("; ".join(map(said_of, tried)), name in (measured.best or {})) for name, tried in by.items()}
 
 
-def conclusions(measured: Measured) -> Iterator[str]:
+def conclusions(measured: AuditTrials) -> Iterator[str]:
     """The conclusions from all trials."""
     best, tried = measured.best or {}, measured.alone
     if not tried:
@@ -191,7 +191,7 @@ def conclusions(measured: Measured) -> Iterator[str]:
         yield f"all of these together, {said_of(each)}"
 
 
-def print_measured(measured: Measured) -> None:
+def print_measured(measured: AuditTrials) -> None:
     """Print the conclusions, tables, and the meaning of their columns."""
     print()
     for text in conclusions(measured):
@@ -219,7 +219,7 @@ def print_measured(measured: Measured) -> None:
         say(f"not tried: {name}: {reason}")
 
 
-def as_document(measured: Measured) -> dict[str, Any]:
+def as_document(measured: AuditTrials) -> dict[str, Any]:
     """For --json."""
     return {
         "conclusions": list(conclusions(measured)),
@@ -232,7 +232,7 @@ def as_document(measured: Measured) -> dict[str, Any]:
     }
 
 
-def status_of(measured: Measured) -> int:
+def status_of(measured: AuditTrials) -> int:
     """0 if an effect was measured, 3 if there is no conclusion on any change."""
     if measured.signal:
         return 128 + measured.signal

@@ -19,8 +19,8 @@ from fastenough.cli.options import json_option
 from fastenough.cli.output import micros, print_json, print_table
 from fastenough.cli.progress import Work
 from fastenough.implementations import DEFAULT
-from fastenough.jobs.calibrate import Calibration, Output, calibrate
-from fastenough.jobs.injectors import Plan
+from fastenough.jobs.calibrate import Output, WitnessResult, calibrate
+from fastenough.jobs.injectors import InjectionPlan
 from fastenough.model import BadInput, ExitStatus
 from fastenough.units import parse_duration_ns
 
@@ -53,7 +53,7 @@ def _row(found: InjectionResult) -> tuple[str, ...]:
     )
 
 
-def _show(calibration: Calibration) -> None:
+def _show(calibration: WitnessResult) -> None:
     title = f"{calibration.injector} → {calibration.witness}"
     if not calibration.applicable:
         click.echo(f"{title}: not applicable: {calibration.reason}\n")
@@ -76,7 +76,7 @@ def _show(calibration: Calibration) -> None:
     )
 
 
-def _watched(trials: Iterator[Calibration], plan: Plan) -> Iterator[Calibration]:
+def _watched(trials: Iterator[WitnessResult], plan: InjectionPlan) -> Iterator[WitnessResult]:
     """The trials, with the remaining time shown during each."""
     for number in count(1):
         with Work(f"trial {number}: injecting and measuring", plan.seconds + _OVERHEAD_S):
@@ -86,7 +86,7 @@ def _watched(trials: Iterator[Calibration], plan: Plan) -> Iterator[Calibration]
         yield trial
 
 
-def _plain(calibration: Calibration) -> dict[str, Any]:
+def _plain(calibration: WitnessResult) -> dict[str, Any]:
     return asdict(calibration) | {
         "passed": calibration.passed if calibration.applicable else None,
         "shortfall": calibration.shortfall,
@@ -179,9 +179,9 @@ def command(
         raise BadInput("--figure requires --monitor")
     each = each or _EACH
     plan = (
-        Plan(_sizes(sizes or _EMULATED_SIZES), each, cpu, _EMULATED_PERIOD_NS, _EMULATED_LEAD_NS)
+        InjectionPlan(_sizes(sizes or _EMULATED_SIZES), each, cpu, _EMULATED_PERIOD_NS, _EMULATED_LEAD_NS)
         if emulated
-        else Plan(_sizes(sizes or _LOCAL_SIZES), each, cpu)
+        else InjectionPlan(_sizes(sizes or _LOCAL_SIZES), each, cpu)
     )
     trials = calibrate(
         board, configuration or _to_boot(board, emulated), plan, gauge, output, implementation=implementation

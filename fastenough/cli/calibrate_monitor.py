@@ -18,14 +18,14 @@ from fastenough.board import Board
 from fastenough.cli.output import micros, print_json, print_table
 from fastenough.cli.progress import Work
 from fastenough.jobs.calibrate_monitor import AGREEMENT_S, StationTrial, calibrate_monitor
-from fastenough.jobs.injectors import Plan
+from fastenough.jobs.injectors import InjectionPlan
 from fastenough.model import BadInput, ExitStatus
 
 if TYPE_CHECKING:
     from fastenough.report.calibration import Panel
 
 _SIZES_NS, _EACH, _PERIOD_NS, _LEAD_NS = (200_000, 500_000, 1_000_000), 200, 2_000_000, 300_000
-_EMULATED = Plan((10_000_000, 30_000_000), 20, period_ns=50_000_000, lead_ns=10_000_000)
+_EMULATED = InjectionPlan((10_000_000, 30_000_000), 20, period_ns=50_000_000, lead_ns=10_000_000)
 """Emulation adds milliseconds of latency."""
 _OVERHEAD_S = 6.0
 """Time of a trial beyond the injections."""
@@ -34,14 +34,16 @@ _NAMED = 3
 _DRAWN = {".svg", ".png"}
 
 
-def station_plan(sizes_ns: tuple[int, ...] | None, each: int | None, cpu: int, emulated: bool) -> Plan:
+def station_plan(sizes_ns: tuple[int, ...] | None, each: int | None, cpu: int, emulated: bool) -> InjectionPlan:
     """The injections at each station, with defaults."""
     if emulated:
         return replace(_EMULATED, sizes_ns=sizes_ns or _EMULATED.sizes_ns, each=each or _EMULATED.each, cpu=cpu)
-    return Plan(sizes_ns or _SIZES_NS, each or _EACH, cpu, _PERIOD_NS, _LEAD_NS)
+    return InjectionPlan(sizes_ns or _SIZES_NS, each or _EACH, cpu, _PERIOD_NS, _LEAD_NS)
 
 
-def calibrate_stations(board: Board, configuration: str, plan: Plan, figure: Path | None, as_json: bool) -> ExitStatus:
+def calibrate_stations(
+    board: Board, configuration: str, plan: InjectionPlan, figure: Path | None, as_json: bool
+) -> ExitStatus:
     """Run and print the trial of each station, then the agreement of task and monitor."""
     if figure is not None and figure.suffix not in _DRAWN:
         raise BadInput(f"--figure {figure}: use a name that ends in {' or '.join(sorted(_DRAWN))}")
@@ -68,7 +70,7 @@ def calibrate_stations(board: Board, configuration: str, plan: Plan, figure: Pat
 
 
 def _watched(
-    trials: Iterator[StationTrial | StationAgreement], plan: Plan
+    trials: Iterator[StationTrial | StationAgreement], plan: InjectionPlan
 ) -> Iterator[StationTrial | StationAgreement]:
     """The trials, with the remaining time shown during each."""
     doing = [*(f"delaying {station}" for station in STATIONS), "comparing task and monitor"]

@@ -18,7 +18,7 @@ from fastenough.cli.report import choose_runs
 from fastenough.exchange.junit import Case, Place, suite
 from fastenough.files import Untrusted, replace_whole
 from fastenough.jobs.assess import read_runs
-from fastenough.jobs.check import Checked, check, read_baseline
+from fastenough.jobs.check import CheckResult, check, read_baseline
 from fastenough.jobs.limits import Limits, read_limits
 from fastenough.model import VERDICT_EXIT_STATUS, BadInput, ExitStatus, Verdict
 from fastenough.report.gate_summary import markdown
@@ -27,7 +27,7 @@ from fastenough.store import Store
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-def conclusion(checked: Checked) -> str:
+def conclusion(checked: CheckResult) -> str:
     """Differences of the runs from the baseline, in one sentence."""
     said = [
         f"{subject_of(pair.runs[0])}: {said_of(comparison, 'new')}"
@@ -37,7 +37,7 @@ def conclusion(checked: Checked) -> str:
     return f"compared with the baseline, {'; '.join(said)}" if said else "no run to compare with the baseline"
 
 
-def _print(checked: Checked, said: str) -> None:
+def _print(checked: CheckResult, said: str) -> None:
     say(said)
     for pair in checked.pairs:
         if pair.differs:
@@ -69,7 +69,7 @@ def _print(checked: Checked, said: str) -> None:
     )
 
 
-def _departures(checked: Checked) -> list[str]:
+def _departures(checked: CheckResult) -> list[str]:
     """Differences from the baseline that are a FAIL if there are limits."""
     word = "warning" if checked.verdict is Verdict.NO_LIMIT else "FAIL"
     return [f"{word}: {one.subject}: {one.what}: {one.reason}" for one in checked.departures]
@@ -80,7 +80,7 @@ def _counted(held: Sequence[LimitResult]) -> str:
     return f"{passed} of {len(held)} {'limit' if len(held) == 1 else 'limits'} met"
 
 
-def _cases(checked: Checked, said: str) -> list[Case]:
+def _cases(checked: CheckResult, said: str) -> list[Case]:
     """JUnit test cases: each limit, each difference or gap that forbids a PASS, or the comparison without limits."""
     cases = [
         Case("check", f"{one.subject}: {one.limit.text}", one.verdict, [one.reason], said, one.duration_ns / 1e9)

@@ -19,8 +19,8 @@ from fastenough import words
 from fastenough.cli.output import clean, console, wall_text
 from fastenough.cli.progress_wording import clock, final_lines, heading, newest_wakeups, plain_line, wakeup_line
 from fastenough.folder import Folder
-from fastenough.jobs.following import Following
-from fastenough.jobs.watching import Runs, Watch, at_path, is_path
+from fastenough.jobs.following import LiveRecording
+from fastenough.jobs.watching import LiveFile, StoreRuns, at_path, is_path
 from fastenough.model import ExitStatus
 from fastenough.recording import read_from
 from fastenough.store.directory import SEALED_FILE
@@ -42,7 +42,7 @@ def follow(named: str | None, store: Path) -> ExitStatus:
     folder, name = at_path(Path(named)) if named is not None and is_path(named) else _in_store(named, store)
     if name.endswith(".zst"):
         return _sealed(folder, name)
-    with closing(Watch(folder, name)) as watch, screen_on(sys.stdout) as screen:
+    with closing(LiveFile(folder, name)) as watch, screen_on(sys.stdout) as screen:
         while not watch.over:
             screen.show(watch)
         return screen.end(watch)
@@ -50,7 +50,7 @@ def follow(named: str | None, store: Path) -> ExitStatus:
 
 def _in_store(named: str | None, store: Path) -> tuple[Folder, str]:
     """The recording of the named run, of the newest in progress, or of the next one that begins."""
-    with closing(Runs(store)) as runs:
+    with closing(StoreRuns(store)) as runs:
         if named is not None:
             return runs.recording(runs.find(named))
         under_way = runs.under_way()
@@ -90,7 +90,7 @@ class Screen:
         self._printed_seq = -1
         self._printed_culprits = 0
 
-    def show(self, watch: Watch) -> None:
+    def show(self, watch: LiveFile) -> None:
         """Read new data and draw once a second; older data are read first."""
         new = watch.look()
         if watch.remark:
@@ -109,7 +109,7 @@ class Screen:
         if not (catching_up or watch.over):
             time.sleep(_LOOK_S)
 
-    def _plain(self, watch: Watch, *, drawing: bool) -> None:
+    def _plain(self, watch: LiveFile, *, drawing: bool) -> None:
         head = watch.following.head
         if head is not None and not self._headed:
             self._headed = True
@@ -125,7 +125,7 @@ class Screen:
             self._printed_quiet = True
             self._say(self._state(watch))
 
-    def _culprits(self, following: Following) -> None:
+    def _culprits(self, following: LiveRecording) -> None:
         """Print the causes that are new since the last call."""
         events = following.culprits_after(self._printed_culprits)
         self._printed_culprits = following.culprits_seen
@@ -133,7 +133,7 @@ class Screen:
             self._say(f"  {wakeup_line(wakeup)}")
 
     @staticmethod
-    def _state(watch: Watch) -> str:
+    def _state(watch: LiveFile) -> str:
         if watch.quiet_s:
             left_s = max(0.0, watch.patience_s - watch.quiet_s)
             return f"no new data since {_when(watch.grown_wall_ns)}; stopping in {left_s:.0f} s"
@@ -143,7 +143,7 @@ class Screen:
     def _say(self, text: str) -> None:
         self._console.print(clean(text), soft_wrap=True)
 
-    def end(self, watch: Watch) -> ExitStatus:
+    def end(self, watch: LiveFile) -> ExitStatus:
         """Stop the live view and print the outcome."""
         following = watch.following
         if self._live is not None:

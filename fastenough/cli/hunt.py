@@ -18,13 +18,13 @@ from fastenough.cli.plan_runs import check_plan
 from fastenough.cli.privileges import as_granted_option, boards_for
 from fastenough.cli.progress import Display, Work
 from fastenough.cli.run import parse_parameters
-from fastenough.hunt.asking import Ask
-from fastenough.hunt.recipes import as_file, described
+from fastenough.hunt.asking import TrialRequest
+from fastenough.hunt.recipes import as_file, description_of
 from fastenough.hunt.stressors import STRESSORS
 from fastenough.implementations.catalogue import in_parameters
 from fastenough.implementations.task import Refused
-from fastenough.jobs.hunt import BLOCK, FIXED, Hunt, Hunted, make_hunt
-from fastenough.jobs.hunt_told import Watched, report_hunt, tell_hunt, watch
+from fastenough.jobs.hunt import BLOCK, FIXED, Hunt, HuntResult, make_hunt
+from fastenough.jobs.hunt_report import MonitoredRun, conclude_hunt, monitor_load, report_hunt
 from fastenough.loads import LOADS, Load
 from fastenough.model import BadInput, ExitStatus
 from fastenough.report import require_writable
@@ -33,7 +33,7 @@ from fastenough.store import Store
 _REPORT = "report"
 
 
-def progress_note(ask: Ask) -> str:
+def progress_note(ask: TrialRequest) -> str:
     """Purpose and stressors of the current trial."""
     names = [] if isinstance(ask.subject, str) else sorted({part.stressor for recipe in ask.subject for part in recipe})
     best = f", highest typical maximum so far {readable(ask.found_ns)}" if ask.found_ns else ""
@@ -81,7 +81,7 @@ def _plan(probe: str, parameters: tuple[str, ...], turns_s: float, board: str) -
     )
 
 
-def conclusion(hunted: Hunted) -> str:
+def conclusion(hunted: HuntResult) -> str:
     """The result in one sentence."""
     search = hunted.search
     if search.found is None:
@@ -99,12 +99,12 @@ def conclusion(hunted: Hunted) -> str:
     found = search.found
     beside = f"load {found.beside}" if isinstance(found.beside, str) else "the previous result"
     return (
-        f"worse than {beside}: {described(search.space, found.recipe)}; the typical maximum in {BLOCK} is "
+        f"worse than {beside}: {description_of(search.space, found.recipe)}; the typical maximum in {BLOCK} is "
         f"{readable(found.typical_ns)}, with {beside} {readable(found.beside_ns)} (p = {found.chance:.2g})"
     )
 
 
-def _print_result(hunted: Hunted, culprit: Watched | None, out: Path | None, as_json: bool) -> int:
+def _print_result(hunted: HuntResult, culprit: MonitoredRun | None, out: Path | None, as_json: bool) -> int:
     search, load = hunted.search, culprit.load if culprit else hunted.load
     written = _write(out, load)
     if as_json:
@@ -215,7 +215,7 @@ def command(
             display.tell("stopped; all trials are stored; resume with the same command and --resume")
         culprit = None
         if hunted.load is not None and not hunted.signal:
-            culprit = watch(
+            culprit = monitor_load(
                 granted,
                 hunted.load,
                 store,
@@ -224,7 +224,7 @@ def command(
                 tell=display.tell,
             )
     status = _print_result(hunted, culprit, out, as_json)
-    section = tell_hunt(hunted, culprit, conclusion(hunted), store)
+    section = conclude_hunt(hunted, culprit, conclusion(hunted), store)
     if report_path is not None:
         with Work("writing the report"):
             report_hunt(hunted, culprit, section, store, report_path)

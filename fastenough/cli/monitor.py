@@ -27,11 +27,11 @@ from fastenough.cli.privileges import LOCAL
 from fastenough.cli.progress_wording import newest_wakeups
 from fastenough.folder import Folder
 from fastenough.implementations import Act, Value
-from fastenough.jobs.following import Following
-from fastenough.jobs.monitor import Watching, ordinary_policies, watching
-from fastenough.jobs.pull import Gap, Pulled, Stored, Told, pull
-from fastenough.jobs.seen_board import SeenBoard
-from fastenough.jobs.watching import Watch
+from fastenough.jobs.following import LiveRecording
+from fastenough.jobs.monitor import MonitorRun, monitor_run, ordinary_policies
+from fastenough.jobs.pull import BoardNames, PullResult, RecordingGap, StoredRecording, pull
+from fastenough.jobs.seen_board import BoardAnnotations
+from fastenough.jobs.watching import LiveFile
 from fastenough.link import Link
 from fastenough.link.sudo import SudoLink, may_sudo
 from fastenough.model import BadInput, ExitStatus
@@ -45,9 +45,9 @@ POLICIES = ("fifo", "rr", "deadline", "real-time", "other", "any")
 class _Shown(Protocol):
     """A live view."""
 
-    def show(self, watch: Watch) -> None: ...
+    def show(self, watch: LiveFile) -> None: ...
 
-    def end(self, watch: Watch) -> ExitStatus: ...
+    def end(self, watch: LiveFile) -> ExitStatus: ...
 
 
 @contextmanager
@@ -74,9 +74,9 @@ def _board(name: str) -> Board:
     return open_board(name)
 
 
-def _follow(watched: Watching, store: Store, view: _Shown) -> None:
+def _follow(watched: MonitorRun, store: Store, view: _Shown) -> None:
     """Show the recording while it grows in the store."""
-    with closing(Watch(Folder.at(store.path / "runs" / watched.run_id), LIVE_FILE)) as watch:
+    with closing(LiveFile(Folder.at(store.path / "runs" / watched.run_id), LIVE_FILE)) as watch:
         while watched.running and not watch.over:
             view.show(watch)
         watched.finish()
@@ -105,20 +105,20 @@ RING = "/var/lib/fastenough/ring"
 """Directory of the ring of the service."""
 
 
-def _stored(one: Stored) -> str:
+def _stored(one: StoredRecording) -> str:
     how = one.outcome or "interrupted"
     intervals = words.counted(one.intervals, "interval")
     unknown = "" if one.profile else "; profile of the machine unknown (the board was rebooted since)"
     return f"stored {one.run_id}: {intervals} in {words.duration(one.duration_ns)}, {how}{unknown}"
 
 
-def _gap(gap: Gap) -> str:
+def _gap(gap: RecordingGap) -> str:
     length = "of unknown length" if gap.ns is None else f"of {words.duration(gap.ns)}"
     dropped = f" ({words.number(gap.dropped)} dropped)" if gap.dropped else ""
     return f"gap {length} between {gap.after} and {gap.before}: {gap.reason}{dropped}"
 
 
-def _print_pulled(pulled: Pulled) -> None:
+def _print_pulled(pulled: PullResult) -> None:
     for one in pulled.stored:
         print(_stored(one))
     for growing in pulled.under_way:
@@ -147,7 +147,7 @@ class JsonLines:
         self._seq = -1
         self._printed_causes = 0
 
-    def show(self, watch: Watch) -> None:
+    def show(self, watch: LiveFile) -> None:
         """Print what is new since the last call."""
         watch.each_interval = self._new
         watch.look()
@@ -155,7 +155,7 @@ class JsonLines:
         if not watch.over:
             time.sleep(_LOOK_S)
 
-    def end(self, watch: Watch) -> ExitStatus:
+    def end(self, watch: LiveFile) -> ExitStatus:
         """Print the outcome."""
         self._new(watch.following)
         end = watch.following.end
@@ -169,7 +169,7 @@ class JsonLines:
         )
         return ExitStatus.BROKEN if end is None else ExitStatus.DONE
 
-    def _head(self, following: Following) -> None:
+    def _head(self, following: LiveRecording) -> None:
         if following.head is not None and not self._begun:
             self._begun = True
             self._say(
@@ -181,7 +181,7 @@ class JsonLines:
                 }
             )
 
-    def _new(self, following: Following) -> None:
+    def _new(self, following: LiveRecording) -> None:
         self._head(following)
         events = following.culprits_after(self._printed_causes)
         skipped = following.culprits_seen - self._printed_causes - len(events)
@@ -222,7 +222,7 @@ def _wakeup(wakeup: Wakeup) -> dict[str, Any]:
     }
 
 
-def _interval(following: Following) -> dict[str, Any]:
+def _interval(following: LiveRecording) -> dict[str, Any]:
     """The newest interval: current value, maximum and its age of each series with samples."""
     last = following.last
     stations = [
@@ -316,7 +316,7 @@ def command(
     opened, stopping = _board(board), Stopping()
     with opened.boot(AS_BOOTED) as booted, listening(stopping), _view(as_json) as view:
         store, act = Store(store_path), Act(MONITOR, {**said, **_ordinary(booted.link, pid, policy)}, duration_s)
-        with watching(board, booted, act, store) as watched, stopping.telling(watched.ask):
+        with monitor_run(board, booted, act, store) as watched, stopping.telling(watched.ask):
             if stopping.asked:
                 watched.ask()
             _follow(watched, store, view)
@@ -340,7 +340,7 @@ def pull_command(board: str, ring: str, store_path: Path, as_json: bool) -> Exit
     if opened.configurations() != (AS_BOOTED,):
         raise BadInput(f"board {board} is booted for each measurement; pull from a running board: local or ssh://…")
     with opened.boot(AS_BOOTED) as booted:
-        told = Told(board, SeenBoard(board, booted).added)
+        told = BoardNames(board, BoardAnnotations(board, booted).added)
         pulled = pull(booted.link.raised, ring, Store(store_path), told, _tell_wait)
     if as_json:
         print_json(pulled)

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastenough import words
 from fastenough.cli.output import readable
-from fastenough.jobs.following import Following, Standing, greatest
+from fastenough.jobs.following import LiveRecording, SeriesStatus, greatest
 from fastenough.model import Role, Series
 from fastenough.recording import End, Event, Head
 from fastenough.recording.wakeups import Wakeup, is_monitor, longest_way, wakeups
@@ -59,7 +59,7 @@ def clock(ns: float) -> str:
     return f"{seconds // 3600} h {seconds % 3600 // 60:02} min"
 
 
-def how_far(following: Following) -> str:
+def how_far(following: LiveRecording) -> str:
     """Measured and planned time."""
     measured, planned = following.measured_ns, following.planned_ns
     if planned is None:
@@ -92,7 +92,7 @@ def _alone(head: Head | None) -> bool:
     return head is None or not is_monitor(head)
 
 
-def losses(standings: Sequence[Standing]) -> str:
+def losses(standings: Sequence[SeriesStatus]) -> str:
     """How many samples were lost, if any."""
     lost = sum(standing.lost for standing in standings)
     return f"{words.counted(lost, 'sample')} lost" if lost else ""
@@ -121,7 +121,7 @@ def wakeup_line(wakeup: Wakeup) -> str:
     return f"after {after}{cpu}: {readable(wakeup.delay_ns)}{station}: {wakeup.said or '–'}"
 
 
-def plain_line(following: Following) -> str:
+def plain_line(following: LiveRecording) -> str:
     """Progress and maximum of the main series on one line."""
     standings = _telling(following)
     if not standings:
@@ -138,7 +138,7 @@ def plain_line(following: Following) -> str:
     )
 
 
-def _telling(following: Following) -> list[Standing]:
+def _telling(following: LiveRecording) -> list[SeriesStatus]:
     standings = {standing.series.id: standing for standing in following.standings()}
     counts = {number: standing.n for number, standing in standings.items()}
     return [] if following.head is None else [standings[series.id] for series in telling(following.head, counts)]

@@ -13,7 +13,7 @@ from rich.text import Text
 from fastenough import words
 from fastenough.cli.output import clean, leave_out, readable
 from fastenough.cli.progress_wording import age, heading, how_far, losses, newest_wakeups, place, wakeup_line
-from fastenough.jobs.following import Following, Standing
+from fastenough.jobs.following import LiveRecording, SeriesStatus
 from fastenough.recording.wakeups import NOISE, STATIONS, SUMS, is_monitor
 
 _COLUMNS = ("", "samples", "missed", "99.9 %", "maximum", "age", "last interval")
@@ -35,7 +35,7 @@ def bar(done: float, total: float, *texts: str, width: int = _BAR) -> Renderable
     return line
 
 
-def picture(following: Following, state: str, width: int, height: int) -> Group:
+def picture(following: LiveRecording, state: str, width: int, height: int) -> Group:
     """The picture of a run for a terminal of that size; ``state`` is an additional line, or empty."""
     if following.head is None:
         return Group(Text(state or "waiting for the first line of the recording"))
@@ -54,7 +54,7 @@ def picture(following: Following, state: str, width: int, height: int) -> Group:
     return Group(*lines)
 
 
-def _highest(standings: Sequence[Standing], most: int) -> tuple[list[Standing], str]:
+def _highest(standings: Sequence[SeriesStatus], most: int) -> tuple[list[SeriesStatus], str]:
     """The series with the highest maxima, as many as fit, in their order; and a line on the others."""
     if len(standings) <= most:
         return list(standings), ""
@@ -63,7 +63,7 @@ def _highest(standings: Sequence[Standing], most: int) -> tuple[list[Standing], 
     return kept, f"and {len(standings) - len(kept)} more with lower maxima"
 
 
-def _row(standing: Standing, alone: bool) -> tuple[str, ...]:
+def _row(standing: SeriesStatus, alone: bool) -> tuple[str, ...]:
     return (
         place(standing.series, alone),
         words.number(standing.n),
@@ -75,7 +75,7 @@ def _row(standing: Standing, alone: bool) -> tuple[str, ...]:
     )
 
 
-def _table(standings: Sequence[Standing], width: int) -> RenderableType:
+def _table(standings: Sequence[SeriesStatus], width: int) -> RenderableType:
     alone = len({standing.series.name for standing in standings}) == 1
     first = clean(standings[0].series.name) if alone else ""
     rows = [tuple(map(clean, _row(standing, alone))) for standing in standings]
@@ -99,9 +99,9 @@ _CULPRITS = "causes of the longest and the latest wake-ups"
 _NOTHING = "no wake-up of a watched task yet"
 
 
-def _by_station(standings: Iterable[Standing]) -> Iterator[tuple[str, list[Standing]]]:
+def _by_station(standings: Iterable[SeriesStatus]) -> Iterator[tuple[str, list[SeriesStatus]]]:
     """Stations with values, in the order of a wake-up; then series with other names."""
-    found: dict[str, list[Standing]] = {}
+    found: dict[str, list[SeriesStatus]] = {}
     for standing in standings:
         if standing.n:
             found.setdefault(standing.series.name, []).append(standing)
@@ -109,7 +109,7 @@ def _by_station(standings: Iterable[Standing]) -> Iterator[tuple[str, list[Stand
         yield name, found[name]
 
 
-def _station_row(name: str, standings: Sequence[Standing], cpus: Sequence[int]) -> tuple[str, ...]:
+def _station_row(name: str, standings: Sequence[SeriesStatus], cpus: Sequence[int]) -> tuple[str, ...]:
     worst = max(standings, key=lambda standing: standing.maximum_ns or 0)
     latest = [standing.latest_ns for standing in standings if standing.latest_ns is not None]
     by_cpu = {standing.series.cpu: standing for standing in standings}
@@ -125,7 +125,7 @@ def _station_row(name: str, standings: Sequence[Standing], cpus: Sequence[int]) 
     )
 
 
-def _station_table(stations: Sequence[tuple[str, list[Standing]]], width: int) -> RenderableType:
+def _station_table(stations: Sequence[tuple[str, list[SeriesStatus]]], width: int) -> RenderableType:
     """All CPUs combined, then each CPU by itself, as many as fit."""
     if not stations:
         return Text(_NOTHING)
@@ -143,7 +143,7 @@ def _station_table(stations: Sequence[tuple[str, list[Standing]]], width: int) -
     return table
 
 
-def _culprits(following: Following, width: int, room: int) -> Iterator[Text]:
+def _culprits(following: LiveRecording, width: int, room: int) -> Iterator[Text]:
     """The longest wake-up and the newest, as many as fit."""
     worst_of_all = () if following.worst_culprit is None else (following.worst_culprit,)
     newest = newest_wakeups(following.head, (*worst_of_all, *following.culprits))
@@ -156,7 +156,7 @@ def _culprits(following: Following, width: int, room: int) -> Iterator[Text]:
         yield Text(line, overflow="fold")
 
 
-def station_lines(following: Following, width: int, height: int) -> list[RenderableType]:
+def station_lines(following: LiveRecording, width: int, height: int) -> list[RenderableType]:
     """The lines between the heading and the last line."""
     stations = list(_by_station(following.standings()))
     shown = stations[: max(3, height - _MOST_LINES)]

@@ -25,8 +25,8 @@ from fastenough.board.labgrid import LabgridBoard, address_of
 from fastenough.campaign import read_plan, run_campaign
 from fastenough.campaign.runner import on_board
 from fastenough.farm.parent_death import end_with_parent
-from fastenough.jobs.pull import Pulled, Told, pull
-from fastenough.jobs.seen_board import SeenBoard
+from fastenough.jobs.pull import BoardNames, PullResult, pull
+from fastenough.jobs.seen_board import BoardAnnotations
 from fastenough.link.ring import Ring
 from fastenough.model import EMULATED, FastenoughError, Outcome
 from fastenough.recording.parsing import parsed_load
@@ -227,7 +227,7 @@ def _newest(booted: Booted, order: BoardOrder) -> str:
 def pull_ring(order: BoardOrder) -> Answer:
     """Copy what the board's service has recorded since the last pull into the store."""
     with open_board(order["link"]).boot(AS_BOOTED) as booted:
-        told = Told(order["board"], _seen(order, booted).added, tuple(order.get("formerly", ())))
+        told = BoardNames(order["board"], _seen(order, booted).added, tuple(order.get("formerly", ())))
         pulled = pull(booted.link.raised, order["ring"], opened_store(order["store"]), told, lambda: None)
     newest = pulled.newest or str(order.get("newest", ""))
     return {"grown": pulled.bytes > 0, "newest": newest, "bytes": pulled.bytes, **_pull_result(pulled)}
@@ -239,12 +239,12 @@ def opened_store(path: str) -> Store:
     return Store(Path(path))
 
 
-def _seen(order: BoardOrder, booted: Booted) -> SeenBoard:
+def _seen(order: BoardOrder, booted: Booted) -> BoardAnnotations:
     marks = (EMULATED,) if order.get("simulated") else ()
-    return SeenBoard(order["board"], booted, parsed_load(order.get("load")), marks)
+    return BoardAnnotations(order["board"], booted, parsed_load(order.get("load")), marks)
 
 
-def _pull_result(pulled: Pulled) -> Answer:
+def _pull_result(pulled: PullResult) -> Answer:
     return {
         "stored": [one.run_id for one in pulled.stored],
         "under_way": [[one.run_id, one.name] for one in pulled.under_way],

@@ -32,7 +32,7 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True)
-class Ask:
+class TrialRequest:
     """``found_ns``: the typical worst of what was confirmed so far, None where nothing was."""
 
     subject: Subject
@@ -41,7 +41,7 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Answer:
+class TrialResult:
     """``block_maxima_ns``: empty where the trial could not be made.  ``left``: for how many more there is time."""
 
     block_maxima_ns: Sequence[int]
@@ -49,42 +49,42 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Made:
+class FinishedTrial:
     """A trial that was made.  ``block_maxima_ns``: as in its answer; ``run``: its recording."""
 
-    ask: Ask
+    ask: TrialRequest
     block_maxima_ns: Sequence[int]
     run: str
 
 
 Result = TypeVar("Result")
-Asking = Generator[Ask, Answer, Result]
+TrialGenerator = Generator[TrialRequest, TrialResult, Result]
 
 
-class Spent(Exception):
+class BudgetSpent(Exception):
     """There is no time for another trial."""
 
 
 @dataclass
-class Trials:
+class TrialBudget:
     """``left``: how many can still be made.  ``found_ns``: see Ask.  ``confirmations``: how many were begun."""
 
     left: int
     found_ns: float | None = None
     confirmations: int = 0
 
-    def make(self, subject: Subject, phase: Phase, spare: int = 0) -> Asking[Sequence[int]]:
+    def make(self, subject: Subject, phase: Phase, spare: int = 0) -> TrialGenerator[Sequence[int]]:
         """One trial; the blocks' maxima, none where it could not be made.
 
         Raises Spent where no more than ``spare`` are left.
         """
         if self.left <= spare:
-            raise Spent
-        answer = yield Ask(subject, phase, self.found_ns)
+            raise BudgetSpent
+        answer = yield TrialRequest(subject, phase, self.found_ns)
         self.left = answer.left
         return answer.block_maxima_ns
 
-    def tail(self, subject: Recipe | str, phase: Phase, spare: int = 0) -> Asking[float | None]:
+    def tail(self, subject: Recipe | str, phase: Phase, spare: int = 0) -> TrialGenerator[float | None]:
         """The tail of one trial of one thing; None where it could not be made."""
         maxima = yield from self.make(subject if isinstance(subject, str) else (subject,), phase, spare)
         return tail_of(maxima) if maxima else None

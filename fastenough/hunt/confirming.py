@@ -6,18 +6,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import fmean
 
-from fastenough.hunt.asking import Asking, Phase, Trials
+from fastenough.hunt.asking import Phase, TrialBudget, TrialGenerator
 from fastenough.hunt.space import Recipe
 from fastenough.hunt.tail import chance, level_of, typical_ns
 
-TURNS = 8
+CONFIRMATION_TURNS = 8
 """Trials of each; the least chance that eight beside eight can show is 1 in 12,870."""
-_FIRST = 4
+_FIRST_TURN_CHECKED = 4
 """After so many turns what is not ahead is given up: that can only make fewer false finds."""
-LOOKS = {5: 2 / 3, TURNS: 1 / 3}
+CHANCE_SHARES = {5: 2 / 3, CONFIRMATION_TURNS: 1 / 3}
 """After how many turns a confirmation may end, and with which share of the chance that is allowed: the shares add up to
 all of it, so that looking twice finds nothing more often than stated (Bonferroni)."""
-LEAST = 2 * min(LOOKS)
+LEAST_TRIALS = 2 * min(CHANCE_SHARES)
 """What a confirmation takes at least: so much is kept back while a recipe is made smaller."""
 
 
@@ -45,13 +45,13 @@ class Confirmed:
         return typical_ns(self.beside_tail)
 
 
-def confirm(trials: Trials, recipe: Recipe, beside: Recipe | str) -> Asking[Confirmed | None]:
+def confirm(trials: TrialBudget, recipe: Recipe, beside: Recipe | str) -> TrialGenerator[Confirmed | None]:
     """None where the recipe was not shown to be worse than what it was tried beside; a trial that could not be made
     is made once more, and what fails twice is given up."""
     trials.confirmations += 1
     worse: list[float] = []
     better: list[float] = []
-    for turn in range(TURNS):
+    for turn in range(CONFIRMATION_TURNS):
         pair = [(recipe, worse), (beside, better)]
         for subject, tails in pair if turn % 2 else reversed(pair):
             tail = yield from trials.tail(subject, Phase.CONFIRMING)
@@ -60,9 +60,9 @@ def confirm(trials: Trials, recipe: Recipe, beside: Recipe | str) -> Asking[Conf
             if tail is None:
                 return None
             tails.append(tail)
-        if turn + 1 == _FIRST and fmean(worse) <= fmean(better):
+        if turn + 1 == _FIRST_TURN_CHECKED and fmean(worse) <= fmean(better):
             return None
-        by_chance = chance(worse, better) if turn + 1 in LOOKS else 1.0
-        if by_chance <= LOOKS.get(turn + 1, 0.0) * level_of(trials.confirmations):
+        by_chance = chance(worse, better) if turn + 1 in CHANCE_SHARES else 1.0
+        if by_chance <= CHANCE_SHARES.get(turn + 1, 0.0) * level_of(trials.confirmations):
             return Confirmed(recipe, beside, fmean(worse), fmean(better), by_chance)
     return None

@@ -33,7 +33,7 @@ _DRAWS = 16
 
 
 @dataclass(frozen=True)
-class Look:
+class GroupTurn:
     """One turn of a group, and the tail of the blocks in it."""
 
     recipe: Recipe
@@ -82,7 +82,7 @@ class Groups:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class TurnResiduals:
     """``over``: of each look, by how much it was worse than its stressors are in other looks; ``present``: which of
     ``names`` were in it."""
 
@@ -91,7 +91,7 @@ class Evidence:
     over: NDArray[np.float64]
 
 
-def evidence(looks: Sequence[Look], turns: int) -> Evidence:
+def turn_residuals(looks: Sequence[GroupTurn], turns: int) -> TurnResiduals:
     """In normal scores of the ranks: what something else disturbed is one rank, however bad it was.  ``turns``: how
     many looks of each group there are."""
     scores = norm.ppf(rankdata([look.tail for look in looks]) / (len(looks) + 1))
@@ -103,10 +103,10 @@ def evidence(looks: Sequence[Look], turns: int) -> Evidence:
     known = np.column_stack([np.ones(len(looks)), present])
     weights = np.diag([0.0, *([_RIDGE * turns] * len(names))])
     effects = np.linalg.lstsq(known.T @ known + weights, known.T @ scores, rcond=None)[0]
-    return Evidence(names, present, np.asarray(scores - known @ effects))
+    return TurnResiduals(names, present, np.asarray(scores - known @ effects))
 
 
-def suspect_pairs(looks: Sequence[Look], seen: Evidence, most: int) -> list[Recipe]:
+def suspect_pairs(looks: Sequence[GroupTurn], seen: TurnResiduals, most: int) -> list[Recipe]:
     """Two stressors at the levels that they had in one look, the most suspect first.
 
     A pair counts with what all its looks had over, in standard errors, and with what its worst look had: at the levels
@@ -125,9 +125,9 @@ def suspect_pairs(looks: Sequence[Look], seen: Evidence, most: int) -> list[Reci
     return [pair for _, pair in sorted(ranked, reverse=True)[:most]]
 
 
-def candidates(looks: Sequence[Look], turns: int, most: int, tried: frozenset[Recipe]) -> list[Recipe]:
+def candidates(looks: Sequence[GroupTurn], turns: int, most: int, tried: frozenset[Recipe]) -> list[Recipe]:
     """What is worth another trial: the looks that had most over, and some of the pairs that they point at."""
-    seen = evidence(looks, turns)
+    seen = turn_residuals(looks, turns)
     pairs = [pair for pair in suspect_pairs(looks, seen, most + len(tried)) if pair not in tried]
     order = np.argsort(-seen.over, kind="stable")
     whole = [looks[place].recipe for place in order if looks[place].recipe not in tried]

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from statistics import fmean
 
-from fastenough.hunt.asking import Asking, Phase, Trials
-from fastenough.hunt.confirming import LEAST, Confirmed
+from fastenough.hunt.asking import Phase, TrialBudget, TrialGenerator
+from fastenough.hunt.confirming import LEAST_TRIALS, Confirmed
 from fastenough.hunt.space import Part, Recipe
 
 _SHARE = 0.6
@@ -28,12 +28,12 @@ class _Effect:
     def __init__(self, confirmed: Confirmed) -> None:
         self._beside, self._worst = confirmed.beside_tail, confirmed.tail
 
-    def kept(self, trials: Trials, recipe: Recipe, phase: Phase) -> Asking[bool]:
+    def kept(self, trials: TrialBudget, recipe: Recipe, phase: Phase) -> TrialGenerator[bool]:
         """Whether two of at most three trials reach it; enough trials for a confirmation are left over."""
         seen: list[float] = []
         bar = self._beside + _SHARE * (self._worst - self._beside)
         for _ in range(_OUT_OF):
-            tail = yield from trials.tail(recipe, phase, LEAST)
+            tail = yield from trials.tail(recipe, phase, LEAST_TRIALS)
             seen.append(float("-inf") if tail is None else tail)
             reached = sum(each >= bar for each in seen)
             if reached == 2:
@@ -50,7 +50,7 @@ def _chunks(recipe: Recipe, pieces: int, random_: random.Random) -> Iterator[fro
     return (frozenset(shuffled[piece::pieces]) for piece in range(pieces))
 
 
-def _fewer(trials: Trials, effect: _Effect, steps: list[Recipe], random_: random.Random) -> Asking[None]:
+def _fewer(trials: TrialBudget, effect: _Effect, steps: list[Recipe], random_: random.Random) -> TrialGenerator[None]:
     """Leave out pieces of the stressors, then smaller pieces, until none can be left out."""
     pieces = min(_PIECES, len(steps[-1]))
     while len(steps[-1]) > 1:
@@ -70,7 +70,7 @@ def _with_level(recipe: Recipe, place: int, parameter: int, level: int) -> Recip
     return *recipe[:place], replace(part, levels=levels), *recipe[place + 1 :]
 
 
-def _plainer(trials: Trials, effect: _Effect, steps: list[Recipe]) -> Asking[None]:
+def _plainer(trials: TrialBudget, effect: _Effect, steps: list[Recipe]) -> TrialGenerator[None]:
     """Each level back to the plainest, or else half of the way there."""
     for place, part in enumerate(steps[-1]):
         for parameter, level in enumerate(part.levels):
@@ -81,7 +81,9 @@ def _plainer(trials: Trials, effect: _Effect, steps: list[Recipe]) -> Asking[Non
                     break
 
 
-def minimise(trials: Trials, confirmed: Confirmed, steps: list[Recipe], random_: random.Random) -> Asking[None]:
+def minimise(
+    trials: TrialBudget, confirmed: Confirmed, steps: list[Recipe], random_: random.Random
+) -> TrialGenerator[None]:
     """Adds to ``steps``, whose last is the confirmed recipe, what is smaller and seen to do the same, the smallest
     last.  Raises Spent where no more are left than a confirmation takes; the steps so far are there then too."""
     effect = _Effect(confirmed)

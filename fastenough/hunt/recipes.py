@@ -11,7 +11,7 @@ from fastenough.hunt.space import Part, Recipe, Space
 from fastenough.hunt.stressors import FIRST, LAST, PHASE, PHASES, PLACE, WORKERS
 from fastenough.loads import Expectation, Load
 
-FOUND_BY = "found by fastenough hunt"
+SOURCE_PREFIX = "found by fastenough hunt"
 """How the source of such a load begins."""
 _CPU_SHARE = 0.001
 # The shell of Debian takes no "--" before the number of a process group.
@@ -97,7 +97,7 @@ def load_of(space: Space, turns: Sequence[Recipe], cpus: int) -> Load:
     memory = max(sum(map(space.memory_of, recipe)) for recipe in turns)
     return Load(
         name_of(turns),
-        f"{FOUND_BY}: {described(space, turns[0])}",
+        f"{SOURCE_PREFIX}: {description_of(space, turns[0])}",
         ("stress-ng",),
         commands,
         Expectation(cpu_share=_CPU_SHARE),
@@ -106,7 +106,7 @@ def load_of(space: Space, turns: Sequence[Recipe], cpus: int) -> Load:
     )
 
 
-def described(space: Space, recipe: Recipe) -> str:
+def description_of(space: Space, recipe: Recipe) -> str:
     """In words; what is as plain as can be is not told."""
     return " + ".join(_part_in_words(space, part) for part in recipe)
 

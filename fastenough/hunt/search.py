@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from fastenough.hunt.asking import Asking, Phase, Spent, Trials, mean_tail
-from fastenough.hunt.confirming import LEAST, Confirmed, confirm
-from fastenough.hunt.groups import Groups, Look, candidates
+from fastenough.hunt.asking import BudgetSpent, Phase, TrialBudget, TrialGenerator, mean_tail
+from fastenough.hunt.confirming import LEAST_TRIALS, Confirmed, confirm
+from fastenough.hunt.groups import Groups, GroupTurn, candidates
 from fastenough.hunt.halving import affordable, halve
 from fastenough.hunt.minimising import minimise
 from fastenough.hunt.space import Recipe, Space
@@ -43,32 +43,32 @@ class Search:
     found: Confirmed | None = None
     whole: Confirmed | None = None
     confirmations: int = 0
-    looks: list[Look] = field(default_factory=list)
+    looks: list[GroupTurn] = field(default_factory=list)
     _tried: frozenset[Recipe] = frozenset()
 
     def __post_init__(self) -> None:
         self._groups = Groups(self.space, self.turns, self.random_)
 
-    def run(self, left: int) -> Asking[None]:
+    def run(self, left: int) -> TrialGenerator[None]:
         """Ask for trials until ``left`` are made, or nothing is worth another."""
-        trials = Trials(left)
-        with suppress(Spent):
+        trials = TrialBudget(left)
+        with suppress(BudgetSpent):
             yield from self._fixed_loads(trials)
             while affordable(int(_HALVING * trials.left)) >= _LEAST:
                 yield from self._round(trials)
 
-    def _fixed_loads(self, trials: Trials) -> Asking[None]:
+    def _fixed_loads(self, trials: TrialBudget) -> TrialGenerator[None]:
         tails: dict[str, list[float]] = {name: [] for name in self.fixed}
         for name in list(self.fixed) * _EACH_FIXED:
             tail = yield from trials.tail(name, Phase.FIXED)
             tails[name] += [] if tail is None else [tail]
         self.worst_fixed = max(self.fixed, key=lambda name: mean_tail(tails[name]))
 
-    def _round(self, trials: Trials) -> Asking[None]:
+    def _round(self, trials: TrialBudget) -> TrialGenerator[None]:
         most = affordable(int(_HALVING * trials.left))
         yield from self._look_at_groups(trials, max(1, int(_GROUPS * trials.left)))
         if len(self.looks) < 2:
-            raise Spent
+            raise BudgetSpent
         chosen = candidates(self.looks, self.turns, most, self._tried)
         self._tried |= set(chosen)
         for candidate in (yield from halve(trials, chosen)):
@@ -85,27 +85,27 @@ class Search:
         """The worst that is known: what the next must exceed."""
         return self.found.recipe if self.found else self.worst_fixed
 
-    def _now(self, trials: Trials, confirmed: Confirmed) -> None:
+    def _now(self, trials: TrialBudget, confirmed: Confirmed) -> None:
         self.found, trials.found_ns = confirmed, confirmed.typical_ns
 
-    def _look_at_groups(self, trials: Trials, count: int) -> Asking[None]:
+    def _look_at_groups(self, trials: TrialBudget, count: int) -> TrialGenerator[None]:
         for _ in range(count):
             turns = self._groups.drawn()
             maxima = yield from trials.make(turns, Phase.GROUPS)
             each = len(maxima) // len(turns)
             self.looks += [
-                Look(recipe, tail_of(maxima[turn * each : (turn + 1) * each]))
+                GroupTurn(recipe, tail_of(maxima[turn * each : (turn + 1) * each]))
                 for turn, recipe in enumerate(turns)
                 if each
             ]
 
-    def _made_smaller(self, trials: Trials, confirmed: Confirmed) -> Asking[None]:
+    def _made_smaller(self, trials: TrialBudget, confirmed: Confirmed) -> TrialGenerator[None]:
         """Down to the smallest recipe that is confirmed as the whole one was, and nearly reaches it."""
         steps = [confirmed.recipe]
-        with suppress(Spent):
+        with suppress(BudgetSpent):
             yield from minimise(trials, confirmed, steps, self.random_)
         smaller = len(steps) - 1
-        while smaller > 0 and trials.left >= LEAST:
+        while smaller > 0 and trials.left >= LEAST_TRIALS:
             again = yield from confirm(trials, steps[smaller], confirmed.beside)
             if again is not None and again.octaves >= _REACHED * confirmed.octaves:
                 self._now(trials, again)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Parameter:
+class StressorParameter:
     """``values``: as they are written, the plainest or smallest first, which a minimal recipe goes back to.
 
     ``factors``: by how much each multiplies the memory of its stressor; empty where it does not.
@@ -26,7 +26,7 @@ class Stressor:
     """``memory_bytes``: of one, before the factors of its parameters."""
 
     name: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[StressorParameter, ...]
     memory_bytes: int = 0
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from fastenough.hunt.space import Parameter, Space, Stressor
+from fastenough.hunt.space import Space, Stressor, StressorParameter
 
 _MOST_PER_CPU = 4
 """With twice as many two busy CPUs took a minute for a trial of four seconds, and with these seven."""
@@ -27,19 +27,19 @@ PHASES = {ALWAYS: (0, 0), "on and off for 500 ms": (500, 500), "on for 100 ms, o
 """How long each lets a stressor run, and how long it stops it, in ms."""
 
 _COMMON = (
-    Parameter(WORKERS, ("1", "2", "4"), (1, 2, 4)),
-    Parameter(PLACE, (ANYWHERE, FIRST, LAST)),
-    Parameter(PHASE, tuple(PHASES)),
+    StressorParameter(WORKERS, ("1", "2", "4"), (1, 2, 4)),
+    StressorParameter(PLACE, (ANYWHERE, FIRST, LAST)),
+    StressorParameter(PHASE, tuple(PHASES)),
 )
 
 
 def _sized(name: str, option: str) -> Stressor:
     """One that takes so much memory for each worker, which it then is in all."""
-    return Stressor(name, (*_COMMON, Parameter(option, tuple(_SIZES), tuple(_SIZES.values()))), 2)
+    return Stressor(name, (*_COMMON, StressorParameter(option, tuple(_SIZES), tuple(_SIZES.values()))), 2)
 
 
 def _plain(name: str, option: str = "", values: tuple[str, ...] = ()) -> Stressor:
-    return Stressor(name, (*_COMMON, *((Parameter(option, values),) if option else ())), _WORKER_BYTES)
+    return Stressor(name, (*_COMMON, *((StressorParameter(option, values),) if option else ())), _WORKER_BYTES)
 
 
 _FREQUENCIES = ("100", "1000", "10000", "50000")

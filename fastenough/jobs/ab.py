@@ -29,7 +29,7 @@ Opened = Callable[[str], Board]
 
 
 @dataclass(frozen=True)
-class Trial:
+class AbTest:
     """``plan``: one run without the change.  ``change``: the settings that make it, by name.  ``booted``: the
     configuration that is booted with it instead of the plan's, where that is the change.  ``again``: it is made to
     confirm one of the same words.
@@ -52,7 +52,7 @@ class Trial:
         settings = tuple(f"{name}={value}" for name, value in self.change.items())
         return (*settings, f"booted {self.booted}") if self.booted else settings
 
-    def measured_by(self, granted: Plan) -> Trial:
+    def measured_by(self, granted: Plan) -> AbTest:
         """The same with the probe's parameters as another plan has them."""
         return replace(self, plan=replace(self.plan, entries=granted.entries))
 
@@ -71,7 +71,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Made:
+class AbRuns:
     """The runs there are, in order.  ``order``: the side of each, see :func:`drawn_order`; ``signal``: the number of
     what stopped it, or 0."""
 
@@ -90,7 +90,7 @@ class Made:
         return found
 
 
-def require_changeable(trial: Trial, opened: Opened) -> None:
+def require_changeable(trial: AbTest, opened: Opened) -> None:
     """Make the change once and put it back; raises NotApplicable with the reason where the board refuses it, BadInput
     where it is no change."""
     for board in trial.plan.boards if trial.change else ():
@@ -105,9 +105,9 @@ def require_changeable(trial: Trial, opened: Opened) -> None:
                 _require_one(settings.apply(name, value))
 
 
-def is_begun(trial: Trial, store: Store) -> bool:
+def is_begun(trial: AbTest, store: Store) -> bool:
     """Whether the store has runs of the same trial, with which it can go on."""
-    return any(run.campaign for run in store.runs(plan_sha256=_Turns(store, trial).sha256))
+    return any(run.campaign for run in store.runs(plan_sha256=_AbCampaign(store, trial).sha256))
 
 
 def _require_one(entries: Sequence[Setting]) -> None:
@@ -118,11 +118,11 @@ def _require_one(entries: Sequence[Setting]) -> None:
 
 
 @dataclass
-class _Turns(OneCampaign):
+class _AbCampaign(OneCampaign):
     """The runs of one trial, in the order that its campaign's name draws; those of earlier pairs that were whole are
     made."""
 
-    trial: Trial
+    trial: AbTest
 
     def __post_init__(self) -> None:
         specs = expand(self.trial.plan)
@@ -175,10 +175,10 @@ class _Turns(OneCampaign):
 
 
 @dataclass
-class _Standing:
+class _AbProgress:
     """Where the whole trial stands, told with each run's own progress; ``left`` runs are to be made."""
 
-    trial: Trial
+    trial: AbTest
     campaign: str
     left: int
     tell: Callable[[Progress, str], None]
@@ -218,15 +218,15 @@ def _require_measured(recording: Recording, change: Mapping[str, str]) -> None:
     judged_name(recording)
 
 
-def make_trial(
-    trial: Trial,
+def make_ab_test(
+    trial: AbTest,
     store: Store,
     on_progress: Callable[[Progress, str], None],
     *,
     opened: Opened,
     resume: bool = False,
     tell: Callable[[str], None] | None = None,
-) -> Made:
+) -> AbRuns:
     """Make the runs in pairs; the change is put back after each run that has it.  ``on_progress`` is also given on
     which side the run is, in words.
 
@@ -234,13 +234,13 @@ def make_trial(
     SIGINT and SIGTERM end the run under way in good order and the trial with it.  Raises as ``run_campaign`` and
     :func:`require_changeable` do, NotApplicable where nothing can be measured here, FastenoughError where a run fails.
     """
-    keeper, stopping = _Turns(store, trial), Stopping()
+    keeper, stopping = _AbCampaign(store, trial), Stopping()
     if resume:
         keeper.go_on()
     left = keeper.left
     if left:
         require_changeable(trial, opened)
-    standing = _Standing(trial, keeper.campaign, len(left), on_progress)
+    standing = _AbProgress(trial, keeper.campaign, len(left), on_progress)
     for done, position in enumerate(left):
         keeper.position, arm = position, keeper.order[position]
         has_it = arm == "B"
@@ -254,6 +254,6 @@ def make_trial(
         )
         if campaign.stopped:
             keeper.made.pop(position, None)
-            return Made(keeper.campaign, keeper.in_order, keeper.order, campaign.signal)
+            return AbRuns(keeper.campaign, keeper.in_order, keeper.order, campaign.signal)
         _require_measured(store.load(campaign.runs[0]), trial.change if has_it else {})
-    return Made(keeper.campaign, keeper.in_order, keeper.order)
+    return AbRuns(keeper.campaign, keeper.in_order, keeper.order)

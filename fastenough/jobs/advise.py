@@ -24,7 +24,7 @@ from fastenough.analysis.approach_rating import (
     setups,
 )
 from fastenough.analysis.merged import load_name
-from fastenough.jobs.assess import Question, asked_of
+from fastenough.jobs.assess import Question, topic_of
 from fastenough.model import BadInput, Outcome, Requirement
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import MONITOR
@@ -34,7 +34,7 @@ from fastenough.store.looks import Topic
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AdviceRequest:
     """What advice is asked for.  ``board``: None where there is only one; ``times``: the edge of marginal."""
 
     requirement: Requirement
@@ -61,7 +61,7 @@ def probe_of(probes: Sequence[str], named: str | None) -> str:
     )
 
 
-def advise_by_runs(recordings: Sequence[Recording], wanted: Wanted, store: Store) -> Advice:
+def advise_by_runs(recordings: Sequence[Recording], wanted: AdviceRequest, store: Store) -> Advice:
     """Walk with one's own measurements; raises BadInput where they are of several boards and none was named.
 
     The setups that could be chosen share the error that the confidence leaves, so that the advice as a whole holds at
@@ -89,7 +89,7 @@ def advise_by_runs(recordings: Sequence[Recording], wanted: Wanted, store: Store
     )
 
 
-def _of_one_board(recordings: Sequence[Recording], wanted: Wanted) -> tuple[list[Recording], list[str]]:
+def _of_one_board(recordings: Sequence[Recording], wanted: AdviceRequest) -> tuple[list[Recording], list[str]]:
     damaged = [recording.run_id for recording in recordings if recording.damage is not None]
     mine = [recording for recording in recordings if recording.damage is None and recording.head.probe == wanted.probe]
     boards = list(dict.fromkeys(recording.head.board or "" for recording in mine))
@@ -117,20 +117,20 @@ def _unfit(runs: Sequence[Recording]) -> ApproachRating:
     return ApproachRating(Grade.NO_DATA, tuple(f"not applicable here: {reason}" for reason in reasons))
 
 
-def _candidates(runs: Sequence[Recording], wanted: Wanted, store: Store) -> list[Candidate]:
+def _candidates(runs: Sequence[Recording], wanted: AdviceRequest, store: Store) -> list[Candidate]:
     return [
         Candidate(some, len(store.looks_before(_question(some, wanted), [one.run_id for one in some])))
         for some in setups(runs)
     ]
 
 
-def _question(runs: Sequence[Recording], wanted: Wanted) -> Topic:
+def _question(runs: Sequence[Recording], wanted: AdviceRequest) -> Topic:
     """As ``report`` asks it of the same runs, so that looks are counted together."""
-    return asked_of(runs, Question(wanted.requirement, wanted.requirement.confidence)) or Topic("")
+    return topic_of(runs, Question(wanted.requirement, wanted.requirement.confidence)) or Topic("")
 
 
 def _box(
-    candidates: Sequence[Candidate], requirement: Requirement, loads: Sequence[str], wanted: Wanted, store: Store
+    candidates: Sequence[Candidate], requirement: Requirement, loads: Sequence[str], wanted: AdviceRequest, store: Store
 ) -> ApproachRating:
     """Where one approach stands; the store counts that it was asked."""
     found = [rate(candidate, requirement, loads, wanted.times) for candidate in candidates]
@@ -147,13 +147,13 @@ def _shared(requirement: Requirement, candidates: int) -> Requirement:
     return replace(requirement, confidence=rounded if rounded < 1.0 else confidence)
 
 
-def report_advice(advice: Advice, recordings: Sequence[Recording], wanted: Wanted, out: Path) -> None:
+def report_advice(advice: Advice, recordings: Sequence[Recording], wanted: AdviceRequest, out: Path) -> None:
     """A report on the runs that advice rests on, with its path first; nothing is judged there once more."""
     mine, _ = _of_one_board(recordings, wanted)
     report.write_report(mine, judge(mine), out, advice=advice)
 
 
-def advise_by_reference(reference: Reference, wanted: Wanted) -> Advice:
+def advise_by_reference(reference: Reference, wanted: AdviceRequest) -> Advice:
     """Walk with published figures, taken as exact: a demonstration of the chart, no evidence about any machine."""
     figures = reference.of(wanted.probe)
     boards = list(dict.fromkeys(figure.board for figure in figures))

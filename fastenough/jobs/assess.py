@@ -14,7 +14,7 @@ from fastenough.analysis.merged import load_name
 from fastenough.analysis.task_set import TaskAnswer, TaskSet, answer_of, judged_with
 from fastenough.board import Board, open_board
 from fastenough.campaign import Entry, Plan, Progress, run_campaign
-from fastenough.jobs.concluding import keep, kept_on
+from fastenough.jobs.concluding import store_conclusion, stored_conclusions
 from fastenough.model import BadInput, Requirement
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import is_monitor
@@ -33,7 +33,7 @@ ASSESSED = "timer"
 """The probe that an assessment is made of, and so the one its limit is for."""
 
 
-def nobody_waits(what: str, share: Callable[[], float]) -> None:
+def no_progress(what: str, share: Callable[[], float]) -> None:
     """Progress callback that does nothing."""
 
 
@@ -61,7 +61,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class AssessmentResult:
     """The verdict with its reasons, and the files of the report.
 
     ``signal``: what stopped the measurement, or 0.  ``tasks``: what follows for a task set, where one was asked about.
@@ -105,8 +105,8 @@ def assess(
     resume: bool = False,
     opened: Callable[[str], Board] = open_board,
     tell: Callable[[str], None] | None = None,
-    on_step: OnStep = nobody_waits,
-) -> Answer | int:
+    on_step: OnStep = no_progress,
+) -> AssessmentResult | int:
     """Measure, judge, report; the number of the signal that stopped it where nothing was measured at all."""
     campaign = run_campaign(plan, store, on_progress, resume=resume, opened=opened, tell=tell)
     if campaign.signal and not campaign.runs:
@@ -116,7 +116,7 @@ def assess(
     )
 
 
-def read_runs(store: Store, runs: Sequence[str], on_step: OnStep = nobody_waits) -> list[Recording]:
+def read_runs(store: Store, runs: Sequence[str], on_step: OnStep = no_progress) -> list[Recording]:
     """The recordings of these runs."""
     recordings: list[Recording] = []
     on_step("reading the runs", lambda: len(recordings) / max(1, len(runs)))
@@ -125,7 +125,7 @@ def read_runs(store: Store, runs: Sequence[str], on_step: OnStep = nobody_waits)
     return recordings
 
 
-def asked_of(
+def topic_of(
     recordings: Sequence[Recording], question: Question, by: str = "assessment", together: Sequence[Requirement] = ()
 ) -> Topic | None:
     """The question: what is required, by what is asked or by the runs themselves, and of what; None where nothing is.
@@ -155,7 +155,7 @@ def asked_of(
 def judge_asked(recordings: Sequence[Recording], question: Question, store: Store) -> Assessment:
     """What recordings say about a requirement; the store counts how often it was asked."""
     judged = [recording for recording in recordings if not is_monitor(recording.head)]
-    asked, runs = asked_of(judged, question), [recording.run_id for recording in judged]
+    asked, runs = topic_of(judged, question), [recording.run_id for recording in judged]
     assessment = judge(
         recordings,
         question.required,
@@ -206,8 +206,8 @@ def judge_and_report(
     out: Path,
     *,
     signal: int = 0,
-    on_step: OnStep = nobody_waits,
-) -> Answer:
+    on_step: OnStep = no_progress,
+) -> AssessmentResult:
     """What recordings say about a requirement, and a report on them."""
     on_step("judging", lambda: 0.0)
     assessment = judge_asked(recordings, question, store)
@@ -216,7 +216,7 @@ def judge_and_report(
         assessment = judged_with(assessment, tasks)
     made = [0.0]
     on_step("making the report", lambda: made[-1])
-    return Answer(
+    return AssessmentResult(
         assessment,
         tuple(
             report.write_report(
@@ -239,9 +239,9 @@ def _answers(recordings: Sequence[Recording], tasks: TaskAnswer | None, store: S
     """What follows for a task set, which the store keeps; without one, what was kept on these runs."""
     runs = [recording.run_id for recording in recordings]
     if tasks is None:
-        return kept_on(store, runs)
+        return stored_conclusions(store, runs)
     section = tasks_section(tasks)
     if section is None:
         return ()
-    keep(store, runs, section)
+    store_conclusion(store, runs, section)
     return (section,)

@@ -15,8 +15,8 @@ from fastenough import report
 from fastenough.analysis import judge
 from fastenough.analysis.change_effects import ChangeEffect, best_of, effect_of, judge_effects
 from fastenough.campaign import Plan
-from fastenough.jobs.ab import Made, Trial
-from fastenough.jobs.concluding import keep
+from fastenough.jobs.ab import AbRuns, AbTest
+from fastenough.jobs.concluding import store_conclusion
 from fastenough.model import BadInput, NotApplicable
 from fastenough.report.conclusions import tried_section
 from fastenough.report.document import Section
@@ -27,7 +27,7 @@ BOOT = "boot"
 
 
 @dataclass(frozen=True)
-class Measured:
+class AuditTrials:
     """``alone``: each change under each load, judged together; ``refused``: the change and why it was not tried.
 
     ``again``: those shown to do something, tried once more and judged by these runs alone.  ``best``: the changes that
@@ -44,14 +44,14 @@ class Measured:
     signal: int = 0
 
 
-def trials(plan: Plan, changes: Mapping[str, str], loads: Sequence[str], rounds: int) -> list[Trial]:
+def trials(plan: Plan, changes: Mapping[str, str], loads: Sequence[str], rounds: int) -> list[AbTest]:
     """Each change alone under each load; ``plan``: one run, of any load."""
     return [_trial(plan, {name: value}, load, rounds) for name, value in changes.items() for load in loads]
 
 
-def _trial(plan: Plan, change: Mapping[str, str], load: str, rounds: int) -> Trial:
+def _trial(plan: Plan, change: Mapping[str, str], load: str, rounds: int) -> AbTest:
     entries = tuple(replace(entry, loads=(load,)) for entry in plan.entries)
-    return Trial(replace(plan, entries=entries), dict(change), rounds)
+    return AbTest(replace(plan, entries=entries), dict(change), rounds)
 
 
 def measure(
@@ -61,9 +61,9 @@ def measure(
     rounds: int,
     *,
     store: Store,
-    make: Callable[[Trial], Made],
+    make: Callable[[AbTest], AbRuns],
     boots: Sequence[str] = (),
-) -> Measured:
+) -> AuditTrials:
     """All trials, one after the other.  What the board refuses is told, and the others go on.
 
     ``boots``: configurations of the board that are tried against the plan's, each by itself.
@@ -73,7 +73,7 @@ def measure(
     alone, refused, signal = _made(planned, store, make)
     found = judge_effects(alone)
     if signal:
-        return Measured(found, refused, signal=signal)
+        return AuditTrials(found, refused, signal=signal)
     shown = {(each.name, each.load) for each in found if each.helps or each.harms}
     once_more = [replace(trial, again=True) for trial in planned if _known_as(trial) in shown]
     repeated, more, signal = _made(once_more, store, make)
@@ -81,25 +81,25 @@ def measure(
     best = best_of(again)
     settings = {name: value for name, value in best.items() if name in changes}
     if signal or len(settings) < 2:
-        return Measured(found, refused + more, again, best, (), signal)
+        return AuditTrials(found, refused + more, again, best, (), signal)
     whole, last, signal = _made([_trial(plan, settings, load, rounds) for load in loads], store, make)
-    return Measured(found, refused + more + last, again, best, judge_effects(whole), signal)
+    return AuditTrials(found, refused + more + last, again, best, judge_effects(whole), signal)
 
 
-def tell_measured(measured: Measured, conclusions: Sequence[str], store: Store) -> Section:
+def conclude_trials(measured: AuditTrials, conclusions: Sequence[str], store: Store) -> Section:
     """What follows from all trials, as a chapter, which the store keeps."""
     section = tried_section(conclusions, _tables(measured), measured.refused)
-    keep(store, _runs(measured, store), section)
+    store_conclusion(store, _runs(measured, store), section)
     return section
 
 
-def report_measured(measured: Measured, section: Section, store: Store, out: Path) -> None:
+def report_trials(measured: AuditTrials, section: Section, store: Store, out: Path) -> None:
     """A report on all runs of the trials, what follows from them first."""
     runs = list(map(store.load, _runs(measured, store)))
     report.write_report(runs, judge(runs), out, answers=(section,))
 
 
-def _tables(measured: Measured) -> tuple[tuple[str, tuple[ChangeEffect, ...]], ...]:
+def _tables(measured: AuditTrials) -> tuple[tuple[str, tuple[ChangeEffect, ...]], ...]:
     return (
         ("Each change alone", measured.alone),
         ("Once more, to confirm", measured.again),
@@ -107,22 +107,22 @@ def _tables(measured: Measured) -> tuple[tuple[str, tuple[ChangeEffect, ...]], .
     )
 
 
-def _runs(measured: Measured, store: Store) -> list[str]:
+def _runs(measured: AuditTrials, store: Store) -> list[str]:
     campaigns = dict.fromkeys(each.campaign for _, tried in _tables(measured) for each in tried)
     return [run.id for campaign in campaigns for run in store.runs(campaign=campaign, brief=True)]
 
 
-def _change(trial: Trial) -> dict[str, str]:
+def _change(trial: AbTest) -> dict[str, str]:
     return dict(trial.change) or {BOOT: trial.booted}
 
 
-def _known_as(trial: Trial) -> tuple[str, str]:
+def _known_as(trial: AbTest) -> tuple[str, str]:
     """The name and the load by which a trial's result is known."""
     return (" ".join(f"{name}={value}" for name, value in _change(trial).items()), trial.plan.entries[0].loads[0])
 
 
 def _made(
-    planned: Sequence[Trial], store: Store, make: Callable[[Trial], Made]
+    planned: Sequence[AbTest], store: Store, make: Callable[[AbTest], AbRuns]
 ) -> tuple[list[ChangeEffect], tuple[tuple[str, str], ...], int]:
     """What was tried, what was refused, and the signal that ended it."""
     tried: list[ChangeEffect] = []

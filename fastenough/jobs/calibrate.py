@@ -20,7 +20,15 @@ from fastenough.gauge.stream import Frame, deviations
 from fastenough.implementations import DEFAULT, IMPLEMENTATIONS, Act, find_implementation, linux_kernel
 from fastenough.implementations.linux_user import LinuxUser
 from fastenough.implementations.task import Probing
-from fastenough.jobs.injectors import MARGIN_S, REPORT, Hog, Injector, Interrupt, Plan, in_user_space
+from fastenough.jobs.injectors import (
+    MARGIN_S,
+    REPORT,
+    HogInjector,
+    InjectionPlan,
+    Injector,
+    InterruptInjector,
+    in_user_space,
+)
 from fastenough.model import EMULATED, BadInput, NotApplicable
 from fastenough.settings import Settings
 
@@ -35,7 +43,7 @@ Output = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Calibration:
+class WitnessResult:
     """What one witness found of what one injector injected; ``reason`` where that cannot be tried here."""
 
     injector: str
@@ -72,7 +80,7 @@ class Calibration:
 
 
 @dataclass(frozen=True)
-class Wired:
+class GaugeWiring:
     """A gauge by its port or serial number, and the board's output that it watches: GPIO chip and line."""
 
     port: str
@@ -80,7 +88,7 @@ class Wired:
     line: int
 
 
-Toggling = Callable[[Act], AbstractContextManager[Probing]]
+TaskStarter = Callable[[Act], AbstractContextManager[Probing]]
 """Starts an act on the board, in user space or in the kernel."""
 
 
@@ -95,7 +103,7 @@ def _in_kernel(booted: Booted, settings: Settings, act: Act) -> Iterator[Probing
         yield task
 
 
-def timer_finds(booted: Booted, plan: Plan, injector: Injector) -> Calibration:
+def timer_finds(booted: Booted, plan: InjectionPlan, injector: Injector) -> WitnessResult:
     """Does the timer probe find the latencies in its own wake-ups?"""
     act = Act(
         "timer",
@@ -112,34 +120,36 @@ def timer_finds(booted: Booted, plan: Plan, injector: Injector) -> Calibration:
         injected, late = injector.inject(delayed.head.begin.mono_ns)
         delayed.interrupt()
     rows = found_by_due(injected, late, delayed.recording(), "wakeup", plan.period_ns)
-    return Calibration(injector.name, SELF_MEASURED, tuple(rows))
+    return WitnessResult(injector.name, SELF_MEASURED, tuple(rows))
 
 
-def handler_finds(booted: Booted, settings: Settings, plan: Plan) -> Calibration:
+def handler_finds(booted: Booted, settings: Settings, plan: InjectionPlan) -> WitnessResult:
     """Does a timer handler in the kernel find them?"""
     report_ms = max(10, min(100, plan.interval_ns // 4_000_000))
     act = Act("timer", {"affinity": plan.cpu, "interval": f"{plan.period_ns}ns", "report": f"{report_ms}ms"})
-    injector = Interrupt(booted, settings, plan)
+    injector = InterruptInjector(booted, settings, plan)
     with _in_kernel(booted, settings, act) as handler:
         injected, late = injector.inject(_a_due_time(handler))
         handler.interrupt()
-    return Calibration(
+    return WitnessResult(
         injector.name,
         "timer handler in the kernel, self-measured",
         tuple(found_by_interval(injected, late, handler.recording(), 0)),
     )
 
 
-def gauge_finds(wired: Wired | NotApplicable, injector: Injector, by: str, toggling: Toggling) -> Calibration:
+def gauge_finds(
+    wired: GaugeWiring | NotApplicable, injector: Injector, by: str, toggling: TaskStarter
+) -> WitnessResult:
     """Does the instrument find them, on the pin that the board's periodic task toggles?
 
     Its raw samples, each the time from one falling edge to the next, add up to when each edge came.
     """
     plan, witness = injector.plan, f"gauge, on a pin toggled by {by}"
     if isinstance(wired, NotApplicable):
-        return Calibration(injector.name, witness, reason=str(wired))
+        return WitnessResult(injector.name, witness, reason=str(wired))
     if 2 * plan.period_ns < STREAMED_PERIOD_NS:
-        return Calibration(
+        return WitnessResult(
             injector.name,
             witness,
             reason="its raw samples resolve edges at least "
@@ -167,7 +177,7 @@ def gauge_finds(wired: Wired | NotApplicable, injector: Injector, by: str, toggl
             gauge.stop()
             task.interrupt()
     edges_ns = falling_edges(frames, period_ticks, tick_ps)
-    return Calibration(injector.name, witness, tuple(found_by_edges(injected, late, edges_ns, plan.lead_ns)))
+    return WitnessResult(injector.name, witness, tuple(found_by_edges(injected, late, edges_ns, plan.lead_ns)))
 
 
 @contextmanager
@@ -212,12 +222,12 @@ def _a_due_time(task: Probing) -> int:
 def calibrate(
     board: Board,
     configuration: str,
-    plan: Plan,
+    plan: InjectionPlan,
     port: str | None = None,
     output: Output | None = None,
     *,
     implementation: str = DEFAULT,
-) -> Iterator[Calibration]:
+) -> Iterator[WitnessResult]:
     """Every witness of a board, with every injector that may be used there.
 
     Interrupts are kept off only on a board that one can lose: a guest.  Tasks of a real-time core (``implementation``)
@@ -234,20 +244,23 @@ def calibrate(
             yield from _core_finds(replace(booted, probe=user.program_on(booted)), plan)
             return
         gauge = _gauge_of(booted, port, output)
-        yield timer_finds(booted, plan, Hog(booted, plan))
-        yield gauge_finds(gauge, Hog(booted, plan.toggled), "user space", partial(in_user_space, booted))
+        yield timer_finds(booted, plan, HogInjector(booted, plan))
+        yield gauge_finds(gauge, HogInjector(booted, plan.toggled), "user space", partial(in_user_space, booted))
         if EMULATED not in booted.marks:
-            yield Calibration(
-                Interrupt.name,
+            yield WitnessResult(
+                InterruptInjector.name,
                 SELF_MEASURED,
                 reason="interrupts are disabled only on expendable boards: use --board virtual:stock",
             )
             return
         with Settings(booted.link) as settings:
-            yield timer_finds(booted, plan, Interrupt(booted, settings, plan))
+            yield timer_finds(booted, plan, InterruptInjector(booted, settings, plan))
             yield handler_finds(booted, settings, plan)
             yield gauge_finds(
-                gauge, Interrupt(booted, settings, plan.toggled), "the kernel", partial(_in_kernel, booted, settings)
+                gauge,
+                InterruptInjector(booted, settings, plan.toggled),
+                "the kernel",
+                partial(_in_kernel, booted, settings),
             )
 
 
@@ -263,18 +276,18 @@ def _in_user_space_by(implementation: str) -> LinuxUser:
     return found
 
 
-def _core_finds(booted: Booted, plan: Plan) -> Iterator[Calibration]:
+def _core_finds(booted: Booted, plan: InjectionPlan) -> Iterator[WitnessResult]:
     """By the core's own program; what delays tasks of Linux is named, with the reason why it is left out."""
-    yield timer_finds(booted, plan, Hog(booted, plan))
-    yield Calibration(
-        Interrupt.name,
+    yield timer_finds(booted, plan, HogInjector(booted, plan))
+    yield WitnessResult(
+        InterruptInjector.name,
         SELF_MEASURED,
         reason="the module disables interrupts of Linux, which does not delay tasks of a real-time core",
     )
-    yield Calibration(Hog.name, "gauge", reason="the gauge is calibrated with linux-user only")
+    yield WitnessResult(HogInjector.name, "gauge", reason="the gauge is calibrated with linux-user only")
 
 
-def _gauge_of(booted: Booted, port: str | None, output: Output | None) -> Wired | NotApplicable:
+def _gauge_of(booted: Booted, port: str | None, output: Output | None) -> GaugeWiring | NotApplicable:
     """The gauge that is named, or the simulated one, or why there is none."""
     wired = None if booted.wires is None else (booted.wires.chip, booted.wires.output)
     watched = output or wired
@@ -285,7 +298,7 @@ def _gauge_of(booted: Booted, port: str | None, output: Output | None) -> Wired 
     if watched is None:
         raise BadInput("the output that the gauge measures is unknown; add --pin CHIP/LINE, such as gpiochip0/27")
     try:
-        return Wired(port or booted.wire_gauge().terminal, *watched)
+        return GaugeWiring(port or booted.wire_gauge().terminal, *watched)
     except BadInput as why:
         return NotApplicable(str(why))
     except NotApplicable as why:

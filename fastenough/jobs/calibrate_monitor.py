@@ -11,8 +11,8 @@ import numpy as np
 from fastenough.analysis.station_agreement import StationAgreement, agreement
 from fastenough.analysis.station_delays import STATIONS, Placed, Wakeups, Witnessed, undisturbed, usual, wakeups
 from fastenough.board import Board
-from fastenough.jobs.injectors import Plan
-from fastenough.jobs.watched_task import Watched, Watching
+from fastenough.jobs.injectors import InjectionPlan
+from fastenough.jobs.monitored_task import MonitoredTask, TaskMonitor
 from fastenough.model import FastenoughError, NotApplicable
 from fastenough.recording import culprits
 from fastenough.recording import wakeups as told
@@ -79,13 +79,15 @@ def _sizes(rows: list[Placed]) -> str:
     return ", ".join(f"{row.asked_ns / 1e3:g} µs" for row in rows) or "any size"
 
 
-def calibrate_monitor(board: Board, configuration: str, plan: Plan) -> Iterator[StationTrial | StationAgreement]:
+def calibrate_monitor(
+    board: Board, configuration: str, plan: InjectionPlan
+) -> Iterator[StationTrial | StationAgreement]:
     """Each station of a board's wake-ups in turn, and then whether task and monitor agree where nothing is injected.
 
     Raises NotApplicable where the monitor or the injector cannot run there.
     """
     with board.boot(configuration) as booted:
-        watching = Watching(booted, plan)
+        watching = TaskMonitor(booted, plan)
         for station in STATIONS:
             try:
                 yield trial_of(watching.injecting(station), station, plan)
@@ -94,7 +96,7 @@ def calibrate_monitor(board: Board, configuration: str, plan: Plan) -> Iterator[
         yield _agreement(watching.alone(AGREEMENT_S), plan)
 
 
-def _seen(watched: Watched, cpu: int) -> Wakeups:
+def _seen(watched: MonitoredTask, cpu: int) -> Wakeups:
     """The monitor's wake-ups of one CPU."""
     by_station: dict[str, Samples] = {}
     for series in watched.monitor.head.series:
@@ -106,13 +108,13 @@ def _seen(watched: Watched, cpu: int) -> Wakeups:
     return wakeups(by_station)
 
 
-def _counted(watched: Watched) -> dict[str, int | None]:
+def _counted(watched: MonitoredTask) -> dict[str, int | None]:
     """What the monitor counted of wake-ups that it has not at every station."""
     end = watched.monitor.end
     return {name: end.counters.get(name) for name in _ABSENT} if end else {}
 
 
-def trial_of(watched: Watched, station: str, plan: Plan) -> StationTrial:
+def trial_of(watched: MonitoredTask, station: str, plan: InjectionPlan) -> StationTrial:
     """What was found of what was injected there."""
     seen = _seen(watched, plan.cpu)
     quiet = undisturbed(seen, watched.injected, plan.lead_ns, plan.period_ns)
@@ -129,7 +131,7 @@ def trial_of(watched: Watched, station: str, plan: Plan) -> StationTrial:
     )
 
 
-def _culprits(watched: Watched) -> dict[int, str]:
+def _culprits(watched: MonitoredTask) -> dict[int, str]:
     """By due time, whom the monitor named."""
     return {
         expiry_ns: wakeup.blamed
@@ -138,7 +140,7 @@ def _culprits(watched: Watched) -> dict[int, str]:
     }
 
 
-def _agreement(watched: Watched, plan: Plan) -> StationAgreement:
+def _agreement(watched: MonitoredTask, plan: InjectionPlan) -> StationAgreement:
     """Of wake-ups that were due while both were there."""
     seen = _seen(watched, plan.cpu)
     begin_ns, end_ns = int(seen.due_ns[0]), int(seen.due_ns[-1])

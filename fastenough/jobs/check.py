@@ -27,7 +27,7 @@ from fastenough.analysis.gate import (
     subject_of,
 )
 from fastenough.analysis.merged import judged_series, load_name
-from fastenough.jobs.assess import Question, asked_of
+from fastenough.jobs.assess import Question, topic_of
 from fastenough.jobs.limits import Limits
 from fastenough.model import BadInput, FastenoughError, Outcome, Requirement, Verdict
 from fastenough.recording import Recording, read_recording
@@ -43,7 +43,7 @@ _MAY_BE_EMPTY = (Outcome.COMPLETED, Outcome.NOT_APPLICABLE)
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckResult:
     """``pairs``: the runs beside the baseline's; ``alone``: those that have none.  ``gaps``: what else forbids a PASS.
 
     ``not_applicable``: nothing could be measured, with the reasons.  ``departures``: in what the runs depart from the
@@ -103,7 +103,7 @@ def _by_itself(
     pass, it is a further look.  ``together``: the requirements of the whole file, stated at once.
     """
     mine = [recording for recording in runs if limit.is_for(recording)]
-    asked = asked_of(mine, Question(required, required.confidence), "gate", together)
+    asked = topic_of(mine, Question(required, required.confidence), "gate", together)
     ids = [one.run_id for one in mine]
     if asked is None:
         return
@@ -248,7 +248,7 @@ def check(
     *,
     missing: Sequence[str] = (),
     on_step: Callable[[str], None] = lambda what: None,
-) -> Checked:
+) -> CheckResult:
     """Hold runs beside a baseline and against limits.  ``missing``: runs that were planned and are not there.
 
     Raises MixedRuns where a run and its baseline may not be compared, FastenoughError for one that is not believed.
@@ -266,7 +266,7 @@ def check(
     measured = [run for run in taken if run.outcome is not Outcome.NOT_APPLICABLE and judged_series(run)]
     if not measured:
         verdict = Verdict.BROKEN if failed else Verdict.INCONCLUSIVE
-        return Checked(verdict, (), (), (), (*failed, "no latency was measured"), () if failed else unfit)
+        return CheckResult(verdict, (), (), (), (*failed, "no latency was measured"), () if failed else unfit)
     on_step("comparing with the baseline")
     pairs, alone = _paired(measured, [run for run in baselines if judged_series(run)])
     on_step("judging")
@@ -277,4 +277,4 @@ def check(
     found += [Verdict.FAIL] if departed and limits.limits else []
     found += [Verdict.BROKEN] if failed else []
     verdict = next((verdict for verdict in _WEIGHT if verdict in found), Verdict.NO_LIMIT)
-    return Checked(verdict, tuple(pairs), tuple(alone), tuple(held), tuple(gaps), departures=tuple(departed))
+    return CheckResult(verdict, tuple(pairs), tuple(alone), tuple(held), tuple(gaps), departures=tuple(departed))

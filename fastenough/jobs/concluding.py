@@ -11,14 +11,14 @@ from fastenough.store import Store
 from fastenough.store.conclusions import chapter_of, conclude, conclusions
 
 
-def keep(store: Store, runs: Sequence[str], section: Section) -> None:
+def store_conclusion(store: Store, runs: Sequence[str], section: Section) -> None:
     """With their board; what no run was made for is not kept."""
     board = next((run.board for run in store.runs(brief=True, id=runs[0])), None) if runs else None
     if board is not None:
         conclude(store, board, runs, stored_form(section))
 
 
-def kept_on(store: Store, runs: Sequence[str]) -> tuple[Section, ...]:
+def stored_conclusions(store: Store, runs: Sequence[str]) -> tuple[Section, ...]:
     """Of these runs and perhaps of more of the kind: of each chapter the newest."""
     return tuple({section.id: section for section in reversed(list(_sections(store, set(runs))))}.values())
 

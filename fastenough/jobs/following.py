@@ -21,7 +21,7 @@ _ONE_IN = 1000
 
 
 @dataclass(frozen=True)
-class Standing:
+class SeriesStatus:
     """One series so far; times in ns, None where it has no value yet.  For jitter they are magnitudes.
 
     ``tail_ns``: the 99.9 % quantile, from 1,000 values on.  ``since_maximum_ns``: measured time from the end of the
@@ -57,7 +57,7 @@ def _tail(series: Series, total: Histogram) -> int | None:
     return int(edges[order][np.searchsorted(np.cumsum(total.count[order]), n - n // _ONE_IN)])
 
 
-class Following:
+class LiveRecording:
     """Takes the lines of one recording in order; raises BadInput, naming ``name``, for what is no recording's.
 
     ``head`` is None before the first line, ``end`` before the last; ``last`` is the newest interval.  ``culprits``: the
@@ -131,7 +131,7 @@ class Following:
         planned = None if self.head is None else self.head.parameters.get("duration_ns")
         return planned if type(planned) is int and planned > 0 else None
 
-    def standings(self) -> list[Standing]:
+    def standings(self) -> list[SeriesStatus]:
         """The series that a limit is judged by, or all where there is none of these."""
         if self.head is None:
             return []
@@ -144,13 +144,13 @@ class Following:
 
     def _standing(
         self, series: Series, total: Histogram, lost: Mapping[int, int], missed: Mapping[int, int]
-    ) -> Standing:
+    ) -> SeriesStatus:
         def in_ns(value: int | None) -> float | None:
             return None if value is None else value * series.unit_ns
 
         maximum, at_mono_ns = self._maxima.get(series.id, (None, 0))
         since_ns = None if maximum is None or self.last is None else self.last.end_mono_ns - at_mono_ns
-        return Standing(
+        return SeriesStatus(
             series,
             total.total,
             lost[series.id],

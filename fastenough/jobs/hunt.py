@@ -21,7 +21,7 @@ from fastenough.campaign.ledger import new_campaign
 from fastenough.campaign.stopping import Stopping, listening
 from fastenough.campaign.transcript import Writer
 from fastenough.facts import collect
-from fastenough.hunt.asking import Answer, Ask, Made
+from fastenough.hunt.asking import FinishedTrial, TrialRequest, TrialResult
 from fastenough.hunt.recipes import load_of, turn_of
 from fastenough.hunt.search import Search
 from fastenough.hunt.space import Space
@@ -37,7 +37,7 @@ from fastenough.store import Store
 FIXED = ("none", "cpu", "io", "vm", "hdd", "full", "hackbench")
 """What every find is held against: the loads of Enea's matrix, and the one that passes messages."""
 BLOCK = "250ms"
-KEPT_FILE = "hunt.json"
+HUNT_FILE = "hunt.json"
 AFTER_S = 30.0
 """Of the budget, for the run with the monitor that follows what was found."""
 _BESIDE_S = 3.5
@@ -82,13 +82,13 @@ class Hunt:
 
 
 @dataclass(frozen=True)
-class Hunted:
+class HuntResult:
     """What came of it.  ``made``: all trials, in order; ``signal``: the number of what stopped it, or 0."""
 
     campaign: str
     search: Search
     cpus: int
-    made: tuple[Made, ...]
+    made: tuple[FinishedTrial, ...]
     failed: int
     signal: int = 0
 
@@ -104,7 +104,7 @@ class Hunted:
 
 
 @dataclass(frozen=True)
-class Ground:
+class BoardCapacity:
     """What is known of the board before the hunt."""
 
     cpus: int
@@ -121,7 +121,7 @@ class Ground:
         return space_of(chosen, self.cpus, self.available_bytes)
 
 
-def look_at(board: Board, only: Sequence[str]) -> Ground:
+def examine_board(board: Board, only: Sequence[str]) -> BoardCapacity:
     """Which stressors work on the board, each tried for a second; raises NotApplicable where there are none."""
     with board.boot(AS_BOOTED) as booted:
         present = _working(booted.link, [name for name in STRESSORS if not only or name in only])
@@ -131,7 +131,7 @@ def look_at(board: Board, only: Sequence[str]) -> Ground:
             for line in booted.link.read("/proc/meminfo").decode(errors="replace").splitlines()
             if line.startswith("MemAvailable:")
         )
-        return Ground(int(cpus), present, int(free) << 10)
+        return BoardCapacity(int(cpus), present, int(free) << 10)
 
 
 def _working(link: Link, names: Sequence[str]) -> tuple[str, ...]:
@@ -198,7 +198,7 @@ def block_maxima(recording: Recording, turns: int) -> list[int]:
 
 
 @dataclass
-class _Trials(OneCampaign):
+class _HuntCampaign(OneCampaign):
     """The trials of one hunt.  ``spent_s``: what the hunt took so far, of which ``before_s`` before the first of them;
     ``kept``: what an earlier start noted beside each."""
 
@@ -207,7 +207,7 @@ class _Trials(OneCampaign):
     spent_s: float = 0.0
     before_s: float = 0.0
     title: str = ""
-    ground: Ground | None = None
+    ground: BoardCapacity | None = None
     kept: dict[int, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -224,18 +224,18 @@ class _Trials(OneCampaign):
             and run.outcome in (Outcome.COMPLETED.value, Outcome.FAILED.value)
         }
         for position in range(len(whole)):
-            kept = self.store.kept(whole[position], KEPT_FILE) if position in whole else None
+            kept = self.store.kept(whole[position], HUNT_FILE) if position in whole else None
             if kept is None:
                 break
             self.made[position], self.kept[position] = whole[position], json.loads(kept)
         if self.kept:
             of = self.kept[0]["ground"]
-            self.ground = Ground(int(of["cpus"]), tuple(map(str, of["present"])), int(of["available_bytes"]))
+            self.ground = BoardCapacity(int(of["cpus"]), tuple(map(str, of["present"])), int(of["available_bytes"]))
 
     def begin(self, origin: Mapping[str, Any] | None = None) -> Writer:
         writer = self.placed(self.hunt.sha256, (*[""] * self.position, self.title))
         writer.keep(
-            KEPT_FILE,
+            HUNT_FILE,
             json.dumps(
                 {"left": self.left, "spent_s": self.spent_s, "ground": asdict(self.ground) if self.ground else None}
             ).encode(),
@@ -247,20 +247,20 @@ class _Trials(OneCampaign):
 
 
 @dataclass
-class _Hunting:
+class _HuntRun:
     """One hunt on its way; ``counted_s``: until when the time is in ``trials.spent_s``."""
 
     hunt: Hunt
-    trials: _Trials
-    ground: Ground
+    trials: _HuntCampaign
+    ground: BoardCapacity
     search: Search
     opened: Callable[[str], Board]
-    on_progress: Callable[[Progress, Ask], None]
+    on_progress: Callable[[Progress, TrialRequest], None]
     tell: Callable[[str], None] | None
     counted_s: float
     stopping: Stopping = field(default_factory=Stopping)
     failed: int = 0
-    made: list[Made] = field(default_factory=list)
+    made: list[FinishedTrial] = field(default_factory=list)
 
     def whole(self) -> int:
         """Until the search is over, or somebody stops it; the number of the signal that did, or 0."""
@@ -279,8 +279,8 @@ class _Hunting:
                 self.trials.position += 1
                 left = self._left_after()
                 turns = 1 if isinstance(ask.subject, str) else len(ask.subject)
-                self.made.append(Made(ask, block_maxima(recording, turns), recording.run_id))
-                ask = asking.send(Answer(self.made[-1].block_maxima_ns, left))
+                self.made.append(FinishedTrial(ask, block_maxima(recording, turns), recording.run_id))
+                ask = asking.send(TrialResult(self.made[-1].block_maxima_ns, left))
         return 0
 
     def _left_after(self) -> int:
@@ -296,7 +296,7 @@ class _Hunting:
         each_s = max(guess_s, (self.trials.spent_s - self.trials.before_s) / made) if made else guess_s
         return max(0, int((self.hunt.budget_s - AFTER_S - self.trials.spent_s) / each_s))
 
-    def _plan(self, ask: Ask) -> Plan:
+    def _plan(self, ask: TrialRequest) -> Plan:
         if isinstance(ask.subject, str):
             load = find_load(ask.subject)
         else:
@@ -305,7 +305,7 @@ class _Hunting:
         loads = {} if isinstance(ask.subject, str) else {load.name: load}
         return replace(self.hunt.plan, entries=(entry,), loads=loads)
 
-    def _made(self, ask: Ask) -> Recording | None:
+    def _made(self, ask: TrialRequest) -> Recording | None:
         """One trial; None where it was stopped."""
         plan = self._plan(ask)
         self.trials.title = f"{ask.phase}: {expand(plan)[0].title}"
@@ -331,7 +331,7 @@ class _Hunting:
         self.trials.spent_s += now_s - self.counted_s
         self.counted_s = now_s
 
-    def _told(self, progress: Progress, ask: Ask) -> None:
+    def _told(self, progress: Progress, ask: TrialRequest) -> None:
         left_s = max(0.0, self.hunt.budget_s - self.trials.spent_s)
         self.on_progress(
             replace(
@@ -349,12 +349,12 @@ class _Hunting:
 def make_hunt(
     hunt: Hunt,
     store: Store,
-    on_progress: Callable[[Progress, Ask], None],
+    on_progress: Callable[[Progress, TrialRequest], None],
     *,
     opened: Callable[[str], Board],
     resume: bool = False,
     tell: Callable[[str], None] | None = None,
-) -> Hunted:
+) -> HuntResult:
     """Hunt for the budget.  With ``resume`` the newest hunt of the same words goes on: the search is told again what
     the trials that are kept answered.
 
@@ -364,20 +364,20 @@ def make_hunt(
     fewest_s = _LEAST_TRIALS * (_SHORT_TURNS + _BESIDE_S)
     if hunt.budget_s < fewest_s:
         raise BadInput(f"--budget: a hunt requires at least {_LEAST_TRIALS} trials; use {fewest_s / 60:.0f}m or more")
-    trials, begun_s = _Trials(store, hunt), time.monotonic()
+    trials, begun_s = _HuntCampaign(store, hunt), time.monotonic()
     if resume:
         trials.go_on()
     else:
         store.settle()
-    trials.ground = trials.ground or look_at(opened(hunt.plan.boards[0]), hunt.only)
+    trials.ground = trials.ground or examine_board(opened(hunt.plan.boards[0]), hunt.only)
     ground = trials.ground
     if not trials.kept:
         trials.spent_s = trials.before_s = time.monotonic() - begun_s
     seed = random.Random(trials.campaign)
     search = Search(ground.space(hunt.only), hunt.fixed, hunt.turns, seed)
-    hunting = _Hunting(hunt, trials, ground, search, opened, on_progress, tell, time.monotonic())
+    hunting = _HuntRun(hunt, trials, ground, search, opened, on_progress, tell, time.monotonic())
     with listening(hunting.stopping):
         signal = hunting.whole()
     if trials.made and hunting.failed == trials.position:
         raise FastenoughError(f"every trial failed; see: fastenough show {trials.made[max(trials.made)]}")
-    return Hunted(trials.campaign, search, ground.cpus, tuple(hunting.made), hunting.failed, signal)
+    return HuntResult(trials.campaign, search, ground.cpus, tuple(hunting.made), hunting.failed, signal)

@@ -27,12 +27,12 @@ _POLL_S = 0.2
 _TRIES = 2
 """Of an injection in user space, or by a BPF program, that comes too late."""
 
-Injected = tuple[list[Injection], dict[int, int]]
+InjectionLog = tuple[list[Injection], dict[int, int]]
 """What took place, and by size how many did not because the injector came too late."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class InjectionPlan:
     """What to inject: these sizes in turn, ``each`` times, on one CPU; ``period_ns`` of the task that is delayed.
 
     ``lead_ns``: how long before a due time the injector begins; if it comes only after it, nothing is injected there.
@@ -59,7 +59,7 @@ class Plan:
         return self.period_ns * max(10, math.ceil(4 * (max(self.sizes_ns) + self.lead_ns) / self.period_ns))
 
     @property
-    def toggled(self) -> Plan:
+    def toggled(self) -> InjectionPlan:
         """The same for a pin that is toggled so often that the shortest delay holds up both of its edges."""
         return replace(self, period_ns=min(self.period_ns, min(self.sizes_ns) // 2))
 
@@ -81,14 +81,14 @@ def in_user_space(booted: Booted, act: Act) -> Iterator[Probing]:
 
 
 @dataclass(frozen=True)
-class Hog:
+class HogInjector:
     """Injects by a task of higher priority that computes for known times."""
 
     booted: Booted
-    plan: Plan
+    plan: InjectionPlan
     name: str = "user-space hog"
 
-    def inject(self, due_mono_ns: int) -> Injected:
+    def inject(self, due_mono_ns: int) -> InjectionLog:
         """Inject everything planned; one of the delayed task's due times is given."""
         act = Act(
             "hog",
@@ -112,15 +112,15 @@ class Hog:
 
 
 @dataclass(frozen=True)
-class Interrupt:
+class InterruptInjector:
     """Injects by a kernel module that keeps a CPU with interrupts off."""
 
     booted: Booted
     settings: Settings
-    plan: Plan
+    plan: InjectionPlan
     name: str = "module, interrupts off"
 
-    def inject(self, due_mono_ns: int) -> Injected:
+    def inject(self, due_mono_ns: int) -> InjectionLog:
         """As the hog does."""
         parameters = {
             "sizes_ns": ",".join(map(str, self.plan.sizes_ns)),
@@ -144,7 +144,7 @@ class Interrupt:
         return lines
 
 
-def _from_device(lines: Sequence[str]) -> Injected:
+def _from_device(lines: Sequence[str]) -> InjectionLog:
     """Lines ``asked_ns,injected_ns,due_mono_ns``; nothing was injected where the second is 0."""
     took_place: list[Injection] = []
     late: dict[int, int] = {}
@@ -156,4 +156,4 @@ def _from_device(lines: Sequence[str]) -> Injected:
     return took_place, late
 
 
-Injector = Hog | Interrupt
+Injector = HogInjector | InterruptInjector

@@ -18,7 +18,7 @@ from fastenough.link import Link
 from fastenough.model import BadInput, FastenoughError, Outcome
 from fastenough.recording import LoadProof, LoadStated
 
-AS_FOUND = LoadStated("as found", source="whatever ran on the machine: the monitor starts no load")
+NO_LOAD_STARTED = LoadStated("as found", source="whatever ran on the machine: the monitor starts no load")
 _END_TIMEOUT_S = 20.0
 
 
@@ -45,7 +45,7 @@ def ordinary_policies(link: Link, pid: int) -> list[str]:
     return [] if found & _REAL_TIME else sorted(found)
 
 
-class Watching:
+class MonitorRun:
     """A monitor at work, and the id of its run."""
 
     def __init__(self, task: Task, transcript: Transcript, keeper: Keeper) -> None:
@@ -85,16 +85,18 @@ class Watching:
 
 
 @contextmanager
-def watching(board: str, booted: Booted, act: Act, keeper: Keeper) -> Iterator[Watching]:
+def monitor_run(board: str, booted: Booted, act: Act, keeper: Keeper) -> Iterator[MonitorRun]:
     """While inside, the monitor records into a run of the store, which is sealed at the end, whatever happens.
 
     ``finish()`` comes first where all goes well.  Raises NotApplicable where it cannot run, NotKept when the store
     takes no more.
     """
-    added = replace(described(board, booted, ()), load=AS_FOUND)
-    transcript = Transcript(partial(keeper.begin, {}), added, lambda: LoadProof(AS_FOUND.name, True, stated=True))
+    added = replace(described(board, booted, ()), load=NO_LOAD_STARTED)
+    transcript = Transcript(
+        partial(keeper.begin, {}), added, lambda: LoadProof(NO_LOAD_STARTED.name, True, stated=True)
+    )
     try:
         with monitoring(booted, act, transcript) as task:
-            yield Watching(task, transcript, keeper)
+            yield MonitorRun(task, transcript, keeper)
     finally:
         transcript.seal()

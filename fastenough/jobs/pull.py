@@ -32,7 +32,7 @@ _SAME_NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
-class Told:
+class BoardNames:
     """How the store calls a board, and what only the bench knows of a recording that it sees for the first time.
 
     ``formerly``: what the store called the board before; recordings are on their way under the first of its names.
@@ -44,7 +44,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredRecording:
     """A recording that is now in the store; ``outcome`` None: it was cut off.
 
     ``profile``: whether the board's was taken while the board was booted as it was then.
@@ -59,7 +59,7 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class UnderWay:
+class PartialRecording:
     """A recording that still grows; ``bytes`` of it are here, and wait for its end.
 
     ``name``: as `Store.arriving` knows it.
@@ -72,7 +72,7 @@ class UnderWay:
 
 
 @dataclass(frozen=True)
-class Gap:
+class RecordingGap:
     """Time of which nothing is stored, between two recordings; ``ns`` None: no clock can tell how long.
 
     ``dropped``: recordings that made room before they were pulled.
@@ -86,7 +86,7 @@ class Gap:
 
 
 @dataclass(frozen=True)
-class Refused:
+class RejectedRecording:
     """A recording that is not believed, and why."""
 
     name: str
@@ -94,13 +94,13 @@ class Refused:
 
 
 @dataclass
-class Pulled:
+class PullResult:
     """What one pull came to.  ``newest``: the name of the newest recording of the ring; empty where it has none."""
 
-    stored: list[Stored] = field(default_factory=list)
-    under_way: list[UnderWay] = field(default_factory=list)
-    gaps: list[Gap] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
+    stored: list[StoredRecording] = field(default_factory=list)
+    under_way: list[PartialRecording] = field(default_factory=list)
+    gaps: list[RecordingGap] = field(default_factory=list)
+    refused: list[RejectedRecording] = field(default_factory=list)
     bytes: int = 0
     newest: str = ""
 
@@ -140,7 +140,7 @@ def _lines_under(head: bytes, load: LoadStated | None, stream: BinaryIO) -> Iter
 class _Pull:
     """One pull from one ring."""
 
-    def __init__(self, ring: Ring, spool: Spool, store: Store, told: Told) -> None:
+    def __init__(self, ring: Ring, spool: Spool, store: Store, told: BoardNames) -> None:
         self._ring = ring
         self._spool = spool
         self._store = store
@@ -148,9 +148,9 @@ class _Pull:
         self._last = spool.last()
         self._before: Head | None = None
         self._refused_serials: list[int] = []
-        self.done = Pulled()
+        self.done = PullResult()
 
-    def all(self) -> Pulled:
+    def all(self) -> PullResult:
         files = self._ring.listed()
         newest = files[-1] if files else None
         self.done.newest = newest.name if newest else ""
@@ -180,7 +180,7 @@ class _Pull:
         return ""
 
     def _refuse(self, file: RingFile, why: str) -> None:
-        self.done.refused.append(Refused(file.name, why))
+        self.done.refused.append(RejectedRecording(file.name, why))
         self._refused_serials.append(file.serial)
 
     def _vanished(self, files: list[RingFile]) -> list[RingFile]:
@@ -205,7 +205,9 @@ class _Pull:
         line, head = self._met(file)
         if grows and not self._has_end(file):
             self._tell_gap(file, head)
-            self.done.under_way.append(UnderWay(file.run_id, file.serial, self._spool.size(file.name), file.name))
+            self.done.under_way.append(
+                PartialRecording(file.run_id, file.serial, self._spool.size(file.name), file.name)
+            )
         else:
             self._store_one(file, line, head)
 
@@ -277,7 +279,7 @@ class _Pull:
         self._keep(file, span.stopped, span.outcome is not None)
         self._spool.release(file.name, file.run_id)
         self.done.stored.append(
-            Stored(
+            StoredRecording(
                 file.run_id,
                 file.serial,
                 head.profile is not None,
@@ -318,7 +320,7 @@ class _Pull:
             if last.ended
             else "the first of them was cut off"
         )
-        self.done.gaps.append(Gap(last.run_id, file.run_id, _between_ns(last, head.begin), dropped, reason))
+        self.done.gaps.append(RecordingGap(last.run_id, file.run_id, _between_ns(last, head.begin), dropped, reason))
         self._last = replace(last, gap_told=file.run_id)
         self._spool.keep_last(self._last)
 
@@ -330,7 +332,7 @@ def _between_ns(last: Last, begin: Instant) -> int | None:
     return wall_ns if wall_ns >= 0 else None
 
 
-def pull(link: Link, ring: str, store: Store, told: Told, waiting: Callable[[], None]) -> Pulled:
+def pull(link: Link, ring: str, store: Store, told: BoardNames, waiting: Callable[[], None]) -> PullResult:
     """Everything that the ring in a folder of a board has and the store has not.
 
     ``waiting`` is called where another pull of this ring is at work, which this one then waits for.  Raises BadInput

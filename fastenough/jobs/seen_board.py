@@ -14,7 +14,7 @@ from fastenough.recording.building import Added
 
 
 @dataclass(frozen=True)
-class SeenBoard:
+class BoardAnnotations:
     """``load``: what is stated that the board does besides.  ``marks``: that all of its recordings get."""
 
     name: str

@@ -14,7 +14,7 @@ _AT_ONCE = 1 << 20
 """A long recording is caught up with in pieces, so that what is shown follows and Ctrl-C is heard."""
 
 
-class Fate(StrEnum):
+class FileFate(StrEnum):
     """What stands where the file was opened."""
 
     THERE = "there"
@@ -23,7 +23,7 @@ class Fate(StrEnum):
     SHORTENED = "shortened"
 
 
-class Tail:
+class FileTail:
     """The open file: what is renamed or removed meanwhile can be read to its end.  Raises OSError and Untrusted.
 
     What stands behind the last newline is read again until it is a line: a writer may take back half of one.
@@ -66,13 +66,13 @@ class Tail:
         self._taken += whole
         return [line + b"\n" for line in piece[:whole].split(b"\n")[:-1]]
 
-    def fate(self) -> Fate:
+    def fate(self) -> FileFate:
         """Whether it still is the file of its name, and holds what was taken of it."""
         mine = os.fstat(self._file)
         if mine.st_size < self._taken:
-            return Fate.SHORTENED
+            return FileFate.SHORTENED
         try:
             there = self._folder.status(self._name)
         except FileNotFoundError:
-            return Fate.GONE
-        return Fate.THERE if (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino) else Fate.REPLACED
+            return FileFate.GONE
+        return FileFate.THERE if (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino) else FileFate.REPLACED

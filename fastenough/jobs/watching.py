@@ -12,8 +12,8 @@ from pathlib import Path
 
 from fastenough.files import Untrusted
 from fastenough.folder import Folder
-from fastenough.jobs.following import Following
-from fastenough.jobs.tail import Fate, Tail
+from fastenough.jobs.following import LiveRecording
+from fastenough.jobs.tail import FileFate, FileTail
 from fastenough.model import BadInput, FastenoughError
 from fastenough.store.directory import LIVE_FILE, RUN_FILE, SEALED_FILE, is_live
 from fastenough.store.reading import run_folders
@@ -50,7 +50,7 @@ def _owner(path: Path) -> str:
     return "its owner"
 
 
-class Watch:
+class LiveFile:
     """One recording that may still grow.  ``path`` is for messages; raises BadInput for what cannot be followed.
 
     ``remark``: what became of the file, once; "" otherwise.  ``each_interval`` is called behind each interval, of which
@@ -63,13 +63,13 @@ class Watch:
         self._name = name
         self.remark = ""
         self.over = ""
-        self.each_interval: Callable[[Following], None] = lambda _: None
+        self.each_interval: Callable[[LiveRecording], None] = lambda _: None
         self._begin()
 
     def _begin(self) -> None:
         with _readable(self.path):
-            self._tail = Tail(self._folder, self._name)
-        self.following = Following(str(self.path))
+            self._tail = FileTail(self._folder, self._name)
+        self.following = LiveRecording(str(self.path))
         stood_s = time.time() - self._tail.grown_wall_ns / 1e9
         self._grown_mono_s = time.monotonic() - min(max(0.0, stood_s), 2 * _QUIET_S)
 
@@ -108,9 +108,9 @@ class Watch:
             return True
         with _readable(self.path):
             fate = self._tail.fate()
-        if fate is Fate.GONE and not self._take():
+        if fate is FileFate.GONE and not self._take():
             self.over = self._why_gone()
-        elif fate in (Fate.REPLACED, Fate.SHORTENED):
+        elif fate in (FileFate.REPLACED, FileFate.SHORTENED):
             self._tail.close()
             self._begin()
             self.remark = REPLACED
@@ -146,7 +146,7 @@ class Watch:
         return "the recording process died; its data were sealed"
 
 
-class Runs:
+class StoreRuns:
     """The runs of a store, looked at without its index; raises BadInput where that cannot be."""
 
     def __init__(self, store: Path) -> None:

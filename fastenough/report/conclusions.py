@@ -12,8 +12,8 @@ from fastenough.analysis.change_effects import ChangeEffect
 from fastenough.analysis.compare_wording import finding
 from fastenough.analysis.composed_bound import Composed
 from fastenough.analysis.task_set import CpuSchedulability, TaskAnswer
-from fastenough.hunt.asking import Made, Phase, Subject
-from fastenough.hunt.recipes import described
+from fastenough.hunt.asking import FinishedTrial, Phase, Subject
+from fastenough.hunt.recipes import description_of
 from fastenough.hunt.search import Search
 from fastenough.hunt.space import Space
 from fastenough.hunt.tail import tail_of, typical_ns
@@ -36,10 +36,10 @@ _TRIALS_NOTE = (
 def _subject_name(space: Space, subject: Subject) -> str:
     if isinstance(subject, str):
         return f"load {subject}"
-    return described(space, subject[0]) if len(subject) == 1 else f"{len(subject)} recipes in turns"
+    return description_of(space, subject[0]) if len(subject) == 1 else f"{len(subject)} recipes in turns"
 
 
-def _trials_row(name: str, trials: Sequence[Made]) -> tuple[object, ...]:
+def _trials_row(name: str, trials: Sequence[FinishedTrial]) -> tuple[object, ...]:
     tails = [tail_of(made.block_maxima_ns) for made in trials if made.block_maxima_ns]
     seen = (typical_ns(min(tails)), typical_ns(fmean(tails)), typical_ns(max(tails))) if tails else (None,) * 3
     return (name, len(trials), len(trials) - len(tails), *seen)
@@ -56,7 +56,7 @@ def _trials_columns(first: str) -> tuple[Column, ...]:
     )
 
 
-def _phases(made: Sequence[Made]) -> ReportTable:
+def _phases(made: Sequence[FinishedTrial]) -> ReportTable:
     rows = [_trials_row(phase, mine) for phase in Phase if (mine := [one for one in made if one.ask.phase is phase])]
     return ReportTable("hunt-phases", "Trials by phase", _trials_columns("phase"), rows, note=_TRIALS_NOTE)
 
@@ -70,13 +70,13 @@ def _groups(search: Search) -> ReportTable | None:
         "hunt-groups",
         f"Worst of {words.counted(len(search.looks), 'group')} tried",
         (Column("recipe", numeric=False), Column("typical maximum [µs]", _NS)),
-        [(described(search.space, look.recipe) or "no stressor", typical_ns(look.tail)) for look in worst],
+        [(description_of(search.space, look.recipe) or "no stressor", typical_ns(look.tail)) for look in worst],
     )
 
 
-def _steps(search: Search, made: Sequence[Made]) -> Iterator[ReportTable]:
+def _steps(search: Search, made: Sequence[FinishedTrial]) -> Iterator[ReportTable]:
     for name, caption, phases in _STEPS:
-        by_subject: dict[Subject, list[Made]] = {}
+        by_subject: dict[Subject, list[FinishedTrial]] = {}
         for one in made:
             if one.ask.phase in phases:
                 by_subject.setdefault(one.ask.subject, []).append(one)
@@ -89,7 +89,7 @@ def _steps(search: Search, made: Sequence[Made]) -> Iterator[ReportTable]:
             )
 
 
-def hunt_section(search: Search, made: Sequence[Made], conclusion: str, recipe: str, culprit: str) -> Section:
+def hunt_section(search: Search, made: Sequence[FinishedTrial], conclusion: str, recipe: str, culprit: str) -> Section:
     """``recipe``: the load file of the worst recipe; ``culprit``: the cause under it; empty if none was confirmed."""
     tables = [table for table in (_groups(search), *_steps(search, made)) if table is not None]
     parts: list[Part] = [_phases(made), *(Folded(table.caption, [table], printed=False) for table in tables)]

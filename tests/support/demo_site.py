@@ -11,8 +11,8 @@ from pathlib import Path
 
 from fastenough.farm.judging import verdicts_on
 from fastenough.history import declare
-from fastenough.hunt.recipes import described
-from fastenough.jobs.concluding import keep
+from fastenough.hunt.recipes import description_of
+from fastenough.jobs.concluding import store_conclusion
 from fastenough.report.conclusions import hunt_section
 from fastenough.report.document import Section
 from fastenough.web.pages import PAGES
@@ -39,14 +39,18 @@ def hunt() -> Section:
     search, made = searched()
     assert search.found is not None
     return hunt_section(
-        search, made, f"worse than load {search.found.beside}: {described(search.space, search.found.recipe)}", "", ""
+        search,
+        made,
+        f"worse than load {search.found.beside}: {description_of(search.space, search.found.recipe)}",
+        "",
+        "",
     )
 
 
 def main(into: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="fastenough-site-") as folder:
         farm = make_store(Path(folder) / "store", BOARDS, DAYS, cpus=4, end_s=int(time.time()) // CYCLE_S * CYCLE_S)
-        keep(farm.store, [run.id for run in farm.store.runs(board=farm.changed)], hunt())
+        store_conclusion(farm.store, [run.id for run in farm.store.runs(board=farm.changed)], hunt())
         print(
             f"{demonstrate(farm, Path(folder), into):,} files in {into}; look at it with: "
             f"python3 -m http.server --directory {into}"

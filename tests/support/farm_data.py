@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastenough.history import History, declare
-from fastenough.jobs.concluding import keep
+from fastenough.jobs.concluding import store_conclusion
 from fastenough.recording.building import end_series, interval_series, line_bytes, series_end
 from fastenough.recording.histogram import Histogram, bucket_highest, bucket_lowest, bucket_of
 from fastenough.report.document import Column, Folded, Preformatted, ReportTable, Section, Text
@@ -108,7 +108,7 @@ def make_store(
             for run in _runs(data, number):
                 data.store.adopt(spool, _lines(run, cpus, seed), run.id)
     for name in (injected.board, data.private):
-        keep(data.store, [run.id for run in data.store.runs(board=name)], told(name))
+        store_conclusion(data.store, [run.id for run in data.store.runs(board=name)], told(name))
     return data
 
 

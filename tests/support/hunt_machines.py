@@ -13,11 +13,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fastenough.hunt.asking import Answer, Ask, Asking, Made, Phase, Spent, Trials, mean_tail
-from fastenough.hunt.confirming import TURNS as TURNS_CONFIRMED
-from fastenough.hunt.confirming import confirm
+from fastenough.hunt.asking import (
+    BudgetSpent,
+    FinishedTrial,
+    Phase,
+    TrialBudget,
+    TrialGenerator,
+    TrialRequest,
+    TrialResult,
+    mean_tail,
+)
+from fastenough.hunt.confirming import CONFIRMATION_TURNS, confirm
 from fastenough.hunt.search import Search
-from fastenough.hunt.space import Parameter, Recipe, Space, Stressor
+from fastenough.hunt.space import Recipe, Space, Stressor, StressorParameter
 
 STRESSORS, LEVELS = 40, 8
 TURNS, BLOCKS = 8, 32
@@ -27,9 +35,9 @@ CONFIRMED_AT_MOST = 3
 """Candidates, one after the other; of a round of the hunt there are no more either."""
 
 _PARAMETERS = (
-    Parameter("size", tuple(map(str, range(LEVELS)))),
-    Parameter("instances", ("1", "2", "4")),
-    Parameter("phase", ("always", "slow", "fast")),
+    StressorParameter("size", tuple(map(str, range(LEVELS)))),
+    StressorParameter("instances", ("1", "2", "4")),
+    StressorParameter("phase", ("always", "slow", "fast")),
 )
 
 
@@ -113,14 +121,14 @@ class Machine:
         return np.asarray(values)
 
 
-def driven(asking: Asking[None], machine: Machine, budget: int) -> list[Ask]:
+def driven(asking: TrialGenerator[None], machine: Machine, budget: int) -> list[TrialRequest]:
     """Answer until nothing more is asked for; what was asked for."""
-    asked: list[Ask] = []
+    asked: list[TrialRequest] = []
     try:
         asked.append(next(asking))
         while True:
             left = budget - len(asked)
-            asked.append(asking.send(Answer(machine.trial(asked[-1].subject), left)))
+            asked.append(asking.send(TrialResult(machine.trial(asked[-1].subject), left)))
     except StopIteration:
         return asked
 
@@ -159,15 +167,15 @@ class RandomSearch:
         self._random = random.Random(machine.seed)
         self.found: Recipe = ()
 
-    def run(self, left: int) -> Asking[None]:
-        trials = Trials(left)
+    def run(self, left: int) -> TrialGenerator[None]:
+        trials = TrialBudget(left)
         fixed: dict[str, list[float]] = {name: [] for name in self._machine.fixed}
         for name in list(fixed) * 2:
             tail = yield from trials.tail(name, Phase.FIXED)
             fixed[name] += [] if tail is None else [tail]
         worst = max(fixed, key=lambda name: mean_tail(fixed[name]))
         drawn: list[tuple[float, Recipe]] = []
-        while trials.left > CONFIRMED_AT_MOST * 2 * TURNS_CONFIRMED:
+        while trials.left > CONFIRMED_AT_MOST * 2 * CONFIRMATION_TURNS:
             turns = self._draw(self._machine.space, self._random)
             maxima = np.log2((yield from trials.make(turns, Phase.GROUPS)))
             drawn += [
@@ -178,7 +186,7 @@ class RandomSearch:
                 if (yield from confirm(trials, recipe, worst)) is not None:
                     self.found = recipe
                     return
-            except Spent:
+            except BudgetSpent:
                 return
 
 
@@ -197,16 +205,16 @@ def worst_of_fixed(machine: Machine, budget: int) -> Recipe:
     return machine.fixed[max(tails, key=lambda name: mean_tail(tails[name]))]
 
 
-def searched(budget: int = 220) -> tuple[Search, list[Made]]:
+def searched(budget: int = 220) -> tuple[Search, list[FinishedTrial]]:
     """A hunt on a machine with a hidden trigger, and its trials; every tenth fails."""
-    machine, made = Machine(Kind(), 1), list[Made]()
+    machine, made = Machine(Kind(), 1), list[FinishedTrial]()
     search = Search(machine.space, tuple(machine.fixed), TURNS, random.Random(1))
     asking = search.run(budget)
     try:
         ask = next(asking)
         while True:
             maxima = [] if len(made) % 10 == 9 else machine.trial(ask.subject)
-            made.append(Made(ask, maxima, f"run-{len(made)}"))
-            ask = asking.send(Answer(maxima, budget - len(made)))
+            made.append(FinishedTrial(ask, maxima, f"run-{len(made)}"))
+            ask = asking.send(TrialResult(maxima, budget - len(made)))
     except StopIteration:
         return search, made

@@ -13,7 +13,7 @@ from fastenough.campaign import monitoring
 from fastenough.campaign.expand import RunSpec
 from fastenough.campaign.monitoring import PROBES_NAME, _watched
 from fastenough.implementations import Act, Value
-from fastenough.jobs.monitor import watching
+from fastenough.jobs.monitor import monitor_run
 from fastenough.model import Configuration, NotApplicable, Outcome
 from fastenough.recording.wakeups import MONITOR
 from fastenough.settings.tracing import INSTANCE
@@ -37,7 +37,7 @@ def untold(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_histograms_stand_in(board: VirtualBoard, tmp_path: Path) -> None:
     store = Store(tmp_path)
     here = Booted(board.link, Configuration("here"), PROBE)
-    with watching("virtual", here, Act(MONITOR, {"report": "500ms"}, 3.0), store) as watched:
+    with monitor_run("virtual", here, Act(MONITOR, {"report": "500ms"}, 3.0), store) as watched:
         board.link.run([PROBE, "timer", "--interval=20ms", "--loops=20", "--quiet", "--allow-difference"], 60.0)
         watched.finish()
         assert board.link.exists(INSTANCE)
@@ -55,7 +55,7 @@ def test_a_run_knows_its_own_task_by_name(board: VirtualBoard, tmp_path: Path) -
     here = Booted(board.link, Configuration("here"), PROBE)
     own = _watched(RunSpec(0, "timer", {"report": "500ms", "policy": "fifo", "priority": 90}, "none", 1.0), PROBES_NAME)
     for parameters, least, most in ((own, acts // 2, acts + 10), (own | {"comm": "nobody"}, 0, 0)):
-        with watching("virtual", here, Act(MONITOR, parameters, 3.0), store) as watched:
+        with monitor_run("virtual", here, Act(MONITOR, parameters, 3.0), store) as watched:
             board.link.run(
                 [
                     PROBE,
@@ -89,6 +89,6 @@ def test_what_they_cannot_tell_is_said(
     here = Booted(board.link, Configuration("here"), PROBE)
     with (
         pytest.raises(NotApplicable, match=said),
-        watching("virtual", here, Act(MONITOR, parameters, 1.0), Store(tmp_path)),
+        monitor_run("virtual", here, Act(MONITOR, parameters, 1.0), Store(tmp_path)),
     ):
         pass

@@ -20,9 +20,9 @@ from fastenough.board.base import Booted
 from fastenough.board.local import LocalBoard
 from fastenough.campaign import Entry, Plan, run_campaign
 from fastenough.cli.audit_measure import MeasureArguments
-from fastenough.jobs.ab import Trial, make_trial
-from fastenough.jobs.audit_measure import Measured, report_measured, tell_measured
-from fastenough.jobs.concluding import kept_on
+from fastenough.jobs.ab import AbTest, make_ab_test
+from fastenough.jobs.audit_measure import AuditTrials, conclude_trials, report_trials
+from fastenough.jobs.concluding import stored_conclusions
 from fastenough.store import Store
 from tests.support.cli_calls import command_line, environment
 from tests.support.privileges import needs_root
@@ -134,15 +134,15 @@ def test_what_is_booted_is_tried_as_a_setting_is(tmp_path: Path, probe_binary: P
         configurations=("slow",),
     )
 
-    trial = Trial(plan, {}, 3, booted="quick")
-    made = make_trial(trial, store, lambda progress, side: None, opened=lambda name: TwoKernels())
+    trial = AbTest(plan, {}, 3, booted="quick")
+    made = make_ab_test(trial, store, lambda progress, side: None, opened=lambda name: TwoKernels())
     (tried,) = judge_effects([effect_of(made.pairs(store.load), {"boot": "quick"}, "none", made.campaign)])
     assert tried.helps and tried.name == "boot=quick"
     unsaid = replace(tried, effect=None, tail=None, reasons=("too few rounds",))
-    measured = Measured((tried, unsaid))
-    section = tell_measured(measured, ["it helps"], store)
-    report_measured(measured, section, store, tmp_path / "report")
-    assert [one.lead for one in kept_on(store, [made.runs[0]])] == [section.lead] == ["It helps."]
+    measured = AuditTrials((tried, unsaid))
+    section = conclude_trials(measured, ["it helps"], store)
+    report_trials(measured, section, store, tmp_path / "report")
+    assert [one.lead for one in stored_conclusions(store, [made.runs[0]])] == [section.lead] == ["It helps."]
     row, other = json.loads((tmp_path / "report" / "report.json").read_text())["tables"]["tried-1"]["rows"][1:]
     assert (row[0], row[2], row[8]) == ("boot=quick", 6, "smaller") and row[5] < 0
     assert other[-1] == "too few rounds"

@@ -20,12 +20,12 @@ import pytest
 from fastenough.campaign import Entry, Plan
 from fastenough.campaign.written import read_load
 from fastenough.cli.hunt import progress_note
-from fastenough.hunt.asking import Ask, Phase
-from fastenough.hunt.recipes import IN_PHASES, IN_TURNS, as_file, described, load_of, turn_of
+from fastenough.hunt.asking import Phase, TrialRequest
+from fastenough.hunt.recipes import IN_PHASES, IN_TURNS, as_file, description_of, load_of, turn_of
 from fastenough.hunt.space import Part, Recipe, Space
 from fastenough.hunt.stressors import PHASES, STRESSORS, space_of
 from fastenough.jobs import hunt as hunting
-from fastenough.jobs.hunt import KEPT_FILE, Ground, Hunt, make_hunt
+from fastenough.jobs.hunt import HUNT_FILE, BoardCapacity, Hunt, make_hunt
 from fastenough.jobs.one_campaign import OneCampaign
 from fastenough.model import Outcome
 from fastenough.store import Store
@@ -54,7 +54,7 @@ def test_a_recipe_is_a_load_file_that_plans_take(tmp_path: Path) -> None:
     assert read.expects == load.expects and read.memory_bytes >= load.memory_bytes > 0
     assert "--vm-bytes" in load.commands[1] and load.commands[1][load.commands[1].index("--taskset") + 1] == "1"
     assert (
-        described(SPACE, RECIPE) == "cpu (workers 2, phase on and off for 500 ms) + vm (place the last CPU, "
+        description_of(SPACE, RECIPE) == "cpu (workers 2, phase on and off for 500 ms) + vm (place the last CPU, "
         "vm-bytes 16M)"
     )
 
@@ -203,7 +203,7 @@ def test_a_killed_hunt_goes_on_and_leaves_nothing(tmp_path: Path, probe_binary: 
     whole = sorted((run for run in runs if run.outcome == "completed"), key=lambda run: run.position or 0)
     assert len({run.campaign for run in runs}) == 1
     assert [run.load for run in whole[:3]] == ["none", "cpu", "none"][: len(whole[:3])]
-    kept = [json.loads(store.kept(run.id, KEPT_FILE) or b"") for run in whole]
+    kept = [json.loads(store.kept(run.id, HUNT_FILE) or b"") for run in whole]
     spent = [each["spent_s"] for each in kept]
     assert spent == sorted(spent) and kept[0]["ground"] == kept[-1]["ground"]
     assert set(kept[0]["ground"]["present"]) <= {"cpu", "switch", "fork"}
@@ -211,8 +211,8 @@ def test_a_killed_hunt_goes_on_and_leaves_nothing(tmp_path: Path, probe_binary: 
 
 def test_a_trial_is_told_with_the_stressors_in_it() -> None:
     turns = ((Part("vm", (0,)), Part("fork", (1,))), (Part("vm", (1,)),))
-    assert progress_note(Ask(turns, Phase.GROUPS)) == f"{Phase.GROUPS}: fork, vm"
-    assert progress_note(Ask("full", Phase.FIXED)) == f"{Phase.FIXED}"
+    assert progress_note(TrialRequest(turns, Phase.GROUPS)) == f"{Phase.GROUPS}: fork, vm"
+    assert progress_note(TrialRequest("full", Phase.FIXED)) == f"{Phase.FIXED}"
 
 
 @pytest.mark.parametrize("between_s", [0.0, 2.0])
@@ -228,7 +228,7 @@ def test_a_hunt_keeps_to_its_budget_by_the_clock(
 
     monkeypatch.setattr(hunting, "time", clock)
     monkeypatch.setattr(
-        hunting, "look_at", lambda board, only: pass_time(45.0, Ground(2, tuple(STRESSORS)[:12], 8 << 30))
+        hunting, "examine_board", lambda board, only: pass_time(45.0, BoardCapacity(2, tuple(STRESSORS)[:12], 8 << 30))
     )
     monkeypatch.setattr(
         hunting, "run_campaign", lambda *args, **more: pass_time(11.0, SimpleNamespace(stopped=False, runs=("run",)))

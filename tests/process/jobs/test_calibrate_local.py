@@ -23,15 +23,15 @@ from fastenough.board import AS_BOOTED, Booted, open_board
 from fastenough.implementations import IMPLEMENTATIONS
 from fastenough.implementations.core_user import CoreUser
 from fastenough.implementations.task import Probing
-from fastenough.jobs.calibrate import Calibration, calibrate, timer_finds
-from fastenough.jobs.injectors import Hog, Plan
+from fastenough.jobs.calibrate import WitnessResult, calibrate, timer_finds
+from fastenough.jobs.injectors import HogInjector, InjectionPlan
 from fastenough.link import LocalLink
 from fastenough.model import BadInput, Configuration, FastenoughError
 from tests.support.cli_calls import command_line
 from tests.support.privileges import needs_root
 
 ROOT = Path(__file__).resolve().parents[3]
-PLAN = Plan((500_000, 2_000_000, 8_000_000), 5)
+PLAN = InjectionPlan((500_000, 2_000_000, 8_000_000), 5)
 LEAST_SHARE = 0.998
 LEAST_NS = 2_000
 
@@ -39,7 +39,7 @@ LEAST_NS = 2_000
 @needs_root("real-time priorities")
 def test_the_timer_probe_finds_every_delay_and_none_shorter_than_injected(probe_binary: str) -> None:
     board = Booted(LocalLink(), Configuration("here"), probe_binary)
-    calibration = timer_finds(board, PLAN, Hog(board, PLAN))
+    calibration = timer_finds(board, PLAN, HogInjector(board, PLAN))
     assert calibration.passed, calibration
     assert all(row.injected == PLAN.each or row.injected + row.too_late == 2 * PLAN.each for row in calibration.rows)
     assert len(calibration.rows) == len(PLAN.sizes_ns)
@@ -55,9 +55,9 @@ def test_a_delay_of_another_cpu_is_not_found(probe_binary: str) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("there is one CPU only")
     board = Booted(LocalLink(), Configuration("here"), probe_binary)
-    elsewhere = Plan(PLAN.sizes_ns, PLAN.each, cpu=1)
+    elsewhere = InjectionPlan(PLAN.sizes_ns, PLAN.each, cpu=1)
     for _ in range(5):  # a busy machine comes too late for some delays, and may for all
-        missed = timer_finds(board, PLAN, Hog(board, elsewhere))
+        missed = timer_finds(board, PLAN, HogInjector(board, elsewhere))
         assert not missed.passed
         if any(row.injected for row in missed.rows):
             break
@@ -68,7 +68,7 @@ def test_a_delay_of_another_cpu_is_not_found(probe_binary: str) -> None:
 def test_tasks_of_a_core_are_delayed_by_the_cores_own_program(
     probe_binary: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program, acts, plan = tmp_path / "fastenough-probe-made-up", tmp_path / "acts", Plan((2_000_000,), 3)
+    program, acts, plan = tmp_path / "fastenough-probe-made-up", tmp_path / "acts", InjectionPlan((2_000_000,), 3)
     program.write_text(f'#!/bin/sh\necho "$1" >> {acts}\nexec {probe_binary} "$@"\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
@@ -135,14 +135,14 @@ def test_order_needs_every_median() -> None:
 
 
 def test_nothing_injected_is_no_pass() -> None:
-    assert not Calibration("hog", "timer", ()).passed
-    assert not Calibration("hog", "timer", (InjectionResult(1000, 0, 5, 0, None, None, None),)).passed
+    assert not WitnessResult("hog", "timer", ()).passed
+    assert not WitnessResult("hog", "timer", (InjectionResult(1000, 0, 5, 0, None, None, None),)).passed
 
 
 @pytest.mark.parametrize("sizes", [(), (2_000, 1_000), (1_000, 1_100)])
 def test_sizes_that_cannot_be_told_apart_are_refused(sizes: tuple[int, ...]) -> None:
     with pytest.raises(BadInput):
-        Plan(sizes, 5)
+        InjectionPlan(sizes, 5)
 
 
 @needs_root("real-time priorities")

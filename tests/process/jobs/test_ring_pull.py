@@ -21,7 +21,7 @@ from fastenough.board import AS_BOOTED
 from fastenough.board.local import LocalBoard
 from fastenough.facts import collect
 from fastenough.jobs import pull as job
-from fastenough.jobs.seen_board import SeenBoard
+from fastenough.jobs.seen_board import BoardAnnotations
 from fastenough.link import LocalLink
 from fastenough.link import ring as ring_of_link
 from fastenough.model import BadInput
@@ -35,7 +35,7 @@ from tests.support.rings import files, start
 from tests.support.ssh_boards import NAME, Server
 
 SECOND = 10**9
-TOLD = job.Told("local", lambda head: Added("local"))
+TOLD = job.BoardNames("local", lambda head: Added("local"))
 
 
 def values(seed: int, intervals: int) -> list[list[np.ndarray[Any, np.dtype[np.int64]]]]:
@@ -61,7 +61,7 @@ def put(
     return path
 
 
-def pulled(ring: Path, store: Path) -> job.Pulled:
+def pulled(ring: Path, store: Path) -> job.PullResult:
     opened = Store(store)
     try:
         return job.pull(LocalLink(), str(ring), opened, TOLD, lambda: None)
@@ -106,7 +106,7 @@ def test_what_the_probe_recorded_is_pulled_once(probe_binary: str, tmp_path: Pat
     check_all_there(ring, store)
     assert rest(store) == []
     nothing = pulled(ring, store)
-    assert nothing == job.Pulled(newest=files(ring)[-1].name)
+    assert nothing == job.PullResult(newest=files(ring)[-1].name)
 
 
 def test_a_recording_that_grows_is_fetched_from_where_it_was(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_recording_that_grows_is_fetched_from_where_it_was(tmp_path: Path) -> 
     whole.write_bytes(b"".join(lines[:4]) + lines[4][:100])
     told = pulled(ring, store)
     assert [one.serial for one in told.stored] == [1]
-    assert told.under_way == [job.UnderWay(whole.stem[11:], 2, sum(map(len, lines[:4])), whole.name)]
+    assert told.under_way == [job.PartialRecording(whole.stem[11:], 2, sum(map(len, lines[:4])), whole.name)]
     whole.write_bytes(b"".join(lines))
     told = pulled(ring, store)
     assert told.bytes == sum(map(len, lines[4:]))  # whole lines stay, the torn one comes again
@@ -132,7 +132,9 @@ def test_what_was_stated_when_a_recording_was_seen_first_holds_for_all_of_it(tmp
     lines = whole.read_bytes().splitlines(keepends=True)
     whole.write_bytes(b"".join(lines[:4]))
     for stated in (LoadStated("none"), LoadStated("controller")):
-        told = job.pull(LocalLink(), str(ring), store, job.Told("b", lambda _, it=stated: Added("b", load=it)), list)
+        told = job.pull(
+            LocalLink(), str(ring), store, job.BoardNames("b", lambda _, it=stated: Added("b", load=it)), list
+        )
         whole.write_bytes(b"".join(lines))
     assert store.load(told.stored[0].run_id).head.load == LoadStated("none")
 
@@ -154,7 +156,7 @@ def test_only_what_was_recorded_since_the_board_was_booted_gets_its_profile(tmp_
         as_services_write(put(ring, 3), boot_id=str(collect(LocalLink())["boot_id"])),
     ]
     with LocalBoard(probe="").boot(AS_BOOTED) as here:
-        told = job.pull(LocalLink(), str(ring), store, job.Told("b", SeenBoard("b", here).added), list)
+        told = job.pull(LocalLink(), str(ring), store, job.BoardNames("b", BoardAnnotations("b", here).added), list)
     heads = [store.load(run).head for run in runs]
     assert [one.profile for one in told.stored] == [head.profile is not None for head in heads] == [False, False, True]
     assert [head.configuration is not None for head in heads] == [False, False, True]
@@ -170,10 +172,10 @@ def test_a_profile_holds_until_the_board_is_booted_again(tmp_path: Path) -> None
     whole = first.read_bytes().splitlines(keepends=True)
     first.write_bytes(b"".join(whole[:2]))
     with LocalBoard(probe="").boot(AS_BOOTED) as here:
-        job.pull(LocalLink(), str(ring), store, job.Told("b", SeenBoard("b", here).added), list)
+        job.pull(LocalLink(), str(ring), store, job.BoardNames("b", BoardAnnotations("b", here).added), list)
     first.write_bytes(b"".join(whole))
     runs += [as_services_write(put(ring, serial), boot_id=boot) for serial, boot in ((2, now), (3, "0" * 36))]
-    job.pull(LocalLink(), str(ring), store, job.Told("b", lambda head: Added("b")), list)
+    job.pull(LocalLink(), str(ring), store, job.BoardNames("b", lambda head: Added("b")), list)
     assert [store.load(run).head.profile is not None for run in runs] == [True, True, False]
 
 
@@ -423,7 +425,7 @@ def test_two_boards_cannot_bring_the_same_id(tmp_path: Path) -> None:
     path = put(ring, 1, outcome=None)
     theirs.mkdir()
     (theirs / path.name).write_bytes(path.read_bytes())
-    other = job.Told("other", lambda head: Added("other"))
+    other = job.BoardNames("other", lambda head: Added("other"))
     assert len(pulled(ring, store.path).under_way) == 1
     for _ in range(2):
         refused = job.pull(LocalLink(), str(theirs), store, other, lambda: None).refused

@@ -131,7 +131,7 @@ def test_the_ring_of_a_real_probe_tells_how_busy_its_cpu_was(probe_binary: str, 
             process.communicate()
     for stated, ran in ((BUSY, True), (IDLE, False)):
         store = Store(tmp_path / stated.name)
-        told = job.Told("here", lambda _, stated=stated: Added("here", load=stated))
+        told = job.BoardNames("here", lambda _, stated=stated: Added("here", load=stated))
         first = job.pull(LocalLink(), str(ring), store, told, lambda: None).stored[0]
         kept = store.load(first.run_id)
         assert kept.head.load == stated and kept.end is not None and kept.end.load is not None
@@ -166,7 +166,7 @@ def test_the_ring_of_a_bare_board_passes_and_one_from_which_time_is_taken_does_n
     (ring / f"{1:010}-{run}.jsonl").write_bytes(bare_metal(real_ring, stolen_ns))
     profile = collect(LocalLink()) | {"hypervisor": None, "emulated": False, "steal_so_far_ns": 0} | facts
     added = Added("testboard", None, BUSY, profile, profile_sha256(profile), marks=marks_in(profile))
-    told = job.Told("testboard", lambda _: added)
+    told = job.BoardNames("testboard", lambda _: added)
     pulled = job.pull(LocalLink(), str(ring), store, told, lambda: None)
     assert [one.run_id for one in pulled.stored] == [run]
     said = verdicts_on(store, "testboard", asdict(Requirement(5 * SECOND, return_time_ns=2 * SECOND)))

@@ -14,8 +14,8 @@ from fastenough.analysis.station_agreement import StationAgreement
 from fastenough.analysis.station_delays import STATIONS, Placed
 from fastenough.board import AS_BOOTED, open_board
 from fastenough.jobs.calibrate_monitor import StationTrial, trial_of
-from fastenough.jobs.injectors import Plan
-from fastenough.jobs.watched_task import Watching, _process_of
+from fastenough.jobs.injectors import InjectionPlan
+from fastenough.jobs.monitored_task import TaskMonitor, _process_of
 from fastenough.link.fake import FakeLink
 from fastenough.model import FastenoughError
 from tests.support.cli_calls import command_line
@@ -81,10 +81,10 @@ def test_what_was_found_is_drawn(calibrated: tuple[int, dict[str, Any], Path]) -
 @two_cpus
 def test_an_injection_is_missed_where_it_is_not(monitor_binary: Path, inject_binary: Path) -> None:
     """The proof can fail: what was injected behind the system call is looked for before it."""
-    plan = Plan((1_000_000,), 5, min(os.sched_getaffinity(0)), 2_000_000)
+    plan = InjectionPlan((1_000_000,), 5, min(os.sched_getaffinity(0)), 2_000_000)
     with open_board("local").boot(AS_BOOTED) as booted:
         for _ in range(MOST_TRIALS):
-            watched = Watching(booted, plan).injecting("running-to-return")
+            watched = TaskMonitor(booted, plan).injecting("running-to-return")
             if trial_of(watched, "running-to-return", plan).rows[0].injected:
                 break
     assert trial_of(watched, "running-to-return", plan).rows[0].found > 0

@@ -18,20 +18,20 @@ from fastenough.cli.progress_wording import plain_line, telling
 from fastenough.cli.run_picture import picture
 from fastenough.folder import Folder
 from fastenough.jobs import following
-from fastenough.jobs.following import Following
-from fastenough.jobs.watching import Watch
+from fastenough.jobs.following import LiveRecording
+from fastenough.jobs.watching import LiveFile
 from fastenough.recording.building import line_bytes
 from tests.support.monitor_recordings import PARTS, SUMS, Watched, lines
 
 
-def _following(plan: Watched) -> Following:
-    following = Following("watched")
+def _following(plan: Watched) -> LiveRecording:
+    following = LiveRecording("watched")
     for line in list(lines(plan))[:-1]:
         following.take(line_bytes(line))
     return following
 
 
-def _drawn(following: Following, width: int, height: int) -> list[str]:
+def _drawn(following: LiveRecording, width: int, height: int) -> list[str]:
     stream = io.StringIO()
     Console(file=stream, width=width, height=height).print(picture(following, "", width, height))
     return stream.getvalue().splitlines()
@@ -54,7 +54,7 @@ def test_stations_and_culprits_fit(width: int, height: int) -> None:
 
 
 def test_nothing_seen_yet() -> None:
-    following = Following("watched")
+    following = LiveRecording("watched")
     following.take(line_bytes(next(lines(Watched()))))
     assert "no wake-up of a watched task yet" in " ".join(_drawn(following, 80, 24))
 
@@ -88,7 +88,7 @@ def test_the_worst_is_told_however_many_came_since(monkeypatch: pytest.MonkeyPat
 def test_the_stream_for_programs_tells_each_interval_though_many_come_at_once(tmp_path: Path) -> None:
     (tmp_path / "recording.jsonl").write_bytes(b"".join(map(line_bytes, lines(Watched(cpus=2, intervals=5)))))
     stream = io.StringIO()
-    with closing(Watch(Folder.at(tmp_path), "recording.jsonl")) as watch:
+    with closing(LiveFile(Folder.at(tmp_path), "recording.jsonl")) as watch:
         told = JsonLines(stream)
         told.show(watch)
         told.end(watch)
@@ -106,7 +106,7 @@ def test_culprits_beyond_those_that_are_kept_are_counted(monkeypatch: pytest.Mon
     monkeypatch.setattr(following, "_KEPT", 1)
     (tmp_path / "recording.jsonl").write_bytes(b"".join(map(line_bytes, lines(Watched(cpus=2, intervals=5)))))
     stream = io.StringIO()
-    with closing(Watch(Folder.at(tmp_path), "recording.jsonl")) as watch:
+    with closing(LiveFile(Folder.at(tmp_path), "recording.jsonl")) as watch:
         JsonLines(stream).show(watch)
         seen = watch.following.culprits_seen
     said = [json.loads(line) for line in stream.getvalue().splitlines()]

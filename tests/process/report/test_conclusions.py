@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fastenough.jobs.bound import bounds_of, section_of
-from fastenough.jobs.concluding import keep, kept_on
+from fastenough.jobs.concluding import store_conclusion, stored_conclusions
 from fastenough.model import BadInput
 from fastenough.report.conclusions import hunt_section
 from fastenough.report.document import ReportTable, Section, read_section, stored_form
@@ -68,8 +68,8 @@ def test_what_is_kept_is_said_again(tmp_path: Path) -> None:
 def test_a_report_says_what_was_concluded_from_its_runs_and_of_each_the_newest(tmp_path: Path, farm: FarmData) -> None:
     store, mine = farm.store, [run.id for run in farm.store.runs(board=farm.injected.board)]
     other = farm.store.runs(board=farm.changed)[0].id
-    assert [section.lead for section in kept_on(store, mine[:1])] == [told(farm.injected.board).lead]
-    assert kept_on(store, [mine[0], other]) == kept_on(store, []) == ()
+    assert [section.lead for section in stored_conclusions(store, mine[:1])] == [told(farm.injected.board).lead]
+    assert stored_conclusions(store, [mine[0], other]) == stored_conclusions(store, []) == ()
 
 
 @pytest.mark.parametrize(
@@ -131,5 +131,5 @@ def test_pages_of_board_and_run_lead_to_it(website: Served, farm: FarmData) -> N
 
 def test_nothing_is_kept_of_what_no_run_was_made_for(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    keep(store, (), told("b"))
+    store_conclusion(store, (), told("b"))
     assert list(conclusions(store)) == []

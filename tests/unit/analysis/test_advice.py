@@ -14,7 +14,7 @@ import pytest
 
 from fastenough.analysis.advice import APPROACHES, STRICT, TOLERANT, Advice, Ending, advise
 from fastenough.analysis.approach_rating import ApproachRating, Grade, kernel_of
-from fastenough.jobs.advise import Wanted, advise_by_reference, advise_by_runs, current_runs
+from fastenough.jobs.advise import AdviceRequest, advise_by_reference, advise_by_runs, current_runs
 from fastenough.model import BadInput, Requirement
 from fastenough.recording import Recording
 from fastenough.reference import find_reference
@@ -31,7 +31,7 @@ HARDWARE = "hardware"
 
 
 def by_paper(limit_us: float, miss_rate: float, probe: str = "response") -> Advice:
-    return advise_by_reference(BEAGLEBOARD, Wanted(Requirement(round(limit_us * 1000), miss_rate), probe))
+    return advise_by_reference(BEAGLEBOARD, AdviceRequest(Requirement(round(limit_us * 1000), miss_rate), probe))
 
 
 def end_of(advice: Advice) -> str:
@@ -94,7 +94,7 @@ def test_published_figures_are_marked_as_exact_and_as_nobodys_evidence() -> None
 
 
 def test_what_is_not_said_is_left_out_of_the_name_of_what_is_beside_the_path() -> None:
-    advice = advise_by_reference(find_reference("rtlinux"), Wanted(Requirement(50_000), "mutex"))
+    advice = advise_by_reference(find_reference("rtlinux"), AdviceRequest(Requirement(50_000), "mutex"))
     assert [name for name, _ in advice.aside] == ["rtlinux"]
 
 
@@ -105,7 +105,7 @@ def test_a_rate_the_source_has_no_figure_for_is_undecided_where_it_matters() -> 
 
 
 def test_what_an_oscilloscope_could_not_see_is_not_taken_for_a_maximum() -> None:
-    board = Wanted(Requirement(50_000_000, 0.05), "response", "AT91SAM9G20-EK")
+    board = AdviceRequest(Requirement(50_000_000, 0.05), "response", "AT91SAM9G20-EK")
     assert advise_by_reference(find_reference("at91sam"), board).ending is Ending.UNDECIDED
     with pytest.raises(BadInput, match=r"several boards.*AT91SAM9M10-G45-EK, AT91SAM9G20-EK"):
         advise_by_reference(find_reference("at91sam"), replace(board, board=None))
@@ -197,7 +197,7 @@ def plan(
 
 
 def advised(store: Store, recordings: Sequence[Recording], requirement: Requirement, **more: Any) -> Advice:
-    return advise_by_runs(recordings, Wanted(requirement, "timer", **more), store)
+    return advise_by_runs(recordings, AdviceRequest(requirement, "timer", **more), store)
 
 
 TOLERANT_100US = Requirement(100_000, 0.05, longest_burst=10)

@@ -13,7 +13,7 @@ from scipy import stats
 from fastenough.analysis.change_effects import ChangeEffect, best_of, effect_of, judge_effects
 from fastenough.analysis.paired import Pair
 from fastenough.campaign import Entry, Plan
-from fastenough.jobs.ab import Made, Trial
+from fastenough.jobs.ab import AbRuns, AbTest
 from fastenough.jobs.audit_measure import measure
 from fastenough.model import NotApplicable
 from fastenough.recording import Recording
@@ -98,12 +98,12 @@ def test_each_is_tried_alone_and_then_the_best_at_once(tmp_path: Path) -> None:
     }
     held = {f"{'-'.join(names)}/{place}": run for names, runs in ready.items() for place, run in enumerate(runs)}
 
-    def make(trial: Trial) -> Made:
+    def make(trial: AbTest) -> AbRuns:
         names, load = tuple(trial.change), trial.plan.entries[0].loads[0]
         asked.append((names, load))
         if names == ("refused",):
             raise NotApplicable("this machine has none")
-        return Made("campaign", tuple(f"{'-'.join(names)}/{place}" for place in range(len(ready[names]))), ORDER * 2)
+        return AbRuns("campaign", tuple(f"{'-'.join(names)}/{place}" for place in range(len(ready[names]))), ORDER * 2)
 
     class Held(Store):
         def load(self, run_id: str) -> Recording:
@@ -148,8 +148,8 @@ def test_what_is_not_shown_again_is_not_recommended(tmp_path: Path) -> None:
         def load(self, run_id: str) -> Recording:
             return held[run_id]
 
-    def make(trial: Trial) -> Made:
-        return Made("campaign", tuple(f"{trial.again}/{place}" for place in range(12)), ORDER * 2)
+    def make(trial: AbTest) -> AbRuns:
+        return AbRuns("campaign", tuple(f"{trial.again}/{place}" for place in range(12)), ORDER * 2)
 
     found = measure(
         Plan("audit", (Entry("timer", ("none",), 1.0, {}),)),

@@ -10,13 +10,13 @@ from itertools import combinations, count
 
 import pytest
 
-from fastenough.hunt.asking import Answer, Ask, Phase, Trials
-from fastenough.hunt.confirming import LEAST, LOOKS, Confirmed, confirm
-from fastenough.hunt.groups import Groups, Look, candidates, evidence, suspect_pairs
+from fastenough.hunt.asking import Phase, TrialBudget, TrialRequest, TrialResult
+from fastenough.hunt.confirming import CHANCE_SHARES, LEAST_TRIALS, Confirmed, confirm
+from fastenough.hunt.groups import Groups, GroupTurn, candidates, suspect_pairs, turn_residuals
 from fastenough.hunt.halving import affordable, cost, halve
 from fastenough.hunt.minimising import minimise
 from fastenough.hunt.search import Search
-from fastenough.hunt.space import Parameter, Part, Recipe, Space, Stressor
+from fastenough.hunt.space import Part, Recipe, Space, Stressor, StressorParameter
 from fastenough.hunt.tail import LEVEL, chance, level_of, tail_of, typical_ns
 from tests.support.hunt_machines import (
     BLOCKS,
@@ -34,7 +34,7 @@ from tests.support.hunt_machines import (
 
 BUDGET = 220
 FEW = 6
-COST = 2 * max(LOOKS)
+COST = 2 * max(CHANCE_SHARES)
 """Trials of a confirmation that goes to its end."""
 
 
@@ -42,7 +42,7 @@ def recipe(*names: str, level: int = 0) -> Recipe:
     return tuple(Part(name, (level,)) for name in sorted(names))
 
 
-SPACE = Space({name: Stressor(name, (Parameter("size", ("1", "2", "4")),)) for name in "abcdefgh"}, 1, 8)
+SPACE = Space({name: Stressor(name, (StressorParameter("size", ("1", "2", "4")),)) for name in "abcdefgh"}, 1, 8)
 
 
 @pytest.mark.check
@@ -65,9 +65,11 @@ def test_what_a_few_groups_have_over_is_not_explained_away() -> None:
     sets = [["s00", "s01", *drawn.sample(names[2:], 6)] for _ in range(2)]
     sets += [drawn.sample(names[1:], 8) for _ in range(38)]
     recipes = [tuple(Part(name, (level,)) for name in sorted(group)) for group in sets for level in range(TURNS)]
-    looks = [Look(each, 10.0 + 4.0 * (place < 2 * TURNS) + drawn.gauss(0.0, 1.0)) for place, each in enumerate(recipes)]
-    over = evidence(looks, TURNS).over[: 2 * TURNS]
-    assert over.mean() > 1.4 * evidence(looks, 1).over[: 2 * TURNS].mean() > 0
+    looks = [
+        GroupTurn(each, 10.0 + 4.0 * (place < 2 * TURNS) + drawn.gauss(0.0, 1.0)) for place, each in enumerate(recipes)
+    ]
+    over = turn_residuals(looks, TURNS).over[: 2 * TURNS]
+    assert over.mean() > 1.4 * turn_residuals(looks, 1).over[: 2 * TURNS].mean() > 0
 
 
 def test_where_nothing_is_worse_nothing_is_found() -> None:
@@ -76,7 +78,7 @@ def test_where_nothing_is_worse_nothing_is_found() -> None:
 
 
 def test_the_same_answers_lead_to_the_same_questions() -> None:
-    def asked() -> list[Ask]:
+    def asked() -> list[TrialRequest]:
         machine = Machine(Kind(), 3)
         return driven(Search(machine.space, tuple(machine.fixed), TURNS, random.Random(9)).run(60), machine, 60)
 
@@ -99,7 +101,7 @@ def test_what_cannot_be_tried_ends_no_search() -> None:
         ask = next(asking)
         while True:
             asked += 1
-            ask = asking.send(Answer([] if ask.phase is Phase.GROUPS else [1000] * 8, 80 - asked))
+            ask = asking.send(TrialResult([] if ask.phase is Phase.GROUPS else [1000] * 8, 80 - asked))
     assert search.found is None and search.worst_fixed == "none" and not search.confirmations
 
 
@@ -131,8 +133,8 @@ def test_pairs_are_known_by_what_their_groups_have_over() -> None:
         levels = {part.stressor: part.levels[0] for part in group}
         together = levels.get("b") == levels.get("g") == 2
         alone = 1.0 * ("a" in levels)
-        looks.append(Look(group, 10.0 + alone + 4.0 * together + drawn.gauss(0.0, 0.3)))
-    seen = evidence(looks, 1)
+        looks.append(GroupTurn(group, 10.0 + alone + 4.0 * together + drawn.gauss(0.0, 0.3)))
+    seen = turn_residuals(looks, 1)
     assert suspect_pairs(looks, seen, 1) == [recipe("b", "g", level=2)]
     worst = looks[int(seen.over.argmax())].recipe
     assert worst in candidates(looks, 1, 8, frozenset())
@@ -148,7 +150,7 @@ def answered(tails: dict[Recipe | str, float], asking: object, noise: float = 0.
         while True:
             subject = ask.subject if isinstance(ask.subject, str) else ask.subject[0]
             tail = tails.get(subject, 10.0) + drawn.gauss(0.0, noise)
-            ask = generator.send(Answer([round(2**tail)] * 4, 1000))  # type: ignore[attr-defined]
+            ask = generator.send(TrialResult([round(2**tail)] * 4, 1000))  # type: ignore[attr-defined]
     except StopIteration as end:
         return end.value
 
@@ -156,30 +158,30 @@ def answered(tails: dict[Recipe | str, float], asking: object, noise: float = 0.
 def test_halving_keeps_the_worst_and_costs_what_is_said() -> None:
     drawn = [recipe(name, level=level) for name in "abcdefgh" for level in (0, 1)]
     tails: dict[Recipe | str, float] = {each: 10.0 + place / 4 for place, each in enumerate(drawn)}
-    made = Trials(cost(len(drawn)))
+    made = TrialBudget(cost(len(drawn)))
     assert answered(tails, halve(made, drawn), 0.1) == drawn[:-4:-1]
     assert affordable(cost(16)) == 16 and affordable(3) == 3 and cost(3) == 0
 
 
 def test_confirmation_is_by_fresh_trials_and_ever_stricter() -> None:
     worse: dict[Recipe | str, float] = {recipe("a"): 13.0}
-    found = answered(worse, confirm(Trials(COST), recipe("a"), "none"), 0.2)
+    found = answered(worse, confirm(TrialBudget(COST), recipe("a"), "none"), 0.2)
     assert isinstance(found, Confirmed) and found.typical_ns > 7 * found.beside_ns
     assert found.chance == pytest.approx(1 / 252), "five beside five were enough"
-    assert answered({}, confirm(Trials(COST), recipe("a"), "none"), 0.2) is None
-    assert sum(LOOKS.values()) == pytest.approx(1.0) and LEAST < COST
+    assert answered({}, confirm(TrialBudget(COST), recipe("a"), "none"), 0.2) is None
+    assert sum(CHANCE_SHARES.values()) == pytest.approx(1.0) and LEAST_TRIALS < COST
     assert sum(map(level_of, range(1, 100_000))) == pytest.approx(LEVEL, rel=1e-4)
     assert chance([5, 6, 7, 8], [1, 2, 3, 4]) == pytest.approx(1 / 70)
 
 
 def test_a_trial_that_could_not_be_made_ends_no_confirmation_unless_it_fails_twice() -> None:
     def confirmed(fails: Callable[[int], bool]) -> Confirmed | None:
-        asking = confirm(Trials(3 * COST), recipe("a"), "none")
+        asking = confirm(TrialBudget(3 * COST), recipe("a"), "none")
         try:
             ask = next(asking)
             for trial in count():
                 value = 1_000_000 if ask.subject == "none" else 8_000_000
-                ask = asking.send(Answer([] if fails(trial) else [value] * 4, 100))
+                ask = asking.send(TrialResult([] if fails(trial) else [value] * 4, 100))
         except StopIteration as end:
             return end.value
         raise AssertionError
@@ -199,7 +201,9 @@ def test_a_recipe_is_made_as_small_as_the_effect_allows() -> None:
             return 13.0 if levels.get("b", 0) >= 1 and "g" in levels else 10.0
 
     steps = [whole]
-    answered(Effect(), minimise(Trials(1000), Confirmed(whole, "none", 13.0, 10.0, 0.0), steps, random.Random(3)), 0.3)
+    answered(
+        Effect(), minimise(TrialBudget(1000), Confirmed(whole, "none", 13.0, 10.0, 0.0), steps, random.Random(3)), 0.3
+    )
     assert steps[-1] == (Part("b", (1,)), Part("g", (0,)))
 
 
@@ -211,7 +215,7 @@ def test_one_outlier_weighs_less_than_what_comes_back() -> None:
 
 
 def test_bounds_hold_for_every_recipe() -> None:
-    sized = Parameter("bytes", ("1", "2", "64"), (1, 2, 64))
+    sized = StressorParameter("bytes", ("1", "2", "64"), (1, 2, 64))
     space = Space({name: Stressor(name, (sized,), 1 << 20) for name in "abcdef"}, 100 << 20, 4)
     for seed in range(50):
         drawn = space.drawn(6, random.Random(seed))

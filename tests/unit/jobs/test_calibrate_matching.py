@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fastenough.analysis.injections import Injection, InjectionResult, found_by_due, found_by_edges, found_by_interval
 from fastenough.gauge.stream import Frame
-from fastenough.jobs.calibrate import Calibration, falling_edges
+from fastenough.jobs.calibrate import WitnessResult, falling_edges
 from fastenough.model import Outcome, Role, Series
 from fastenough.recording import Event, Histogram, Instant, Interval, Recording
 from fastenough.recording.building import Added, made_end, made_head
@@ -146,15 +146,15 @@ def row(asked_ms: int, injected: int, found: int, found_ms: int | None) -> Injec
 
 def test_what_is_missed_is_told_from_what_is_not_shown() -> None:
     """A busy host makes injectors late and acts later; that is no fault of the witness, and no proof of it either."""
-    whole = Calibration("i", "w", (row(20, 3, 3, 21), row(40, 3, 3, 41)))
+    whole = WitnessResult("i", "w", (row(20, 3, 3, 21), row(40, 3, 3, 41)))
     assert (whole.passed, whole.missed, whole.shortfall) == (True, False, None)
-    missed = Calibration("i", "w", (row(20, 3, 2, 21), row(40, 0, 0, None)))
+    missed = WitnessResult("i", "w", (row(20, 3, 2, 21), row(40, 0, 0, None)))
     assert (missed.passed, missed.missed, missed.shortfall) == (False, True, None)
-    late = Calibration("i", "w", (row(20, 3, 3, 21), row(40, 0, 0, None)))
+    late = WitnessResult("i", "w", (row(20, 3, 3, 21), row(40, 0, 0, None)))
     assert (late.passed, late.missed) == (False, False)
     assert "no delay of 40 ms was injected" in str(late.shortfall)
-    disturbed = Calibration("i", "w", (row(20, 3, 3, 99), row(40, 3, 3, 41)))
+    disturbed = WitnessResult("i", "w", (row(20, 3, 3, 99), row(40, 3, 3, 41)))
     assert (disturbed.passed, disturbed.missed) == (False, False)
     assert "do not increase with the injected ones" in str(disturbed.shortfall)
-    impossible = Calibration("i", "w", reason="no module here")
+    impossible = WitnessResult("i", "w", reason="no module here")
     assert (impossible.passed, impossible.missed, impossible.shortfall) == (False, False, None)

@@ -15,7 +15,7 @@ import pytest
 from fastenough.analysis import judge
 from fastenough.analysis.excluded_runs import Selection
 from fastenough.analysis.gate import Limit, LimitResult
-from fastenough.jobs.assess import Question, asked_of, judge_asked
+from fastenough.jobs.assess import Question, judge_asked, topic_of
 from fastenough.jobs.check import check
 from fastenough.jobs.limits import Limits
 from fastenough.model import Configuration, Requirement, Verdict
@@ -91,7 +91,7 @@ def test_a_question_in_other_words_is_a_further_look(tmp_path: Path, reworded: C
     runs = [_run(tmp_path, f"run-{number}", 3) for number in range(2)]
     for number in range(20):
         for store, run in ((new, runs[0] if number == 0 else _named(runs[0], f"other-{number}")), (same, runs[0])):
-            topic = asked_of([run], Question(reworded(number), 0.95))
+            topic = topic_of([run], Question(reworded(number), 0.95))
             assert topic and len(store.looks_before(topic, [run.run_id])) == number
             store.note_look(topic, [run.run_id], Verdict.INCONCLUSIVE)
     said = judge_asked([runs[1]], Question(LIMIT, 0.95), new)
@@ -104,7 +104,7 @@ def _named(run: Recording, run_id: str) -> Recording:
 
 def test_a_pass_by_an_easier_requirement_ends_no_other_question(tmp_path: Path) -> None:
     store, [run] = Store(tmp_path / "store"), [_run(tmp_path, "run", 3)]
-    hard, easy = (asked_of([run], Question(replace(LIMIT, limit_ns=limit_ns), 0.95)) for limit_ns in (10_000, 10**9))
+    hard, easy = (topic_of([run], Question(replace(LIMIT, limit_ns=limit_ns), 0.95)) for limit_ns in (10_000, 10**9))
     assert hard and easy
     for number, (topic, verdict) in enumerate(((hard, Verdict.FAIL), (easy, Verdict.PASS), (hard, Verdict.FAIL))):
         store.note_look(topic, [f"run-{number}"], verdict)
@@ -116,19 +116,19 @@ def test_a_pass_by_an_easier_requirement_ends_no_other_question(tmp_path: Path) 
 def test_requirements_judged_at_once_are_no_looks_at_each_other(tmp_path: Path) -> None:
     store, [run] = Store(tmp_path / "store"), [_run(tmp_path, "run", 3)]
     both = [replace(LIMIT, limit_ns=limit_ns) for limit_ns in (10_000, 20_000)]
-    at_once = [asked_of([run], Question(each, 0.95), "gate", both) for each in both]
+    at_once = [topic_of([run], Question(each, 0.95), "gate", both) for each in both]
     for _ in range(2):
         for topic in at_once:
             assert topic and not store.looks_before(topic, ["run"])
             store.note_look(topic, ["run"], Verdict.INCONCLUSIVE)
-    later = asked_of([run], Question(LIMIT, 0.95), "gate")
+    later = topic_of([run], Question(LIMIT, 0.95), "gate")
     assert later and len(store.looks_before(later, ["run"])) == 2
 
 
 def test_looks_of_earlier_versions_are_read_and_count_for_their_question(tmp_path: Path) -> None:
     store, [run] = Store(tmp_path / "store"), [_run(tmp_path, "run", 3)]
-    topic = asked_of([run], Question(LIMIT, 0.95))
-    other = asked_of([run], Question(replace(LIMIT, limit_ns=1), 0.95))
+    topic = topic_of([run], Question(LIMIT, 0.95))
+    other = topic_of([run], Question(replace(LIMIT, limit_ns=1), 0.95))
     assert topic and other
     store.note_look(other, ["a"], Verdict.FAIL)
     with (store.path / LOOKS_FILE).open("ab") as stream:
@@ -165,7 +165,7 @@ def test_another_kernel_or_command_line_is_asked_by_itself(tmp_path: Path) -> No
     run, asked = _run(tmp_path, "run", 3), []
     for kernel, words in (("6.1", "quiet"), ("6.1", "quiet"), ("6.2", "quiet"), ("6.1", "")):
         booted = Configuration("as-booted", kernel, None, words)
-        asked.append(asked_of([replace(run, head=replace(run.head, configuration=booted))], Question(LIMIT, 0.95)))
+        asked.append(topic_of([replace(run, head=replace(run.head, configuration=booted))], Question(LIMIT, 0.95)))
     assert asked[0] == asked[1] and len(set(asked)) == 3
     assert len({topic.families for topic in asked if topic}) == 3
 
@@ -190,12 +190,12 @@ def test_runs_that_state_requirements_of_their_own_are_asked_together(tmp_path: 
         )
         for limit_ns in (1, 2)
     ]
-    asked = asked_of(both, Question(None, 0.95))
-    assert asked is not None and asked == asked_of(both[::-1], Question(None, 0.95))
-    assert len({asked, *(asked_of([one], Question(None, 0.95)) for one in both)}) == 3
+    asked = topic_of(both, Question(None, 0.95))
+    assert asked is not None and asked == topic_of(both[::-1], Question(None, 0.95))
+    assert len({asked, *(topic_of([one], Question(None, 0.95)) for one in both)}) == 3
     for_another = Question(LIMIT, 0.95, probe="response")
-    assert asked_of(both, for_another) == asked, "a limit for another probe changes nothing"
-    assert asked_of([_run(tmp_path, "free", 3)], for_another) is None
+    assert topic_of(both, for_another) == asked, "a limit for another probe changes nothing"
+    assert topic_of([_run(tmp_path, "free", 3)], for_another) is None
 
 
 def _stored(store: Store, scratch: Path, worst_ns: int, **more: object) -> Recording:

@@ -14,15 +14,15 @@ from fastenough.analysis import judge, words
 from fastenough.board.local import LocalBoard
 from fastenough.campaign import Entry, Plan
 from fastenough.hunt.asking import Phase
-from fastenough.hunt.recipes import described
+from fastenough.hunt.recipes import description_of
 from fastenough.hunt.search import Search
-from fastenough.jobs.hunt_told import blamed_words, of_all_trials, watch
+from fastenough.jobs.hunt_report import cause_sentence, monitor_load, with_all_trials
 from fastenough.loads import Expectation, Load
 from fastenough.recording.culprits import UNKNOWN
 from fastenough.report.conclusions import hunt_section
 from fastenough.report.document import Preformatted, ReportTable, Section
 from fastenough.store import Store
-from tests.support.hunt_machines import TURNS, Kind, Machine, searched
+from tests.support.hunt_machines import CONFIRMATION_TURNS, Kind, Machine, searched
 from tests.support.recordings import Plan as Recorded
 from tests.support.recordings import recording
 
@@ -56,7 +56,7 @@ def test_each_trial_is_told_where_it_belongs() -> None:
     assert phases[Phase.FIXED][0] == sum(row[1] for row in tables["hunt-fixed"].rows)
     found = search.found or search.whole
     assert found is not None
-    assert described(search.space, found.recipe) in {row[0] for row in tables["hunt-confirming"].rows}
+    assert description_of(search.space, found.recipe) in {row[0] for row in tables["hunt-confirming"].rows}
     told = [row[3:] for table in tables.values() if len(table.columns) == 6 for row in table.rows if row[3] is not None]
     assert told and all(least <= mean <= greatest for least, mean, greatest in told)
     assert [leaf.text for leaf in section.leaves() if isinstance(leaf, Preformatted)] == ['name = "hunt-1"\n']
@@ -64,7 +64,7 @@ def test_each_trial_is_told_where_it_belongs() -> None:
 
 def test_where_nothing_was_found_no_recipe_is_told() -> None:
     space = Machine(Kind(), 1).space
-    section = hunt_section(Search(space, ("none",), TURNS, random.Random(1)), [], "nothing", "", "")
+    section = hunt_section(Search(space, ("none",), CONFIRMATION_TURNS, random.Random(1)), [], "nothing", "", "")
     assert list(_tables(section)) == ["hunt-phases"] and not any(
         isinstance(one, Preformatted) for one in section.leaves()
     )
@@ -77,17 +77,17 @@ def test_the_headline_names_the_maximum_of_all_trials(tmp_path: Path) -> None:
         judge([recording(tmp_path, Recorded([[np.array([5_000] * 999 + [at])] * 12]))])
         for at in (5_001, greatest_ns + 1)
     )
-    assert words.latency(greatest_ns) in of_all_trials(calm, made).headline
-    assert of_all_trials(worse, made) == worse and of_all_trials(calm, []) == calm
+    assert words.latency(greatest_ns) in with_all_trials(calm, made).headline
+    assert with_all_trials(worse, made) == worse and with_all_trials(calm, []) == calm
 
 
 def test_one_outlier_is_not_the_cause_of_the_others() -> None:
     often, once = [("task often", 1_000_000)] * 18, [("task once", 90_000_000)]
-    said = blamed_words([*often, *once, (UNKNOWN, 1_000_000)])
+    said = cause_sentence([*often, *once, (UNKNOWN, 1_000_000)])
     assert said.startswith("task often is blamed for 18 of the 20 ") and "17 % of their time" in said
     assert said.partition("; by time ")[2].startswith("task once, for 1 of them, and 83 %")
-    assert "by time" not in blamed_words([*often, ("task once", 1)])
-    assert not blamed_words([(UNKNOWN, 5)]) and not blamed_words([])
+    assert "by time" not in cause_sentence([*often, ("task once", 1)])
+    assert not cause_sentence([(UNKNOWN, 5)]) and not cause_sentence([])
 
 
 @pytest.mark.matrix
@@ -95,7 +95,9 @@ def test_the_culprit_under_what_was_found_is_named(tmp_path: Path, probe_binary:
     hog = Load("hog", "a task above the probe's priority", ("chrt", "taskset"), (HOG,), Expectation(cpu_share=0.001))
     entry = Entry("timer", ("none",), 1.0, {"interval": ("1ms",), "affinity": ("0",), "priority": (80,)})
     plan = Plan("hunt", (entry,), boards=("local",))
-    watched = watch(plan, hog, Store(tmp_path / "store"), lambda progress: None, opened=lambda name: LocalBoard())
+    watched = monitor_load(
+        plan, hog, Store(tmp_path / "store"), lambda progress: None, opened=lambda name: LocalBoard()
+    )
     assert re.search(r"\btask sh( is blamed|,) for ", watched.said), "by count, or by time where others disturb it too"
     assert watched.said in watched.load.source
     assert len(watched.runs) == 2

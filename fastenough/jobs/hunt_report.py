@@ -13,10 +13,10 @@ from fastenough.analysis import Assessment, judge
 from fastenough.analysis.stations import WORST, worst_wakeups
 from fastenough.board import Board
 from fastenough.campaign import Plan, Progress, run_campaign
-from fastenough.hunt.asking import Made, Phase
+from fastenough.hunt.asking import FinishedTrial, Phase
 from fastenough.hunt.recipes import as_file
-from fastenough.jobs.concluding import keep
-from fastenough.jobs.hunt import Hunted
+from fastenough.jobs.concluding import store_conclusion
+from fastenough.jobs.hunt import HuntResult
 from fastenough.link import MONITOR
 from fastenough.loads import Load
 from fastenough.model import Outcome
@@ -27,14 +27,14 @@ from fastenough.report.document import Section
 from fastenough.store import Store
 
 _WATCHED_S = 20.0
-_SELDOM = ("1s",)
+_REPORT_INTERVAL = ("1s",)
 """Each time that the monitor reads its own counts, which its intervals make it do, it may delay a task itself."""
-_ITSELF = f"task {MONITOR[:15]}"
+_MONITOR_TASK = f"task {MONITOR[:15]}"
 """As the kernel cuts its name."""
 
 
 @dataclass(frozen=True)
-class Watched:
+class MonitoredRun:
     """The run under what was found with the monitor beside it.
 
     ``said``: who delayed it, in words; ``load``: what was found, which says so too.
@@ -45,7 +45,7 @@ class Watched:
     said: str
 
 
-def watch(
+def monitor_load(
     plan: Plan,
     load: Load,
     store: Store,
@@ -53,29 +53,29 @@ def watch(
     *,
     opened: Callable[[str], Board],
     tell: Callable[[str], None] | None = None,
-) -> Watched:
+) -> MonitoredRun:
     """One run more under a load that a hunt found; it is no trial, since the monitor itself delays a little."""
     first = plan.entries[0]
     entry = replace(
-        first, loads=(load.name,), duration_s=_WATCHED_S, parameters={**first.parameters, "report": _SELDOM}
+        first, loads=(load.name,), duration_s=_WATCHED_S, parameters={**first.parameters, "report": _REPORT_INTERVAL}
     )
     watched = replace(plan, entries=(entry,), loads={load.name: load}, monitor=True)
     campaign = run_campaign(watched, store, on_progress, opened=opened, tell=tell)
-    said = _said(store, campaign.runs)
-    return Watched(replace(load, source=f"{load.source}; {said}"), campaign.runs, said)
+    said = _cause_of(store, campaign.runs)
+    return MonitoredRun(replace(load, source=f"{load.source}; {said}"), campaign.runs, said)
 
 
-def _said(store: Store, runs: tuple[str, ...]) -> str:
+def _cause_of(store: Store, runs: tuple[str, ...]) -> str:
     """Who delayed the worst wake-ups."""
     monitors = [recording for run in runs if is_monitor((recording := store.load(run)).head)]
     unfit = [reason for one in monitors if one.outcome is not Outcome.COMPLETED for reason in one.reasons]
     seen = worst_wakeups(monitors)
-    worst = [wakeup for wakeup in seen if wakeup.blamed != _ITSELF][:WORST]
-    said = blamed_words([(wakeup.blamed, int(wakeup.delay_ns)) for wakeup in worst])
+    worst = [wakeup for wakeup in seen if wakeup.blamed != _MONITOR_TASK][:WORST]
+    said = cause_sentence([(wakeup.blamed, int(wakeup.delay_ns)) for wakeup in worst])
     return said or f"no cause identified: {'; '.join(unfit) or 'none recorded by the monitor'}"
 
 
-def blamed_words(wakeups: Sequence[tuple[str, int]]) -> str:
+def cause_sentence(wakeups: Sequence[tuple[str, int]]) -> str:
     """Who delayed most of these wake-ups, each with who is blamed and how many ns it took, and their share of the time;
     then who took most of the time, where that is another: one long delay is no habit.  Empty where nobody is known."""
     times, took = Counter[str](), Counter[str]()
@@ -97,7 +97,7 @@ def blamed_words(wakeups: Sequence[tuple[str, int]]) -> str:
     return said if longest == most else f"{said}; by time {longest}, for {times[longest]} of them, and {share(longest)}"
 
 
-def tell_hunt(hunted: Hunted, culprit: Watched | None, conclusion: str, store: Store) -> Section:
+def conclude_hunt(hunted: HuntResult, culprit: MonitoredRun | None, conclusion: str, store: Store) -> Section:
     """As a chapter, which the store keeps."""
     load = culprit.load if culprit else hunted.load
     section = hunt_section(
@@ -107,17 +107,17 @@ def tell_hunt(hunted: Hunted, culprit: Watched | None, conclusion: str, store: S
         as_file(load) if load else "",
         culprit.said if culprit else "not searched",
     )
-    keep(store, (*hunted.runs, *(culprit.runs if culprit else ())), section)
+    store_conclusion(store, (*hunted.runs, *(culprit.runs if culprit else ())), section)
     return section
 
 
-def report_hunt(hunted: Hunted, culprit: Watched | None, section: Section, store: Store, out: Path) -> None:
+def report_hunt(hunted: HuntResult, culprit: MonitoredRun | None, section: Section, store: Store, out: Path) -> None:
     """On the runs that say something by themselves: the fixed loads, what confirmed the recipe, the monitor's."""
     runs = [store.load(run) for run in (*_confirming(hunted), *(culprit.runs if culprit else ()))]
-    report.write_report(runs, of_all_trials(judge(runs), hunted.made), out, answers=(section,))
+    report.write_report(runs, with_all_trials(judge(runs), hunted.made), out, answers=(section,))
 
 
-def of_all_trials(assessment: Assessment, made: Sequence[Made]) -> Assessment:
+def with_all_trials(assessment: Assessment, made: Sequence[FinishedTrial]) -> Assessment:
     """The headline with the maximum of all trials, where one that is not among the judged runs saw a greater one."""
     greatest_ns = max((max(trial.block_maxima_ns) for trial in made if trial.block_maxima_ns), default=0)
     if greatest_ns <= max((judgment.maximum_ns or 0.0 for judgment in assessment.judgments), default=0.0):
@@ -129,7 +129,7 @@ def of_all_trials(assessment: Assessment, made: Sequence[Made]) -> Assessment:
     )
 
 
-def _confirming(hunted: Hunted) -> list[str]:
+def _confirming(hunted: HuntResult) -> list[str]:
     found = hunted.search.found
     subjects = (
         [] if found is None else [each if isinstance(each, str) else (each,) for each in (found.recipe, found.beside)]

@@ -19,7 +19,7 @@ from fastenough.facts.cpu import cpus_of
 from fastenough.implementations import Act
 from fastenough.implementations.linux_user import options
 from fastenough.implementations.task import Probing
-from fastenough.jobs.injectors import MARGIN_S, REPORT, Injected, Interrupt, Plan, in_user_space
+from fastenough.jobs.injectors import MARGIN_S, REPORT, InjectionLog, InjectionPlan, InterruptInjector, in_user_space
 from fastenough.link import INJECTOR, Link, find_program
 from fastenough.model import EMULATED, FastenoughError, NotApplicable
 from fastenough.recording import Recording
@@ -42,7 +42,7 @@ usual values are known.  A busy machine, or an emulated one, is given more when 
 
 
 @dataclass(frozen=True)
-class Watched:
+class MonitoredTask:
     """What the monitor recorded of the task, and its samples by series; the task's own; what was injected, and by whom.
 
     ``late``: by size, how many injections were intended but came too late.
@@ -56,14 +56,14 @@ class Watched:
     injector: str = BPF
 
 
-class Watching:
+class TaskMonitor:
     """On a board, by a plan; raises NotApplicable where the monitor cannot run there."""
 
-    def __init__(self, booted: Booted, plan: Plan) -> None:
+    def __init__(self, booted: Booted, plan: InjectionPlan) -> None:
         self._booted, self._plan = booted, plan
         self._monitor = find_monitor(booted.link)
 
-    def injecting(self, station: str) -> Watched:
+    def injecting(self, station: str) -> MonitoredTask:
         """The injector is there before the monitor: what it computes behind a system call, it computes before the
         monitor looks.  Raises NotApplicable where that cannot be injected there.
         """
@@ -73,7 +73,7 @@ class Watching:
                 return watched
         raise FastenoughError(f"the monitor did not attach within {_SETTLE_S[-1]:g} s: the machine is too busy")
 
-    def _attempt(self, station: str, settle_s: float) -> Watched | None:
+    def _attempt(self, station: str, settle_s: float) -> MonitoredTask | None:
         """None where the first injection came before the monitor."""
         plan = self._plan
         seconds = settle_s + plan.longest_s
@@ -91,10 +91,10 @@ class Watching:
             task.interrupt()
             if _begin_ns(monitor.recording()) > first_ns:
                 return None
-            by = Interrupt.name if self._by_module(station) else BPF
+            by = InterruptInjector.name if self._by_module(station) else BPF
             return self._watched(folder, monitor, injected, late, by)
 
-    def alone(self, seconds: float) -> Watched:
+    def alone(self, seconds: float) -> MonitoredTask:
         """Task and monitor, and nothing injected."""
         with _folder(self._booted.link) as folder, self._task(folder, seconds) as task:
             with self._watch(task, folder, seconds) as monitor:
@@ -105,9 +105,11 @@ class Watching:
 
     def _watched(
         self, folder: str, monitor: Probing, injected: list[Injection], late: dict[int, int], by: str = BPF
-    ) -> Watched:
+    ) -> MonitoredTask:
         (own,) = _samples(self._booted.link, f"{folder}/task").values()
-        return Watched(monitor.recording(), _samples(self._booted.link, f"{folder}/seen"), own, injected, late, by)
+        return MonitoredTask(
+            monitor.recording(), _samples(self._booted.link, f"{folder}/seen"), own, injected, late, by
+        )
 
     @contextmanager
     def _task(self, folder: str, seconds: float) -> Iterator[Probing]:
@@ -129,19 +131,21 @@ class Watching:
 
     def _injector(
         self, station: str, first_ns: int, folder: str, seconds: float
-    ) -> AbstractContextManager[Callable[[], Injected]]:
+    ) -> AbstractContextManager[Callable[[], InjectionLog]]:
         """While inside, what injects all that is planned and tells what took place."""
         if self._by_module(station):
             return self._module(first_ns)
         return self._computing(station, first_ns, folder, seconds)
 
     @contextmanager
-    def _module(self, first_ns: int) -> Iterator[Callable[[], Injected]]:
+    def _module(self, first_ns: int) -> Iterator[Callable[[], InjectionLog]]:
         with Settings(self._booted.link) as settings:
-            yield lambda: Interrupt(self._booted, settings, self._plan).inject(first_ns)
+            yield lambda: InterruptInjector(self._booted, settings, self._plan).inject(first_ns)
 
     @contextmanager
-    def _computing(self, station: str, first_ns: int, folder: str, seconds: float) -> Iterator[Callable[[], Injected]]:
+    def _computing(
+        self, station: str, first_ns: int, folder: str, seconds: float
+    ) -> Iterator[Callable[[], InjectionLog]]:
         plan = self._plan
         act = Act(
             "inject",
@@ -161,7 +165,7 @@ class Watching:
         program = find_program(INJECTOR, self._booted.link)
         with Probing(self._booted.link, [program, act.probe, *options(act)], act.limit_s, LOADING_S) as injector:
 
-            def inject() -> Injected:
+            def inject() -> InjectionLog:
                 injector.wait(seconds + MARGIN_S)
                 return _injections(injector.recording(), _samples(self._booted.link, f"{folder}/injected"))
 
@@ -189,7 +193,7 @@ def _begin_ns(recording: Recording) -> float:
     return min((interval.begin_mono_ns for interval in recording.intervals), default=math.inf)
 
 
-def _injections(recording: Recording, samples: dict[int, Samples]) -> Injected:
+def _injections(recording: Recording, samples: dict[int, Samples]) -> InjectionLog:
     injected: list[Injection] = []
     late: dict[int, int] = {}
     for series in recording.named("injected"):
