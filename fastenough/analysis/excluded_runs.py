@@ -92,39 +92,56 @@ def _result(recording: Recording, required: Requirement) -> ExcludedRuns | None:
     )
 
 
+def forbids_pass(others: Sequence[ExcludedRuns], selection: Selection) -> bool:
+    """Whether a PASS without these runs is refused.
+
+    It is where runs were chosen one by one, or where an excluded run exceeds the allowed rate, unless ``selection`` is
+    ONLY_THESE, which the headline then states.
+    """
+    if selection is Selection.ONLY_THESE or not others:
+        return False
+    return selection is Selection.CHOSEN or any(one.exceeds for one in others)
+
+
+def named(others: Sequence[ExcludedRuns]) -> str:
+    """The excluded runs with their results, the first few by name."""
+    runs = "; ".join(one.text for one in others[:_MOST_NAMED])
+    more = f"; and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+    return (
+        f"{words.counted(len(others), 'run')} of the same kind in the store {'was' if len(others) == 1 else 'were'} "
+        f"excluded: {runs}{more}"
+    )
+
+
+def selection_stated(others: Sequence[ExcludedRuns]) -> str:
+    """The note of a headline that states the selection."""
+    worse = sum(one.exceeds for one in others)
+    exceed = f", {worse:,} of them above the allowed rate" if worse else ""
+    return f"only these runs: {words.counted(len(others), 'other run')} of the same kind excluded{exceed}"
+
+
 def judged_without(assessment: Assessment, others: Sequence[ExcludedRuns], selection: Selection) -> Assessment:
     """The assessment, with the excluded runs named.
 
-    A PASS is refused where runs were chosen one by one, or where an excluded run exceeds the allowed rate, unless
-    ``selection`` is ONLY_THESE, which the headline then states.
+    A PASS is refused as `forbids_pass` states.
     """
     if not others:
         return assessment
-    worse = sum(one.exceeds for one in others)
-    named = "; ".join(one.text for one in others[:_MOST_NAMED])
-    more = f"; and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-    text = (
-        f"{words.counted(len(others), 'run')} of the same kind in the store {'was' if len(others) == 1 else 'were'} "
-        f"excluded: {named}{more}"
-    )
+    text = named(others)
     if selection is Selection.ONLY_THESE:
-        exceed = f", {worse:,} of them above the allowed rate" if worse else ""
         return replace(
             assessment,
             cautions=(*assessment.cautions, text),
-            headline=(
-                f"{assessment.headline} (only these runs: {words.counted(len(others), 'other run')} of the same "
-                f"kind excluded{exceed})"
-            ),
+            headline=f"{assessment.headline} ({selection_stated(others)})",
         )
-    if assessment.verdict is not Verdict.PASS or not (worse or selection is Selection.CHOSEN):
+    if assessment.verdict is not Verdict.PASS or not forbids_pass(others, selection):
         return replace(assessment, cautions=(*assessment.cautions, text))
     ids = " ".join(one.run_id for one in others)
     return replace(
         assessment,
         verdict=Verdict.INCONCLUSIVE,
         headline=f"Not enough evidence: {words.counted(len(others), 'run')} of the same kind "
-        f"excluded, {worse:,} of them above the allowed rate",
+        f"excluded, {sum(one.exceeds for one in others):,} of them above the allowed rate",
         reasons=(text, *assessment.reasons),
         settle=(
             f"judge all runs together (fastenough report with these runs and {ids}), or pass --only-these, which the "

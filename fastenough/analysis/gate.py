@@ -8,7 +8,7 @@ upper end does not; otherwise it is INCONCLUSIVE.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fastenough import words
 from fastenough.analysis.assessment import Judgment
@@ -17,6 +17,7 @@ from fastenough.analysis.checks import findings_of
 from fastenough.analysis.clusters import holm
 from fastenough.analysis.compare import Comparison, Sides
 from fastenough.analysis.differences import all_differences, differing_keys, run_values
+from fastenough.analysis.excluded_runs import ExcludedRuns, Selection, forbids_pass, named
 from fastenough.analysis.machine import is_emulated
 from fastenough.analysis.merged import grouped, load_name
 from fastenough.model import BadInput, Requirement, Verdict
@@ -321,6 +322,21 @@ def checked_before(again: int, others: int, confidence: float) -> str:
         else []
     )
     return "; ".join(said)
+
+
+def held_without(held: LimitResult, others: Sequence[ExcludedRuns], selection: Selection) -> LimitResult:
+    """The result of a limit without a baseline, with the excluded runs of the same key named.
+
+    A PASS is refused as `forbids_pass` states.
+    """
+    if not others:
+        return held
+    reason = f"{held.reason}; {named(others)}"
+    if held.verdict is not Verdict.PASS or not forbids_pass(others, selection):
+        return replace(held, reason=reason)
+    return replace(
+        held, verdict=Verdict.INCONCLUSIVE, reason=f"{reason}; check all of these runs together, or pass --only-these"
+    )
 
 
 def held_requirement(

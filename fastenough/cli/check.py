@@ -9,9 +9,10 @@ from pathlib import Path
 import click
 
 from fastenough.analysis.compare_wording import said_of
+from fastenough.analysis.excluded_runs import Selection, selection_stated
 from fastenough.analysis.gate import LimitResult, subject_of
 from fastenough.cli.commands import Command
-from fastenough.cli.options import existing_store, json_option, store_option
+from fastenough.cli.options import existing_store, json_option, only_these_option, store_option
 from fastenough.cli.output import print_json, print_table, say
 from fastenough.cli.progress import Work
 from fastenough.cli.report import choose_runs
@@ -27,14 +28,16 @@ from fastenough.store import Store
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-def conclusion(checked: CheckResult) -> str:
-    """Differences of the runs from the baseline, in one sentence."""
+def conclusion(checked: CheckResult, selection: Selection) -> str:
+    """Differences of the runs from the baseline, in one sentence; it states a selection by --only-these."""
     said = [
         f"{subject_of(pair.runs[0])}: {said_of(comparison, 'new')}"
         for pair in checked.pairs
         for comparison in pair.comparisons
     ]
-    return f"compared with the baseline, {'; '.join(said)}" if said else "no run to compare with the baseline"
+    text = f"compared with the baseline, {'; '.join(said)}" if said else "no run to compare with the baseline"
+    stated = selection is Selection.ONLY_THESE and checked.excluded
+    return f"{text} ({selection_stated(checked.excluded)})" if stated else text
 
 
 def _print(checked: CheckResult, said: str) -> None:
@@ -127,6 +130,7 @@ def _chosen(store: Store, names: tuple[str, ...], baseline_ids: Sequence[str]) -
 @click.option("--limits", "limits_path", type=_FILE, help="File of limits (docs/check.md).")
 @click.option("--junit", "junit_path", type=_FILE, help="File for the result as JUnit XML.")
 @click.option("--markdown", "markdown_path", type=_FILE, help="File for the result as Markdown.")
+@only_these_option
 @store_option
 @json_option
 def command(
@@ -136,22 +140,25 @@ def command(
     limits_path: Path | None,
     junit_path: Path | None,
     markdown_path: Path | None,
+    only_these: bool,
     store_path: Path,
     as_json: bool,
 ) -> ExitStatus:
     """Check runs against a baseline and limits.
 
     The gate for CI: compares RUNS, by default the newest campaign, with a baseline and a file of limits, and exits
-    with 1 if a limit is exceeded.
+    with 1 if a limit is exceeded.  Other runs of the store that answer the same question as RUNS are listed; a PASS
+    without them requires --only-these.
     """
+    selection = Selection.ONLY_THESE if only_these else Selection.CHOSEN if runs else Selection.CAMPAIGN
     limits = Limits() if limits_path is None else read_limits(limits_path)
     store = existing_store(store_path)
     base = read_baseline(store, baselines)
     chosen, missing = _chosen(store, runs, [recording.run_id for recording in base])
     with Work("reading the runs") as work:
         runs_checked = read_runs(store, chosen, work.step)
-        checked = check(runs_checked, base, limits, store, missing=missing, on_step=work.step)
-    said = conclusion(checked)
+        checked = check(runs_checked, base, limits, store, missing=missing, selection=selection, on_step=work.step)
+    said = conclusion(checked, selection)
     if junit_path is not None:
         _write(junit_path, suite(_cases(checked, said), Place.of(runs_checked)))
     if markdown_path is not None:
@@ -167,6 +174,7 @@ def command(
                 "departures": checked.departures,
                 "comparisons": checked.comparisons,
                 "not_applicable": checked.not_applicable,
+                "excluded": checked.excluded,
             }
         )
     else:

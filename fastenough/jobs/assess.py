@@ -166,7 +166,7 @@ def judge_asked(recordings: Sequence[Recording], question: Question, store: Stor
         look=len(store.looks_before(asked, runs)) if asked else 0,
     )
     if asked:
-        others = left_out(judged, _alike(judged, store), assessment)
+        others = left_out(judged, runs_alike(judged, store), assessment)
         assessment = judged_without(assessment, others, question.selection)
         store.note_look(asked, runs, assessment.verdict)
     return assessment
@@ -176,7 +176,7 @@ _MOST_ALIKE = 200
 """So many runs of one board, probe, implementation and load are read, those nearest in time."""
 
 
-def _alike(judged: Sequence[Recording], store: Store) -> Iterator[Recording]:
+def runs_alike(judged: Sequence[Recording], store: Store) -> Iterator[Recording]:
     """Other runs of the store that may answer the same question."""
     taken = {recording.run_id for recording in judged}
     begins = {

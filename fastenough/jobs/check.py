@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fastenough.analysis import judge, words
+from fastenough.analysis import Assessment, judge, words
 from fastenough.analysis.checks import findings_of
 from fastenough.analysis.compare import Comparison, comparison_of, judged_together, sides_of
 from fastenough.analysis.differences import differing_keys, run_values
+from fastenough.analysis.excluded_runs import ExcludedRuns, Selection, judged_without, left_out
 from fastenough.analysis.gate import (
     BaselinePair,
     Departure,
@@ -23,11 +24,12 @@ from fastenough.analysis.gate import (
     departures,
     held_growth,
     held_requirement,
+    held_without,
     is_same_question,
     subject_of,
 )
 from fastenough.analysis.merged import judged_series, load_name
-from fastenough.jobs.assess import Question, topic_of
+from fastenough.jobs.assess import Question, runs_alike, topic_of
 from fastenough.jobs.limits import Limits
 from fastenough.model import BadInput, FastenoughError, Outcome, Requirement, Verdict
 from fastenough.recording import Recording, read_recording
@@ -47,7 +49,8 @@ class CheckResult:
     """``pairs``: the runs beside the baseline's; ``alone``: those that have none.  ``gaps``: what else forbids a PASS.
 
     ``not_applicable``: nothing could be measured, with the reasons.  ``departures``: in what the runs depart from the
-    baseline; with limits each is a FAIL.
+    baseline; with limits each is a FAIL.  ``excluded``: other runs of the store with the key of a run that a limit on
+    the latency applies to, if the runs were selected one by one, or by --only-these.
     """
 
     verdict: Verdict
@@ -57,6 +60,7 @@ class CheckResult:
     gaps: tuple[str, ...]
     not_applicable: tuple[str, ...] = ()
     departures: tuple[Departure, ...] = ()
+    excluded: tuple[ExcludedRuns, ...] = ()
 
     @property
     def comparisons(self) -> list[Comparison]:
@@ -94,10 +98,34 @@ def _marked(pairs: Sequence[BaselinePair]) -> list[BaselinePair]:
     return [replace(pair, comparisons=tuple(next(marked) for _ in pair.comparisons)) for pair in pairs]
 
 
+@dataclass(frozen=True)
+class _Chosen:
+    """How the runs were selected; ``given``: ids of the runs and of the baseline, of which none is excluded."""
+
+    selection: Selection
+    given: frozenset[str]
+
+    def others(self, judged: Sequence[Recording], store: Store, assessment: Assessment) -> list[ExcludedRuns]:
+        """Other runs of the store with the key of these.
+
+        None for the runs of a campaign: each night of a CI is judged by itself.
+        """
+        if self.selection is Selection.CAMPAIGN:
+            return []
+        alike = (run for run in runs_alike(judged, store) if run.run_id not in self.given)
+        return left_out(judged, alike, assessment)
+
+
 def _by_itself(
-    limit: Limit, required: Requirement, runs: Sequence[Recording], store: Store, together: Sequence[Requirement]
-) -> Iterator[LimitResult]:
-    """Each key's runs by a limit that needs no baseline.
+    limit: Limit,
+    required: Requirement,
+    runs: Sequence[Recording],
+    store: Store,
+    *,
+    together: Sequence[Requirement],
+    chosen: _Chosen,
+) -> Iterator[tuple[LimitResult, list[ExcludedRuns]]]:
+    """The results of a limit that needs no baseline, for the runs of each key, with the excluded runs of that key.
 
     New runs are judged by themselves, as the nights of a CI are; where some of them were judged before and did not
     pass, it is a further look.  ``together``: the requirements of the whole file, stated at once.
@@ -110,11 +138,15 @@ def _by_itself(
     before = store.looks_before(asked, ids)
     again = len(with_some_of(before, ids))
     assessment = judge(mine, required, look=again)
-    store.note_look(asked, ids, assessment.verdict)
     by_id = {recording.run_id: recording for recording in mine}
+    groups = [[by_id[run] for run in judgment.run_ids] for judgment in assessment.judgments]
+    excluded = [chosen.others(group, store, assessment) for group in groups]
+    verdict = judged_without(assessment, [one for each in excluded for one in each], chosen.selection).verdict
+    store.note_look(asked, ids, verdict)
     said = checked_before(again, len(before) - again, required.confidence)
-    for judgment in assessment.judgments:
-        yield held_requirement(limit, judgment, [by_id[run] for run in judgment.run_ids], assessment.reasons, said)
+    for judgment, group, others in zip(assessment.judgments, groups, excluded, strict=True):
+        held = held_requirement(limit, judgment, group, assessment.reasons, said)
+        yield held_without(held, others, chosen.selection), others
 
 
 def _unused(limits: Sequence[Limit], held: Sequence[LimitResult], runs: Sequence[Recording]) -> Iterator[LimitResult]:
@@ -214,14 +246,19 @@ def _with_nights(held: LimitResult, pairs: Sequence[BaselinePair]) -> LimitResul
 
 
 def _all_held(
-    limits: Sequence[Limit], runs: Sequence[Recording], pairs: Sequence[BaselinePair], store: Store
-) -> list[LimitResult]:
-    held = _growth_held(limits, pairs, store)
+    limits: Sequence[Limit], runs: Sequence[Recording], pairs: Sequence[BaselinePair], store: Store, chosen: _Chosen
+) -> tuple[list[LimitResult], list[ExcludedRuns]]:
+    """The results of all limits, and the excluded runs, each once, by a limit that it exceeds if there is one."""
+    held, excluded = _growth_held(limits, pairs, store), []
     together = [limit.asked for limit in limits if isinstance(limit.asked, Requirement)]
     for limit in limits:
         if isinstance(limit.asked, Requirement):
-            held += _by_itself(limit, limit.asked, runs, store, together)
-    return held + list(_unused(limits, held, runs))
+            for one, others in _by_itself(limit, limit.asked, runs, store, together=together, chosen=chosen):
+                held.append(one)
+                excluded += others
+    each_once = {one.run_id: one for one in sorted(excluded, key=lambda one: one.exceeds)}
+    found = sorted(each_once.values(), key=lambda one: one.maximum_ns, reverse=True)
+    return held + list(_unused(limits, held, runs)), found
 
 
 def _gaps(
@@ -247,9 +284,11 @@ def check(
     store: Store,
     *,
     missing: Sequence[str] = (),
+    selection: Selection = Selection.CAMPAIGN,
     on_step: Callable[[str], None] = lambda what: None,
 ) -> CheckResult:
     """Hold runs beside a baseline and against limits.  ``missing``: runs that were planned and are not there.
+    ``selection``: how the runs were selected.
 
     Raises MixedRuns where a run and its baseline may not be compared, FastenoughError for one that is not believed.
     """
@@ -271,10 +310,19 @@ def check(
     pairs, alone = _paired(measured, [run for run in baselines if judged_series(run)])
     on_step("judging")
     departed = departures(measured, [run for run in baselines if judged_series(run)], limits.allowed)
-    held = _all_held(limits.limits, measured, pairs, store)
+    chosen = _Chosen(selection, frozenset(run.run_id for run in (*runs, *baselines)))
+    held, excluded = _all_held(limits.limits, measured, pairs, store, chosen)
     gaps = [*failed, *_gaps(limits.limits, held, alone, missing), *unfit]
     found = [one.verdict for one in held] + ([Verdict.INCONCLUSIVE] if gaps and limits.limits else [])
     found += [Verdict.FAIL] if departed and limits.limits else []
     found += [Verdict.BROKEN] if failed else []
     verdict = next((verdict for verdict in _WEIGHT if verdict in found), Verdict.NO_LIMIT)
-    return CheckResult(verdict, tuple(pairs), tuple(alone), tuple(held), tuple(gaps), departures=tuple(departed))
+    return CheckResult(
+        verdict,
+        tuple(pairs),
+        tuple(alone),
+        tuple(held),
+        tuple(gaps),
+        departures=tuple(departed),
+        excluded=tuple(excluded),
+    )

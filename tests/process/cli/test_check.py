@@ -304,6 +304,28 @@ def test_files_for_a_ci(tmp_path: Path) -> None:
     assert faults((tmp_path / "none.xml").read_bytes()) == []
 
 
+def test_a_run_above_the_limit_that_is_not_named_forbids_a_pass(tmp_path: Path) -> None:
+    """Unless --only-these is given, which the first sentence of each output then states."""
+    bench, limits = Bench(tmp_path), ABSOLUTE.format("1ms", 0)
+    assert bench.check(limits).returncode == 0
+    hidden = keep(bench.store, tmp_path / "scratch", values=shifted(3, 2_000_000))
+    files = ("--junit", "check.xml", "--json")
+    refused = bench.check(limits, *files)
+    said = json.loads(refused.stdout)
+    assert (refused.returncode, said["verdict"], said["held"][0]["verdict"]) == (3, "INCONCLUSIVE", "INCONCLUSIVE")
+    assert [(one["run_id"], one["exceeds"], one["exceeded"] == one["n"]) for one in said["excluded"]] == [
+        (hidden, True, True)
+    ]
+    suite = ElementTree.parse(tmp_path / "check.xml").getroot()[0]
+    assert [suite.get(name) for name in ("tests", "failures", "errors")] == ["1", "0", "1"]
+    assert hidden in (suite[0][0].get("message") or "") and hidden in bench.check(limits).stdout
+    assert faults((tmp_path / "check.xml").read_bytes()) == []
+    stated = bench.check(limits, "--only-these", *files)
+    said = json.loads(stated.stdout)
+    assert (stated.returncode, said["verdict"], [one["run_id"] for one in said["excluded"]]) == (0, "PASS", [hidden])
+    assert "only these runs: 1 other run of the same kind excluded, 1 of them above" in said["conclusion"]
+
+
 def test_the_newest_campaign_is_checked_without_its_baseline(tmp_path: Path) -> None:
     store = Store(tmp_path / "fastenough-data")
     origin = {"campaign": "c", "plan_sha256": "p", "positions": 3, "planned": ("one", "two", "three")}

@@ -261,6 +261,39 @@ def test_a_gate_judges_the_runs_of_a_night_by_themselves(tmp_path: Path) -> None
     assert judge_asked([long], Question(LIMIT, 0.95), store).verdict is Verdict.PASS, "nor from a report on it"
 
 
+def test_a_gate_refuses_a_pass_of_chosen_runs_as_a_report_does(tmp_path: Path) -> None:
+    """Two runs of the same question exceed the limit and are not given; runs of another load are of no concern."""
+    store, limits = Store(tmp_path / "store"), Limits((Limit("limits.toml", LIMIT),))
+    best, *others = (_stored(store, tmp_path, worst_ns) for worst_ns in (100_000, 250_000, 300_000))
+    _stored(store, tmp_path, 900_000, load="another")
+    checked = {each: check([best], [], limits, store, selection=each) for each in Selection}
+    assert {each: one.held[0].verdict for each, one in checked.items()} == {
+        Selection.CHOSEN: Verdict.INCONCLUSIVE,
+        Selection.CAMPAIGN: Verdict.PASS,
+        Selection.ONLY_THESE: Verdict.PASS,
+    }
+    for selection in (Selection.CHOSEN, Selection.ONLY_THESE):
+        assert [(one.run_id, one.n, one.exceeded, one.exceeds) for one in checked[selection].excluded] == [
+            (run.run_id, 20_000, 1, True) for run in others[::-1]
+        ]
+        [held] = checked[selection].held
+        assert all(run.run_id in held.reason for run in others)
+    assert checked[Selection.CAMPAIGN].excluded == (), "the nights before are judged by themselves"
+    together = check([best, *others], [], limits, store, selection=Selection.CHOSEN)
+    assert (together.held[0].verdict, together.excluded) == (Verdict.FAIL, ())
+    baseline = check([best], others, limits, store, selection=Selection.CHOSEN)
+    assert (baseline.held[0].verdict, baseline.excluded) == (Verdict.PASS, ()), "the baseline is given, too"
+
+
+def test_a_gate_without_a_run_that_keeps_the_limit_is_refused_as_well(tmp_path: Path) -> None:
+    store, limits = Store(tmp_path / "store"), Limits((Limit("limits.toml", LIMIT),))
+    best, other = (_stored(store, tmp_path, worst_ns) for worst_ns in (100_000, 110_000))
+    for selection, verdict in ((Selection.CHOSEN, Verdict.INCONCLUSIVE), (Selection.ONLY_THESE, Verdict.PASS)):
+        checked = check([best], [], limits, store, selection=selection)
+        assert checked.held[0].verdict is verdict
+        assert [(one.run_id, one.exceeds) for one in checked.excluded] == [(other.run_id, False)]
+
+
 def test_a_gate_that_is_asked_of_more_runs_looks_again(tmp_path: Path) -> None:
     store, short, more = Store(tmp_path / "store"), _run(tmp_path, "short", 12), _run(tmp_path, "more", 3)
     assert judge([short, more], LIMIT).verdict is Verdict.PASS, "15 s would have been enough at the first look"
