@@ -17,6 +17,7 @@ from fastenough.analysis.approach_rating import MARGINAL_TIMES, NOT_MEASURED, OF
 from fastenough.analysis.assessment import LIFE_SAFETY
 from fastenough.analysis.clusters import poisson_upper
 from fastenough.analysis.judgment import MINIMUM_DURATION_NS
+from fastenough.implementations import IMPLEMENTATIONS, TaskKind
 from fastenough.model import Requirement
 
 
@@ -35,9 +36,14 @@ class Approach:
 
     id: str
     title: str
-    implementations: tuple[str, ...]
+    task: TaskKind
     kernel: str
     cost: str
+
+    @property
+    def implementations(self) -> tuple[str, ...]:
+        """Names of the implementations whose tasks run there."""
+        return tuple(name for name, implementation in IMPLEMENTATIONS.items() if implementation.kind is self.task)
 
 
 APPROACHES = {
@@ -46,14 +52,14 @@ APPROACHES = {
         Approach(
             "user-stock",
             "user space on stock Linux",
-            ("linux-user",),
+            TaskKind.LINUX_USER,
             "stock",
             "none beyond the distribution's kernel, which others build, test and update",
         ),
         Approach(
             "user-rt",
             "user space on PREEMPT_RT",
-            ("linux-user",),
+            TaskKind.LINUX_USER,
             "rt",
             "a PREEMPT_RT kernel: the distribution's, if it has one, else your own build, kept up to date; "
             "drivers may need changes",
@@ -61,7 +67,7 @@ APPROACHES = {
         Approach(
             "xenomai-user",
             "user space on Xenomai (3, or 4: EVL)",
-            ("xenomai-user", "evl-user"),
+            TaskKind.CORE_USER,
             "xenomai",
             "a patched kernel of your own, which lags behind the mainline and has rare bugs, and special drivers "
             "if the task accesses hardware",
@@ -69,7 +75,7 @@ APPROACHES = {
         Approach(
             "kernel-stock",
             "a module on stock Linux",
-            ("linux-kernel",),
+            TaskKind.LINUX_KERNEL,
             "stock",
             "the task is a kernel module of your own: hard to write and to debug, a fault in it stops the machine, "
             "and it is built and tested again for every kernel",
@@ -77,7 +83,7 @@ APPROACHES = {
         Approach(
             "xenomai-kernel",
             "a module on Xenomai (3, or 4: EVL)",
-            ("xenomai-kernel", "evl-kernel"),
+            TaskKind.CORE_KERNEL,
             "xenomai",
             "the most work: a patched kernel of your own, with the task as a module of your own",
         ),

@@ -14,6 +14,7 @@ from fastenough.analysis.differences import run_values
 from fastenough.analysis.judgment import judge
 from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, UnknownValue
 from fastenough.analysis.merged import load_name
+from fastenough.implementations import IMPLEMENTATIONS, TaskKind
 from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.head import Head
@@ -60,7 +61,8 @@ NOT_MEASURED = ApproachRating(Grade.NO_DATA)
 def kernel_of(head: Head) -> str:
     """stock, rt or xenomai: as the profile of the board has it, and where it has nothing, as the configuration is
     called."""
-    if head.implementation.startswith(("xenomai-", "evl-")):
+    implementation = IMPLEMENTATIONS.get(head.implementation)
+    if implementation is not None and implementation.kind in {TaskKind.CORE_USER, TaskKind.CORE_KERNEL}:
         return "xenomai"
     kernel: Any = (head.profile or {}).get("kernel")
     options: Any = (head.profile or {}).get("kernel_config")

@@ -18,7 +18,7 @@ from fastenough.cli.commands import Command
 from fastenough.cli.options import json_option
 from fastenough.cli.output import micros, print_json, print_table
 from fastenough.cli.progress import Work
-from fastenough.implementations import DEFAULT
+from fastenough.implementations import DEFAULT, user_space_implementations
 from fastenough.jobs.calibrate import Output, WitnessResult, calibrate
 from fastenough.jobs.injectors import InjectionPlan
 from fastenough.model import BadInput, ExitStatus
@@ -31,6 +31,7 @@ _EMULATED_PERIOD_NS = 10_000_000
 _EMULATED_LEAD_NS = 5_000_000
 _EACH = 10
 _OVERHEAD_S = 2.0
+_IN_USER_SPACE = tuple(user_space_implementations())
 """Time of a trial beyond the injections."""
 
 
@@ -135,7 +136,7 @@ def _to_boot(board: Board, emulated: bool) -> str:
     "--implementation",
     default=DEFAULT,
     show_default=True,
-    help="Where the delayed task runs: linux-user, xenomai-user or evl-user.",
+    help=f"Where the delayed task runs: {', '.join(_IN_USER_SPACE[:-1])} or {_IN_USER_SPACE[-1]}.",
 )
 @click.option(
     "--monitor",

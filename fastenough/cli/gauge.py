@@ -25,6 +25,7 @@ from fastenough.gauge.ports import find_port, ports
 from fastenough.gauge.protocol import Refused
 from fastenough.gauge.run import GaugeRun, Periodic, Response, RunHead
 from fastenough.gauge.session import Gauge
+from fastenough.implementations import IMPLEMENTATIONS
 from fastenough.model import EMULATED, BadInput, ExitStatus, FastenoughError, Outcome
 from fastenough.recording import Histogram, Recording, read_recording
 from fastenough.store import Store
@@ -42,7 +43,6 @@ def opened(port: str | None) -> Iterator[Gauge]:
         raise BadInput(f"refused by the gauge: {error}") from error
 
 
-IMPLEMENTATIONS = ["linux-user", "linux-kernel", "xenomai-user", "xenomai-kernel", "evl-user", "evl-kernel"]
 _CALIBRATION_S = 2.0
 
 
@@ -352,7 +352,7 @@ def _clock(measured: Calibration, nominal_ps: int) -> str:
 @click.option("--period", "period_ns", type=DURATION, help="Nominal period of the board.")
 @click.option(
     "--implementation",
-    type=click.Choice(IMPLEMENTATIONS),
+    type=click.Choice(list(IMPLEMENTATIONS)),
     default="linux-user",
     show_default=True,
     help="Where the measured task runs on the board.",

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fastenough.implementations.base import Act, Counted, Implementation, Tally, vocabulary
+from fastenough.implementations.base import Act, Counted, Implementation, Tally, TaskKind, vocabulary
 from fastenough.implementations.catalogue import Value
 from fastenough.implementations.linux_user import IMPLEMENTATION as LINUX_USER
+from fastenough.implementations.linux_user import LinuxUser
 from fastenough.model import BadInput
 from fastenough.registry import listed
 
@@ -18,8 +19,10 @@ __all__ = [
     "Counted",
     "Implementation",
     "Tally",
+    "TaskKind",
     "Value",
     "find_implementation",
+    "user_space_implementations",
     "vocabulary",
 ]
 
@@ -46,3 +49,8 @@ def find_implementation(name: str) -> Implementation:
     if name not in IMPLEMENTATIONS:
         raise BadInput(f"no implementation is called {name!r}; use one of {', '.join(IMPLEMENTATIONS)}")
     return IMPLEMENTATIONS[name]
+
+
+def user_space_implementations() -> dict[str, LinuxUser]:
+    """By name, the implementations whose tasks are those of a probe in user space; calibration can delay these."""
+    return {name: user for name, user in IMPLEMENTATIONS.items() if isinstance(user, LinuxUser)}

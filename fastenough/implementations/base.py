@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Protocol
 
 from fastenough.board.base import Booted
@@ -63,6 +64,15 @@ class Counted:
     overtaken: int = 0
 
 
+class TaskKind(StrEnum):
+    """Where a measured task runs, as far as the flowchart of ``advise`` distinguishes it."""
+
+    LINUX_USER = "in user space of Linux"
+    LINUX_KERNEL = "in the Linux kernel"
+    CORE_USER = "in user space of a real-time core beside Linux"
+    CORE_KERNEL = "in the kernel, on a real-time core beside Linux"
+
+
 class Implementation(Protocol):
     """One way of doing the timed acts: in user space or in the kernel, of one kind of Linux.
 
@@ -71,6 +81,9 @@ class Implementation(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def kind(self) -> TaskKind: ...
 
     @property
     def line_thread(self) -> str: ...

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from fastenough.board.base import Booted
-from fastenough.implementations.base import Act
+from fastenough.implementations.base import Act, TaskKind
 from fastenough.implementations.catalogue import ProbeEntry, Value
 from fastenough.implementations.linux_kernel import inserted
 from fastenough.implementations.linux_user import LinuxUser, words
@@ -28,6 +28,7 @@ class CoreUser(LinuxUser):
     """
 
     name: str = ""
+    kind: TaskKind = TaskKind.CORE_USER
     line_thread: str = ""
     core: str = ""
     without: str = ""

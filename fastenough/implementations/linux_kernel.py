@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from fastenough.board.base import Booted
-from fastenough.implementations.base import Act, Counted, Tally
+from fastenough.implementations.base import Act, Counted, Tally, TaskKind
 from fastenough.implementations.catalogue import Parameter, ProbeEntry, Value, check_value
 from fastenough.implementations.linux_user import how_long
 from fastenough.implementations.task import Task
@@ -86,6 +86,7 @@ def _check_values(parameters: Mapping[str, Iterable[Value]], read_by: ProbeEntry
 @dataclass(frozen=True)
 class LinuxKernel:
     name: str = "linux-kernel"
+    kind: TaskKind = TaskKind.LINUX_KERNEL
     line_thread: str = ""
     """An interrupt's top half has no thread."""
     module: str = MODULE

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from fastenough.board.base import Booted
-from fastenough.implementations.base import Act, Counted, Tally
+from fastenough.implementations.base import Act, Counted, Tally, TaskKind
 from fastenough.implementations.catalogue import ProbeEntry, Value, check_parameters
 from fastenough.implementations.task import Task
 from fastenough.model import BadInput
@@ -44,6 +44,7 @@ def how_long(act: Act) -> str:
 @dataclass(frozen=True)
 class LinuxUser:
     name: str = "linux-user"
+    kind: TaskKind = TaskKind.LINUX_USER
     line_thread: str = "fasten"
     """The kernel cuts the names of interrupt threads: this is what is left of ours."""
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fastenough.board.base import Booted
+from fastenough.implementations.base import TaskKind
 from fastenough.implementations.linux_kernel import LinuxKernel
 from fastenough.implementations.xenomai_user import VERSION
 from fastenough.model import NotApplicable
@@ -16,6 +17,7 @@ class XenomaiKernel(LinuxKernel):
     """``line_thread``: the core's own interrupt handler answers, so there is no thread."""
 
     name: str = "xenomai-kernel"
+    kind: TaskKind = TaskKind.CORE_KERNEL
     module: str = "fastenough_rtdm"
     probes: tuple[str, ...] = ("response", "periodic", "timer")
 

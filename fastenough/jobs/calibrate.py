@@ -17,7 +17,7 @@ from fastenough.gauge.ports import find_port
 from fastenough.gauge.run import STREAMED_PERIOD_NS
 from fastenough.gauge.session import Gauge
 from fastenough.gauge.stream import Frame, deviations
-from fastenough.implementations import DEFAULT, IMPLEMENTATIONS, Act, find_implementation, linux_kernel
+from fastenough.implementations import DEFAULT, Act, find_implementation, linux_kernel, user_space_implementations
 from fastenough.implementations.linux_user import LinuxUser
 from fastenough.implementations.task import Probing
 from fastenough.jobs.injectors import (
@@ -268,9 +268,9 @@ def _in_user_space_by(implementation: str) -> LinuxUser:
     """Raises BadInput for tasks in a kernel: what delays them is not a task in user space."""
     found = find_implementation(implementation)
     if not isinstance(found, LinuxUser):
-        known = [name for name, user in IMPLEMENTATIONS.items() if isinstance(user, LinuxUser)]
+        known = ", ".join(user_space_implementations())
         raise BadInput(
-            f"{implementation} has no calibration of its own; use one of {', '.join(known)}; linux-user "
+            f"{implementation} has no calibration of its own; use one of {known}; linux-user "
             "includes the timer handler in the kernel on virtual boards"
         )
     return found

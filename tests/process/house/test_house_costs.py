@@ -225,6 +225,42 @@ def section(context: Context) -> Section | None:
     assert "My section" in page and "1 runs." in page
 
 
+def test_an_implementation(copy: Copy, tmp_path: Path) -> None:
+    """The commands that take one accept it, ``advise`` knows its box, and its act runs."""
+    copy.file(
+        "fastenough/implementations/mine_user.py",
+        SPDX
+        + '''"""The probe, with a name of its own."""
+
+from dataclasses import dataclass
+
+from fastenough.implementations.linux_user import LinuxUser
+
+
+@dataclass(frozen=True)
+class MineUser(LinuxUser):
+    name: str = "mine-user"
+
+
+IMPLEMENTATION = MineUser()
+''',
+    )
+    copy.line("fastenough/implementations/__init__.py", '"evl_kernel",', '        "mine_user",')
+    assert copy.cost() == (1, 1, 1)
+    for command in (("gauge", "run"), ("calibrate",)):
+        assert "mine-user" in "".join(copy.fastenough(*command, "--help").split()), command
+    (tmp_path / "plan.toml").write_text(
+        'name = "mine"\nimplementations = ["mine-user"]\n[[run]]\nprobe = "timer"\nparameters = {interval = "1ms"}\n'
+    )
+    planned = copy.python(
+        "from pathlib import Path\nfrom fastenough.campaign.expand import expand\n"
+        "from fastenough.campaign.reading import read_plan\nfrom fastenough.analysis.advice import approach_of\n"
+        f"(run,) = expand(read_plan(Path({str(tmp_path / 'plan.toml')!r})))\n"
+        "print(run.implementation, approach_of(run.implementation, 'rt'))"
+    )
+    assert planned == "mine-user user-rt\n"
+
+
 def test_a_page_of_the_website(copy: Copy, tmp_path: Path) -> None:
     copy.file(
         "fastenough/web/pages/mine.py",
