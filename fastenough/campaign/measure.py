@@ -16,19 +16,19 @@ from fastenough.board import Booted, marks_in
 from fastenough.campaign.acts import board_act, instrument_request, of_the_bench, pins_requested
 from fastenough.campaign.expand import MONITORED, OWN, WHOLE, RunSpec
 from fastenough.campaign.instrument import INTERVAL_NS, Beside, OpenInstrument
-from fastenough.campaign.loading import Loaded, loaded
 from fastenough.campaign.monitoring import monitor_beside, own_thread_name
 from fastenough.campaign.plan import DEFAULT_BOARD, Plan
 from fastenough.campaign.stopping import Stopping
 from fastenough.campaign.tracing import in_kernel, keep_trace, traced
-from fastenough.campaign.transcript import Keeper, NotKept, Transcript, Writer, no_proof
+from fastenough.campaign.transcript import Keeper, NotKept, Transcript, Writer, no_load, no_proof
 from fastenough.facts import collect, profile_sha256
 from fastenough.gauge.session import GaugeLost
 from fastenough.implementations import DEFAULT, Act, Counted, find_implementation
 from fastenough.implementations.task import EndedBySignal, Task
 from fastenough.link import BoardGone, Link
+from fastenough.loads import Load, RunningLoad
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
-from fastenough.recording import LoadStated
+from fastenough.recording import LoadProof, LoadStated, LoadUse
 from fastenough.recording.building import Added
 from fastenough.recording.head import Setting
 from fastenough.settings import Settings
@@ -349,3 +349,44 @@ class _Run:
         for transcript in (self.main, self.own):
             if transcript.writer is not None:
                 transcript.writer.close()
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A load at work, or none."""
+
+    stated: LoadStated
+    running: RunningLoad | None = None
+
+    def warm_up(self, seconds: float, stopping: Stopping) -> None:
+        """Let it run for so long, and until all its processes are there; no longer than until asked to end."""
+        if self.running is not None:
+            stopping.sleep(seconds)
+            self.running.await_processes(lambda seconds: not stopping.sleep(seconds))
+
+    def begin(self) -> None:
+        """What it did before does not count."""
+        if self.running is not None:
+            self.running.begin()
+
+    def proof(self) -> LoadProof:
+        """Whether it ran; what cannot be asked any more proves nothing."""
+        try:
+            return LoadProof(self.stated.name, True) if self.running is None else self.running.proof()
+        except FastenoughError as error:
+            return LoadProof(self.stated.name, False, (f"the load could not be verified: {error}",))
+
+    def follow(self) -> Callable[[], LoadUse | None]:
+        """For each recording one of its own: what the load did since its last interval."""
+        return no_load if self.running is None else self.running.follow()
+
+
+@contextmanager
+def loaded(link: Link, load: Load, spec: RunSpec, profile: Mapping[str, Any]) -> Iterator[Loaded]:
+    """While inside, the load runs, for as many CPUs as the board's profile says."""
+    if not load.commands:
+        yield Loaded(LoadStated(load.name, source=load.source))
+        return
+    cpus = (profile.get("cpu") or {}).get("count") or 1
+    with RunningLoad(link, load, cpus, spec.whole_s) as running:
+        yield Loaded(running.head(), running)

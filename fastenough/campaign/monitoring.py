@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -11,7 +12,7 @@ from typing import Any
 
 from fastenough.board import Booted
 from fastenough.campaign.expand import RunSpec
-from fastenough.campaign.monitor_fallback import as_monitor, by_histograms
+from fastenough.campaign.tracing import in_kernel, traced
 from fastenough.campaign.transcript import Keeper, NotKept, Transcript
 from fastenough.implementations import DEFAULT, Act, Value
 from fastenough.implementations.linux_user import options, words
@@ -19,7 +20,9 @@ from fastenough.implementations.task import Refused, Task
 from fastenough.link import MONITOR as PROGRAM
 from fastenough.link import Link, find_program
 from fastenough.model import FastenoughError, NotApplicable, Outcome
+from fastenough.recording.building import line_bytes
 from fastenough.recording.wakeups import MONITOR
+from fastenough.settings import Settings
 
 TYPES = "/sys/kernel/btf/vmlinux"
 """What the kernel says of its own types; without it a program built elsewhere cannot look into it, and the kernel's own
@@ -172,3 +175,37 @@ def _end(transcript: Transcript, own: RunSpec, keeper: Keeper, error: Fastenough
         transcript.make(own, Outcome.NOT_APPLICABLE if unfit else Outcome.FAILED, str(error))
     elif transcript.outcome is None:
         transcript.fail([str(error)], keeper.load(transcript.writer.id))
+
+
+_KNOWN = ("report", "affinity", "comm")
+"""What it can be asked; it knows no culprits, and a task by nothing but its name."""
+_ALWAYS = ("policy", "real-time")
+_BY = {"by": "kernel histograms"}
+
+
+@contextmanager
+def by_histograms(booted: Booted, act: Act) -> Iterator[Act]:
+    """While inside, the kernel counts; gives the act that reads it.
+
+    Raises NotApplicable for what histograms cannot tell, and where the kernel keeps none.
+    """
+    lacking = "this kernel has no BTF type information (boot one with CONFIG_DEBUG_INFO_BTF=y, such as Debian's)"
+    said = {name: value for name, value in act.parameters.items() if (name, value) != _ALWAYS}
+    unknown = next((name for name in said if name not in _KNOWN), None)
+    if unknown is not None:
+        raise NotApplicable(f"{lacking}, and the fallback, kernel histograms, does not support --{unknown}")
+    own = replace(act, probe="wakeups", parameters=said)
+    with Settings(booted.link) as settings:
+        try:
+            own = traced(own, settings.apply_all(in_kernel(own, booted.link)), print)
+        except NotApplicable as why:
+            raise NotApplicable(f"{lacking}, and the fallback, kernel histograms, is not available: {why}") from why
+        yield own
+
+
+def as_monitor(raw: bytes) -> bytes:
+    """A line of that act's recording, as one of the monitor's: its head says by what it was measured."""
+    if b'"type":"head"' not in raw[:64]:
+        return raw
+    head = json.loads(raw)
+    return line_bytes(head | {"probe": MONITOR, "parameters": head["parameters"] | _BY})

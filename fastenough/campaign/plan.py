@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from fastenough.board import AS_BOOTED, Wires
 from fastenough.board.changed import Change
@@ -12,6 +13,7 @@ from fastenough.implementations import DEFAULT, Value
 from fastenough.loads import Load, find_load
 from fastenough.model import BadInput, Requirement
 from fastenough.units import parse_duration_ns
+from fastenough.virtual.module import CHECKOUT
 
 SIMULATED = "simulated"
 """The instrument that is wired to a board of the virtual bench."""
@@ -104,3 +106,8 @@ class Plan:
 
     def load(self, name: str) -> Load:
         return self.loads[name] if name in self.loads else find_load(name)
+
+
+def shipped() -> dict[str, Path]:
+    """By name."""
+    return {path.stem: path for path in sorted((CHECKOUT / "campaigns").glob("*.toml"))}

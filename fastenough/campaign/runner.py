@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
 
 from fastenough.board import AS_BOOTED, Board, Booted, open_board
+from fastenough.board.changed import Ask, Change, ChangedBoard, require_far
 from fastenough.campaign.acts import check_cpus
-from fastenough.campaign.expand import RunSpec, expand
+from fastenough.campaign.expand import RunSpec, expand, kept
 from fastenough.campaign.instrument import OpenInstrument, open_instrument
 from fastenough.campaign.ledger import Ledger
 from fastenough.campaign.measure import LATE_SETTINGS, Context, Site, measure, without
@@ -232,3 +233,38 @@ def on_board(plan: Plan, board: str) -> Plan:
     if plan.boards and plan.boards != (board,):
         raise BadInput(f"the plan names its own board ({', '.join(plan.boards)}); remove --board {board}")
     return replace(plan, boards=(board,))
+
+
+def changing(
+    plan: Plan, opened: Callable[[str], Board], ask: Ask, seen: Mapping[str, Mapping[str, Configuration]]
+) -> Callable[[str], Board]:
+    """As ``opened``, but a board that is measured as it is found is changed as the plan says, or by hand.
+
+    ``seen``: by board, what its configurations were found to be so far.  A plan with one configuration of which it
+    says nothing gives it a name, and changes nothing.
+    """
+    changes = {name: plan.changes.get(name, Change()) for name in plan.configurations}
+
+    @cache
+    def of(name: str) -> Board:
+        board = opened(name)
+        if board.configurations() != (AS_BOOTED,) or (len(changes) < 2 and not plan.changes):
+            return board
+        require_far(board, changes)
+        return ChangedBoard(board, changes, ask, dict(seen.get(name, {})))
+
+    return of
+
+
+def seen_before(plan: Plan, keeper: Keeper, done: Mapping[int, str]) -> dict[str, dict[str, Configuration]]:
+    """By board, what its configurations were when they were measured; ``done``: run ids by position in the store."""
+    specs, each = expand(plan), len(kept(plan))
+    seen: dict[str, dict[str, Configuration]] = {}
+    for position, run in done.items():
+        spec = specs[position // each]
+        found = seen.setdefault(spec.board, {})
+        if spec.configuration not in found:
+            configuration = keeper.load(run).head.configuration
+            if configuration is not None and configuration.kernel_release is not None:
+                found[spec.configuration] = configuration
+    return seen

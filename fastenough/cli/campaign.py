@@ -15,7 +15,7 @@ import click
 from fastenough import words
 from fastenough.campaign import Plan, expand, on_board, read_plan
 from fastenough.campaign.expand import kept
-from fastenough.campaign.matrix import Matrix, Row, matrix_of
+from fastenough.campaign.progress import Matrix, Row, matrix_of
 from fastenough.cli.commands import Group
 from fastenough.cli.options import existing_store, json_option, store_option
 from fastenough.cli.output import print_json, print_table, say

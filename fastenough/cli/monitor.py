@@ -33,7 +33,7 @@ from fastenough.jobs.pull import BoardNames, PullResult, RecordingGap, StoredRec
 from fastenough.jobs.seen_board import BoardAnnotations
 from fastenough.jobs.watching import LiveFile
 from fastenough.link import Link
-from fastenough.link.sudo import SudoLink, may_sudo
+from fastenough.link.local import SudoLink, may_sudo
 from fastenough.model import BadInput, ExitStatus
 from fastenough.recording.wakeups import MONITOR, Wakeup
 from fastenough.store import Store

@@ -16,11 +16,10 @@ from click.shell_completion import CompletionItem
 
 from fastenough.campaign import Campaign, Entry, Plan, Stopping, run_campaign
 from fastenough.campaign.acts import check_cpus, parameters_of_board
-from fastenough.campaign.changing import changing, seen_before
 from fastenough.campaign.expand import combinations
 from fastenough.campaign.ledger import Newest, newest_of
-from fastenough.campaign.plan import DEFAULT_BOARD
-from fastenough.campaign.shipped import shipped
+from fastenough.campaign.plan import DEFAULT_BOARD, shipped
+from fastenough.campaign.runner import changing, seen_before
 from fastenough.campaign.written import SUFFIX, named_loads
 from fastenough.cli.options import Names
 from fastenough.cli.output import clean, print_json

@@ -19,7 +19,7 @@ from fastenough.files import Untrusted
 from fastenough.implementations import DEFAULT, Act
 from fastenough.implementations.linux_user import words
 from fastenough.link import Link, LocalLink, find_probe
-from fastenough.link.sudo import SudoLink, may_sudo
+from fastenough.link.local import SudoLink, may_sudo
 from fastenough.model import BadInput, ExitStatus
 
 ALLOWED = "allow-difference"

@@ -21,7 +21,7 @@ from fastenough.analysis.machine import is_emulated
 from fastenough.board import Board
 from fastenough.board.changed import Ask, Change
 from fastenough.campaign import Plan, Progress, Stopping, run_campaign
-from fastenough.campaign.changing import changing
+from fastenough.campaign.runner import changing
 from fastenough.farm.criteria import Criterion, Rating
 from fastenough.model import BadInput
 from fastenough.recording import Recording

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from fastenough.board import open_board
 from fastenough.campaign import read_plan
+from fastenough.campaign.plan import shipped
 from fastenough.campaign.reading import read_requirement
-from fastenough.campaign.shipped import shipped
 from fastenough.campaign.toml import Table, read_toml
 from fastenough.farm.calendar import Dates, ScheduledPlan, parse_dates
 from fastenough.model import BadInput, Requirement

@@ -6,8 +6,7 @@ from __future__ import annotations
 import sysconfig
 from pathlib import Path
 
-from fastenough.link.base import BoardGone, Completed, Link, Process, Stalled
-from fastenough.link.bulk import read_matching
+from fastenough.link.base import BoardGone, Completed, Link, Process, Stalled, read_matching
 from fastenough.link.fake import FakeLink
 from fastenough.link.local import LocalLink
 from fastenough.model import NotApplicable

@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from fastenough.files import require_trusted
 from fastenough.link import guard, leftovers
 from fastenough.link.base import (
     MOST_LINE,
@@ -237,3 +238,52 @@ class LocalLink:
 
     def which(self, tool: str) -> str | None:
         return shutil.which(tool) or shutil.which(tool, path=_SYSTEM_PATH)
+
+
+_SUDO = ("sudo", "-n", "--")
+_TIMEOUT_S = 10.0
+_WRITE = 'printf %s "$2" >"$1"'
+
+
+class _Root(LocalLink):
+    """Commands and writes with root's rights."""
+
+    def _started(self, argv: Sequence[str], input: bytes, scratch: str | None, limit_s: float) -> LocalProcess:
+        program = self.which(argv[0])
+        if program is None:
+            raise FileNotFoundError(2, "no such command", argv[0])
+        if input:
+            raise ValueError("standard input is taken by the lifeline")
+        for path in (sys.executable, f"{sys.prefix}/pyvenv.cfg", guard.__file__, program):
+            require_trusted(path)
+        return LocalProcess([program, *argv[1:]], b"", scratch, limit_s, through=_SUDO)
+
+    def write(self, path: str, content: bytes) -> None:
+        done = self.run(["sh", "-c", _WRITE, "sh", path, content.decode()], _TIMEOUT_S)
+        if done.status:
+            said = done.stderr.decode(errors="replace").strip().splitlines() or ["refused"]
+            raise OSError(1, said[-1].removeprefix("sh: "), path)
+
+
+class SudoLink(LocalLink):
+    """The local board of a user who may become root without being asked."""
+
+    @property
+    def raised(self) -> Link:
+        return _Root()
+
+
+def may_sudo() -> bool:
+    """Whether sudo runs a command as root, started the way it will be, without asking for a password.
+
+    Raises Untrusted where it does and root is not to run what it would be given.
+    """
+    if shutil.which(_SUDO[0]) is None:
+        return False
+    try:
+        return all(
+            link.run(words, _TIMEOUT_S).status == 0
+            for link, words in ((LocalLink(), [*_SUDO, "true"]), (_Root(), ["true"]))
+        )
+    except Stalled:
+        return False

@@ -19,8 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from fastenough.link.agent import AgentLink
-from fastenough.link.agent_frames import Pace, Stream
+from fastenough.link.agent import AgentLink, Pace, Stream
 from fastenough.link.base import BoardGone, Link, Stalled
 from fastenough.link.ssh_opening import Opening
 from fastenough.model import BadInput, FastenoughError, NotApplicable

@@ -26,7 +26,7 @@ from fastenough.analysis.differences import kind_text, run_values
 from fastenough.analysis.merged import judged_series
 from fastenough.analysis.task_set import TaskAnswer
 from fastenough.campaign import Plan, expand
-from fastenough.campaign.matrix import Row, matrix_of
+from fastenough.campaign.progress import Row, matrix_of
 from fastenough.model import Outcome, Series
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import STATIONS, SUMS, is_monitor

@@ -8,8 +8,7 @@ import socket
 from pathlib import Path
 
 from fastenough.link import INJECTOR, MONITOR
-from fastenough.link.agent import AgentLink
-from fastenough.link.agent_frames import Stream
+from fastenough.link.agent import AgentLink, Stream
 from fastenough.link.base import BoardGone
 from fastenough.virtual.monitor import install_monitor
 

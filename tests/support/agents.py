@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from fastenough.link import find_probe
-from fastenough.link.agent import AgentLink
-from fastenough.link.agent_frames import NO_PACE, Pace
+from fastenough.link.agent import NO_PACE, AgentLink, Pace
 from fastenough.link.ssh import piped, stream_of
 
 QUICK = Pace(ping_s=0.2, silence_s=3.0, patience_s=3.0)

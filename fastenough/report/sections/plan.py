@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from fastenough.analysis import words
-from fastenough.campaign.matrix import Row
+from fastenough.campaign.progress import Row
 from fastenough.report.context import Context
 from fastenough.report.document import Column, Folded, Part, Preformatted, ReportTable, Section, Text
 

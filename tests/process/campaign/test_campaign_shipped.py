@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fastenough.campaign import RunSpec, expand, on_board, read_plan
-from fastenough.campaign.matrix import matrix_of
+from fastenough.campaign.progress import matrix_of
 from fastenough.units import parse_duration_ns
 from tests.support.processes import ROOT
 

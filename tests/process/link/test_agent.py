@@ -18,8 +18,7 @@ from pathlib import Path
 import pytest
 
 from fastenough.link import BoardGone, Link, LocalLink, Stalled, find_probe
-from fastenough.link.agent_frames import FRAME, FRAME_MOST, GREETING, NONCE_SIZE, NUMBER, VERSION, Kind
-from fastenough.link.agent_process import AgentProcess
+from fastenough.link.agent import FRAME, FRAME_MOST, GREETING, NONCE_SIZE, NUMBER, VERSION, AgentProcess, Kind
 from fastenough.link.base import Flood
 from fastenough.model import FastenoughError
 from tests.support.agents import QUICK, agent, link_to
@@ -122,7 +121,7 @@ def test_a_byte_now_and_then_holds_nobody(number: int) -> None:
 
 
 def test_frames_of_a_byte_take_no_more_memory_than_long_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastenough.link.agent_process._UNREAD_MOST", 1 << 20)
+    monkeypatch.setattr("fastenough.link.agent._UNREAD_MOST", 1 << 20)
 
     class Nowhere:
         gone = ""
@@ -361,7 +360,7 @@ def test_what_is_no_way_to_start_it_is_said() -> None:
 
 
 def test_output_that_nobody_reads_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastenough.link.agent_process._UNREAD_MOST", 1 << 20)
+    monkeypatch.setattr("fastenough.link.agent._UNREAD_MOST", 1 << 20)
     with agent() as link:
         process = link.start(["yes"])
         assert process.wait(20) == 128 + signal.SIGKILL

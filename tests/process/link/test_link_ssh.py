@@ -17,7 +17,7 @@ import pytest
 from fastenough.board import open_board
 from fastenough.board.files import FILES_SETTING, file_for
 from fastenough.link import BoardGone, find_probe
-from fastenough.link.agent_frames import Pace
+from fastenough.link.agent import Pace
 from fastenough.link.ssh import CONFIG_SETTING, OWN_FILE, SshLink, open_ssh, parse_address
 from fastenough.link.ssh_opening import Opening
 from fastenough.model import BadInput, NotApplicable

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fastenough.campaign.shipped import shipped
+from fastenough.campaign.plan import shipped
 from fastenough.cli.farm_boards import farm_board_command as board_command
 from fastenough.cli.farm_boards import farm_rebuild_command as rebuild_command
 from fastenough.cli.farm_boards import farm_status_command as status_command
