@@ -15,8 +15,8 @@ from fastenough.board.base import (
     configuration_in,
     configuration_of,
     marks_in,
-    named_plainly,
     require_configuration,
+    valid_configuration_name,
 )
 from fastenough.model import BadInput
 
@@ -29,9 +29,9 @@ __all__ = [
     "configuration_in",
     "configuration_of",
     "marks_in",
-    "named_plainly",
     "open_board",
     "require_configuration",
+    "valid_configuration_name",
 ]
 
 BOARDS = {

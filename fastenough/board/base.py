@@ -82,7 +82,7 @@ class Board(Protocol):
 _MOST_CHARACTERS = 64
 
 
-def named_plainly(configuration: str) -> str:
+def valid_configuration_name(configuration: str) -> str:
     """The name of a configuration, which stands in heads, titles and tables; raises BadInput for one that cannot."""
     if not 0 < len(configuration) <= _MOST_CHARACTERS or not configuration.isprintable() or configuration[:1] == " ":
         raise BadInput(
@@ -121,7 +121,7 @@ def marks_in(profile: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(mark for fact, mark in _MARKED.items() if profile.get(fact))
 
 
-def configuration_found(link: Link, name: str) -> Configuration:
+def checked_configuration(link: Link, name: str) -> Configuration:
     """The same of a board that is measured as booted; raises BadInput where the name says another kernel than runs."""
     profile = collect(link, ("kernel", "kernel_config", "cmdline"))
     kernel = profile.get("kernel") or {}

@@ -44,7 +44,7 @@ class Fault(Exception):
     """Why the act failed, in words of our own."""
 
 
-class Lent(Fault):
+class Reserved(Fault):
     """A person has the place."""
 
     def __init__(self, holder: str) -> None:
@@ -78,7 +78,7 @@ def _acquire(session: Any, place: str) -> dict[str, Any]:
     """
     holder = session.places[place].acquired
     if holder and holder != _me(session):
-        raise Lent(holder)
+        raise Reserved(holder)
     if not holder:
         _call(session, "AcquirePlace", place)
     if not session.places[place].acquired_resources:
@@ -194,7 +194,7 @@ def main(coordinator: str, place: str, act: str, state: str | None = None) -> Ma
     """The answer; raises nothing."""
     try:
         return {"states": _states(place)} if act == "states" else _switched(coordinator, place, act, state)
-    except Lent as error:
+    except Reserved as error:
         return {"fault": str(error), "lent": error.holder}
     except (Exception, SystemExit) as error:  # drivers and imports are anybody's
         return {"fault": f"LG_ENV={_ENVIRONMENT}:\n{_why(error)}" if act == "states" else _why(error)}

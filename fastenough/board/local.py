@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
-from fastenough.board.base import AS_BOOTED, Booted, configuration_found, installed_module
+from fastenough.board.base import AS_BOOTED, Booted, checked_configuration, installed_module
 from fastenough.link import Link, LocalLink, find_probe
 from fastenough.model import BadInput
 
@@ -28,7 +28,10 @@ class LocalBoard:
     def boot(self, configuration: str) -> Iterator[Booted]:
         probe = find_probe(self.link) if self.probe is None else self.probe
         yield Booted(
-            self.link, configuration_found(self.link, configuration), probe, module=partial(installed_module, self.link)
+            self.link,
+            checked_configuration(self.link, configuration),
+            probe,
+            module=partial(installed_module, self.link),
         )
 
 

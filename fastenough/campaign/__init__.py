@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from fastenough.campaign.expand import RunSpec, expand, plan_sha256
 from fastenough.campaign.plan import Entry, Instrument, Plan, parse_duration_s
+from fastenough.campaign.plan_file import parse_plan, read_plan
 from fastenough.campaign.progress import Progress
-from fastenough.campaign.reading import parse_plan, read_plan
 from fastenough.campaign.runner import Campaign, on_board, run_campaign
-from fastenough.campaign.stopping import Stopping
+from fastenough.campaign.stop import StopRequest
 
 __all__ = [
     "Campaign",
@@ -17,7 +17,7 @@ __all__ = [
     "Plan",
     "Progress",
     "RunSpec",
-    "Stopping",
+    "StopRequest",
     "expand",
     "on_board",
     "parse_duration_s",

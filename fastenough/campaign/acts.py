@@ -63,7 +63,7 @@ def board_parameters(probe: str, parameters: Mapping[str, Value], by_instrument:
     return left | {"interval": f"{request.period_ns // 2}ns"} if isinstance(request, Periodic) else left
 
 
-def parameters_of_board(
+def board_value_lists(
     probe: str, parameters: Mapping[str, tuple[Value, ...]], by_instrument: bool
 ) -> dict[str, tuple[Value, ...]]:
     """The same for the values that an entry lists, one combination of which makes a run."""
@@ -137,7 +137,7 @@ def pins_requested(act: Act) -> str | None:
     return ",".join(words) or None
 
 
-def of_the_bench(act: Act, link: Link) -> dict[str, str]:
+def housekeeping_setting(act: Act, link: Link) -> dict[str, str]:
     """Where the probe's reporting thread is kept on some CPUs, so is the bench, if it is on the board itself."""
     cpus = act.parameters.get(_HOUSEKEEPING)
     return {_HOUSEKEEPING: str(cpus)} if cpus and link.name == "local" else {}

@@ -119,14 +119,14 @@ def combinations(entry: Entry) -> list[dict[str, Value]]:
     ]
 
 
-def kept(plan: Plan) -> tuple[str, ...]:
+def recordings_of(plan: Plan) -> tuple[str, ...]:
     """The recordings that are kept of each run, the run's own first, by how their titles end."""
     return WHOLE, *([OWN] if plan.instrument else []), *([MONITORED] if plan.monitor else [])
 
 
 def titles(plan: Plan, specs: list[RunSpec]) -> tuple[str, ...]:
     """What is planned, by position in the store: each run has those that are kept beside it behind it."""
-    return tuple(f"{spec.title}{which}" for spec in specs for which in kept(plan))
+    return tuple(f"{spec.title}{which}" for spec in specs for which in recordings_of(plan))
 
 
 def plan_sha256(plan: Plan, specs: list[RunSpec]) -> str:

@@ -68,7 +68,7 @@ class _Lines:
         """Nothing else is held back."""
 
 
-class Beside:
+class InstrumentRun:
     """One run of the instrument beside one task of the board.
 
     ``begin()``, then ``poll()`` until the time is over, ``end()``, and, once the board has counted, ``close()``.
@@ -137,10 +137,10 @@ class Beside:
         simulated = {
             f"simulator_{name}": count - self._before.get(name, 0) for name, count in self._simulated().items()
         }
-        return simulated | compared(counters.common, counters.by_series, board, self._request.probe)
+        return simulated | agreement_counts(counters.common, counters.by_series, board, self._request.probe)
 
 
-def compared(
+def agreement_counts(
     gauge: Mapping[str, int], by_series: Mapping[int, Mapping[str, int]], board: Counted | None, probe: str
 ) -> dict[str, Any]:
     """The counts that must agree, from the instrument's counters and the board's."""

@@ -8,15 +8,17 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fastenough.campaign.expand import PLAN_FILE, RunSpec, expand, kept, plan_sha256, titles
+from fastenough.campaign.expand import PLAN_FILE, RunSpec, expand, plan_sha256, recordings_of, titles
 from fastenough.campaign.plan import Plan
-from fastenough.campaign.transcript import Keeper, Writer
+from fastenough.campaign.transcript import RunStore, Writer
 from fastenough.model import Outcome
 
 _DONE = {Outcome.COMPLETED.value, Outcome.NOT_APPLICABLE.value}
 
 
-def resumable(keeper: Keeper, plan_hash: str, positions: int, each: int = 1) -> tuple[str | None, dict[int, str]]:
+def find_unfinished(
+    keeper: RunStore, plan_hash: str, positions: int, each: int = 1
+) -> tuple[str | None, dict[int, str]]:
     """The newest unfinished campaign of this plan and its sound runs, which need not be made again, by position.
 
     Each run of the plan has ``each`` positions, the first of which says whether it is done.
@@ -42,7 +44,7 @@ def new_campaign(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Newest:
+class NewestCampaign:
     """The newest campaign of a plan, None where none was begun; ``left``: whether anything of it is to be made yet;
     ``done``: its sound runs by position, where something is."""
 
@@ -51,18 +53,18 @@ class Newest:
     done: Mapping[int, str]
 
 
-def newest_of(keeper: Keeper, plan: Plan) -> Newest:
+def newest_campaign(keeper: RunStore, plan: Plan) -> NewestCampaign:
     """What there is of this plan already."""
-    specs, each = expand(plan), len(kept(plan))
+    specs, each = expand(plan), len(recordings_of(plan))
     plan_hash = plan_sha256(plan, specs)
     begun = [run.campaign for run in keeper.runs(plan_sha256=plan_hash) if run.campaign]
-    unfinished, done = resumable(keeper, plan_hash, len(specs) * each, each)
-    return Newest(begun[-1] if begun else None, unfinished is not None, done)
+    unfinished, done = find_unfinished(keeper, plan_hash, len(specs) * each, each)
+    return NewestCampaign(begun[-1] if begun else None, unfinished is not None, done)
 
 
 @dataclass
 class Ledger:
-    """The runs of one campaign by position in the store: one for each recording ``kept`` of each run of the plan.
+    """The runs of one campaign by position in the store: one for each recording ``recordings`` of each run of the plan.
 
     ``text``: of the plan, kept with each.
     """
@@ -70,23 +72,23 @@ class Ledger:
     campaign: str
     plan_hash: str
     planned: tuple[str, ...]
-    kept: tuple[str, ...]
+    recordings: tuple[str, ...]
     text: str = ""
     done: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, plan: Plan, specs: list[RunSpec], keeper: Keeper, resume: bool) -> Ledger:
+    def of(cls, plan: Plan, specs: list[RunSpec], keeper: RunStore, resume: bool) -> Ledger:
         """A new one, or that of the newest unfinished campaign of this plan, which expands into these runs."""
-        plan_hash, planned, each = plan_sha256(plan, specs), titles(plan, specs), kept(plan)
-        found, done = resumable(keeper, plan_hash, len(planned), len(each)) if resume else (None, {})
+        plan_hash, planned, each = plan_sha256(plan, specs), titles(plan, specs), recordings_of(plan)
+        found, done = find_unfinished(keeper, plan_hash, len(planned), len(each)) if resume else (None, {})
         return cls(found or new_campaign(plan.name), plan_hash, planned, each, plan.text, done)
 
     def has(self, spec: RunSpec) -> bool:
-        return spec.position * len(self.kept) in self.done
+        return spec.position * len(self.recordings) in self.done
 
-    def begin(self, keeper: Keeper, spec: RunSpec, which: str) -> Writer:
+    def begin(self, keeper: RunStore, spec: RunSpec, which: str) -> Writer:
         """Begin one of the recordings that are kept of a run."""
-        position = spec.position * len(self.kept) + self.kept.index(which)
+        position = spec.position * len(self.recordings) + self.recordings.index(which)
         writer = keeper.begin(
             {
                 "campaign": self.campaign,

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from fastenough.board import Booted, marks_in
-from fastenough.campaign.acts import board_act, instrument_request, of_the_bench, pins_requested
+from fastenough.campaign.acts import board_act, housekeeping_setting, instrument_request, pins_requested
 from fastenough.campaign.expand import MONITORED, OWN, WHOLE, RunSpec
-from fastenough.campaign.instrument import INTERVAL_NS, Beside, OpenInstrument
+from fastenough.campaign.instrument import INTERVAL_NS, InstrumentRun, OpenInstrument
 from fastenough.campaign.monitoring import monitor_beside, own_thread_name
 from fastenough.campaign.plan import DEFAULT_BOARD, Plan
-from fastenough.campaign.stopping import Stopping
-from fastenough.campaign.tracing import in_kernel, keep_trace, traced
-from fastenough.campaign.transcript import Keeper, NotKept, Transcript, Writer, no_load, no_proof
+from fastenough.campaign.stop import StopRequest
+from fastenough.campaign.tracing import kernel_settings, store_trace, with_trace
+from fastenough.campaign.transcript import RunStore, StorageFailure, Transcript, Writer, no_load, no_proof
 from fastenough.facts import collect, profile_sha256
 from fastenough.gauge.session import GaugeLost
 from fastenough.implementations import DEFAULT, Act, Counted, find_implementation
@@ -41,7 +41,7 @@ _END_TIMEOUT_S = 20.0
 
 
 @dataclass(frozen=True)
-class Site:
+class BoardSetup:
     """What the runs of one board in one configuration have in common.
 
     ``settings``: those made for all of them, as read back; ``late``: those to be made within each.  ``journal``: of
@@ -58,31 +58,31 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Context:
+class RunContext:
     """What one run is made for: where it is kept, who may stop it, who is told.
 
     ``begin(which)`` begins one of the recordings that are kept of the run; ``tell`` is given lines for a person.
     """
 
-    keeper: Keeper
+    keeper: RunStore
     begin: Callable[[str], Writer]
-    stopping: Stopping
+    stopping: StopRequest
     report: Callable[[str, Transcript | None], None]
     tell: Callable[[str], None]
 
 
-def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
+def measure(site: BoardSetup, spec: RunSpec, context: RunContext) -> Transcript:
     """Make one run and keep it, whatever becomes of it; returns the instrument's transcript, or else the board's.
 
-    Raises BadInput for what the board or its task refuses, GaugeLost when the instrument is gone, NotKept when the
-    store takes no more; what was recorded stays.
+    Raises BadInput for what the board or its task refuses, GaugeLost when the instrument is gone, StorageFailure
+    when the store cannot be written; the lines recorded so far stay.
     """
     context.report("profile", None)
     added = Added(site.board, site.booted.configuration, LoadStated(spec.load), requirement=spec.requirement)
     made: Transcript | None = None
     try:
         added = replace(
-            described(site.board, site.booted, site.settings),
+            head_additions(site.board, site.booted, site.settings),
             load=added.load,
             requirement=added.requirement,
             planned_ns=round(spec.duration_s * 1e9),
@@ -91,18 +91,18 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
             act = board_act(site.plan, spec, site.booted)
             find_implementation(spec.implementation).needs(site.booted)
             entries = settings.apply_all(_wanted(act, site.booted.link))
-            act = traced(act, entries, context.tell)
-            load = stack.enter_context(loaded(site.booted.link, site.plan.load(spec.load), spec, added.profile or {}))
+            act = with_trace(act, entries, context.tell)
+            load = stack.enter_context(run_load(site.booted.link, site.plan.load(spec.load), spec, added.profile or {}))
             added = replace(added, load=load.stated, settings=(*added.settings, *entries))
             if site.plan.monitor:
                 act = replace(act, thread_name=own_thread_name() if spec.implementation == DEFAULT else "")
-                stack.enter_context(monitored(site, spec, context, added, load, thread_name=act.thread_name))
+                stack.enter_context(watch_run(site, spec, context, added, load, thread_name=act.thread_name))
             made = _Run(site, spec, context, act, settings, added, load).whole()
-    except (BadInput, GaugeLost, NotKept):
+    except (BadInput, GaugeLost, StorageFailure):
         raise
     except FastenoughError as error:
         if made is None:
-            return without(spec, context, added, error)
+            return store_unmeasured(spec, context, added, error)
         if not isinstance(error, BoardGone):
             raise
     return made
@@ -111,10 +111,10 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
 def _wanted(act: Act, link: Link) -> dict[str, str | int]:
     """The settings that this one act needs, by name."""
     pins = pins_requested(act)
-    return in_kernel(act, link) | ({"pin": pins} if pins else {}) | of_the_bench(act, link)
+    return kernel_settings(act, link) | ({"pin": pins} if pins else {}) | housekeeping_setting(act, link)
 
 
-def without(spec: RunSpec, context: Context, added: Added, error: FastenoughError) -> Transcript:
+def store_unmeasured(spec: RunSpec, context: RunContext, added: Added, error: FastenoughError) -> Transcript:
     """A run in which nothing came to be measured, kept with its reason."""
     transcript = Transcript(lambda: context.begin(WHOLE), added, no_proof)
     if isinstance(error, NotApplicable):
@@ -150,7 +150,7 @@ def _own_boot_id() -> str:
         return ""
 
 
-def described(board: str, booted: Booted, settings: Sequence[Setting]) -> Added:
+def head_additions(board: str, booted: Booted, settings: Sequence[Setting]) -> Added:
     """What the bench adds to every head: profile, configuration, marks, and the settings it made."""
     profile = collect(booted.link)
     return Added(
@@ -164,8 +164,8 @@ def described(board: str, booted: Booted, settings: Sequence[Setting]) -> Added:
     )
 
 
-def monitored(
-    site: Site, spec: RunSpec, context: Context, added: Added, load: Loaded, *, thread_name: str
+def watch_run(
+    site: BoardSetup, spec: RunSpec, context: RunContext, added: Added, load: ActiveLoad, *, thread_name: str
 ) -> AbstractContextManager[None]:
     """While inside, the monitor watches the run; it is loaded before the warm-up, since that disturbs."""
     transcript = Transcript(
@@ -181,23 +181,23 @@ class _Run:
     ``reasons``: why it failed, where board or instrument were lost.
     """
 
-    site: Site
+    site: BoardSetup
     spec: RunSpec
-    context: Context
+    context: RunContext
     act: Act
     settings: Settings
     added: Added
-    load: Loaded
+    load: ActiveLoad
     reasons: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         begin, load, by = self.context.begin, self.load, self.spec.implementation
         self._implementation = find_implementation(by)
         self.main = self.own = Transcript(partial(begin, WHOLE), self.added, load.proof, load.follow(), by)
-        self._beside: Beside | None = None
+        self._beside: InstrumentRun | None = None
         if self.site.instrument is not None:
             self.own = Transcript(partial(begin, OWN), self.added, load.proof, load.follow(), by)
-            self._beside = Beside(
+            self._beside = InstrumentRun(
                 self.site.instrument,
                 instrument_request(self.spec.probe, self.spec.parameters),
                 self.spec.implementation,
@@ -215,7 +215,7 @@ class _Run:
         except (BadInput, GaugeLost):
             self._seal()
             raise
-        except NotKept:
+        except StorageFailure:
             self._give_up()
             raise
         except FastenoughError:
@@ -242,7 +242,7 @@ class _Run:
         fault: FastenoughError | None = None
         try:
             self._measured()
-        except NotKept:
+        except StorageFailure:
             raise
         except FastenoughError as error:
             fault = self._failed(error)
@@ -295,7 +295,7 @@ class _Run:
                 task.ask()
         task.wait(_END_TIMEOUT_S)
 
-    def _poll(self, task: Task, beside: Beside) -> tuple[Outcome, list[str]]:
+    def _poll(self, task: Task, beside: InstrumentRun) -> tuple[Outcome, list[str]]:
         """Until the time is over or somebody stops; raises GaugeLost, and FastenoughError when the task is gone."""
         end_s = time.monotonic() + self.spec.duration_s
         while (left_s := end_s - time.monotonic()) > 0 and not self.context.stopping.asked:
@@ -340,7 +340,7 @@ class _Run:
         return None
 
     def _seal(self) -> None:
-        keep_trace(self.act, self.site.booted.link, self.own.writer, self.context.tell)
+        store_trace(self.act, self.site.booted.link, self.own.writer, self.context.tell)
         for transcript in dict.fromkeys((self.main, self.own)):
             transcript.seal()
 
@@ -352,13 +352,13 @@ class _Run:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class ActiveLoad:
     """A load at work, or none."""
 
     stated: LoadStated
     running: RunningLoad | None = None
 
-    def warm_up(self, seconds: float, stopping: Stopping) -> None:
+    def warm_up(self, seconds: float, stopping: StopRequest) -> None:
         """Let it run for so long, and until all its processes are there; no longer than until asked to end."""
         if self.running is not None:
             stopping.sleep(seconds)
@@ -382,11 +382,11 @@ class Loaded:
 
 
 @contextmanager
-def loaded(link: Link, load: Load, spec: RunSpec, profile: Mapping[str, Any]) -> Iterator[Loaded]:
+def run_load(link: Link, load: Load, spec: RunSpec, profile: Mapping[str, Any]) -> Iterator[ActiveLoad]:
     """While inside, the load runs, for as many CPUs as the board's profile says."""
     if not load.commands:
-        yield Loaded(LoadStated(load.name, source=load.source))
+        yield ActiveLoad(LoadStated(load.name, source=load.source))
         return
     cpus = (profile.get("cpu") or {}).get("count") or 1
     with RunningLoad(link, load, cpus, spec.whole_s) as running:
-        yield Loaded(running.head(), running)
+        yield ActiveLoad(running.head(), running)

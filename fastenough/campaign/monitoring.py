@@ -12,8 +12,8 @@ from typing import Any
 
 from fastenough.board import Booted
 from fastenough.campaign.expand import RunSpec
-from fastenough.campaign.tracing import in_kernel, traced
-from fastenough.campaign.transcript import Keeper, NotKept, Transcript
+from fastenough.campaign.tracing import kernel_settings, with_trace
+from fastenough.campaign.transcript import RunStore, StorageFailure, Transcript
 from fastenough.implementations import DEFAULT, Act, Value
 from fastenough.implementations.linux_user import options, words
 from fastenough.implementations.task import Refused, Task
@@ -69,10 +69,10 @@ def monitoring(booted: Booted, act: Act, transcript: Transcript, thread_name: st
 
     if not booted.link.exists(TYPES):
         with (
-            by_histograms(booted, act) as own,
+            kernel_histograms(booted, act) as own,
             Task(booted.link, [booted.probe, *words(own)], act.limit_s, _silence_s(act)) as task,
         ):
-            task.follow(lambda raw: take(as_monitor(raw)))
+            task.follow(lambda raw: take(as_monitor_line(raw)))
             yield task
         return
     with _started(booted.link, find_monitor(booted.link), act) as task:
@@ -111,7 +111,7 @@ def monitor_beside(
     booted: Booted,
     spec: RunSpec,
     transcript: Transcript,
-    keeper: Keeper,
+    keeper: RunStore,
     tell: Callable[[str], None],
     *,
     thread_name: str,
@@ -119,7 +119,7 @@ def monitor_beside(
     """While inside, the monitor watches the tasks of a run, whose threads have that name.
 
     Its own fault is told in a line and kept in its own recording: the run beside it goes on, and is what it is.  Raises
-    NotKept when the store takes no more.
+    StorageFailure when the store takes no more.
     """
     own = replace(spec, probe=MONITOR, implementation=DEFAULT, parameters=_watched(spec, thread_name), requirement=None)
     act = Act(MONITOR, own.parameters, None, spec.whole_s + _GRACE_S)
@@ -128,7 +128,7 @@ def monitor_beside(
             task: Task | None = None
             try:
                 task = stack.enter_context(monitoring(booted, act, transcript, thread_name))
-            except NotKept:
+            except StorageFailure:
                 raise
             except FastenoughError as error:
                 tell(f"run without monitor: {error}")
@@ -151,7 +151,7 @@ def _watched(spec: RunSpec, thread_name: str) -> Mapping[str, Value]:
 
 
 def _interrupt(
-    task: Task | None, transcript: Transcript, own: RunSpec, keeper: Keeper, tell: Callable[[str], None]
+    task: Task | None, transcript: Transcript, own: RunSpec, keeper: RunStore, tell: Callable[[str], None]
 ) -> None:
     if task is None:
         return
@@ -159,7 +159,7 @@ def _interrupt(
         task.interrupt()
         if transcript.outcome is None:
             raise task.ended_early()
-    except NotKept:
+    except StorageFailure:
         raise
     except FastenoughError as error:
         tell(f"the monitor beside the run failed: {error}")
@@ -168,7 +168,7 @@ def _interrupt(
         tell(f"run without monitor: {'; '.join(transcript.reasons)}")
 
 
-def _end(transcript: Transcript, own: RunSpec, keeper: Keeper, error: FastenoughError) -> None:
+def _end(transcript: Transcript, own: RunSpec, keeper: RunStore, error: FastenoughError) -> None:
     """Keep why there is no monitor's recording, or only a part of one."""
     if transcript.writer is None:
         unfit = isinstance(error, NotApplicable)
@@ -184,7 +184,7 @@ _BY = {"by": "kernel histograms"}
 
 
 @contextmanager
-def by_histograms(booted: Booted, act: Act) -> Iterator[Act]:
+def kernel_histograms(booted: Booted, act: Act) -> Iterator[Act]:
     """While inside, the kernel counts; gives the act that reads it.
 
     Raises NotApplicable for what histograms cannot tell, and where the kernel keeps none.
@@ -197,13 +197,13 @@ def by_histograms(booted: Booted, act: Act) -> Iterator[Act]:
     own = replace(act, probe="wakeups", parameters=said)
     with Settings(booted.link) as settings:
         try:
-            own = traced(own, settings.apply_all(in_kernel(own, booted.link)), print)
+            own = with_trace(own, settings.apply_all(kernel_settings(own, booted.link)), print)
         except NotApplicable as why:
             raise NotApplicable(f"{lacking}, and the fallback, kernel histograms, is not available: {why}") from why
         yield own
 
 
-def as_monitor(raw: bytes) -> bytes:
+def as_monitor_line(raw: bytes) -> bytes:
     """A line of that act's recording, as one of the monitor's: its head says by what it was measured."""
     if b'"type":"head"' not in raw[:64]:
         return raw

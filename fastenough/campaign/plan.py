@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fastenough.board import AS_BOOTED, Wires
-from fastenough.board.changed import Change
+from fastenough.board.configuration import ConfigurationChange
 from fastenough.implementations import DEFAULT, Value
 from fastenough.loads import Load, find_load
 from fastenough.model import BadInput, Requirement
@@ -98,7 +98,7 @@ class Plan:
     instrument: Instrument | None = None
     wires: Wires | None = None
     monitor: bool = False
-    changes: Mapping[str, Change] = field(default_factory=dict)
+    changes: Mapping[str, ConfigurationChange] = field(default_factory=dict)
     title: str = ""
     question: str = ""
     text: str = ""
@@ -108,6 +108,6 @@ class Plan:
         return self.loads[name] if name in self.loads else find_load(name)
 
 
-def shipped() -> dict[str, Path]:
+def shipped_plans() -> dict[str, Path]:
     """By name."""
     return {path.stem: path for path in sorted((CHECKOUT / "campaigns").glob("*.toml"))}

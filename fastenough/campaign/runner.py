@@ -11,16 +11,16 @@ from itertools import groupby
 from pathlib import Path
 
 from fastenough.board import AS_BOOTED, Board, Booted, open_board
-from fastenough.board.changed import Ask, Change, ChangedBoard, require_far
+from fastenough.board.configuration import Ask, ConfigurationChange, SwitchableBoard, require_remote
 from fastenough.campaign.acts import check_cpus
-from fastenough.campaign.expand import RunSpec, expand, kept
+from fastenough.campaign.expand import RunSpec, expand, recordings_of
 from fastenough.campaign.instrument import OpenInstrument, open_instrument
 from fastenough.campaign.ledger import Ledger
-from fastenough.campaign.measure import LATE_SETTINGS, Context, Site, measure, without
+from fastenough.campaign.measure import LATE_SETTINGS, BoardSetup, RunContext, measure, store_unmeasured
 from fastenough.campaign.plan import GPIO_PROBES, Plan
 from fastenough.campaign.progress import Clock, Progress
-from fastenough.campaign.stopping import Stopping, listening
-from fastenough.campaign.transcript import Keeper, Transcript
+from fastenough.campaign.stop import StopRequest, stop_on_signals
+from fastenough.campaign.transcript import RunStore, Transcript
 from fastenough.link import BoardGone, LocalLink
 from fastenough.model import BadInput, Configuration, FastenoughError, NotApplicable
 from fastenough.recording import LoadStated
@@ -51,12 +51,12 @@ class Campaign:
 
 def run_campaign(
     plan: Plan,
-    keeper: Keeper,
+    keeper: RunStore,
     on_progress: OnProgress | None = None,
     *,
     resume: bool = False,
     opened: Callable[[str], Board] = open_board,
-    stopping: Stopping | None = None,
+    stopping: StopRequest | None = None,
     journal: Path | None = None,
     tell: Tell | None = None,
 ) -> Campaign:
@@ -73,13 +73,13 @@ def run_campaign(
     instrument is gone, FastenoughError when the store takes no more; what was recorded stays.  Where all runs are of
     one board that is measured as booted and cannot be reached, there is no rest: its error is raised, and no run kept.
     """
-    stopping = stopping or Stopping()
+    stopping = stopping or StopRequest()
     keeper.settle()
     specs = expand(plan)
     making = _Making(
         plan, specs, keeper, Ledger.of(plan, specs, keeper, resume), on_progress or _nobody, stopping, journal, tell
     )
-    with listening(stopping), ExitStack() as stack:
+    with stop_on_signals(stopping), ExitStack() as stack:
         for (name, configuration), left in groupby(making.left, lambda spec: (spec.board, spec.configuration)):
             if not stopping.asked:
                 making.configuration(opened(name), configuration, list(left), stack)
@@ -99,10 +99,10 @@ class _Making:
 
     plan: Plan
     specs: list[RunSpec]
-    keeper: Keeper
+    keeper: RunStore
     ledger: Ledger
     on_progress: OnProgress
-    stopping: Stopping
+    stopping: StopRequest
     journal: Path | None
     tell: Tell | None
     bench_settings: list[Setting] | None = None
@@ -150,7 +150,7 @@ class _Making:
             entries = self._settings(booted, stack, bench)
             late = {name: value for name, value in self.plan.settings.items() if self._is_late(name)}
             journal = run_journal(self.journal or default_journal(booted.link))
-            site = Site(self.plan, board.name, booted, journal, entries, late, instrument)
+            site = BoardSetup(self.plan, board.name, booted, journal, entries, late, instrument)
             for spec in specs:
                 if not self.stopping.asked:
                     self._run(site, spec)
@@ -169,7 +169,7 @@ class _Making:
         finally:
             self._clock.end()
 
-    def _run(self, site: Site, spec: RunSpec) -> None:
+    def _run(self, site: BoardSetup, spec: RunSpec) -> None:
         """What is refused at the first run ends the campaign while its user is there; later ones are kept as such."""
         self._clock.begin()
         context = self._context(spec)
@@ -179,12 +179,12 @@ class _Making:
             if not self.ledger.done:
                 raise
             added = Added(site.board, site.booted.configuration, LoadStated(spec.load), requirement=spec.requirement)
-            transcript = without(spec, context, added, NotApplicable(str(refused)))
+            transcript = store_unmeasured(spec, context, added, NotApplicable(str(refused)))
         self._clock.end()
         self._report(spec, "ended", transcript)
 
-    def _context(self, spec: RunSpec) -> Context:
-        return Context(
+    def _context(self, spec: RunSpec) -> RunContext:
+        return RunContext(
             self.keeper,
             partial(self.ledger.begin, self.keeper, spec),
             self.stopping,
@@ -203,7 +203,7 @@ class _Making:
         for spec in specs:
             added = Added(board.name, Configuration(configuration), LoadStated(spec.load), requirement=spec.requirement)
             self._clock.skip()
-            self._report(spec, "ended", without(spec, self._context(spec), added, error))
+            self._report(spec, "ended", store_unmeasured(spec, self._context(spec), added, error))
 
     def _is_late(self, name: str) -> bool:
         return name in LATE_SETTINGS and any(entry.probe in GPIO_PROBES for entry in self.plan.entries)
@@ -235,7 +235,7 @@ def on_board(plan: Plan, board: str) -> Plan:
     return replace(plan, boards=(board,))
 
 
-def changing(
+def with_configurations(
     plan: Plan, opened: Callable[[str], Board], ask: Ask, seen: Mapping[str, Mapping[str, Configuration]]
 ) -> Callable[[str], Board]:
     """As ``opened``, but a board that is measured as it is found is changed as the plan says, or by hand.
@@ -243,22 +243,22 @@ def changing(
     ``seen``: by board, what its configurations were found to be so far.  A plan with one configuration of which it
     says nothing gives it a name, and changes nothing.
     """
-    changes = {name: plan.changes.get(name, Change()) for name in plan.configurations}
+    changes = {name: plan.changes.get(name, ConfigurationChange()) for name in plan.configurations}
 
     @cache
     def of(name: str) -> Board:
         board = opened(name)
         if board.configurations() != (AS_BOOTED,) or (len(changes) < 2 and not plan.changes):
             return board
-        require_far(board, changes)
-        return ChangedBoard(board, changes, ask, dict(seen.get(name, {})))
+        require_remote(board, changes)
+        return SwitchableBoard(board, changes, ask, dict(seen.get(name, {})))
 
     return of
 
 
-def seen_before(plan: Plan, keeper: Keeper, done: Mapping[int, str]) -> dict[str, dict[str, Configuration]]:
+def known_configurations(plan: Plan, keeper: RunStore, done: Mapping[int, str]) -> dict[str, dict[str, Configuration]]:
     """By board, what its configurations were when they were measured; ``done``: run ids by position in the store."""
-    specs, each = expand(plan), len(kept(plan))
+    specs, each = expand(plan), len(recordings_of(plan))
     seen: dict[str, dict[str, Configuration]] = {}
     for position, run in done.items():
         spec = specs[position // each]

@@ -121,7 +121,7 @@ class _Scan:
                 self._at += 1
 
 
-class Source:
+class TomlText:
     """The text that a plan was read from, and where in it each key stands."""
 
     def __init__(self, name: str, text: str = "") -> None:
@@ -147,7 +147,7 @@ class Table:
     ``told`` is how complaints call the table after the place in the file, such as ``run 2``; empty for the file itself.
     """
 
-    def __init__(self, source: Source, content: Any, key: Key = (), told: str = "") -> None:
+    def __init__(self, source: TomlText, content: Any, key: Key = (), told: str = "") -> None:
         self._source, self._key, self._told = source, key, told
         if not isinstance(content, dict):
             raise self.fault("must be a table")
@@ -256,7 +256,7 @@ def read_toml(path: Path, example: str) -> Table:
         raise BadInput(f"cannot read {path}: {error.strerror}") from error
     except Untrusted as error:
         raise BadInput(f"{error}: it is no plan") from error
-    return parsed(raw, str(path), example)
+    return parse_toml(raw, str(path), example)
 
 
 def _require_short_numbers(text: str, name: str) -> None:
@@ -273,7 +273,7 @@ def _without_digits(string: re.Match[str]) -> str:
     return re.sub(r"[0-9]", "x", string[0])
 
 
-def parsed(raw: bytes, name: str, example: str) -> Table:
+def parse_toml(raw: bytes, name: str, example: str) -> Table:
     """What was read from the place of that name; raises BadInput naming it and the fix."""
     try:
         text = raw.decode()
@@ -281,4 +281,4 @@ def parsed(raw: bytes, name: str, example: str) -> Table:
         content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{name}: invalid TOML: {error}; see {example}") from error
-    return Table(Source(name, text), content)
+    return Table(TomlText(name, text), content)

@@ -32,13 +32,13 @@ tail -n "$2" trace | tail -c "$3"
 """How far back the buffer of each CPU reaches, and then the end of the trace; nothing where it was not frozen."""
 
 
-class Keeping(Protocol):
+class FileWriter(Protocol):
     """A run's writer, as far as it takes files beside the recording."""
 
     def keep(self, name: str, content: bytes) -> None: ...
 
 
-def in_kernel(act: Act, link: Link) -> dict[str, str | int]:
+def kernel_settings(act: Act, link: Link) -> dict[str, str | int]:
     """Which setting lets the kernel trace or measure for this act, and what it is asked for; none for most acts."""
     if act.probe == "wakeups":
         comm = act.parameters.get("comm")
@@ -49,7 +49,7 @@ def in_kernel(act: Act, link: Link) -> dict[str, str | int]:
     return {BY_KERNEL.get(act.probe, "trace"): max(LEAST_KB, min(BUFFER_KB, _MOST_KB // cpus))}
 
 
-def traced(act: Act, made: Sequence[Setting], tell: Callable[[str], None]) -> Act:
+def with_trace(act: Act, made: Sequence[Setting], tell: Callable[[str], None]) -> Act:
     """The act with what it must know of the instance; without a trace it goes on, and ``tell`` is given the reason.
 
     Raises NotApplicable for an act in which the kernel measures, and cannot.
@@ -67,7 +67,7 @@ def traced(act: Act, made: Sequence[Setting], tell: Callable[[str], None]) -> Ac
     return act
 
 
-def keep_trace(act: Act, link: Link, writer: Keeping | None, tell: Callable[[str], None]) -> None:
+def store_trace(act: Act, link: Link, writer: FileWriter | None, tell: Callable[[str], None]) -> None:
     """Put the trace beside the recording, where the act turned it off; ``tell`` is given the reason where it cannot."""
     if _SWITCH not in act.parameters or writer is None:
         return

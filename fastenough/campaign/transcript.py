@@ -29,7 +29,7 @@ from fastenough.recording.head import End
 from fastenough.recording.upgrade import upgraded_end, upgraded_head
 
 
-class NotKept(FastenoughError):
+class StorageFailure(FastenoughError):
     """The store takes no more: nothing can be measured any more."""
 
 
@@ -49,7 +49,7 @@ class Writer(Protocol):
     def discard(self) -> None: ...
 
 
-class Keeper(Protocol):
+class RunStore(Protocol):
     """Where runs are kept: the store."""
 
     def begin(self, origin: Mapping[str, Any] | None = None) -> Writer: ...
@@ -165,7 +165,7 @@ class Transcript:
         try:
             self.writer.line(raw)
         except FastenoughError as error:
-            raise NotKept(str(error)) from error
+            raise StorageFailure(str(error)) from error
 
     def make(self, spec: RunSpec, outcome: Outcome, reason: str) -> None:
         """Store a run in which no probe came to speak: a head and an end with the reason."""

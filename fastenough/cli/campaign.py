@@ -14,7 +14,7 @@ import click
 
 from fastenough import words
 from fastenough.campaign import Plan, expand, on_board, read_plan
-from fastenough.campaign.expand import kept
+from fastenough.campaign.expand import recordings_of
 from fastenough.campaign.progress import Matrix, Row, matrix_of
 from fastenough.cli.commands import Group
 from fastenough.cli.options import existing_store, json_option, store_option
@@ -71,7 +71,7 @@ def plan_command(plan_path: Path, board: str | None, as_json: bool) -> None:
                 "question": plan.question,
                 "settings": plan.settings,
                 "runs": [asdict(spec) | {"title": spec.title} for spec in specs],
-                "recordings": kept(plan),
+                "recordings": recordings_of(plan),
                 "measured_s": matrix.measured_s,
                 "expected_s": matrix.expected_s,
             }

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from fastenough import words
-from fastenough.campaign import Plan, Stopping
+from fastenough.campaign import Plan, StopRequest
 from fastenough.cli.commands import Command, Option
 from fastenough.cli.options import (
     DURATION,
@@ -121,7 +121,7 @@ def _bisect(
     plan: Plan, question: BisectSetup, configurations: Sequence[str], store: Store
 ) -> Bisection | BisectInterrupted:
     with Display() as display:
-        stopping = Stopping()
+        stopping = StopRequest()
         opened, plan = boards_for(plan, False, display.tell)
         measure = measure_function(
             plan,

@@ -15,7 +15,7 @@ from typing import IO, Any, cast
 
 import click
 
-from fastenough.campaign.outside import Outside, StoredRun
+from fastenough.campaign.standalone_gauge import StatedBoard, StoredRun
 from fastenough.cli.commands import Command, Group, Option
 from fastenough.cli.options import DURATION, json_option, store_option
 from fastenough.cli.output import print_json, print_table
@@ -154,7 +154,7 @@ class _File:
 class _Stored:
     """A run in the store."""
 
-    def __init__(self, path: Path, probe: str, outside: Outside) -> None:
+    def __init__(self, path: Path, probe: str, outside: StatedBoard) -> None:
         self._store = Store(path)
         self._store.settle()
         self._run = StoredRun(self._store, probe, outside)
@@ -403,7 +403,7 @@ def run_command(
     request = _request(probe, {"min": min_ns, "max": max_ns, "timeout": timeout_ns, "period": period_ns})
     known = _InstrumentFiles(self_test_path, calibration_path)
     known.read(None)
-    target = _File(record) if record else _Stored(store_path, probe, Outside(board, configuration, load))
+    target = _File(record) if record else _Stored(store_path, probe, StatedBoard(board, configuration, load))
     with opened(port) as gauge, target.stream() as stream:
         self_test, kept = known.read(gauge.serial)
         clock = chosen(kept, gauge.calibrate(_CALIBRATION_S))

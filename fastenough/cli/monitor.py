@@ -17,7 +17,7 @@ import click
 from fastenough import words
 from fastenough.board import AS_BOOTED, Board, open_board
 from fastenough.board.local import LocalBoard
-from fastenough.campaign.stopping import Stopping, listening
+from fastenough.campaign.stop import StopRequest, stop_on_signals
 from fastenough.cli.commands import Command, Group
 from fastenough.cli.follow import screen_on
 from fastenough.cli.options import DURATION, DurationText, json_option, store_option
@@ -313,8 +313,8 @@ def command(
         report=interval,
     )
     duration_s = None if duration_ns is None else duration_ns / 1e9
-    opened, stopping = _board(board), Stopping()
-    with opened.boot(AS_BOOTED) as booted, listening(stopping), _view(as_json) as view:
+    opened, stopping = _board(board), StopRequest()
+    with opened.boot(AS_BOOTED) as booted, stop_on_signals(stopping), _view(as_json) as view:
         store, act = Store(store_path), Act(MONITOR, {**said, **_ordinary(booted.link, pid, policy)}, duration_s)
         with monitor_run(board, booted, act, store) as watched, stopping.telling(watched.ask):
             if stopping.asked:

@@ -14,13 +14,13 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from fastenough.campaign import Campaign, Entry, Plan, Stopping, run_campaign
-from fastenough.campaign.acts import check_cpus, parameters_of_board
+from fastenough.campaign import Campaign, Entry, Plan, StopRequest, run_campaign
+from fastenough.campaign.acts import board_value_lists, check_cpus
 from fastenough.campaign.expand import combinations
-from fastenough.campaign.ledger import Newest, newest_of
-from fastenough.campaign.plan import DEFAULT_BOARD, shipped
-from fastenough.campaign.runner import changing, seen_before
-from fastenough.campaign.written import SUFFIX, named_loads
+from fastenough.campaign.ledger import NewestCampaign, newest_campaign
+from fastenough.campaign.load_file import SUFFIX, named_loads
+from fastenough.campaign.plan import DEFAULT_BOARD, shipped_plans
+from fastenough.campaign.runner import known_configurations, with_configurations
 from fastenough.cli.options import Names
 from fastenough.cli.output import clean, print_json
 from fastenough.cli.privileges import boards_for
@@ -59,13 +59,15 @@ def make_runs(
         raise BadInput(f"--booted {booted}: no such configuration in the plan; it has {', '.join(plan.configurations)}")
     store = Store(store_path)
     with Display() as display:
-        stopping = Stopping()
+        stopping = StopRequest()
         opened, plan = boards_for(plan, as_granted, display.tell)
         newest = _begun(store, plan, begin)
         if begin is Begin.RESUMED and (complete := _complete(store, newest)) is not None:
             display.tell(f"campaign {complete} is complete; see: fastenough campaign status")
             return ExitStatus.DONE
-        opened = changing(plan, opened, ManualBoot(display, stopping, booted), seen_before(plan, store, newest.done))
+        opened = with_configurations(
+            plan, opened, ManualBoot(display, stopping, booted), known_configurations(plan, store, newest.done)
+        )
         try:
             campaign = run_campaign(
                 plan, store, display, resume=begin is not Begin.NEW, opened=opened, stopping=stopping, tell=display.tell
@@ -76,16 +78,16 @@ def make_runs(
     return worst_status(store, campaign)
 
 
-def _begun(store: Store, plan: Plan, begin: Begin) -> Newest:
+def _begun(store: Store, plan: Plan, begin: Begin) -> NewestCampaign:
     """The campaign that the runs will belong to, as far as it is stored."""
     if begin is Begin.NEW:
-        return Newest(None, False, {})
+        return NewestCampaign(None, False, {})
     if begin is Begin.RESUMED:
         store.settle()
-    return newest_of(store, plan)
+    return newest_campaign(store, plan)
 
 
-def _complete(store: Store, begun: Newest) -> str | None:
+def _complete(store: Store, begun: NewestCampaign) -> str | None:
     """The newest campaign of the plan if it is complete, else None; raises BadInput if there is none."""
     campaign = begun.campaign
     if campaign is None:
@@ -137,7 +139,7 @@ def check_plan(plan: Plan) -> None:
     if DEFAULT_BOARD in (plan.boards or (DEFAULT_BOARD,)):
         check_cpus(plan, LocalLink())
     for entry in plan.entries:
-        parameters = parameters_of_board(entry.probe, entry.parameters, plan.instrument is not None)
+        parameters = board_value_lists(entry.probe, entry.parameters, plan.instrument is not None)
         for implementation in map(find_implementation, entry.implementations):
             _check_entry(entry, implementation, parameters, known)
 
@@ -181,7 +183,7 @@ class ManualBoot:
     """``booted``: the configuration that is booted already, for which there is no prompt."""
 
     display: Display
-    stopping: Stopping
+    stopping: StopRequest
     booted: str | None = None
 
     def __call__(self, board: str, configuration: str, why: str) -> None:
@@ -251,7 +253,7 @@ class PlanFile(click.Path):
         path = Path(value)
         if path.name != str(value) or path.suffix or path.exists():
             return super().convert(value, param, ctx)
-        plans = shipped()
+        plans = shipped_plans()
         if str(value) not in plans:
             self.fail(
                 f"no file {value}, and no shipped plan of that name; shipped plans: {', '.join(plans)}",
@@ -261,5 +263,5 @@ class PlanFile(click.Path):
         return plans[str(value)]
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-        names = [CompletionItem(name) for name in shipped() if name.startswith(incomplete)]
+        names = [CompletionItem(name) for name in shipped_plans() if name.startswith(incomplete)]
         return [*names, *super().shell_complete(ctx, param, incomplete)]

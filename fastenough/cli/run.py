@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from fastenough.board import AS_BOOTED, named_plainly
+from fastenough.board import AS_BOOTED, valid_configuration_name
 from fastenough.campaign import Entry, Plan, on_board, read_plan
 from fastenough.campaign.plan import BREAK
 from fastenough.cli.commands import Command, Option
@@ -62,7 +62,7 @@ def _chosen(probe: str | None, plan_path: Path | None, entry: Entry, configurati
     if (probe is None) == (plan_path is None):
         raise BadInput("give either a probe or a plan: fastenough run timer, or fastenough run --plan FILE")
     if plan_path is None:
-        return Plan(entry.probe, (entry,), boards=(board,), configurations=(named_plainly(configuration),))
+        return Plan(entry.probe, (entry,), boards=(board,), configurations=(valid_configuration_name(configuration),))
     context = click.get_current_context()
     beside = next(
         (option for name, option in _NOT_BESIDE_PLAN.items() if context.get_parameter_source(name) is _GIVEN), None

@@ -19,9 +19,9 @@ from fastenough.analysis.differences import all_differences, run_values
 from fastenough.analysis.keys import RUN_KEYS
 from fastenough.analysis.machine import is_emulated
 from fastenough.board import Board
-from fastenough.board.changed import Ask, Change
-from fastenough.campaign import Plan, Progress, Stopping, run_campaign
-from fastenough.campaign.runner import changing
+from fastenough.board.configuration import Ask, ConfigurationChange
+from fastenough.campaign import Plan, Progress, StopRequest, run_campaign
+from fastenough.campaign.runner import with_configurations
 from fastenough.farm.criteria import Criterion, Rating
 from fastenough.model import BadInput
 from fastenough.recording import Recording
@@ -227,7 +227,9 @@ def with_install_command(plan: Plan, configurations: Sequence[str], install: Seq
     if kernel and not install:
         raise BadInput("--kernel requires --install; remove --kernel or add --install")
     changes = {
-        name: Change(tuple(name if word == "{}" else word for word in install), kernel.replace("{}", glob.escape(name)))
+        name: ConfigurationChange(
+            tuple(name if word == "{}" else word for word in install), kernel.replace("{}", glob.escape(name))
+        )
         for name in configurations
     }
     return replace(plan, configurations=tuple(configurations), changes=changes if install else {})
@@ -240,14 +242,14 @@ def measure_function(
     *,
     opened: Callable[[str], Board],
     ask: Ask,
-    stopping: Stopping,
+    stopping: StopRequest,
     tell: Callable[[str], None],
 ) -> Measure:
     """What measures one of the plan's configurations for a given time, shared by the entries' loads.
 
     Raises Stopped where a signal ends it.
     """
-    brought = changing(plan, opened, ask, {})
+    brought = with_configurations(plan, opened, ask, {})
 
     def measure(configuration: str, duration_ns: int) -> list[Recording]:
         loads = sum(len(entry.loads) for entry in plan.entries)

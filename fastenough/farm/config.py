@@ -13,8 +13,8 @@ from pathlib import Path
 
 from fastenough.board import open_board
 from fastenough.campaign import read_plan
-from fastenough.campaign.plan import shipped
-from fastenough.campaign.reading import read_requirement
+from fastenough.campaign.plan import shipped_plans
+from fastenough.campaign.plan_file import read_requirement
 from fastenough.campaign.toml import Table, read_toml
 from fastenough.farm.calendar import Dates, ScheduledPlan, parse_dates
 from fastenough.model import BadInput, Requirement
@@ -224,7 +224,7 @@ def _dates(table: Table) -> Dates:
 
 def _planned(table: Table, base: Path) -> ScheduledPlan:
     path = _path(table, "file", base, DEFAULT_PLAN)
-    path = shipped().get(str(path.relative_to(base)), path) if path.is_relative_to(base) else path
+    path = shipped_plans().get(str(path.relative_to(base)), path) if path.is_relative_to(base) else path
     planned = ScheduledPlan(path, _dates(table))
     table.finish(_PLAN_KEYS)
     if read_plan(path).boards:
@@ -253,7 +253,7 @@ def _board(table: Table, base: Path) -> BoardEntry:
     table.finish(_BOARD_KEYS)
     if board.ring or board.plans:
         return board
-    return replace(board, plans=(ScheduledPlan(shipped()[DEFAULT_PLAN], Dates(12 * 3600.0)),))
+    return replace(board, plans=(ScheduledPlan(shipped_plans()[DEFAULT_PLAN], Dates(12 * 3600.0)),))
 
 
 def _require_distinct(table: Table, boards: tuple[BoardEntry, ...]) -> None:

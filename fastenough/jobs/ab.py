@@ -14,7 +14,7 @@ from fastenough.board import Board
 from fastenough.campaign import Plan, Progress, run_campaign
 from fastenough.campaign.expand import expand, plan_sha256, titles
 from fastenough.campaign.ledger import new_campaign
-from fastenough.campaign.stopping import Stopping
+from fastenough.campaign.stop import StopRequest
 from fastenough.campaign.transcript import Writer
 from fastenough.jobs.one_campaign import OneCampaign
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
@@ -234,7 +234,7 @@ def make_ab_test(
     SIGINT and SIGTERM end the run under way in good order and the trial with it.  Raises as ``run_campaign`` and
     :func:`require_changeable` do, NotApplicable where nothing can be measured here, FastenoughError where a run fails.
     """
-    keeper, stopping = _AbCampaign(store, trial), Stopping()
+    keeper, stopping = _AbCampaign(store, trial), StopRequest()
     if resume:
         keeper.go_on()
     left = keeper.left

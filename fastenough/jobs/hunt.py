@@ -18,7 +18,7 @@ from fastenough.board.base import Booted
 from fastenough.campaign import Plan, Progress, run_campaign
 from fastenough.campaign.expand import expand, plan_sha256
 from fastenough.campaign.ledger import new_campaign
-from fastenough.campaign.stopping import Stopping, listening
+from fastenough.campaign.stop import StopRequest, stop_on_signals
 from fastenough.campaign.transcript import Writer
 from fastenough.facts import collect
 from fastenough.hunt.asking import FinishedTrial, TrialRequest, TrialResult
@@ -258,7 +258,7 @@ class _HuntRun:
     on_progress: Callable[[Progress, TrialRequest], None]
     tell: Callable[[str], None] | None
     counted_s: float
-    stopping: Stopping = field(default_factory=Stopping)
+    stopping: StopRequest = field(default_factory=StopRequest)
     failed: int = 0
     made: list[FinishedTrial] = field(default_factory=list)
 
@@ -376,7 +376,7 @@ def make_hunt(
     seed = random.Random(trials.campaign)
     search = Search(ground.space(hunt.only), hunt.fixed, hunt.turns, seed)
     hunting = _HuntRun(hunt, trials, ground, search, opened, on_progress, tell, time.monotonic())
-    with listening(hunting.stopping):
+    with stop_on_signals(hunting.stopping):
         signal = hunting.whole()
     if trials.made and hunting.failed == trials.position:
         raise FastenoughError(f"every trial failed; see: fastenough show {trials.made[max(trials.made)]}")

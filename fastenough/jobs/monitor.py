@@ -9,9 +9,9 @@ from dataclasses import replace
 from functools import partial
 
 from fastenough.board import Booted
-from fastenough.campaign.measure import described
+from fastenough.campaign.measure import head_additions
 from fastenough.campaign.monitoring import monitoring
-from fastenough.campaign.transcript import Keeper, NotKept, Transcript
+from fastenough.campaign.transcript import RunStore, StorageFailure, Transcript
 from fastenough.implementations import Act
 from fastenough.implementations.task import Task
 from fastenough.link import Link
@@ -48,7 +48,7 @@ def ordinary_policies(link: Link, pid: int) -> list[str]:
 class MonitorRun:
     """A monitor at work, and the id of its run."""
 
-    def __init__(self, task: Task, transcript: Transcript, keeper: Keeper) -> None:
+    def __init__(self, task: Task, transcript: Transcript, keeper: RunStore) -> None:
         self._task = task
         self._keeper = keeper
         assert transcript.writer is not None, "its first line began the run"
@@ -70,10 +70,10 @@ class MonitorRun:
         return self._transcript.outcome or Outcome.FAILED
 
     def finish(self) -> None:
-        """Wait for the end of its recording; where it writes none, its fault is the end.  Raises NotKept."""
+        """Wait for the end of its recording; where it writes none, its fault is the end.  Raises StorageFailure."""
         try:
             self._task.wait(_END_TIMEOUT_S)
-        except NotKept:
+        except StorageFailure:
             raise
         except FastenoughError as error:
             self._fail(error)
@@ -85,13 +85,13 @@ class MonitorRun:
 
 
 @contextmanager
-def monitor_run(board: str, booted: Booted, act: Act, keeper: Keeper) -> Iterator[MonitorRun]:
+def monitor_run(board: str, booted: Booted, act: Act, keeper: RunStore) -> Iterator[MonitorRun]:
     """While inside, the monitor records into a run of the store, which is sealed at the end, whatever happens.
 
-    ``finish()`` comes first where all goes well.  Raises NotApplicable where it cannot run, NotKept when the store
-    takes no more.
+    ``finish()`` comes first where all goes well.  Raises NotApplicable where it cannot run, StorageFailure when
+    the store cannot be written.
     """
-    added = replace(described(board, booted, ()), load=NO_LOAD_STARTED)
+    added = replace(head_additions(board, booted, ()), load=NO_LOAD_STARTED)
     transcript = Transcript(
         partial(keeper.begin, {}), added, lambda: LoadProof(NO_LOAD_STARTED.name, True, stated=True)
     )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 from fastenough.link import Link
-from fastenough.link.ring import CHUNK, MOST_BYTES, Gone, Ring, RingFile
+from fastenough.link.ring import CHUNK, MOST_BYTES, RecordingGone, Ring, RingFile
 from fastenough.loads.read_back import with_proof
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Head, Instant, Interval, LoadStated, Reading
@@ -263,7 +263,7 @@ class _Pull:
                     break
             whole = self._spool.size(file.name)
             return not whole or self._ring.sha256(file, whole) == self._spool.sha256(file.name)
-        except Gone:
+        except RecordingGone:
             return True  # what is here of it is all that will ever be
 
     def _has_end(self, file: RingFile) -> bool:

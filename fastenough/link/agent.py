@@ -29,7 +29,7 @@ from fastenough.link.base import (
     Patience,
     Process,
     Stalled,
-    lines_of,
+    split_lines,
 )
 from fastenough.model import FastenoughError
 
@@ -42,7 +42,7 @@ NONCE_SIZE = 16
 FRAME_MOST = 131072
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     INPUT = 0
     START = 1
     SIGNAL = 2
@@ -136,15 +136,15 @@ class AgentProcess:
 
     def take(self, kind: int, content: bytes) -> None:
         """What the agent says of this command (called in the link's thread)."""
-        if kind == Kind.OUTPUT:
+        if kind == FrameKind.OUTPUT:
             self._take_output(content)
-        elif kind == Kind.ERRORS:
+        elif kind == FrameKind.ERRORS:
             if len(self._errors) < _ERRORS_MOST:
                 self._errors.append(content)
-        elif kind == Kind.STARTED:
+        elif kind == FrameKind.STARTED:
             self._pid = NUMBER.unpack(content)[0]
             self._started.set()
-        elif kind == Kind.EXITED:
+        elif kind == FrameKind.EXITED:
             self.end(NUMBER.unpack(content)[0])
 
     def _take_output(self, content: bytes) -> None:
@@ -183,7 +183,7 @@ class AgentProcess:
 
     def lines(self, timeout_s: float | None = None) -> Iterator[bytes]:
         patience = Patience(self._name, timeout_s, MOST_LINE)
-        return lines_of(self.chunks(patience), patience)
+        return split_lines(self.chunks(patience), patience)
 
     def abandon(self) -> None:
         """End it, and keep nothing of what it still says."""
@@ -194,7 +194,7 @@ class AgentProcess:
 
     def signal(self, number: int) -> None:
         if not self._ended.is_set():
-            self._link.send(self._number, Kind.SIGNAL, NUMBER.pack(number))
+            self._link.send(self._number, FrameKind.SIGNAL, NUMBER.pack(number))
 
     def wait(self, timeout_s: float | None = None) -> int:
         if not self._ended.wait(timeout_s):
@@ -213,7 +213,7 @@ class AgentProcess:
 
     def kill(self) -> None:
         """End it and everything it started; does not wait for that."""
-        self._link.send(self._number, Kind.KILL)
+        self._link.send(self._number, FrameKind.KILL)
 
     def _end_now(self) -> None:
         with contextlib.suppress(FastenoughError):
@@ -366,7 +366,7 @@ class AgentLink:
 
     def _begin(self, timeout_s: float) -> None:
         """End what another bench left, and take nothing it should have got for ours."""
-        self.send(0, Kind.RESET, NUMBER.pack(round(self._pace.patience_s * 1000)) + self._nonce)
+        self.send(0, FrameKind.RESET, NUMBER.pack(round(self._pace.patience_s * 1000)) + self._nonce)
         if not self._begun.wait(timeout_s):
             self.close()
             raise Stalled(f"{self.name} has not answered within {timeout_s:g} s: is another fastenough using it?")
@@ -376,7 +376,7 @@ class AgentLink:
     def _ping(self) -> None:
         while not self._closing.wait(self._pace.ping_s):
             with contextlib.suppress(FastenoughError):
-                self.send(0, Kind.PING)
+                self.send(0, FrameKind.PING)
 
     def _launch(self, argv: Sequence[str], input: bytes, scratch: str, limit_s: float) -> AgentProcess:
         content = NUMBER.pack(round(limit_s * 1000)) + b"".join(word.encode() + b"\0" for word in (scratch, *argv))
@@ -386,8 +386,8 @@ class AgentLink:
         process = AgentProcess(self, number, argv[0])
         self._processes[number] = process
         for begin in range(0, len(input), _CHUNK):
-            self.send(number, Kind.INPUT, input[begin : begin + _CHUNK])
-        self.send(number, Kind.START, content)
+            self.send(number, FrameKind.INPUT, input[begin : begin + _CHUNK])
+        self.send(number, FrameKind.START, content)
         if self._closing.is_set():
             process.end(None)
         return process
@@ -424,20 +424,20 @@ class AgentLink:
             return ""
         while len(buffer) >= FRAME.size:
             number, kind, length = FRAME.unpack_from(buffer)
-            if kind > max(Kind) or length > FRAME_MOST:
+            if kind > max(FrameKind) or length > FRAME_MOST:
                 return f"{self.name} is gone: its agent sent an invalid frame"
             if len(buffer) < FRAME.size + length:
                 break
             content = bytes(buffer[FRAME.size : FRAME.size + length])
             del buffer[: FRAME.size + length]
-            if kind == Kind.REFUSED:
+            if kind == FrameKind.REFUSED:
                 return f"{self.name} is gone: its agent refused {content.decode(errors='replace')}"
             self._sort(number, kind, content)
         return ""
 
     def _greet(self, buffer: bytearray) -> None:
         """Look for the agent's answer to our greeting: what stands before it was for another bench."""
-        head = FRAME.pack(0, Kind.RESET, NONCE_SIZE + GREETING.size) + self._nonce
+        head = FRAME.pack(0, FrameKind.RESET, NONCE_SIZE + GREETING.size) + self._nonce
         at = buffer.find(head)
         if at < 0:
             del buffer[: -len(head)]
@@ -451,9 +451,9 @@ class AgentLink:
 
     def _sort(self, number: int, kind: int, content: bytes) -> None:
         process = self._processes.get(number)
-        if process is None or (kind in {Kind.STARTED, Kind.EXITED} and len(content) != NUMBER.size):
+        if process is None or (kind in {FrameKind.STARTED, FrameKind.EXITED} and len(content) != NUMBER.size):
             return
-        if kind == Kind.EXITED:
+        if kind == FrameKind.EXITED:
             del self._processes[number]
         process.take(kind, content)
 

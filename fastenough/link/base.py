@@ -82,7 +82,7 @@ class Patience:
         return Stalled(f"{self._name} has not finished: {self._taken} bytes received in over {self._timeout_s:g} s")
 
 
-def lines_of(chunks: Iterator[bytes], patience: Patience) -> Iterator[bytes]:
+def split_lines(chunks: Iterator[bytes], patience: Patience) -> Iterator[bytes]:
     """The lines of chunks, of which the patience has taken each; the last one may be torn."""
     pending: list[bytes] = []
     for chunk in chunks:

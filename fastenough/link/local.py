@@ -29,7 +29,7 @@ from fastenough.link.base import (
     Patience,
     Process,
     Stalled,
-    lines_of,
+    split_lines,
 )
 from fastenough.model import FastenoughError
 
@@ -92,7 +92,7 @@ class LocalProcess:
 
     def lines(self, timeout_s: float | None = None) -> Iterator[bytes]:
         patience = Patience(self.name, timeout_s, MOST_LINE)
-        return lines_of(self.chunks(patience), patience)
+        return split_lines(self.chunks(patience), patience)
 
     def chunks(self, patience: Patience) -> Iterator[bytes]:
         """Standard output as it comes."""

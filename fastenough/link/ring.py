@@ -39,7 +39,7 @@ class RingFile:
     bytes: int
 
 
-class Gone(FastenoughError):
+class RecordingGone(FastenoughError):
     """The recording has made room for a newer one."""
 
 
@@ -83,5 +83,5 @@ class Ring:
         """A shell's answer about one recording; raises Gone."""
         said = self._link.run(["sh", "-c", script, "sh", self.folder, file.name, *words], _TIMEOUT_S)
         if said.status == _NO_FILE:
-            raise Gone(f"{file.name} is no longer in the ring")
+            raise RecordingGone(f"{file.name} is no longer in the ring")
         return said

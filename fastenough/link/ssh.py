@@ -21,7 +21,7 @@ from typing import IO
 
 from fastenough.link.agent import AgentLink, Pace, Stream
 from fastenough.link.base import BoardGone, Link, Stalled
-from fastenough.link.ssh_opening import Opening
+from fastenough.link.ssh_upload import AgentUpload
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.words import LINE_CHARS, said_lines
 
@@ -87,7 +87,7 @@ def parse_address(text: str) -> Address:
     return Address(found["host"].strip("[]"), found["user"][:-1] if found["user"] else None, port)
 
 
-def piped(argv: Sequence[str]) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+def start_piped(argv: Sequence[str]) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
     """A process to talk with, and the file that takes what it complains of."""
     said = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the stream
     return subprocess.Popen(
@@ -122,7 +122,7 @@ class _Connection:
             raise NotApplicable("ssh is missing; install it: apt-get install openssh-client")
         config = os.environ.get(CONFIG_SETTING)
         self.address = address
-        self.process, self._said = piped(
+        self.process, self._said = start_piped(
             [
                 "ssh",
                 *(("-F", config) if config else ()),
@@ -230,7 +230,7 @@ def open_ssh(address: Address, file_for: Callable[[str], bytes], pace: Pace = PA
     Raises BadInput where the person must do something first (host key, own key), BoardGone where the board cannot be
     reached, NotApplicable where there is no file for it or it has no place for the file.
     """
-    opening = Opening(file_for)
+    opening = AgentUpload(file_for)
     connection = _Connection(address, opening.command)
     try:
         if not opening.done(connection.process):

@@ -8,17 +8,17 @@ from contextlib import closing, contextmanager
 
 from fastenough.link import find_probe
 from fastenough.link.agent import NO_PACE, AgentLink, Pace
-from fastenough.link.ssh import piped, stream_of
+from fastenough.link.ssh import start_piped, stream_of
 
 QUICK = Pace(ping_s=0.2, silence_s=3.0, patience_s=3.0)
 
 
 def link_to(*argv: str, pace: Pace = NO_PACE, timeout_s: float = 10.0, command_s: float = 10.0) -> AgentLink:
     """The agent that a command becomes; its process is ``link.process``."""
-    process, said = piped(argv)
+    process, said = start_piped(argv)
     return AgentLink(
         stream_of(process, said, lambda: "the agent has ended"),
-        "piped",
+        "start_piped",
         pace=pace,
         timeout_s=timeout_s,
         command_s=command_s,

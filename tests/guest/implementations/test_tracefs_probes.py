@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fastenough.campaign.tracing import in_kernel, traced
+from fastenough.campaign.tracing import kernel_settings, with_trace
 from fastenough.implementations import Act
 from fastenough.implementations.linux_user import words
 from fastenough.model import NotApplicable, Outcome
@@ -142,7 +142,7 @@ def _measured(board: VirtualBoard, journal: Path, name: str, load: list[str]) ->
     """What an act of the kernel's records in the guest, and beside it a probe with real-time tasks."""
     with Settings(board.link, journal) as settings:
         act = Act(name, {}, 4.0)
-        act = traced(act, settings.apply_all(in_kernel(act, board.link)), print)
+        act = with_trace(act, settings.apply_all(kernel_settings(act, board.link)), print)
         watching = board.link.start([PROBE, *words(act)])
         stream = watching.lines(60.0)
         lines = [next(stream)]

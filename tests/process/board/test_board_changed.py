@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fastenough.board import open_board
-from fastenough.board.changed import _BOOT_ID, Change, ChangedBoard, _boot_id
+from fastenough.board.configuration import _BOOT_ID, ConfigurationChange, SwitchableBoard, _boot_id
 from fastenough.facts import collect
 from fastenough.link import BoardGone
 from fastenough.link.fake import FakeLink
@@ -52,12 +52,12 @@ def _nobody(board: str, configuration: str, why: str) -> None:
     raise AssertionError(f"{board} {configuration} {why}")
 
 
-def _changed(place: Path, changes: Mapping[str, str], boot_s: float = 60.0) -> ChangedBoard:
+def _changed(place: Path, changes: Mapping[str, str], boot_s: float = 60.0) -> SwitchableBoard:
     """``changes``: configuration to the pattern of its kernel."""
     words = [word.format(place=place) for word in CHOSEN]
-    return ChangedBoard(
+    return SwitchableBoard(
         open_board(NAME),
-        {name: Change((*words, name), kernel) for name, kernel in changes.items()},
+        {name: ConfigurationChange((*words, name), kernel) for name, kernel in changes.items()},
         _nobody,
         boot_s=boot_s,
     )
@@ -97,7 +97,9 @@ def test_a_board_that_does_not_go_down_is_not_waited_for_for_ever(
 
 def test_a_command_that_fails_is_told_and_nothing_is_rebooted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with _board(tmp_path, monkeypatch):
-        board = ChangedBoard(open_board(NAME), {"rt": Change(("sh", "-c", "echo no such entry >&2; exit 3"))}, _nobody)
+        board = SwitchableBoard(
+            open_board(NAME), {"rt": ConfigurationChange(("sh", "-c", "echo no such entry >&2; exit 3"))}, _nobody
+        )
         with pytest.raises(FastenoughError, match="failed: no such entry"), board.boot("rt"):
             pass
         assert (tmp_path / "boot_id").read_text() == "first\n"

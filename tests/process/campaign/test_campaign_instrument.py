@@ -16,7 +16,7 @@ import pytest
 
 from fastenough.board import Booted
 from fastenough.board.local import LocalBoard
-from fastenough.campaign import Campaign, Progress, Stopping, read_plan, run_campaign
+from fastenough.campaign import Campaign, Progress, StopRequest, read_plan, run_campaign
 from fastenough.implementations import IMPLEMENTATIONS, Act, Counted, Tally
 from fastenough.implementations.linux_user import words
 from fastenough.implementations.task import Task
@@ -114,7 +114,7 @@ def test_both_recordings_of_every_run_are_kept(plan: Path, tmp_path: Path, probe
 
 def test_interrupted_it_goes_on_where_it_was(plan: Path, tmp_path: Path, probe_binary: str) -> None:
     store = Store(tmp_path / "store")
-    stopping = Stopping()
+    stopping = StopRequest()
 
     def stop_in_second(progress: Progress) -> None:
         if progress.run == 2 and progress.phase == "measuring" and not stopping.asked:

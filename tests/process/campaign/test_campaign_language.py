@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from fastenough.board.changed import Change
+from fastenough.board.configuration import ConfigurationChange
 from fastenough.campaign import expand, read_plan
-from fastenough.campaign.reading import CONFIGURATION_KEYS, PIN_KEYS, PLAN_KEYS, REQUIREMENT_KEYS, RUN_KEYS
-from fastenough.campaign.written import LOAD_KEYS
+from fastenough.campaign.load_file import LOAD_KEYS
+from fastenough.campaign.plan_file import CONFIGURATION_KEYS, PIN_KEYS, PLAN_KEYS, REQUIREMENT_KEYS, RUN_KEYS
 from fastenough.model import BadInput, Requirement
 from tests.support.cli_calls import fastenough
 
@@ -52,7 +52,7 @@ def test_the_plan_shown_is_a_plan(tmp_path: Path) -> None:
     (spec,) = expand(read_plan(_plan(tmp_path, HEAD + of_requirement)))
     assert spec.requirement == Requirement(100_000, 1e-6)
     plan = read_plan(_plan(tmp_path, HEAD + of_configuration + RUN))
-    assert plan.changes["rt"] == Change(("grub-reboot", "1>2"), "*-rt-*")
+    assert plan.changes["rt"] == ConfigurationChange(("grub-reboot", "1>2"), "*-rt-*")
     head = 'name = "x"\nboard = "virtual"\ninstrument = "simulated"\nconfigurations = ["stock"]\n'
     (spec,) = expand(read_plan(_plan(tmp_path, head + shown)))
     assert (spec.probe, spec.parameters["max"]) == ("response", "7071us")

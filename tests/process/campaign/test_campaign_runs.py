@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from fastenough.board.base import configuration_found
+from fastenough.board.base import checked_configuration
 from fastenough.board.local import LocalBoard
-from fastenough.campaign import Campaign, Entry, Plan, Progress, Stopping, run_campaign
+from fastenough.campaign import Campaign, Entry, Plan, Progress, StopRequest, run_campaign
 from fastenough.campaign.measure import name_in_runs
 from fastenough.facts import FACTS
 from fastenough.link import LocalLink
@@ -93,10 +93,10 @@ def test_a_configuration_is_held_against_the_running_kernel(
     kernel = {"release": "6.1", "version": "", "preemption": preemption}
     monkeypatch.setattr("fastenough.board.base.collect", lambda link, names: {"kernel": kernel})
     if taken:
-        assert configuration_found(LocalLink(), configuration).name == configuration
+        assert checked_configuration(LocalLink(), configuration).name == configuration
     else:
         with pytest.raises(BadInput, match=f"configuration {configuration}: this board runs 6.1"):
-            configuration_found(LocalLink(), configuration)
+            checked_configuration(LocalLink(), configuration)
 
 
 def test_every_run_is_measured_and_stored(store: Store, probe_binary: str) -> None:
@@ -159,7 +159,7 @@ def test_a_missing_tool_is_not_applicable_and_the_rest_goes_on(
 
 def test_resuming_does_what_is_left(store: Store, probe_binary: str) -> None:
     plan = _plan("none", "busy", "none")
-    stopping = Stopping()
+    stopping = StopRequest()
 
     def stop_in_second(progress: Progress) -> None:
         if progress.run == 2 and progress.worst_ns and not stopping.asked:

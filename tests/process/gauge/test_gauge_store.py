@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fastenough.analysis import grouped, judge
-from fastenough.campaign.outside import Outside, StoredRun
+from fastenough.campaign.standalone_gauge import StatedBoard, StoredRun
 from fastenough.gauge.run import GaugeRun, Response, RunHead
 from fastenough.gauge.session import Gauge, GaugeLost
 from fastenough.model import Outcome, Requirement, Verdict
@@ -188,7 +188,7 @@ HEAD: dict[str, Any] = {
 }
 
 
-def stored(store: Store, outside: Outside, serial: str | None = None, port: str = "/dev/ttyACM0") -> Recording:
+def stored(store: Store, outside: StatedBoard, serial: str | None = None, port: str = "/dev/ttyACM0") -> Recording:
     run = StoredRun(store, "response", outside)
     writer = RecordingWriter(run)  # type: ignore[arg-type]
     histogram = Histogram.from_values([1600] * 100_000, 10)
@@ -223,7 +223,7 @@ def test_a_load_that_somebody_states_is_no_proof(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
 
     def judged(load: str | None) -> tuple[Verdict, str]:
-        assessment = judge([stored(store, Outside("a", "b", load))], Requirement(1_000_000, 0.001, longest_burst=1))
+        assessment = judge([stored(store, StatedBoard("a", "b", load))], Requirement(1_000_000, 0.001, longest_burst=1))
         return assessment.verdict, str(assessment.reasons)
 
     assert judged("none")[0] is Verdict.PASS
@@ -237,8 +237,8 @@ def test_a_load_that_somebody_states_is_no_proof(tmp_path: Path) -> None:
 
 def test_this_machine_s_profile_is_kept_only_where_it_is_the_board(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
-    assert stored(store, Outside("another")).head.profile is None
-    own = stored(store, Outside("local")).head
+    assert stored(store, StatedBoard("another")).head.profile is None
+    own = stored(store, StatedBoard("local")).head
     assert own.profile is not None and own.profile["kernel"]
     assert own.board
     assert own.profile_sha256
@@ -246,7 +246,7 @@ def test_this_machine_s_profile_is_kept_only_where_it_is_the_board(tmp_path: Pat
 
 def test_runs_of_one_gauge_belong_together_whatever_its_port_was_called(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
-    here = Outside("local", "b", "none")
+    here = StatedBoard("local", "b", "none")
     one = stored(store, here, "A1", "/dev/ttyACM0")
     two = stored(store, here, "A1", "/dev/ttyACM1")
     other = stored(store, here, "B2", "/dev/ttyACM1")
@@ -255,5 +255,5 @@ def test_runs_of_one_gauge_belong_together_whatever_its_port_was_called(tmp_path
 
 def test_runs_of_a_board_of_which_nothing_is_known_are_never_merged(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
-    one, two = (stored(store, Outside("a", "b", "none"), "A1", "/dev/ttyACM0") for _ in range(2))
+    one, two = (stored(store, StatedBoard("a", "b", "none"), "A1", "/dev/ttyACM0") for _ in range(2))
     assert grouped([one, two]) == [[one], [two]]

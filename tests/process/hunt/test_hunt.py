@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import pytest
 
 from fastenough.campaign import Entry, Plan
-from fastenough.campaign.written import read_load
+from fastenough.campaign.load_file import read_load
 from fastenough.cli.hunt import progress_note
 from fastenough.hunt.asking import Phase, TrialRequest
 from fastenough.hunt.recipes import IN_PHASES, IN_TURNS, as_file, description_of, load_of, turn_of

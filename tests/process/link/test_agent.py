@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from fastenough.link import BoardGone, Link, LocalLink, Stalled, find_probe
-from fastenough.link.agent import FRAME, FRAME_MOST, GREETING, NONCE_SIZE, NUMBER, VERSION, AgentProcess, Kind
+from fastenough.link.agent import FRAME, FRAME_MOST, GREETING, NONCE_SIZE, NUMBER, VERSION, AgentProcess, FrameKind
 from fastenough.link.base import Flood
 from fastenough.model import FastenoughError
 from tests.support.agents import QUICK, agent, link_to
@@ -87,7 +87,7 @@ def _links() -> list[AbstractContextManager[Link]]:
 @pytest.mark.parametrize("number", [0, 1], ids=["local", "agent"])
 def test_output_without_an_end_is_bounded(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its size, however quickly it comes; another machine whose output does not end is not asked again."""
-    for module in ("local", "agent", "agent_process"):
+    for module in ("local", "agent"):
         for name in ("MOST_OUTPUT", "MOST_LINE"):
             monkeypatch.setattr(f"fastenough.link.{module}.{name}", 4 << 20, raising=False)
     endless = "exec tr '\\000' x </dev/zero"
@@ -131,7 +131,7 @@ def test_frames_of_a_byte_take_no_more_memory_than_long_ones(monkeypatch: pytest
 
     process, frames = AgentProcess(Nowhere(), 1, "hostile"), 0
     while not process._overrun and frames < 1 << 14:
-        process.take(Kind.OUTPUT, b"x")
+        process.take(FrameKind.OUTPUT, b"x")
         frames += 1
     assert frames < 1 << 14
 
@@ -254,22 +254,22 @@ def test_a_link_says_how_long_a_command_may_be_silent() -> None:
     ("frame", "why"),
     [
         (_frame(1, 77), "unknown kind"),
-        (_frame(1, Kind.EXITED, b"0000"), "unknown kind"),
-        (FRAME.pack(1, Kind.INPUT, FRAME_MOST + 1), "too long"),
-        (_frame(0, Kind.START, _start("true")), "no number"),
-        (_frame(1, Kind.START, b""), "not terminated"),
-        (_frame(1, Kind.START, NUMBER.pack(0) + b"\0true"), "not terminated"),
-        (_frame(1, Kind.START, _start()), "no arguments"),
-        (_frame(1, Kind.START, _start("")), "no arguments"),
-        (_frame(1, Kind.START, _start(*["a"] * 1025)), "too many arguments"),
-        (_frame(1, Kind.START, _start("true", scratch="/etc")), "invalid name"),
-        (_frame(1, Kind.START, _start("true", scratch="/tmp/../fastenough-0123456789ab")), "invalid name"),
-        (_frame(1, Kind.START, _start("true", scratch="tmp/fastenough-0123456789ab")), "invalid name"),
-        (_frame(1, Kind.START, _start("sleep", "60")) * 2, "already started"),
-        (_frame(1, Kind.START, _start("sleep", "60")) + _frame(1, Kind.INPUT, b"x"), "already started"),
-        (_frame(1, Kind.SIGNAL, NUMBER.pack(65)), "no such signal"),
-        (_frame(1, Kind.SIGNAL, b"\1"), "no such signal"),
-        (_frame(0, Kind.RESET, b"short"), "wrong length"),
+        (_frame(1, FrameKind.EXITED, b"0000"), "unknown kind"),
+        (FRAME.pack(1, FrameKind.INPUT, FRAME_MOST + 1), "too long"),
+        (_frame(0, FrameKind.START, _start("true")), "no number"),
+        (_frame(1, FrameKind.START, b""), "not terminated"),
+        (_frame(1, FrameKind.START, NUMBER.pack(0) + b"\0true"), "not terminated"),
+        (_frame(1, FrameKind.START, _start()), "no arguments"),
+        (_frame(1, FrameKind.START, _start("")), "no arguments"),
+        (_frame(1, FrameKind.START, _start(*["a"] * 1025)), "too many arguments"),
+        (_frame(1, FrameKind.START, _start("true", scratch="/etc")), "invalid name"),
+        (_frame(1, FrameKind.START, _start("true", scratch="/tmp/../fastenough-0123456789ab")), "invalid name"),
+        (_frame(1, FrameKind.START, _start("true", scratch="tmp/fastenough-0123456789ab")), "invalid name"),
+        (_frame(1, FrameKind.START, _start("sleep", "60")) * 2, "already started"),
+        (_frame(1, FrameKind.START, _start("sleep", "60")) + _frame(1, FrameKind.INPUT, b"x"), "already started"),
+        (_frame(1, FrameKind.SIGNAL, NUMBER.pack(65)), "no such signal"),
+        (_frame(1, FrameKind.SIGNAL, b"\1"), "no such signal"),
+        (_frame(0, FrameKind.RESET, b"short"), "wrong length"),
     ],
     ids=range(17),
 )
@@ -277,7 +277,7 @@ def test_bad_frames_are_refused_with_the_reason(frame: bytes, why: str) -> None:
     status, said = _answer(frame)
     assert status == 0
     assert why in said.decode(errors="replace")
-    assert FRAME.pack(0, Kind.REFUSED, len(_refusal(said))) in said
+    assert FRAME.pack(0, FrameKind.REFUSED, len(_refusal(said))) in said
 
 
 def _refusal(said: bytes) -> bytes:
@@ -302,15 +302,15 @@ def test_more_commands_than_there_is_room_for_are_refused_alone() -> None:
 
 def test_input_for_a_command_that_never_starts_is_let_go() -> None:
     """An agent at a device serves one bench after the other, for months."""
-    reset = _frame(0, Kind.RESET, NUMBER.pack(0) + bytes(16))
-    inputs = b"".join(_frame(number, Kind.INPUT, b"x") for number in range(1, 4))
+    reset = _frame(0, FrameKind.RESET, NUMBER.pack(0) + bytes(16))
+    inputs = b"".join(_frame(number, FrameKind.INPUT, b"x") for number in range(1, 4))
     held = []
     with subprocess.Popen([find_probe(), "agent", "stdio"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stdout is not None
         for _ in range(3):
             process.stdin.write(inputs + reset)
             process.stdin.flush()
-            assert process.stdout.read(FRAME.size) == FRAME.pack(0, Kind.RESET, 28)
+            assert process.stdout.read(FRAME.size) == FRAME.pack(0, FrameKind.RESET, 28)
             process.stdout.read(28)
             held.append(len(list(Path(f"/proc/{process.pid}/fd").iterdir())))
         process.stdin.close()
@@ -319,13 +319,13 @@ def test_input_for_a_command_that_never_starts_is_let_go() -> None:
 
 def _mutated(dice: random.Random) -> bytes:
     """Frames that are right, then some bytes of them that are not."""
-    whole = [_frame(0, Kind.RESET, struct.pack("<I", 500) + bytes(16)), _frame(0, Kind.PING, b"ping")]
+    whole = [_frame(0, FrameKind.RESET, struct.pack("<I", 500) + bytes(16)), _frame(0, FrameKind.PING, b"ping")]
     for number in range(1, dice.randint(2, 5)):
         whole += [
-            _frame(number, Kind.INPUT, dice.randbytes(dice.randint(0, 300))),
-            _frame(number, Kind.START, _start("cat", limit_ms=dice.choice([0, 5]))),
-            _frame(number, Kind.SIGNAL, NUMBER.pack(dice.randint(1, 15))),
-            _frame(number, Kind.KILL),
+            _frame(number, FrameKind.INPUT, dice.randbytes(dice.randint(0, 300))),
+            _frame(number, FrameKind.START, _start("cat", limit_ms=dice.choice([0, 5]))),
+            _frame(number, FrameKind.SIGNAL, NUMBER.pack(dice.randint(1, 15))),
+            _frame(number, FrameKind.KILL),
         ]
     dice.shuffle(whole)
     text = bytearray(b"".join(whole))
@@ -372,10 +372,10 @@ def test_output_that_nobody_reads_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
 _DEAF = f"""
 import os, sys, time
 nonce = os.read(0, 4096)[{FRAME.size + NUMBER.size}:][:{NONCE_SIZE}]
-sys.stdout.buffer.write({_frame(0, Kind.RESET)[: FRAME.size - NUMBER.size]!r}
+sys.stdout.buffer.write({_frame(0, FrameKind.RESET)[: FRAME.size - NUMBER.size]!r}
                         + {NUMBER.pack(NONCE_SIZE + GREETING.size)!r} + nonce + {GREETING.pack(VERSION, 1, 0)!r})
 while True:
-    sys.stdout.buffer.write({_frame(0, Kind.PING)!r})
+    sys.stdout.buffer.write({_frame(0, FrameKind.PING)!r})
     sys.stdout.flush()
     time.sleep(0.05)
     os.read(0, 16) if {{reads}} else None

@@ -19,7 +19,7 @@ from fastenough.board.files import FILES_SETTING, file_for
 from fastenough.link import BoardGone, find_probe
 from fastenough.link.agent import Pace
 from fastenough.link.ssh import CONFIG_SETTING, OWN_FILE, SshLink, open_ssh, parse_address
-from fastenough.link.ssh_opening import Opening
+from fastenough.link.ssh_upload import AgentUpload
 from fastenough.model import BadInput, NotApplicable
 from tests.support.namespaces import network
 from tests.support.ordinary_user import ordinary_user
@@ -211,7 +211,7 @@ def test_a_board_without_any_place_for_the_file_says_so() -> None:
 
 
 def test_the_script_passes_through_any_login_shell() -> None:
-    command = Opening(file_for).command
+    command = AgentUpload(file_for).command
     assert (command.count("'"), command[-1]) == (2, "'")
     assert not set("!\n\\`") & set(command)
     assert len(command) < 2000
@@ -219,7 +219,7 @@ def test_the_script_passes_through_any_login_shell() -> None:
 
 @pytest.mark.parametrize("ending", ["end", "term"])
 def test_a_copy_that_is_cut_off_leaves_nothing(ending: str) -> None:
-    opening = Opening(file_for)
+    opening = AgentUpload(file_for)
     shell = subprocess.Popen(["sh", "-c", opening.command], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert shell.stdin is not None and shell.stdout is not None
     before = _directories()
@@ -262,7 +262,7 @@ def test_what_a_login_script_says_is_passed_over(tmp_path: Path) -> None:
 def test_a_hostile_server_is_given_up_while_it_is_opened(
     command: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fastenough.link.ssh_opening._TALK_S", 3.0)
+    monkeypatch.setattr("fastenough.link.ssh_upload._TALK_S", 3.0)
     with ssh_server() as other:
         with (other.place / "sshd").open("a") as config:
             config.write(f"ForceCommand {command}\n")
@@ -318,7 +318,7 @@ def test_what_a_person_must_do_is_said(break_it: Callable[[Path], object], kind:
 
 
 def test_a_server_that_says_nothing_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastenough.link.ssh_opening._OPENING_S", 2.0)
+    monkeypatch.setattr("fastenough.link.ssh_upload._OPENING_S", 2.0)
     os.kill(server.pid, signal.SIGSTOP)
     try:
         begin = time.monotonic()

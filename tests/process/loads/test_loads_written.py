@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fastenough.campaign import read_plan
-from fastenough.campaign.written import named_loads, read_load
+from fastenough.campaign.load_file import named_loads, read_load
 from fastenough.link import LocalLink
 from fastenough.loads import LOADS, Load, RunningLoad
 from fastenough.model import BadInput, Outcome

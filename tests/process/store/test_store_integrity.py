@@ -19,7 +19,7 @@ import pytest
 import zstandard
 
 from fastenough.analysis import Assessment, judge
-from fastenough.campaign.ledger import resumable
+from fastenough.campaign.ledger import find_unfinished
 from fastenough.cli import main
 from fastenough.cli.report import choose_runs
 from fastenough.model import Requirement
@@ -229,7 +229,7 @@ def test_a_damaged_run_forbids_a_pass_and_is_named(store: Store, damage: str, wh
 def test_resuming_measures_again_what_is_missing_or_damaged(store: Store) -> None:
     runs = [keep(store, position) for position in range(3)]
     _garbage(store.path / "runs" / runs[1])
-    assert resumable(Store(store.path), "p", 3) == ("assess-1", {0: runs[0], 2: runs[2]})
+    assert find_unfinished(Store(store.path), "p", 3) == ("assess-1", {0: runs[0], 2: runs[2]})
     again = keep(store, 1)
     kept = newest_campaign(store)
     assert kept is not None

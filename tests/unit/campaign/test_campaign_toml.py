@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fastenough.campaign.toml import Source, read_toml
+from fastenough.campaign.toml import TomlText, read_toml
 from fastenough.model import BadInput
 from fastenough.units import parse_duration_ns
 
@@ -74,12 +74,12 @@ def _at(content: Any, key: tuple[str | int, ...]) -> Any:
 @pytest.mark.parametrize(("key", "line"), EXPECTED.items(), ids=str)
 def test_every_key_has_its_line(key: tuple[str | int, ...], line: int) -> None:
     assert _at(tomllib.loads(TEXT), key) is not None
-    assert Source("file", TEXT).at(key) == f"file:{line}"
+    assert TomlText("file", TEXT).at(key) == f"file:{line}"
 
 
 def test_a_key_that_is_not_there_has_the_line_of_its_table() -> None:
-    assert Source("file", TEXT).at(("run", 1, "sub", 0, "missing")) == "file:24"
-    assert Source("file", TEXT).at(("missing",)) == "file"
+    assert TomlText("file", TEXT).at(("run", 1, "sub", 0, "missing")) == "file:24"
+    assert TomlText("file", TEXT).at(("missing",)) == "file"
 
 
 def test_depth_that_no_plan_has_still_gives_one_line(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fastenough.campaign.plan import shipped
+from fastenough.campaign.plan import shipped_plans
 from fastenough.cli.farm_boards import farm_board_command as board_command
 from fastenough.cli.farm_boards import farm_rebuild_command as rebuild_command
 from fastenough.cli.farm_boards import farm_status_command as status_command
@@ -82,7 +82,7 @@ def test_a_whole_farm_is_read(tmp_path: Path) -> None:
         60.0,
         10800.0,
     )
-    assert first.plans[0].file == shipped()["quick"] and first.plans[0].dates.days == {5, 6}
+    assert first.plans[0].file == shipped_plans()["quick"] and first.plans[0].dates.days == {5, 6}
     assert (bare.public, bare.requirement, bare.rack, bare.ring) == (False, None, "", "")
 
 
@@ -104,7 +104,7 @@ def test_the_load_of_a_ring_is_read(tmp_path: Path) -> None:
 
 def test_a_board_of_which_nothing_else_is_said_is_measured_by_the_cycle_of_twelve_hours(tmp_path: Path) -> None:
     farm = read(tmp_path, BOARD)
-    assert [plan.file for plan in farm.boards[0].plans] == [shipped()["osadl-cycle"]]
+    assert [plan.file for plan in farm.boards[0].plans] == [shipped_plans()["osadl-cycle"]]
     assert farm.boards[0].plans[0].dates.every_s == 12 * 3600
     assert farm.database == f"sqlite:///{tmp_path}/fastenough-data/history.sqlite"
 

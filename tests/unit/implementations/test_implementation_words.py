@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from fastenough.campaign.acts import board_parameters, instrument_request, parameters_of_board
+from fastenough.campaign.acts import board_parameters, board_value_lists, instrument_request
 from fastenough.campaign.expand import RunSpec
 from fastenough.implementations import Act, Value, find_implementation, linux_kernel, linux_user, vocabulary
 from fastenough.model import BadInput
@@ -99,7 +99,7 @@ def test_the_warm_up_is_part_of_the_time_that_a_run_takes() -> None:
     assert RunSpec(0, "timer", {"warm-up": "90s"}, "none", 10.0, warm_up_s=2.0).whole_s == 102.0
     assert RunSpec(0, "timer", {}, "none", 10.0, warm_up_s=2.0).whole_s == 12.0
     with pytest.raises(BadInput, match="is not supported with an instrument"):
-        parameters_of_board("response", {"warm-up": ("1s",)}, by_instrument=True)
+        board_value_lists("response", {"warm-up": ("1s",)}, by_instrument=True)
 
 
 def test_an_implementation_that_there_is_not() -> None:

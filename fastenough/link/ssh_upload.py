@@ -44,7 +44,7 @@ _SCRIPT = (
 """On one line and without single quotes or exclamation marks: a login shell of any kind passes it on as one word."""
 
 
-class Opening:
+class AgentUpload:
     """``command`` is what the board's shell is given; then ``done`` has the talk; ``late`` says what took too long."""
 
     def __init__(self, file_for: Callable[[str], bytes]) -> None:

@@ -34,7 +34,7 @@ SUFFIX = ".toml"
 _MOST, _MOST_PER_S = 1_000_000, 1e15
 
 
-def written_load(table: Table, folder: Path) -> Load:
+def read_load_table(table: Table, folder: Path) -> Load:
     """A table ``[[load]]`` of a plan, or the file that it names, relative to the plan's folder; raises BadInput."""
     if "file" not in table:
         return _load(table, LOAD_KEYS)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from fastenough.board import configuration_in, marks_in
 from fastenough.campaign.ledger import new_campaign
-from fastenough.campaign.transcript import Keeper, Writer
+from fastenough.campaign.transcript import RunStore, Writer
 from fastenough.facts import collect, profile_sha256
 from fastenough.link import LocalLink
 from fastenough.model import Configuration
@@ -19,7 +19,7 @@ LOCAL = "local"
 
 
 @dataclass(frozen=True)
-class Outside:
+class StatedBoard:
     """What the person at the bench says of the board; None is not stated.
 
     ``board`` ``local`` is this machine, whose profile is then collected.  A ``load`` is that person's word: nobody has
@@ -55,7 +55,7 @@ class Outside:
 class StoredRun:
     """Takes a recording's lines as a file does; the run begins in the store with the head."""
 
-    def __init__(self, keeper: Keeper, probe: str, outside: Outside) -> None:
+    def __init__(self, keeper: RunStore, probe: str, outside: StatedBoard) -> None:
         self._keeper = keeper
         self._outside = outside
         self._campaign = new_campaign(f"gauge-{probe}")

@@ -26,7 +26,7 @@ _AS_ROOT = ("sh", "-c", 'PATH="$PATH:/sbin:/usr/sbin"; exec "$@"', "sh")
 
 
 @dataclass(frozen=True)
-class Change:
+class ConfigurationChange:
     """How a board comes into a configuration.
 
     ``select``: the command that makes the board boot it next time; empty: a person boots it.  ``kernel``: a pattern of
@@ -39,12 +39,12 @@ class Change:
 
 
 @dataclass
-class ChangedBoard:
+class SwitchableBoard:
     """``seen``: what each configuration was found to be, those of an earlier part of the campaign included; ``boot_s``:
     how long the board may take until it can be reached again."""
 
     board: Board
-    changes: Mapping[str, Change]
+    changes: Mapping[str, ConfigurationChange]
     ask: Ask
     seen: dict[str, Configuration] = field(default_factory=dict)
     boot_s: float = BOOT_S
@@ -74,7 +74,7 @@ class ChangedBoard:
             if change.select:
                 raise FastenoughError(why)
 
-    def _brought(self, configuration: str, change: Change, why: str, stack: ExitStack) -> Booted:
+    def _brought(self, configuration: str, change: ConfigurationChange, why: str, stack: ExitStack) -> Booted:
         """The board, after it was rebooted or a person has said that it is up."""
         before = None
         if change.select:
@@ -113,7 +113,7 @@ class ChangedBoard:
                 raise BoardGone(f"{self.name} has not come up in {configuration} within {self.boot_s:g} s: {why}")
             time.sleep(_RETRY_S)
 
-    def _unfit(self, configuration: str, change: Change, found: Configuration) -> str:
+    def _unfit(self, configuration: str, change: ConfigurationChange, found: Configuration) -> str:
         """Why what runs there cannot be that configuration; empty where it can."""
         if change.kernel:
             fits = fnmatchcase(found.kernel_release or "", change.kernel)
@@ -144,7 +144,7 @@ def _booted(configuration: Configuration) -> tuple[str | None, ...]:
     return configuration.kernel_release, configuration.kernel_config_sha256, configuration.command_line
 
 
-def require_far(board: Board, changes: Mapping[str, Change]) -> None:
+def require_remote(board: Board, changes: Mapping[str, ConfigurationChange]) -> None:
     """Raises BadInput where the bench would reboot the machine that it runs on."""
     rebooted = next((name for name, change in changes.items() if change.select), None)
     if board.name == "local" and rebooted is not None:

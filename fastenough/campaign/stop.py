@@ -12,7 +12,7 @@ from types import FrameType
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Stopping:
+class StopRequest:
     """Whether to end, and what to tell so."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Stopping:
 
 
 @contextmanager
-def listening(stopping: Stopping) -> Iterator[None]:
+def stop_on_signals(stopping: StopRequest) -> Iterator[None]:
     """Turn signals into requests; outside the main thread, where Python forbids that, requests come by call.
 
     A signal that is ignored (nohup) stays so.

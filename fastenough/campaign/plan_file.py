@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from fastenough.board import AS_BOOTED, Wires, named_plainly, open_board, require_configuration
-from fastenough.board.changed import Change
+from fastenough.board import AS_BOOTED, Wires, open_board, require_configuration, valid_configuration_name
+from fastenough.board.configuration import ConfigurationChange
 from fastenough.campaign.acts import instrument_request
 from fastenough.campaign.expand import combinations
+from fastenough.campaign.load_file import read_load_table
 from fastenough.campaign.plan import BREAK, GPIO_PROBES, WARM_UP_S, Entry, Instrument, Plan
-from fastenough.campaign.toml import Table, parsed, read_toml
-from fastenough.campaign.written import written_load
+from fastenough.campaign.toml import Table, parse_toml, read_toml
 from fastenough.implementations import DEFAULT, IMPLEMENTATIONS, Value
 from fastenough.loads import LOADS
 from fastenough.model import RETURN_TIME_NS, BadInput, NotApplicable, Requirement
@@ -69,7 +69,7 @@ def read_plan(path: Path) -> Plan:
 
 def parse_plan(raw: bytes, name: str) -> Plan:
     """The same of a plan that was kept; files that it names are looked for here.  ``name``: where it was kept."""
-    return _plan(parsed(raw, name, _EXAMPLE), Path())
+    return _plan(parse_toml(raw, name, _EXAMPLE), Path())
 
 
 def _plan(table: Table, folder: Path) -> Plan:
@@ -82,7 +82,7 @@ def _plan(table: Table, folder: Path) -> Plan:
     changes = dict(_change(one, configurations) for one in table.tables("configuration", []))
     wires = _wires(table.table("pins", "[pins]"))
     settings = _settings(table.table("settings", "[settings]"))
-    loads = {load.name: load for load in (written_load(each, folder) for each in table.tables("load", []))}
+    loads = {load.name: load for load in (read_load_table(each, folder) for each in table.tables("load", []))}
     _check_boards(table, boards, configurations, instrument)
     defaults = _defaults(table, (*LOADS, *loads))
     monitor = table.take("monitor", bool, "true", False)
@@ -179,7 +179,7 @@ def _instrument(table: Table, folder: Path, boards: tuple[str, ...]) -> Instrume
 
 def _configurations(table: Table) -> tuple[str, ...]:
     try:
-        return tuple(map(named_plainly, table.words("configurations", (AS_BOOTED,))))
+        return tuple(map(valid_configuration_name, table.words("configurations", (AS_BOOTED,))))
     except BadInput as error:
         raise table.fault(str(error), "configurations") from error
 
@@ -209,7 +209,7 @@ def _check_boards(
         )
 
 
-def _change(table: Table, configurations: tuple[str, ...]) -> tuple[str, Change]:
+def _change(table: Table, configurations: tuple[str, ...]) -> tuple[str, ConfigurationChange]:
     """A configuration that the plan lists, and how a board comes into it."""
     name = table.text("name", '"rt"')
     if name not in configurations:
@@ -218,7 +218,7 @@ def _change(table: Table, configurations: tuple[str, ...]) -> tuple[str, Change]
     select = table.take("select", list, '["grub-reboot", "1"]', [])
     if not all(isinstance(word, str) and word for word in select):
         raise table.fault('select must be a command as a list of words, such as ["grub-reboot", "1"]', "select")
-    change = Change(tuple(select), table.text("kernel", '"*-rt*"', ""))
+    change = ConfigurationChange(tuple(select), table.text("kernel", '"*-rt*"', ""))
     table.finish(CONFIGURATION_KEYS)
     return name, change
 
