@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Recordings in, measures and verdicts out; pure: touches neither machine nor file."""
+"""From recordings to measures and verdicts; pure: accesses neither machine nor files."""
 
 from fastenough import words
 from fastenough.analysis.assessment import LIFE_SAFETY, Assessment, CheckFinding, Judgment, Supported

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where an approach stands at a limit: good, marginal, awful, or not yet known, by verdicts or by published figures."""
+"""Rate an approach at a limit (good, marginal, awful, undecided) by verdicts or by published figures."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a judgment is made of: findings, what they say of runs of one key, and of all runs together."""
+"""The parts of an assessment: findings, judgments of the runs of one key, and the result for all runs."""
 
 from __future__ import annotations
 

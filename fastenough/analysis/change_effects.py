@@ -1,13 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Changes that were tried one at a time: what each does to the tail, judged together.
-
-Of each change and load, from pairs of runs in random order (:mod:`paired`): the effect on one high quantile in
-ns, and on the rate of values beyond a limit.  The interval on the quantile is the wider of two: Student's from the
-spread of the pairs, which holds how much runs differ, and that of a moving-block bootstrap over the runs' intervals
-(Kuensch 1989), which holds what is slow within runs.  That on the rate is Student's.  Of all changes and loads
-together, Holm's method (1979) says which effects are shown: with no effect anywhere, one or more are shown in at most
-1 - confidence of cases.
-"""
+"""Effects of changes that were tested one at a time: what each does to the tail, judged together."""
 
 from __future__ import annotations
 

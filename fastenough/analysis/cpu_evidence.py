@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the samples of one CPU under one load show about a requirement, in numbers."""
+"""The evidence of one CPU under one load about a requirement, in numbers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What instrument and board each counted of the same edges; they must agree, or say what became of the rest."""
+"""Compare the edges that instrument and board counted: they must agree, or the difference must be explained."""
 
 from __future__ import annotations
 

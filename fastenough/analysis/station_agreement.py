@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether a monitor's stations explain what a task saw: wake-up by wake-up, joined on the exact expiry of the timer."""
+"""Compare a monitor's stations with the latencies of a task, wake-up by wake-up, joined on the exact timer expiry."""
 
 from __future__ import annotations
 

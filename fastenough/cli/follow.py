@@ -19,8 +19,7 @@ from fastenough import words
 from fastenough.cli.output import clean, console, wall_text
 from fastenough.cli.progress_wording import clock, final_lines, heading, newest_wakeups, plain_line, wakeup_line
 from fastenough.folder import Folder
-from fastenough.jobs.following import LiveRecording
-from fastenough.jobs.watching import LiveFile, StoreRuns, at_path, is_path
+from fastenough.jobs.live import LiveFile, LiveRecording, StoreRuns, at_path, is_path
 from fastenough.model import ExitStatus
 from fastenough.recording import read_from
 from fastenough.store.directory import SEALED_FILE

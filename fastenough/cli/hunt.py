@@ -18,9 +18,9 @@ from fastenough.cli.plan_runs import check_plan
 from fastenough.cli.privileges import as_granted_option, boards_for
 from fastenough.cli.progress import Display, Work
 from fastenough.cli.run import parse_parameters
-from fastenough.hunt.asking import TrialRequest
 from fastenough.hunt.recipes import as_file, description_of
 from fastenough.hunt.stressors import STRESSORS
+from fastenough.hunt.trials import TrialRequest
 from fastenough.implementations.catalogue import in_parameters
 from fastenough.implementations.task import Refused
 from fastenough.jobs.hunt import BLOCK, FIXED, Hunt, HuntResult, make_hunt

@@ -27,11 +27,9 @@ from fastenough.cli.privileges import LOCAL
 from fastenough.cli.progress_wording import newest_wakeups
 from fastenough.folder import Folder
 from fastenough.implementations import Act, Value
-from fastenough.jobs.following import LiveRecording
+from fastenough.jobs.live import LiveFile, LiveRecording
 from fastenough.jobs.monitor import MonitorRun, monitor_run, ordinary_policies
-from fastenough.jobs.pull import BoardNames, PullResult, RecordingGap, StoredRecording, pull
-from fastenough.jobs.seen_board import BoardAnnotations
-from fastenough.jobs.watching import LiveFile
+from fastenough.jobs.pull import BoardAnnotations, BoardNames, PullResult, RecordingGap, StoredRecording, pull
 from fastenough.link import Link
 from fastenough.link.local import SudoLink, may_sudo
 from fastenough.model import BadInput, ExitStatus

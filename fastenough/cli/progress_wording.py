@@ -8,7 +8,7 @@ from typing import Any
 
 from fastenough import words
 from fastenough.cli.output import readable
-from fastenough.jobs.following import LiveRecording, SeriesStatus, greatest
+from fastenough.jobs.live import LiveRecording, SeriesStatus, greatest
 from fastenough.model import Role, Series
 from fastenough.recording import End, Event, Head
 from fastenough.recording.wakeups import Wakeup, is_monitor, longest_way, wakeups

@@ -13,7 +13,7 @@ from rich.text import Text
 from fastenough import words
 from fastenough.cli.output import clean, leave_out, readable
 from fastenough.cli.progress_wording import age, heading, how_far, losses, newest_wakeups, place, wakeup_line
-from fastenough.jobs.following import LiveRecording, SeriesStatus
+from fastenough.jobs.live import LiveRecording, SeriesStatus
 from fastenough.recording.wakeups import NOISE, STATIONS, SUMS, is_monitor
 
 _COLUMNS = ("", "samples", "missed", "99.9 %", "maximum", "age", "last interval")

@@ -25,8 +25,7 @@ from fastenough.board.labgrid import LabgridBoard, address_of
 from fastenough.campaign import read_plan, run_campaign
 from fastenough.campaign.runner import on_board
 from fastenough.farm.parent_death import end_with_parent
-from fastenough.jobs.pull import BoardNames, PullResult, pull
-from fastenough.jobs.seen_board import BoardAnnotations
+from fastenough.jobs.pull import BoardAnnotations, BoardNames, PullResult, pull
 from fastenough.link.ring import Ring
 from fastenough.model import EMULATED, FastenoughError, Outcome
 from fastenough.recording.parsing import parsed_load

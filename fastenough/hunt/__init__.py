@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The search for the load that a machine takes worst: pure, of what it was told alone."""
+"""Search for the load with the worst latency; pure: depends only on its input."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Group testing: many stressors at once, through many levels in turns, and what of it the trials speak against.
+"""Group testing: many stressors at once, each at several levels, and the candidates that these trials suggest.
 
-What happens only when two meet, at some levels, shows in no trial of one of them, and of forty there are 780 pairs.
-One group of twenty holds 190 of them; and while it runs, each of its stressors goes through several draws of its
-levels, so that one trial looks at several recipes.  Each look is short, and in a group each stressor gets less of the
-machine: such an effect shows weakly there.  That is enough to choose what is tried again by itself.
+An effect that requires two stressors at certain levels never shows in a trial of one stressor, and forty stressors have
+780 pairs.  One group of twenty contains 190 of them.  During a trial, each stressor of the group runs at several draws
+of its levels, so one trial covers several recipes.  Each turn is short, and each stressor of a group gets a smaller
+share of the machine, so effects appear weakly.  That is enough to choose candidates for further trials.
 """
 
 from __future__ import annotations

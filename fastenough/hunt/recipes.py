@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A recipe as a load: the commands that it is, and the file that any plan can use."""
+"""A recipe as a load: its commands, and a load file for plans."""
 
 from __future__ import annotations
 

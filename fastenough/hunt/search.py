@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The search as a whole: fixed loads, then rounds of groups, halving, confirmation, and smaller recipes."""
+"""The whole search: fixed loads, then rounds of groups, halving, confirmation and minimisation."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from fastenough.hunt.asking import BudgetSpent, Phase, TrialBudget, TrialGenerator, mean_tail
-from fastenough.hunt.confirming import LEAST_TRIALS, Confirmed, confirm
 from fastenough.hunt.groups import Groups, GroupTurn, candidates
-from fastenough.hunt.halving import affordable, halve
-from fastenough.hunt.minimising import minimise
+from fastenough.hunt.phases import LEAST_TRIALS, Confirmed, affordable, confirm, halve, minimise
 from fastenough.hunt.space import Recipe, Space
-from fastenough.hunt.tail import tail_of
+from fastenough.hunt.trials import BudgetSpent, Phase, TrialBudget, TrialGenerator, mean_tail, tail_of
 
 _EACH_FIXED = 2
 _GROUPS, _HALVING = 0.35, 0.3

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can be tried: stressors with ordered levels of their parameters, and recipes, which are some of them at once."""
+"""The search space: stressors with ordered levels of their parameters, and recipes, which combine stressors."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The stressors of stress-ng that a hunt may use: a list of those known to be safe, with the parameters worth trying.
+"""The stressors of stress-ng that a hunt uses: a list of safe ones, with the parameters worth varying.
 
-None of them reboots, unplugs, changes clocks, modules or devices, fills a disk or all memory, or needs hardware.  None
-makes itself a real-time task, as mutex, hrtimers and schedpolicy do where they may: what then delays the probe is its
-priority, which says nothing of the machine.  Those that a board lacks are left out.
+None of them reboots the board, unplugs devices, changes clocks, modules or devices, fills a disk or all memory, or
+requires special hardware.  None makes itself a real-time task, as mutex, hrtimers and schedpolicy do where permitted:
+the probe would then be delayed by the priority of the stressor, which is no property of the machine.  Stressors that a
+board lacks are excluded.
 """
 
 from __future__ import annotations

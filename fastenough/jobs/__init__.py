@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Jobs: a whole job each, from what a person wants to what they are told, used by command line, web and farm alike."""
+"""Complete jobs, from the request of a person to the result: shared by command line, web and farm."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One change on trial: runs without and with it take turns, so that what drifts meanwhile is on both sides alike."""
+"""A/B test of one change: runs without and with it alternate, so that drift affects both sides equally."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fastenough.campaign.expand import expand, plan_sha256, titles
 from fastenough.campaign.ledger import new_campaign
 from fastenough.campaign.stop import StopRequest
 from fastenough.campaign.transcript import Writer
-from fastenough.jobs.one_campaign import OneCampaign
+from fastenough.jobs.job_store import OneCampaign
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
 from fastenough.recording import Recording
 from fastenough.recording.head import Setting

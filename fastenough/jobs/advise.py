@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Advice: choose what counts among all runs, say where each approach stands, and walk the chart."""
+"""Advice: select the relevant runs, rate each approach and walk the flowchart."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""From nothing to a verdict: measure, judge, report."""
+"""Measure, judge and report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fastenough.analysis.merged import load_name
 from fastenough.analysis.task_set import TaskAnswer, TaskSet, answer_of, judged_with
 from fastenough.board import Board, open_board
 from fastenough.campaign import Entry, Plan, Progress, run_campaign
-from fastenough.jobs.concluding import store_conclusion, stored_conclusions
+from fastenough.jobs.job_store import store_conclusion, stored_conclusions
 from fastenough.model import BadInput, Requirement
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import is_monitor

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Audit: ask a board for its facts once, and hold them against all checks."""
+"""Audit: read the facts of a board once and apply all checks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Audit, measured: each change that can be made now on trial by itself under each load; those that are shown to do
-something once more, to confirm it; then the best of them at once.
+"""Measured audit: A/B-test each available change under each load, repeat those with an effect, then test them combined.
 
-A trial is that of :mod:`ab`: runs without and with the change take turns, and the change is put back after each run.
+Each test is one of :mod:`ab`: runs without and with the change alternate, and the change is undone after each run.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from fastenough.analysis import judge
 from fastenough.analysis.change_effects import ChangeEffect, best_of, effect_of, judge_effects
 from fastenough.campaign import Plan
 from fastenough.jobs.ab import AbRuns, AbTest
-from fastenough.jobs.concluding import store_conclusion
+from fastenough.jobs.job_store import store_conclusion
 from fastenough.model import BadInput, NotApplicable
 from fastenough.report.conclusions import tried_section
 from fastenough.report.document import Section

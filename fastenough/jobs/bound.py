@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The composed bound of each CPU, out of a trace: one that is there, or one that a board's kernel records for it."""
+"""The composed bound of each CPU, from an existing trace or from one that the kernel of a board records for it."""
 
 from __future__ import annotations
 

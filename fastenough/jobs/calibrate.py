@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Injects known latencies on a board and asks every witness whether it found them."""
+"""Inject known latencies on a board and check whether each witness measures them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Injects known delays within each station of a wake-up and asks the monitor where it found them, how long, by whom."""
+"""Inject known delays at each station of a wake-up and check where the monitor finds them, their size and cause."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The gate of a CI: runs beside a baseline, and whether they keep the limits of a file."""
+"""The CI gate: compare runs with a baseline and apply the limits of a file."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Hunting: the search asks, a run of the board answers; every trial is a run of one campaign in the store."""
+"""Hunt: the search requests trials, runs on the board answer them; each trial is a run of one campaign."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from fastenough.campaign.ledger import new_campaign
 from fastenough.campaign.stop import StopRequest, stop_on_signals
 from fastenough.campaign.transcript import Writer
 from fastenough.facts import collect
-from fastenough.hunt.asking import FinishedTrial, TrialRequest, TrialResult
 from fastenough.hunt.recipes import load_of, turn_of
 from fastenough.hunt.search import Search
 from fastenough.hunt.space import Space
 from fastenough.hunt.stressors import STRESSORS, space_of
-from fastenough.jobs.one_campaign import OneCampaign
+from fastenough.hunt.trials import FinishedTrial, TrialRequest, TrialResult
+from fastenough.jobs.job_store import OneCampaign
 from fastenough.link import Link
 from fastenough.loads import Expectation, Load, find_load
 from fastenough.loads.brought import bring

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What was found, looked at once more with the monitor beside it, and what is told of a hunt."""
+"""The cause of the latency that a hunt found, from one more run with the monitor, and the report of a hunt."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from fastenough.analysis import Assessment, judge
 from fastenough.analysis.stations import WORST, worst_wakeups
 from fastenough.board import Board
 from fastenough.campaign import Plan, Progress, run_campaign
-from fastenough.hunt.asking import FinishedTrial, Phase
 from fastenough.hunt.recipes import as_file
-from fastenough.jobs.concluding import store_conclusion
+from fastenough.hunt.trials import FinishedTrial, Phase
 from fastenough.jobs.hunt import HuntResult
+from fastenough.jobs.job_store import store_conclusion
 from fastenough.link import MONITOR
 from fastenough.loads import Load
 from fastenough.model import Outcome

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What injects known latencies on a board: a task in user space, or a kernel module."""
+"""Injectors of known latencies on a board: a task in user space, and a kernel module."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The file of limits of ``fastenough check``: a small TOML, every key told in docs/check.md."""
+"""The limits file of ``fastenough check``: TOML, all keys documented in docs/check.md."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The monitor by itself: it watches tasks that are not ours, and what it records is an ordinary run of the store."""
+"""The monitor on its own: it watches tasks of other programs and records an ordinary run of the store."""
 
 from __future__ import annotations
 

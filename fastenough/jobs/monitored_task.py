@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A periodic task, the monitor that watches it, and what delays it on purpose: all recorded, every sample kept."""
+"""A periodic task, the monitor that watches it, and an injector that delays it: all recorded, with every sample."""
 
 from __future__ import annotations
 

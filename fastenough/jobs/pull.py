@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Fetch what a service on a board has recorded into the store: each recording once, whole, and with the gaps told.
+"""Fetch the recordings of a service on a board into the store: each one once, complete, with the gaps reported.
 
-A pull may be cut off anywhere, and the next one goes on from there.  Each recording is fetched from the offset at
-which the last pull ended; the hash of all that is here must then be that of as much on the board.  It is stored when it
-has its end, or when a newer one shows that it was cut off.
+A pull may be interrupted at any time, and the next one continues.  Each recording is fetched from the offset at which
+the last pull ended.  The hash of all fetched bytes must then equal the hash of the same bytes on the board.  A
+recording is stored when it has its end, or when a newer recording shows that it was cut off.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import BinaryIO
+from functools import cached_property
+from typing import Any, BinaryIO
 
+from fastenough.board import Booted, configuration_in, marks_in
+from fastenough.facts import collect, profile_sha256
 from fastenough.link import Link
 from fastenough.link.ring import CHUNK, MOST_BYTES, RecordingGone, Ring, RingFile
 from fastenough.loads.read_back import with_proof
@@ -340,3 +343,34 @@ def pull(link: Link, ring: str, store: Store, told: BoardNames, waiting: Callabl
     """
     with store.spool((*told.formerly, told.board)[0], ring, waiting) as spool:
         return _Pull(Ring(link, ring), spool, store, told).all()
+
+
+@dataclass(frozen=True)
+class BoardAnnotations:
+    """``load``: what is stated that the board does besides.  ``marks``: that all of its recordings get."""
+
+    name: str
+    booted: Booted
+    load: LoadStated | None = None
+    marks: tuple[str, ...] = ()
+
+    @cached_property
+    def _profile(self) -> dict[str, Any]:
+        return collect(self.booted.link)
+
+    def added(self, head: Head) -> Added:
+        """No profile for what was recorded before the board was booted as it is now: it may have been another kernel.
+
+        Marks forbid conclusions, and hold for the machine, whatever it has booted.
+        """
+        marks = tuple(dict.fromkeys((*self.booted.marks, *marks_in(self._profile), *self.marks)))
+        if head.boot_id is None or head.boot_id != self._profile["boot_id"]:
+            return Added(self.name, None, self.load, marks=marks)
+        return Added(
+            self.name,
+            configuration_in(self._profile),
+            self.load,
+            self._profile,
+            profile_sha256(self._profile),
+            marks=marks,
+        )

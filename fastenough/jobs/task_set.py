@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An application's own requirement: its tasks as people write them, and what is measured for them."""
+"""The requirement of an application: its tasks as text, and the measurements they require."""
 
 from __future__ import annotations
 

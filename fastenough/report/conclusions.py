@@ -12,11 +12,10 @@ from fastenough.analysis.change_effects import ChangeEffect
 from fastenough.analysis.compare_wording import finding
 from fastenough.analysis.composed_bound import Composed
 from fastenough.analysis.task_set import CpuSchedulability, TaskAnswer
-from fastenough.hunt.asking import FinishedTrial, Phase, Subject
 from fastenough.hunt.recipes import description_of
 from fastenough.hunt.search import Search
 from fastenough.hunt.space import Space
-from fastenough.hunt.tail import tail_of, typical_ns
+from fastenough.hunt.trials import FinishedTrial, Phase, Subject, tail_of, typical_ns
 from fastenough.report.document import Column, Folded, Part, Preformatted, ReportTable, Section, Text
 
 _NS = words.microseconds

@@ -15,7 +15,7 @@ from pathlib import Path
 from scipy.stats import binom, fisher_exact
 
 from fastenough.hunt.space import Recipe
-from fastenough.hunt.tail import LEVEL
+from fastenough.hunt.trials import LEVEL
 from tests.support.hunt_machines import (
     BLOCKS,
     TURNS,

@@ -12,7 +12,7 @@ from pathlib import Path
 from fastenough.farm.judging import verdicts_on
 from fastenough.history import declare
 from fastenough.hunt.recipes import description_of
-from fastenough.jobs.concluding import store_conclusion
+from fastenough.jobs.job_store import store_conclusion
 from fastenough.report.conclusions import hunt_section
 from fastenough.report.document import Section
 from fastenough.web.pages import PAGES

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastenough.history import History, declare
-from fastenough.jobs.concluding import store_conclusion
+from fastenough.jobs.job_store import store_conclusion
 from fastenough.recording.building import end_series, interval_series, line_bytes, series_end
 from fastenough.recording.histogram import Histogram, bucket_highest, bucket_lowest, bucket_of
 from fastenough.report.document import Column, Folded, Preformatted, ReportTable, Section, Text

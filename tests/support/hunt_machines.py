@@ -13,7 +13,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fastenough.hunt.asking import (
+from fastenough.hunt.phases import CONFIRMATION_TURNS, confirm
+from fastenough.hunt.search import Search
+from fastenough.hunt.space import Recipe, Space, Stressor, StressorParameter
+from fastenough.hunt.trials import (
     BudgetSpent,
     FinishedTrial,
     Phase,
@@ -23,9 +26,6 @@ from fastenough.hunt.asking import (
     TrialResult,
     mean_tail,
 )
-from fastenough.hunt.confirming import CONFIRMATION_TURNS, confirm
-from fastenough.hunt.search import Search
-from fastenough.hunt.space import Recipe, Space, Stressor, StressorParameter
 
 STRESSORS, LEVELS = 40, 8
 TURNS, BLOCKS = 8, 32

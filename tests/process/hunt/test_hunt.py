@@ -20,13 +20,13 @@ import pytest
 from fastenough.campaign import Entry, Plan
 from fastenough.campaign.load_file import read_load
 from fastenough.cli.hunt import progress_note
-from fastenough.hunt.asking import Phase, TrialRequest
 from fastenough.hunt.recipes import IN_PHASES, IN_TURNS, as_file, description_of, load_of, turn_of
 from fastenough.hunt.space import Part, Recipe, Space
 from fastenough.hunt.stressors import PHASES, STRESSORS, space_of
+from fastenough.hunt.trials import Phase, TrialRequest
 from fastenough.jobs import hunt as hunting
 from fastenough.jobs.hunt import HUNT_FILE, BoardCapacity, Hunt, make_hunt
-from fastenough.jobs.one_campaign import OneCampaign
+from fastenough.jobs.job_store import OneCampaign
 from fastenough.model import Outcome
 from fastenough.store import Store
 from tests.support.cli_calls import command_line, environment

@@ -13,9 +13,9 @@ import pytest
 from fastenough.analysis import judge, words
 from fastenough.board.local import LocalBoard
 from fastenough.campaign import Entry, Plan
-from fastenough.hunt.asking import Phase
 from fastenough.hunt.recipes import description_of
 from fastenough.hunt.search import Search
+from fastenough.hunt.trials import Phase
 from fastenough.jobs.hunt_report import cause_sentence, monitor_load, with_all_trials
 from fastenough.loads import Expectation, Load
 from fastenough.recording.culprits import UNKNOWN

@@ -21,7 +21,7 @@ from fastenough.board import AS_BOOTED
 from fastenough.board.local import LocalBoard
 from fastenough.facts import collect
 from fastenough.jobs import pull as job
-from fastenough.jobs.seen_board import BoardAnnotations
+from fastenough.jobs.pull import BoardAnnotations
 from fastenough.link import LocalLink
 from fastenough.link import ring as ring_of_link
 from fastenough.model import BadInput

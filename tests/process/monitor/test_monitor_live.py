@@ -17,66 +17,65 @@ from fastenough.cli.output import readable
 from fastenough.cli.progress_wording import plain_line, telling
 from fastenough.cli.run_picture import picture
 from fastenough.folder import Folder
-from fastenough.jobs import following
-from fastenough.jobs.following import LiveRecording
-from fastenough.jobs.watching import LiveFile
+from fastenough.jobs import live
+from fastenough.jobs.live import LiveFile, LiveRecording
 from fastenough.recording.building import line_bytes
 from tests.support.monitor_recordings import PARTS, SUMS, Watched, lines
 
 
-def _following(plan: Watched) -> LiveRecording:
-    following = LiveRecording("watched")
+def _live(plan: Watched) -> LiveRecording:
+    live = LiveRecording("watched")
     for line in list(lines(plan))[:-1]:
-        following.take(line_bytes(line))
-    return following
+        live.take(line_bytes(line))
+    return live
 
 
-def _drawn(following: LiveRecording, width: int, height: int) -> list[str]:
+def _drawn(live: LiveRecording, width: int, height: int) -> list[str]:
     stream = io.StringIO()
-    Console(file=stream, width=width, height=height).print(picture(following, "", width, height))
+    Console(file=stream, width=width, height=height).print(picture(live, "", width, height))
     return stream.getvalue().splitlines()
 
 
 @pytest.mark.parametrize(("width", "height"), [(40, 24), (80, 24), (140, 40)])
 def test_stations_and_culprits_fit(width: int, height: int) -> None:
-    following = _following(Watched(cpus=4, intervals=3))
-    shown = _drawn(following, width, height)
+    live = _live(Watched(cpus=4, intervals=3))
+    shown = _drawn(live, width, height)
     assert max(map(len, shown)) <= width and len(shown) <= height
     table = shown[: next(place for place, line in enumerate(shown) if line.startswith("causes of"))]
     assert [line.split()[0] for line in table if line.split()[0] in (*PARTS, *SUMS)] == [*PARTS, *SUMS]
     assert "kworker/0:1" in " ".join(" ".join(shown).split())
     (row,) = (line.split() for line in table if line.startswith("runnable-to-running"))
     worst = max(
-        standing.maximum_ns or 0 for standing in following.standings() if standing.series.name == "runnable-to-running"
+        standing.maximum_ns or 0 for standing in live.standings() if standing.series.name == "runnable-to-running"
     )
     assert f"{-(-worst // 1000):.0f}" in row, "the worst of all CPUs, rounded up"
     assert ("CPU 3" in shown[2]) == (width == 140), "CPU by CPU where there is room"
 
 
 def test_nothing_seen_yet() -> None:
-    following = LiveRecording("watched")
-    following.take(line_bytes(next(lines(Watched()))))
-    assert "no wake-up of a watched task yet" in " ".join(_drawn(following, 80, 24))
+    live = LiveRecording("watched")
+    live.take(line_bytes(next(lines(Watched()))))
+    assert "no wake-up of a watched task yet" in " ".join(_drawn(live, 80, 24))
 
 
 def test_a_line_tells_the_longest_way_and_not_the_noise() -> None:
-    following = _following(Watched(long={"runnable-to-running": 10_000}))
-    counts = {standing.series.id: standing.n for standing in following.standings()}
-    assert following.head is not None
-    assert {series.name for series in telling(following.head, counts)} == {"expiry-to-return"}
-    assert "(expiry-to-return CPU 1, " in plain_line(following) and "4,800 samples" in plain_line(following)
+    live = _live(Watched(long={"runnable-to-running": 10_000}))
+    counts = {standing.series.id: standing.n for standing in live.standings()}
+    assert live.head is not None
+    assert {series.name for series in telling(live.head, counts)} == {"expiry-to-return"}
+    assert "(expiry-to-return CPU 1, " in plain_line(live) and "4,800 samples" in plain_line(live)
 
 
 def test_culprits_are_told_once() -> None:
-    following = _following(Watched(intervals=4))
-    assert following.culprits_seen == 8
-    assert len(following.culprits_after(0)) == 8 and len(following.culprits_after(6)) == 2
-    assert following.culprits_after(8) == []
+    live = _live(Watched(intervals=4))
+    assert live.culprits_seen == 8
+    assert len(live.culprits_after(0)) == 8 and len(live.culprits_after(6)) == 2
+    assert live.culprits_after(8) == []
 
 
 def test_the_worst_is_told_however_many_came_since(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "_KEPT", 2)
-    watched = _following(Watched(intervals=40))
+    monkeypatch.setattr(live, "_MOST_CULPRITS", 2)
+    watched = _live(Watched(intervals=40))
     assert watched.worst_culprit is not None and watched.worst_culprit not in watched.culprits
     shown = _drawn(watched, 200, 24)
     place = next(place for place, line in enumerate(shown) if line.startswith("causes of"))
@@ -103,7 +102,7 @@ def test_the_stream_for_programs_tells_each_interval_though_many_come_at_once(tm
 
 
 def test_culprits_beyond_those_that_are_kept_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(following, "_KEPT", 1)
+    monkeypatch.setattr(live, "_MOST_CULPRITS", 1)
     (tmp_path / "recording.jsonl").write_bytes(b"".join(map(line_bytes, lines(Watched(cpus=2, intervals=5)))))
     stream = io.StringIO()
     with closing(LiveFile(Folder.at(tmp_path), "recording.jsonl")) as watch:

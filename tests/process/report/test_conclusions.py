@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fastenough.jobs.bound import bounds_of, section_of
-from fastenough.jobs.concluding import store_conclusion, stored_conclusions
+from fastenough.jobs.job_store import store_conclusion, stored_conclusions
 from fastenough.model import BadInput
 from fastenough.report.conclusions import hunt_section
 from fastenough.report.document import ReportTable, Section, read_section, stored_form

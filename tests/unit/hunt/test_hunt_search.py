@@ -10,14 +10,30 @@ from itertools import combinations, count
 
 import pytest
 
-from fastenough.hunt.asking import Phase, TrialBudget, TrialRequest, TrialResult
-from fastenough.hunt.confirming import CHANCE_SHARES, LEAST_TRIALS, Confirmed, confirm
 from fastenough.hunt.groups import Groups, GroupTurn, candidates, suspect_pairs, turn_residuals
-from fastenough.hunt.halving import affordable, cost, halve
-from fastenough.hunt.minimising import minimise
+from fastenough.hunt.phases import (
+    CHANCE_SHARES,
+    LEAST_TRIALS,
+    Confirmed,
+    affordable,
+    confirm,
+    halve,
+    halving_cost,
+    minimise,
+)
 from fastenough.hunt.search import Search
 from fastenough.hunt.space import Part, Recipe, Space, Stressor, StressorParameter
-from fastenough.hunt.tail import LEVEL, chance, level_of, tail_of, typical_ns
+from fastenough.hunt.trials import (
+    LEVEL,
+    Phase,
+    TrialBudget,
+    TrialRequest,
+    TrialResult,
+    chance,
+    level_of,
+    tail_of,
+    typical_ns,
+)
 from tests.support.hunt_machines import (
     BLOCKS,
     STRESSORS,
@@ -158,9 +174,9 @@ def answered(tails: dict[Recipe | str, float], asking: object, noise: float = 0.
 def test_halving_keeps_the_worst_and_costs_what_is_said() -> None:
     drawn = [recipe(name, level=level) for name in "abcdefgh" for level in (0, 1)]
     tails: dict[Recipe | str, float] = {each: 10.0 + place / 4 for place, each in enumerate(drawn)}
-    made = TrialBudget(cost(len(drawn)))
+    made = TrialBudget(halving_cost(len(drawn)))
     assert answered(tails, halve(made, drawn), 0.1) == drawn[:-4:-1]
-    assert affordable(cost(16)) == 16 and affordable(3) == 3 and cost(3) == 0
+    assert affordable(halving_cost(16)) == 16 and affordable(3) == 3 and halving_cost(3) == 0
 
 
 def test_confirmation_is_by_fresh_trials_and_ever_stricter() -> None:

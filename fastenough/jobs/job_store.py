@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The store, as a job needs it that makes the runs of one campaign by itself, one after the other."""
+"""The store as jobs use it: the runs of one campaign, and the conclusions drawn from several runs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fastenough.campaign.transcript import Writer
 from fastenough.model import BadInput
 from fastenough.recording import Recording
+from fastenough.report.document import Section, read_section, stored_form
 from fastenough.store import RunSummary, Store
+from fastenough.store.conclusions import chapter_of, conclude, conclusions
 
 
 @dataclass
@@ -63,3 +66,24 @@ class OneCampaign:
 
     def fault(self, run_id: str) -> str | None:
         return self.store.fault(run_id)
+
+
+def store_conclusion(store: Store, runs: Sequence[str], section: Section) -> None:
+    """With their board; what no run was made for is not kept."""
+    board = next((run.board for run in store.runs(brief=True, id=runs[0])), None) if runs else None
+    if board is not None:
+        conclude(store, board, runs, stored_form(section))
+
+
+def stored_conclusions(store: Store, runs: Sequence[str]) -> tuple[Section, ...]:
+    """Of these runs and perhaps of more of the kind: of each chapter the newest."""
+    return tuple({section.id: section for section in reversed(list(_sections(store, set(runs))))}.values())
+
+
+def _sections(store: Store, runs: set[str]) -> Iterator[Section]:
+    for one in conclusions(store):
+        if runs and runs <= set(one.runs):
+            try:
+                yield read_section(chapter_of(store, one.id) or {})
+            except BadInput:
+                continue
