@@ -14,7 +14,7 @@ from fastenough import words
 from fastenough.cli.output import clean, leave_out, readable
 from fastenough.cli.progress_wording import age, heading, how_far, losses, newest_wakeups, place, wakeup_line
 from fastenough.jobs.live import LiveRecording, SeriesStatus
-from fastenough.recording.wakeups import NOISE, STATIONS, SUMS, is_monitor
+from fastenough.recording.wakeups import is_monitor, station_place
 
 _COLUMNS = ("", "samples", "missed", "99.9 %", "maximum", "age", "last interval")
 _SPARE = ("samples", "99.9 %", "last interval", "missed")
@@ -91,7 +91,6 @@ def _table(standings: Sequence[SeriesStatus], width: int) -> RenderableType:
 _STATION_COLUMNS = ("station", "wake-ups", "last interval", "maximum", "on CPU", "age")
 _SPARE_STATION = ("wake-ups", "on CPU", "age", "last interval")
 """Columns that a narrow terminal omits, in this order."""
-_ORDER = (*STATIONS, *reversed(SUMS), *NOISE)
 _MOST_WAKEUPS, _MOST_LINES = 5, 4
 _FOLDED = 6
 """Characters that a folded line loses on average."""
@@ -105,7 +104,7 @@ def _by_station(standings: Iterable[SeriesStatus]) -> Iterator[tuple[str, list[S
     for standing in standings:
         if standing.n:
             found.setdefault(standing.series.name, []).append(standing)
-    for name in sorted(found, key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER)):
+    for name in sorted(found, key=station_place):
         yield name, found[name]
 
 

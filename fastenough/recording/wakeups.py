@@ -38,6 +38,30 @@ NOISE: Mapping[str, str] = {
     "noise-thread": "other threads",
 }
 """What takes a CPU from a task: one value for each disturbance."""
+_NOISE_PREFIX = "noise-"
+
+
+_LISTED = (*STATIONS, *reversed(SUMS), *NOISE)
+
+
+def station_place(name: str) -> int:
+    """Position in lists of stations: those above in their order, then every other station that a monitor records."""
+    return _LISTED.index(name) if name in _LISTED else len(_LISTED)
+
+
+def is_station(series: Series) -> bool:
+    """Whether the monitor labelled it as a station; also true for all those above."""
+    return "station" in series.labels or series.name in _LISTED
+
+
+def is_noise(name: str) -> bool:
+    """Whether a series of the monitor is about CPUs, not wake-ups; its name says so."""
+    return name.startswith(_NOISE_PREFIX)
+
+
+def noise_source(name: str) -> str:
+    """What takes the CPU, for people."""
+    return NOISE.get(name, name.removeprefix(_NOISE_PREFIX))
 
 
 def longest_way(head: Head, n: Mapping[int, int]) -> str | None:
@@ -127,7 +151,7 @@ def wakeups(head: Head, events: Iterable[Event]) -> list[Wakeup]:
     found: dict[tuple[int | None, int, object], Wakeup] = {}
     for event in events:
         series = None if event.series is None else by_id.get(event.series)
-        if series is None or series.name in NOISE or event.culprit is None or event.kind not in ("max", "threshold"):
+        if series is None or is_noise(series.name) or event.culprit is None or event.kind not in ("max", "threshold"):
             continue
         new = _wakeup(head, event, series)
         place = new.cpu, event.at.mono_ns, event.culprit.get("task_pid")

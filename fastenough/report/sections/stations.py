@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 
 from fastenough.analysis import words
 from fastenough.analysis.stations import BlamedTask, StationTail, blamed, tail_of, worst_wakeups
-from fastenough.recording.wakeups import NOISE, STATIONS, SUMS, Wakeup
+from fastenough.recording.wakeups import STATIONS, Wakeup, is_noise, is_station, noise_source, station_place
 from fastenough.report import plot
 from fastenough.report.context import Context, RunGroup, SeriesKind
 from fastenough.report.document import Column, Data, Picture, ReportTable, Section, Text
@@ -20,7 +20,6 @@ _MOST_LOADS = 12
 _SAID_CHARS = 150
 _LEAST_SHARE = 1e-5
 _HATCHES = ("", "///", "\\\\\\", "...", "xxx", "++", "oo")
-_ORDER = (*STATIONS, *reversed(SUMS))
 
 
 def named(name: str) -> str:
@@ -37,6 +36,16 @@ def kinds_of(group: RunGroup, names: tuple[str, ...]) -> list[SeriesKind]:
     """The kinds with these names that have values, in this order."""
     there = [kind for kind in group.kinds if kind.series.name in names and kind.all_cpus.n]
     return sorted(there, key=lambda kind: names.index(kind.series.name))
+
+
+def station_kinds(group: RunGroup, *, noise: bool = False) -> list[SeriesKind]:
+    """The kinds of all stations with values, or those of noise, in the order of a wake-up."""
+    there = [
+        kind
+        for kind in group.kinds
+        if is_station(kind.series) and is_noise(kind.series.name) == noise and kind.all_cpus.n
+    ]
+    return sorted(there, key=lambda kind: station_place(kind.series.name))
 
 
 def tail_sentence(group: RunGroup, tail: StationTail | None) -> str:
@@ -82,7 +91,7 @@ def _table(groups: tuple[RunGroup, ...]) -> ReportTable:
             _worst_cpu(kind),
         )
         for group in groups
-        for kind in kinds_of(group, _ORDER)
+        for kind in station_kinds(group)
     ]
     return ReportTable(
         "stations",
@@ -131,13 +140,13 @@ def _noise(groups: tuple[RunGroup, ...]) -> ReportTable | None:
     """CPU time taken from tasks, by its source."""
     rows: list[tuple[Any, ...]] = []
     for group in groups:
-        for kind in kinds_of(group, tuple(NOISE)):
+        for kind in station_kinds(group, noise=True):
             values = kind.all_cpus
             cpu_s = values.duration_ns / 1e9 * max(1, len(values.cpus))
             rows.append(
                 (
                     group.title.removeprefix("load "),
-                    NOISE[kind.series.name],
+                    noise_source(kind.series.name),
                     values.n / cpu_s,
                     values.histogram.sum * values.unit_ns / 1e9 / cpu_s,
                     values.maximum_ns,

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli_calls import environment
+from tests.support.monitor_recordings import PARTS, Watched, write
 from tests.support.tools import ENVIRONMENT, TOOLS
 
 pytestmark = pytest.mark.untimed
@@ -69,6 +70,15 @@ class Copy:
         )
         assert expected in (None, done.returncode), done.stderr
         return done.stdout + done.stderr
+
+    def built(self, folder: Path, program: str) -> Path:
+        """A program of the copy, built by meson."""
+        for command in (
+            [TOOLS / "meson", "setup", folder, self.root, "-Dpython_package=false"],
+            [TOOLS / "ninja", "-j2", "-C", folder, program],
+        ):
+            subprocess.run(command, check=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
+        return folder / program
 
     def cost(self) -> tuple[int, int, int]:
         """New files, old files touched, lines added to those."""
@@ -369,23 +379,10 @@ def test_a_timed_act(copy: Copy, tmp_path: Path) -> None:
         "target/probe/acts/meson.build", "  'spin': {", "  'yield': {'needs': 'sync', 'files': files('yield.c')},"
     )
     assert copy.cost() == (1, 1, 1)
-    build = tmp_path / "build"
-    subprocess.run(
-        [TOOLS / "meson", "setup", build, copy.root, "-Dpython_package=false"],
-        check=True,
-        env=ENVIRONMENT,
-        stdout=subprocess.DEVNULL,
-    )
-    subprocess.run(
-        [TOOLS / "ninja", "-j2", "-C", build, "target/probe/fastenough-probe"],
-        check=True,
-        env=ENVIRONMENT,
-        stdout=subprocess.DEVNULL,
-    )
-    record = tmp_path / "record"
+    program, record = copy.built(tmp_path / "build", "target/probe/fastenough-probe"), tmp_path / "record"
     subprocess.run(
         [
-            build / "target" / "probe" / "fastenough-probe",
+            program,
             "yield",
             "--policy",
             "other",
@@ -401,6 +398,40 @@ def test_a_timed_act(copy: Copy, tmp_path: Path) -> None:
     end = json.loads(record.read_text().splitlines()[-1])
     assert end["outcome"] == "completed"
     assert end["series"][0]["stored"] + end["series"][0]["lost"] == end["series"][0]["taken"] > 0
+
+
+STATION = """
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "station.h"
+
+WAKEUP_STATION(interrupt_to_running)
+{
+	return between(wakeup->interrupt_ns, wakeup->running_ns);
+}
+"""
+
+
+def test_a_station_of_the_monitor(copy: Copy, tmp_path: Path) -> None:
+    """It is in the monitor, and in the report of what the monitor records.  The kernel runs it in
+    tests/process/monitor/test_monitor_kernel.py."""
+    copy.file("target/monitor/stations/interrupt_to_running.bpf.c", STATION.lstrip())
+    copy.line(
+        "target/monitor/stations/meson.build",
+        "  'noise-interrupt': {",
+        "  'interrupt-to-running': {'origin': 'timer', 'from': 'timer interrupt', 'to': 'task switched in'},",
+    )
+    assert copy.cost() == (1, 1, 1)
+    assert b"interrupt-to-running" in copy.built(tmp_path / "build", "target/monitor/fastenough-monitor").read_bytes()
+    recorded = write(tmp_path / "recording.jsonl", Watched())
+    recorded.write_text(recorded.read_text().replace("expiry-to-running", "interrupt-to-running"))
+    named = copy.python(
+        "from pathlib import Path\nfrom fastenough.analysis import judge\n"
+        "from fastenough.recording import read_recording\nfrom fastenough.report.context import make_context\n"
+        "from fastenough.report.sections import stations\n"
+        f"runs = [read_recording(Path({str(recorded)!r}))]\n(group,) = make_context(runs, judge(runs)).watched\n"
+        "print(*(kind.series.name for kind in stations.station_kinds(group)))"
+    )
+    assert named.split()[-1] == "interrupt-to-running" and len(named.split()) == len(PARTS) + 2
 
 
 def test_an_importer(copy: Copy, tmp_path: Path) -> None:
