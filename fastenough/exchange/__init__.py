@@ -94,7 +94,9 @@ def found_in(source: Source) -> Found:
     if not fitting:
         source.refuse(_foreign(source))
     if len(fitting) > 1:
-        source.refuse(f"several tools wrote it ({'; '.join(one.what for one in fitting)}): give each a file of its own")
+        source.refuse(
+            f"it contains the output of several tools ({'; '.join(one.what for one in fitting)}): split it into one file per tool"
+        )
     found = fitting[0].read(source)
     fault = next(faults(found), None)
     if fault is not None:
@@ -107,9 +109,9 @@ def _foreign(source: Source) -> str:
     """Why nobody knows it, as far as that can be said."""
     said = [line.strip() for line in source.lines if line.strip()]
     if not said:
-        return "it is binary, and no samples.raw of jitterdebugger's"
+        return "it is binary, but not a samples.raw of jitterdebugger"
     if any(line.startswith("Traceback (most recent call last)") for line in said):
         return f"it is the error message of a program: {said[-1][:100]}"
     if said[-1] in ("Terminated", "Killed", "Aborted", "Segmentation fault", "Interrupted"):
-        return f"the tool was ended ({said[-1]}) before it wrote what it measured"
-    return "no tool that is known here wrote this (docs/exchange.md lists them)"
+        return f"the tool was stopped ({said[-1]}) before it wrote its results"
+    return "unknown format; docs/exchange.md lists the supported tools"

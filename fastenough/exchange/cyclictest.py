@@ -101,12 +101,14 @@ def _last_screen(source: Source) -> int:
     pictures = list(_UP.finditer(source.text))
     if not pictures:
         if source.text.startswith("policy: ") or "\npolicy: " in source.text:
-            source.refuse("its live display ends with the first picture: cyclictest was killed, or the file was cut")
+            source.refuse(
+                "its live display ends with the first screen: cyclictest was killed, or the file is truncated"
+            )
         return 0
     rest = source.text[pictures[-1].end() :]
     drawn = sum(bool(_THREAD.fullmatch(line)) for line in rest.split("\n"))
     if drawn != int(pictures[-1][1]) - 2:
-        source.refuse("its last picture of the threads is not whole: cyclictest was killed, or the file was cut")
+        source.refuse("its last screen of threads is incomplete: cyclictest was killed, or the file is truncated")
     return source.text.count("\n", 0, pictures[-1].start())
 
 
@@ -116,7 +118,7 @@ def _parts(reading: Reading, skipped: int) -> _Parts:
         if reading.number > skipped:
             _take(reading, parts, _UP.sub("", line))
     if not parts.begun:
-        reading.refuse("it holds no thread and no histogram")
+        reading.refuse("it contains neither threads nor a histogram")
     return parts
 
 
@@ -128,7 +130,7 @@ def _take(reading: Reading, parts: _Parts, line: str) -> None:
         parts.rows.append([reading.count(word, "a count") for word in line.split()])
     elif match := _FOOTER.fullmatch(line):
         if match[1] in parts.footers:
-            reading.refuse(f"# {match[1]} stands there twice")
+            reading.refuse(f"# {match[1]} appears twice")
         parts.footers[match[1]] = [reading.integer(word, match[1]) for word in match[2].split()]
     elif match := _SPIKE.fullmatch(line):
         parts.spikes.append((int(match[1]), reading.count(match[2], "a spike"), reading.count(match[3], "its time")))
@@ -145,7 +147,7 @@ def _take(reading: Reading, parts: _Parts, line: str) -> None:
 def _take_other(reading: Reading, parts: _Parts, line: str) -> None:
     """What a shell or the tool says before the first number; behind it there is nothing else."""
     if parts.begun or re.match(r"\s*T:|\s*\d{6} ", line):
-        reading.refuse(f"no line of cyclictest's: {line[:60]!r}")
+        reading.refuse(f"not a line of cyclictest: {line[:60]!r}")
     if line.startswith("# /dev/cpu_dma_latency"):
         parts.facts["cpu_dma_latency"] = line.removeprefix("# /dev/cpu_dma_latency ").strip()
     elif line.startswith("policy:"):
@@ -155,7 +157,7 @@ def _take_other(reading: Reading, parts: _Parts, line: str) -> None:
 def _threads(source: Source, parts: _Parts) -> Iterator[FoundSeries]:
     """Of each thread the count, the extremes and the mean; their unit shows in the columns only."""
     if [int(match[1]) for match in parts.threads] != list(range(len(parts.threads))):
-        source.refuse("its threads are not numbered from 0 on: it was cut or changed")
+        source.refuse("its threads are not numbered from 0: file truncated or modified")
     unit_ns = _unit_ns(source, parts.threads)
     for match in parts.threads:
         reading = Reading(source)
@@ -182,7 +184,7 @@ def _unit_ns(source: Source, threads: Sequence[re.Match[str]]) -> int:
     if padded and min(columns) >= _NS_WIDTH:
         return 1
     if min(columns) >= _NS_WIDTH or padded:
-        source.refuse("whether its times are µs or ns (-N) cannot be told from its columns")
+        source.refuse("its columns do not show whether times are in µs or ns (-N)")
     return 1000
 
 
@@ -195,7 +197,7 @@ def _histogram(reading: Reading, parts: _Parts) -> Iterator[FoundSeries]:
     columns = len(low)
     widths = {len(row) - 1 for row in parts.rows} or {columns}
     if len(mean) != columns or not columns or len(widths) != 1 or min(widths) not in (columns, columns + 1):
-        reading.refuse("its lines are not of equally many threads: it was cut or changed")
+        reading.refuse("its lines have different numbers of threads: file truncated or modified")
     _check_all_column(reading, parts, columns, min(widths) > columns)
     edges = [row[0] for row in parts.rows]
     whole = edges == list(range(len(edges)))
@@ -203,9 +205,13 @@ def _histogram(reading: Reading, parts: _Parts) -> Iterator[FoundSeries]:
         buckets: tuple[Bucket, ...] = tuple((row[0], row[0], row[1 + thread]) for row in parts.rows if row[1 + thread])
         placed = sum(count for _, _, count in buckets)
         if "Total" in parts.footers and parts.footers["Total"][thread : thread + 1] != [placed]:
-            reading.refuse(f"its rows of thread {thread} add up to {placed}, # Total differs: it was cut or changed")
+            reading.refuse(
+                f"its rows of thread {thread} add up to {placed}, # Total differs: file truncated or modified"
+            )
         if parts.cycles.get(thread, beyond[thread]) != beyond[thread]:
-            reading.refuse(f"# Thread {thread} does not list its {beyond[thread]} overflows: it was cut or changed")
+            reading.refuse(
+                f"# Thread {thread} does not list its {beyond[thread]} overflows: file truncated or modified"
+            )
         count = placed + beyond[thread]
         if buckets and buckets[0][0] == 0 < low[thread] and "Total" not in parts.footers:
             low[thread], parts.facts[_NO_ZERO] = 0, True
@@ -233,14 +239,14 @@ def _histogram(reading: Reading, parts: _Parts) -> Iterator[FoundSeries]:
 
 def _footer(reading: Reading, parts: _Parts, name: str) -> list[int]:
     if name not in parts.footers:
-        reading.refuse(f"its histogram has no line '# {name}:': it was cut off, or cyclictest was killed")
+        reading.refuse(f"its histogram has no line '# {name}:': file truncated, or cyclictest was killed")
     return parts.footers[name]
 
 
 def _check_all_column(reading: Reading, parts: _Parts, columns: int, there: bool) -> None:
     """With -H a further column holds the sum of all threads, the greatest maximum and all overflows."""
     if there and any(sum(row[1:-1]) != row[-1] for row in parts.rows):
-        reading.refuse("its column of all threads is not their sum: it was changed")
+        reading.refuse("its total column is not the sum of the threads: file modified")
     wanted = columns + there
     for name, joined in (("Total", sum), ("Max Latencies", max), ("Histogram Overflows", sum)):
         values = parts.footers.get(name)
@@ -249,17 +255,17 @@ def _check_all_column(reading: Reading, parts: _Parts, columns: int, there: bool
         if not parts.rows and len(values) == columns + 1 and joined(values[:-1]) == values[-1]:
             continue
         if len(values) != wanted or (there and joined(values[:-1]) != values[-1]):
-            reading.refuse(f"# {name} does not fit its columns: it was cut or changed")
+            reading.refuse(f"# {name} does not match its columns: file truncated or modified")
 
 
 def _events(source: Source, parts: _Parts, threads: int) -> Iterator[Event]:
     if parts.spikes_said is None and not parts.spikes:
         return
     if parts.spikes_said is None or len(parts.spikes) > parts.spikes_said:
-        source.refuse(f"it lists {len(parts.spikes)} spikes and says {parts.spikes_said}: it was cut off")
+        source.refuse(f"it lists {len(parts.spikes)} spikes but reports {parts.spikes_said}: file truncated")
     if len(parts.spikes) < parts.spikes_said:
         parts.facts["spikes"] = f"{parts.spikes_said}, of which it lists {len(parts.spikes)} (--spike-nodes)"
     for thread, value, at_us in parts.spikes:
         if thread >= threads:
-            source.refuse(f"a spike is of thread {thread}, which is not there")
+            source.refuse(f"a spike belongs to thread {thread}, which is missing")
         yield Event("threshold", Instant(at_us * 1000, 0), series=thread, value=value)

@@ -103,9 +103,9 @@ def faults(found: Found) -> Iterator[str]:
     """Why what was found cannot be what the tool wrote; nothing where it can."""
     titles = [series.title for series in found.series]
     if not titles:
-        yield "it holds no series"
+        yield "it contains no series"
     if len(set(titles)) != len(titles):
-        yield "it holds one series twice"
+        yield "it contains a series twice"
     for series in found.series:
         fault = next(_of_sizes(series), None)
         if fault is not None:
@@ -120,9 +120,9 @@ def _of_sizes(series: FoundSeries) -> Iterator[str]:
     counts = [series.count, series.overflow, series.missed, *(count for _, _, count in series.buckets)]
     values = [series.minimum, series.maximum, *(edge for bucket in series.buckets for edge in bucket[:2])]
     if any(abs(count or 0) > MOST_COUNT for count in counts) or series.placed > MOST_COUNT:
-        yield "it counts more values than any machine produced"
+        yield "its count of values is impossibly large"
     if any(abs(value or 0) * series.unit_ns > MOST_NS for value in values):
-        yield "it tells of a time longer than 10 years"
+        yield "it contains a time longer than 10 years"
 
 
 def _of_extremes(series: FoundSeries) -> Iterator[str]:
@@ -132,11 +132,11 @@ def _of_extremes(series: FoundSeries) -> Iterator[str]:
         yield f"its minimum {series.minimum} is above its maximum {series.maximum}"
     if (series.overflow or 0) < 0:
         yield (
-            f"its histogram holds {series.placed} values, more than the {series.count} that were taken: it was "
+            f"its histogram contains {series.placed} values, more than the {series.count} measured: it was "
             "cut or changed"
         )
     if series.count == 1 and None not in (series.minimum, series.maximum) and series.minimum != series.maximum:
-        yield "its one value has two extremes"
+        yield "its minimum and maximum differ, but it has one value"
 
 
 def _of_buckets(series: FoundSeries) -> Iterator[str]:
@@ -145,7 +145,7 @@ def _of_buckets(series: FoundSeries) -> Iterator[str]:
         return
     held = series.placed + series.overflow
     if series.count is not None and held != series.count:
-        yield f"its histogram adds up to {held}, its count is {series.count}: it was cut or changed"
+        yield f"its histogram adds up to {held}, its count is {series.count}: file truncated or modified"
     if any(count < 0 or low > high for low, high, count in series.buckets) or any(
         one[1] >= other[0] for one, other in pairwise(series.buckets)
     ):
@@ -162,7 +162,7 @@ def _of_buckets(series: FoundSeries) -> Iterator[str]:
 def _of_overflow(series: FoundSeries, filled: list[Bucket]) -> Iterator[str]:
     reach = series.overflow_from
     if reach is None or (filled and reach <= filled[-1][0]):
-        yield "values overflowed its histogram, and it does not say where that ends"
+        yield "values overflowed its histogram, and its upper end is not stated"
     elif series.maximum is not None and series.maximum < reach:
         yield f"values overflowed its histogram at {reach}, and its maximum is {series.maximum}"
     elif not filled and series.minimum is not None and series.minimum < reach:
@@ -183,4 +183,4 @@ def _of_mean(series: FoundSeries) -> Iterator[str]:
             beyond = series.overflow * int(high or 0)
             high = Decimal(sum(top * n for _, top, n in series.buckets) + beyond) / series.count
     if (low is not None and most < low) or (high is not None and least > high):
-        yield f"its mean {series.mean} cannot be that of its values: it was cut or changed"
+        yield f"its mean {series.mean} does not match its values: file truncated or modified"

@@ -31,7 +31,7 @@ class _Hgrm:
     def read(self, source: Source) -> Found:
         source.whole()
         if source.unit_ns is None:
-            source.refuse("it does not state the unit of its values; name it: --unit ns, us, ms or s")
+            source.refuse("it does not state the unit of its values; add --unit ns, us, ms or s")
         rows, mean, most = _parts(Reading(source), source.unit_ns)
         first_width_ns = 2 * rows[0][0] // _sub_buckets(source) if rows else 0
         series = FoundSeries(
@@ -76,11 +76,11 @@ def _parts(reading: Reading, unit_ns: int) -> tuple[list[tuple[int, int]], Decim
         elif match := _MAX.fullmatch(line):
             end = int(Decimal(match[1]) * unit_ns), reading.count(match[2], "Total count")
         elif line.strip() and not _TITLE.fullmatch(line) and not _BUCKETS.fullmatch(line):
-            reading.refuse(f"no line of HdrHistogram's: {line[:60]!r}")
+            reading.refuse(f"not a line of HdrHistogram: {line[:60]!r}")
     if mean is None or end is None:
-        reading.refuse("its last lines (Mean, Max) are not there: it was cut off")
+        reading.refuse("its last lines (Mean, Max) are missing: file truncated")
     if (rows[-1] if rows else (0, 0)) != end:
-        reading.refuse("its last row is not its maximum and total count: it was cut or changed")
+        reading.refuse("its last row does not match its maximum and total count: file truncated or modified")
     return rows, mean, end[0]
 
 

@@ -55,7 +55,7 @@ class _Hwlatdetect:
         facts, ending, gaps = _lines(reading)
         missing = [name for name in _NEEDED if name not in ending]
         if missing or "test finished" not in map(str.strip, source.lines):
-            source.refuse("its end is not there: it was cut off, or hwlatdetect was killed")
+            source.refuse("its end is missing: file truncated, or hwlatdetect was killed")
         series = tuple(_series(reading, ending, gaps))
         numbers = {one.cpu: number for number, one in enumerate(series)}
         first_wall_ns = min((gap.wall_ns for gap in gaps), default=None)
@@ -109,7 +109,7 @@ def _lines(reading: Reading) -> tuple[dict[str, str], dict[str, str], list[_Gap]
             and not line.startswith(("CPU ", "report saved"))
             and (not _SMIS.fullmatch(line))
         ):
-            reading.refuse(f"no line of hwlatdetect's: {line[:60]!r}")
+            reading.refuse(f"not a line of hwlatdetect: {line[:60]!r}")
     return facts, ending, gaps
 
 
@@ -119,13 +119,13 @@ def _series(reading: Reading, ending: dict[str, str], gaps: Sequence[_Gap]) -> I
     most = ending["Max Latency"]
     below = most == "Below threshold"
     if not below and not re.fullmatch(r"\d{1,15}us", most):
-        reading.refuse(f"Max Latency is no time: {most[:40]!r}")
+        reading.refuse(f"Max Latency is not a time: {most[:40]!r}")
     greatest = None if below else int(most.removesuffix("us"))
     if gaps and (len(gaps) != recorded or max(gap.us for gap in gaps) != greatest):
-        reading.refuse("the samples it lists are not as many as it says, or not as great: it was cut or changed")
+        reading.refuse("the listed samples do not match the reported number or maximum: file truncated or modified")
     if not gaps:
         if recorded and greatest is None:
-            reading.refuse("it says that samples were recorded, and none was above the threshold")
+            reading.refuse("it reports recorded samples, but none above the threshold")
         yield replace(_GAP, count=recorded, maximum=greatest if recorded else None, overflow=None if recorded else 0)
     for cpu in dict.fromkeys(gap.cpu for gap in gaps):
         values = sorted(gap.us for gap in gaps if gap.cpu == cpu)

@@ -55,7 +55,7 @@ def _series(source: Source, resolution: object) -> Iterator[FoundSeries]:
     entries: Mapping[str, Any] = source.json["cpu"]
     for cpu, entry in entries.items():
         if not cpu.isdecimal() or len(cpu) > 6 or not isinstance(entry, dict):
-            source.refuse(f"{cpu[:40]!r} is no CPU")
+            source.refuse(f"{cpu[:40]!r} is not a CPU")
         count, low, high = (number(source, entry, name) for name in ("count", "min", "max"))
         buckets = histogram_of(source, entry)
         overflow = count - sum(n for _, _, n in buckets)

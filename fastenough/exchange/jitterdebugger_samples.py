@@ -42,11 +42,11 @@ class _Samples:
         cpus = np.unique(cpu)
         samples = [Sample(mono_ns[cpu == one], value[cpu == one]) for one in cpus]
         if any(np.any(np.diff(sample.mono_ns) < 0) for sample in samples):
-            source.refuse("the times of a CPU's samples go backwards: it was changed")
+            source.refuse("the sample times of a CPU go backwards: file modified")
         if any(np.any(_due_ns(sample) < _due_ns(sample)[0] - _ROUNDED_NS) for sample in samples):
-            source.refuse("a latency is longer than the CPU was measured by then: it was changed")
+            source.refuse("a latency is longer than the elapsed measurement time: file modified")
         if int(mono_ns.max()) - int(mono_ns.min()) > _LONGEST_S * 10**9:
-            source.refuse("its samples are more than a year apart: it was changed")
+            source.refuse("its samples are more than a year apart: file modified")
         series = tuple(_series(int(one), sample) for one, sample in zip(cpus, samples, strict=True))
         facts = {
             "unit": "µs, taken for granted: the file does not say whether -N was given",
@@ -74,9 +74,9 @@ def _is_raw(content: bytes) -> bool:
 
 def _fault(records: NDArray[np.void]) -> str | None:
     if np.any(records["cpu"] >= _MOST_CPUS):
-        return "a CPU number that no machine has"
+        return "an impossible CPU number"
     if np.any((records["ns"] < 0) | (records["ns"] >= 10**9) | (records["s"] < 0) | (records["s"] > _MOST_S)):
-        return "a time that is none"
+        return "an invalid time"
     if np.any(records["value"] > _MOST_VALUE):
         return "a latency of more than 100 days"
     return None
@@ -85,7 +85,7 @@ def _fault(records: NDArray[np.void]) -> str | None:
 def _of_raw(source: Source) -> tuple[IntArray, IntArray, IntArray]:
     size = _RECORD.itemsize
     if len(source.content) % size:
-        source.refuse(f"it ends within a sample of {size} bytes: it was cut off, or jitterdebugger was killed")
+        source.refuse(f"it ends within a sample of {size} bytes: file truncated, or jitterdebugger was killed")
     records = np.frombuffer(source.content, _RECORD)
     fault = _fault(records)
     if fault is not None:
@@ -106,10 +106,10 @@ def _rows(reading: Reading) -> Iterator[tuple[int, int, int]]:
         if match is not None:
             cpu, seconds, nanoseconds, value = map(int, match.groups())
             if seconds > _MOST_S or value > _MOST_VALUE or cpu >= _MOST_CPUS:
-                reading.refuse("no sample that can be")
+                reading.refuse("an impossible sample")
             yield cpu, seconds * 10**9 + nanoseconds, value
         elif line or reading.number != last:
-            reading.refuse(f"no sample: {line[:60]!r}")
+            reading.refuse(f"not a sample: {line[:60]!r}")
 
 
 def _series(cpu: int, sample: Sample) -> FoundSeries:

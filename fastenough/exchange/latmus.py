@@ -136,18 +136,18 @@ def _printed(reading: Reading) -> _Run:
     for line in reading:
         if match := _HEAD.fullmatch(line):
             if head is not None and head.groups()[:2] != match.groups()[:2]:
-                reading.refuse("it holds two measurements: give each a file of its own")
+                reading.refuse("it contains two measurements: split it into two files")
             head = match
         elif match := _ROUND.fullmatch(line):
             worst.append(match[7])
         elif match := _SUMMARY.fullmatch(line):
             summary = match
         elif line.strip() and head is not None and not _KNOWN.match(line):
-            reading.refuse(f"no line of latmus's: {line[:60]!r}")
+            reading.refuse(f"not a line of latmus: {line[:60]!r}")
     if head is None or summary is None:
-        reading.refuse("its summary (RTS) is not there: it was cut off, or latmus was killed")
+        reading.refuse("its summary (RTS) is missing: file truncated, or latmus was killed")
     if worst and worst[-1] != summary[3]:
-        reading.refuse("the worst latency of its last line is not that of its summary: it was cut or changed")
+        reading.refuse("the worst latency of its last line differs from its summary: file truncated or modified")
     hours, minutes, seconds = (int(summary[group]) for group in (6, 7, 8))
     return _Run(
         head[1],
@@ -170,7 +170,7 @@ def _plotted(reading: Reading) -> _Run:
         if (match := _CELL.fullmatch(line)) and not opened:
             edge = reading.count(match[1], "a cell")
             if cells and edge != cells[-1][0] + 1:
-                reading.refuse("its cells do not ascend one by one: it was cut or changed")
+                reading.refuse("its cells do not ascend in steps of one: file truncated or modified")
             cells.append((edge, reading.count(match[3], "a count")))
             opened = bool(match[2])
         elif (match := _FACT.fullmatch(line)) and not cells:
@@ -181,10 +181,10 @@ def _plotted(reading: Reading) -> _Run:
             and not _SUMMARY.fullmatch(line)
             and not _KNOWN.match(line)
         ):
-            reading.refuse(f"no line of latmus's: {line[:60]!r}")
+            reading.refuse(f"not a line of latmus: {line[:60]!r}")
     missing = [name for name in _PLOTTED if name not in facts]
     if missing or not cells:
-        reading.refuse(f"it has no {'line ' + repr(missing[0]) if missing else 'cells'}: it was cut off")
+        reading.refuse(f"it has no {'line ' + repr(missing[0]) if missing else 'cells'}: file truncated")
     return _of_facts(reading, facts, tuple((edge * 1000, edge * 1000 + 999, count) for edge, count in cells), opened)
 
 
@@ -194,11 +194,11 @@ def _of_facts(reading: Reading, facts: Mapping[str, str], cells: tuple[Bucket, .
     affinity = re.fullmatch(r"CPU(\d+)(-noisol)?", facts.get("thread affinity", ""))
     period = facts["sampling period"].removesuffix(" microseconds")
     if facts["context"] not in _CONTEXTS or lasted is None or not all(re.fullmatch(_NUMBER, one) for one in numbers):
-        reading.refuse("its context, duration or latencies are none of latmus's: it was changed")
+        reading.refuse("invalid context, duration or latencies: file modified")
     low, mean, high = numbers
     count = reading.count(facts["sample count"], "sample count")
     if sum(n for _, _, n in cells) != count:
-        reading.refuse("its cells do not add up to its sample count: it was cut or changed")
+        reading.refuse("its cells do not add up to its sample count: file truncated or modified")
     priority = facts.get("thread priority")
     return _Run(
         facts["context"],

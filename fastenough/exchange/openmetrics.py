@@ -15,12 +15,12 @@ from fastenough.recording import Recording
 _STEPS = (1, 2, 5)
 _LEAST_NS = 100
 _FAMILIES = (
-    ("fastenough_latency_min_seconds", "gauge", "seconds", "Least value that was seen."),
-    ("fastenough_latency_max_seconds", "gauge", "seconds", "Greatest value that was seen: no bound on the worst case."),
+    ("fastenough_latency_min_seconds", "gauge", "seconds", "Minimum value observed."),
+    ("fastenough_latency_max_seconds", "gauge", "seconds", "Maximum value observed: no bound on the worst case."),
 )
 _COUNTERS = (
-    ("fastenough_lost_values", "Values that were taken and not stored."),
-    ("fastenough_missed_activations", "Activations that were due and never took place."),
+    ("fastenough_lost_values", "Values measured but not stored."),
+    ("fastenough_missed_activations", "Activations that were due but did not take place."),
 )
 
 
@@ -65,7 +65,7 @@ def _metrics(recordings: Sequence[Recording]) -> Iterator[str]:
     series = list(held_in(recordings))
     one_sided = [held for held in series if (held.total.minimum or 0) >= 0]
     greatest_ns = max((held.buckets_ns()[-1][1] for held in one_sided if held.total.total), default=0.0)
-    yield from family("fastenough_run", "info", "What was run.")
+    yield from family("fastenough_run", "info", "Run parameters.")
     for recording in recordings:
         head, run = recording.head, run_identity(recording.head)
         yield (
@@ -83,7 +83,7 @@ def _metrics(recordings: Sequence[Recording]) -> Iterator[str]:
     yield from family(
         "fastenough_latency_seconds",
         "histogram",
-        "Latencies of a run; series with negative values have none.",
+        "Latencies of a run; omitted for series with negative values.",
         "seconds",
     )
     for held in one_sided:

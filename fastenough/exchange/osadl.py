@@ -33,17 +33,17 @@ class _Osadl:
         head, rows = _lines(reading)
         missing = [name for name in ("min", "avg", "max", "total", "above") if name not in head]
         if missing:
-            source.refuse(f"its head does not say its {missing[0]}: it was cut off")
+            source.refuse(f"its header lacks {missing[0]}: file truncated")
         above, bound = int(head["above"][1]), int(head["above"][2])
         below, floor = (int(head["below"][1]), int(head["below"][2])) if "below" in head else (0, 0)
         first = min(rows, default=0)
         if (bound - first, bound - 1) != (len(rows), max(rows, default=-1)):  # they ascend
-            source.refuse(f"its rows do not reach from its first one to {bound - 1} µs: it was cut off")
+            source.refuse(f"its rows do not reach {bound - 1} µs: file truncated")
         buckets = tuple((edge, edge, count) for edge, count in rows.items() if count)
         low, mean, high = (None if head[name][1] == "<undef>" else int(head[name][1]) for name in ("min", "avg", "max"))
         if below:
             if low is None or not rows or low >= floor:
-                source.refuse("values lie below its histogram, and its minimum does not")
+                source.refuse("values lie below its histogram, but its minimum does not")
             buckets = ((low, min(rows) - 1, below), *buckets)
         count = int(head["total"][1])
         series = FoundSeries(
@@ -85,5 +85,5 @@ def _lines(reading: Reading) -> tuple[dict[str, re.Match[str]], dict[int, int]]:
                 reading.refuse("its rows do not ascend")
             rows[edge] = reading.count(match[2], "samples")
         elif line.strip():
-            reading.refuse(f"no line of latency_hist: {line[:60]!r}")
+            reading.refuse(f"not a line of latency_hist: {line[:60]!r}")
     return head, rows

@@ -133,7 +133,7 @@ def _of_json(source: Source) -> tuple[list[_Core], bool]:
         held = entry.get("histogram", {})
         if fine and isinstance(held, dict):
             if not all(re.fullmatch(r"\d{1,15}\.\d{3}", name) for name in held):
-                source.refuse("a bucket of its histogram is no number of µs with three decimals")
+                source.refuse("a bucket of its histogram is not a number of µs with three decimals")
             held = {str(int(name.replace(".", ""))): n for name, n in held.items()}
         low, high, cpu = (number(source, entry, name) for name in ("min", "max", "cpu"))
         cores.append(
@@ -157,17 +157,17 @@ def _read_text(source: Source) -> Found:
     for line in reading:
         if match := _ROW.fullmatch(line):
             if match[1] in rows or "Duration" in rows:
-                reading.refuse(f"{match[1]} stands where it cannot")
+                reading.refuse(f"{match[1]} is out of place")
             rows[match[1]] = match[2].split()
         elif match := _OPTION.fullmatch(line):
             facts[match[1]] = match[2].strip()
         elif line.strip() not in ("", _LEFT_OUT) and rows:
-            reading.refuse(f"no line of oslat's: {line[:60]!r}")
+            reading.refuse(f"not a line of oslat: {line[:60]!r}")
     missing = [name for name in _NEEDED if name not in rows]
     if missing or (_STARTED in source.lines and _ENDED not in source.lines):
-        source.refuse(f"it has no line {missing[0] if missing else _ENDED!r}: it was cut off, or oslat was killed")
+        source.refuse(f"it has no line {missing[0] if missing else _ENDED!r}: file truncated, or oslat was killed")
     if len({len(words) for words in rows.values()}) != 1:
-        source.refuse("its lines are not of equally many cores: it was cut or changed")
+        source.refuse("its lines have different numbers of cores: file truncated or modified")
     facts["duration_s"] = " ".join(rows["Duration"])
     longest_s = max(map(Decimal, rows["Duration"]))
     fine = "." in rows["Minimum"][0]
@@ -177,9 +177,7 @@ def _read_text(source: Source) -> Found:
     series = list(_gaps(cores, _naming(cores, fine, biased)))
     for one, core in zip(series, cores, strict=True):
         if one.overflow and max(core.counts) != max(names):
-            source.refuse(
-                f"the maximum of core {core.cpu} is beyond its buckets, and the last is empty: it was changed"
-            )
+            source.refuse(f"the maximum of core {core.cpu} is beyond its buckets, but the last is empty: file modified")
     return Found(
         "oslat",
         source.lines[0].removeprefix("oslat V ").strip() or None,
@@ -201,7 +199,7 @@ def _names(reading: Reading, rows: Mapping[str, Sequence[str]], biased: bool) ->
     if _LEFT_OUT not in map(str.strip, reading.source.lines) and names != list(
         range(first, first + len(names) * step, step)
     ):
-        reading.refuse("a bucket is missing, and none was left out (-z): it was cut or changed")
+        reading.refuse("a bucket is missing without -z: file truncated or modified")
     return named
 
 
@@ -215,7 +213,7 @@ def _of_rows(
         counts = {name: reading.count(words[place], "a count") for name, words in named.items()}
         low, high, spread = (whole(name, place) for name in ("Minimum", "Maximum", "Max-Min"))
         if high - low != spread:
-            reading.refuse(f"Max-Min of core {core} is not its maximum less its minimum: it was changed")
+            reading.refuse(f"Max-Min of core {core} is not its maximum minus its minimum: file modified")
         yield _Core(
             reading.count(core, "Core"),
             low,

@@ -72,20 +72,20 @@ def _tasks(reading: Reading) -> tuple[list[_Task], dict[str, str]]:
                 )
             )
             if tasks[-1].mean_us > tasks[-1].most_us:
-                reading.refuse("its mean is above its maximum: it was changed")
+                reading.refuse("its mean is above its maximum: file modified")
         elif match := _TOTAL.fullmatch(line):
             ended = True
             if (
                 int(match[2]) != sum(task.switches for task in tasks)
                 or abs(_us(match[1]) - sum(task.runtime_us for task in tasks)) > len(tasks) + 1
             ):
-                reading.refuse("its tasks do not add up to its TOTAL: it was cut or changed")
+                reading.refuse("its tasks do not add up to its TOTAL: file truncated or modified")
         elif _LOST.fullmatch(line):
             facts[f"note {len(facts) + 1}"] = line.strip()[:200]
         elif line.strip() and not _RULE.fullmatch(line) and titled:
-            reading.refuse(f"no line of perf's: {line[:60]!r}")
+            reading.refuse(f"not a line of perf: {line[:60]!r}")
     if not ended or not tasks:
-        reading.refuse("its line TOTAL is not there, or no task: it was cut off")
+        reading.refuse("it has no TOTAL line or no task: file truncated")
     return tasks, facts
 
 

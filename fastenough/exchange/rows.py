@@ -91,7 +91,9 @@ def held_in(recordings: Sequence[Recording]) -> Iterator[Held]:
     """Every series; raises BadInput for a run that is not believed."""
     for recording in recordings:
         if recording.damage is not None:
-            raise BadInput(f"run {recording.run_id} is not believed and cannot be exported: {recording.damage}")
+            raise BadInput(
+                f"run {recording.run_id} failed its integrity check and cannot be exported: {recording.damage}"
+            )
         for series in recording.series:
             yield Held(recording, series, recording.totals[series.id])
 

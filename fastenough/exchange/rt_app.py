@@ -35,10 +35,10 @@ class _RtApp:
         _check(source, rows)
         timed = [row for row in rows if row["c_period"] and not _never_waited(row)]
         if not timed:
-            source.refuse("its loops have no timer (c_period is 0), and rt-app tells the latency of no other wake-up")
+            source.refuse("its loops have no timer (c_period is 0); rt-app logs no latency of other wake-ups")
         slept = [row for row in timed if not _never_slept(row)]
         if not slept:
-            source.refuse("no loop of it slept: each was so late that its next period had begun")
+            source.refuse("no loop slept: each one ended after the start of its next period")
         policy, priority = _POLICY.findall(source.lines[0])[0]
         samples = _sample(slept, "wu_lat"), _sample(timed, "slack")
         series = _wakeups(samples[0], len(timed) - len(slept)), _slacks(samples[1])
@@ -67,20 +67,20 @@ def _rows(reading: Reading) -> Iterator[Row]:
         if reading.number <= len(("policy", "columns")) or (not words and reading.number in (3, last)):
             continue
         if len(words) != len(_COLUMNS):
-            reading.refuse(f"no loop of {len(_COLUMNS)} columns: {line[:60]!r}")
+            reading.refuse(f"not a loop of {len(_COLUMNS)} columns: {line[:60]!r}")
         row = {
             name: (reading.integer if name == "slack" else reading.count)(word, name)
             for name, word in zip(_COLUMNS, words, strict=True)
         }
         if any(abs(value) > MOST_NS // 1000 for value in row.values()):
-            reading.refuse("it tells of a time longer than 10 years")
+            reading.refuse("it contains a time longer than 10 years")
         yield row
 
 
 def _check(source: Source, rows: list[Row]) -> None:
     """Begin and length of a loop are told twice, and each begins behind the one before."""
     if not rows:
-        source.refuse("it holds no loop: rt-app was killed, or wrote nothing yet")
+        source.refuse("it contains no loop: rt-app was killed or has not written yet")
     begin = rows[0]["start"] - rows[0]["rel_st"]
     for row in rows:
         if (
@@ -88,11 +88,11 @@ def _check(source: Source, rows: list[Row]) -> None:
             or abs(row["start"] - row["rel_st"] - begin) > _ROUNDED_US
             or row["#idx"] != rows[0]["#idx"]
         ):
-            source.refuse("a loop's begin or length is told twice and does not agree: it was changed")
+            source.refuse("the begin or length of a loop is inconsistent: file modified")
         if row["wu_lat"] > row["period"]:
-            source.refuse("a wake-up took longer than its loop: it was changed")
+            source.refuse("a wake-up took longer than its loop: file modified")
     if any(other["start"] + _ROUNDED_US < one["end"] for one, other in pairwise(rows)):
-        source.refuse("its loops do not follow each other: it was changed")
+        source.refuse("its loops are not in sequence: file modified")
 
 
 def _never_waited(row: Row) -> bool:

@@ -91,12 +91,12 @@ def _wall_ns(source: Source, text: object) -> int | None:
     try:
         return int(datetime.fromisoformat(str(text)).timestamp()) * 10**9
     except (ValueError, OverflowError, OSError):
-        source.refuse(f"this is no time: {str(text)[:60]!r}")
+        source.refuse(f"not a time: {str(text)[:60]!r}")
 
 
 def _numbers(source: Source, value: object, what: str) -> list[int]:
     if not isinstance(value, list) or not all(type(one) is int and one >= 0 for one in value):
-        source.refuse(f"{what} is no list of whole numbers")
+        source.refuse(f"{what} is not a list of integers")
     return value
 
 
@@ -108,13 +108,13 @@ def _series(source: Source, condition: Mapping[str, Any]) -> Iterator[FoundSerie
         source.refuse(f"its granularity is {str(latency.get('granularity'))[:40]!r}, not microseconds or nanoseconds")
     columns = latency.get("cores")
     if not isinstance(columns, list) or not 2 <= len(columns) <= _MOST_CORES:
-        source.refuse("it holds no histogram of a core")
+        source.refuse("it contains no histogram of a core")
     edges, *cores = (_numbers(source, column, f"column {place} of its cores") for place, column in enumerate(columns))
     maxima = _numbers(source, latency.get("maxima", []), "maxima")
     if any(len(core) != len(edges) for core in cores) or sorted(set(edges)) != edges or not edges:
-        source.refuse("its columns are not equally long, or its classes do not ascend: it was cut or changed")
+        source.refuse("its columns differ in length, or its classes do not ascend: file truncated or modified")
     if maxima and len(maxima) != len(cores):
-        source.refuse(f"it has {len(cores)} cores and {len(maxima)} maxima: it was cut or changed")
+        source.refuse(f"it has {len(cores)} cores and {len(maxima)} maxima: file truncated or modified")
     interval = condition.get("interval")
     period_ns = interval * 1000 if type(interval) is int and interval > 0 else None
     for number, counts in enumerate(cores):

@@ -22,12 +22,12 @@ def threads_of(source: Source) -> dict[int, Mapping[str, Any]]:
     """By number; raises BadInput where the file does not hold as many as it says."""
     threads = source.json.get("thread")
     if not isinstance(threads, dict) or not all(isinstance(each, dict) for each in threads.values()):
-        source.refuse("it says nothing of threads")
+        source.refuse("it has no threads")
     said = source.json.get("num_threads")
     if list(threads) != [str(number) for number in range(len(threads))] or len(threads) > MOST_THREADS:
-        source.refuse("its threads are not numbered from 0 on")
+        source.refuse("its threads are not numbered from 0")
     if said != len(threads):
-        source.refuse(f"it says {said} threads and holds {len(threads)}: it was cut or changed")
+        source.refuse(f"it reports {said} threads but contains {len(threads)}: file truncated or modified")
     return {int(number): thread for number, thread in threads.items()}
 
 
@@ -59,7 +59,7 @@ def test_of(source: Source) -> str:
     named = tool_of(source)
     known = {name for name, _ in _FIELDS if name != "pairs"} | set(_PAIRS)
     if found and named in known and named != found and not (found == "pairs" and named in _PAIRS):
-        source.refuse(f"its command line names {named}, and its fields are those of {found}: it was changed")
+        source.refuse(f"its command line names {named}, but its fields are those of {found}: file modified")
     return found
 
 
@@ -67,14 +67,14 @@ def number(source: Source, entry: Mapping[str, Any], name: str) -> int:
     """A whole number; raises BadInput."""
     value = entry.get(name)
     if type(value) is not int:
-        source.refuse(f"{name} is no whole number: {str(value)[:40]!r}")
+        source.refuse(f"{name} is not an integer: {str(value)[:40]!r}")
     return value
 
 
 def mean_of(source: Source, entry: Mapping[str, Any]) -> Decimal:
     value = entry.get("avg")
     if type(value) not in (int, float):
-        source.refuse(f"avg is no number: {str(value)[:40]!r}")
+        source.refuse(f"avg is not a number: {str(value)[:40]!r}")
     return Decimal(str(value))
 
 
@@ -84,7 +84,7 @@ def histogram_of(source: Source, entry: Mapping[str, Any]) -> tuple[Bucket, ...]
     if not isinstance(held, dict) or not all(
         edge.isdecimal() and len(edge) < 19 and type(count) is int and count >= 0 for edge, count in held.items()
     ):
-        source.refuse("a bucket of its histogram is no whole number")
+        source.refuse("a bucket of its histogram is not an integer")
     buckets = tuple((int(edge), int(edge), count) for edge, count in held.items())
     if any(one[0] >= other[0] for one, other in pairwise(buckets)):
         source.refuse("the buckets of its histogram do not ascend")
@@ -149,4 +149,4 @@ def _wall_ns(source: Source, text: object) -> int | None:
     try:
         return int(parsedate_to_datetime(text).timestamp()) * 10**9
     except (ValueError, TypeError, OverflowError):
-        source.refuse(f"this is no time: {text[:60]!r}")
+        source.refuse(f"not a time: {text[:60]!r}")

@@ -70,7 +70,7 @@ def _last_threads(source: Source, threads: Sequence[re.Match[str]]) -> list[re.M
     last = list(threads[begins[-1] :]) if begins else []
     most = max(int(match[1]) for match in threads) + 1
     if [int(match[1]) for match in last] != list(range(most)):
-        source.refuse("its threads are not numbered from 0 on, or its last picture is not whole: it was cut")
+        source.refuse("its threads are not numbered from 0, or its last screen is incomplete: file truncated")
     return last
 
 
@@ -78,7 +78,7 @@ def _of_threads(reading: Reading, threads: Sequence[re.Match[str]], test: str) -
     for match in threads:
         count, low, now, mean, high = (reading.count(match[group], "a number") for group in (4, 5, 6, 7, 8))
         if count and not low <= now <= high:
-            reading.refuse(f"thread {match[1]}: a latency lies beyond its own extremes: it was changed")
+            reading.refuse(f"thread {match[1]}: a latency lies outside its minimum and maximum: file modified")
         period_us = int(match["interval"] or 0)
         yield FoundSeries(
             *rt_tests_cycles.EVENTS[test],
@@ -97,7 +97,7 @@ def _of_pairs(source: Source) -> Found:
     for number, pair in enumerate(pairs):
         series.append(_of_pair(Reading(source), number, pair))
     timed_out = any(pair.sender[8] for pair in pairs)
-    facts = {} if timed_out else {"test": "ptsematest, svsematest or sigwaittest: the text does not say which"}
+    facts = {} if timed_out else {"test": "ptsematest, svsematest or sigwaittest: the output does not identify it"}
     settings = tuple(
         Setting("priority", None, int(pair.sender[6]), thread=str(number)) for number, pair in enumerate(pairs)
     )
@@ -124,10 +124,10 @@ def _last_pairs(reading: Reading) -> list[_Pair]:
         elif match := _RECEIVER.fullmatch(plain):
             _join(reading, pictures[-1], match)
         elif plain.strip() and pictures[-1] and not _NOT_READY.fullmatch(plain):
-            reading.refuse(f"no line of these tests: {plain[:60]!r}")
+            reading.refuse(f"not a line of these tests: {plain[:60]!r}")
     last = pictures[-1]
     if not last or any(pair.receiver is None for pair in last) or len(last) < max(map(len, pictures)):
-        reading.refuse("its last picture of the pairs is not whole: it was cut, or the test was killed")
+        reading.refuse("its last screen of pairs is incomplete: file truncated, or the test was killed")
     return last
 
 
@@ -135,7 +135,7 @@ def _join(reading: Reading, pairs: Sequence[_Pair], match: re.Match[str]) -> Non
     """A receiver's line to its sender's."""
     pair = next((pair for pair in pairs if (pair.sender[5], pair.sender[1]) == (match[1], match[2])), None)
     if pair is None or pair.receiver is not None:
-        reading.refuse("a line tells of a pair that is not there, or twice")
+        reading.refuse("a line names a missing or repeated pair")
     pair.receiver = match
 
 
@@ -144,7 +144,7 @@ def _of_pair(reading: Reading, number: int, pair: _Pair) -> FoundSeries:
     count = reading.count(pair.sender[9], "Cycles")
     low, now, mean, high = (reading.count(pair.receiver[group], "a latency") for group in (3, 4, 5, 6))
     if count and not low <= now <= high:
-        reading.refuse(f"pair {number}: a latency lies beyond its own extremes: it was changed")
+        reading.refuse(f"pair {number}: a latency lies outside its minimum and maximum: file modified")
     return FoundSeries(
         "handover",
         FROM,

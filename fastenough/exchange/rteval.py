@@ -29,7 +29,7 @@ _MEASURED = {
     "timerlat": ("irq-thread-user", "the instant the timer was due", "its interrupt, its thread or user space runs"),
 }
 _CAVEATS = {
-    "cyclictest": "rteval leaves all numbers out where a latency exceeds its histogram",
+    "cyclictest": "rteval omits all numbers if a latency exceeds its histogram",
     "timerlat": "rteval adds the samples of interrupt, thread and user space into one histogram and silently drops "
     "those beyond it: no latency of a task follows from it",
 }
@@ -45,7 +45,7 @@ class _Rteval:
         root = _parsed(source)
         parts = [part for name in _MEASURED for part in root.iter(name)]
         if len(parts) != 1:
-            source.refuse(f"it holds {len(parts)} measurements of cyclictest and timerlat; only one can be imported")
+            source.refuse(f"it contains {len(parts)} measurements of cyclictest and timerlat; only one can be imported")
         part = parts[0]
         line = part.get("command_line", "")
         series = tuple(_series(source, part, line))
@@ -87,7 +87,7 @@ def _parsed(source: Source) -> ElementTree.Element:
     try:
         return ElementTree.fromstring(source.content)
     except (ElementTree.ParseError, ValueError, LookupError, RecursionError) as error:
-        source.refuse(f"its XML is cut or damaged: {str(error)[:80]}")
+        source.refuse(f"its XML is truncated or damaged: {str(error)[:80]}")
 
 
 def _found_text(root: ElementTree.Element, path: str) -> str | None:
@@ -118,12 +118,12 @@ def _series(source: Source, part: ElementTree.Element, command_line: str) -> Ite
     cores = part.findall("core")
     if not cores:
         source.refuse(
-            "it holds no core: rteval leaves all numbers out where a latency exceeded its histogram"
+            "it contains no core: rteval omits all numbers if a latency exceeds its histogram"
             if part.tag == "cyclictest"
-            else "it holds no core: rteval left all numbers out, as it does where a threshold ended timerlat"
+            else "it contains no core: rteval omits all numbers if a threshold stops timerlat"
         )
     if len(cores) > MOST_THREADS:
-        source.refuse(f"it holds more than {MOST_THREADS} cores")
+        source.refuse(f"it contains more than {MOST_THREADS} cores")
     found = [_of_core(source, part.tag, core, command_line) for core in cores]
     _check_system(source, part, found)
     yield from found
@@ -137,7 +137,7 @@ def _of_core(source: Source, measured: str, core: ElementTree.Element, command_l
     buckets = tuple(_buckets(reading, core))
     low, high = (reading.count(statistics.get(name, ""), name) if samples else None for name in ("minimum", "maximum"))
     if sum(count for _, _, count in buckets) != samples:
-        source.refuse(f"core {cpu}: its histogram does not add up to its {samples} samples: it was cut or changed")
+        source.refuse(f"core {cpu}: its histogram does not add up to its {samples} samples: file truncated or modified")
     said = _BUCKETS.search(command_line)
     end = max(int(said[1]) if said else 0, buckets[-1][1] + 1 if buckets else 0)
     beyond = high is not None and bool(buckets) and high > buckets[-1][1]
@@ -182,7 +182,7 @@ def _mean(source: Source, statistics: Mapping[str, str]) -> Decimal:
     except InvalidOperation:
         mean = Decimal("NaN")
     if not mean.is_finite() or not 0 <= mean < 10**15:
-        source.refuse(f"mean is no number: {statistics.get('mean', '')[:40]!r}")
+        source.refuse(f"mean is not a number: {statistics.get('mean', '')[:40]!r}")
     return mean
 
 
@@ -191,4 +191,4 @@ def _check_system(source: Source, part: ElementTree.Element, cores: list[FoundSe
     system = part.find("system")
     samples = "" if system is None else _statistics(system).get("samples", "")
     if samples.isdecimal() and len(samples) < 19 and int(samples) != sum(core.placed for core in cores):
-        source.refuse("the samples of the system are not those of its cores: it was cut or changed")
+        source.refuse("the samples of the system do not match those of its cores: file truncated or modified")

@@ -55,9 +55,9 @@ class _Rtla:
         which, unit_ns, duration_ns = _opening(reading)
         table = _table(reading)
         if "over:" not in table.summary:
-            source.refuse("its table has no line 'over:': it was cut off, or rtla was killed")
+            source.refuse("its table has no line 'over:': file truncated, or rtla was killed")
         if "count:" in table.summary and (missing := [name for name in _SUMMARY if name not in table.summary]):
-            source.refuse(f"its table has no line '{missing[0]}': it was cut off")
+            source.refuse(f"its table has no line '{missing[0]}': file truncated")
         if which == "timerlat" and "count:" in table.summary:
             _check_all(reading, table)
         return Found(
@@ -81,7 +81,7 @@ def _opening(reading: Reading) -> tuple[str, int, int]:
     unit = _UNIT.fullmatch(next(iter(reading), ""))
     lasted = _DURATION.fullmatch(next(iter(reading), ""))
     if title is None or unit is None or lasted is None:
-        reading.refuse("its head is not whole: title, time unit, duration")
+        reading.refuse("incomplete header: title, time unit and duration are required")
     return title[1], 1 if unit[1] == "ns" else 1000, lasted_ns(lasted[1])
 
 
@@ -110,17 +110,17 @@ def _table(reading: Reading) -> _Table:
         elif words[0] in _SUMMARY:
             held = table.all_summary if table.all_columns else table.summary
             if words[0] != ("", *_SUMMARY, "")[1 + len(held) + bool(table.all_columns)]:
-                reading.refuse(f"{words[0]} stands where it cannot")
+                reading.refuse(f"{words[0]} is out of place")
             held[words[0]] = _as_many(reading, words, table.all_columns or table.columns)
         elif not (table.summary and MISSED.match(line)) and not line.startswith(("rtla ", "##", " ")):
-            reading.refuse(f"no line of rtla's: {line[:60]!r}")
+            reading.refuse(f"not a line of rtla: {line[:60]!r}")
     return table
 
 
 def _take_columns(reading: Reading, table: _Table, words: Sequence[str]) -> None:
     found = [_COLUMN.fullmatch(word) for word in words[1:]]
     if words[0] != "Index" or not all(found):
-        reading.refuse("its columns are not named: only what rtla prints with header and index can be read")
+        reading.refuse("its columns have no names: only rtla output with header and index is supported")
     if len(words) == 1:
         reading.refuse("no CPU was measured")
     table.columns = [(match[1], int(match[2])) for match in found if match]
@@ -128,7 +128,7 @@ def _take_columns(reading: Reading, table: _Table, words: Sequence[str]) -> None
 
 def _as_many(reading: Reading, words: Sequence[str], columns: Sequence[object]) -> list[str]:
     if len(words) - 1 != len(columns):
-        reading.refuse(f"{len(words) - 1} values for {len(columns)} columns: it was cut or changed")
+        reading.refuse(f"{len(words) - 1} values for {len(columns)} columns: file truncated or modified")
     return list(words[1:])
 
 
@@ -138,7 +138,7 @@ def _check_all(reading: Reading, table: _Table) -> None:
         return
     for name in ("count:", "min:", "max:"):
         if name not in table.all_summary:
-            reading.refuse(f"what it says of all CPUs has no line '{name}': it was cut off")
+            reading.refuse(f"its summary of all CPUs has no line '{name}': file truncated")
         for kind, said in zip(table.all_columns, table.all_summary[name], strict=True):
             values = [
                 int(word)
@@ -147,7 +147,7 @@ def _check_all(reading: Reading, table: _Table) -> None:
             ]
             joined = {"count:": sum(values), "min:": min(values, default=0), "max:": max(values, default=0)}[name]
             if values and said.isdecimal() and joined != int(said):
-                reading.refuse(f"'{name}' of all CPUs does not fit its columns: it was changed")
+                reading.refuse(f"'{name}' of all CPUs does not match its columns: file modified")
 
 
 def _width(reading: Reading, table: _Table) -> int:
@@ -155,7 +155,7 @@ def _width(reading: Reading, table: _Table) -> int:
     width = gcd(*table.rows)
     if table.rows and width != 1 and "count:" not in table.summary:
         reading.refuse(
-            "its buckets are wider than one unit (-b), and nothing says where its extremes lie; run rtla "
+            "its buckets are wider than one unit (-b), so minimum and maximum are unknown; run rtla "
             "without --no-summary"
         )
     return width
@@ -198,5 +198,5 @@ def _mean(reading: Reading, word: str | None) -> Decimal | None:
     if word is None:
         return None
     if not re.fullmatch(r"\d{1,18}(\.\d{2})?", word):
-        reading.refuse(f"avg is no number: {word[:40]!r}")
+        reading.refuse(f"avg is not a number: {word[:40]!r}")
     return Decimal(word)

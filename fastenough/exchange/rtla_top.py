@@ -54,7 +54,7 @@ class _RtlaTop:
         while last:
             picture, last = _picture(reading, lines, last)
             if before is not None and set(before.rows) - set(picture.rows):
-                source.refuse("its last picture lacks a CPU: it was cut off, or rtla was killed")
+                source.refuse("its last screen lacks a CPU: file truncated, or rtla was killed")
             before = picture
         assert before is not None
         if not before.rows:
@@ -92,13 +92,13 @@ def _picture(reading: Reading, lines: Iterator[str], which: str) -> tuple[_Pictu
             return picture, following
         if match := _ROW.fullmatch(line):
             if told or int(match[1]) <= next(reversed(picture.rows), -1):
-                reading.refuse("a CPU stands where it cannot")
+                reading.refuse("a CPU is out of place")
             picture.rows[int(match[1])] = reading.count(match[2], "a count"), _cells(reading, match[3], picture.columns)
         elif match := _ALL.fullmatch(line):
             _check_all(reading, picture, match)
         elif line.strip("-| ") and not told and not MISSED.match(line):
             if not line.startswith(("rtla ", "##")) and not STOPPED.fullmatch(line):
-                reading.refuse(f"no line of rtla's: {line[:60]!r}")
+                reading.refuse(f"not a line of rtla: {line[:60]!r}")
             told = True  # why it stopped, in many forms
     return picture, ""
 
@@ -106,10 +106,10 @@ def _picture(reading: Reading, lines: Iterator[str], which: str) -> tuple[_Pictu
 def _opening(reading: Reading, lines: Iterator[str], which: str) -> _Picture:
     lasted, header = _DURATION.fullmatch(next(lines, "")), next(lines, "")
     if lasted is None or header.split()[:2] != _HEADER[which]:
-        reading.refuse("its head is not whole: title, duration, columns")
+        reading.refuse("incomplete header: title, duration and columns are required")
     units = set(_UNIT.findall(lasted[2])) if which == "timerlat" else {"us"}
     if len(units) != 1:
-        reading.refuse("its head does not say in which unit its times are")
+        reading.refuse("its header does not state the unit of its times")
     columns = 4 * header.count("|") if which == "timerlat" else len(_NOISE) - 3 * (which == "hwnoise")
     return _Picture(which, 1 if units == {"ns"} else 1000, lasted_ns(lasted[1]), columns, {})
 
@@ -117,7 +117,7 @@ def _opening(reading: Reading, lines: Iterator[str], which: str) -> _Picture:
 def _cells(reading: Reading, text: str, columns: int) -> list[str]:
     words = text.replace("|", " ").split()
     if len(words) != columns:
-        reading.refuse(f"a line of {len(words)} columns where there are {columns}: it was cut or changed")
+        reading.refuse(f"a line has {len(words)} columns instead of {columns}: file truncated or modified")
     return words
 
 
@@ -135,7 +135,7 @@ def _check_all(reading: Reading, picture: _Picture, match: re.Match[str]) -> Non
             ]
             told = told and (not values or words[3 * kind + place - 1] == str(most(values)))
     if not told:
-        reading.refuse("what it says of all CPUs does not fit their lines: it was changed")
+        reading.refuse("its summary of all CPUs does not match their lines: file modified")
 
 
 def _latencies(reading: Reading, picture: _Picture) -> Iterator[FoundSeries]:
@@ -147,7 +147,7 @@ def _latencies(reading: Reading, picture: _Picture) -> Iterator[FoundSeries]:
                 continue
             now, low, mean, high = (reading.count(word, "a latency") for word in words)
             if not low <= now <= high:
-                reading.refuse(f"CPU {cpu}: a latency lies beyond its own extremes: it was changed")
+                reading.refuse(f"CPU {cpu}: a latency lies outside its minimum and maximum: file modified")
             interrupt = kind == "IRQ"
             yield FoundSeries(
                 *EVENTS[kind],
@@ -172,7 +172,7 @@ def _noises(reading: Reading, picture: _Picture) -> Iterator[FoundSeries]:
             or bool(told["noise"]) != bool(told["max single"])
             or _share(told) != cells[_NOISE.index("available")]
         ):
-            reading.refuse(f"CPU {cpu}: its noise does not fit its parts: it was changed")
+            reading.refuse(f"CPU {cpu}: its noise does not match its parts: file modified")
         longest = told["max single"]
         yield FoundSeries(*EVENTS["CPU"], picture.unit_ns, None if longest else 0, None, longest or None, None, cpu=cpu)
 

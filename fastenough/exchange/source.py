@@ -67,13 +67,13 @@ class Source:
         if not self.content[:_BLANK_MOST].lstrip().startswith(b"{"):
             return {}
         if len(self.content) > MOST_JSON:
-            self.refuse(f"it holds {len(self.content) >> 20} MiB of JSON; the tools write {MOST_JSON >> 20} at most")
+            self.refuse(f"it contains {len(self.content) >> 20} MiB of JSON; the tools write at most {MOST_JSON >> 20}")
         try:
             found = json.loads(self.text, object_pairs_hook=_each_once, parse_constant=_no_number, parse_int=_integer)
         except RecursionError:
             self.refuse(f"its JSON is nested more than {_MOST_DEPTH} deep")
         except ValueError as error:
-            self.refuse(f"its JSON is cut or damaged: {str(error)[:_SAID]}")
+            self.refuse(f"its JSON is truncated or damaged: {str(error)[:_SAID]}")
         return dict(found)
 
     def refuse(self, reason: str, line: int | None = None) -> NoReturn:
@@ -84,33 +84,33 @@ class Source:
     def readable(self) -> None:
         """Raises BadInput for a number that is none, whichever importer would read it."""
         if _ENDLESS.search(self.text):
-            self.refuse("it holds a number of a hundred digits or more: it was changed")
+            self.refuse("it contains a number of a hundred digits or more: file modified")
         if match := _FOREIGN_DIGIT.search(self.text):
             self.refuse(
-                f"it holds a digit that no tool writes, {match[0]!a}: it was changed",
+                f"it contains a digit that no tool writes, {match[0]!a}: file modified",
                 self.text.count("\n", 0, match.start()) + 1,
             )
 
     def whole(self) -> None:
         """What a tool prints ends with the end of a line; what does not was cut."""
         if not self.text.endswith("\n"):
-            self.refuse("it ends within a line: it was cut off, or the tool was killed")
+            self.refuse("it ends within a line: file truncated, or the tool was killed")
 
 
 def _each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name stands twice in one object")
+        raise ValueError("a name appears twice in one object")
     return found
 
 
 def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _integer(text: str) -> int:
     if len(text) > 20 or abs(int(text)) > MOST_NUMBER:
-        raise ValueError("a number beyond 62 bits")
+        raise ValueError("a number exceeds 62 bits")
     return int(text)
 
 
@@ -122,9 +122,9 @@ def read_source(path: Path, unit_ns: int | None = None) -> Source:
     try:
         found = path.stat()
         if stat.S_ISDIR(found.st_mode):
-            raise BadInput(f"{path}: not imported: it is a directory; name the file in it")
+            raise BadInput(f"{path}: not imported: it is a directory; name a file in it")
         if not stat.S_ISREG(found.st_mode):
-            raise BadInput(f"{path}: not imported: it is no regular file")
+            raise BadInput(f"{path}: not imported: not a regular file")
         with path.open("rb") as stream:
             content = stream.read(MOST_BYTES + 1)
     except OSError as error:
@@ -132,7 +132,7 @@ def read_source(path: Path, unit_ns: int | None = None) -> Source:
     except ValueError as error:
         raise BadInput(f"{path}: cannot be read: {error}") from error
     if len(content) > MOST_BYTES:
-        raise BadInput(f"{path}: not imported: it is longer than {MOST_BYTES >> 20} MiB; no output of these tools is")
+        raise BadInput(f"{path}: not imported: it is longer than {MOST_BYTES >> 20} MiB, the maximum size")
     if not content.strip():
         raise BadInput(f"{path}: not imported: it is empty")
     return Source(str(path), content, unit_ns)
@@ -158,7 +158,7 @@ class Reading:
     def integer(self, text: str, what: str) -> int:
         """Of at most 62 bits; raises BadInput naming ``what``."""
         if not _INTEGER.match(text) or abs(int(text)) > MOST_NUMBER:
-            self.refuse(f"{what} is no whole number: {text[:_SAID]!r}")
+            self.refuse(f"{what} is not an integer: {text[:_SAID]!r}")
         return int(text)
 
     def count(self, text: str, what: str) -> int:

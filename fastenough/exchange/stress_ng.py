@@ -47,7 +47,7 @@ class _StressNg:
         reading = Reading(source)
         instances, version = _instances(reading)
         if not any(_ENDED.fullmatch(line) for line in source.lines):
-            source.refuse("that the run completed is not there: it was cut off, or stress-ng was killed")
+            source.refuse("the line that the run completed is missing: file truncated, or stress-ng was killed")
         several = len(instances) > 1
         series = tuple(_series(reading, one, {"pid": int(one.pid)} if several else {}) for one in instances)
         facts: dict[str, Any] = {}
@@ -74,12 +74,12 @@ def _instances(reading: Reading) -> tuple[list[_Instance], str | None]:
         elif told := re.search(r"\] stress-ng (\d+\.\d+\.\d+)", line):
             version = told[1]
         elif line.strip() and found and not _OTHERS.match(line):
-            reading.refuse(f"no line of stress-ng's: {line[:60]!r}")
+            reading.refuse(f"not a line of stress-ng: {line[:60]!r}")
     measured = [one for one in found.values() if "sched" in one.said]
     for one in measured:
         missing = [what for what in ("mean", "extremes") if what not in one.said]
         if missing:
-            reading.refuse(f"of cyclic [{one.pid}] there is no {missing[0]}: it was cut off")
+            reading.refuse(f"cyclic [{one.pid}] has no {missing[0]}: file truncated")
     return measured, version
 
 
@@ -87,7 +87,7 @@ def _take(reading: Reading, one: _Instance, said: str) -> None:
     for name, pattern in (("sched", _SCHED), ("mean", _MEAN), ("extremes", _EXTREMES), ("width", _DISTRIBUTION)):
         if match := pattern.fullmatch(said):
             if name in one.said:
-                reading.refuse("one stressor says this twice")
+                reading.refuse("a stressor repeats this line")
             one.said[name] = match
             return
     if match := _PERCENTILE.fullmatch(said):
@@ -100,7 +100,7 @@ def _take(reading: Reading, one: _Instance, said: str) -> None:
             reading.refuse("its rows do not ascend")
         one.rows[edge] = reading.count(match[2], "a count")
     elif re.match(r"\s*(\d|min:|max:|mean:|sched)", said):
-        reading.refuse(f"no line of cyclic's: {said[:60]!r}")
+        reading.refuse(f"not a line of cyclic: {said[:60]!r}")
 
 
 def _series(reading: Reading, one: _Instance, labels: dict[str, int]) -> FoundSeries:
@@ -128,9 +128,9 @@ def _distributed(reading: Reading, one: _Instance, series: FoundSeries) -> Found
     width = reading.count(one.said["width"][1], "intervals")
     shown, buckets = one.shown or (0, 0)
     if not width or not one.rows or max(one.rows) != (shown - 1) * width or any(edge % width for edge in one.rows):
-        reading.refuse(f"its distribution does not hold the {shown} buckets that it says: it was cut or changed")
+        reading.refuse(f"its distribution does not have the {shown} buckets it reports: file truncated or modified")
     if series.maximum is not None and buckets != series.maximum // width + 1:
-        reading.refuse("its distribution is not of as many buckets as its maximum needs: it was changed")
+        reading.refuse("the number of buckets does not match the maximum: file modified")
     filled = tuple(_rows(one, width))
     return FoundSeries(
         **{

@@ -60,9 +60,9 @@ class _Xenomai:
         reading = Reading(source)
         parts = _parts(reading)
         if parts.summary is None:
-            source.refuse("its summary (RTS) is not there: it was cut off, or latency was killed")
+            source.refuse("its summary (RTS) is missing: file truncated, or latency was killed")
         if parts.summary[0].startswith("#") and not parts.points:
-            source.refuse("its histogram is not there: it was cut off")
+            source.refuse("its histogram is missing: file truncated")
         mode = (
             parts.mode[4]
             if parts.mode
@@ -105,14 +105,14 @@ def _parts(reading: Reading) -> _Parts:
         elif (match := _POINT.fullmatch(line)) and parts.summary is not None:
             parts.points.append((Decimal(match[1]), reading.count(match[2], "a count")))
         elif line.strip() and not _OURS.match(line) and ("|" in line or parts.points):
-            reading.refuse(f"no line of latency's: {line[:60]!r}")
+            reading.refuse(f"not a line of latency: {line[:60]!r}")
     return parts
 
 
 def _take_cell(reading: Reading, cells: dict[int, int], match: re.Match[str]) -> None:
     first, last = int(match[2]), int(match[3])
     if last != first + 1 or first <= next(reversed(cells), -1):
-        reading.refuse("its cells do not ascend one by one")
+        reading.refuse("its cells do not ascend in steps of one")
     cells[first] = reading.count(match[4], "a count")
 
 
@@ -147,7 +147,9 @@ def _series(reading: Reading, parts: _Parts) -> FoundSeries:
         return replace(series, count=parts.stats.get("avg"))
     count = sum(cells.values())
     if parts.stats.get("avg", count) != count:
-        reading.refuse(f"its histogram adds up to {count}, it says {parts.stats['avg']}: it was cut or changed")
+        reading.refuse(
+            f"its histogram adds up to {count}, but it reports {parts.stats['avg']}: file truncated or modified"
+        )
     return _with_cells(series, cells, cell_ns, count, width_said=bool(parts.points))
 
 
@@ -156,17 +158,17 @@ def _cells_of(reading: Reading, parts: _Parts) -> tuple[Mapping[int, int], int]:
     if not parts.points:
         return parts.cells["avg"], _CELL_NS
     if len(parts.points) < 3:
-        reading.refuse("its histogram does not begin and end with a border: it was cut off")
+        reading.refuse("its histogram lacks a border at the beginning or end: file truncated")
     (begin, first), *middles, (end, last) = parts.points
     if (first, last) != (1, 1) or any(count < 1 for _, count in middles):
-        reading.refuse("its histogram does not begin and end with a border: it was cut or changed")
+        reading.refuse("its histogram lacks a border at the beginning or end: file truncated or modified")
     cell_ns = round((end - begin) * 1000 / len(middles))
     cell = round(begin * 1000 / cell_ns) if cell_ns > 0 else 0
     places = [cell, *(cell + place + 0.5 for place in range(len(middles))), cell + len(middles)]
     if cell_ns <= 0 or any(
         Decimal(f"{place * cell_ns / 1000:g}") != at for place, (at, _) in zip(places, parts.points, strict=True)
     ):
-        reading.refuse("its cells do not follow one another: it was cut or changed")
+        reading.refuse("its cells are not in sequence: file truncated or modified")
     return {cell + place: count - 1 for place, (_, count) in enumerate(middles) if count > 1}, cell_ns
 
 

@@ -184,7 +184,7 @@ def spikes(said: int, *at_us: int) -> str:
 def test_spikes_are_told_with_the_times_between_them_though_not_all_are_listed() -> None:
     found = of_text(spikes(5000, 4_000_000_000, 4_000_250_000))
     assert after_s(found) == [0.0, 0.25] and "5000" in found.facts["spikes"]
-    with pytest.raises(BadInput, match="lists 2 spikes and says 1"):
+    with pytest.raises(BadInput, match="lists 2 spikes but reports 1"):
         of_text(spikes(1, 4_000_000_000, 4_000_250_000))
 
 
