@@ -90,13 +90,12 @@ def export(recordings: Sequence[Recording], form: str) -> bytes:
 def found_in(source: Source) -> Found:
     """What the tool that wrote it tells; raises BadInput where no tool did, or what it tells cannot be."""
     source.readable()
-    fitting = [one for one in IMPORTERS if one.recognises(source)]
+    fitting = [importer for importer in IMPORTERS if importer.recognises(source)]
     if not fitting:
         source.refuse(_foreign(source))
     if len(fitting) > 1:
-        source.refuse(
-            f"it contains the output of several tools ({'; '.join(one.what for one in fitting)}): split it into one file per tool"
-        )
+        tools = "; ".join(importer.what for importer in fitting)
+        source.refuse(f"it contains the output of several tools ({tools}): split it into one file per tool")
     found = fitting[0].read(source)
     fault = next(faults(found), None)
     if fault is not None:
