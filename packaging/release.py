@@ -26,7 +26,7 @@ from fastenough import __version__
 from fastenough.board.files import MACHINES
 from fastenough.model import Outcome
 from fastenough.recording import read_recording
-from fastenough.virtual.built import tools_path
+from fastenough.virtual.meson_build import tools_path
 
 ROOT = Path(__file__).resolve().parents[1]
 PROBE = "fastenough-probe"

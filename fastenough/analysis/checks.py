@@ -29,7 +29,7 @@ from fastenough.analysis.periods import (
 from fastenough.analysis.series_checks import series_as_measured, series_complete
 from fastenough.model import IMPORTED, Outcome, Series, Verdict
 from fastenough.recording import Recording
-from fastenough.recording.head import NOT_APPLICABLE, Change, Setting
+from fastenough.recording.head import NOT_APPLICABLE, RecordedSetting, SettingChange
 
 UNACCOUNTED_SHARE = 0.05
 """Share of missing or surplus periods above which a corrected series is BROKEN."""
@@ -91,7 +91,7 @@ def without_real_time(recording: Recording) -> bool:
     )
 
 
-def _whose(setting: Setting | Change) -> str:
+def _whose(setting: RecordedSetting | SettingChange) -> str:
     thread = "" if setting.thread is None else f" of thread {setting.thread}"
     return thread + ("" if setting.cpu is None else f" of cpu {setting.cpu}")
 

@@ -14,7 +14,7 @@ from fastenough.analysis.assessment import CheckFinding
 from fastenough.analysis.merged import load_name
 from fastenough.loads import LOADS
 from fastenough.loads.load import Expectation
-from fastenough.loads.stretches import STRETCH_S
+from fastenough.loads.proof import STRETCH_S
 from fastenough.model import Verdict
 from fastenough.recording import Recording
 from fastenough.recording.head import LoadProof

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fastenough.link import find_probe
 from fastenough.model import NotApplicable
-from fastenough.virtual.built import build, require_tool
+from fastenough.virtual.meson_build import build, require_tool
 from fastenough.virtual.module import CHECKOUT
 
 FILES_SETTING = "FASTENOUGH_PROBES"

@@ -12,10 +12,10 @@ from fastenough.board.base import AS_BOOTED, Booted, Wires, configuration_of, re
 from fastenough.link import Link
 from fastenough.model import EMULATED, NotApplicable
 from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.custom_kernels import find_kernel, registered_names
 from fastenough.virtual.keeper import open_virtual
 from fastenough.virtual.kernels import KERNELS, Kernel
 from fastenough.virtual.module import SOURCES, build_module
-from fastenough.virtual.own import find_kernel, own_names
 from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE
 from fastenough.virtual.probe import PROBE, install
 
@@ -54,7 +54,7 @@ class GuestBoard:
         return f"virtual:{self.which}" if self.which else "virtual"
 
     def configurations(self) -> tuple[str, ...]:
-        return _Kernels((AS_BOOTED, *((self.which,) if self.which else (*KERNELS, *own_names()))))
+        return _Kernels((AS_BOOTED, *((self.which,) if self.which else (*KERNELS, *registered_names()))))
 
     @contextmanager
     def boot(self, configuration: str) -> Iterator[Booted]:

@@ -29,8 +29,8 @@ from fastenough.link import BoardGone, Link
 from fastenough.loads import Load, RunningLoad
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
 from fastenough.recording import LoadProof, LoadStated, LoadUse
-from fastenough.recording.building import Added
-from fastenough.recording.head import Setting
+from fastenough.recording.building import HeadAdditions
+from fastenough.recording.head import RecordedSetting
 from fastenough.settings import Settings
 
 LATE_SETTINGS = ("irq-threads",)
@@ -52,7 +52,7 @@ class BoardSetup:
     board: str
     booted: Booted
     journal: Path
-    settings: Sequence[Setting] = ()
+    settings: Sequence[RecordedSetting] = ()
     late: Mapping[str, Any] = field(default_factory=dict)
     instrument: OpenInstrument | None = None
 
@@ -78,7 +78,7 @@ def measure(site: BoardSetup, spec: RunSpec, context: RunContext) -> Transcript:
     when the store cannot be written; the lines recorded so far stay.
     """
     context.report("profile", None)
-    added = Added(site.board, site.booted.configuration, LoadStated(spec.load), requirement=spec.requirement)
+    added = HeadAdditions(site.board, site.booted.configuration, LoadStated(spec.load), requirement=spec.requirement)
     made: Transcript | None = None
     try:
         added = replace(
@@ -114,7 +114,7 @@ def _wanted(act: Act, link: Link) -> dict[str, str | int]:
     return kernel_settings(act, link) | ({"pin": pins} if pins else {}) | housekeeping_setting(act, link)
 
 
-def store_unmeasured(spec: RunSpec, context: RunContext, added: Added, error: FastenoughError) -> Transcript:
+def store_unmeasured(spec: RunSpec, context: RunContext, added: HeadAdditions, error: FastenoughError) -> Transcript:
     """A run in which nothing came to be measured, kept with its reason."""
     transcript = Transcript(lambda: context.begin(WHOLE), added, no_proof)
     if isinstance(error, NotApplicable):
@@ -150,10 +150,10 @@ def _own_boot_id() -> str:
         return ""
 
 
-def head_additions(board: str, booted: Booted, settings: Sequence[Setting]) -> Added:
+def head_additions(board: str, booted: Booted, settings: Sequence[RecordedSetting]) -> HeadAdditions:
     """What the bench adds to every head: profile, configuration, marks, and the settings it made."""
     profile = collect(booted.link)
-    return Added(
+    return HeadAdditions(
         name_in_runs(board, profile),
         booted.configuration,
         None,
@@ -165,7 +165,7 @@ def head_additions(board: str, booted: Booted, settings: Sequence[Setting]) -> A
 
 
 def watch_run(
-    site: BoardSetup, spec: RunSpec, context: RunContext, added: Added, load: ActiveLoad, *, thread_name: str
+    site: BoardSetup, spec: RunSpec, context: RunContext, added: HeadAdditions, load: ActiveLoad, *, thread_name: str
 ) -> AbstractContextManager[None]:
     """While inside, the monitor watches the run; it is loaded before the warm-up, since that disturbs."""
     transcript = Transcript(
@@ -186,7 +186,7 @@ class _Run:
     context: RunContext
     act: Act
     settings: Settings
-    added: Added
+    added: HeadAdditions
     load: ActiveLoad
     reasons: list[str] = field(default_factory=list)
 

@@ -24,8 +24,8 @@ from fastenough.campaign.transcript import RunStore, Transcript
 from fastenough.link import BoardGone, LocalLink
 from fastenough.model import BadInput, Configuration, FastenoughError, NotApplicable
 from fastenough.recording import LoadStated
-from fastenough.recording.building import Added
-from fastenough.recording.head import Setting
+from fastenough.recording.building import HeadAdditions
+from fastenough.recording.head import RecordedSetting
 from fastenough.settings import Settings, default_journal, print_settings, run_journal
 from fastenough.settings.setting import Requested
 
@@ -105,7 +105,7 @@ class _Making:
     stopping: StopRequest
     journal: Path | None
     tell: Tell | None
-    bench_settings: list[Setting] | None = None
+    bench_settings: list[RecordedSetting] | None = None
 
     def __post_init__(self) -> None:
         self.left = [spec for spec in self.specs if not self.ledger.has(spec)]
@@ -178,7 +178,9 @@ class _Making:
         except BadInput as refused:
             if not self.ledger.done:
                 raise
-            added = Added(site.board, site.booted.configuration, LoadStated(spec.load), requirement=spec.requirement)
+            added = HeadAdditions(
+                site.board, site.booted.configuration, LoadStated(spec.load), requirement=spec.requirement
+            )
             transcript = store_unmeasured(spec, context, added, NotApplicable(str(refused)))
         self._clock.end()
         self._report(spec, "ended", transcript)
@@ -201,14 +203,16 @@ class _Making:
     def _not_up(self, board: Board, configuration: str, specs: Sequence[RunSpec], error: FastenoughError) -> None:
         """Runs that could not be measured, each with the reason."""
         for spec in specs:
-            added = Added(board.name, Configuration(configuration), LoadStated(spec.load), requirement=spec.requirement)
+            added = HeadAdditions(
+                board.name, Configuration(configuration), LoadStated(spec.load), requirement=spec.requirement
+            )
             self._clock.skip()
             self._report(spec, "ended", store_unmeasured(spec, self._context(spec), added, error))
 
     def _is_late(self, name: str) -> bool:
         return name in LATE_SETTINGS and any(entry.probe in GPIO_PROBES for entry in self.plan.entries)
 
-    def _settings(self, booted: Booted, stack: ExitStack, bench: ExitStack) -> list[Setting]:
+    def _settings(self, booted: Booted, stack: ExitStack, bench: ExitStack) -> list[RecordedSetting]:
         """The plan's settings, as read back: the bench's own are made once, the board's for each configuration."""
         on_bench = booted.link.name == "local"
         if not on_bench and self.bench_settings is None:
@@ -222,7 +226,7 @@ class _Making:
         made = self._applied(stack.enter_context(Settings(booted.link, self.journal)), values)
         return [*(self.bench_settings or []), *made] if not on_bench else [*made]
 
-    def _applied(self, settings: Settings, values: Mapping[str, Requested]) -> list[Setting]:
+    def _applied(self, settings: Settings, values: Mapping[str, Requested]) -> list[RecordedSetting]:
         entries = settings.apply_all(values)
         print_settings(settings.restored, settings.warnings, entries, self.tell)
         return entries

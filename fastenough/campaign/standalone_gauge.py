@@ -13,7 +13,7 @@ from fastenough.facts import collect, profile_sha256
 from fastenough.link import LocalLink
 from fastenough.model import Configuration
 from fastenough.recording import LoadProof, LoadStated
-from fastenough.recording.building import Added, completed_end, completed_head, line_bytes
+from fastenough.recording.building import HeadAdditions, completed_end, completed_head, line_bytes
 
 LOCAL = "local"
 
@@ -30,15 +30,15 @@ class StatedBoard:
     configuration: str | None = None
     load: str | None = None
 
-    def added(self) -> Added:
+    def added(self) -> HeadAdditions:
         """For the recording's head."""
         load = LoadStated(self.load) if self.load else None
         stated = Configuration(self.configuration) if self.configuration is not None else None
         if self.board != LOCAL:
-            return Added(self.board, stated, load)
+            return HeadAdditions(self.board, stated, load)
         profile = collect(LocalLink())
         found = configuration_in(profile)
-        return Added(
+        return HeadAdditions(
             profile.get("hostname") or self.board,
             replace(found, name=stated.name if stated else found.name),
             load,

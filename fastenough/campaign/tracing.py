@@ -13,7 +13,7 @@ from fastenough.implementations import Act
 from fastenough.link import Link
 from fastenough.model import FastenoughError, NotApplicable
 from fastenough.recording.content import TRACE_FILE
-from fastenough.recording.head import NOT_APPLICABLE, Setting
+from fastenough.recording.head import NOT_APPLICABLE, RecordedSetting
 from fastenough.settings import difference
 from fastenough.settings.tracing import BUFFER_KB, ENTRIES, INSTANCE, LEAST_KB, SWITCH
 
@@ -49,7 +49,7 @@ def kernel_settings(act: Act, link: Link) -> dict[str, str | int]:
     return {BY_KERNEL.get(act.probe, "trace"): max(LEAST_KB, min(BUFFER_KB, _MOST_KB // cpus))}
 
 
-def with_trace(act: Act, made: Sequence[Setting], tell: Callable[[str], None]) -> Act:
+def with_trace(act: Act, made: Sequence[RecordedSetting], tell: Callable[[str], None]) -> Act:
     """The act with what it must know of the instance; without a trace it goes on, and ``tell`` is given the reason.
 
     Raises NotApplicable for an act in which the kernel measures, and cannot.

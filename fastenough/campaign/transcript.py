@@ -14,7 +14,7 @@ from fastenough.implementations import Tally, vocabulary
 from fastenough.model import FastenoughError, Outcome
 from fastenough.recording import LoadProof, LoadUse, Recording
 from fastenough.recording.building import (
-    Added,
+    HeadAdditions,
     completed_end,
     completed_head,
     end_line,
@@ -26,7 +26,7 @@ from fastenough.recording.building import (
     with_load,
 )
 from fastenough.recording.head import End
-from fastenough.recording.upgrade import upgraded_end, upgraded_head
+from fastenough.recording.versions import upgraded_end, upgraded_head
 
 
 class StorageFailure(FastenoughError):
@@ -83,7 +83,7 @@ class Transcript:
     def __init__(
         self,
         begin: Callable[[], Writer],
-        added: Added,
+        added: HeadAdditions,
         prove: Callable[[], LoadProof],
         used: Callable[[], LoadUse | None] = no_load,
         implementation: str | None = None,

@@ -13,16 +13,16 @@ from fastenough.cli.commands import Group
 from fastenough.cli.options import json_option
 from fastenough.cli.output import print_json
 from fastenough.cli.progress import Work
+from fastenough.virtual.custom_kernels import KernelFiles, registered_names
 from fastenough.virtual.keeper import BenchState, bench_directory, bench_state, down, keeper_pid, up
 from fastenough.virtual.kernels import KERNELS
-from fastenough.virtual.own import OwnFiles, own_names
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 def _names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    return [name for name in (*KERNELS, *own_names()) if name.startswith(incomplete)]
+    return [name for name in (*KERNELS, *registered_names()) if name.startswith(incomplete)]
 
 
 def _print(state: BenchState | None, as_json: bool) -> None:
@@ -78,7 +78,7 @@ def up_command(
     """
     if image is None and (modules or headers or root):
         raise click.UsageError("--modules, --headers and --root require --image")
-    own = None if image is None else OwnFiles(image, modules, headers, root)
+    own = None if image is None else KernelFiles(image, modules, headers, root)
     kernel = kernel or ("stock" if own is None else "own")
     with Work("starting the virtual bench") as work:
 

@@ -23,7 +23,7 @@ from fastenough.cli.plan_runs import Begin, PlanFile, check_plan, make_runs
 from fastenough.cli.privileges import LOCAL, as_granted_option
 from fastenough.cli.progress_wording import clock
 from fastenough.model import NotApplicable, Requirement
-from fastenough.store.campaign import STATES, Standing, find_campaign, plan_of, standings
+from fastenough.store.campaign import STATES, PlannedRun, find_campaign, plan_of, planned_runs
 
 _MATRIX = ("measured", "loads", "limit", "each", "repeat", "runs", "time")
 _STATUS = ("run", "state", "what", "recording", "reason")
@@ -161,7 +161,7 @@ def status_command(campaign: str | None, store_path: Path, as_json: bool) -> Non
     """
     store = existing_store(store_path)
     found = find_campaign(store, campaign)
-    runs = standings(store, found)
+    runs = planned_runs(store, found)
     count = Counter(run.state for run in runs)
     counted = {state: count[state] for state in STATES if count[state]}
     if as_json:
@@ -170,7 +170,7 @@ def status_command(campaign: str | None, store_path: Path, as_json: bool) -> Non
         _print_status(found, runs, ", ".join(f"{n:,} {state}" for state, n in counted.items()))
 
 
-def _print_status(campaign: str, runs: Sequence[Standing], counted: str) -> None:
+def _print_status(campaign: str, runs: Sequence[PlannedRun], counted: str) -> None:
     rows = [(f"{run.position}", run.state, run.title, run.run or "–", _why(run)) for run in runs]
     columns = _STATUS if any(row[-1] for row in rows) else _STATUS[:-1]
     print_table(campaign, columns, [row[: len(columns)] for row in rows], texts=len(columns), spare=("recording",))
@@ -179,6 +179,6 @@ def _print_status(campaign: str, runs: Sequence[Standing], counted: str) -> None
         print("resume with: fastenough campaign resume")
 
 
-def _why(run: Standing) -> str:
+def _why(run: PlannedRun) -> str:
     again = f"started {run.cut + 1} times" if run.cut else ""
     return "; ".join(filter(None, (run.reason, again)))

@@ -16,7 +16,7 @@ from fastenough.cli.options import existing_store, json_option, only_these_optio
 from fastenough.cli.output import print_json, print_table, say
 from fastenough.cli.progress import Work
 from fastenough.cli.report import choose_runs
-from fastenough.exchange.junit import Case, Place, suite
+from fastenough.exchange.junit import Case, SuiteContext, suite
 from fastenough.files import Untrusted, replace_whole
 from fastenough.jobs.assess import read_runs
 from fastenough.jobs.check import CheckResult, check, read_baseline
@@ -160,7 +160,7 @@ def command(
         checked = check(runs_checked, base, limits, store, missing=missing, selection=selection, on_step=work.step)
     said = conclusion(checked, selection)
     if junit_path is not None:
-        _write(junit_path, suite(_cases(checked, said), Place.of(runs_checked)))
+        _write(junit_path, suite(_cases(checked, said), SuiteContext.of(runs_checked)))
     if markdown_path is not None:
         page = markdown(said, checked.verdict, checked.pairs, checked.held, [*_departures(checked), *checked.gaps])
         _write(markdown_path, page.encode())

@@ -12,7 +12,7 @@ from fastenough import words
 from fastenough.cli.commands import Command
 from fastenough.cli.options import json_option, store_option
 from fastenough.cli.output import micros, print_json, print_table, say
-from fastenough.exchange import Found, FoundSeries, Source, found_in, read_source, recording_lines
+from fastenough.exchange import ImportedRun, ImportedSeries, Source, found_in, read_source, recording_lines
 from fastenough.model import BadInput
 from fastenough.recording.building import line_bytes
 from fastenough.store import Store
@@ -25,7 +25,7 @@ _CAVEAT = (
 )
 
 
-def _stored(store: Store, found: Found, source: Source) -> str:
+def _stored(store: Store, found: ImportedRun, source: Source) -> str:
     """The id of the new run."""
     writer = store.begin()
     try:
@@ -37,7 +37,7 @@ def _stored(store: Store, found: Found, source: Source) -> str:
         raise
 
 
-def _document(run_id: str, found: Found) -> dict[str, Any]:
+def _document(run_id: str, found: ImportedRun) -> dict[str, Any]:
     return {
         "id": run_id,
         "tool": found.tool,
@@ -57,7 +57,7 @@ def _document(run_id: str, found: Found) -> dict[str, Any]:
     }
 
 
-def _row(series: FoundSeries) -> tuple[str, ...]:
+def _row(series: ImportedSeries) -> tuple[str, ...]:
     counts = ["–" if number is None else words.number(number) for number in (series.count, series.overflow)]
     shown = ((series.minimum, words.microseconds_down), (series.mean, micros), (series.maximum, words.microseconds))
     times = [show(series.in_ns(value)) for value, show in shown]

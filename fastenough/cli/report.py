@@ -29,26 +29,26 @@ from fastenough.reference import NAMES, find_reference
 from fastenough.report import require_writable
 from fastenough.report.context import Note, note_of
 from fastenough.store import Store
-from fastenough.store.campaign import KeptCampaign, newest_campaign, plan_of
+from fastenough.store.campaign import StoredCampaign, newest_campaign, plan_of
 
 
-def choose_runs(store: Store, names: tuple[str, ...]) -> KeptCampaign:
+def choose_runs(store: Store, names: tuple[str, ...]) -> StoredCampaign:
     """The runs named, as a campaign without an id; without names, the newest campaign."""
     if names:
-        return KeptCampaign("", tuple(store.find(name) for name in names), ())
+        return StoredCampaign("", tuple(store.find(name) for name in names), ())
     campaign = newest_campaign(store)
     if campaign is None:
         raise BadInput(f"{store.path}: no campaign in this store; name runs (see fastenough list)")
     return campaign
 
 
-def _reported(store: Store, names: tuple[str, ...]) -> KeptCampaign:
+def _reported(store: Store, names: tuple[str, ...]) -> StoredCampaign:
     """The chosen runs; all runs of a store that has no campaign."""
     runs = () if names or newest_campaign(store) else tuple(run.id for run in store.runs())
-    return KeptCampaign("", runs, ()) if runs else choose_runs(store, names)
+    return StoredCampaign("", runs, ()) if runs else choose_runs(store, names)
 
 
-def _note(store: Store, campaign: KeptCampaign) -> Note | None:
+def _note(store: Store, campaign: StoredCampaign) -> Note | None:
     """The text of the campaign's plan; None without a plan file, or if it cannot be read."""
     try:
         return note_of(*plan_of(store, campaign.id)) if campaign.id else None

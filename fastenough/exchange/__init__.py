@@ -6,8 +6,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
-from fastenough.exchange.found import Found, FoundSeries, faults
-from fastenough.exchange.recorded import recording_lines, require_recordable
+from fastenough.exchange.import_lines import recording_lines, require_recordable
+from fastenough.exchange.imported import ImportedRun, ImportedSeries, faults
 from fastenough.exchange.source import Source, read_source
 from fastenough.registry import listed
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = [
     "EXPORTERS",
     "IMPORTERS",
-    "Found",
-    "FoundSeries",
+    "ImportedRun",
+    "ImportedSeries",
     "Importer",
     "Source",
     "export",
@@ -39,7 +39,7 @@ class Importer(Protocol):
         """By its content alone; cheap, and never by its name."""
         ...
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> ImportedRun:
         """Raises BadInput, by :meth:`Source.refuse`, for what is not whole or not the tool's."""
         ...
 
@@ -87,7 +87,7 @@ def export(recordings: Sequence[Recording], form: str) -> bytes:
     return written
 
 
-def found_in(source: Source) -> Found:
+def found_in(source: Source) -> ImportedRun:
     """What the tool that wrote it tells; raises BadInput where no tool did, or what it tells cannot be."""
     source.readable()
     fitting = [importer for importer in IMPORTERS if importer.recognises(source)]

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from fastenough.exchange.found import Bucket, Found, FoundSeries
-from fastenough.exchange.source import Reading, Source
+from fastenough.exchange.imported import Bucket, ImportedRun, ImportedSeries
+from fastenough.exchange.source import LineReader, Source
 from fastenough.recording import Event, Instant
-from fastenough.recording.head import Setting
+from fastenough.recording.head import RecordedSetting
 
 FROM = "the instant the timer was due"
 TO = "the thread reads its clock after waking"
@@ -71,18 +71,18 @@ class _Cyclictest:
             and " Max:" in source.text
         )
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> ImportedRun:
         source.whole()
-        parts = _parts(Reading(source), _last_screen(source))
+        parts = _parts(LineReader(source), _last_screen(source))
         if parts.histogram:
-            series = tuple(_histogram(Reading(source, len(source.lines)), parts))
+            series = tuple(_histogram(LineReader(source, len(source.lines)), parts))
         else:
             series = tuple(_threads(source, parts))
-        settings = tuple(Setting("priority", None, int(match[3]), thread=match[1]) for match in parts.threads)
+        settings = tuple(RecordedSetting("priority", None, int(match[3]), thread=match[1]) for match in parts.threads)
         events = tuple(_events(source, parts, len(series)))
         facts = parts.facts | {name: " ".join(map(str, parts.footers[name])) for name in _TOLD if name in parts.footers}
         missed_zero = parts.facts.pop(_NO_ZERO, False)
-        return Found(
+        return ImportedRun(
             "cyclicdeadline" if missed_zero else "cyclictest",
             None,
             "linux-user",
@@ -112,7 +112,7 @@ def _last_screen(source: Source) -> int:
     return source.text.count("\n", 0, pictures[-1].start())
 
 
-def _parts(reading: Reading, skipped: int) -> _Parts:
+def _parts(reading: LineReader, skipped: int) -> _Parts:
     parts = _Parts()
     for line in reading:
         if reading.number > skipped:
@@ -122,7 +122,7 @@ def _parts(reading: Reading, skipped: int) -> _Parts:
     return parts
 
 
-def _take(reading: Reading, parts: _Parts, line: str) -> None:
+def _take(reading: LineReader, parts: _Parts, line: str) -> None:
     """One line into the part it belongs to."""
     if match := _THREAD.fullmatch(line):
         parts.threads.append(match)
@@ -144,7 +144,7 @@ def _take(reading: Reading, parts: _Parts, line: str) -> None:
         _take_other(reading, parts, line)
 
 
-def _take_other(reading: Reading, parts: _Parts, line: str) -> None:
+def _take_other(reading: LineReader, parts: _Parts, line: str) -> None:
     """What a shell or the tool says before the first number; behind it there is nothing else."""
     if parts.begun or re.match(r"\s*T:|\s*\d{6} ", line):
         reading.refuse(f"not a line of cyclictest: {line[:60]!r}")
@@ -154,17 +154,17 @@ def _take_other(reading: Reading, parts: _Parts, line: str) -> None:
         parts.facts["policy"] = line.strip()
 
 
-def _threads(source: Source, parts: _Parts) -> Iterator[FoundSeries]:
+def _threads(source: Source, parts: _Parts) -> Iterator[ImportedSeries]:
     """Of each thread the count, the extremes and the mean; their unit shows in the columns only."""
     if [int(match[1]) for match in parts.threads] != list(range(len(parts.threads))):
         source.refuse("its threads are not numbered from 0: file truncated or modified")
     unit_ns = _unit_ns(source, parts.threads)
     for match in parts.threads:
-        reading = Reading(source)
+        reading = LineReader(source)
         count = reading.count(match[5], "C")
         low, high, mean = (reading.integer(match[group].strip(), "a latency") for group in (6, 9, 8))
         known = count > 0
-        yield FoundSeries(
+        yield ImportedSeries(
             "wakeup",
             FROM,
             TO,
@@ -188,7 +188,7 @@ def _unit_ns(source: Source, threads: Sequence[re.Match[str]]) -> int:
     return 1000
 
 
-def _histogram(reading: Reading, parts: _Parts) -> Iterator[FoundSeries]:
+def _histogram(reading: LineReader, parts: _Parts) -> Iterator[ImportedSeries]:
     """One series for each column; the file says µs whatever -N was, so µs they are taken for."""
     low, mean, high, beyond = (
         _footer(reading, parts, name)
@@ -216,7 +216,7 @@ def _histogram(reading: Reading, parts: _Parts) -> Iterator[FoundSeries]:
         if buckets and buckets[0][0] == 0 < low[thread] and "Total" not in parts.footers:
             low[thread], parts.facts[_NO_ZERO] = 0, True
         period_ns = int(parts.threads[thread][4]) * 1000 if len(parts.threads) == columns else None
-        yield FoundSeries(
+        yield ImportedSeries(
             "wakeup",
             FROM,
             TO,
@@ -237,13 +237,13 @@ def _histogram(reading: Reading, parts: _Parts) -> Iterator[FoundSeries]:
     }
 
 
-def _footer(reading: Reading, parts: _Parts, name: str) -> list[int]:
+def _footer(reading: LineReader, parts: _Parts, name: str) -> list[int]:
     if name not in parts.footers:
         reading.refuse(f"its histogram has no line '# {name}:': file truncated, or cyclictest was killed")
     return parts.footers[name]
 
 
-def _check_all_column(reading: Reading, parts: _Parts, columns: int, there: bool) -> None:
+def _check_all_column(reading: LineReader, parts: _Parts, columns: int, there: bool) -> None:
     """With -H a further column holds the sum of all threads, the greatest maximum and all overflows."""
     if there and any(sum(row[1:-1]) != row[-1] for row in parts.rows):
         reading.refuse("its total column is not the sum of the threads: file modified")

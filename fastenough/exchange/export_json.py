@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastenough.analysis import measure, merge_samples
-from fastenough.exchange.rows import SERIES_COLUMNS, Held, held_in
+from fastenough.exchange.rows import SERIES_COLUMNS, SeriesTotal, held_in
 from fastenough.recording import Recording
 from fastenough.recording.building import end_line, head_line
 
 
-def _series(held: Held) -> dict[str, Any]:
+def _series(held: SeriesTotal) -> dict[str, Any]:
     identity = dict(zip(SERIES_COLUMNS, held.identity, strict=True))
     measures = measure(merge_samples([(held.recording, held.series)]))
     return {

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from fastenough.exchange.rows import Held, held_in, run_identity
+from fastenough.exchange.rows import SeriesTotal, held_in, run_identity
 from fastenough.model import BadInput
 from fastenough.recording import Recording
 from fastenough.recording.histogram import bucket_highest, bucket_index
@@ -53,7 +53,7 @@ def payload(index: Sequence[int], count: Sequence[int]) -> bytes:
     return bytes(encoded)
 
 
-def compressed(held: Held) -> bytes:
+def compressed(held: SeriesTotal) -> bytes:
     """One series as a V2 compressed histogram."""
     greatest = np.array([math.ceil(high) for _, high, _ in held.buckets_ns()], dtype=np.int64)
     index, place = np.unique(bucket_index(greatest, _K), return_inverse=True)
@@ -66,7 +66,7 @@ def compressed(held: Held) -> bytes:
     return struct.pack(">ii", _COMPRESSED, len(packed)) + packed
 
 
-def _tag(held: Held) -> str:
+def _tag(held: SeriesTotal) -> str:
     """Of the run and all that distinguishes the series; the id, for two series may differ in their events only."""
     one = held.series
     parts = {"id": one.id, "cpu": one.cpu, "bytes": one.bytes, "period_ns": one.period_ns}
@@ -79,7 +79,7 @@ def _run_comments(recordings: Sequence[Recording]) -> str:
     return "".join(f"#[Run: {json.dumps(run_identity(recording.head))}]\n" for recording in recordings)
 
 
-def _lines(held: Held, start_s: float) -> Iterator[str]:
+def _lines(held: SeriesTotal, start_s: float) -> Iterator[str]:
     begin_s = held.recording.head.begin.wall_ns / 1e9
     if held.only_counted:
         yield f"#[{held.only_counted} values of the next were only counted, and stand at the greatest they may be]\n"

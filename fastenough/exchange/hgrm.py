@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal
 
-from fastenough.exchange.found import Bucket, Found, FoundSeries
-from fastenough.exchange.source import Reading, Source
+from fastenough.exchange.imported import Bucket, ImportedRun, ImportedSeries
+from fastenough.exchange.source import LineReader, Source
 
 _TITLE = re.compile(r"\s*Value\s+Percentile\s+TotalCount\s+1/\(1-Percentile\)\s*")
 _ROW = re.compile(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s+([01]\.\d{1,16})\s+(\d{1,18})(?:\s+(\d{1,18}\.\d+|inf|Infinity))?\s*")
@@ -28,13 +28,13 @@ class _Hgrm:
     def recognises(self, source: Source) -> bool:
         return any(_TITLE.fullmatch(line) for line in source.lines[:20])
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> ImportedRun:
         source.whole()
         if source.unit_ns is None:
             source.refuse("it does not state the unit of its values; add --unit ns, us, ms or s")
-        rows, mean, most = _parts(Reading(source), source.unit_ns)
+        rows, mean, most = _parts(LineReader(source), source.unit_ns)
         first_width_ns = 2 * rows[0][0] // _sub_buckets(source) if rows else 0
-        series = FoundSeries(
+        series = ImportedSeries(
             "latency",
             "not stated",
             "not stated",
@@ -48,7 +48,7 @@ class _Hgrm:
             overflow_from=most + 1,
             buckets=tuple(_buckets(rows)),
         )
-        return Found(
+        return ImportedRun(
             "hdrhistogram",
             None,
             "unknown",
@@ -61,7 +61,7 @@ class _Hgrm:
 IMPORTER = _Hgrm()
 
 
-def _parts(reading: Reading, unit_ns: int) -> tuple[list[tuple[int, int]], Decimal, int]:
+def _parts(reading: LineReader, unit_ns: int) -> tuple[list[tuple[int, int]], Decimal, int]:
     """Values in ns with how many were not greater, both ascending; the mean and the maximum, in ns."""
     rows: list[tuple[int, int]] = []
     mean = end = None

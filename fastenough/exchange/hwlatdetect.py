@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from fastenough.exchange.found import Found, FoundSeries
-from fastenough.exchange.source import Reading, Source
+from fastenough.exchange.imported import ImportedRun, ImportedSeries
+from fastenough.exchange.source import LineReader, Source
 from fastenough.recording import Event, Instant
 
 _TITLE = re.compile(r"hwlatdetect:\s+test duration (\d+) seconds\s*")
@@ -49,9 +49,9 @@ class _Hwlatdetect:
     def recognises(self, source: Source) -> bool:
         return any(_TITLE.fullmatch(line) for line in source.lines[:20])
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> ImportedRun:
         source.whole()
-        reading = Reading(source)
+        reading = LineReader(source)
         facts, ending, gaps = _lines(reading)
         missing = [name for name in _NEEDED if name not in ending]
         if missing or "test finished" not in map(str.strip, source.lines):
@@ -72,7 +72,7 @@ class _Hwlatdetect:
         )
         asked_s = reading.count(facts["test duration"], "test duration")
         cut = _INTERRUPTED in map(str.strip, source.lines)
-        return Found(
+        return ImportedRun(
             "hwlatdetect",
             None,
             "linux-kernel",
@@ -88,7 +88,7 @@ class _Hwlatdetect:
 IMPORTER = _Hwlatdetect()
 
 
-def _lines(reading: Reading) -> tuple[dict[str, str], dict[str, str], list[_Gap]]:
+def _lines(reading: LineReader) -> tuple[dict[str, str], dict[str, str], list[_Gap]]:
     """Options, what its end says, and the gaps one by one."""
     facts: dict[str, str] = {}
     ending: dict[str, str] = {}
@@ -113,7 +113,7 @@ def _lines(reading: Reading) -> tuple[dict[str, str], dict[str, str], list[_Gap]
     return facts, ending, gaps
 
 
-def _series(reading: Reading, ending: dict[str, str], gaps: Sequence[_Gap]) -> Iterator[FoundSeries]:
+def _series(reading: LineReader, ending: dict[str, str], gaps: Sequence[_Gap]) -> Iterator[ImportedSeries]:
     """One for each CPU where the gaps are listed; else one of which only the number and the maximum are known."""
     recorded = reading.count(ending["Samples recorded"], "Samples recorded")
     most = ending["Max Latency"]
@@ -142,6 +142,6 @@ def _series(reading: Reading, ending: dict[str, str], gaps: Sequence[_Gap]) -> I
         )
 
 
-_GAP = FoundSeries(
+_GAP = ImportedSeries(
     "gap", "a reading of the clock with interrupts off", "the next reading", 1000, None, None, None, None
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from fastenough.exchange.found import Found, FoundSeries
+from fastenough.exchange.imported import ImportedRun, ImportedSeries
 from fastenough.exchange.rt_tests import histogram_of, mean_of, number, with_system
 from fastenough.exchange.source import Source
 
@@ -25,7 +25,7 @@ class _Jitterdebugger:
         first = next(iter(cpus.values()), None) if isinstance(cpus, dict) else None
         return isinstance(first, dict) and "histogram" in first and "count" in first
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> ImportedRun:
         document = source.json
         system = document.get("sysinfo")
         facts = {
@@ -36,7 +36,7 @@ class _Jitterdebugger:
         if type(document.get("version")) is int:
             facts["format version"] = document["version"]
         return with_system(
-            Found(
+            ImportedRun(
                 "jitterdebugger",
                 None,
                 "linux-user",
@@ -49,7 +49,7 @@ class _Jitterdebugger:
 IMPORTER = _Jitterdebugger()
 
 
-def _series(source: Source, resolution: object) -> Iterator[FoundSeries]:
+def _series(source: Source, resolution: object) -> Iterator[ImportedSeries]:
     if resolution not in (None, 1, 1000):
         source.refuse(f"its resolution_in_ns is {resolution!r}, neither 1 nor 1000")
     entries: Mapping[str, Any] = source.json["cpu"]
@@ -59,7 +59,7 @@ def _series(source: Source, resolution: object) -> Iterator[FoundSeries]:
         count, low, high = (number(source, entry, name) for name in ("count", "min", "max"))
         buckets = histogram_of(source, entry)
         overflow = count - sum(n for _, _, n in buckets)
-        yield FoundSeries(
+        yield ImportedSeries(
             "wakeup",
             FROM,
             TO,

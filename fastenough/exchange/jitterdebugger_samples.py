@@ -13,9 +13,9 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
-from fastenough.exchange.found import Found, FoundSeries, Sample
+from fastenough.exchange.imported import ImportedRun, ImportedSeries, TimedValues
 from fastenough.exchange.jitterdebugger import FROM, TO
-from fastenough.exchange.source import Reading, Source
+from fastenough.exchange.source import LineReader, Source
 
 _RECORD = np.dtype([("cpu", "<u4"), ("s", "<i8"), ("ns", "<i8"), ("value", "<u8")])
 _LINE = re.compile(r"(\d{1,5});(\d{1,10})\.(\d{9});(\d{1,18})")
@@ -34,13 +34,13 @@ class _Samples:
     def recognises(self, source: Source) -> bool:
         return bool(_LINE.fullmatch(source.lines[0])) or _is_raw(source.content)
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> ImportedRun:
         if _LINE.fullmatch(source.lines[0]):
             cpu, mono_ns, value = _of_text(source)
         else:
             cpu, mono_ns, value = _of_raw(source)
         cpus = np.unique(cpu)
-        samples = [Sample(mono_ns[cpu == one], value[cpu == one]) for one in cpus]
+        samples = [TimedValues(mono_ns[cpu == one], value[cpu == one]) for one in cpus]
         if any(np.any(np.diff(sample.mono_ns) < 0) for sample in samples):
             source.refuse("the sample times of a CPU go backwards: file modified")
         if any(np.any(_due_ns(sample) < _due_ns(sample)[0] - _ROUNDED_NS) for sample in samples):
@@ -52,13 +52,13 @@ class _Samples:
             "unit": "µs, taken for granted: the file does not say whether -N was given",
             "end": "not marked: a file cut between two samples is not told from a whole one",
         }
-        return Found("jitterdebugger", None, "linux-user", series, facts=facts, samples=tuple(samples))
+        return ImportedRun("jitterdebugger", None, "linux-user", series, facts=facts, samples=tuple(samples))
 
 
 IMPORTER = _Samples()
 
 
-def _due_ns(sample: Sample) -> IntArray:
+def _due_ns(sample: TimedValues) -> IntArray:
     """When each was due: the first of all at the beginning."""
     due_ns: IntArray = sample.mono_ns - sample.value * 1000
     return due_ns
@@ -95,11 +95,11 @@ def _of_raw(source: Source) -> tuple[IntArray, IntArray, IntArray]:
 
 def _of_text(source: Source) -> tuple[IntArray, IntArray, IntArray]:
     source.whole()
-    rows = np.array(list(_rows(Reading(source))), dtype=np.int64)
+    rows = np.array(list(_rows(LineReader(source))), dtype=np.int64)
     return rows[:, 0], rows[:, 1], rows[:, 2]
 
 
-def _rows(reading: Reading) -> Iterator[tuple[int, int, int]]:
+def _rows(reading: LineReader) -> Iterator[tuple[int, int, int]]:
     last = len(reading.source.lines)
     for line in reading:
         match = _LINE.fullmatch(line)
@@ -112,10 +112,10 @@ def _rows(reading: Reading) -> Iterator[tuple[int, int, int]]:
             reading.refuse(f"not a sample: {line[:60]!r}")
 
 
-def _series(cpu: int, sample: Sample) -> FoundSeries:
+def _series(cpu: int, sample: TimedValues) -> ImportedSeries:
     values, counts = np.unique(sample.value, return_counts=True)
     mean = Decimal(int(sample.value.sum(dtype=np.object_))) / len(sample.value)
-    return FoundSeries(
+    return ImportedSeries(
         "wakeup",
         FROM,
         TO,

@@ -41,7 +41,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Place:
+class SuiteContext:
     """Where and when the cases of a suite were measured: ``hosts``: the boards' names; ``begun_s``: begin of the first
     run, in seconds of the wall clock, None where no run states it."""
 
@@ -49,7 +49,7 @@ class Place:
     begun_s: float | None
 
     @classmethod
-    def of(cls, recordings: Sequence[Recording]) -> Place:
+    def of(cls, recordings: Sequence[Recording]) -> SuiteContext:
         hosts = dict.fromkeys(recording.head.board or "" for recording in recordings)
         return cls(
             list(filter(None, hosts)),
@@ -89,7 +89,7 @@ def _element(case: Case) -> ElementTree.Element:
     return found
 
 
-def _document(elements: Sequence[ElementTree.Element], place: Place) -> bytes:
+def _document(elements: Sequence[ElementTree.Element], place: SuiteContext) -> bytes:
     """The whole file, of test cases."""
     begun = datetime.now(UTC) if place.begun_s is None else datetime.fromtimestamp(place.begun_s, UTC)
     seconds = sum(float(each.get("time", "0")) for each in elements)
@@ -114,7 +114,7 @@ def _document(elements: Sequence[ElementTree.Element], place: Place) -> bytes:
     return written + b"\n"
 
 
-def suite(cases: Sequence[Case], place: Place) -> bytes:
+def suite(cases: Sequence[Case], place: SuiteContext) -> bytes:
     """A file of these cases."""
     return _document([_element(case) for case in cases], place)
 
@@ -131,4 +131,4 @@ def export(recordings: Sequence[Recording]) -> bytes:
         nothing = ElementTree.Element("testcase", classname="fastenough", name="anything to judge", time="0.000")
         ElementTree.SubElement(nothing, "error", message=_text(assessment.headline), type=assessment.verdict.value)
         cases.append(nothing)
-    return _document(cases, Place.of(recordings))
+    return _document(cases, SuiteContext.of(recordings))

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from fastenough.exchange.found import Bucket, Found, FoundSeries
-from fastenough.exchange.source import Reading, Source
+from fastenough.exchange.imported import Bucket, ImportedRun, ImportedSeries
+from fastenough.exchange.source import LineReader, Source
 from fastenough.model import Role
-from fastenough.recording.head import Setting
+from fastenough.recording.head import RecordedSetting
 
 _NUMBER = r"\s*(-?\d{1,12}\.\d{3})"
 _HEAD = re.compile(
@@ -74,15 +74,15 @@ class _Latmus:
     def recognises(self, source: Source) -> bool:
         return any(_HEAD.fullmatch(line) or line.startswith("# libevl version: ") for line in source.lines[:200])
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> ImportedRun:
         source.whole()
         plotted = any(line.startswith("# libevl version: ") for line in source.lines[:200])
-        run = _plotted(Reading(source)) if plotted else _printed(Reading(source))
+        run = _plotted(LineReader(source)) if plotted else _printed(LineReader(source))
         facts = run.facts | {"context": run.context, "overruns": run.overruns, "in-band switches": run.switches}
         if run.switches:
             facts["caveat"] = "latmus counted switches to in-band mode and calls its figures not reliable"
-        settings = () if run.priority is None else (Setting("priority", None, run.priority, cpu=run.cpu),)
-        return Found(
+        settings = () if run.priority is None else (RecordedSetting("priority", None, run.priority, cpu=run.cpu),)
+        return ImportedRun(
             "latmus",
             None,
             _CONTEXTS[run.context][1],
@@ -101,7 +101,7 @@ def _ns(text: str) -> int:
     return int(Decimal(text) * 1000)
 
 
-def _series(run: _Run) -> FoundSeries:
+def _series(run: _Run) -> ImportedSeries:
     """Of negative latencies the cells tell the magnitude only: then there is no histogram."""
     name, _, to_event = _CONTEXTS[run.context]
     low, mean, high = map(_ns, run.numbers)
@@ -109,7 +109,7 @@ def _series(run: _Run) -> FoundSeries:
     buckets, beyond = run.buckets, 0
     if known and run.last_is_open:
         buckets, beyond = run.buckets[:-1], run.buckets[-1][2]
-    return FoundSeries(
+    return ImportedSeries(
         name,
         "the instant the timer was due" if name != "response" else "the pulse leaves the other machine",
         to_event,
@@ -130,7 +130,7 @@ def _series(run: _Run) -> FoundSeries:
     )
 
 
-def _printed(reading: Reading) -> _Run:
+def _printed(reading: LineReader) -> _Run:
     head = summary = None
     worst: list[str] = []
     for line in reading:
@@ -162,7 +162,7 @@ def _printed(reading: Reading) -> _Run:
     )
 
 
-def _plotted(reading: Reading) -> _Run:
+def _plotted(reading: LineReader) -> _Run:
     facts: dict[str, str] = {}
     cells: list[tuple[int, int]] = []
     opened = False
@@ -188,7 +188,7 @@ def _plotted(reading: Reading) -> _Run:
     return _of_facts(reading, facts, tuple((edge * 1000, edge * 1000 + 999, count) for edge, count in cells), opened)
 
 
-def _of_facts(reading: Reading, facts: Mapping[str, str], cells: tuple[Bucket, ...], opened: bool) -> _Run:
+def _of_facts(reading: LineReader, facts: Mapping[str, str], cells: tuple[Bucket, ...], opened: bool) -> _Run:
     numbers = tuple(facts[f"{name} latency"] for name in ("min", "avg", "max"))
     lasted = re.fullmatch(r"(\d+):(\d\d):(\d\d)", facts["duration (hhmmss)"])
     affinity = re.fullmatch(r"CPU(\d+)(-noisol)?", facts.get("thread affinity", ""))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fastenough.exchange.openmetrics_text import END, family, labelled
-from fastenough.exchange.rows import Held, held_in, run_identity
+from fastenough.exchange.rows import SeriesTotal, held_in, run_identity
 from fastenough.recording import Recording
 
 _STEPS = (1, 2, 5)
@@ -24,7 +24,7 @@ _COUNTERS = (
 )
 
 
-def _of(held: Held) -> dict[str, object]:
+def _of(held: SeriesTotal) -> dict[str, object]:
     pairs: dict[str, object] = {"run": held.recording.run_id, "series": held.series.name}
     pairs |= {
         name: value
@@ -48,7 +48,7 @@ def _edges_ns(greatest_ns: float) -> list[int]:
     return edges
 
 
-def _histogram(held: Held, greatest_ns: float) -> Iterator[str]:
+def _histogram(held: SeriesTotal, greatest_ns: float) -> Iterator[str]:
     buckets, labels = held.buckets_ns(), _of(held)
     name = "fastenough_latency_seconds"
     for edge_ns in _edges_ns(greatest_ns):

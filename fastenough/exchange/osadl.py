@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from fastenough.exchange.found import Found, FoundSeries
-from fastenough.exchange.source import Reading, Source
+from fastenough.exchange.imported import ImportedRun, ImportedSeries
+from fastenough.exchange.source import LineReader, Source
 
 _HEAD = {
     "min": re.compile(r"#Minimum latency: (-?\d+|<undef>) microseconds\.?\s*"),
@@ -27,9 +27,9 @@ class _Osadl:
     def recognises(self, source: Source) -> bool:
         return any(_HEAD["min"].fullmatch(line) for line in source.lines[:20])
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> ImportedRun:
         source.whole()
-        reading = Reading(source)
+        reading = LineReader(source)
         head, rows = _lines(reading)
         missing = [name for name in ("min", "avg", "max", "total", "above") if name not in head]
         if missing:
@@ -46,7 +46,7 @@ class _Osadl:
                 source.refuse("values lie below its histogram, but its minimum does not")
             buckets = ((low, min(rows) - 1, below), *buckets)
         count = int(head["total"][1])
-        series = FoundSeries(
+        series = ImportedSeries(
             "latency",
             "the begin of the stretch that this kernel's histogram counts",
             "its end",
@@ -61,13 +61,13 @@ class _Osadl:
             buckets=buckets,
             clock="kernel",
         )
-        return Found("osadl-latency-hist", None, "linux-kernel", (series,), facts={"histogram": f"to {bound} µs"})
+        return ImportedRun("osadl-latency-hist", None, "linux-kernel", (series,), facts={"histogram": f"to {bound} µs"})
 
 
 IMPORTER = _Osadl()
 
 
-def _lines(reading: Reading) -> tuple[dict[str, re.Match[str]], dict[int, int]]:
+def _lines(reading: LineReader) -> tuple[dict[str, re.Match[str]], dict[int, int]]:
     head: dict[str, re.Match[str]] = {}
     rows: dict[int, int] = {}
     titled = False

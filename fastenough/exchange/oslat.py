@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import gcd
 
-from fastenough.exchange.found import Bucket, Found, FoundSeries
+from fastenough.exchange.imported import Bucket, ImportedRun, ImportedSeries
 from fastenough.exchange.rt_tests import found_in, histogram_of, mean_of, number, test_of, threads_of
-from fastenough.exchange.source import Reading, Source
+from fastenough.exchange.source import LineReader, Source
 
 _ROW = re.compile(
     r"\s*(Core|Counter Freq|CPU Freq|\d+(?:\.\d{3})? \(us\)|Minimum|Average|Maximum|Max-Min|Duration):\t"
@@ -60,7 +60,7 @@ class _Oslat:
     def recognises(self, source: Source) -> bool:
         return source.text.startswith("oslat V ") or test_of(source) == "oslat"
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> ImportedRun:
         if source.text.startswith("oslat V "):
             return _read_text(source)
         cores, fine = _of_json(source)
@@ -90,7 +90,7 @@ def _naming(cores: Sequence[_Core], fine: bool, biased: bool) -> _Naming:
     return _Naming(1 if fine else 1000, width or 1, upper, biased)
 
 
-def _gaps(cores: Sequence[_Core], naming: _Naming) -> Iterator[FoundSeries]:
+def _gaps(cores: Sequence[_Core], naming: _Naming) -> Iterator[ImportedSeries]:
     """oslat adds what overflowed on the first core to the sum of every core: such a mean is not told."""
     series = [_gap(core, naming) for core in cores]
     for place, one in enumerate(series):
@@ -98,7 +98,7 @@ def _gaps(cores: Sequence[_Core], naming: _Naming) -> Iterator[FoundSeries]:
         yield replace(one, mean=None) if wrong else one
 
 
-def _gap(core: _Core, naming: _Naming) -> FoundSeries:
+def _gap(core: _Core, naming: _Naming) -> ImportedSeries:
     """The last bucket also holds what is longer; where the maximum lies beyond it, that bucket is no more than that."""
     buckets = [naming.bucket(name, count) for name, count in core.counts.items()]
     if buckets and naming.biased and core.low == buckets[0][0] - 1:
@@ -106,7 +106,7 @@ def _gap(core: _Core, naming: _Naming) -> FoundSeries:
     count = sum(n for _, _, n in buckets)
     overflow = buckets[-1][2] if buckets and core.high > buckets[-1][1] else 0
     step = core.mean_step + 2 * (naming.width if naming.upper else naming.biased)
-    return FoundSeries(
+    return ImportedSeries(
         "gap",
         "a reading of the clock in a busy loop",
         "the next reading",
@@ -149,9 +149,9 @@ def _of_json(source: Source) -> tuple[list[_Core], bool]:
     return cores, fine
 
 
-def _read_text(source: Source) -> Found:
+def _read_text(source: Source) -> ImportedRun:
     source.whole()
-    reading = Reading(source)
+    reading = LineReader(source)
     rows: dict[str, Sequence[str]] = {}
     facts: dict[str, str] = {}
     for line in reading:
@@ -178,7 +178,7 @@ def _read_text(source: Source) -> Found:
     for one, core in zip(series, cores, strict=True):
         if one.overflow and max(core.counts) != max(names):
             source.refuse(f"the maximum of core {core.cpu} is beyond its buckets, but the last is empty: file modified")
-    return Found(
+    return ImportedRun(
         "oslat",
         source.lines[0].removeprefix("oslat V ").strip() or None,
         "linux-user",
@@ -188,7 +188,7 @@ def _read_text(source: Source) -> Found:
     )
 
 
-def _names(reading: Reading, rows: Mapping[str, Sequence[str]], biased: bool) -> dict[int, Sequence[str]]:
+def _names(reading: LineReader, rows: Mapping[str, Sequence[str]], biased: bool) -> dict[int, Sequence[str]]:
     """The counts of its buckets by their names in units."""
     named = {int(name.split()[0].replace(".", "")): words for name, words in rows.items() if name.endswith("(us)")}
     names = list(named)
@@ -204,7 +204,7 @@ def _names(reading: Reading, rows: Mapping[str, Sequence[str]], biased: bool) ->
 
 
 def _of_rows(
-    reading: Reading, rows: Mapping[str, Sequence[str]], named: Mapping[int, Sequence[str]], scale: int
+    reading: LineReader, rows: Mapping[str, Sequence[str]], named: Mapping[int, Sequence[str]], scale: int
 ) -> Iterator[_Core]:
     def whole(name: str, place: int) -> int:
         return reading.count(rows[name][place].replace(".", ""), name)

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from fastenough.exchange.found import Found, FoundSeries
-from fastenough.exchange.source import Reading, Source
+from fastenough.exchange.imported import ImportedRun, ImportedSeries
+from fastenough.exchange.source import LineReader, Source
 from fastenough.model import Role
 
 _TITLE = re.compile(
@@ -41,10 +41,10 @@ class _PerfSched:
     def recognises(self, source: Source) -> bool:
         return any(_TITLE.fullmatch(line) for line in source.lines[:50])
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> ImportedRun:
         source.whole()
-        tasks, facts = _tasks(Reading(source))
-        return Found("perf-sched", None, "linux-kernel", tuple(_series(tasks)), facts=facts)
+        tasks, facts = _tasks(LineReader(source))
+        return ImportedRun("perf-sched", None, "linux-kernel", tuple(_series(tasks)), facts=facts)
 
 
 IMPORTER = _PerfSched()
@@ -54,7 +54,7 @@ def _us(text: str) -> int:
     return int(text.replace(".", ""))
 
 
-def _tasks(reading: Reading) -> tuple[list[_Task], dict[str, str]]:
+def _tasks(reading: LineReader) -> tuple[list[_Task], dict[str, str]]:
     tasks: list[_Task] = []
     facts: dict[str, str] = {}
     titled, ended = False, False
@@ -89,14 +89,14 @@ def _tasks(reading: Reading) -> tuple[list[_Task], dict[str, str]]:
     return tasks, facts
 
 
-def _series(tasks: list[_Task]) -> Iterator[FoundSeries]:
+def _series(tasks: list[_Task]) -> Iterator[ImportedSeries]:
     """Tasks of one name and number are told apart by their order.  No wait at all is printed as 0."""
     seen: dict[str, int] = {}
     for task in tasks:
         seen[task.name] = seen.get(task.name, 0) + 1
         labels = {"task": task.name} | ({"row": seen[task.name]} if seen[task.name] > 1 else {})
         waited = task.most_us > 0
-        yield FoundSeries(
+        yield ImportedSeries(
             "runqueue",
             "the task becomes runnable",
             "it runs",

@@ -31,7 +31,7 @@ COLUMNS = (*RUN_COLUMNS, *SERIES_COLUMNS, "least_ns", "greatest_ns", "count")
 
 
 @dataclass(frozen=True)
-class Held:
+class SeriesTotal:
     """One series of one run with all its values."""
 
     recording: Recording
@@ -87,7 +87,7 @@ class Held:
         ]
 
 
-def held_in(recordings: Sequence[Recording]) -> Iterator[Held]:
+def held_in(recordings: Sequence[Recording]) -> Iterator[SeriesTotal]:
     """Every series; raises BadInput for a run that is not believed."""
     for recording in recordings:
         if recording.damage is not None:
@@ -95,7 +95,7 @@ def held_in(recordings: Sequence[Recording]) -> Iterator[Held]:
                 f"run {recording.run_id} failed its integrity check and cannot be exported: {recording.damage}"
             )
         for series in recording.series:
-            yield Held(recording, series, recording.totals[series.id])
+            yield SeriesTotal(recording, series, recording.totals[series.id])
 
 
 def run_identity(head: Head) -> dict[str, Any]:

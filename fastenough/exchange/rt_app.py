@@ -11,10 +11,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from fastenough.exchange.found import MOST_NS, Found, FoundSeries, Sample
-from fastenough.exchange.source import Reading, Source
+from fastenough.exchange.imported import MOST_NS, ImportedRun, ImportedSeries, TimedValues
+from fastenough.exchange.source import LineReader, Source
 from fastenough.model import Role
-from fastenough.recording.head import Setting
+from fastenough.recording.head import RecordedSetting
 
 _POLICY = re.compile(r"# Policy : SCHED_([A-Z_]{2,20}) priority : (-?\d{1,3})")
 _COLUMNS = ("#idx", "perf", "run", "period", "start", "end", "rel_st", "slack", "c_duration", "c_period", "wu_lat")
@@ -29,9 +29,9 @@ class _RtApp:
     def recognises(self, source: Source) -> bool:
         return tuple(source.lines[:2][-1].split()) == _COLUMNS and _POLICY.fullmatch(source.lines[0]) is not None
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> ImportedRun:
         source.whole()
-        rows = list(_rows(Reading(source)))
+        rows = list(_rows(LineReader(source)))
         _check(source, rows)
         timed = [row for row in rows if row["c_period"] and not _never_waited(row)]
         if not timed:
@@ -42,13 +42,16 @@ class _RtApp:
         policy, priority = _POLICY.findall(source.lines[0])[0]
         samples = _sample(slept, "wu_lat"), _sample(timed, "slack")
         series = _wakeups(samples[0], len(timed) - len(slept)), _slacks(samples[1])
-        return Found(
+        return ImportedRun(
             "rt-app",
             None,
             "linux-user",
             series,
             samples=samples,
-            settings=(Setting("policy", None, policy.lower()), Setting("priority", None, int(priority))),
+            settings=(
+                RecordedSetting("policy", None, policy.lower()),
+                RecordedSetting("priority", None, int(priority)),
+            ),
             facts={
                 "loops": len(rows),
                 "loops without a timer": len(rows) - len(timed),
@@ -60,7 +63,7 @@ class _RtApp:
 IMPORTER = _RtApp()
 
 
-def _rows(reading: Reading) -> Iterator[Row]:
+def _rows(reading: LineReader) -> Iterator[Row]:
     last = len(reading.source.lines)
     for line in reading:
         words = line.split()
@@ -105,7 +108,7 @@ def _never_slept(row: Row) -> bool:
     return row["slack"] < 0 and row["wu_lat"] == 0
 
 
-def _wakeups(sample: Sample, missed: int) -> FoundSeries:
+def _wakeups(sample: TimedValues, missed: int) -> ImportedSeries:
     return _series(
         "wakeup",
         ("the instant the timer was due", "the thread runs; added up where a loop has several timers"),
@@ -114,21 +117,21 @@ def _wakeups(sample: Sample, missed: int) -> FoundSeries:
     )
 
 
-def _slacks(sample: Sample) -> FoundSeries:
+def _slacks(sample: TimedValues) -> ImportedSeries:
     events = "the end of a loop's work", "the end of its period; negative where it took longer than that"
     return replace(_series("slack", events, sample), role=Role.DIAGNOSTIC)
 
 
-def _sample(rows: list[Row], column: str) -> Sample:
-    return Sample(
+def _sample(rows: list[Row], column: str) -> TimedValues:
+    return TimedValues(
         *(np.array([row[name] * unit for row in rows], dtype=np.int64) for name, unit in (("end", 1000), (column, 1)))
     )
 
 
-def _series(name: str, events: tuple[str, str], sample: Sample, missed: int = 0) -> FoundSeries:
+def _series(name: str, events: tuple[str, str], sample: TimedValues, missed: int = 0) -> ImportedSeries:
     values, counts = np.unique(sample.value, return_counts=True)
     mean = Decimal(int(sample.value.sum(dtype=np.object_))) / len(sample.value)
-    return FoundSeries(
+    return ImportedSeries(
         name,
         *events,
         1000,

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from fastenough.exchange.cyclictest import FROM, TO
-from fastenough.exchange.found import Bucket, Found, FoundSeries
+from fastenough.exchange.imported import Bucket, ImportedRun, ImportedSeries
 from fastenough.exchange.source import Source
 from fastenough.model import Configuration
 from fastenough.recording.head import LoadStated
@@ -34,7 +34,7 @@ class _RtDataset:
             and _part(source.json, "format").get("name") == _NAME
         )
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> ImportedRun:
         document = source.json
         version = _part(document, "format").get("version")
         if version != "1.0":
@@ -42,7 +42,7 @@ class _RtDataset:
         condition, kernel = _part(document, "condition"), _part(document, "kernel")
         release, command_line = _text(kernel.get("version")), _text(kernel.get("cmdline"))
         host, load = _text(_part(document, "system").get("hostname")), _text(condition.get("load"))
-        found = Found(
+        found = ImportedRun(
             "cyclictest",
             None,
             "linux-user",
@@ -100,7 +100,7 @@ def _numbers(source: Source, value: object, what: str) -> list[int]:
     return value
 
 
-def _series(source: Source, condition: Mapping[str, Any]) -> Iterator[FoundSeries]:
+def _series(source: Source, condition: Mapping[str, Any]) -> Iterator[ImportedSeries]:
     """The first column holds the edges of the classes, each further one the counts of a core."""
     latency = _part(source.json, "latency")
     unit_ns = _UNIT_NS.get(str(latency.get("granularity")))
@@ -126,12 +126,12 @@ def _series(source: Source, condition: Mapping[str, Any]) -> Iterator[FoundSerie
         )
 
 
-def _of_core(buckets: tuple[Bucket, ...], maximum: int | None, end: int, unit_ns: int) -> FoundSeries:
+def _of_core(buckets: tuple[Bucket, ...], maximum: int | None, end: int, unit_ns: int) -> ImportedSeries:
     """Where the maximum lies beyond its histogram at least one value does, and how many do is not told."""
     beyond = maximum is not None and maximum >= end
     placed = sum(count for _, _, count in buckets)
     high = maximum if maximum is not None and (beyond or placed) else buckets[-1][1] if buckets else None
-    return FoundSeries(
+    return ImportedSeries(
         "wakeup",
         FROM,
         TO,

@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from itertools import pairwise
 from typing import Any
 
-from fastenough.exchange.found import Bucket, Found, FoundSeries
+from fastenough.exchange.imported import Bucket, ImportedRun, ImportedSeries
 from fastenough.exchange.source import Source
 from fastenough.model import Configuration
 
@@ -91,7 +91,7 @@ def histogram_of(source: Source, entry: Mapping[str, Any]) -> tuple[Bucket, ...]
     return tuple(bucket for bucket in buckets if bucket[2])
 
 
-def found_in(source: Source, tool: str, series: Iterator[FoundSeries]) -> Found:
+def found_in(source: Source, tool: str, series: Iterator[ImportedSeries]) -> ImportedRun:
     """The whole file."""
     document = source.json
     facts = {
@@ -107,7 +107,7 @@ def found_in(source: Source, tool: str, series: Iterator[FoundSeries]) -> Found:
     }
     begin_ns, end_ns = (_wall_ns(source, facts.get(name)) for name in ("start_time", "end_time"))
     return with_system(
-        Found(
+        ImportedRun(
             tool,
             _text(facts.get("rt_test_version")),
             "linux-user",
@@ -119,7 +119,7 @@ def found_in(source: Source, tool: str, series: Iterator[FoundSeries]) -> Found:
     )
 
 
-def with_system(found: Found) -> Found:
+def with_system(found: ImportedRun) -> ImportedRun:
     """With what the facts of ``uname`` say of the board and its kernel."""
     release, host, version = (_text(found.facts.get(f"sysinfo.{name}")) for name in ("release", "nodename", "version"))
     if release is None:

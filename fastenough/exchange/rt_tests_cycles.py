@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from fastenough.exchange import cyclictest
-from fastenough.exchange.found import Found, FoundSeries
+from fastenough.exchange.imported import ImportedRun, ImportedSeries
 from fastenough.exchange.rt_tests import found_in, histogram_of, mean_of, number, test_of, threads_of
 from fastenough.exchange.source import Source
 
@@ -29,7 +29,7 @@ class _Cycles:
     def recognises(self, source: Source) -> bool:
         return test_of(source) in EVENTS
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> ImportedRun:
         test = test_of(source)
         return found_in(source, test, _series(source, test))
 
@@ -37,7 +37,7 @@ class _Cycles:
 IMPORTER = _Cycles()
 
 
-def _series(source: Source, test: str) -> Iterator[FoundSeries]:
+def _series(source: Source, test: str) -> Iterator[ImportedSeries]:
     unit_ns = 1 if source.json.get("resolution_in_ns") == 1 else 1000
     for thread, entry in threads_of(source).items():
         count, low, high = (number(source, entry, name) for name in ("cycles", "min", "max"))
@@ -46,7 +46,7 @@ def _series(source: Source, test: str) -> Iterator[FoundSeries]:
         cpu = entry.get("cpu")
         if test == "cyclicdeadline" and buckets:
             low = min(low, buckets[0][0])  # it takes a minimum of 0 for none yet, and the next value for the minimum
-        yield FoundSeries(
+        yield ImportedSeries(
             *EVENTS[test],
             unit_ns,
             count,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from fastenough.exchange.found import Found, FoundSeries
+from fastenough.exchange.imported import ImportedRun, ImportedSeries
 from fastenough.exchange.rt_tests import found_in, mean_of, number, test_of, threads_of, tool_of
 from fastenough.exchange.source import Source
 
@@ -21,21 +21,21 @@ class _Pairs:
     def recognises(self, source: Source) -> bool:
         return test_of(source) == "pairs"
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> ImportedRun:
         return found_in(source, tool_of(source), _series(source))
 
 
 IMPORTER = _Pairs()
 
 
-def _series(source: Source) -> Iterator[FoundSeries]:
+def _series(source: Source) -> Iterator[ImportedSeries]:
     for pair, entry in threads_of(source).items():
         sender, receiver = (_part(source, entry, name) for name in ("sender", "receiver"))
         count, interval_us = number(source, sender, "samples"), number(source, sender, "interval")
         low, high = (number(source, receiver, name) for name in ("min", "max"))
         mean = mean_of(source, receiver)
         cpu = receiver.get("cpu")
-        yield FoundSeries(
+        yield ImportedSeries(
             "handover",
             FROM,
             TO,

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from fastenough.exchange import rt_tests_cycles
-from fastenough.exchange.found import Found, FoundSeries
+from fastenough.exchange.imported import ImportedRun, ImportedSeries
 from fastenough.exchange.rt_tests_pairs import FROM, TO
-from fastenough.exchange.source import Reading, Source
-from fastenough.recording.head import Setting
+from fastenough.exchange.source import LineReader, Source
+from fastenough.recording.head import RecordedSetting
 
 _MOVED = re.compile(r"\x1b\[\d*[A-Z]")
 _SENDER = re.compile(
@@ -50,7 +50,7 @@ class _RtTestsText:
     def recognises(self, source: Source) -> bool:
         return any(_SENDER.fullmatch(line) or _THREAD.fullmatch(line) for line in _lines(source)[:_SAID_BEFORE])
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> ImportedRun:
         if not source.text.endswith("\n") and not _MOVED.search(source.lines[-1]):
             source.whole()
         threads = [match for line in _lines(source) if (match := _THREAD.fullmatch(line))]
@@ -58,7 +58,7 @@ class _RtTestsText:
             return _of_pairs(source)
         test = "cyclicdeadline" if threads[-1]["interval"] else "signaltest"
         last = _last_threads(source, threads)
-        return Found(test, None, "linux-user", tuple(_of_threads(Reading(source), last, test)))
+        return ImportedRun(test, None, "linux-user", tuple(_of_threads(LineReader(source), last, test)))
 
 
 IMPORTER = _RtTestsText()
@@ -74,13 +74,13 @@ def _last_threads(source: Source, threads: Sequence[re.Match[str]]) -> list[re.M
     return last
 
 
-def _of_threads(reading: Reading, threads: Sequence[re.Match[str]], test: str) -> Iterator[FoundSeries]:
+def _of_threads(reading: LineReader, threads: Sequence[re.Match[str]], test: str) -> Iterator[ImportedSeries]:
     for match in threads:
         count, low, now, mean, high = (reading.count(match[group], "a number") for group in (4, 5, 6, 7, 8))
         if count and not low <= now <= high:
             reading.refuse(f"thread {match[1]}: a latency lies outside its minimum and maximum: file modified")
         period_us = int(match["interval"] or 0)
-        yield FoundSeries(
+        yield ImportedSeries(
             *rt_tests_cycles.EVENTS[test],
             1000,
             count,
@@ -92,16 +92,16 @@ def _of_threads(reading: Reading, threads: Sequence[re.Match[str]], test: str) -
         )
 
 
-def _of_pairs(source: Source) -> Found:
-    pairs, series = _last_pairs(Reading(source)), []
+def _of_pairs(source: Source) -> ImportedRun:
+    pairs, series = _last_pairs(LineReader(source)), []
     for number, pair in enumerate(pairs):
-        series.append(_of_pair(Reading(source), number, pair))
+        series.append(_of_pair(LineReader(source), number, pair))
     timed_out = any(pair.sender[8] for pair in pairs)
     facts = {} if timed_out else {"test": "ptsematest, svsematest or sigwaittest: the output does not identify it"}
     settings = tuple(
-        Setting("priority", None, int(pair.sender[6]), thread=str(number)) for number, pair in enumerate(pairs)
+        RecordedSetting("priority", None, int(pair.sender[6]), thread=str(number)) for number, pair in enumerate(pairs)
     )
-    return Found(
+    return ImportedRun(
         "pmqtest" if timed_out else "rt-tests",
         None,
         "linux-user",
@@ -112,7 +112,7 @@ def _of_pairs(source: Source) -> Found:
     )
 
 
-def _last_pairs(reading: Reading) -> list[_Pair]:
+def _last_pairs(reading: LineReader) -> list[_Pair]:
     """Those of the last picture, which has as many as the one before it."""
     pictures: list[list[_Pair]] = [[]]
     for line in reading:
@@ -131,7 +131,7 @@ def _last_pairs(reading: Reading) -> list[_Pair]:
     return last
 
 
-def _join(reading: Reading, pairs: Sequence[_Pair], match: re.Match[str]) -> None:
+def _join(reading: LineReader, pairs: Sequence[_Pair], match: re.Match[str]) -> None:
     """A receiver's line to its sender's."""
     pair = next((pair for pair in pairs if (pair.sender[5], pair.sender[1]) == (match[1], match[2])), None)
     if pair is None or pair.receiver is not None:
@@ -139,13 +139,13 @@ def _join(reading: Reading, pairs: Sequence[_Pair], match: re.Match[str]) -> Non
     pair.receiver = match
 
 
-def _of_pair(reading: Reading, number: int, pair: _Pair) -> FoundSeries:
+def _of_pair(reading: LineReader, number: int, pair: _Pair) -> ImportedSeries:
     assert pair.receiver is not None
     count = reading.count(pair.sender[9], "Cycles")
     low, now, mean, high = (reading.count(pair.receiver[group], "a latency") for group in (3, 4, 5, 6))
     if count and not low <= now <= high:
         reading.refuse(f"pair {number}: a latency lies outside its minimum and maximum: file modified")
-    return FoundSeries(
+    return ImportedSeries(
         "handover",
         FROM,
         TO,

@@ -14,11 +14,11 @@ from decimal import Decimal, InvalidOperation
 from xml.etree import ElementTree
 
 from fastenough.exchange import cyclictest
-from fastenough.exchange.found import Bucket, Found, FoundSeries
+from fastenough.exchange.imported import Bucket, ImportedRun, ImportedSeries
 from fastenough.exchange.rt_tests import MOST_THREADS
-from fastenough.exchange.source import Reading, Source
+from fastenough.exchange.source import LineReader, Source
 from fastenough.model import Configuration, Role
-from fastenough.recording.head import Setting
+from fastenough.recording.head import RecordedSetting
 
 _ROOT = re.compile(r"\s*(?:<\?xml[^>]*\?>\s*)?<rteval[\s>]")
 _DECLARED = re.compile(r"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
@@ -41,7 +41,7 @@ class _Rteval:
     def recognises(self, source: Source) -> bool:
         return bool(_ROOT.match(source.text))
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> ImportedRun:
         root = _parsed(source)
         parts = [part for name in _MEASURED for part in root.iter(name)]
         if len(parts) != 1:
@@ -50,7 +50,7 @@ class _Rteval:
         line = part.get("command_line", "")
         series = tuple(_series(source, part, line))
         settings = tuple(
-            Setting("priority", None, int(core.get("priority", "")), thread=core.get("id"))
+            RecordedSetting("priority", None, int(core.get("priority", "")), thread=core.get("id"))
             for core in part.findall("core")
             if core.get("priority", "").isdecimal()
         )
@@ -62,7 +62,7 @@ class _Rteval:
             "loads": _found_text(root, "loads/command_line") or "",
             "cpu": _found_text(root, "CPUtopology") or "",
         }
-        return Found(
+        return ImportedRun(
             "rteval",
             root.get("version"),
             "linux-user" if part.tag == "cyclictest" else "linux-kernel",
@@ -108,13 +108,13 @@ def _duration_ns(source: Source, root: ElementTree.Element) -> int | None:
     run = root.find("run_info")
     if run is None:
         return None
-    reading, total = Reading(source), 0
+    reading, total = LineReader(source), 0
     for name, seconds in (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1)):
         total += reading.count(run.get(name, "0"), name) * seconds
     return total * 10**9 or None
 
 
-def _series(source: Source, part: ElementTree.Element, command_line: str) -> Iterator[FoundSeries]:
+def _series(source: Source, part: ElementTree.Element, command_line: str) -> Iterator[ImportedSeries]:
     cores = part.findall("core")
     if not cores:
         source.refuse(
@@ -129,9 +129,9 @@ def _series(source: Source, part: ElementTree.Element, command_line: str) -> Ite
     yield from found
 
 
-def _of_core(source: Source, measured: str, core: ElementTree.Element, command_line: str) -> FoundSeries:
+def _of_core(source: Source, measured: str, core: ElementTree.Element, command_line: str) -> ImportedSeries:
     """A maximum beyond its histogram: at least one value is there, and how many are is not told."""
-    reading = Reading(source)
+    reading = LineReader(source)
     cpu, statistics = reading.count(core.get("id", ""), "the id of a core"), _statistics(core)
     samples = reading.count(statistics.get("samples", ""), "samples")
     buckets = tuple(_buckets(reading, core))
@@ -142,7 +142,7 @@ def _of_core(source: Source, measured: str, core: ElementTree.Element, command_l
     end = max(int(said[1]) if said else 0, buckets[-1][1] + 1 if buckets else 0)
     beyond = high is not None and bool(buckets) and high > buckets[-1][1]
     interval = _INTERVAL.search(command_line)
-    return FoundSeries(
+    return ImportedSeries(
         *_MEASURED[measured],
         1000,
         None if beyond else samples,
@@ -166,7 +166,7 @@ def _statistics(core: ElementTree.Element) -> Mapping[str, str]:
     )
 
 
-def _buckets(reading: Reading, core: ElementTree.Element) -> Iterator[Bucket]:
+def _buckets(reading: LineReader, core: ElementTree.Element) -> Iterator[Bucket]:
     last = -1
     for bucket in core.iterfind("histogram/bucket"):
         edge, count = (reading.count(bucket.get(name, ""), name) for name in ("index", "value"))
@@ -186,7 +186,7 @@ def _mean(source: Source, statistics: Mapping[str, str]) -> Decimal:
     return mean
 
 
-def _check_system(source: Source, part: ElementTree.Element, cores: list[FoundSeries]) -> None:
+def _check_system(source: Source, part: ElementTree.Element, cores: list[ImportedSeries]) -> None:
     """What is said of all cores together is what they add up to."""
     system = part.find("system")
     samples = "" if system is None else _statistics(system).get("samples", "")

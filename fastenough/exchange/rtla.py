@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from math import gcd
 
-from fastenough.exchange.found import Found, FoundSeries
-from fastenough.exchange.source import Reading, Source
+from fastenough.exchange.imported import ImportedRun, ImportedSeries
+from fastenough.exchange.source import LineReader, Source
 from fastenough.model import Role
 
 _TITLE = re.compile(r"# RTLA (timerlat|osnoise) histogram\s*")
@@ -49,9 +49,9 @@ class _Rtla:
     def recognises(self, source: Source) -> bool:
         return any(_TITLE.fullmatch(line) for line in source.lines[:50])
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> ImportedRun:
         source.whole()
-        reading = Reading(source)
+        reading = LineReader(source)
         which, unit_ns, duration_ns = _opening(reading)
         table = _table(reading)
         if "over:" not in table.summary:
@@ -60,7 +60,7 @@ class _Rtla:
             source.refuse(f"its table has no line '{missing[0]}': file truncated")
         if which == "timerlat" and "count:" in table.summary:
             _check_all(reading, table)
-        return Found(
+        return ImportedRun(
             "rtla",
             None,
             "linux-kernel",
@@ -75,7 +75,7 @@ class _Rtla:
 IMPORTER = _Rtla()
 
 
-def _opening(reading: Reading) -> tuple[str, int, int]:
+def _opening(reading: LineReader) -> tuple[str, int, int]:
     """Which tracer, the unit, and how long."""
     title = next((match for line in reading if (match := _TITLE.fullmatch(line))), None)
     unit = _UNIT.fullmatch(next(iter(reading), ""))
@@ -91,7 +91,7 @@ def lasted_ns(text: str) -> int:
     return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 10**9
 
 
-def _table(reading: Reading) -> _Table:
+def _table(reading: LineReader) -> _Table:
     table = _Table()
     for line in reading:
         words = line.split()
@@ -117,7 +117,7 @@ def _table(reading: Reading) -> _Table:
     return table
 
 
-def _take_columns(reading: Reading, table: _Table, words: Sequence[str]) -> None:
+def _take_columns(reading: LineReader, table: _Table, words: Sequence[str]) -> None:
     found = [_COLUMN.fullmatch(word) for word in words[1:]]
     if words[0] != "Index" or not all(found):
         reading.refuse("its columns have no names: only rtla output with header and index is supported")
@@ -126,13 +126,13 @@ def _take_columns(reading: Reading, table: _Table, words: Sequence[str]) -> None
     table.columns = [(match[1], int(match[2])) for match in found if match]
 
 
-def _as_many(reading: Reading, words: Sequence[str], columns: Sequence[object]) -> list[str]:
+def _as_many(reading: LineReader, words: Sequence[str], columns: Sequence[object]) -> list[str]:
     if len(words) - 1 != len(columns):
         reading.refuse(f"{len(words) - 1} values for {len(columns)} columns: file truncated or modified")
     return list(words[1:])
 
 
-def _check_all(reading: Reading, table: _Table) -> None:
+def _check_all(reading: LineReader, table: _Table) -> None:
     """What rtla says of all CPUs together is what its columns add up to; older ones do not say it."""
     if not table.all_columns:
         return
@@ -150,7 +150,7 @@ def _check_all(reading: Reading, table: _Table) -> None:
                 reading.refuse(f"'{name}' of all CPUs does not match its columns: file modified")
 
 
-def _width(reading: Reading, table: _Table) -> int:
+def _width(reading: LineReader, table: _Table) -> int:
     """Of the buckets, or a multiple of it: empty rows are left out, and -b is not said.  0 where only row 0 is left."""
     width = gcd(*table.rows)
     if table.rows and width != 1 and "count:" not in table.summary:
@@ -161,7 +161,7 @@ def _width(reading: Reading, table: _Table) -> int:
     return width
 
 
-def _series(reading: Reading, table: _Table, unit_ns: int) -> Iterator[FoundSeries]:
+def _series(reading: LineReader, table: _Table, unit_ns: int) -> Iterator[ImportedSeries]:
     edges, width = list(table.rows), _width(reading, table)
     for place, (kind, cpu) in enumerate(table.columns):
         name, from_event, to_event = EVENTS[kind]
@@ -176,7 +176,7 @@ def _series(reading: Reading, table: _Table, unit_ns: int) -> Iterator[FoundSeri
         )
         mean, top = said("avg:"), width - 1 if width else high or 0
         buckets = tuple((edge, edge + top, row[place]) for edge, row in table.rows.items() if row[place])
-        yield FoundSeries(
+        yield ImportedSeries(
             name,
             from_event,
             to_event,
@@ -194,7 +194,7 @@ def _series(reading: Reading, table: _Table, unit_ns: int) -> Iterator[FoundSeri
         )
 
 
-def _mean(reading: Reading, word: str | None) -> Decimal | None:
+def _mean(reading: LineReader, word: str | None) -> Decimal | None:
     if word is None:
         return None
     if not re.fullmatch(r"\d{1,18}(\.\d{2})?", word):

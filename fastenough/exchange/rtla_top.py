@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from fastenough.exchange.found import Found, FoundSeries
+from fastenough.exchange.imported import ImportedRun, ImportedSeries
 from fastenough.exchange.rtla import EVENTS, MISSED, STOPPED, STOPPED_FACT, lasted_ns
-from fastenough.exchange.source import Reading, Source
+from fastenough.exchange.source import LineReader, Source
 from fastenough.model import Role
 
 _DRAWN = re.compile(r"\x1b(?:c|\[[\d;]*m)")
@@ -45,10 +45,10 @@ class _RtlaTop:
     def recognises(self, source: Source) -> bool:
         return any(_title(line) for line in source.lines[:50])
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> ImportedRun:
         source.whole()
         before: _Picture | None = None
-        reading = Reading(source)
+        reading = LineReader(source)
         lines = (_DRAWN.sub("", line) for line in reading)
         last = next((name for line in lines if (name := _title(line))), "")
         while last:
@@ -60,7 +60,7 @@ class _RtlaTop:
         if not before.rows:
             source.refuse("no CPU was measured")
         series = _latencies(reading, before) if before.which == "timerlat" else _noises(reading, before)
-        return Found(
+        return ImportedRun(
             "rtla",
             None,
             "linux-kernel",
@@ -83,7 +83,7 @@ def _title(line: str) -> str:
     return _TITLES.get(_DRAWN.sub("", line).strip(), "")
 
 
-def _picture(reading: Reading, lines: Iterator[str], which: str) -> tuple[_Picture, str]:
+def _picture(reading: LineReader, lines: Iterator[str], which: str) -> tuple[_Picture, str]:
     """One, and which the next one is of; empty where there is none."""
     picture = _opening(reading, lines, which)
     told = False
@@ -103,7 +103,7 @@ def _picture(reading: Reading, lines: Iterator[str], which: str) -> tuple[_Pictu
     return picture, ""
 
 
-def _opening(reading: Reading, lines: Iterator[str], which: str) -> _Picture:
+def _opening(reading: LineReader, lines: Iterator[str], which: str) -> _Picture:
     lasted, header = _DURATION.fullmatch(next(lines, "")), next(lines, "")
     if lasted is None or header.split()[:2] != _HEADER[which]:
         reading.refuse("incomplete header: title, duration and columns are required")
@@ -114,14 +114,14 @@ def _opening(reading: Reading, lines: Iterator[str], which: str) -> _Picture:
     return _Picture(which, 1 if units == {"ns"} else 1000, lasted_ns(lasted[1]), columns, {})
 
 
-def _cells(reading: Reading, text: str, columns: int) -> list[str]:
+def _cells(reading: LineReader, text: str, columns: int) -> list[str]:
     words = text.replace("|", " ").split()
     if len(words) != columns:
         reading.refuse(f"a line has {len(words)} columns instead of {columns}: file truncated or modified")
     return words
 
 
-def _check_all(reading: Reading, picture: _Picture, match: re.Match[str]) -> None:
+def _check_all(reading: LineReader, picture: _Picture, match: re.Match[str]) -> None:
     """What rtla says of all CPUs together is what their lines come to; older ones do not say it."""
     total, places = sum(count for count, _ in picture.rows.values()), 10 ** int(match[2])
     words = match[3].replace("|", " ").split()
@@ -138,7 +138,7 @@ def _check_all(reading: Reading, picture: _Picture, match: re.Match[str]) -> Non
         reading.refuse("its summary of all CPUs does not match their lines: file modified")
 
 
-def _latencies(reading: Reading, picture: _Picture) -> Iterator[FoundSeries]:
+def _latencies(reading: LineReader, picture: _Picture) -> Iterator[ImportedSeries]:
     """COUNT is that of the interrupts: a thread may have been counted once less."""
     for cpu, (count, cells) in picture.rows.items():
         for number, kind in enumerate(_KINDS[: picture.columns // 4]):
@@ -149,7 +149,7 @@ def _latencies(reading: Reading, picture: _Picture) -> Iterator[FoundSeries]:
             if not low <= now <= high:
                 reading.refuse(f"CPU {cpu}: a latency lies outside its minimum and maximum: file modified")
             interrupt = kind == "IRQ"
-            yield FoundSeries(
+            yield ImportedSeries(
                 *EVENTS[kind],
                 picture.unit_ns,
                 count if interrupt else None,
@@ -161,7 +161,7 @@ def _latencies(reading: Reading, picture: _Picture) -> Iterator[FoundSeries]:
             )
 
 
-def _noises(reading: Reading, picture: _Picture) -> Iterator[FoundSeries]:
+def _noises(reading: LineReader, picture: _Picture) -> Iterator[ImportedSeries]:
     """Of single interruptions only the longest is told, and not how many there were of them."""
     for cpu, (_, cells) in picture.rows.items():
         told = _told(reading, cells)
@@ -174,10 +174,12 @@ def _noises(reading: Reading, picture: _Picture) -> Iterator[FoundSeries]:
         ):
             reading.refuse(f"CPU {cpu}: its noise does not match its parts: file modified")
         longest = told["max single"]
-        yield FoundSeries(*EVENTS["CPU"], picture.unit_ns, None if longest else 0, None, longest or None, None, cpu=cpu)
+        yield ImportedSeries(
+            *EVENTS["CPU"], picture.unit_ns, None if longest else 0, None, longest or None, None, cpu=cpu
+        )
 
 
-def _told(reading: Reading, cells: Sequence[str]) -> dict[str, int]:
+def _told(reading: LineReader, cells: Sequence[str]) -> dict[str, int]:
     return {name: reading.count(word, name) for name, word in zip(_NOISE, cells, strict=False) if name != "available"}
 
 

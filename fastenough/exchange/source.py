@@ -139,7 +139,7 @@ def read_source(path: Path, unit_ns: int | None = None) -> Source:
 
 
 @dataclass
-class Reading:
+class LineReader:
     """The lines of a source one by one, each looked at once; ``number`` is that of the one taken last, from 1."""
 
     source: Source

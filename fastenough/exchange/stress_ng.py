@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from fastenough.exchange.found import Found, FoundSeries
-from fastenough.exchange.source import Reading, Source
+from fastenough.exchange.imported import ImportedRun, ImportedSeries
+from fastenough.exchange.source import LineReader, Source
 
 _OURS = re.compile(r"(?:stress-ng: )?(?:info:\s+)?\[(\d+)\] (?:stress-ng-)?cyclic: (.*)")
 _OTHERS = re.compile(r"(?:stress-ng: )?(?:info|metrc|debug|warn|fail|skip|pass|note|tune|error):?\s")
@@ -42,9 +42,9 @@ class _StressNg:
     def recognises(self, source: Source) -> bool:
         return any((match := _OURS.fullmatch(line)) and _SCHED.fullmatch(match[2]) for line in source.lines)
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> ImportedRun:
         source.whole()
-        reading = Reading(source)
+        reading = LineReader(source)
         instances, version = _instances(reading)
         if not any(_ENDED.fullmatch(line) for line in source.lines):
             source.refuse("the line that the run completed is missing: file truncated, or stress-ng was killed")
@@ -58,13 +58,13 @@ class _StressNg:
                 f"{f'{one.pid} ' if several else ''}mode": int(one.said["mean"][2]),
             }
         facts |= {"policy": instances[0].said["sched"][1]}
-        return Found("stress-ng", version, "linux-user", series, probe="stress-ng-cyclic", facts=facts)
+        return ImportedRun("stress-ng", version, "linux-user", series, probe="stress-ng-cyclic", facts=facts)
 
 
 IMPORTER = _StressNg()
 
 
-def _instances(reading: Reading) -> tuple[list[_Instance], str | None]:
+def _instances(reading: LineReader) -> tuple[list[_Instance], str | None]:
     found: dict[str, _Instance] = {}
     version = None
     for line in reading:
@@ -83,7 +83,7 @@ def _instances(reading: Reading) -> tuple[list[_Instance], str | None]:
     return measured, version
 
 
-def _take(reading: Reading, one: _Instance, said: str) -> None:
+def _take(reading: LineReader, one: _Instance, said: str) -> None:
     for name, pattern in (("sched", _SCHED), ("mean", _MEAN), ("extremes", _EXTREMES), ("width", _DISTRIBUTION)):
         if match := pattern.fullmatch(said):
             if name in one.said:
@@ -103,10 +103,10 @@ def _take(reading: Reading, one: _Instance, said: str) -> None:
         reading.refuse(f"not a line of cyclic: {said[:60]!r}")
 
 
-def _series(reading: Reading, one: _Instance, labels: dict[str, int]) -> FoundSeries:
+def _series(reading: LineReader, one: _Instance, labels: dict[str, int]) -> ImportedSeries:
     sched, extremes = one.said["sched"], one.said["extremes"]
     count = reading.count(sched[3], "samples")
-    series = FoundSeries(
+    series = ImportedSeries(
         "wakeup",
         "the instant the sleep was to end, counted from before it",
         "the thread reads its clock after waking",
@@ -123,7 +123,7 @@ def _series(reading: Reading, one: _Instance, labels: dict[str, int]) -> FoundSe
     return series if "width" not in one.said else _distributed(reading, one, series)
 
 
-def _distributed(reading: Reading, one: _Instance, series: FoundSeries) -> FoundSeries:
+def _distributed(reading: LineReader, one: _Instance, series: ImportedSeries) -> ImportedSeries:
     """With its distribution: what lies beyond its last row is told by the count alone."""
     width = reading.count(one.said["width"][1], "intervals")
     shown, buckets = one.shown or (0, 0)
@@ -132,7 +132,7 @@ def _distributed(reading: Reading, one: _Instance, series: FoundSeries) -> Found
     if series.maximum is not None and buckets != series.maximum // width + 1:
         reading.refuse("the number of buckets does not match the maximum: file modified")
     filled = tuple(_rows(one, width))
-    return FoundSeries(
+    return ImportedSeries(
         **{
             **vars(series),
             "buckets": filled,

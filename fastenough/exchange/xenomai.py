@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-from fastenough.exchange.found import Found, FoundSeries
-from fastenough.exchange.source import Reading, Source
-from fastenough.recording.head import Setting
+from fastenough.exchange.imported import ImportedRun, ImportedSeries
+from fastenough.exchange.source import LineReader, Source
+from fastenough.recording.head import RecordedSetting
 
 _NUMBER = r"\s*(-?\d+\.\d{3})"
 _SUMMARY = re.compile(
@@ -55,9 +55,9 @@ class _Xenomai:
             for line in source.lines[:200]
         )
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> ImportedRun:
         source.whole()
-        reading = Reading(source)
+        reading = LineReader(source)
         parts = _parts(reading)
         if parts.summary is None:
             source.refuse("its summary (RTS) is missing: file truncated, or latency was killed")
@@ -76,8 +76,8 @@ class _Xenomai:
             "overruns": int(parts.summary[4]),
             "mode switches": int(parts.summary[5]),
         }
-        settings = () if parts.mode is None else (Setting("priority", None, int(parts.mode[6])),)
-        return Found(
+        settings = () if parts.mode is None else (RecordedSetting("priority", None, int(parts.mode[6])),)
+        return ImportedRun(
             "xenomai-latency",
             None,
             _IMPLEMENTATIONS.get(mode, "unknown"),
@@ -91,7 +91,7 @@ class _Xenomai:
 IMPORTER = _Xenomai()
 
 
-def _parts(reading: Reading) -> _Parts:
+def _parts(reading: LineReader) -> _Parts:
     parts = _Parts()
     for line in reading:
         if match := _SUMMARY.fullmatch(line):
@@ -109,7 +109,7 @@ def _parts(reading: Reading) -> _Parts:
     return parts
 
 
-def _take_cell(reading: Reading, cells: dict[int, int], match: re.Match[str]) -> None:
+def _take_cell(reading: LineReader, cells: dict[int, int], match: re.Match[str]) -> None:
     first, last = int(match[2]), int(match[3])
     if last != first + 1 or first <= next(reversed(cells), -1):
         reading.refuse("its cells do not ascend in steps of one")
@@ -124,11 +124,11 @@ def _duration_ns(parts: _Parts) -> int | None:
     return ((hours * 60 + minutes) * 60 + seconds) * 10**9 or None
 
 
-def _series(reading: Reading, parts: _Parts) -> FoundSeries:
+def _series(reading: LineReader, parts: _Parts) -> ImportedSeries:
     assert parts.summary is not None
     low, mean, high = (int(Decimal(parts.summary[group]) * 1000) for group in (1, 2, 3))
     period_us = int(parts.mode[5]) if parts.mode else None
-    series = FoundSeries(
+    series = ImportedSeries(
         "wakeup",
         "the instant the timer was due",
         "the task, or handler, reads its clock",
@@ -153,7 +153,7 @@ def _series(reading: Reading, parts: _Parts) -> FoundSeries:
     return _with_cells(series, cells, cell_ns, count, width_said=bool(parts.points))
 
 
-def _cells_of(reading: Reading, parts: _Parts) -> tuple[Mapping[int, int], int]:
+def _cells_of(reading: LineReader, parts: _Parts) -> tuple[Mapping[int, int], int]:
     """Counts by cell, and the width of one, of which -g writes six digits."""
     if not parts.points:
         return parts.cells["avg"], _CELL_NS
@@ -173,8 +173,8 @@ def _cells_of(reading: Reading, parts: _Parts) -> tuple[Mapping[int, int], int]:
 
 
 def _with_cells(
-    series: FoundSeries, cells: Mapping[int, int], cell_ns: int, count: int, *, width_said: bool
-) -> FoundSeries:
+    series: ImportedSeries, cells: Mapping[int, int], cell_ns: int, count: int, *, width_said: bool
+) -> ImportedSeries:
     """The series with its histogram, where the extremes show of what; else with its count alone.
 
     A maximum beyond the cells is an overflow, or the sign of wider cells.

@@ -16,7 +16,7 @@ _REAL_TIME = {"fifo", "rr", "deadline"}
 
 
 @dataclass(frozen=True)
-class Task:
+class TaskStat:
     """One thread, as /proc/PID/task/TID/stat shows it (proc(5))."""
 
     tid: int
@@ -29,12 +29,12 @@ class Task:
         return self.policy in _REAL_TIME
 
 
-def parse_task(text: str) -> Task:
+def parse_task(text: str) -> TaskStat:
     """Raises ValueError or IndexError for what is no stat line."""
     first, _, rest = text.rpartition(")")
     tid, _, comm = first.partition("(")
     fields = rest.split()
-    return Task(int(tid), comm, POLICIES.get(int(fields[38]), fields[38]), int(fields[37]))
+    return TaskStat(int(tid), comm, POLICIES.get(int(fields[38]), fields[38]), int(fields[37]))
 
 
 def is_kernel_thread(text: str) -> bool:
@@ -42,11 +42,11 @@ def is_kernel_thread(text: str) -> bool:
     return bool(int(text.rpartition(")")[2].split()[6]) & _PF_KTHREAD)
 
 
-def _tasks(inputs: Inputs) -> list[Task]:
+def _tasks(inputs: Inputs) -> list[TaskStat]:
     return [parse_task(content) for _, content in inputs.matching(_STATS)]
 
 
-def _as_entry(task: Task) -> dict[str, Any]:
+def _as_entry(task: TaskStat) -> dict[str, Any]:
     return {"comm": task.comm, "tid": task.tid, "policy": task.policy, "priority": task.priority}
 
 

@@ -24,7 +24,7 @@ from fastenough.model import FastenoughError, Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import MONITOR
 from fastenough.store import RunSummary, Store
-from fastenough.store.campaign import KeptCampaign, kept_campaign
+from fastenough.store.campaign import StoredCampaign, stored_campaign
 
 _MOST_CHARS = 1000
 """Of a reason."""
@@ -85,7 +85,7 @@ class _Window:
     from_s: int
 
 
-def _window(store: Store, runs: Sequence[RunSummary], cycle: KeptCampaign, newest: Sequence[Recording]) -> _Window:
+def _window(store: Store, runs: Sequence[RunSummary], cycle: StoredCampaign, newest: Sequence[Recording]) -> _Window:
     """What else the board recorded in the configuration of its newest cycle, as far back as the window reaches."""
     last_s = max(recording.stopped.wall_ns for recording in newest) // 10**9
     begin_s = min(recording.head.begin.wall_ns for recording in newest) // 10**9
@@ -152,11 +152,11 @@ def _verdict_columns(verdict: str, why: str, of_cycle: str, cycle_why: str, from
     }
 
 
-def _cycle_of(store: Store, runs: Sequence[RunSummary]) -> KeptCampaign | None:
+def _cycle_of(store: Store, runs: Sequence[RunSummary]) -> StoredCampaign | None:
     if not runs:
         return None
-    whole = kept_campaign(store, runs[-1].campaign) if runs[-1].campaign else None
-    return whole or KeptCampaign("", (runs[-1].id,), ())
+    whole = stored_campaign(store, runs[-1].campaign) if runs[-1].campaign else None
+    return whole or StoredCampaign("", (runs[-1].id,), ())
 
 
 def _counts(run: RunSummary, now_s: float) -> bool:

@@ -19,7 +19,7 @@ from fastenough.campaign.transcript import Writer
 from fastenough.jobs.job_store import OneCampaign
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
 from fastenough.recording import Recording
-from fastenough.recording.head import Setting
+from fastenough.recording.head import RecordedSetting
 from fastenough.settings import Settings, difference, is_in_effect
 from fastenough.store import Store
 
@@ -110,7 +110,7 @@ def is_begun(trial: AbTest, store: Store) -> bool:
     return any(run.campaign for run in store.runs(plan_sha256=_AbCampaign(store, trial).sha256))
 
 
-def _require_one(entries: Sequence[Setting]) -> None:
+def _require_one(entries: Sequence[RecordedSetting]) -> None:
     """Raises NotApplicable where none of the places of a setting took its value."""
     refused = list(filter(None, map(difference, entries)))
     if refused and len(refused) == len(entries):

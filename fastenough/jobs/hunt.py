@@ -29,7 +29,7 @@ from fastenough.hunt.trials import FinishedTrial, TrialRequest, TrialResult
 from fastenough.jobs.job_store import OneCampaign
 from fastenough.link import Link
 from fastenough.loads import Expectation, Load, find_load
-from fastenough.loads.brought import bring
+from fastenough.loads.tools import bring
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
 from fastenough.recording import Recording
 from fastenough.store import Store

@@ -23,7 +23,7 @@ from fastenough.files import Untrusted
 from fastenough.folder import Folder
 from fastenough.model import BadInput, FastenoughError, Role, Series
 from fastenough.recording import End, Event, Head, Histogram, Interval
-from fastenough.recording.aggregate import Adding
+from fastenough.recording.aggregate import Aggregator
 from fastenough.recording.lines import MOST_LINE_BYTES
 from fastenough.recording.reader import ends_of, head_of, part_of
 from fastenough.store.directory import LIVE_FILE, RUN_FILE, SEALED_FILE, is_live
@@ -156,7 +156,7 @@ class LiveRecording:
         self.culprits: deque[Event] = deque(maxlen=_MOST_CULPRITS)
         self.culprits_seen = 0
         self.worst_culprit: Event | None = None
-        self._adding = Adding(name, (), 0)
+        self._adding = Aggregator(name, (), 0)
         self._maxima: dict[int, tuple[int, int]] = {}
 
     def take(self, raw: bytes) -> None:
@@ -165,7 +165,7 @@ class LiveRecording:
             raise BadInput(f"{self._name}: something follows the end line")
         if self.head is None:
             self._first, self.head = raw, head_of(raw, self._name)
-            self._adding = Adding(self._name, self.head.series, self.head.interval_ns)
+            self._adding = Aggregator(self._name, self.head.series, self.head.interval_ns)
             return
         part = part_of(raw, self._name, self.head)
         if isinstance(part, Interval):

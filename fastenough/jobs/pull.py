@@ -22,7 +22,7 @@ from fastenough.link.ring import CHUNK, MOST_BYTES, RecordingGone, Ring, RingFil
 from fastenough.loads.read_back import with_proof
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Head, Instant, Interval, LoadStated, Reading
-from fastenough.recording.building import Added, completed_head, line_bytes
+from fastenough.recording.building import HeadAdditions, completed_head, line_bytes
 from fastenough.recording.lines import MOST_LINE_BYTES
 from fastenough.recording.reader import head_of
 from fastenough.store import Store
@@ -42,7 +42,7 @@ class BoardNames:
     """
 
     board: str
-    added: Callable[[Head], Added]
+    added: Callable[[Head], HeadAdditions]
     formerly: tuple[str, ...] = ()
 
 
@@ -233,7 +233,7 @@ class _Pull:
         self._before = head = head_of(line, file.name)
         return line, head
 
-    def _known(self, head: Head) -> Added:
+    def _known(self, head: Head) -> HeadAdditions:
         """Where the board was booted since: what was known of the recording before, if both are of one boot."""
         added, before = self._told.added(head), self._before
         if added.profile is not None or before is None or before.boot_id is None or before.boot_id != head.boot_id:
@@ -358,15 +358,15 @@ class BoardAnnotations:
     def _profile(self) -> dict[str, Any]:
         return collect(self.booted.link)
 
-    def added(self, head: Head) -> Added:
+    def added(self, head: Head) -> HeadAdditions:
         """No profile for what was recorded before the board was booted as it is now: it may have been another kernel.
 
         Marks forbid conclusions, and hold for the machine, whatever it has booted.
         """
         marks = tuple(dict.fromkeys((*self.booted.marks, *marks_in(self._profile), *self.marks)))
         if head.boot_id is None or head.boot_id != self._profile["boot_id"]:
-            return Added(self.name, None, self.load, marks=marks)
-        return Added(
+            return HeadAdditions(self.name, None, self.load, marks=marks)
+        return HeadAdditions(
             self.name,
             configuration_in(self._profile),
             self.load,

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fastenough.loads.brought import require_tools
 from fastenough.loads.load import TOOL_PACKAGES, Expectation, Load
 from fastenough.loads.running import RunningLoad
+from fastenough.loads.tools import require_tools
 from fastenough.model import BadInput
 from fastenough.registry import listed
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether a load ran: what its processes had consumed before and after, out of /proc."""
+"""Proof that a load ran: resources its processes used, read from /proc, over the whole run and in each stretch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
 
 from fastenough.link import Link, read_matching
-from fastenough.loads.load import Expectation
+from fastenough.loads.load import Expectation, Load
 from fastenough.recording.head import LoadProof, LoadUse
 
 _FIRST_IN_NAMESPACE = re.compile(r"^NSpid:(\t\d+)+\t1$", re.MULTILINE)
@@ -28,7 +28,7 @@ class Use:
 
 
 @dataclass(frozen=True)
-class Sample:
+class UsageSample:
     """One look at the process trees: use by (pid, start time).  ``roots`` are the guards, and the first processes of
     their PID namespaces.  ``counted``: what the load's own counter says, None where it has none or none can be read."""
 
@@ -54,7 +54,7 @@ def parse_numbers(text: str) -> dict[str, int]:
     return {name: int(value) for name, _, value in pairs if value.strip().isdigit()}
 
 
-def look(link: Link, roots: Iterable[int], mono_s: float, *, with_bytes: bool = True) -> Sample:
+def look(link: Link, roots: Iterable[int], mono_s: float, *, with_bytes: bool = True) -> UsageSample:
     """Look at every process below the roots, them included; the bytes they moved cost one file more for each.
 
     The file of a process that ends while it is read is empty: it is not there any more.
@@ -71,7 +71,7 @@ def look(link: Link, roots: Iterable[int], mono_s: float, *, with_bytes: bool = 
         tree |= more
         grown = bool(more)
     guards = set(roots)
-    sample = Sample(mono_s, guards)
+    sample = UsageSample(mono_s, guards)
     names = ("status", "io") if with_bytes else ("status",)
     files = read_matching(link, [f"/proc/{pid}/{name}" for pid in sorted(tree) for name in names])
     for pid in tree:
@@ -95,17 +95,17 @@ def look(link: Link, roots: Iterable[int], mono_s: float, *, with_bytes: bool = 
 _Counter = Callable[[Use], int]
 
 
-def _grown(before: Sample, after: Sample, counter: _Counter) -> int:
+def _grown(before: UsageSample, after: UsageSample, counter: _Counter) -> int:
     """For what ended and was waited for stays in its parent's sum: the difference of the sums."""
     return max(0, sum(map(counter, after.uses.values())) - sum(map(counter, before.uses.values())))
 
 
-def _switched(before: Sample, after: Sample, counter: _Counter) -> int:
+def _switched(before: UsageSample, after: UsageSample, counter: _Counter) -> int:
     """For what ends with its process: only processes alive at the end count, so this is what there was at least."""
     return sum(max(0, counter(use) - counter(before.uses.get(key, Use()))) for key, use in after.uses.items())
 
 
-def prove(name: str, expects: Expectation, cpus: int, before: Sample, after: Sample) -> LoadProof:
+def prove(name: str, expects: Expectation, cpus: int, before: UsageSample, after: UsageSample) -> LoadProof:
     """What was consumed between two looks, and whether it is enough."""
     window_s = after.mono_s - before.mono_s
     cpu_time_s = _grown(before, after, lambda use: use.cpu_ticks) / _TICKS_PER_S
@@ -140,7 +140,7 @@ def prove(name: str, expects: Expectation, cpus: int, before: Sample, after: Sam
     )
 
 
-def used(before: Sample, after: Sample) -> LoadUse:
+def used(before: UsageSample, after: UsageSample) -> LoadUse:
     """What was consumed between two looks, for one interval."""
     return LoadUse(
         _grown(before, after, lambda use: use.cpu_ticks) * (1_000_000_000 // _TICKS_PER_S),
@@ -148,3 +148,35 @@ def used(before: Sample, after: Sample) -> LoadUse:
         after.workers(),
         max(0, round((after.mono_s - before.mono_s) * 1e9)),
     )
+
+
+STRETCH_S = 5.0
+"""So long a load is watched before it is held against what is expected of it: one that waits for a disk does nothing
+for a while."""
+
+
+class Stretches:
+    """Holds each stretch of a run against what is expected of a load; two in succession without it are too many."""
+
+    def __init__(self, load: Load, cpus: int, begin: UsageSample) -> None:
+        self._load, self._cpus = load, cpus
+        self._begin_s, self._last = begin.mono_s, begin
+        self._weak = False
+        self._reason = ""
+
+    def due(self, mono_s: float) -> bool:
+        """Whether a look at that time ends a stretch."""
+        return mono_s - self._last.mono_s >= STRETCH_S
+
+    def take(self, sample: UsageSample) -> None:
+        """A look that ends a stretch."""
+        reasons = prove(self._load.name, self._load.expects, self._cpus, self._last, sample).reasons
+        if self._weak and reasons and not self._reason:
+            length_s, since_s = sample.mono_s - self._last.mono_s, sample.mono_s - self._begin_s
+            self._reason = f"{reasons[0]}, in the {length_s:.0f} s before {since_s:.0f} s"
+        self._weak = bool(reasons)
+        self._last = sample
+
+    def reasons(self) -> tuple[str, ...]:
+        """Why the load did not run all the time; none where it did."""
+        return (self._reason,) if self._reason else ()

@@ -11,10 +11,9 @@ from types import TracebackType
 from typing import Self
 
 from fastenough.link import Link, Process, Stalled
-from fastenough.loads.brought import Brought, bring, require_tools
 from fastenough.loads.load import Load
-from fastenough.loads.proof import Sample, look, prove, used
-from fastenough.loads.stretches import Stretches
+from fastenough.loads.proof import Stretches, UsageSample, look, prove, used
+from fastenough.loads.tools import CopiedTools, bring, require_tools
 from fastenough.model import NotApplicable
 from fastenough.recording.head import LoadProof, LoadStated, LoadUse
 from fastenough.words import said_lines
@@ -43,10 +42,10 @@ class RunningLoad:
         self._scratches = [link.scratch_name() for _ in load.commands]
         self.command_lines = load.command_lines(cpus, self._scratches, self._limit_s)
         self._counter = load.counter_line(cpus, self._scratches, self._limit_s)
-        self._brought: Brought | None = None
+        self._brought: CopiedTools | None = None
         self._processes: list[Process] = []
-        self._before: Sample | None = None
-        self._seen: Sample | None = None
+        self._before: UsageSample | None = None
+        self._seen: UsageSample | None = None
         self._stretches: Stretches | None = None
         self._look_again_s = 0.0
 
@@ -93,7 +92,7 @@ class RunningLoad:
     def _with_tools(self, command: Sequence[str]) -> list[str]:
         return ["sh", "-c", _FROM_FOLDER, "sh", self._brought.folder, *command] if self._brought else list(command)
 
-    def _look(self, whole: bool = True) -> Sample:
+    def _look(self, whole: bool = True) -> UsageSample:
         """``whole``: with all that is expected of it; otherwise what can be told of every interval at little cost."""
         sample = look(self._link, [process.pid for process in self._processes], time.monotonic(), with_bytes=whole)
         return replace(sample, counted=self._count()) if whole and self._counter else sample
@@ -130,7 +129,7 @@ class RunningLoad:
 
         None where it has no processes, or where nothing newer is known: see ``_watched``.
         """
-        last: Sample | None = None
+        last: UsageSample | None = None
 
         def use() -> LoadUse | None:
             nonlocal last
@@ -145,7 +144,7 @@ class RunningLoad:
 
         return use
 
-    def _watched(self) -> Sample:
+    def _watched(self) -> UsageSample:
         """A look for one interval; now and then it also ends a stretch.
 
         After a look so much time passes without another as it took, and all are told of that one: where a slow board is

@@ -10,13 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fastenough.recording.building import RecordingWriter
     from fastenough.recording.content import Recording, unbelievable
     from fastenough.recording.head import End, Event, Head, Instant, LoadProof, LoadStated, LoadUse, SeriesEnd
     from fastenough.recording.histogram import Histogram
     from fastenough.recording.interval import Interval
     from fastenough.recording.reader import Reading, read_from, read_recording
     from fastenough.recording.rises import Rises
-    from fastenough.recording.writer import RecordingWriter
 else:
 
     def __getattr__(name: str) -> Any:
@@ -54,6 +54,6 @@ _MODULES = {
     "fastenough.recording.interval": ("Interval",),
     "fastenough.recording.reader": ("Reading", "read_from", "read_recording"),
     "fastenough.recording.rises": ("Rises",),
-    "fastenough.recording.writer": ("RecordingWriter",),
+    "fastenough.recording.building": ("RecordingWriter",),
 }
 """Where each of these is defined."""

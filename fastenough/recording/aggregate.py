@@ -61,7 +61,7 @@ class Aggregate:
     load: LoadSum = LoadSum()
 
 
-class Adding:
+class Aggregator:
     """Adds up intervals and events as they come; raises BadInput, naming ``name``, for more than a run can hold.
 
     ``interval_ns``: how long an interval is to be.

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The one builder of lines to be written from Python; no other room knows their keys (docs/format.md)."""
+"""Lines of a recording as Python writes them: gauge runs, imports, tests.  The probe writes its own in C.
+
+No other room knows their keys (docs/format.md).
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -23,8 +26,8 @@ from fastenough.recording.head import (
     LoadProof,
     LoadStated,
     LoadUse,
+    RecordedSetting,
     SeriesEnd,
-    Setting,
     Tool,
 )
 from fastenough.recording.histogram import Histogram
@@ -36,7 +39,7 @@ _SECOND_NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
-class Added:
+class HeadAdditions:
     """What the bench knows of a run and the probe does not: it is added to the head.
 
     ``planned_ns``: how long the run was to last.
@@ -47,7 +50,7 @@ class Added:
     load: LoadStated | None = None
     profile: Mapping[str, Any] | None = None
     profile_sha256: str | None = None
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[RecordedSetting, ...] = ()
     marks: tuple[str, ...] = ()
     instrument: Mapping[str, Any] | None = None
     requirement: Requirement | None = None
@@ -93,7 +96,7 @@ def head_line(head: Head) -> Line:
     )
 
 
-def _added_line(added: Head | Added) -> Line:
+def _added_line(added: Head | HeadAdditions) -> Line:
     """The keys that a probe leaves to the bench; those that are not known are left out."""
     return _without_none(
         {
@@ -117,7 +120,7 @@ def series_line(series: Series) -> Line:
     return entry | {"role": series.role.value}
 
 
-def setting_line(setting: Setting) -> Line:
+def setting_line(setting: RecordedSetting) -> Line:
     """One entry of the head's ``settings``."""
     return {
         "name": setting.name,
@@ -128,7 +131,7 @@ def setting_line(setting: Setting) -> Line:
     }
 
 
-def _whose(setting: Setting) -> Line:
+def _whose(setting: RecordedSetting) -> Line:
     return _without_none({"cpu": setting.cpu, "thread": setting.thread})
 
 
@@ -275,7 +278,7 @@ def proof_line(proof: LoadProof) -> Line:
     return entry
 
 
-def completed_head(line: Line, run_id: str, added: Added) -> Line:
+def completed_head(line: Line, run_id: str, added: HeadAdditions) -> Line:
     """A probe's head, of version 2, with what only the bench knows: lists are joined, the rest is added."""
     more = [entry for entry in map(setting_line, added.settings) if entry not in line["settings"]]
     return (
@@ -308,7 +311,9 @@ def completed_end(line: Line, proof: LoadProof) -> Line:
     }
 
 
-def made_head(probe: str, implementation: str, parameters: Mapping[str, Any], added: Added, run_id: str = "") -> Head:
+def made_head(
+    probe: str, implementation: str, parameters: Mapping[str, Any], added: HeadAdditions, run_id: str = ""
+) -> Head:
     """The head of a run in which nothing came to measure."""
     return Head(
         tool=Tool("fastenough", __version__),
@@ -351,3 +356,15 @@ def ended(recording: Recording, outcome: Outcome, reasons: Sequence[str]) -> End
         for one in recording.series
     }
     return End(outcome, tuple(reasons), recording.stopped, series)
+
+
+class RecordingWriter:
+    """Writes lines as they come, one whole line per write, so that a cut never tears more than the last."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def line(self, line: Mapping[str, Any]) -> None:
+        """Append one line and hand it to the operating system at once."""
+        self._stream.write(line_bytes(line))
+        self._stream.flush()

@@ -46,12 +46,12 @@ def _sha256(stream: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-class NotKept(FastenoughError):
+class ColumnsNotStored(FastenoughError):
     """The columns of a recording cannot be kept beside it; it can be read all the same."""
 
 
 @dataclass(frozen=True)
-class Source:
+class SealedRecording:
     """A sealed recording in a folder: its file, and the hash and the size of its content (None: not known)."""
 
     folder: Folder
@@ -90,11 +90,11 @@ class Columns:
     intervals_sha256: str
 
 
-def _most_bytes(source: Source) -> int:
+def _most_bytes(source: SealedRecording) -> int:
     return (1 << 20) + 16 * source.most_values
 
 
-def found(source: Source) -> Columns | None:
+def found(source: SealedRecording) -> Columns | None:
     """The columns beside a recording, None where there are none that were made of it.
 
     Those in a folder of another user (but root) are none: who could change them could not have made the recording.
@@ -132,10 +132,10 @@ def _kept(folder: Folder) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OverflowError, Untrusted) as error:
-        raise NotKept(f"{folder.path}: cannot store columns there: {str(error)[:200]}") from error
+        raise ColumnsNotStored(f"{folder.path}: cannot store columns there: {str(error)[:200]}") from error
 
 
-def make(source: Source) -> None:
+def make(source: SealedRecording) -> None:
     """Make the columns of a recording in one pass over its text; memory does not grow with its intervals.
 
     Does nothing where another process makes them.  Raises BadInput for a recording that is not believed, NotKept
@@ -170,7 +170,7 @@ def rows_of(lines: Reading) -> Iterator[pa.RecordBatch]:
     yield from batching.rest()
 
 
-def rows_kept(source: Source, sha256: str) -> Iterator[pa.RecordBatch]:
+def rows_kept(source: SealedRecording, sha256: str) -> Iterator[pa.RecordBatch]:
     """The rows in the columns, batch by batch as they were written; ``sha256`` is that of the file.
 
     Raises BadInput, Untrusted or OSError.
@@ -183,7 +183,7 @@ def rows_kept(source: Source, sha256: str) -> Iterator[pa.RecordBatch]:
         yield from rows.combine_chunks().to_batches()
 
 
-def timeline(source: Source, sha256: str, series: tuple[Series, ...]) -> Timeline:
+def timeline(source: SealedRecording, sha256: str, series: tuple[Series, ...]) -> Timeline:
     """The recording over time, as `rows_kept` has it; raises BadInput, Untrusted or OSError."""
     try:
         return timeline_of(rows_kept(source, sha256), series)
@@ -191,7 +191,7 @@ def timeline(source: Source, sha256: str, series: tuple[Series, ...]) -> Timelin
         raise BadInput(f"{INTERVALS_FILE}: not valid columns: {str(error)[:200]}") from error
 
 
-def differ(source: Source, columns: Columns) -> bool:
+def differ(source: SealedRecording, columns: Columns) -> bool:
     """Whether columns that would be believed say anything else than the recording; raises BadInput or OSError."""
     with source.folder.open_file(source.file) as stream:
         lines = Reading(stream, source.file, source.sha256)

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
+from typing import TypeVar, overload
 
 import numpy as np
 
@@ -126,3 +127,32 @@ class Recording:
 def unbelievable(damage: str, head: Head) -> Recording:
     """What stands for a run of which nothing is believed, with the reason; ``head`` says what is known of it."""
     return Recording(replace(head, series=()), (), (), None, damage=damage)
+
+
+T = TypeVar("T")
+
+
+class LazySequence(Sequence[T]):
+    """A sequence that calls ``load`` when an element or its length is first used."""
+
+    def __init__(self, load: Callable[[], Sequence[T]]) -> None:
+        self._load = load
+
+    @cached_property
+    def _all(self) -> Sequence[T]:
+        return self._load()
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[T]: ...
+
+    def __getitem__(self, place: int | slice) -> T | Sequence[T]:
+        return self._all[place]
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._all)

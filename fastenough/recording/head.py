@@ -59,7 +59,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Setting:
+class RecordedSetting:
     """``requested`` None: only read.  ``in_effect``: as read back, None where it cannot be read.
 
     ``thread`` and ``cpu`` where it is one thread's; ``reason`` where what is in effect is not what was requested.
@@ -84,7 +84,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Change:
+class SettingChange:
     """A setting that read otherwise after the run than before it."""
 
     name: str
@@ -233,7 +233,7 @@ class Head:
     implementation: str
     parameters: Mapping[str, Any]
     series: tuple[Series, ...]
-    settings: tuple[Setting, ...]
+    settings: tuple[RecordedSetting, ...]
     cost_ns: Mapping[str, float | None]
     interval_ns: int
     begin: Instant
@@ -263,8 +263,8 @@ class End:
     at: Instant
     series: Mapping[int, SeriesEnd] = field(default_factory=dict)
     counters: Mapping[str, int | None] = field(default_factory=dict)
-    settings: tuple[Setting, ...] | None = None
-    changes: tuple[Change, ...] = ()
+    settings: tuple[RecordedSetting, ...] | None = None
+    changes: tuple[SettingChange, ...] = ()
     events_dropped: int = 0
     samples: SamplesKept | None = None
     load: LoadProof | None = None

@@ -38,7 +38,7 @@ class _Readable(Protocol):
     def read(self, size: int = -1, /) -> bytes: ...
 
 
-class Fraction(float):
+class JsonFloat(float):
     """A number written with a point or an exponent: never taken for an integer, whatever its value."""
 
     def is_integer(self) -> bool:
@@ -76,7 +76,7 @@ def parse_line(raw: bytes) -> Any:
     characters that no writer puts there.
     """
     try:
-        line = json.loads(raw.decode(), parse_constant=_no_number, parse_float=Fraction)
+        line = json.loads(raw.decode(), parse_constant=_no_number, parse_float=JsonFloat)
         common = isinstance(line, dict) and line.get("type") == "interval"
         return line if common and raw.isascii() and not _SUSPICIOUS.search(raw) else _plain(line)
     except RecursionError as error:

@@ -10,7 +10,6 @@ from typing import Any
 from fastenough.model import BadInput, Configuration, Outcome, Requirement, Role, Said, Series
 from fastenough.recording.head import (
     COUNTED_DURING_THE_RUN,
-    Change,
     End,
     Event,
     Head,
@@ -21,9 +20,10 @@ from fastenough.recording.head import (
     LoadUse,
     Origin,
     Plain,
+    RecordedSetting,
     SamplesKept,
     SeriesEnd,
-    Setting,
+    SettingChange,
     Tool,
 )
 
@@ -108,9 +108,9 @@ def instant(entry: Line) -> Instant:
     return Instant(entry["mono_ns"], entry["wall_ns"])
 
 
-def parsed_setting(entry: Line) -> Setting:
+def parsed_setting(entry: Line) -> RecordedSetting:
     """A setting of the head, or of the end, where nothing is requested."""
-    return Setting(
+    return RecordedSetting(
         entry["name"],
         entry.get("requested"),
         entry["in_effect"],
@@ -170,7 +170,7 @@ def parsed_end(name: str, line: Line, head: Head) -> End:
     )
 
 
-def changes(before: Sequence[Setting], after: Sequence[Setting]) -> Iterator[Change]:
+def changes(before: Sequence[RecordedSetting], after: Sequence[RecordedSetting]) -> Iterator[SettingChange]:
     """What read otherwise after the run than before; what could not be read again is not known to have changed."""
     known: dict[tuple[str, str | None, int | None], list[Plain]] = {}
     for setting in before:
@@ -179,7 +179,7 @@ def changes(before: Sequence[Setting], after: Sequence[Setting]) -> Iterator[Cha
         earlier = known.get(setting.place) or [0 if setting.name in COUNTED_DURING_THE_RUN else None]
         was = earlier.pop(0)
         if setting.in_effect is not None and setting.in_effect != was:
-            yield Change(setting.name, was, setting.in_effect, setting.cpu, setting.thread)
+            yield SettingChange(setting.name, was, setting.in_effect, setting.cpu, setting.thread)
 
 
 def _series_end(entry: Line) -> SeriesEnd:

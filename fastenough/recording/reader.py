@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import fastjsonschema
 
 from fastenough.model import BadInput, Series
-from fastenough.recording.aggregate import Adding, Aggregate
+from fastenough.recording.aggregate import Aggregate, Aggregator
 from fastenough.recording.content import Recording
 from fastenough.recording.head import End, Event, Head, SeriesEnd
 from fastenough.recording.histogram import Histogram, sums_fault
@@ -20,9 +20,8 @@ from fastenough.recording.interval_lines import checked_histogram, parsed_interv
 from fastenough.recording.lines import Lines, parse_line
 from fastenough.recording.parsing import parsed_end, parsed_event, parsed_head
 from fastenough.recording.rises import total_fault
-from fastenough.recording.schema import VERSIONS, line_validators
 from fastenough.recording.timeline import Timeline
-from fastenough.recording.upgrade import upgraded_end, upgraded_head
+from fastenough.recording.versions import VERSIONS, line_validators, upgraded_end, upgraded_head
 
 MOST_EVENT_BYTES = 16 << 20
 """Of all events of a recording together: the probe's 10,000 take a fifth of it."""
@@ -55,7 +54,7 @@ class Reading:
         self._upgraded = upgraded_head(self.head_line)
         self.head: Head = parsed_head(name, self._upgraded, self._version)
         self._end: End | None = None
-        self._adding = Adding(name, self.head.series, self.head.interval_ns)
+        self._adding = Aggregator(name, self.head.series, self.head.interval_ns)
 
     @property
     def series(self) -> tuple[Series, ...]:

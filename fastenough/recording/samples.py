@@ -57,13 +57,13 @@ def _samples(content: bytes, lost: int) -> Samples:
     return Samples(taken["due_ns"].astype(np.int64), taken["latency_ns"].astype(np.int64), lost)
 
 
-class Told(Protocol):
+class ReadState(Protocol):
     """What is told of a file when all of it has been read."""
 
     complete: bool
 
 
-def read_blocks(stream: BinaryIO, path: Path, told: Told) -> Iterator[tuple[int, int, bytes]]:
+def read_blocks(stream: BinaryIO, path: Path, told: ReadState) -> Iterator[tuple[int, int, bytes]]:
     """Series, lost and samples of each block of a file; raises BadInput for what is none or was damaged."""
     head = stream.read(_HEAD.size)
     if len(head) < _HEAD.size or _HEAD.unpack(head) != (_MAGIC, _VERSION, SAMPLE.itemsize):

@@ -152,7 +152,7 @@ class Settings:
         finally:
             self._journal.close()
 
-    def apply(self, name: str, requested: Requested) -> list[head.Setting]:
+    def apply(self, name: str, requested: Requested) -> list[head.RecordedSetting]:
         """Change a setting; return its entries of the recording's head, each with the value read back.
 
         Raise NotApplicable where the board does not support it, BadInput for an unknown setting or an invalid value.
@@ -165,20 +165,20 @@ class Settings:
                 continue
         return entries
 
-    def apply_all(self, all_requested: Mapping[str, Requested]) -> list[head.Setting]:
+    def apply_all(self, all_requested: Mapping[str, Requested]) -> list[head.RecordedSetting]:
         """Change settings; one that is not applicable gives an entry with the reason."""
         entries = []
         for name, requested in all_requested.items():
             try:
                 entries.extend(self.apply(name, requested))
             except NotApplicable as reason:
-                entries.append(head.Setting(name, requested, None, reason=f"{head.NOT_APPLICABLE}{reason}"))
+                entries.append(head.RecordedSetting(name, requested, None, reason=f"{head.NOT_APPLICABLE}{reason}"))
         return entries
 
-    def _set(self, name: str, place: Place, value: str) -> head.Setting:
+    def _set(self, name: str, place: Place, value: str) -> head.RecordedSetting:
         """Store the original value in the journal, write the new one, read it back."""
         original = place.read(self._link)
-        unchanged = head.Setting(name + place.suffix, value, original, **place.label())
+        unchanged = head.RecordedSetting(name + place.suffix, value, original, **place.label())
         if original == value:
             return unchanged
         note = {"boot_id": self._boot_id, "place": place.entry(), "original": original}

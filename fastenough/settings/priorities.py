@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 
-from fastenough.facts.tasks import Task, parse_task
+from fastenough.facts.tasks import TaskStat, parse_task
 from fastenough.link import Link
 from fastenough.model import NotApplicable
 from fastenough.settings.place import BENCH, TaskPlace
@@ -20,7 +20,7 @@ _TIMER_THREADS = ("ktimers/", "ktimersoftd/", "sirq-timer/")
 """Names in current kernels with PREEMPT_RT, in 4.x and in 2.6."""
 
 
-def find_tasks(link: Link, wanted: Callable[[Task], bool]) -> list[tuple[TaskPlace, Task]]:
+def find_tasks(link: Link, wanted: Callable[[TaskStat], bool]) -> list[tuple[TaskPlace, TaskStat]]:
     """Return every task for which ``wanted`` is true; raise NotApplicable where chrt is not installed."""
     if link.which("chrt") is None:
         raise NotApplicable("chrt is not installed: apt-get install util-linux")
@@ -40,7 +40,7 @@ def _rt_ceiling(link: Link, requested: Requested) -> list[Step]:
     highest = integer("rt-ceiling", requested, 1, 99)
     own = os.getpid() if link.name == "local" else None
 
-    def too_high(task: Task) -> bool:
+    def too_high(task: TaskStat) -> bool:
         movable = task.tid != own and not task.comm.startswith(_NOT_LOWERED)
         return movable and task.policy in ("fifo", "rr") and task.priority > highest
 

@@ -74,7 +74,7 @@ def word_of_each_cpu(name: str, summary: str, files: str, offered: str, absent: 
 _LISTED_PLACES = 3
 
 
-def difference(setting: head.Setting) -> str | None:
+def difference(setting: head.RecordedSetting) -> str | None:
     """Return a sentence on a setting that is not in effect; None where it is, or where none was requested."""
     if not setting.differs:
         return None
@@ -93,7 +93,7 @@ def restored_text(places: Sequence[str]) -> str:
 def print_settings(
     restored: Sequence[str],
     warnings: Iterable[str],
-    entries: Iterable[head.Setting],
+    entries: Iterable[head.RecordedSetting],
     tell: Callable[[str], None] | None,
 ) -> None:
     """Print a line for restored places, for each warning, and for each setting that is not in effect."""

@@ -37,13 +37,12 @@ from fastenough.store.reading import (
     stamp,
     summary_of,
 )
-from fastenough.store.run_id import new_run_id
 from fastenough.store.spool import Spool, arriving, spool_of
-from fastenough.store.summary import RunSummary
+from fastenough.store.summary import RunSummary, new_run_id
 
 if TYPE_CHECKING:
     from fastenough.recording import Recording
-    from fastenough.store.sealed import Folded
+    from fastenough.store.sealed import FoldedRun
 
 __all__ = ["INDEX_SETTING", "RunSummary", "RunWriter", "Store", "new_run_id"]
 
@@ -269,7 +268,7 @@ class Store:
         for name in (file, *(f"{file}-{ending}" for ending in ("wal", "shm", "journal"))):
             self._folder.require_replaceable(name)
 
-    def folded(self, run_id: str) -> Folded | None:
+    def folded(self, run_id: str) -> FoldedRun | None:
         """A sealed run at the resolution of its columns, in a tenth of the time that its text takes; None where it has
         no columns that are believed."""
         name = self._name(run_id)

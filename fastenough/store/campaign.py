@@ -18,7 +18,7 @@ _MOST_KNOWN = 1_000_000
 
 
 @dataclass(frozen=True)
-class KeptCampaign:
+class StoredCampaign:
     """The runs that stand for a campaign's positions, in the order they were made, and in words what is missing.
 
     Of several runs of one position the newest stands: the others were begun again by ``--resume``.  A run whose
@@ -32,7 +32,7 @@ class KeptCampaign:
 
 
 @dataclass(frozen=True)
-class Standing:
+class PlannedRun:
     """How one of the runs that a campaign planned stands: ``run`` is the newest that was begun for it, None for none;
     ``cut`` says how many before it were cut off.  ``position`` counts from 1."""
 
@@ -67,7 +67,7 @@ _OUTCOMES = {
 _WHY_CUT = "the bench was killed or lost power"
 
 
-def standings(store: Store, campaign: str) -> list[Standing]:
+def planned_runs(store: Store, campaign: str) -> list[PlannedRun]:
     """Of every run that was planned, in the order of the plan; empty for a campaign of which the store has no run."""
     mine = [run for run in store.runs(campaign=campaign) if run.position is not None]
     begun: dict[int, list[RunSummary]] = {}
@@ -78,16 +78,16 @@ def standings(store: Store, campaign: str) -> list[Standing]:
     return [_standing(position, planned, begun.get(position, [])) for position in range(min(positions, _MOST_KNOWN))]
 
 
-def _standing(position: int, planned: Sequence[str], begun: Sequence[RunSummary]) -> Standing:
+def _standing(position: int, planned: Sequence[str], begun: Sequence[RunSummary]) -> PlannedRun:
     title = planned[position] if position < len(planned) else "?"
     if not begun:
-        return Standing(position + 1, title, OPEN, None, "")
+        return PlannedRun(position + 1, title, OPEN, None, "")
     newest = begun[-1]
     state = {"running": RUNNING, "damaged": DAMAGED, "cut-off": CUT}.get(newest.state) or (
         _OUTCOMES[Outcome(newest.outcome or Outcome.FAILED)]
     )
     reason = newest.reason or (_WHY_CUT if newest.state == "cut-off" else "")
-    return Standing(position + 1, title, state, newest.id, reason, sum(run.state == "cut-off" for run in begun[:-1]))
+    return PlannedRun(position + 1, title, state, newest.id, reason, sum(run.state == "cut-off" for run in begun[:-1]))
 
 
 def find_campaign(store: Store, prefix: str | None) -> str:
@@ -122,14 +122,14 @@ def plan_of(store: Store, campaign: str | None = None) -> tuple[str, Plan]:
     raise BadInput(f"{store.path}: {what}; name the plan file")
 
 
-def newest_campaign(store: Store) -> KeptCampaign | None:
+def newest_campaign(store: Store) -> StoredCampaign | None:
     """The campaign of the newest run that names one; only its runs are read from the index, and those that name none
     because they are damaged."""
     newest = store.newest_campaign()
-    return None if newest is None else kept_campaign(store, newest)
+    return None if newest is None else stored_campaign(store, newest)
 
 
-def kept_campaign(store: Store, campaign: str) -> KeptCampaign | None:
+def stored_campaign(store: Store, campaign: str) -> StoredCampaign | None:
     """The campaign of this id, as `newest_campaign`; None where the store has no run of it."""
     mine = store.runs(campaign=campaign)
     if not mine:
@@ -139,7 +139,7 @@ def kept_campaign(store: Store, campaign: str) -> KeptCampaign | None:
     since = mine[0].id if missing else mine[-1].id
     nameless = [run.id for run in store.runs(brief=True, campaign=None, state="damaged") if run.id > since]
     kept = sorted([run.id for run in by_position.values()] + nameless)
-    return KeptCampaign(campaign, tuple(kept), tuple(missing))
+    return StoredCampaign(campaign, tuple(kept), tuple(missing))
 
 
 def _missing(mine: Sequence[RunSummary], by_position: dict[int | None, RunSummary]) -> list[str]:

@@ -27,7 +27,7 @@ from fastenough.store.summary import RunSummary, damaged
 
 if TYPE_CHECKING:
     from fastenough.recording import Recording
-    from fastenough.store.sealed import Folded
+    from fastenough.store.sealed import FoldedRun
 
 _MOST_SEALED_BYTES = 1 << 30
 _RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*\Z")
@@ -138,10 +138,10 @@ def columns_fault_of(runs: Folder, name: str) -> str | None:
     return fault
 
 
-def folded(runs: Folder, name: str) -> Folded | None:
+def folded(runs: Folder, name: str) -> FoldedRun | None:
     """A sealed run out of its columns, None where it has none that are believed; raises FastenoughError."""
     try:
-        found: Folded | None = _sealed().folded(lambda: runs.below(name), summary_of(runs, name, suspicious=False))
+        found: FoldedRun | None = _sealed().folded(lambda: runs.below(name), summary_of(runs, name, suspicious=False))
         return found
     except OSError as error:
         raise FastenoughError(f"run {run_id_of(name)}: its columns cannot be read: {error.strerror}") from error

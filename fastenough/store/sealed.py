@@ -24,12 +24,11 @@ from fastenough.recording import (
     read_from,
     unbelievable,
 )
-from fastenough.recording.building import Added, made_head
-from fastenough.recording.columns import Source
-from fastenough.recording.content import TRACE_FILE
+from fastenough.recording.building import HeadAdditions, made_head
+from fastenough.recording.columns import SealedRecording
+from fastenough.recording.content import TRACE_FILE, LazySequence
 from fastenough.recording.head import Tool
 from fastenough.recording.interval_rows import intervals_of, timeline_of
-from fastenough.recording.later import Later
 from fastenough.recording.reader import Reading, assembled, ends_of_lines
 from fastenough.recording.timeline import Timeline
 from fastenough.store.directory import kept_file, mendable, read_summary, recording_name, unsealed
@@ -39,10 +38,10 @@ Opening = Callable[[], Folder]
 """Opens the folder of a run; what is read later opens it again."""
 
 
-def _source(folder: Folder, summary: RunSummary) -> Source:
+def _source(folder: Folder, summary: RunSummary) -> SealedRecording:
     if summary.sha256 is None:
         raise BadInput("it was never sealed")
-    return Source(folder, recording_name(folder), summary.sha256, summary.bytes)
+    return SealedRecording(folder, recording_name(folder), summary.sha256, summary.bytes)
 
 
 def read_sealed(opening: Opening, summary: RunSummary) -> Recording:
@@ -51,13 +50,13 @@ def read_sealed(opening: Opening, summary: RunSummary) -> Recording:
         source = _source(folder, summary)
         recording = _of_columns(opening, summary, source)
         if recording is None:
-            with suppress(columns.NotKept, OSError):
+            with suppress(columns.ColumnsNotStored, OSError):
                 _make(source)
             recording = _of_columns(opening, summary, source)
         return _of_text(opening, summary, source) if recording is None else recording
 
 
-def _make(source: Source) -> None:
+def _make(source: SealedRecording) -> None:
     """Root makes no files of its own among those of another user."""
     if source.folder.owner == os.geteuid():
         columns.make(source)
@@ -116,18 +115,18 @@ def _laters(opening: Opening, summary: RunSummary) -> dict[str, Any]:
         with _text(opening, summary) as lines:
             return list(lines.events())
 
-    return {"intervals": Later(intervals), "events": Later(events)}
+    return {"intervals": LazySequence(intervals), "events": LazySequence(events)}
 
 
 @dataclass(frozen=True)
-class Folded:
+class FoldedRun:
     """A sealed run without its text: ``intervals`` as `intervals_of` makes them, and how many events the text has."""
 
     intervals: Iterator[Interval]
     events: int
 
 
-def folded(opening: Opening, summary: RunSummary) -> Folded | None:
+def folded(opening: Opening, summary: RunSummary) -> FoldedRun | None:
     """Out of the columns of a sealed run; None where there are none that are made of it.
 
     Raises BadInput where they are changed while they are read.
@@ -141,7 +140,7 @@ def folded(opening: Opening, summary: RunSummary) -> Folded | None:
             return None
         head, _ = ends_of_lines(kept.head, None, source.file)
         batches = list(columns.rows_kept(source, kept.intervals_sha256))
-        return Folded(intervals_of(batches, head.series), sum(kept.aggregate.events.values()))
+        return FoldedRun(intervals_of(batches, head.series), sum(kept.aggregate.events.values()))
 
 
 def _timeline_of_text(opening: Opening, summary: RunSummary) -> Timeline:
@@ -149,7 +148,7 @@ def _timeline_of_text(opening: Opening, summary: RunSummary) -> Timeline:
         return timeline_of(list(columns.rows_of(lines)), lines.series)
 
 
-def _of_columns(opening: Opening, summary: RunSummary, source: Source) -> Recording | None:
+def _of_columns(opening: Opening, summary: RunSummary, source: SealedRecording) -> Recording | None:
     """None where there are no columns that are made of the recording, or where they contradict its end."""
 
     kept = columns.found(source)
@@ -171,7 +170,7 @@ def _of_columns(opening: Opening, summary: RunSummary, source: Source) -> Record
     return None
 
 
-def _of_text(opening: Opening, summary: RunSummary, source: Source) -> Recording:
+def _of_text(opening: Opening, summary: RunSummary, source: SealedRecording) -> Recording:
     """Where no columns can be kept, such as in a store of another user: one pass now, more when more is wanted."""
     with source.folder.open_file(source.file) as stream:
         lines = Reading(stream, source.file, source.sha256)
@@ -182,7 +181,7 @@ def _of_text(opening: Opening, summary: RunSummary, source: Source) -> Recording
 
 def _known_head(summary: RunSummary) -> Head:
     """What a summary says of the head, for a run whose recording is not believed."""
-    known = Added(
+    known = HeadAdditions(
         summary.board,
         None if summary.configuration is None else Configuration(summary.configuration),
         None if summary.load is None else LoadStated(summary.load),

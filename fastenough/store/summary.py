@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What ``run.json`` and the index say of a run; the recording remains the truth."""
+"""The summary of a run in ``run.json`` and in the index; the recording is authoritative.  Ids of new runs."""
 
 from __future__ import annotations
 
 import re
+import secrets
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fastenough.model import Outcome
@@ -97,3 +100,16 @@ def with_tuples(summary: RunSummary) -> RunSummary:
     """The same, where JSON has made lists of what cannot be changed."""
     planned, files = (None if value is None else tuple(value) for value in (summary.planned, summary.files))
     return replace(summary, planned=planned, files=files)
+
+
+_TIME_LENGTH = len("20261231T235959999Z")
+_LEAST = timedelta(milliseconds=1)
+
+
+def new_run_id(after: str = "") -> str:
+    """Sorts by time of begin, and is unique without asking anybody; behind the id ``after`` even if the clock was set
+    back.  An ``after`` that tells no time is none of ours."""
+    begin = datetime.now(UTC)
+    with suppress(ValueError, OverflowError):
+        begin = max(begin, datetime.strptime(after[:_TIME_LENGTH], "%Y%m%dT%H%M%S%fZ").replace(tzinfo=UTC) + _LEAST)
+    return f"{begin:%Y%m%dT%H%M%S}{begin.microsecond // 1000:03d}Z-{secrets.token_hex(3)}"

@@ -12,10 +12,10 @@ from pathlib import Path
 from types import TracebackType
 
 from fastenough.model import FastenoughError
+from fastenough.virtual.custom_kernels import find_kernel
 from fastenough.virtual.gauge import SimulatedGauge
 from fastenough.virtual.guest_link import guest_link
 from fastenough.virtual.initramfs import build_initramfs
-from fastenough.virtual.own import find_kernel
 from fastenough.virtual.qemu import PACED, Qemu
 from fastenough.virtual.snapshot import Snapshot, snapshot_of
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from fastenough.gauge.calibration import SelfTest, parse_self_test
 from fastenough.model import BadInput, FastenoughError, NotApplicable
-from fastenough.virtual.built import build, require_tool
+from fastenough.virtual.meson_build import build, require_tool
 from fastenough.virtual.module import CHECKOUT
 from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE, Edge, Pins
 

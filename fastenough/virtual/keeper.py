@@ -23,12 +23,12 @@ from fastenough.files import private_directory, replace_whole
 from fastenough.link.agent import AgentLink
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.custom_kernels import KernelFiles, find_kernel, register_kernel
 from fastenough.virtual.guest_link import connect_guest
-from fastenough.virtual.holder import end_holder, held, holder
 from fastenough.virtual.module import build_module
-from fastenough.virtual.own import OwnFiles, find_kernel, keep_own
 from fastenough.virtual.packages import Downloading, nobody_waits
 from fastenough.virtual.probe import build_probe, install
+from fastenough.virtual.process_lock import end_holder, held, holder
 
 _ERRORS = {kind.__name__: kind for kind in (BadInput, NotApplicable)}
 _DOWN_TIMEOUT_S = 15.0
@@ -100,7 +100,7 @@ def bench_state() -> BenchState | None:
 
 
 def up(
-    kernel: str, snapshot: bool = True, downloading: Downloading = nobody_waits, own: OwnFiles | None = None
+    kernel: str, snapshot: bool = True, downloading: Downloading = nobody_waits, own: KernelFiles | None = None
 ) -> BenchState:
     """Fetch, build, boot and wire; returns when all of it runs, on its own.
 
@@ -112,7 +112,7 @@ def up(
     running = keeper_pid(directory)
     if running is not None:
         raise BadInput(f"a virtual bench is already running (process {running}); stop it with: fastenough bench down")
-    found = find_kernel(kernel, downloading) if own is None else keep_own(kernel, own, downloading)
+    found = find_kernel(kernel, downloading) if own is None else register_kernel(kernel, own, downloading)
     if found.headers.exists():
         build_module(found)
     build_probe(found.arch)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fastenough.model import FastenoughError
-from fastenough.virtual.machines import MACHINES, Machine
+from fastenough.virtual.machines import MACHINES, GuestMachine
 
 
 @dataclass(frozen=True)
-class Origin:
+class KernelPackage:
     """Where a kernel comes from: what its meta package (``linux-image-…``) has before the architecture, the release
     of Debian (empty: what this machine's own sources have), further words for make to build modules for it, and the
     architecture of guests that boot it."""
@@ -29,18 +29,18 @@ _NEWER_TOOLS = ("CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT=", "KCFLAGS=-Wno-attribute
 """For make, where a kernel is newer than this machine's compiler and pahole: what they do not know is left out."""
 
 KERNELS = {
-    "stock": Origin(""),
-    "rt": Origin("rt-"),
-    "stock-6.12": Origin("6.12-"),
-    "rt-6.12": Origin("6.12-rt-"),
-    "stock-5.10": Origin("", "bullseye"),
-    "rt-5.10": Origin("rt-", "bullseye"),
-    "stock-sid": Origin("", "sid", _NEWER_TOOLS),
-    "rt-sid": Origin("rt-", "sid", _NEWER_TOOLS),
-    "stock-amd64": Origin("", arch="amd64"),
-    "rt-amd64": Origin("rt-", arch="amd64"),
-    "stock-armhf": Origin("", arch="armhf"),
-    "rt-armhf": Origin("rt-", arch="armhf"),
+    "stock": KernelPackage(""),
+    "rt": KernelPackage("rt-"),
+    "stock-6.12": KernelPackage("6.12-"),
+    "rt-6.12": KernelPackage("6.12-rt-"),
+    "stock-5.10": KernelPackage("", "bullseye"),
+    "rt-5.10": KernelPackage("rt-", "bullseye"),
+    "stock-sid": KernelPackage("", "sid", _NEWER_TOOLS),
+    "rt-sid": KernelPackage("rt-", "sid", _NEWER_TOOLS),
+    "stock-amd64": KernelPackage("", arch="amd64"),
+    "rt-amd64": KernelPackage("rt-", arch="amd64"),
+    "stock-armhf": KernelPackage("", arch="armhf"),
+    "rt-armhf": KernelPackage("rt-", arch="armhf"),
 }
 """Every kernel that a guest can boot, by its name."""
 
@@ -55,7 +55,7 @@ class Kernel:
     tree: Path
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> GuestMachine:
         """What its guests are."""
         return MACHINES[self.arch]
 

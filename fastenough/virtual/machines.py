@@ -13,7 +13,7 @@ from fastenough.virtual.shared_pins import SharedPort
 
 
 @dataclass(frozen=True)
-class Machine:
+class GuestMachine:
     """``program`` of Debian's ``package`` is started with ``words``, with its serial lines (``serial``) and what
     carries the agent's port (``agent``); both have a chardev of that name, ``console`` and ``agent``.
 
@@ -47,7 +47,7 @@ _NETWORK = ("-nic", "user,restrict=on,guestfwd=tcp:10.0.2.100:4321-chardev:agent
 """Nothing else can be reached, from there or from here; the guest's first program calls that address."""
 
 MACHINES = {
-    "arm64": Machine(
+    "arm64": GuestMachine(
         "qemu-system-aarch64",
         "qemu-system-arm",
         ("-M", "virt", "-cpu", "cortex-a53"),
@@ -58,7 +58,7 @@ MACHINES = {
         ("virtio_mmio", "virtio_console"),
         Pl061Port,
     ),
-    "amd64": Machine(
+    "amd64": GuestMachine(
         "qemu-system-x86_64",
         "qemu-system-x86",
         ("-M", "q35", "-cpu", "max"),
@@ -69,7 +69,7 @@ MACHINES = {
         ("virtio_pci", "virtio_console"),
         SharedPort,
     ),
-    "armhf": Machine(
+    "armhf": GuestMachine(
         "qemu-system-arm",
         "qemu-system-arm",
         ("-M", "sabrelite"),

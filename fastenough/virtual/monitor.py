@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fastenough.link.base import Link
 from fastenough.model import BadInput, FastenoughError, NotApplicable
-from fastenough.virtual.built import build, require_tool
+from fastenough.virtual.meson_build import build, require_tool
 from fastenough.virtual.module import compiler
 from fastenough.virtual.packages import GUEST_ARCH, Apt, cache_lock
 from fastenough.virtual.probe import FAMILIES, guest_arch

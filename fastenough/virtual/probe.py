@@ -8,8 +8,8 @@ from pathlib import Path
 
 from fastenough.link.base import Link
 from fastenough.model import BadInput, FastenoughError, NotApplicable
-from fastenough.virtual.built import build
 from fastenough.virtual.machines import MACHINES
+from fastenough.virtual.meson_build import build
 from fastenough.virtual.module import compiler
 from fastenough.virtual.packages import GUEST_ARCH, cache_lock
 

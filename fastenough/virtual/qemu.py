@@ -20,7 +20,7 @@ from labgrid.util.qmp import QMPError, QMPMonitor
 
 from fastenough.model import FastenoughError
 from fastenough.virtual.kernels import Kernel
-from fastenough.virtual.machines import Machine
+from fastenough.virtual.machines import GuestMachine
 from fastenough.words import said_lines
 
 _BARE = ("-nodefaults", "-nographic", "-no-reboot")
@@ -95,7 +95,7 @@ class Qemu:
             self.close()
             raise
 
-    def _wiring(self, machine: Machine) -> list[str]:
+    def _wiring(self, machine: GuestMachine) -> list[str]:
         def server(name: str) -> str:
             return f"path={self._directory}/{name}.sock,server=on,wait=off"
 

@@ -24,7 +24,7 @@ from fastenough.campaign import Campaign, Progress, parse_plan, run_campaign
 from fastenough.link.guard import descendants
 from fastenough.model import Outcome
 from fastenough.store import Store
-from fastenough.store.campaign import DONE, standings
+from fastenough.store.campaign import DONE, planned_runs
 
 ROOT = Path(__file__).resolve().parents[2]
 POINTS = 50
@@ -123,7 +123,7 @@ def killed(path: Path, probe: str, points: int, seed: int) -> Killed:
     campaign = _make(path, probe, runs)
     store = Store(path)
     assert {run.campaign for run in store.runs()} == {campaign.id}, "each bench went on with the one campaign"
-    assert [run.state for run in standings(store, campaign.id)] == [DONE] * runs
+    assert [run.state for run in planned_runs(store, campaign.id)] == [DONE] * runs
     made = Counter(run.position for run in store.runs() if run.outcome == Outcome.COMPLETED)
     assert set(made.values()) == {1}, "no run that was complete was made again"
     assert complete.keys() <= set(campaign.runs)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fastenough.virtual.board import VirtualBoard
-from fastenough.virtual.own import OwnFiles, keep_own
+from fastenough.virtual.custom_kernels import KernelFiles, register_kernel
 from tests.support.virtual_boards import booted
 
 IMAGES = "FASTENOUGH_IMAGES"
@@ -31,7 +31,7 @@ def require_own_kernel(name: str) -> str:
         pytest.skip(f"no kernel {name}: it is somebody's own; run: make check-kernels IMAGES=DIR")
     if not image.is_file():
         pytest.skip(f"no kernel {name}: there is no {image}")
-    keep_own(name, OwnFiles(image, *(_there(folder / part) for part in ("modules", "headers", "root"))))
+    register_kernel(name, KernelFiles(image, *(_there(folder / part) for part in ("modules", "headers", "root"))))
     return name
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fastenough.virtual.built import tools_path
+from fastenough.virtual.meson_build import tools_path
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(sys.executable).parent

@@ -9,7 +9,7 @@ from typing import Any
 from fastenough.analysis import load_name, words
 from fastenough.analysis.machine import COUNTERS, counter_total
 from fastenough.audit import Finding, Standing, audit, ordered
-from fastenough.recording.head import Setting
+from fastenough.recording.head import RecordedSetting
 from fastenough.report.context import Context
 from fastenough.report.document import Column, Folded, Part, ReportTable, Section, Text
 
@@ -73,18 +73,18 @@ _JUDGED = 4
 """Index of the column state."""
 
 
-def _scope(setting: Setting) -> str:
+def _scope(setting: RecordedSetting) -> str:
     parts = [] if setting.thread is None else [f"thread {setting.thread}"]
     parts += [] if setting.cpu is None else [f"CPU {setting.cpu}"]
     return ", ".join(parts) or "the run"
 
 
-def _setting_title(setting: Setting) -> str:
+def _setting_title(setting: RecordedSetting) -> str:
     """Its name without the unit."""
     return setting.name.removesuffix("_ns").removesuffix("_us").replace("_", " ")
 
 
-def _setting_value(setting: Setting, value: object) -> str:
+def _setting_value(setting: RecordedSetting, value: object) -> str:
     """The value with its unit; -1 means no limit to the kernel."""
     if value is None:
         return "–"
@@ -96,7 +96,7 @@ def _setting_value(setting: Setting, value: object) -> str:
     return f"{value:,} {unit}" if value >= 0 else f"{value}: no limit"
 
 
-def _judged(setting: Setting) -> str:
+def _judged(setting: RecordedSetting) -> str:
     if setting.requested is None:
         return "not requested"
     if setting.in_effect is None:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from xml.sax.saxutils import escape
 
 from fastenough import words
-from fastenough.exchange.junit import Case, Place, suite
+from fastenough.exchange.junit import Case, SuiteContext, suite
 from fastenough.history import BoardInfo, BoardStatus, board_status, distribution, is_declared
 from fastenough.history.schema import CYCLE_S
 from fastenough.model import Verdict
@@ -118,7 +118,8 @@ def junit(site: Site, name: str) -> bytes:
         else (Verdict.NO_LIMIT if found.board.limit_ns is None else Verdict.INCONCLUSIVE)
     )
     return suite(
-        [Case("board", found.board.name, verdict, [found.why], found.said)], Place([found.board.name], found.seen_s)
+        [Case("board", found.board.name, verdict, [found.why], found.said)],
+        SuiteContext([found.board.name], found.seen_s),
     )
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from fastenough.jobs.bound import bounds_of, recorded
 from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.custom_kernels import find_kernel, registered_names
 from fastenough.virtual.kernels import Kernel
-from fastenough.virtual.own import find_kernel, own_names
 from fastenough.virtual.probe import PROBE, install
 from tests.support.virtual_boards import BOOT_S
 
@@ -28,7 +28,7 @@ def _has_events(kernel: Kernel) -> bool:
 
 @pytest.mark.matrix
 def test_no_wake_up_is_later_than_the_bound_of_its_own_trace() -> None:
-    name = next((name for name in own_names() if _has_events(find_kernel(name))), "")
+    name = next((name for name in registered_names() if _has_events(find_kernel(name))), "")
     if not name:
         pytest.skip(
             "no kernel of one's own has preemptirq events: build one with CONFIG_PREEMPT_TRACER=y "

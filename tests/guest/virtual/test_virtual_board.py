@@ -20,7 +20,7 @@ from fastenough.virtual import board as board_module
 from fastenough.virtual import packages
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.initramfs import Archive
-from fastenough.virtual.kernels import KERNELS, Origin
+from fastenough.virtual.kernels import KERNELS, KernelPackage
 from fastenough.virtual.machines import MACHINES
 from fastenough.virtual.packages import fetch
 from fastenough.virtual.pins import Pins
@@ -197,7 +197,7 @@ def test_without_qemu_it_is_not_applicable(monkeypatch: pytest.MonkeyPatch) -> N
 def test_kernels_that_are_not_there_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no kernel is called 'best'; choose one of stock, rt"):
         fetch("best")
-    monkeypatch.setitem(KERNELS, "future", Origin("99.9-"))
+    monkeypatch.setitem(KERNELS, "future", KernelPackage("99.9-"))
     with pytest.raises(FastenoughError, match=r"no package linux-image-99.9-arm64:arm64 in the apt sources"):
         fetch("future")
     (tmp_path / "file").touch()

@@ -19,7 +19,7 @@ from fastenough.campaign import read_plan, run_campaign
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
 from fastenough.store import Store
 from fastenough.virtual.board import VirtualBoard
-from fastenough.virtual.own import OwnFiles, keep_own
+from fastenough.virtual.custom_kernels import KernelFiles, register_kernel
 from fastenough.virtual.packages import cache_dir, fetch
 from fastenough.virtual.pins import INPUT_LINE, LINES, OUTPUT_LINE
 from fastenough.virtual.probe import PROBE
@@ -168,12 +168,12 @@ def test_loaded_and_unloaded_its_log_stays_clean(board: VirtualBoard) -> None:
 def test_a_kernel_of_ones_own_boots_with_its_pins(tmp_path: Path) -> None:
     debian, name = fetch("rt-amd64"), f"tried-x86-{os.getpid()}"
     try:
-        keep_own(name, OwnFiles(debian.image, debian.tree, debian.headers))
+        register_kernel(name, KernelFiles(debian.image, debian.tree, debian.headers))
         with VirtualBoard(name, boot_timeout_s=BOOT_S, snapshot=False) as own:
             assert own.link.run(["uname", "-rm"]).text == f"{debian.release} x86_64\n"
             load_module(own, of(own, RESPONSE))
             unload_module(own)
-        keep_own(name, OwnFiles(debian.image, debian.tree))
+        register_kernel(name, KernelFiles(debian.image, debian.tree))
         with pytest.raises(NotApplicable, match="its headers are missing; name the folder in which it was built"):
             VirtualBoard(name)
     finally:

@@ -17,9 +17,9 @@ import pytest
 from fastenough.board.virtual import GuestBoard
 from fastenough.model import BadInput, NotApplicable
 from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.custom_kernels import KernelFiles, find_kernel, image_says, register_kernel, registered_names
 from fastenough.virtual.kernels import Kernel
 from fastenough.virtual.module import build_module
-from fastenough.virtual.own import OwnFiles, find_kernel, image_says, keep_own, own_names
 from fastenough.virtual.packages import cache_dir, fetch
 from fastenough.virtual.snapshot import snapshot_of
 from tests.support.virtual_boards import BOOT_S, ONE_OF_EACH, RESPONSE, load_module, unload_module
@@ -57,16 +57,16 @@ def debian() -> Kernel:
     return fetch(ONE_OF_EACH[0])
 
 
-def of(kernel: Kernel) -> OwnFiles:
+def of(kernel: Kernel) -> KernelFiles:
     """The files of an unpacked kernel, as a user would name them."""
-    return OwnFiles(kernel.image, kernel.tree, kernel.headers)
+    return KernelFiles(kernel.image, kernel.tree, kernel.headers)
 
 
 def test_it_boots_with_its_module_its_pins_and_what_the_user_adds(debian: Kernel, tmp_path: Path) -> None:
     (tmp_path / "opt").mkdir()
     (tmp_path / "opt" / "library").write_text("the user's own")
     (tmp_path / "opt" / "link").symlink_to("library")
-    keep_own(NAME, OwnFiles(debian.image, debian.tree, debian.headers, tmp_path))
+    register_kernel(NAME, KernelFiles(debian.image, debian.tree, debian.headers, tmp_path))
     assert NAME in GuestBoard().configurations()
     with VirtualBoard(NAME, boot_timeout_s=BOOT_S, snapshot=False) as board:
         assert board.link.run(["uname", "-r"]).text.strip() == debian.release
@@ -80,12 +80,12 @@ def test_who_looks_while_it_is_named_again_finds_one_or_the_other(image: Path, t
     (headers / "include" / "generated").mkdir(parents=True)
     (headers / "include" / "generated" / "utsrelease.h").write_text(f'#define UTS_RELEASE "{RELEASE}"\n')
     other.write_bytes(image_of("9.9.10"))
-    keep_own(NAME, OwnFiles(image, headers=headers))
+    register_kernel(NAME, KernelFiles(image, headers=headers))
     ended, looks = threading.Event(), 0
 
     def name_again() -> None:
         for number in range(60):
-            keep_own(NAME, OwnFiles(image, headers=headers) if number % 2 else OwnFiles(other))
+            register_kernel(NAME, KernelFiles(image, headers=headers) if number % 2 else KernelFiles(other))
         ended.set()
 
     naming = threading.Thread(target=name_again)
@@ -96,7 +96,7 @@ def test_who_looks_while_it_is_named_again_finds_one_or_the_other(image: Path, t
         assert kernel.release == "9.9.10" or kernel.headers.is_dir()
         looks += 1
     naming.join()
-    assert looks > 30 and NAME in own_names()
+    assert looks > 30 and NAME in registered_names()
 
 
 def _age(path: Path, days: float) -> None:
@@ -105,30 +105,30 @@ def _age(path: Path, days: float) -> None:
 
 
 def test_a_tree_stays_for_a_day_after_it_was_replaced(image: Path) -> None:
-    keep_own(NAME, OwnFiles(image))
+    register_kernel(NAME, KernelFiles(image))
     first = find_kernel(NAME)
     _age(first.image.parents[1], 3)
-    keep_own(NAME, OwnFiles(image))
-    keep_own(NAME, OwnFiles(image))
+    register_kernel(NAME, KernelFiles(image))
+    register_kernel(NAME, KernelFiles(image))
     assert first.image.is_file()
     _age(first.image.parents[1], 3)
-    keep_own(NAME, OwnFiles(image))
+    register_kernel(NAME, KernelFiles(image))
     assert not first.image.exists()
 
 
 def test_a_naming_that_was_killed_hinders_no_later_one(image: Path) -> None:
-    keep_own(NAME, OwnFiles(image))
+    register_kernel(NAME, KernelFiles(image))
     trees = cache_dir() / "own"
     left = trees / f".{NAME}:killed.link"
     left.symlink_to(f".{NAME}:killed")
     _age(left, 3)
-    keep_own(NAME, OwnFiles(image))
+    register_kernel(NAME, KernelFiles(image))
     assert not left.is_symlink() and find_kernel(NAME).image.is_file()
 
 
 def test_it_is_what_lies_there_now(image: Path, tmp_path: Path) -> None:
-    keep_own(NAME, OwnFiles(image))
-    assert NAME in own_names()
+    register_kernel(NAME, KernelFiles(image))
+    assert NAME in registered_names()
     before = snapshot_of(find_kernel(NAME), b"", 2)
     image.write_bytes(image_of(RELEASE) + b"built again")
     assert snapshot_of(find_kernel(NAME), b"", 2) != before
@@ -141,7 +141,7 @@ def test_it_is_what_lies_there_now(image: Path, tmp_path: Path) -> None:
 
 
 def test_without_modules_all_is_built_in_and_without_headers_no_module_is_built(image: Path) -> None:
-    kernel = keep_own(NAME, OwnFiles(image))
+    kernel = register_kernel(NAME, KernelFiles(image))
     assert kernel.guest_modules() == {}
     with pytest.raises(NotApplicable, match="its headers are missing"):
         build_module(kernel)
@@ -177,17 +177,17 @@ def test_an_x86_kernel_says_its_release_in_its_head(tmp_path: Path) -> None:
 
 def test_parts_of_different_kernels_are_refused(debian: Kernel, image: Path, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=f"no modules of kernel {RELEASE}"):
-        keep_own(NAME, OwnFiles(image, modules=debian.tree))
+        register_kernel(NAME, KernelFiles(image, modules=debian.tree))
     with pytest.raises(BadInput, match=f"of kernel {debian.release}, but the image is {RELEASE}"):
-        keep_own(NAME, OwnFiles(image, headers=debian.headers))
+        register_kernel(NAME, KernelFiles(image, headers=debian.headers))
     with pytest.raises(BadInput, match="not a folder in which a kernel was built"):
-        keep_own(NAME, OwnFiles(image, headers=tmp_path))
+        register_kernel(NAME, KernelFiles(image, headers=tmp_path))
 
 
 @pytest.mark.parametrize("name", ["rt", "as-booted", "..", "a/b", "Name", "", "x" * 41])
 def test_a_name_that_cannot_be_is_refused(image: Path, name: str) -> None:
     with pytest.raises(BadInput, match="not a valid name for a kernel of your own"):
-        keep_own(name, OwnFiles(image))
+        register_kernel(name, KernelFiles(image))
 
 
 @pytest.mark.parametrize(

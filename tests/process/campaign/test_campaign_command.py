@@ -15,7 +15,7 @@ import pytest
 from fastenough.campaign import expand, on_board, plan_sha256, read_plan
 from fastenough.model import Configuration, Outcome
 from fastenough.store import Store
-from fastenough.store.campaign import standings
+from fastenough.store.campaign import planned_runs
 from fastenough.store.summary import RunSummary
 from tests.support.cli_calls import command_line, environment
 from tests.support.processes import ROOT, eventually
@@ -173,14 +173,14 @@ def test_every_state_is_told_with_its_reason(tmp_path: Path) -> None:
         (2, "ended", Outcome.FAILED, "the load died"),
         (3, "cut-off", None, None),
     )
-    assert [(run.position, run.title, run.state, run.run, run.cut) for run in standings(store, "five-1")] == [
+    assert [(run.position, run.title, run.state, run.run, run.cut) for run in planned_runs(store, "five-1")] == [
         (1, "a", "done", "run-2", 2),
         (2, "b", "not applicable", "run-3", 0),
         (3, "c", "failed", "run-4", 0),
         (4, "d", "cut", "run-5", 0),
         (5, "e", "open", None, 0),
     ]
-    reasons = [run.reason for run in standings(store, "five-1")]
+    reasons = [run.reason for run in planned_runs(store, "five-1")]
     assert reasons[1:3] == ["no such tool", "the load died"] and "killed" in reasons[3] and not reasons[4]
 
 

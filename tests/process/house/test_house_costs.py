@@ -440,7 +440,7 @@ def test_an_importer(copy: Copy, tmp_path: Path) -> None:
         SPDX
         + """\"\"\"A tool that prints one latency a line.\"\"\"
 
-from fastenough.exchange.found import Found, FoundSeries
+from fastenough.exchange.imported import Found, FoundSeries
 from fastenough.exchange.source import Source
 
 

@@ -17,7 +17,7 @@ from fastenough.link import FakeLink
 from fastenough.link.modules import insert_module
 from fastenough.model import BadInput, Configuration, NotApplicable
 from fastenough.settings import Settings
-from fastenough.virtual.built import require_tool, tools_path
+from fastenough.virtual.meson_build import require_tool, tools_path
 from tests.support.cli_calls import environment
 from tests.support.tools import ROOT, program
 

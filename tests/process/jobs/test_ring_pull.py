@@ -26,7 +26,7 @@ from fastenough.link import LocalLink
 from fastenough.link import ring as ring_of_link
 from fastenough.model import BadInput
 from fastenough.recording import LoadStated, read_recording
-from fastenough.recording.building import Added, completed_head, line_bytes
+from fastenough.recording.building import HeadAdditions, completed_head, line_bytes
 from fastenough.store import Store
 from tests.support.cli_calls import ROOT, command_line, environment
 from tests.support.processes import eventually
@@ -35,7 +35,7 @@ from tests.support.rings import files, start
 from tests.support.ssh_boards import NAME, Server
 
 SECOND = 10**9
-TOLD = job.BoardNames("local", lambda head: Added("local"))
+TOLD = job.BoardNames("local", lambda head: HeadAdditions("local"))
 
 
 def values(seed: int, intervals: int) -> list[list[np.ndarray[Any, np.dtype[np.int64]]]]:
@@ -133,7 +133,7 @@ def test_what_was_stated_when_a_recording_was_seen_first_holds_for_all_of_it(tmp
     whole.write_bytes(b"".join(lines[:4]))
     for stated in (LoadStated("none"), LoadStated("controller")):
         told = job.pull(
-            LocalLink(), str(ring), store, job.BoardNames("b", lambda _, it=stated: Added("b", load=it)), list
+            LocalLink(), str(ring), store, job.BoardNames("b", lambda _, it=stated: HeadAdditions("b", load=it)), list
         )
         whole.write_bytes(b"".join(lines))
     assert store.load(told.stored[0].run_id).head.load == LoadStated("none")
@@ -175,7 +175,7 @@ def test_a_profile_holds_until_the_board_is_booted_again(tmp_path: Path) -> None
         job.pull(LocalLink(), str(ring), store, job.BoardNames("b", BoardAnnotations("b", here).added), list)
     first.write_bytes(b"".join(whole))
     runs += [as_services_write(put(ring, serial), boot_id=boot) for serial, boot in ((2, now), (3, "0" * 36))]
-    job.pull(LocalLink(), str(ring), store, job.BoardNames("b", lambda head: Added("b")), list)
+    job.pull(LocalLink(), str(ring), store, job.BoardNames("b", lambda head: HeadAdditions("b")), list)
     assert [store.load(run).head.profile is not None for run in runs] == [True, True, False]
 
 
@@ -377,7 +377,7 @@ def from_elsewhere(store: Path, path: Path) -> None:
         head, *more = path.read_bytes().splitlines(keepends=True)
         opened.adopt(
             spool,
-            [line_bytes(completed_head(json.loads(head), path.stem[11:], Added("elsewhere"))), *more],
+            [line_bytes(completed_head(json.loads(head), path.stem[11:], HeadAdditions("elsewhere"))), *more],
             path.stem[11:],
         )
 
@@ -425,7 +425,7 @@ def test_two_boards_cannot_bring_the_same_id(tmp_path: Path) -> None:
     path = put(ring, 1, outcome=None)
     theirs.mkdir()
     (theirs / path.name).write_bytes(path.read_bytes())
-    other = job.BoardNames("other", lambda head: Added("other"))
+    other = job.BoardNames("other", lambda head: HeadAdditions("other"))
     assert len(pulled(ring, store.path).under_way) == 1
     for _ in range(2):
         refused = job.pull(LocalLink(), str(theirs), store, other, lambda: None).refused

@@ -23,7 +23,7 @@ from fastenough.link import LocalLink
 from fastenough.loads.read_back import with_proof
 from fastenough.model import Outcome, Requirement
 from fastenough.recording import LoadStated, read_recording
-from fastenough.recording.building import Added, line_bytes
+from fastenough.recording.building import HeadAdditions, line_bytes
 from fastenough.store import Store
 from tests.support import recordings as made
 from tests.support.cli_calls import ROOT
@@ -131,7 +131,7 @@ def test_the_ring_of_a_real_probe_tells_how_busy_its_cpu_was(probe_binary: str, 
             process.communicate()
     for stated, ran in ((BUSY, True), (IDLE, False)):
         store = Store(tmp_path / stated.name)
-        told = job.BoardNames("here", lambda _, stated=stated: Added("here", load=stated))
+        told = job.BoardNames("here", lambda _, stated=stated: HeadAdditions("here", load=stated))
         first = job.pull(LocalLink(), str(ring), store, told, lambda: None).stored[0]
         kept = store.load(first.run_id)
         assert kept.head.load == stated and kept.end is not None and kept.end.load is not None
@@ -165,7 +165,7 @@ def test_the_ring_of_a_bare_board_passes_and_one_from_which_time_is_taken_does_n
     run = json.loads(real_ring[0])["run_id"]
     (ring / f"{1:010}-{run}.jsonl").write_bytes(bare_metal(real_ring, stolen_ns))
     profile = collect(LocalLink()) | {"hypervisor": None, "emulated": False, "steal_so_far_ns": 0} | facts
-    added = Added("testboard", None, BUSY, profile, profile_sha256(profile), marks=marks_in(profile))
+    added = HeadAdditions("testboard", None, BUSY, profile, profile_sha256(profile), marks=marks_in(profile))
     told = job.BoardNames("testboard", lambda _: added)
     pulled = job.pull(LocalLink(), str(ring), store, told, lambda: None)
     assert [one.run_id for one in pulled.stored] == [run]

@@ -16,10 +16,10 @@ import pytest
 
 from fastenough.link import FakeLink, LocalLink
 from fastenough.link.guard import descendants
-from fastenough.loads import LOADS, TOOL_PACKAGES, Expectation, Load, RunningLoad, find_load, require_tools, stretches
-from fastenough.loads.brought import bring
+from fastenough.loads import LOADS, TOOL_PACKAGES, Expectation, Load, RunningLoad, find_load, proof, require_tools
 from fastenough.loads.load import again_and_again
-from fastenough.loads.proof import Sample, Use, look, parse_numbers, parse_stat, prove
+from fastenough.loads.proof import UsageSample, Use, look, parse_numbers, parse_stat, prove
+from fastenough.loads.tools import bring
 from fastenough.model import BadInput, NotApplicable
 from tests.support.privileges import require_root
 from tests.support.processes import eventually, start_bench, with_words
@@ -247,7 +247,7 @@ def test_a_load_that_works_no_more_in_the_middle_did_not_run(
     goes_on: str, ran: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it wrote at first is enough for the whole run; it still computes, as one does that a full disk refuses."""
-    monkeypatch.setattr(stretches, "STRETCH_S", 0.5)
+    monkeypatch.setattr(proof, "STRETCH_S", 0.5)
     script = (
         "dd if=/dev/zero of={scratch}/first bs=1M count=64 status=none; touch {scratch}/written; "
         f"while :; do {goes_on}; done"
@@ -262,23 +262,23 @@ def test_a_load_that_works_no_more_in_the_middle_did_not_run(
             time.sleep(0.1)
             seen = use()
             assert seen is None or seen.processes
-        proof = running.proof()
-    assert (proof.bytes_written or 0) > 64_000_000
-    assert proof.ran == ran
+        shown = running.proof()
+    assert (shown.bytes_written or 0) > 64_000_000
+    assert shown.ran == ran
     assert ran or re.match(
         r"load stuck too weak: 0 bytes written, expected at least \d+.*, in the \d s before \d+ s$",
-        proof.reasons[0],
+        shown.reasons[0],
     )
 
 
 def test_one_weak_stretch_is_no_fault_and_two_in_succession_are() -> None:
     load = Load("x", "here", expects=Expectation(bytes_written_per_s=100.0))
     for wrote, fails in (((1, 0, 1, 0, 1), False), ((1, 1, 0, 0, 1), True), ((0, 0, 1, 1, 1), True), ((0,), False)):
-        total, watch = 0, stretches.Stretches(load, 1, Sample(0.0, frozenset(), {(5, 1): Use()}))
+        total, watch = 0, proof.Stretches(load, 1, UsageSample(0.0, frozenset(), {(5, 1): Use()}))
         for number, worked in enumerate(wrote, 1):
             total += 1000 * worked
             assert not watch.due(5.0 * number - 0.1) and watch.due(5.0 * number)
-            watch.take(Sample(5.0 * number, frozenset(), {(5, 1): Use(bytes_written=total)}))
+            watch.take(UsageSample(5.0 * number, frozenset(), {(5, 1): Use(bytes_written=total)}))
         assert bool(watch.reasons()) == fails, wrote
 
 
@@ -320,10 +320,10 @@ def test_a_process_that_ends_while_it_is_looked_at_is_gone() -> None:
 
 
 def test_a_reused_process_number_is_another_process() -> None:
-    before = Sample(0.0, frozenset(), {(5, 100): Use(voluntary=1000)})
-    after = Sample(1.0, frozenset(), {(5, 200): Use(voluntary=10)})
+    before = UsageSample(0.0, frozenset(), {(5, 100): Use(voluntary=1000)})
+    after = UsageSample(1.0, frozenset(), {(5, 200): Use(voluntary=10)})
     assert prove("x", Expectation(), 1, before, after).voluntary_switches == 10
-    same = Sample(1.0, frozenset(), {(5, 100): Use(voluntary=1003)})
+    same = UsageSample(1.0, frozenset(), {(5, 100): Use(voluntary=1003)})
     assert prove("x", Expectation(), 1, before, same).voluntary_switches == 3
 
 

@@ -14,7 +14,7 @@ import pytest
 from fastenough.analysis import judge
 from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.recording import Recording, read_recording
-from fastenough.recording.head import Change
+from fastenough.recording.head import SettingChange
 from tests.support.privileges import needs_root
 
 CPU = max(os.sched_getaffinity(0))
@@ -68,7 +68,7 @@ def measured(probe_binary: str, tmp_path: Path) -> Callable[[Callable[[int], Non
 Measured = Callable[[Callable[[int], None]], tuple[Recording, int, str]]
 
 
-def _changes(recording: Recording) -> tuple[Change, ...]:
+def _changes(recording: Recording) -> tuple[SettingChange, ...]:
     assert recording.end is not None
     assert all((change.thread, change.cpu) == ("timer", CPU) for change in recording.end.changes)
     return recording.end.changes

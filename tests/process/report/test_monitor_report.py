@@ -13,10 +13,10 @@ from fastenough.analysis import judge
 from fastenough.analysis.stations import blamed, tail_of, worst_wakeups
 from fastenough.model import Verdict
 from fastenough.recording import Recording
+from fastenough.recording.content import LazySequence
 from fastenough.recording.culprits import UNKNOWN, culprit_words
 from fastenough.recording.culprits import blamed as blamed_of
 from fastenough.recording.interval import Interval
-from fastenough.recording.later import Later
 from fastenough.recording.wakeups import key_of, wakeups
 from fastenough.report import write_report
 from fastenough.report.context import make_context
@@ -63,7 +63,7 @@ def _never() -> list[Interval]:
 
 
 def test_a_report_goes_by_what_recordings_add_up_to_and_their_course(runs: list[Recording], tmp_path: Path) -> None:
-    kept = [replace(run, intervals=Later(_never), over_time=lambda run=run: run.timeline) for run in runs]
+    kept = [replace(run, intervals=LazySequence(_never), over_time=lambda run=run: run.timeline) for run in runs]
     assert (_report(kept, tmp_path / "report") / "index.html").is_file()
 
 

@@ -17,7 +17,7 @@ import pytest
 from fastenough.facts.cpu import list_form
 from fastenough.link import FakeLink, LocalLink
 from fastenough.model import BadInput, FastenoughError, NotApplicable
-from fastenough.recording.head import Setting
+from fastenough.recording.head import RecordedSetting
 from fastenough.settings import SETTINGS, Settings, default_journal
 from fastenough.settings.place import FilePlace, TaskPlace, start_ticks
 from tests.support.privileges import needs_root, require_root
@@ -59,7 +59,7 @@ def test_governor_is_set_read_back_and_put_back(tmp_path: Path) -> None:
     link = _governors()
     with Settings(link, tmp_path / "journal") as settings:
         entries = settings.apply("governor", "performance")
-        assert entries == [Setting("governor", "performance", "performance", cpu) for cpu in (0, 1)]
+        assert entries == [RecordedSetting("governor", "performance", "performance", cpu) for cpu in (0, 1)]
         assert _value(link, CPUFREQ.format(1, "governor")) == "performance"
     assert _value(link, CPUFREQ.format(0, "governor")) == _value(link, CPUFREQ.format(1, "governor")) == "powersave"
     assert (tmp_path / "journal").read_bytes() == b""
@@ -85,7 +85,7 @@ def test_what_the_kernel_refuses_is_recorded_as_it_is(tmp_path: Path) -> None:
     link = Stubborn({irq: "0-1\n", "/sys/devices/system/cpu/online": "0-1\n"} | BOOT_ID)
     with Settings(link, tmp_path / "journal") as settings:
         [entry] = settings.apply("irq-affinity", "0")
-    assert entry == Setting("irq-affinity 9", "0", "0-1", reason="refused: Input/output error")
+    assert entry == RecordedSetting("irq-affinity 9", "0", "0-1", reason="refused: Input/output error")
 
 
 def test_not_applicable_has_its_reason(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ import zstandard
 from fastenough.folder import Folder
 from fastenough.model import FastenoughError
 from fastenough.recording import Recording, columns, interval_rows, read_recording, reader
-from fastenough.recording.columns import FILES, INTERVALS_FILE, MANIFEST_FILE, TOTALS_FILE, Source
+from fastenough.recording.columns import FILES, INTERVALS_FILE, MANIFEST_FILE, TOTALS_FILE, SealedRecording
 from fastenough.recording.timeline import packed
 from fastenough.store import Store, directory
 from fastenough.store.directory import LIVE_FILE, RUN_FILE, SEALED_FILE
@@ -133,7 +133,7 @@ def rewrite(file: Path, content: bytes) -> None:
 def believed(store: Store, run: str) -> bool:
     with Folder.at(folder_of(store, run)) as folder:
         sha256 = json.loads((folder_of(store, run) / RUN_FILE).read_text())["sha256"]
-        return columns.found(Source(folder, SEALED_FILE, sha256, None)) is not None
+        return columns.found(SealedRecording(folder, SEALED_FILE, sha256, None)) is not None
 
 
 # --- they say the same
@@ -144,7 +144,7 @@ def test_of_every_golden_recording(tmp_path: Path, name: str) -> None:
     shutil.copy(GOLDEN / name, tmp_path / name)
     sha256 = hashlib.sha256((GOLDEN / name).read_bytes()).hexdigest()
     with Folder.at(tmp_path) as folder:
-        source = Source(folder, name, sha256, None)
+        source = SealedRecording(folder, name, sha256, None)
         columns.make(source)
         kept = columns.found(source)
         assert kept is not None
@@ -536,7 +536,7 @@ def _peak(folder: Path, intervals: int) -> int:
     plan = made.Plan(made.latencies(5, cpus=1, intervals=intervals, per_interval=100))
     content = made.write(folder / "recording.jsonl", plan).read_bytes()
     with Folder.at(folder) as opened:
-        source = Source(opened, "recording.jsonl", hashlib.sha256(content).hexdigest(), len(content))
+        source = SealedRecording(opened, "recording.jsonl", hashlib.sha256(content).hexdigest(), len(content))
         del plan, content
         tracemalloc.start()
         columns.make(source)

@@ -141,7 +141,7 @@ def _set_back(monkeypatch: pytest.MonkeyPatch) -> None:
         def now(cls, tz: tzinfo | None = None) -> Self:
             return super().now(tz) - timedelta(hours=1)
 
-    monkeypatch.setattr("fastenough.store.run_id.datetime", HourBefore)
+    monkeypatch.setattr("fastenough.store.summary.datetime", HourBefore)
 
 
 def test_of_a_campaign_the_newest_run_stands_though_the_clock_was_set_back(

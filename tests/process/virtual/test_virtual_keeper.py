@@ -18,9 +18,9 @@ import pytest
 from fastenough.files import Untrusted
 from fastenough.model import BadInput, FastenoughError
 from fastenough.virtual import keeper
-from fastenough.virtual.holder import end_holder, held, holder
 from fastenough.virtual.keeper import RUN_SETTING, bench_directory, down, up
 from fastenough.virtual.kernels import Kernel
+from fastenough.virtual.process_lock import end_holder, held, holder
 from tests.support.privileges import needs_root
 from tests.support.processes import eventually
 

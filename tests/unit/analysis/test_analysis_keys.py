@@ -15,7 +15,7 @@ from fastenough.analysis import MixedRuns, compare, differences, grouped, judge,
 from fastenough.analysis.keys import DOES_NOT_MATTER, RUN_KEYS, SERIES_KEYS, Forbids, Key
 from fastenough.model import Configuration, Role
 from fastenough.recording import Recording
-from fastenough.recording.head import Head, Instant, LoadStated, Setting, Tool
+from fastenough.recording.head import Head, Instant, LoadStated, RecordedSetting, Tool
 from fastenough.report import setups
 from fastenough.report.context import make_context
 from tests.support.recordings import PROFILE, Plan, latencies, recording
@@ -62,7 +62,7 @@ OTHER: dict[str, Callable[[Head], Head]] = {
     "command line": _profile(cmdline="root=/dev/sda1"),
     "implementation": _head(implementation="linux-kernel"),
     "parameters": _parameter(priority=50),
-    "settings": _head(settings=(Setting("governor", "powersave", "powersave"),)),
+    "settings": _head(settings=(RecordedSetting("governor", "powersave", "powersave"),)),
     "load": _head(load=LoadStated("cpu")),
     "load's commands": _head(load=LoadStated("none", (("stress-ng", "--cpu", "2"),))),
     "instrument": _head(instrument=GAUGE | {"serial": "B2"}),
@@ -140,7 +140,7 @@ def test_a_difference_forbids_what_the_key_says(tmp_path: Path, key: Any) -> Non
 
 def test_a_thread_of_another_number_is_the_same_and_of_another_name_is_not(tmp_path: Path) -> None:
     def with_thread(name: str, in_effect: str = "fifo:5") -> Recording:
-        ceiling = Setting("rt-ceiling", "fifo:5", in_effect, thread=name)
+        ceiling = RecordedSetting("rt-ceiling", "fifo:5", in_effect, thread=name)
         return _changed(_run(tmp_path), _head(settings=(ceiling,)), name)
 
     one = with_thread("irq/45-eth0 (231)")

@@ -22,7 +22,7 @@ import pytest
 
 from fastenough.exchange import EXPORTERS, export, found_in, read_source, recording_lines
 from fastenough.exchange.hdrhistogram import compressed, payload
-from fastenough.exchange.rows import Held, held_in
+from fastenough.exchange.rows import SeriesTotal, held_in
 from fastenough.model import BadInput, Configuration, Role, Series
 from fastenough.recording import Histogram, Recording, read_recording
 from fastenough.recording.building import line_bytes
@@ -86,7 +86,7 @@ def least_of_bucket(value: int) -> int:
 
 def test_values_are_encoded_as_by_another_encoder(own: Recording) -> None:
     values = [value for value, count in VALUES.items() for _ in range(count)]
-    ours = compressed(Held(own, own.series[0], Histogram.from_values(values, 10)))
+    ours = compressed(SeriesTotal(own, own.series[0], Histogram.from_values(values, 10)))
     theirs = zlib.decompress(base64.b64decode(ANOTHER_ENCODERS)[8:])
     assert zlib.decompress(ours[8:])[40:] == theirs[40:].rstrip(b"\0")
     expected: Counter[int] = Counter()
@@ -97,7 +97,7 @@ def test_values_are_encoded_as_by_another_encoder(own: Recording) -> None:
 
 def test_a_fraction_of_a_nanosecond_is_never_rounded_down(own: Recording) -> None:
     ticks = replace(own.series[0], unit="ticks", tick_ps=62_500)
-    held = Held(own, ticks, Histogram.from_values([5, 9], 10))
+    held = SeriesTotal(own, ticks, Histogram.from_values([5, 9], 10))
     assert decoded(compressed(held))[0] == {313: 1, 563: 1}  # 312.5 and 562.5 ns
 
 
@@ -264,7 +264,7 @@ def test_every_field_of_the_identity_of_a_series_is_exported(own: Recording, nam
             }.get(name, 77)
         },
     )
-    assert Held(own, one, own.totals[0]).identity != Held(own, changed, own.totals[0]).identity
+    assert SeriesTotal(own, one, own.totals[0]).identity != SeriesTotal(own, changed, own.totals[0]).identity
 
 
 SAMPLE = re.compile(r'(\w+)\{((?:\w+="(?:[^"\\]|\\.)*",?)*)\} (\S+)')

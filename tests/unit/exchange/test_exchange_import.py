@@ -16,7 +16,7 @@ import pytest
 from fastenough.analysis import judge
 from fastenough.analysis.estimates import estimates
 from fastenough.analysis.extremal import extremal_indices
-from fastenough.exchange import Found, Source, found_in, recording_lines
+from fastenough.exchange import ImportedRun, Source, found_in, recording_lines
 from fastenough.exchange import read_source as source_at
 from fastenough.model import BadInput, Outcome, Requirement, Role, Verdict
 from fastenough.recording import Recording, read_recording
@@ -68,11 +68,11 @@ def read_source(path: Path) -> Source:
     return source_at(path, US)
 
 
-def of_bytes(content: bytes, name: str = "file") -> Found:
+def of_bytes(content: bytes, name: str = "file") -> ImportedRun:
     return found_in(Source(name, content, US))
 
 
-def told_by(found: Found) -> list[Told]:
+def told_by(found: ImportedRun) -> list[Told]:
     return [
         (one.count, one.in_ns(one.minimum), one.in_ns(one.maximum), one.in_ns(one.mean), one.overflow)
         for one in found.series

@@ -10,19 +10,19 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from fastenough.exchange import Found, FoundSeries, Source, found_in, recording_lines
-from fastenough.exchange.recorded import histogram_of
+from fastenough.exchange import ImportedRun, ImportedSeries, Source, found_in, recording_lines
+from fastenough.exchange.import_lines import histogram_of
 from fastenough.model import BadInput
 from tests.support.cli_calls import ROOT
 
 CASES = ROOT / "tests/cases/exchange"
 
 
-def of_text(text: str) -> Found:
+def of_text(text: str) -> ImportedRun:
     return found_in(Source("file", text.encode()))
 
 
-def never_understates(series: FoundSeries, values_ns: Sequence[int]) -> bool:
+def never_understates(series: ImportedSeries, values_ns: Sequence[int]) -> bool:
     """Whether each rank of what was imported is no less than that of the values."""
     assert series.count == len(values_ns)
     held = histogram_of(series)
@@ -161,7 +161,7 @@ def test_system_management_interrupts_that_hwlatdetect_counted_are_no_reason_to_
     assert found.facts["SMIs during run"] == "9" and found.series[0].count == 3
 
 
-def after_s(found: Found) -> list[float]:
+def after_s(found: ImportedRun) -> list[float]:
     """When each event came, as reports say it."""
     head, *rest = recording_lines(found, Source("file", b"-"), "run")
     begin_ns: int = head["begin"]["mono_ns"]

@@ -19,7 +19,7 @@ from fastenough.analysis import judge
 from fastenough.model import BadInput, Configuration, Requirement, Role, Verdict
 from fastenough.recording import Histogram, LoadUse, Recording, Rises, read_recording
 from fastenough.recording.building import end_line, event_line, head_line, with_load
-from fastenough.recording.head import COUNTED_DURING_THE_RUN, Change, LimitCount, Setting
+from fastenough.recording.head import COUNTED_DURING_THE_RUN, LimitCount, RecordedSetting, SettingChange
 from fastenough.recording.histogram import bucket_index
 from fastenough.recording.parsing import changes, parsed_end, parsed_head
 from fastenough.recording.rises import limit_fault, rises_fault
@@ -117,7 +117,10 @@ def test_what_changed_in_mid_run_is_found_by_comparison() -> None:
 def test_what_changed_in_the_first_version_is_told_in_the_words_of_the_second() -> None:
     end = read_recording(GOLDEN / "timer-changed.jsonl").end
     assert end is not None
-    assert end.changes == (Change("policy", "fifo", "other", 1, "timer"), Change("priority", 98, 0, 1, "timer"))
+    assert end.changes == (
+        SettingChange("policy", "fifo", "other", 1, "timer"),
+        SettingChange("priority", 98, 0, 1, "timer"),
+    )
 
 
 @pytest.mark.parametrize(("method", "relative"), [("nanosleep", True), ("timerfd", False)])
@@ -307,19 +310,26 @@ def test_what_reads_otherwise_after_the_run_was_changed(tmp_path: Path) -> None:
     lines[-1]["settings"].append({"name": "migrations", "thread": "timer", "cpu": 1, "in_effect": 3})
     recording = _read(tmp_path, lines)
     assert recording.end is not None
-    assert recording.end.changes == (Change("policy", "fifo", "other"), Change("migrations", 0, 3, 1, "timer"))
+    assert recording.end.changes == (
+        SettingChange("policy", "fifo", "other"),
+        SettingChange("migrations", 0, 3, 1, "timer"),
+    )
     assert judge([recording], Requirement(10**9)).verdict is Verdict.BROKEN
 
 
 def test_what_cannot_be_read_again_is_not_known_to_have_changed() -> None:
-    before = [Setting("a", 1, 1, cpu=0), Setting("a", 2, 2, cpu=1), Setting("b", None, "x", thread="t")]
-    after = [
-        Setting("a", None, 1, cpu=0),
-        Setting("a", None, None, cpu=1),
-        Setting("b", None, "y", thread="t"),
-        *(Setting(name, None, 0, cpu=0) for name in COUNTED_DURING_THE_RUN),
+    before = [
+        RecordedSetting("a", 1, 1, cpu=0),
+        RecordedSetting("a", 2, 2, cpu=1),
+        RecordedSetting("b", None, "x", thread="t"),
     ]
-    assert list(changes(before, after)) == [Change("b", "x", "y", None, "t")]
+    after = [
+        RecordedSetting("a", None, 1, cpu=0),
+        RecordedSetting("a", None, None, cpu=1),
+        RecordedSetting("b", None, "y", thread="t"),
+        *(RecordedSetting(name, None, 0, cpu=0) for name in COUNTED_DURING_THE_RUN),
+    ]
+    assert list(changes(before, after)) == [SettingChange("b", "x", "y", None, "t")]
 
 
 def test_only_a_series_that_says_so_is_judged(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from fastenough.jobs.check import check
 from fastenough.jobs.limits import Limits
 from fastenough.model import Configuration, Requirement, Verdict
 from fastenough.recording import Recording
-from fastenough.recording.building import Added, completed_head
+from fastenough.recording.building import HeadAdditions, completed_head
 from fastenough.store import Store
 from fastenough.store.looks import LOOKS_FILE, Look, Topic, with_some_of
 from tests.support.recordings import Plan, recording, write
@@ -305,6 +305,8 @@ def test_a_gate_that_is_asked_of_more_runs_looks_again(tmp_path: Path) -> None:
 
 def test_the_bench_says_in_the_head_how_much_was_planned() -> None:
     line = {"series": [{"period_ns": 1_000_000}, {}], "parameters": {}, "settings": [], "marks": []}
-    assert completed_head(line, "id", Added(planned_ns=10**10))["planned_n"] == 10_000
-    assert "planned_n" not in completed_head(line | {"parameters": {"loops": 5}}, "id", Added(planned_ns=10**10))
-    assert "planned_n" not in completed_head(line | {"series": [{}]}, "id", Added(planned_ns=10**10))
+    assert completed_head(line, "id", HeadAdditions(planned_ns=10**10))["planned_n"] == 10_000
+    assert "planned_n" not in completed_head(
+        line | {"parameters": {"loops": 5}}, "id", HeadAdditions(planned_ns=10**10)
+    )
+    assert "planned_n" not in completed_head(line | {"series": [{}]}, "id", HeadAdditions(planned_ns=10**10))

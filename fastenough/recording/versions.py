@@ -1,12 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Heads and ends of version 1 in the words of version 2 (docs/format.md, Version 1); all other lines are the same."""
+"""Versions of the recording format: compiled schemas, and the upgrade of version 1 to version 2 (docs/format.md)."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from pathlib import Path
 from typing import Any
 
+import fastjsonschema
+
 from fastenough.model import Role
+
+VERSIONS = (1, 2)
+"""Versions that can be read; the last one is written."""
+
+
+@cache
+def line_validators(version: int) -> dict[str, Any]:
+    """One check per record type of one version; each raises JsonSchemaValueException."""
+    name = f"recording-{version}.schema.json"
+    packaged = resources.files("fastenough.recording") / name
+    beside = Path(__file__).resolve().parents[2] / "format" / name
+    schema = json.loads(packaged.read_text() if packaged.is_file() else beside.read_text())
+    types = [choice["$ref"].rpartition("/")[2] for choice in schema["oneOf"]]
+    return {name: fastjsonschema.compile({"$defs": schema["$defs"], "$ref": f"#/$defs/{name}"}) for name in types}
+
 
 Line = dict[str, Any]
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from fastenough.model import Configuration, Role
-from fastenough.recording.head import Event, LoadStated, Setting
+from fastenough.recording.head import Event, LoadStated, RecordedSetting
 
 Bucket = tuple[int, int, int]
 """(least value, greatest value, count), in the series' unit."""
@@ -20,7 +20,7 @@ MOST_NS = 10 * 366 * 86400 * 10**9
 
 
 @dataclass(frozen=True)
-class FoundSeries:
+class ImportedSeries:
     """One series as its tool tells it; None: it does not say.
 
     ``unit_ns``: length of one unit, 1 or 1000.  ``mean`` lies at most ``mean_step`` below the true one, and half of it
@@ -65,7 +65,7 @@ class FoundSeries:
 
 
 @dataclass(frozen=True)
-class Sample:
+class TimedValues:
     """Values one by one: ``mono_ns`` when each was taken, ``value`` in the unit of the series; arrays of one length."""
 
     mono_ns: Any
@@ -73,7 +73,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Found:
+class ImportedRun:
     """A whole file: one run.  ``begin_wall_ns`` and ``duration_ns`` are None where it does not say.
 
     ``aborted``: why its tool ended in good order before its time; empty where it did not.  ``load``: what it says ran
@@ -83,10 +83,10 @@ class Found:
     tool: str
     version: str | None
     implementation: str
-    series: tuple[FoundSeries, ...]
+    series: tuple[ImportedSeries, ...]
     probe: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[RecordedSetting, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     begin_wall_ns: int | None = None
     duration_ns: int | None = None
@@ -94,12 +94,12 @@ class Found:
     board: str | None = None
     configuration: Configuration | None = None
     profile: Mapping[str, Any] | None = None
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[TimedValues, ...] = ()
     aborted: str = ""
     load: LoadStated | None = None
 
 
-def faults(found: Found) -> Iterator[str]:
+def faults(found: ImportedRun) -> Iterator[str]:
     """Why what was found cannot be what the tool wrote; nothing where it can."""
     titles = [series.title for series in found.series]
     if not titles:
@@ -115,7 +115,7 @@ def faults(found: Found) -> Iterator[str]:
             yield f"{series.title}: {fault}"
 
 
-def _of_sizes(series: FoundSeries) -> Iterator[str]:
+def _of_sizes(series: ImportedSeries) -> Iterator[str]:
     """Before anything is added up."""
     counts = [series.count, series.overflow, series.missed, *(count for _, _, count in series.buckets)]
     values = [series.minimum, series.maximum, *(edge for bucket in series.buckets for edge in bucket[:2])]
@@ -125,7 +125,7 @@ def _of_sizes(series: FoundSeries) -> Iterator[str]:
         yield "it contains a time longer than 10 years"
 
 
-def _of_extremes(series: FoundSeries) -> Iterator[str]:
+def _of_extremes(series: ImportedSeries) -> Iterator[str]:
     if series.count is not None and series.count < 0:
         yield f"its count is {series.count}"
     if series.minimum is not None and series.maximum is not None and series.minimum > series.maximum:
@@ -139,7 +139,7 @@ def _of_extremes(series: FoundSeries) -> Iterator[str]:
         yield "its minimum and maximum differ, but it has one value"
 
 
-def _of_buckets(series: FoundSeries) -> Iterator[str]:
+def _of_buckets(series: ImportedSeries) -> Iterator[str]:
     """Buckets and overflow hold all values, and the extremes lie where values are."""
     if series.overflow is None or series.overflow < 0:
         return
@@ -159,7 +159,7 @@ def _of_buckets(series: FoundSeries) -> Iterator[str]:
         yield f"its maximum {series.maximum} does not lie in its last bucket"
 
 
-def _of_overflow(series: FoundSeries, filled: list[Bucket]) -> Iterator[str]:
+def _of_overflow(series: ImportedSeries, filled: list[Bucket]) -> Iterator[str]:
     reach = series.overflow_from
     if reach is None or (filled and reach <= filled[-1][0]):
         yield "values overflowed its histogram, and its upper end is not stated"
@@ -169,7 +169,7 @@ def _of_overflow(series: FoundSeries, filled: list[Bucket]) -> Iterator[str]:
         yield f"all values overflowed its histogram at {reach}, and its minimum is {series.minimum}"
 
 
-def _of_mean(series: FoundSeries) -> Iterator[str]:
+def _of_mean(series: ImportedSeries) -> Iterator[str]:
     """A mean lies between the extremes, and is one that values in these buckets can have."""
     if series.mean is None or not series.count:
         return

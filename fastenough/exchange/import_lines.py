@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fastenough.exchange.found import Found, FoundSeries, Sample
+from fastenough.exchange.imported import ImportedRun, ImportedSeries, TimedValues
 from fastenough.exchange.source import Source
 from fastenough.model import IMPORTED, BadInput, Outcome, Said, Series
 from fastenough.recording import End, Head, Histogram, Instant, read_from
@@ -35,7 +35,7 @@ _SECOND_NS = 10**9
 Line = dict[str, Any]
 
 
-def recording_lines(found: Found, source: Source, run_id: str) -> Iterator[Line]:
+def recording_lines(found: ImportedRun, source: Source, run_id: str) -> Iterator[Line]:
     """Head, intervals, events, end."""
     head = _head(found, source, run_id)
     yield head_line(head)
@@ -64,7 +64,7 @@ def recording_lines(found: Found, source: Source, run_id: str) -> Iterator[Line]
     yield end_line(End(outcome, reasons, at, ends))
 
 
-def _head(found: Found, source: Source, run_id: str) -> Head:
+def _head(found: ImportedRun, source: Source, run_id: str) -> Head:
     begin_mono_ns = min(
         (
             *(int(sample.mono_ns[0]) for sample in found.samples if sample.value.size),
@@ -93,7 +93,7 @@ def _head(found: Found, source: Source, run_id: str) -> Head:
     )
 
 
-def _series(number: int, found: FoundSeries) -> Series:
+def _series(number: int, found: ImportedSeries) -> Series:
     said = Said(
         found.count, found.minimum, found.maximum, None if found.mean is None else float(found.mean), found.overflow
     )
@@ -114,14 +114,14 @@ def _series(number: int, found: FoundSeries) -> Series:
     )
 
 
-def _lost(series: FoundSeries) -> int:
+def _lost(series: ImportedSeries) -> int:
     """Values of which a tool does not say between which times they lie."""
     if series.overflow is None and series.minimum is None:
         return max(0, (series.count or 0) - (series.maximum is not None))
     return (series.overflow or 0) if series.maximum is None else 0
 
 
-def _intervals(found: Found, begin: Instant) -> Iterator[tuple[Instant, Instant, list[Histogram]]]:
+def _intervals(found: ImportedRun, begin: Instant) -> Iterator[tuple[Instant, Instant, list[Histogram]]]:
     """One, where a file tells of the whole; one for each second, where it tells when each value came."""
     if found.samples:
         yield from _by_second(found.samples, begin)
@@ -131,7 +131,7 @@ def _intervals(found: Found, begin: Instant) -> Iterator[tuple[Instant, Instant,
     yield begin, end, [histogram_of(series) for series in found.series]
 
 
-def _by_second(samples: Sequence[Sample], begin: Instant) -> Iterator[tuple[Instant, Instant, list[Histogram]]]:
+def _by_second(samples: Sequence[TimedValues], begin: Instant) -> Iterator[tuple[Instant, Instant, list[Histogram]]]:
     """Or longer stretches, where there would be more than _MOST_INTERVALS of them."""
     last_ns = max(int(sample.mono_ns[-1]) for sample in samples if sample.value.size) + 1
     step_ns = _SECOND_NS * max(1, -(-(last_ns - begin.mono_ns) // (_SECOND_NS * _MOST_INTERVALS)))
@@ -144,7 +144,7 @@ def _by_second(samples: Sequence[Sample], begin: Instant) -> Iterator[tuple[Inst
         yield replace(begin, mono_ns=first_ns), replace(begin, mono_ns=end_ns), held
 
 
-def histogram_of(series: FoundSeries) -> Histogram:
+def histogram_of(series: ImportedSeries) -> Histogram:
     """Each value in the bucket of the greatest that it may be; where it may be less, that bucket is wide."""
     places = _places(series)
     if not places:
@@ -170,7 +170,7 @@ def histogram_of(series: FoundSeries) -> Histogram:
     return replace(narrow, wide=wide, sum=total, sum_sq=_sum_sq(places, total))
 
 
-def _places(series: FoundSeries) -> list[tuple[int, int, int]]:
+def _places(series: ImportedSeries) -> list[tuple[int, int, int]]:
     """(least, greatest, count) of all values, none of them empty; the first begins with the minimum."""
     low, high = series.minimum, series.maximum
     places = [
@@ -186,7 +186,7 @@ def _places(series: FoundSeries) -> list[tuple[int, int, int]]:
     return places
 
 
-def _extremes(series: FoundSeries) -> list[tuple[int, int, int]]:
+def _extremes(series: ImportedSeries) -> list[tuple[int, int, int]]:
     """Of a source without a histogram: the extremes are values, and all others lie between them."""
     low, high = series.minimum, series.maximum
     count = series.count
@@ -199,7 +199,7 @@ def _extremes(series: FoundSeries) -> list[tuple[int, int, int]]:
     return [(low, low, 1), (low, high, max(1, (2 if count is None else count) - 1))]
 
 
-def _sum(series: FoundSeries, places: Sequence[tuple[int, int, int]]) -> int:
+def _sum(series: ImportedSeries, places: Sequence[tuple[int, int, int]]) -> int:
     """Exact where each place is one value; else what the mean says, as far as values in these places can have it."""
     least, most = (sum(place[side] * place[2] for place in places) for side in (0, 1))
     n = sum(count for _, _, count in places)
@@ -214,7 +214,7 @@ def _sum_sq(places: Sequence[tuple[int, int, int]], total: int) -> int:
     return max(least, -(-total * total // n))
 
 
-def require_recordable(found: Found, source: Source) -> None:
+def require_recordable(found: ImportedRun, source: Source) -> None:
     """Raises BadInput where what was found makes no recording that its own reader believes: better now than stored."""
     with tempfile.TemporaryFile() as stream:
         for line in recording_lines(found, source, "import"):

@@ -45,7 +45,7 @@ _UNPACK_S = 180.0
 
 
 @dataclass(frozen=True)
-class Brought:
+class CopiedTools:
     """``folder``: where the programs are; ``told``: which.  They are gone when ``holder`` ends."""
 
     holder: Process
@@ -69,7 +69,7 @@ def require_tools(link: Link, load: Load) -> None:
             raise NotApplicable(_missing(load, tool))
 
 
-def bring(link: Link, load: Load, limit_s: int) -> Brought | None:
+def bring(link: Link, load: Load, limit_s: int) -> CopiedTools | None:
     """The tools that the board lacks, for so long at most; None where it lacks none.
 
     Raises NotApplicable, saying why and how to fix it, where it cannot have them.
@@ -93,7 +93,7 @@ def _fetched(link: Link) -> Tools:
     return fetch_tools(TOOL_PACKAGES, DEBIAN[machine])
 
 
-def _unpacked(link: Link, tools: Sequence[str], fetched: Tools, limit_s: int) -> Brought:
+def _unpacked(link: Link, tools: Sequence[str], fetched: Tools, limit_s: int) -> CopiedTools:
     scratch = link.scratch_name()
     holder = link.start(
         ["sh", "-c", _UNPACK, "sh", scratch, str(limit_s)],
@@ -108,4 +108,4 @@ def _unpacked(link: Link, tools: Sequence[str], fetched: Tools, limit_s: int) ->
         holder.stop()
         raise
     of = {TOOL_PACKAGES[tool]: fetched.versions[TOOL_PACKAGES[tool]] for tool in tools}
-    return Brought(holder, f"{scratch}/bin", ", ".join(f"{name} {version}" for name, version in sorted(of.items())))
+    return CopiedTools(holder, f"{scratch}/bin", ", ".join(f"{name} {version}" for name, version in sorted(of.items())))

@@ -33,7 +33,7 @@ _SAYS_RELEASE = re.compile(rb"Linux version ([!-~]+) ")
 
 
 @dataclass(frozen=True)
-class OwnFiles:
+class KernelFiles:
     """Where a user's kernel lies.
 
     ``image``: arm64's Image or Image.gz, x86's bzImage.  ``modules``: what ``make modules_install`` wrote (its
@@ -147,13 +147,13 @@ def _replace(place: Path, tree: Path) -> None:
     link.replace(place)
 
 
-def own_names() -> tuple[str, ...]:
+def registered_names() -> tuple[str, ...]:
     """What users' kernels are called here."""
     trees = _trees(cache_dir())
     return tuple(sorted(tree.name for tree in trees.iterdir() if _NAME.fullmatch(tree.name))) if trees.is_dir() else ()
 
 
-def keep_own(name: str, files: OwnFiles, downloading: Downloading = nobody_waits) -> Kernel:
+def register_kernel(name: str, files: KernelFiles, downloading: Downloading = nobody_waits) -> Kernel:
     """Call a user's kernel by a name from now on, in place of one that was called so.
 
     Its guests have Debian's busybox.  Raises BadInput where name or files cannot be, NotApplicable without QEMU.
@@ -196,7 +196,7 @@ def find_kernel(name: str, downloading: Downloading = nobody_waits) -> Kernel:
     if name in KERNELS:
         MACHINES[KERNELS[name].arch].require()
         return fetch(name, downloading=downloading)
-    own = own_names()
+    own = registered_names()
     if name not in own:
         raise BadInput(
             f"unknown kernel {name!r}; choose one of {', '.join((*KERNELS, *own))}, or add one of your own with --image"
