@@ -21,29 +21,29 @@ from scipy.stats import norm, rankdata
 from fastenough.hunt.space import Part, Recipe, Space
 
 _RIDGE = 3.0
-"""So many groups without any effect each stressor is taken to have been in beside its own.  Groups, not looks: those of
-a group share their stressors, so that they are little more than one.  With as many looks instead, the effects of the
-stressors explained away what a group had found."""
+"""Ridge: each stressor is assumed to have been in this many additional groups without any effect.  Groups, not turns:
+the turns of a group share their stressors and are little more than one observation.  With as many turns instead, the
+effects of the stressors explained away the effect of a group."""
 _PAIRS = 0.15
-"""The share of candidates that are pairs out of groups, and not whole groups."""
+"""Share of candidates that are pairs from groups instead of whole groups."""
 
 
 _DRAWS = 16
-"""Of so many groups the best is taken."""
+"""Groups drawn, of which the most even one is used."""
 
 
 @dataclass(frozen=True)
 class GroupTurn:
-    """One turn of a group, and the tail of the blocks in it."""
+    """The recipe of one turn of a group, and the tail of its blocks."""
 
     recipe: Recipe
     tail: float
 
 
 class Groups:
-    """Draws groups so that every two stressors meet about equally often, and every level comes up as often as others.
+    """Draws groups in which every two stressors meet about equally often and all levels occur equally often.
 
-    ``turns``: how many draws of levels a group goes through.
+    ``turns``: number of draws of levels per group.
     """
 
     def __init__(self, space: Space, turns: int, random_: random.Random) -> None:
@@ -52,8 +52,10 @@ class Groups:
         self._met = np.zeros((len(self._names), len(self._names)))
 
     def drawn(self) -> tuple[Recipe, ...]:
-        """Of several groups that are drawn evenly, the one whose stressors have met least; the same stressors in each
-        turn, where the bounds leave none of them out."""
+        """Of several random groups, the one whose stressors have met least.
+
+        Each turn has the same stressors, except those that exceed the bounds.
+        """
         draws = [self._random.sample(range(len(self._names)), self._space.group_size) for _ in range(_DRAWS)]
         group = sorted(min(draws, key=self._met_before))
         for first, second in itertools.permutations(group, 2):
@@ -72,7 +74,7 @@ class Groups:
         return self._random.sample(names, len(names))
 
     def _levels(self, name: str) -> list[tuple[int, ...]]:
-        """For each turn: of each parameter all levels, in any order, before one comes again."""
+        """Levels of each turn: all levels of a parameter occur, in random order, before one repeats."""
         columns = [self._evenly(len(parameter.values)) for parameter in self._space.stressors[name].parameters]
         return [tuple(column[turn] for column in columns) for turn in range(self._turns)]
 
@@ -83,8 +85,8 @@ class Groups:
 
 @dataclass(frozen=True)
 class TurnResiduals:
-    """``over``: of each look, by how much it was worse than its stressors are in other looks; ``present``: which of
-    ``names`` were in it."""
+    """``over``: how much worse each turn was than its stressors are in other turns; ``present``: the stressors of
+    ``names`` in each turn (turns × names)."""
 
     names: Sequence[str]
     present: NDArray[np.float64]
@@ -92,8 +94,10 @@ class TurnResiduals:
 
 
 def turn_residuals(looks: Sequence[GroupTurn], turns: int) -> TurnResiduals:
-    """In normal scores of the ranks: what something else disturbed is one rank, however bad it was.  ``turns``: how
-    many looks of each group there are."""
+    """Residuals in normal scores of the ranks, so that a disturbed turn is one rank, however bad.
+
+    ``turns``: number of turns of each group.
+    """
     scores = norm.ppf(rankdata([look.tail for look in looks]) / (len(looks) + 1))
     names = sorted({part.stressor for look in looks for part in look.recipe})
     column = {name: place for place, name in enumerate(names)}
@@ -107,10 +111,10 @@ def turn_residuals(looks: Sequence[GroupTurn], turns: int) -> TurnResiduals:
 
 
 def suspect_pairs(looks: Sequence[GroupTurn], seen: TurnResiduals, most: int) -> list[Recipe]:
-    """Two stressors at the levels that they had in one look, the most suspect first.
+    """Pairs of stressors, at the levels of one turn, the most suspect first.
 
-    A pair counts with what all its looks had over, in standard errors, and with what its worst look had: at the levels
-    that they had there, and not at others.
+    The score of a pair is the residual of all its turns, in standard errors, plus that of its worst turn, whose levels
+    it has.
     """
     met = seen.present.T @ seen.present
     together = (seen.present * seen.over[:, np.newaxis]).T @ seen.present / np.sqrt(np.maximum(met, 1.0))
@@ -126,7 +130,7 @@ def suspect_pairs(looks: Sequence[GroupTurn], seen: TurnResiduals, most: int) ->
 
 
 def candidates(looks: Sequence[GroupTurn], turns: int, most: int, tried: frozenset[Recipe]) -> list[Recipe]:
-    """What is worth another trial: the looks that had most over, and some of the pairs that they point at."""
+    """Recipes worth another trial: the turns with the largest residuals, and some of the pairs they suggest."""
     seen = turn_residuals(looks, turns)
     pairs = [pair for pair in suspect_pairs(looks, seen, most + len(tried)) if pair not in tried]
     order = np.argsort(-seen.over, kind="stable")

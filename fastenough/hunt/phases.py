@@ -20,19 +20,19 @@ from fastenough.hunt.space import Part, Recipe
 from fastenough.hunt.trials import Phase, TrialBudget, TrialGenerator, chance, level_of, mean_tail, typical_ns
 
 CONFIRMATION_TURNS = 8
-"""Trials of each; the least chance that eight beside eight can show is 1 in 12,870."""
+"""Trials of each load; the smallest p-value of eight trials against eight is 1 in 12,870."""
 _FIRST_TURN_CHECKED = 4
-"""After so many turns what is not ahead is given up: that can only make fewer false finds."""
+"""After this many turns a recipe that is not ahead is dropped, which can only reduce false results."""
 CHANCE_SHARES = {5: 2 / 3, CONFIRMATION_TURNS: 1 / 3}
-"""After how many turns a confirmation may end, and with which share of the chance that is allowed: the shares add up to
-all of it, so that looking twice finds nothing more often than stated (Bonferroni)."""
+"""Turns after which a confirmation may end, with their shares of the significance level.  The shares add up to 1, so
+that two looks do not exceed the level (Bonferroni)."""
 LEAST_TRIALS = 2 * min(CHANCE_SHARES)
-"""What a confirmation takes at least: so much is kept back while a recipe is made smaller."""
+"""Least number of trials of a confirmation; minimisation reserves them."""
 
 
 @dataclass(frozen=True)
 class Confirmed:
-    """``tail`` and ``beside_tail``: means over the fresh trials; ``chance``: that of so much by chance alone."""
+    """A recipe confirmed worse than ``beside``.  Tails are means over the fresh trials; ``chance``: the p-value."""
 
     recipe: Recipe
     beside: Recipe | str
@@ -42,7 +42,7 @@ class Confirmed:
 
     @property
     def octaves(self) -> float:
-        """How much worse it is."""
+        """How much worse it is, in octaves."""
         return self.tail - self.beside_tail
 
     @property
@@ -55,8 +55,10 @@ class Confirmed:
 
 
 def confirm(trials: TrialBudget, recipe: Recipe, beside: Recipe | str) -> TrialGenerator[Confirmed | None]:
-    """None where the recipe was not shown to be worse than what it was tried beside; a trial that could not be made
-    is made once more, and what fails twice is given up."""
+    """Compare a recipe with the load ``beside``; None if it is not confirmed to be worse.
+
+    A failed trial is repeated once; after a second failure the recipe is dropped.
+    """
     trials.confirmations += 1
     worse: list[float] = []
     better: list[float] = []
@@ -78,12 +80,12 @@ def confirm(trials: TrialBudget, recipe: Recipe, beside: Recipe | str) -> TrialG
 
 
 _FINALISTS = 3
-"""So many candidates stay, for confirmation one after the other."""
+"""Candidates that remain for confirmation, one after the other."""
 _MOST_TRIALS_EACH = 4
 
 
 def halving_cost(candidates: int) -> int:
-    """How many trials it takes to halve so many."""
+    """Number of trials that halving this many candidates takes."""
     total, each = 0, 1
     while candidates > _FINALISTS:
         total += candidates * each
@@ -92,13 +94,15 @@ def halving_cost(candidates: int) -> int:
 
 
 def affordable(trials: int) -> int:
-    """How many candidates so many trials can halve."""
+    """Number of candidates that this many trials can halve."""
     return max((each for each in range(trials + 1) if halving_cost(each) <= trials), default=0)
 
 
 def halve(trials: TrialBudget, candidates: Sequence[Recipe]) -> TrialGenerator[list[Recipe]]:
-    """The candidates that are left, the worst first, judged by fresh trials alone: what made one a candidate may have
-    been chance.  Each round halves them, and what is left is tried twice as often as in the round before."""
+    """The remaining candidates, worst first, judged by fresh trials only: their selection may have been chance.
+
+    Each round halves them and tries the rest twice as often as the round before.
+    """
     fresh: dict[Recipe, list[float]] = {candidate: [] for candidate in candidates}
     left, each = list(fresh), 1
     while len(left) > _FINALISTS:
@@ -111,19 +115,19 @@ def halve(trials: TrialBudget, candidates: Sequence[Recipe]) -> TrialGenerator[l
 
 
 _EFFECT_SHARE = 0.6
-"""A smaller recipe must reach so much of the way, in octaves, from what is known to the worst of the recipes so far."""
+"""Share of the octaves, from the known load to the worst recipe so far, that a smaller recipe must reach."""
 _MOST_ATTEMPTS = 3
 _PIECES = 4
 
 
 class _Effect:
-    """What must be reached; a recipe that is worse than all before it raises that, so that steps do not add up."""
+    """The effect that a smaller recipe must reach.  A worse recipe raises it, so that small losses do not add up."""
 
     def __init__(self, confirmed: Confirmed) -> None:
         self._beside, self._worst = confirmed.beside_tail, confirmed.tail
 
-    def kept(self, trials: TrialBudget, recipe: Recipe, phase: Phase) -> TrialGenerator[bool]:
-        """Whether two of at most three trials reach it; enough trials for a confirmation are left over."""
+    def is_reached(self, trials: TrialBudget, recipe: Recipe, phase: Phase) -> TrialGenerator[bool]:
+        """Whether two of at most three trials reach the effect; reserves the trials of a confirmation."""
         seen: list[float] = []
         bar = self._beside + _EFFECT_SHARE * (self._worst - self._beside)
         for _ in range(_MOST_ATTEMPTS):
@@ -139,19 +143,19 @@ class _Effect:
 
 
 def _chunks(recipe: Recipe, pieces: int, random_: random.Random) -> Iterator[frozenset[Part]]:
-    """The parts in so many pieces of nearly equal size, in any order."""
+    """The parts, shuffled, in pieces of nearly equal size."""
     shuffled = random_.sample(recipe, len(recipe))
     return (frozenset(shuffled[piece::pieces]) for piece in range(pieces))
 
 
 def _fewer(trials: TrialBudget, effect: _Effect, steps: list[Recipe], random_: random.Random) -> TrialGenerator[None]:
-    """Leave out pieces of the stressors, then smaller pieces, until none can be left out."""
+    """Remove pieces of the stressors, then smaller pieces, until none can be removed."""
     pieces = min(_PIECES, len(steps[-1]))
     while len(steps[-1]) > 1:
         before = len(steps[-1])
         for chunk in _chunks(steps[-1], pieces, random_):
             rest = tuple(part for part in steps[-1] if part not in chunk)
-            if rest and (yield from effect.kept(trials, rest, Phase.FEWER)):
+            if rest and (yield from effect.is_reached(trials, rest, Phase.FEWER)):
                 steps.append(rest)
         if len(steps[-1]) == before and pieces >= before:
             return
@@ -165,12 +169,12 @@ def _with_level(recipe: Recipe, place: int, parameter: int, level: int) -> Recip
 
 
 def _plainer(trials: TrialBudget, effect: _Effect, steps: list[Recipe]) -> TrialGenerator[None]:
-    """Each level back to the plainest, or else half of the way there."""
+    """Reset each level to the plainest, or else halve it."""
     for place, part in enumerate(steps[-1]):
         for parameter, level in enumerate(part.levels):
             for lower in dict.fromkeys((0, level // 2) if level else ()):
                 plain = _with_level(steps[-1], place, parameter, lower)
-                if plain != steps[-1] and (yield from effect.kept(trials, plain, Phase.PLAINER)):
+                if plain != steps[-1] and (yield from effect.is_reached(trials, plain, Phase.PLAINER)):
                     steps.append(plain)
                     break
 
@@ -178,8 +182,10 @@ def _plainer(trials: TrialBudget, effect: _Effect, steps: list[Recipe]) -> Trial
 def minimise(
     trials: TrialBudget, confirmed: Confirmed, steps: list[Recipe], random_: random.Random
 ) -> TrialGenerator[None]:
-    """Adds to ``steps``, whose last is the confirmed recipe, what is smaller and seen to do the same, the smallest
-    last.  Raises Spent where no more are left than a confirmation takes; the steps so far are there then too."""
+    """Append smaller recipes with the same effect to ``steps``, which ends with the confirmed recipe; smallest last.
+
+    Raises BudgetSpent when only the trials of a confirmation are left; ``steps`` has the recipes so far.
+    """
     effect = _Effect(confirmed)
     yield from _fewer(trials, effect, steps, random_)
     yield from _plainer(trials, effect, steps)

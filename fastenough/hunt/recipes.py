@@ -12,7 +12,7 @@ from fastenough.hunt.stressors import FIRST, LAST, PHASE, PHASES, PLACE, WORKERS
 from fastenough.loads import Expectation, Load
 
 SOURCE_PREFIX = "found by fastenough hunt"
-"""How the source of such a load begins."""
+"""First words of the source of such a load."""
 _CPU_SHARE = 0.001
 # The shell of Debian takes no "--" before the number of a process group.
 IN_PHASES = """
@@ -32,11 +32,11 @@ while :; do
 	[ -z "$command" ] || { kill -KILL -$! 2>/dev/null; wait; }
 done
 """
-"""Each turn is a second of the clock, so that all commands change at once, and a recording's times say which it was."""
+"""A turn is one second of the wall clock: all commands change at once, and the times of a recording identify it."""
 
 
 def turn_of(wall_ns: int, turns: int) -> int:
-    """Which turn it is at a time of the clock."""
+    """Index of the turn at a wall-clock time."""
     return wall_ns // 1_000_000_000 % turns
 
 
@@ -63,7 +63,7 @@ def _arguments(space: Space, part: Part, cpus: int) -> list[str]:
 
 
 def _command(space: Space, part: Part, cpus: int) -> tuple[str, ...]:
-    """One part by itself."""
+    """The command of one part."""
     arguments = _arguments(space, part, cpus)
     on_ms, off_ms = PHASES[space.value(part, PHASE)]
     if not off_ms:
@@ -72,8 +72,10 @@ def _command(space: Space, part: Part, cpus: int) -> tuple[str, ...]:
 
 
 def _turning(space: Space, name: str, turns: Sequence[Recipe], cpus: int) -> tuple[str, ...]:
-    """One stressor of a group: what it does in each turn, nothing where the bounds left it out.  It runs always while
-    it is its turn: a second is too short for phases of half of one."""
+    """The command of one stressor of a group for all turns; empty in turns that exclude it.
+
+    It runs throughout its turn: a second is too short for phases of half a second.
+    """
     commands = [
         " ".join(_arguments(space, part, cpus)) if part else ""
         for part in (next((part for part in turn if part.stressor == name), None) for turn in turns)
@@ -82,13 +84,13 @@ def _turning(space: Space, name: str, turns: Sequence[Recipe], cpus: int) -> tup
 
 
 def name_of(turns: Sequence[Recipe]) -> str:
-    """The same for the same, and another for another."""
+    """Load name, derived from a hash of the recipes."""
     text = json.dumps([[(part.stressor, part.levels) for part in recipe] for recipe in turns])
     return f"hunt-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
 
 def load_of(space: Space, turns: Sequence[Recipe], cpus: int) -> Load:
-    """The load that tries recipes, in turns where there are several."""
+    """The load that runs one recipe, or several in turns."""
     if len(turns) == 1:
         commands = tuple(_command(space, part, cpus) for part in turns[0])
     else:
@@ -107,21 +109,21 @@ def load_of(space: Space, turns: Sequence[Recipe], cpus: int) -> Load:
 
 
 def description_of(space: Space, recipe: Recipe) -> str:
-    """In words; what is as plain as can be is not told."""
-    return " + ".join(_part_in_words(space, part) for part in recipe)
+    """Stressors and the parameters that differ from the plainest level."""
+    return " + ".join(_part_description(space, part) for part in recipe)
 
 
-def _part_in_words(space: Space, part: Part) -> str:
-    said = [
+def _part_description(space: Space, part: Part) -> str:
+    parameters = [
         f"{parameter.name} {parameter.values[level]}"
         for parameter, level in zip(space.stressors[part.stressor].parameters, part.levels, strict=True)
         if level
     ]
-    return f"{part.stressor} ({', '.join(said)})" if said else part.stressor
+    return f"{part.stressor} ({', '.join(parameters)})" if parameters else part.stressor
 
 
 def as_file(load: Load) -> str:
-    """The load as a file that plans and ``--load`` take."""
+    """The load as the text of a load file, for plans and ``--load``."""
     lines = [
         f"name = {_text(load.name)}",
         f"source = {_text(load.source)}",
@@ -136,5 +138,5 @@ def as_file(load: Load) -> str:
 
 
 def _text(word: str) -> str:
-    """A basic string of TOML, whose escapes are JSON's."""
+    """A basic string of TOML, which has the escapes of JSON."""
     return json.dumps(word)

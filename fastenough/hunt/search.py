@@ -15,21 +15,21 @@ from fastenough.hunt.trials import BudgetSpent, Phase, TrialBudget, TrialGenerat
 
 _EACH_FIXED = 2
 _GROUPS, _HALVING = 0.35, 0.3
-"""The shares of what is left that a round spends on groups and on halving; the rest confirms and makes smaller."""
+"""Shares of the remaining trials that a round spends on groups and on halving; the rest confirms and minimises."""
 _REACHED = 0.8
-"""What is smaller must be worse than what both were tried beside by so much of the octaves that the whole one was."""
+"""Share of the octaves of the whole recipe, above the common reference, that a smaller one must reach."""
 _LEAST = 4
-"""Fewer candidates are no round."""
+"""Least number of candidates of a round."""
 
 
 @dataclass
 class Search:
-    """One search, and what it has come to so far: it can be ended at any time.
+    """One search and its result so far; it can be stopped at any time.
 
-    ``fixed``: the loads that are known.  ``turns``: how many recipes a trial of a group looks at.  ``worst_fixed``: of
-    the fixed loads, empty until each was tried.  ``found``: what was confirmed last, beside the worst fixed load, or
-    beside what an earlier round had found; ``whole``: the same before it was made smaller.
-    ``confirmations``: how many were made to their end; without any, nothing can be said.
+    ``fixed``: names of the fixed loads.  ``turns``: recipes per trial of a group.  ``worst_fixed``: the worst fixed
+    load, empty until all were tried.  ``found``: the latest confirmed recipe, compared with the worst fixed load or
+    with the result of an earlier round; ``whole``: the same before minimisation.  ``confirmations``: number completed;
+    without any there is no conclusion.
     """
 
     space: Space
@@ -47,7 +47,7 @@ class Search:
         self._groups = Groups(self.space, self.turns, self.random_)
 
     def run(self, left: int) -> TrialGenerator[None]:
-        """Ask for trials until ``left`` are made, or nothing is worth another."""
+        """Request trials until ``left`` are spent, or no candidate is worth another."""
         trials = TrialBudget(left)
         with suppress(BudgetSpent):
             yield from self._fixed_loads(trials)
@@ -79,7 +79,7 @@ class Search:
 
     @property
     def _worst(self) -> Recipe | str:
-        """The worst that is known: what the next must exceed."""
+        """The worst known load, which the next result must exceed."""
         return self.found.recipe if self.found else self.worst_fixed
 
     def _now(self, trials: TrialBudget, confirmed: Confirmed) -> None:
@@ -97,7 +97,7 @@ class Search:
             ]
 
     def _made_smaller(self, trials: TrialBudget, confirmed: Confirmed) -> TrialGenerator[None]:
-        """Down to the smallest recipe that is confirmed as the whole one was, and nearly reaches it."""
+        """Find the smallest recipe that is confirmed like the whole one and nearly reaches its effect."""
         steps = [confirmed.recipe]
         with suppress(BudgetSpent):
             yield from minimise(trials, confirmed, steps, self.random_)

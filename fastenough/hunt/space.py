@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class StressorParameter:
-    """``values``: as they are written, the plainest or smallest first, which a minimal recipe goes back to.
+    """``values``: as written, the plainest or smallest first, to which minimisation returns.
 
-    ``factors``: by how much each multiplies the memory of its stressor; empty where it does not.
+    ``factors``: factor of each value for the memory of the stressor; empty if it has no influence.
     """
 
     name: str
@@ -23,7 +23,7 @@ class StressorParameter:
 
 @dataclass(frozen=True)
 class Stressor:
-    """``memory_bytes``: of one, before the factors of its parameters."""
+    """``memory_bytes``: of one worker, before the factors of its parameters."""
 
     name: str
     parameters: tuple[StressorParameter, ...]
@@ -32,7 +32,7 @@ class Stressor:
 
 @dataclass(frozen=True, order=True)
 class Part:
-    """One stressor at work: the level of each of its parameters, counted from 0."""
+    """One stressor of a recipe; ``levels``: index of the value of each of its parameters."""
 
     stressor: str
     levels: tuple[int, ...]
@@ -44,14 +44,14 @@ Recipe = tuple[Part, ...]
 
 @dataclass(frozen=True)
 class Space:
-    """``memory_bytes``: what all parts of a recipe may take together; ``most``: how many parts it may have."""
+    """``memory_bytes``: limit for all parts of a recipe together; ``most``: maximum number of parts."""
 
     stressors: Mapping[str, Stressor]
     memory_bytes: int
     most: int
 
     def value(self, part: Part, parameter: str) -> str:
-        """How a part has a parameter, as it is written; empty where it has none of that name."""
+        """Value of a parameter of a part, as written; empty if there is no such parameter."""
         for level, each in zip(part.levels, self.stressors[part.stressor].parameters, strict=True):
             if each.name == parameter:
                 return each.values[level]
@@ -66,7 +66,7 @@ class Space:
         )
 
     def fitting(self, parts: Sequence[Part]) -> Recipe:
-        """As many of these, in the order given, as the bounds allow."""
+        """As many of these parts, in this order, as the bounds allow."""
         taken: list[Part] = []
         free_bytes = self.memory_bytes
         for part in parts[: self.most]:
@@ -78,7 +78,7 @@ class Space:
 
     @property
     def group_size(self) -> int:
-        """How many stressors a group has: half of all, where the bounds allow that many."""
+        """Number of stressors of a group: half of all, if the bounds allow it."""
         return max(1, min(self.most, len(self.stressors) // 2))
 
     def drawn_part(self, name: str, random_: random.Random) -> Part:
@@ -86,6 +86,6 @@ class Space:
         return Part(name, tuple(random_.randrange(len(each.values)) for each in parameters))
 
     def drawn(self, size: int, random_: random.Random) -> Recipe:
-        """So many stressors, and their levels, each as likely as any other."""
+        """Random stressors and levels, uniformly distributed."""
         names = random_.sample(sorted(self.stressors), min(size, len(self.stressors)))
         return self.fitting([self.drawn_part(name, random_) for name in names])

@@ -14,9 +14,9 @@ from collections.abc import Collection, Mapping
 from fastenough.hunt.space import Space, Stressor, StressorParameter
 
 _MOST_PER_CPU = 4
-"""With twice as many two busy CPUs took a minute for a trial of four seconds, and with these seven."""
+"""A trial of four seconds took seven on two busy CPUs, and a minute with twice as many stressors."""
 _MEMORY_SHARE = 0.25
-"""Of the memory that is available, all of a recipe together."""
+"""Share of the available memory for all parts of a recipe together."""
 _WORKER_BYTES = 8 << 20
 _SIZES = {"64K": 1 << 16, "1M": 1 << 20, "16M": 1 << 24, "64M": 1 << 26}
 
@@ -25,7 +25,7 @@ WORKERS, PLACE, PHASE = "workers", "place", "phase"
 ANYWHERE, FIRST, LAST = "any CPU", "the first CPU", "the last CPU"
 ALWAYS = "always"
 PHASES = {ALWAYS: (0, 0), "on and off for 500 ms": (500, 500), "on for 100 ms, off for 400 ms": (100, 400)}
-"""How long each lets a stressor run, and how long it stops it, in ms."""
+"""Time that a stressor runs and time that it is stopped, in ms, by phase."""
 
 _COMMON = (
     StressorParameter(WORKERS, ("1", "2", "4"), (1, 2, 4)),
@@ -35,7 +35,7 @@ _COMMON = (
 
 
 def _sized(name: str, option: str) -> Stressor:
-    """One that takes so much memory for each worker, which it then is in all."""
+    """A stressor whose memory is set by a parameter."""
     return Stressor(name, (*_COMMON, StressorParameter(option, tuple(_SIZES), tuple(_SIZES.values()))), 2)
 
 
@@ -100,10 +100,10 @@ STRESSORS: Mapping[str, Stressor] = {
         _plain("sysinfo"),
     )
 }
-"""By name.  ``workers`` comes to so many processes, each of which may have children of its own."""
+"""By name.  ``workers`` is the number of processes, each of which may have children."""
 
 
 def space_of(present: Collection[str], cpus: int, available_bytes: int) -> Space:
-    """What a board with these stressors can be asked."""
+    """The search space of a board with these stressors."""
     stressors = {name: stressor for name, stressor in STRESSORS.items() if name in present}
     return Space(stressors, round(_MEMORY_SHARE * available_bytes), _MOST_PER_CPU * cpus)

@@ -24,11 +24,11 @@ from scipy.stats import mannwhitneyu
 from fastenough.hunt.space import Recipe
 
 Subject = tuple[Recipe, ...] | str
-"""What one trial tries: recipes in turns of equal length, a single one as a rule, or a fixed load by its name."""
+"""The load of one trial: one recipe, several recipes in turns of equal length, or a fixed load by name."""
 
 
 class Phase(StrEnum):
-    """What a trial is for."""
+    """The purpose of a trial."""
 
     FIXED = "fixed loads"
     GROUPS = "groups"
@@ -40,7 +40,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class TrialRequest:
-    """``found_ns``: the typical worst of what was confirmed so far, None where nothing was."""
+    """A requested trial.  ``found_ns``: typical maximum of the latest confirmed recipe; None before the first one."""
 
     subject: Subject
     phase: Phase
@@ -49,7 +49,7 @@ class TrialRequest:
 
 @dataclass(frozen=True)
 class TrialResult:
-    """``block_maxima_ns``: empty where the trial could not be made.  ``left``: for how many more there is time."""
+    """``block_maxima_ns``: empty if the trial failed.  ``left``: number of trials that still fit into the budget."""
 
     block_maxima_ns: Sequence[int]
     left: int
@@ -57,7 +57,7 @@ class TrialResult:
 
 @dataclass(frozen=True)
 class FinishedTrial:
-    """A trial that was made.  ``block_maxima_ns``: as in its answer; ``run``: its recording."""
+    """A finished trial.  ``block_maxima_ns``: as in its result; ``run``: its run id."""
 
     ask: TrialRequest
     block_maxima_ns: Sequence[int]
@@ -69,21 +69,21 @@ TrialGenerator = Generator[TrialRequest, TrialResult, Result]
 
 
 class BudgetSpent(Exception):
-    """There is no time for another trial."""
+    """The budget does not allow another trial."""
 
 
 @dataclass
 class TrialBudget:
-    """``left``: how many can still be made.  ``found_ns``: see Ask.  ``confirmations``: how many were begun."""
+    """``left``: trials that remain.  ``found_ns``: see :class:`TrialRequest`.  ``confirmations``: number begun."""
 
     left: int
     found_ns: float | None = None
     confirmations: int = 0
 
     def make(self, subject: Subject, phase: Phase, spare: int = 0) -> TrialGenerator[Sequence[int]]:
-        """One trial; the blocks' maxima, none where it could not be made.
+        """Request one trial; returns the maxima of its blocks, empty if it failed.
 
-        Raises Spent where no more than ``spare`` are left.
+        Raises BudgetSpent if no more than ``spare`` trials are left.
         """
         if self.left <= spare:
             raise BudgetSpent
@@ -92,40 +92,40 @@ class TrialBudget:
         return answer.block_maxima_ns
 
     def tail(self, subject: Recipe | str, phase: Phase, spare: int = 0) -> TrialGenerator[float | None]:
-        """The tail of one trial of one thing; None where it could not be made."""
+        """Request one trial of one load; returns its tail, None if it failed."""
         maxima = yield from self.make(subject if isinstance(subject, str) else (subject,), phase, spare)
         return tail_of(maxima) if maxima else None
 
 
 def mean_tail(tails: Sequence[float]) -> float:
-    """Minus infinity where there is none: what could not be tried is no candidate."""
+    """Mean of the tails; minus infinity without any, so that loads whose trials failed are no candidates."""
     return fmean(tails) if tails else float("-inf")
 
 
 LEVEL = 0.05
-"""At most so often anything is found that is no worse, in all confirmations of a search together."""
+"""Upper bound on the rate of false results, over all confirmations of a search together."""
 
 
 def tail_of(block_maxima_ns: Sequence[int]) -> float:
-    """In octaves of ns: the mean of the logarithms, to the base of 2, of what was worst in each block."""
+    """Mean of the base-2 logarithms of the block maxima, in octaves of ns."""
     return fmean(math.log2(max(1, value)) for value in block_maxima_ns)
 
 
 def typical_ns(tail: float) -> float:
-    """A tail as a time."""
+    """A tail as a time in ns."""
     return math.exp2(tail)
 
 
 def level_of(confirmation: int) -> float:
-    """Which chance is small enough in one, counted from 1: fewer each time, since looking often finds something."""
+    """Significance level of a confirmation, counted from 1; decreases, since repeated tests find something."""
     return LEVEL * 6 / (math.pi * confirmation) ** 2
 
 
 def chance(worse: Sequence[float], better: Sequence[float]) -> float:
-    """How likely tails are to lie so far above the others by chance, if both come from one distribution.
+    """The p-value of ``worse`` being greater than ``better``, if both come from the same distribution.
 
-    The exact one-sided test of Wilcoxon (1945) and of Mann and Whitney (1947).  A trial is one value of it: blocks
-    within a trial may depend on one another as they like.
+    The exact one-sided test of Wilcoxon (1945) and of Mann and Whitney (1947).  A trial is one value, so blocks within
+    a trial may depend on one another.
     """
-    found = mannwhitneyu(worse, better, alternative="greater", method="exact")
-    return float(found.pvalue)
+    test = mannwhitneyu(worse, better, alternative="greater", method="exact")
+    return float(test.pvalue)

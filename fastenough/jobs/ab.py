@@ -67,7 +67,7 @@ class AbTest:
 
     def label(self, arm: str) -> str:
         """A side, in words."""
-        return f"B: {self.name}" if arm == "B" else "A: as it is"
+        return f"B: {self.name}" if arm == "B" else "A: unchanged"
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ def _of_one_board(recordings: Sequence[Recording], wanted: AdviceRequest) -> tup
     if not mine:
         what = f" on board {wanted.board}" if wanted.board else ""
         raise BadInput(f"no run of {wanted.probe}{what}; measure some, or choose another")
-    return mine, [f"Left out as damaged: {', '.join(damaged)}"] if damaged else []
+    return mine, [f"Damaged runs excluded: {', '.join(damaged)}"] if damaged else []
 
 
 def _by_instrument(runs: Sequence[Recording]) -> list[Recording]:

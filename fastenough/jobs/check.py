@@ -155,7 +155,11 @@ def _unused(limits: Sequence[Limit], held: Sequence[LimitResult], runs: Sequence
     used = {id(one.limit) for one in held}
     for limit in limits:
         if id(limit) not in used and limit.board in (None, *boards):
-            reason = "no run is of this" if not any(map(limit.is_for, runs)) else "the baseline has no comparable run"
+            reason = (
+                "no run matches this limit"
+                if not any(map(limit.is_for, runs))
+                else "the baseline has no comparable run"
+            )
             yield LimitResult(limit, Verdict.INCONCLUSIVE, reason, limit.subject)
 
 

@@ -35,14 +35,14 @@ from fastenough.recording import Recording
 from fastenough.store import Store
 
 FIXED = ("none", "cpu", "io", "vm", "hdd", "full", "hackbench")
-"""What every find is held against: the loads of Enea's matrix, and the one that passes messages."""
+"""Loads that results are compared with: those of Enea's matrix, and hackbench."""
 BLOCK = "250ms"
 HUNT_FILE = "hunt.json"
 AFTER_S = 30.0
-"""Of the budget, for the run with the monitor that follows what was found."""
+"""Part of the budget that is reserved for the final run with the monitor."""
 _BESIDE_S = 3.5
-"""What a trial takes at least beyond its measuring: those of fixed loads, which come first, take less than groups, and
-who goes by them has no time left for a confirmation."""
+"""Least overhead of a trial.  Fixed loads, which come first, take less time than groups; an estimate from them would
+leave no time for a confirmation."""
 _LONG_S, _TURNS, _SHORT_TURNS = 900.0, 8, 4
 _LEAST_TRIALS = 40
 _AT_ONCE = 8
@@ -57,12 +57,12 @@ for name; do
 done
 wait; rm -rf "$scratch"
 """
-"""What stress-ng skips on a board ends at once, and with status 0: what works is still there after a second."""
+"""A stressor that stress-ng skips ends at once with status 0; one that works still runs after a second."""
 
 
 @dataclass(frozen=True)
 class Hunt:
-    """``plan``: one run under no load.  ``only``: the stressors that may be used, all that there are where empty."""
+    """``plan``: one run without load.  ``only``: the stressors to use; empty: all."""
 
     plan: Plan
     budget_s: float
@@ -71,7 +71,7 @@ class Hunt:
 
     @property
     def turns(self) -> int:
-        """How many recipes a trial of a group looks at, a second each; a short hunt has shorter trials."""
+        """Recipes per trial of a group, one second each; a short hunt has shorter trials."""
         return _TURNS if self.budget_s >= _LONG_S else _SHORT_TURNS
 
     @property
@@ -83,7 +83,7 @@ class Hunt:
 
 @dataclass(frozen=True)
 class HuntResult:
-    """What came of it.  ``made``: all trials, in order; ``signal``: the number of what stopped it, or 0."""
+    """The result.  ``made``: all trials in order; ``signal``: number of the signal that stopped it, or 0."""
 
     campaign: str
     search: Search
@@ -98,14 +98,14 @@ class HuntResult:
 
     @property
     def load(self) -> Load | None:
-        """What was found, as a load."""
+        """The result as a load."""
         found = self.search.found
         return load_of(self.search.space, (found.recipe,), self.cpus) if found else None
 
 
 @dataclass(frozen=True)
 class BoardCapacity:
-    """What is known of the board before the hunt."""
+    """CPUs, usable stressors and available memory of the board before the hunt."""
 
     cpus: int
     present: tuple[str, ...]
@@ -122,7 +122,7 @@ class BoardCapacity:
 
 
 def examine_board(board: Board, only: Sequence[str]) -> BoardCapacity:
-    """Which stressors work on the board, each tried for a second; raises NotApplicable where there are none."""
+    """Try each stressor on the board for a second; raises NotApplicable if stress-ng cannot run there."""
     with board.boot(AS_BOOTED) as booted:
         present = _working(booted.link, [name for name in STRESSORS if not only or name in only])
         cpus = (collect(booted.link, ("cpu",)).get("cpu") or {}).get("count") or 1
@@ -135,7 +135,7 @@ def examine_board(board: Board, only: Sequence[str]) -> BoardCapacity:
 
 
 def _working(link: Link, names: Sequence[str]) -> tuple[str, ...]:
-    """Which of these stressors work on a board, to which stress-ng is brought where it lacks that."""
+    """The stressors that work on a board; stress-ng is copied to boards that lack it."""
     limit_s = 30.0 + 6.0 * len(names) / _AT_ONCE
     brought = bring(link, _STRESS_NG, int(limit_s) + 1)
     try:
@@ -150,7 +150,7 @@ def _working(link: Link, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _cool_down(link: Link, sleep: Callable[[float], bool]) -> None:
-    """Wait while the hottest sensor is too hot, a minute at most; a board without sensors is not waited for."""
+    """Wait, at most a minute, until the hottest sensor has cooled down."""
     end_s = time.monotonic() + _COOLING_S
     while time.monotonic() < end_s:
         zones = (collect(link, ("thermal",)).get("thermal") or {}).get("zones", {})
@@ -161,7 +161,7 @@ def _cool_down(link: Link, sleep: Callable[[float], bool]) -> None:
 
 @dataclass(frozen=True)
 class _Cooled:
-    """A board that is left to cool down after its use, while it is still there."""
+    """A board that cools down after each use, before it is released."""
 
     board: Board
     sleep: Callable[[float], bool]
@@ -181,7 +181,7 @@ class _Cooled:
 
 
 def block_maxima(recording: Recording, turns: int) -> list[int]:
-    """The greatest latency on any CPU in each block, in ns: turn by turn, as many of each; none where it failed."""
+    """Maximum latency of each block on any CPU, in ns, ordered by turn, equally many per turn; empty if failed."""
     if recording.outcome is not Outcome.COMPLETED:
         return []
     name = judged_name(recording)
@@ -199,8 +199,8 @@ def block_maxima(recording: Recording, turns: int) -> list[int]:
 
 @dataclass
 class _HuntCampaign(OneCampaign):
-    """The trials of one hunt.  ``spent_s``: what the hunt took so far, of which ``before_s`` before the first of them;
-    ``kept``: what an earlier start noted beside each."""
+    """The trials of one hunt.  ``spent_s``: time of the hunt so far, including ``before_s`` before the first trial;
+    ``kept``: notes of an interrupted hunt for each trial."""
 
     hunt: Hunt
     left: int = 0
@@ -213,8 +213,8 @@ class _HuntCampaign(OneCampaign):
     def __post_init__(self) -> None:
         self.campaign = new_campaign("hunt")
 
-    def go_on(self) -> None:
-        """Be the newest hunt of the same words; raises BadInput where there is none, or another bench makes it."""
+    def resume(self) -> None:
+        """Continue the latest hunt with the same arguments; raises BadInput if there is none or it is running."""
         mine = self.newest(self.hunt.sha256, "hunt with the same probe, board, budget and load space")
         whole = {
             run.position: run.id
@@ -243,12 +243,12 @@ class _HuntCampaign(OneCampaign):
         return writer
 
     def settle(self) -> None:
-        """The hunt did so when it began; a trial need not."""
+        """Nothing to do: the hunt settled the store when it began."""
 
 
 @dataclass
 class _HuntRun:
-    """One hunt on its way; ``counted_s``: until when the time is in ``trials.spent_s``."""
+    """A hunt in progress; ``counted_s``: time up to which ``trials.spent_s`` counts."""
 
     hunt: Hunt
     trials: _HuntCampaign
@@ -262,8 +262,8 @@ class _HuntRun:
     failed: int = 0
     made: list[FinishedTrial] = field(default_factory=list)
 
-    def whole(self) -> int:
-        """Until the search is over, or somebody stops it; the number of the signal that did, or 0."""
+    def run(self) -> int:
+        """Run until the search is over or a signal stops it; returns the number of the signal, or 0."""
         earlier = dict(self.trials.made)
         left = self._left() if 0 not in self.trials.kept else int(self.trials.kept[0]["left"])
         asking = self.search.run(left)
@@ -284,7 +284,7 @@ class _HuntRun:
         return 0
 
     def _left_after(self) -> int:
-        """For how many trials there is time; of an earlier start, what was so then."""
+        """Number of trials that fit into the remaining time; for replayed trials, the number noted at that time."""
         kept = self.trials.kept.get(self.trials.position)
         if kept is not None:
             self.trials.spent_s = float(kept["spent_s"])
@@ -306,7 +306,7 @@ class _HuntRun:
         return replace(self.hunt.plan, entries=(entry,), loads=loads)
 
     def _made(self, ask: TrialRequest) -> Recording | None:
-        """One trial; None where it was stopped."""
+        """Run one trial; None if it was stopped."""
         plan = self._plan(ask)
         self.trials.title = f"{ask.phase}: {expand(plan)[0].title}"
         campaign = run_campaign(
@@ -326,7 +326,7 @@ class _HuntRun:
         return recording
 
     def _count_time(self) -> None:
-        """All that has passed, what is between trials included."""
+        """Count all time that has passed, including time between trials."""
         now_s = time.monotonic()
         self.trials.spent_s += now_s - self.counted_s
         self.counted_s = now_s
@@ -355,18 +355,18 @@ def make_hunt(
     resume: bool = False,
     tell: Callable[[str], None] | None = None,
 ) -> HuntResult:
-    """Hunt for the budget.  With ``resume`` the newest hunt of the same words goes on: the search is told again what
-    the trials that are kept answered.
+    """Hunt until the budget is spent.  With ``resume``, continue the latest hunt with the same arguments: the search
+    replays the results of the stored trials.
 
-    SIGINT and SIGTERM end the trial under way in good order and the hunt with it.  Raises as ``run_campaign`` does,
-    BadInput where the budget is too short, NotApplicable where nothing can be tried here.
+    SIGINT and SIGTERM end the current trial in order, and the hunt.  Raises like ``run_campaign``, BadInput if the
+    budget is too short, NotApplicable if no load can be tried on this board.
     """
     fewest_s = _LEAST_TRIALS * (_SHORT_TURNS + _BESIDE_S)
     if hunt.budget_s < fewest_s:
         raise BadInput(f"--budget: a hunt requires at least {_LEAST_TRIALS} trials; use {fewest_s / 60:.0f}m or more")
     trials, begun_s = _HuntCampaign(store, hunt), time.monotonic()
     if resume:
-        trials.go_on()
+        trials.resume()
     else:
         store.settle()
     trials.ground = trials.ground or examine_board(opened(hunt.plan.boards[0]), hunt.only)
@@ -377,7 +377,7 @@ def make_hunt(
     search = Search(ground.space(hunt.only), hunt.fixed, hunt.turns, seed)
     hunting = _HuntRun(hunt, trials, ground, search, opened, on_progress, tell, time.monotonic())
     with stop_on_signals(hunting.stopping):
-        signal = hunting.whole()
+        signal = hunting.run()
     if trials.made and hunting.failed == trials.position:
         raise FastenoughError(f"every trial failed; see: fastenough show {trials.made[max(trials.made)]}")
     return HuntResult(trials.campaign, search, ground.cpus, tuple(hunting.made), hunting.failed, signal)

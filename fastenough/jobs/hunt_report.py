@@ -28,16 +28,16 @@ from fastenough.store import Store
 
 _WATCHED_S = 20.0
 _REPORT_INTERVAL = ("1s",)
-"""Each time that the monitor reads its own counts, which its intervals make it do, it may delay a task itself."""
+"""Long intervals: at the end of each one the monitor reads its counters, which may delay a task."""
 _MONITOR_TASK = f"task {MONITOR[:15]}"
-"""As the kernel cuts its name."""
+"""Task name of the monitor, truncated as the kernel does."""
 
 
 @dataclass(frozen=True)
 class MonitoredRun:
-    """The run under what was found with the monitor beside it.
+    """The run under the load found by a hunt, with the monitor.
 
-    ``said``: who delayed it, in words; ``load``: what was found, which says so too.
+    ``said``: the cause of the worst wake-ups, as a sentence; ``load``: the load, with the cause in its source.
     """
 
     load: Load
@@ -54,7 +54,7 @@ def monitor_load(
     opened: Callable[[str], Board],
     tell: Callable[[str], None] | None = None,
 ) -> MonitoredRun:
-    """One run more under a load that a hunt found; it is no trial, since the monitor itself delays a little."""
+    """One more run, under the load found by a hunt; not a trial, since the monitor itself delays tasks a little."""
     first = plan.entries[0]
     entry = replace(
         first, loads=(load.name,), duration_s=_WATCHED_S, parameters={**first.parameters, "report": _REPORT_INTERVAL}
@@ -66,7 +66,7 @@ def monitor_load(
 
 
 def _cause_of(store: Store, runs: tuple[str, ...]) -> str:
-    """Who delayed the worst wake-ups."""
+    """The cause of the worst wake-ups, as a sentence."""
     monitors = [recording for run in runs if is_monitor((recording := store.load(run)).head)]
     unfit = [reason for one in monitors if one.outcome is not Outcome.COMPLETED for reason in one.reasons]
     seen = worst_wakeups(monitors)
@@ -76,29 +76,36 @@ def _cause_of(store: Store, runs: tuple[str, ...]) -> str:
 
 
 def cause_sentence(wakeups: Sequence[tuple[str, int]]) -> str:
-    """Who delayed most of these wake-ups, each with who is blamed and how many ns it took, and their share of the time;
-    then who took most of the time, where that is another: one long delay is no habit.  Empty where nobody is known."""
-    times, took = Counter[str](), Counter[str]()
-    for who, delay_ns in wakeups:
-        times[who] += 1
-        took[who] += delay_ns
-    known = sorted((who for who in times if who != UNKNOWN), key=lambda who: (-times[who], -took[who]))
+    """The task that delayed most of these wake-ups, and its share of the time; empty if no cause is known.
+
+    ``wakeups``: blamed task and delay in ns of each.  The task with the largest share of the time is added if it is
+    another one: a single long delay is no pattern.
+    """
+    count, time_ns = Counter[str](), Counter[str]()
+    for task, delay_ns in wakeups:
+        count[task] += 1
+        time_ns[task] += delay_ns
+    known = sorted((task for task in count if task != UNKNOWN), key=lambda task: (-count[task], -time_ns[task]))
     if not known:
         return ""
-    most, longest = known[0], max(known, key=lambda who: took[who])
+    most, longest = known[0], max(known, key=lambda task: time_ns[task])
 
-    def share(who: str) -> str:
-        return f"{took[who] * 100 / max(1, took.total()):.0f} % of their time"
+    def share(task: str) -> str:
+        return f"{time_ns[task] * 100 / max(1, time_ns.total()):.0f} % of their time"
 
-    said = (
-        f"{most} is blamed for {times[most]} of the {len(wakeups)} worst wake-ups recorded by the monitor, "
+    sentence = (
+        f"{most} is blamed for {count[most]} of the {len(wakeups)} worst wake-ups recorded by the monitor, "
         f"and {share(most)}"
     )
-    return said if longest == most else f"{said}; by time {longest}, for {times[longest]} of them, and {share(longest)}"
+    if longest == most:
+        return sentence
+    return (
+        f"{sentence}; the largest share of the time is due to {longest}: {count[longest]} of them, and {share(longest)}"
+    )
 
 
 def conclude_hunt(hunted: HuntResult, culprit: MonitoredRun | None, conclusion: str, store: Store) -> Section:
-    """As a chapter, which the store keeps."""
+    """The result of a hunt as a section, which is also stored."""
     load = culprit.load if culprit else hunted.load
     section = hunt_section(
         hunted.search,
@@ -112,13 +119,13 @@ def conclude_hunt(hunted: HuntResult, culprit: MonitoredRun | None, conclusion: 
 
 
 def report_hunt(hunted: HuntResult, culprit: MonitoredRun | None, section: Section, store: Store, out: Path) -> None:
-    """On the runs that say something by themselves: the fixed loads, what confirmed the recipe, the monitor's."""
+    """Report on the runs of the fixed loads, of the confirmation, and of the monitor."""
     runs = [store.load(run) for run in (*_confirming(hunted), *(culprit.runs if culprit else ()))]
     report.write_report(runs, with_all_trials(judge(runs), hunted.made), out, answers=(section,))
 
 
 def with_all_trials(assessment: Assessment, made: Sequence[FinishedTrial]) -> Assessment:
-    """The headline with the maximum of all trials, where one that is not among the judged runs saw a greater one."""
+    """Add the maximum of all trials to the headline if it exceeds that of the judged runs."""
     greatest_ns = max((max(trial.block_maxima_ns) for trial in made if trial.block_maxima_ns), default=0)
     if greatest_ns <= max((judgment.maximum_ns or 0.0 for judgment in assessment.judgments), default=0.0):
         return assessment

@@ -79,7 +79,7 @@ class FileTail:
             if most > MOST_LINE_BYTES:
                 raise BadInput(
                     f"{self._folder.path / self._name}: a line is longer than {MOST_LINE_BYTES} bytes, "
-                    "which no recording's is"
+                    "the maximum in a recording"
                 )
             most *= 4
         self._taken += whole

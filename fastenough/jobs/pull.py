@@ -128,7 +128,7 @@ def _span_of(spool: Spool, file: RingFile) -> _Span:
                 last, count = part, count + 1
     recording = lines.recording()
     if recording.run_id != file.run_id:
-        raise BadInput(f"{file.name}: its id is that of recording {recording.run_id[:80]}")
+        raise BadInput(f"{file.name}: its head has the id of recording {recording.run_id[:80]}")
     stopped = lines.head.begin if last is None else Instant(last.end_mono_ns, last.end_wall_ns)
     return _Span(stopped, None if recording.outcome is None else recording.outcome.value, count)
 

@@ -37,16 +37,16 @@ _EXAMPLE = "period=1ms compute=200us deadline=800us"
 def task_set_of(texts: Sequence[str]) -> TaskSet:
     """``name=loop period=1ms compute=200us deadline=800us priority=80 cpu=2``, one text a task; raises BadInput."""
     if len(texts) > MOST_TASKS:
-        raise BadInput(f"--task: {len(texts)} tasks are more than the {MOST_TASKS} that are analysed together")
+        raise BadInput(f"--task: {len(texts)} tasks given; at most {MOST_TASKS} are supported")
     said = [_pairs(text, place) for place, text in enumerate(texts, 1)]
     tasks = tuple(_task(one) for one in said)
     doubled = sorted({task.name for task in tasks if sum(task.name == other.name for other in tasks) > 1})
     if doubled:
-        raise BadInput(f"--task: two tasks have the name {doubled[0]}; give each one of its own: name=...")
+        raise BadInput(f"--task: two tasks have the name {doubled[0]}; give each task a unique name=NAME")
     for key in _NUMBERS:
         if len({key in one for one in said}) > 1:
             without = next(one["name"] for one in said if key not in one)
-            raise BadInput(f"--task: {key}= is not said of {without}, but of others; say it of all, or of none")
+            raise BadInput(f"--task: {key}= is missing for {without}; give it for all tasks, or for none")
     return TaskSet(tasks, tuple(_number(one, "cpu") for one in said if "cpu" in one), "priority" not in said[0])
 
 
@@ -55,20 +55,20 @@ def _pairs(text: str, place: int) -> dict[str, str]:
     for word in re.split(r"[\s,]+", text.strip()):
         key, equals, value = word.partition("=")
         if not equals or not value or key not in _KEYS:
-            raise BadInput(f"--task: '{word[:40]}' is none of {'=, '.join(_KEYS)}=; write a task as '{_EXAMPLE}'")
+            raise BadInput(f"--task: '{word[:40]}' is not one of {'=, '.join(_KEYS)}=; write a task as '{_EXAMPLE}'")
         if key in pairs:
-            raise BadInput(f"--task: {key}= stands twice in one task; give each task a --task of its own")
+            raise BadInput(f"--task: {key}= is given twice in one task; use one --task per task")
         pairs[key] = value
     for needed in ("period", "compute"):
         if needed not in pairs:
-            raise BadInput(f"--task: a task needs {needed}=, as in '{_EXAMPLE}'")
+            raise BadInput(f"--task: a task requires {needed}=, as in '{_EXAMPLE}'")
     return {"name": f"task{place}"} | pairs
 
 
 def _task(pairs: dict[str, str]) -> PeriodicTask:
     name = pairs["name"]
     if not _NAME.fullmatch(name):
-        raise BadInput("--task: a name= is up to 32 letters, digits and . _ + -")
+        raise BadInput("--task: name= must be up to 32 letters, digits and . _ + -")
     times = {field: _time_ns(name, key, pairs[key]) for key, field in _TIMES.items() if key in pairs}
     task = PeriodicTask(
         name,
@@ -80,9 +80,11 @@ def _task(pairs: dict[str, str]) -> PeriodicTask:
         times.get("blocking_ns", 0),
     )
     if not _SHORTEST_PERIOD_NS <= task.period_ns <= _LONGEST_PERIOD_NS:
-        raise BadInput(f"--task: period={pairs['period']} of {name} must lie between 5us and 10s, to be measured")
+        raise BadInput(f"--task: period={pairs['period']} of {name} must be between 5us and 10s")
     if task.deadline_ns > 100 * task.period_ns:
-        raise BadInput(f"--task: deadline={pairs['deadline']} of {name} is more than 100 periods; that is no deadline")
+        raise BadInput(
+            f"--task: deadline={pairs['deadline']} of {name} is longer than 100 periods; use a shorter deadline"
+        )
     return task
 
 
@@ -129,7 +131,7 @@ def task_plan(
     each_ns = duration_ns // parts
     if each_ns < SHORTEST_RUN_NS:
         raise BadInput(
-            f"--duration is shared by {parts} runs and leaves less than a second for each; give at least {parts}s"
+            f"--duration is split among {parts} runs, which leaves less than 1 s for each; use at least {parts}s"
         )
     timers = tuple(
         Entry(

@@ -266,8 +266,8 @@ def test_a_baseline_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> N
     ("limits", "status", "said"),
     [
         ('[[limit]]\nboard = "other"\nlimit = "1ms"\n', 3, "the file has no limit for a measured board"),
-        ('[[limit]]\nboard = "testboard"\nload = "cpu"\nlimit = "1ms"\n', 3, "no run is of this"),
-        ('[[limit]]\nprobe = "spin"\nlimit = "1ms"\n' + ABSOLUTE.format("1ms", 0), 3, "no run is of this"),
+        ('[[limit]]\nboard = "testboard"\nload = "cpu"\nlimit = "1ms"\n', 3, "no run matches this limit"),
+        ('[[limit]]\nprobe = "spin"\nlimit = "1ms"\n' + ABSOLUTE.format("1ms", 0), 3, "no run matches this limit"),
         ('[[limit]]\nboard = "other"\nlimit = "1us"\n' + ABSOLUTE.format("1ms", 0), 0, "1 of 1 limit met"),
         (None, 0, "no limits given"),
     ],

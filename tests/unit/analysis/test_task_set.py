@@ -234,30 +234,30 @@ def test_the_plan_has_a_timer_at_each_period_and_a_busy_loop() -> None:
         ("spin", {"priority": (70,), "report": ("20ms",), "affinity": ("2,3",)}, 10.0),
     ]
     assert [entry.requirement and entry.requirement.limit_ns for entry in plan.entries] == [600_000, 8_000_000, None]
-    with pytest.raises(BadInput, match="give at least 6s"):
+    with pytest.raises(BadInput, match="use at least 6s"):
         task_plan("local", task_set_of([LOOP, SLOW]), ["none", "cpu"], 5 * 10**9, 98, required=Requirement)
 
 
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
-        (["period=1ms"], "needs compute="),
-        ([""], "is none of"),
-        (["period=1ms compute=200us frequency=3"], "'frequency=3' is none of"),
-        (["period=1ms compute=200us period=2ms"], "stands twice"),
+        (["period=1ms"], "requires compute="),
+        ([""], "is not one of"),
+        (["period=1ms compute=200us frequency=3"], "'frequency=3' is not one of"),
+        (["period=1ms compute=200us period=2ms"], "given twice"),
         (["period=1 compute=200us"], "is no duration"),
         (["period=1ms compute=-5us"], "is no duration"),
         (["period=1us compute=200ns"], "between 5us and 10s"),
         (["period=1h compute=200ns"], "between 5us and 10s"),
-        (["period=1ms compute=200us deadline=1h"], "more than 100 periods"),
+        (["period=1ms compute=200us deadline=1h"], "longer than 100 periods"),
         (["period=1ms compute=200us priority=0"], "from 1 to 99"),
         (["period=1ms compute=200us cpu=-1"], "from 0 to 4095"),
         (["period=1ms compute=200us cpu=٣"], "from 0 to 4095"),
         (["period=1ms compute=200us name=\x1b[2J"], "letters, digits"),
         ([LOOP, LOOP], "two tasks have the name loop"),
-        ([LOOP + " cpu=1", SLOW], "cpu= is not said of slow"),
-        ([LOOP, SLOW + " priority=3"], "priority= is not said of loop"),
-        (["period=1ms compute=1us"] * 33, "more than the 32"),
+        ([LOOP + " cpu=1", SLOW], "cpu= is missing for slow"),
+        ([LOOP, SLOW + " priority=3"], "priority= is missing for loop"),
+        (["period=1ms compute=1us"] * 33, "at most 32"),
     ],
 )
 def test_bad_tasks_are_refused_in_one_line(texts: list[str], said: str) -> None:
