@@ -8,7 +8,7 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fastenough.board import AS_BOOTED
@@ -42,10 +42,13 @@ class RunSpec:
     implementation: str = DEFAULT
     warm_up_s: float = WARM_UP_S
     requirement: Requirement | None = None
+    keys: Mapping[str, Value] = field(default_factory=dict)
 
     def key(self) -> dict[str, Any]:
         """What makes this run the same as another, in a form that hashes alike everywhere."""
-        return asdict(self) | {"parameters": dict(sorted(self.parameters.items()))}
+        content = asdict(self) | {"parameters": dict(sorted(self.parameters.items()))}
+        keys = dict(sorted(content.pop("keys").items()))
+        return content | ({"keys": keys} if keys else {})
 
     @property
     def whole_s(self) -> float:
@@ -84,22 +87,20 @@ class RunSpec:
         return f"{' '.join(filter(None, (self._asked, self.place)))}, load {self.load}"
 
 
-_Rest = tuple[str, dict[str, Value], str, float, str, str, str, float, Requirement | None]
-"""What makes a RunSpec, in order, but for its position."""
-
-
 def expand(plan: Plan) -> list[RunSpec]:
     """The runs of a plan, in order: board, configuration, entry, repetition, implementation, parameters, load."""
-    return [RunSpec(position, *rest) for position, rest in enumerate(_expanded(plan))]
+    return list(_expanded(plan))
 
 
-def _expanded(plan: Plan) -> Iterator[_Rest]:
+def _expanded(plan: Plan) -> Iterator[RunSpec]:
+    positions = itertools.count()
     places = itertools.product(plan.boards or (DEFAULT_BOARD,), plan.configurations)
     for (board, configuration), entry in itertools.product(places, plan.entries):
         for _, implementation, parameters, load in itertools.product(
             range(entry.repeat), entry.implementations, combinations(entry), entry.loads
         ):
-            yield (
+            yield RunSpec(
+                next(positions),
                 entry.probe,
                 parameters,
                 load,
@@ -109,6 +110,7 @@ def _expanded(plan: Plan) -> Iterator[_Rest]:
                 implementation,
                 entry.warm_up_s,
                 entry.requirement,
+                entry.keys,
             )
 
 

@@ -18,6 +18,7 @@ from fastenough.campaign.expand import MONITORED, OWN, WHOLE, RunSpec
 from fastenough.campaign.instrument import INTERVAL_NS, InstrumentRun, OpenInstrument
 from fastenough.campaign.monitoring import monitor_beside, own_thread_name
 from fastenough.campaign.plan import DEFAULT_BOARD, Plan
+from fastenough.campaign.run_keys import KEYS
 from fastenough.campaign.stop import StopRequest
 from fastenough.campaign.tracing import kernel_settings, store_trace, with_trace
 from fastenough.campaign.transcript import RunStore, StorageFailure, Transcript, Writer, no_load, no_proof
@@ -90,6 +91,8 @@ def measure(site: BoardSetup, spec: RunSpec, context: RunContext) -> Transcript:
         with Settings(site.booted.link, site.journal) as settings, ExitStack() as stack:
             act = board_act(site.plan, spec, site.booted)
             find_implementation(spec.implementation).needs(site.booted)
+            for name, value in spec.keys.items():
+                stack.enter_context(KEYS[name].during(value, site.booted))
             entries = settings.apply_all(_wanted(act, site.booted.link))
             act = with_trace(act, entries, context.tell)
             load = stack.enter_context(run_load(site.booted.link, site.plan.load(spec.load), spec, added.profile or {}))

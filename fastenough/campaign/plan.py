@@ -46,8 +46,8 @@ def plain_fault(message: str, *key: str) -> BadInput:
 class Entry:
     """One probe over all combinations of implementations, its parameters' values and the loads, ``repeat`` times.
 
-    ``requirement``: what these runs are judged by.  ``fault``: makes a complaint about one of its keys, with its place
-    in the file.
+    ``requirement``: what these runs are judged by.  ``keys``: values of keys of :mod:`run_keys` that act during the
+    runs.  ``fault``: makes a complaint about one of its keys, with its place in the file.
     """
 
     probe: str
@@ -58,6 +58,7 @@ class Entry:
     implementations: tuple[str, ...] = (DEFAULT,)
     warm_up_s: float = WARM_UP_S
     requirement: Requirement | None = None
+    keys: Mapping[str, Value] = field(default_factory=dict)
     fault: Fault = field(default=plain_fault, compare=False, repr=False)
 
 

@@ -14,7 +14,8 @@ from fastenough.board.configuration import ConfigurationChange
 from fastenough.campaign.acts import instrument_request
 from fastenough.campaign.expand import combinations
 from fastenough.campaign.load_file import read_load_table
-from fastenough.campaign.plan import BREAK, GPIO_PROBES, WARM_UP_S, Entry, Instrument, Plan
+from fastenough.campaign.plan import GPIO_PROBES, WARM_UP_S, Entry, Instrument, Plan
+from fastenough.campaign.run_keys import KEYS
 from fastenough.campaign.toml import Table, parse_toml, read_toml
 from fastenough.implementations import DEFAULT, IMPLEMENTATIONS, Value
 from fastenough.loads import LOADS
@@ -51,7 +52,10 @@ PLAN_KEYS = (
     "load",
     "run",
 )
-RUN_KEYS = ("probe", "parameters", "implementations", "loads", "duration", "warm-up", "repeat", "requirement", "break")
+RUN_KEYS = (
+    *("probe", "parameters", "implementations", "loads", "duration", "warm-up", "repeat", "requirement"),
+    *KEYS,
+)
 REQUIREMENT_KEYS = ("limit", "miss-rate", "confidence", "longest-burst", "return-time")
 CONFIGURATION_KEYS = ("name", "select", "kernel")
 PIN_KEYS = ("chip", "in", "out")
@@ -270,6 +274,7 @@ def _entry(table: Table, default: Entry, loads: tuple[str, ...]) -> Entry:
         table.words("implementations", default.implementations, IMPLEMENTATIONS),
         table.duration_ns("warm-up", round(default.warm_up_s * 1e9)) / 1e9,
         read_requirement(table),
+        _carried(table),
         table.fault,
     )
     table.finish(RUN_KEYS)
@@ -306,11 +311,21 @@ def _parameters(table: Table) -> dict[str, tuple[Value, ...]]:
         if name in _NO_PARAMETERS:
             raise table.fault(f"parameters: {name} is set by the bench; {_NO_PARAMETERS[name]}", "parameters", name)
         parameters[name] = _each_once(values)
-    if "break" in table:
-        if BREAK in parameters:
-            raise table.fault(f"break and the parameter {BREAK} have the same meaning; remove one of them", "break")
-        parameters[BREAK] = (_break(table),)
+    for key in KEYS.values():
+        set_by_key = key.parameters(table) if key.name in table else {}
+        for name, value in set_by_key.items():
+            if name in parameters:
+                raise table.fault(
+                    f"{key.name} and the parameter {name} have the same meaning; remove one of them", key.name
+                )
+            parameters[name] = (value,)
     return parameters
+
+
+def _carried(table: Table) -> dict[str, Value]:
+    """The values of keys that act during the runs."""
+    values = {name: key.value(table) for name, key in KEYS.items() if name in table}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _each_once(values: Sequence[Value]) -> tuple[Value, ...]:
@@ -322,15 +337,6 @@ def _each_once(values: Sequence[Value]) -> tuple[Value, ...]:
             said = ("ns", parse_duration_ns(str(value)))
         first.setdefault((isinstance(value, bool), said if isinstance(said, tuple) else str(value)), value)
     return tuple(first.values())
-
-
-def _break(table: Table) -> str:
-    """The threshold as the probe takes it."""
-    given = table.text("break", '"100us"')
-    try:
-        return f"{parse_duration_ns(given)}ns"
-    except ValueError as error:
-        raise table.fault(f"break: {error}", "break") from error
 
 
 def _check_size(table: Table, plan: Plan) -> None:

@@ -235,6 +235,50 @@ def section(context: Context) -> Section | None:
     assert "My section" in page and "1 runs." in page
 
 
+def test_a_key_of_plans(copy: Copy, tmp_path: Path, probe_binary: str) -> None:
+    """One that acts during the runs of its entry, and only then."""
+    copy.file(
+        "fastenough/campaign/run_keys/mine.py",
+        SPDX
+        + '''"""``while-running``: a file that exists while a run is made."""
+
+from contextlib import contextmanager
+from pathlib import Path
+
+from fastenough.campaign.run_keys.base import RunKey
+
+
+class WhileRunning(RunKey):
+    name = "while-running"
+
+    def value(self, table):
+        return table.text(self.name, '"/tmp/mine"')
+
+    @contextmanager
+    def during(self, value, booted):
+        path = Path(value)
+        path.write_text("running")
+        yield
+        path.rename(path.with_suffix(".over"))
+
+
+KEY = WhileRunning()
+''',
+    )
+    copy.line("fastenough/campaign/run_keys/__init__.py", '"break_threshold",', '        "mine",')
+    assert copy.cost() == (1, 1, 1)
+    run = '[[run]]\nprobe = "timer"\nparameters = {interval = "1ms", allow-difference = true}\n'
+    plan = tmp_path / "plan.toml"
+    plan.write_text(f'name = "mine"\nduration = "1s"\n{run}{run}while-running = "{tmp_path / "mine"}"\n')
+    built = copy.root / "build" / "target" / "probe" / "fastenough-probe"
+    built.parent.mkdir(parents=True)
+    built.symlink_to(probe_binary)
+    copy.fastenough("run", "--plan", str(plan), "--store", str(tmp_path / "store"), expected=None)
+    assert (tmp_path / "mine.over").read_text() == "running" and not (tmp_path / "mine").exists()
+    plan.write_text(plan.read_text().replace("while-running", "while-runing"))
+    assert "while-running" in copy.fastenough("run", "--plan", str(plan), expected=2)
+
+
 def test_an_implementation(copy: Copy, tmp_path: Path) -> None:
     """The commands that take one accept it, ``advise`` knows its box, and its act runs."""
     copy.file(
