@@ -24,15 +24,16 @@ from fastenough.settings import Settings, difference, is_in_effect
 from fastenough.store import Store
 
 _BESIDE_S = 3.5
-"""What a run takes beyond its measuring, as a guess until one was seen."""
+"""Assumed overhead of a run, until one was measured."""
 Opened = Callable[[str], Board]
 
 
 @dataclass(frozen=True)
 class AbTest:
-    """``plan``: one run without the change.  ``change``: the settings that make it, by name.  ``booted``: the
-    configuration that is booted with it instead of the plan's, where that is the change.  ``again``: it is made to
-    confirm one of the same words.
+    """A requested A/B test.
+
+    ``plan``: one run without the change.  ``change``: settings by name.  ``booted``: the configuration that replaces
+    that of the plan, if that is the change.  ``again``: the test confirms an earlier one with the same arguments.
     """
 
     plan: Plan
@@ -48,12 +49,12 @@ class AbTest:
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """What is different in runs with the change, in words."""
+        """The differences of runs with the change, as text."""
         settings = tuple(f"{name}={value}" for name, value in self.change.items())
         return (*settings, f"booted {self.booted}") if self.booted else settings
 
     def measured_by(self, granted: Plan) -> AbTest:
-        """The same with the probe's parameters as another plan has them."""
+        """The same test with the probe parameters of another plan."""
         return replace(self, plan=replace(self.plan, entries=granted.entries))
 
     @property
@@ -62,18 +63,20 @@ class AbTest:
 
     @property
     def name(self) -> str:
-        """The change, in words."""
+        """The change, as text."""
         return " ".join(self.changed)
 
     def label(self, arm: str) -> str:
-        """A side, in words."""
+        """Label of an arm."""
         return f"B: {self.name}" if arm == "B" else "A: unchanged"
 
 
 @dataclass(frozen=True)
 class AbRuns:
-    """The runs there are, in order.  ``order``: the side of each, see :func:`drawn_order`; ``signal``: the number of
-    what stopped it, or 0."""
+    """The finished runs in order.
+
+    ``order``: the arm of each, see :func:`drawn_order`; ``signal``: number of the signal that stopped the test, or 0.
+    """
 
     campaign: str
     runs: tuple[str, ...]
@@ -81,18 +84,20 @@ class AbRuns:
     signal: int = 0
 
     def pairs(self, load: Callable[[str], Recording]) -> list[Pair]:
-        """The recordings of whole pairs."""
-        found = []
+        """The recordings of complete pairs."""
+        pairs = []
         for begin in range(0, len(self.runs) // 2 * 2, 2):
             first, second = map(load, self.runs[begin : begin + 2])
             with_it_first = self.order[begin] == "B"
-            found.append(Pair(second, first, True) if with_it_first else Pair(first, second, False))
-        return found
+            pairs.append(Pair(second, first, True) if with_it_first else Pair(first, second, False))
+        return pairs
 
 
 def require_changeable(trial: AbTest, opened: Opened) -> None:
-    """Make the change once and put it back; raises NotApplicable with the reason where the board refuses it, BadInput
-    where it is no change."""
+    """Apply the change once and undo it.
+
+    Raises NotApplicable with the reason if the board refuses it, BadInput if it is already in effect.
+    """
     for board in trial.plan.boards if trial.change else ():
         configuration = trial.with_change().configurations[0]
         with opened(board).boot(configuration) as booted, Settings(booted.link) as settings:
@@ -106,12 +111,12 @@ def require_changeable(trial: AbTest, opened: Opened) -> None:
 
 
 def is_begun(trial: AbTest, store: Store) -> bool:
-    """Whether the store has runs of the same trial, with which it can go on."""
+    """Whether the store has runs of the same test, which it can resume."""
     return any(run.campaign for run in store.runs(plan_sha256=_AbCampaign(store, trial).sha256))
 
 
 def _require_one(entries: Sequence[RecordedSetting]) -> None:
-    """Raises NotApplicable where none of the places of a setting took its value."""
+    """Raise NotApplicable if all places of a setting refused the value."""
     refused = list(filter(None, map(difference, entries)))
     if refused and len(refused) == len(entries):
         raise NotApplicable(f"this setting could not be changed: {refused[0]}")
@@ -119,8 +124,7 @@ def _require_one(entries: Sequence[RecordedSetting]) -> None:
 
 @dataclass
 class _AbCampaign(OneCampaign):
-    """The runs of one trial, in the order that its campaign's name draws; those of earlier pairs that were whole are
-    made."""
+    """The runs of one test, in an order drawn from the campaign id; complete earlier pairs count."""
 
     trial: AbTest
 
@@ -138,14 +142,14 @@ class _AbCampaign(OneCampaign):
 
     @property
     def order(self) -> tuple[str, ...]:
-        """On which side each run is."""
+        """The arm of each run."""
         return drawn_order(self.campaign, self.trial.rounds)
 
-    def go_on(self) -> None:
-        """Be the newest campaign of this trial; raises BadInput where there is none, or another bench makes it.
+    def resume(self) -> None:
+        """Continue the latest campaign of this test; raises BadInput if there is none or another bench runs it.
 
-        The pairs that were whole stay; one that was cut is made again from its first run, since what drifts
-        cancels only between runs that follow each other.
+        Complete pairs are used.  An interrupted pair is repeated from its first run, since drift cancels only between
+        consecutive runs.
         """
         mine = self.newest(
             self.sha256, "A/B test with the same probe, load, board, duration, change and number of rounds"
@@ -162,7 +166,7 @@ class _AbCampaign(OneCampaign):
 
     @property
     def left(self) -> list[int]:
-        """The positions whose runs are to be made."""
+        """Positions of the remaining runs."""
         return [position for position in range(self.trial.runs) if position not in self.made]
 
     @property
@@ -176,7 +180,7 @@ class _AbCampaign(OneCampaign):
 
 @dataclass
 class _AbProgress:
-    """Where the whole trial stands, told with each run's own progress; ``left`` runs are to be made."""
+    """Progress of the whole test; ``left``: number of runs that remained when it started."""
 
     trial: AbTest
     campaign: str
@@ -185,12 +189,12 @@ class _AbProgress:
     begun_s: float = field(default_factory=time.monotonic)
 
     def at(self, position: int, done: int, label: str) -> Callable[[Progress], None]:
-        """``done``: how many of them are made."""
+        """Progress callback of the run at a position; ``done``: number of finished runs."""
         guess_s = self.trial.plan.entries[0].duration_s + _BESIDE_S
         each_s = (time.monotonic() - self.begun_s) / done if done else guess_s
         later_s = (self.left - done - 1) * each_s
 
-        def told(progress: Progress) -> None:
+        def report(progress: Progress) -> None:
             self.tell(
                 replace(
                     progress,
@@ -203,11 +207,11 @@ class _AbProgress:
                 label,
             )
 
-        return told
+        return report
 
 
 def _require_measured(recording: Recording, change: Mapping[str, str]) -> None:
-    """Raises NotApplicable, BadInput or FastenoughError for a run that can be no part of a trial."""
+    """Raise NotApplicable, BadInput or FastenoughError for a run that cannot be part of a test."""
     if recording.outcome is Outcome.NOT_APPLICABLE:
         raise NotApplicable("; ".join(recording.reasons) or "no reason recorded")
     for name in change:
@@ -236,7 +240,7 @@ def make_ab_test(
     """
     keeper, stopping = _AbCampaign(store, trial), StopRequest()
     if resume:
-        keeper.go_on()
+        keeper.resume()
     left = keeper.left
     if left:
         require_changeable(trial, opened)

@@ -35,7 +35,7 @@ from fastenough.store.looks import Topic
 
 @dataclass(frozen=True)
 class AdviceRequest:
-    """What advice is asked for.  ``board``: None where there is only one; ``times``: the edge of marginal."""
+    """A request for advice.  ``board``: None if there is only one; ``times``: largest factor counted as marginal."""
 
     requirement: Requirement
     probe: str
@@ -44,14 +44,14 @@ class AdviceRequest:
 
 
 def current_runs(store: Store) -> list[RunSummary]:
-    """All runs, but for those that a campaign measured again with ``--resume``, and for what the monitor recorded."""
+    """All runs, except those repeated by ``--resume`` and those of the monitor."""
     runs = [run for run in store.runs(brief=True) if run.probe != MONITOR]
     newest = {(run.campaign, run.position): run.id for run in runs}
     return [run for run in runs if run.campaign is None or newest[run.campaign, run.position] == run.id]
 
 
 def probe_of(probes: Sequence[str], named: str | None) -> str:
-    """The probe that advice is about; raises BadInput where that cannot be told."""
+    """The probe of the advice; raises BadInput if it is ambiguous."""
     if named is not None or len(probes) == 1:
         return named or probes[0]
     raise BadInput(
@@ -62,10 +62,10 @@ def probe_of(probes: Sequence[str], named: str | None) -> str:
 
 
 def advise_by_runs(recordings: Sequence[Recording], wanted: AdviceRequest, store: Store) -> Advice:
-    """Walk with one's own measurements; raises BadInput where they are of several boards and none was named.
+    """Walk the flowchart with measurements; raises BadInput if they are of several boards and none was named.
 
-    The setups that could be chosen share the error that the confidence leaves, so that the advice as a whole holds at
-    it; and each further look at one counts, as in every verdict.
+    The setups share the error that the confidence allows, so that the confidence applies to the advice as a whole.
+    Each further look at a setup counts, as in every verdict.
     """
     mine, cautions = _of_one_board(recordings, wanted)
     boxes: dict[str, list[Recording]] = {}
@@ -105,14 +105,14 @@ def _of_one_board(recordings: Sequence[Recording], wanted: AdviceRequest) -> tup
 
 
 def _by_instrument(runs: Sequence[Recording]) -> list[Recording]:
-    """What can be judged: where an instrument measured, only what it says."""
+    """The runs to judge: those of an instrument, if there are any."""
     fit = [recording for recording in runs if recording.outcome is not Outcome.NOT_APPLICABLE]
     outside = [recording for recording in fit if recording.head.instrument]
     return outside or fit
 
 
 def _unfit(runs: Sequence[Recording]) -> ApproachRating:
-    """Of what was tried and did not apply here."""
+    """Rating of an approach whose runs were not applicable."""
     reasons = dict.fromkeys(reason for recording in runs for reason in recording.reasons)
     return ApproachRating(Grade.NO_DATA, tuple(f"not applicable here: {reason}" for reason in reasons))
 
@@ -125,36 +125,36 @@ def _candidates(runs: Sequence[Recording], wanted: AdviceRequest, store: Store) 
 
 
 def _question(runs: Sequence[Recording], wanted: AdviceRequest) -> Topic:
-    """As ``report`` asks it of the same runs, so that looks are counted together."""
+    """The same topic as ``report`` uses for these runs, so that looks are counted together."""
     return topic_of(runs, Question(wanted.requirement, wanted.requirement.confidence)) or Topic("")
 
 
 def _box(
     candidates: Sequence[Candidate], requirement: Requirement, loads: Sequence[str], wanted: AdviceRequest, store: Store
 ) -> ApproachRating:
-    """Where one approach stands; the store counts that it was asked."""
-    found = [rate(candidate, requirement, loads, wanted.times) for candidate in candidates]
-    for candidate, standing in zip(candidates, found, strict=True):
+    """Rate one approach; the store counts the look."""
+    ratings = [rate(candidate, requirement, loads, wanted.times) for candidate in candidates]
+    for candidate, standing in zip(candidates, ratings, strict=True):
         if standing.verdict is not None:
             store.note_look(_question(candidate.recordings, wanted), standing.runs, standing.verdict)
-    return best(found)
+    return best(ratings)
 
 
 def _shared(requirement: Requirement, candidates: int) -> Requirement:
-    """The requirement for each of so many, one of which may be chosen; rounded to the safe side."""
+    """The requirement at the confidence of one of several candidates (Bonferroni); rounded to the safe side."""
     confidence = 1.0 - (1.0 - requirement.confidence) / max(1, candidates)
     rounded = math.ceil(confidence * 1e4 - 1e-6) / 1e4
     return replace(requirement, confidence=rounded if rounded < 1.0 else confidence)
 
 
 def report_advice(advice: Advice, recordings: Sequence[Recording], wanted: AdviceRequest, out: Path) -> None:
-    """A report on the runs that advice rests on, with its path first; nothing is judged there once more."""
+    """Report on the runs used by the advice, with the path through the flowchart first; no further verdict."""
     mine, _ = _of_one_board(recordings, wanted)
     report.write_report(mine, judge(mine), out, advice=advice)
 
 
 def advise_by_reference(reference: Reference, wanted: AdviceRequest) -> Advice:
-    """Walk with published figures, taken as exact: a demonstration of the chart, no evidence about any machine."""
+    """Walk the flowchart with published figures, taken as exact: a demonstration, not evidence about any machine."""
     figures = reference.of(wanted.probe)
     boards = list(dict.fromkeys(figure.board for figure in figures))
     if wanted.board is None and len(boards) > 1:

@@ -26,11 +26,11 @@ from fastenough.store import Store
 from fastenough.store.looks import Topic, question_of
 
 OnStep = Callable[[str, Callable[[], float]], None]
-"""Told what is done from now on, and given what says how much of that is done, 0 to 1."""
+"""Progress callback: the step that begins, and a function that returns its completed share, 0 to 1."""
 
 SHORTEST_RUN_NS = 10**9
 ASSESSED = "timer"
-"""The probe that an assessment is made of, and so the one its limit is for."""
+"""The probe of an assessment, to which its limit applies."""
 
 
 def no_progress(what: str, share: Callable[[], float]) -> None:
@@ -39,9 +39,9 @@ def no_progress(what: str, share: Callable[[], float]) -> None:
 
 @dataclass(frozen=True)
 class Question:
-    """What the measurement is to answer; without ``required``, only what was seen is told.
+    """The question to answer; without ``required`` there is no verdict.
 
-    ``probe``: whose latencies are required to be so; None: those of every probe.
+    ``probe``: the probe that the requirement applies to; None: all probes.
     """
 
     required: Requirement | None
@@ -49,22 +49,22 @@ class Question:
     loads: tuple[str, ...] = ()
     probe: str | None = None
     missing: tuple[str, ...] = ()
-    """In words, which runs of a campaign are not there."""
+    """Missing runs of a campaign, as text."""
     beside: tuple[Reference, ...] = ()
-    """Published systems that the report sets beside what was measured."""
+    """Published systems that the report compares with."""
     note: Note | None = None
-    """What the plan of the campaign says, where the runs are those of one."""
+    """Note of the plan, if the runs are of one campaign."""
     tasks: TaskSet | None = None
-    """Whose deadlines are to be kept, where that is the question."""
+    """Task set whose deadlines are required, if any."""
     selection: Selection = Selection.CAMPAIGN
-    """How the runs that are judged were selected."""
+    """How the judged runs were selected."""
 
 
 @dataclass(frozen=True)
 class AssessmentResult:
     """The verdict with its reasons, and the files of the report.
 
-    ``signal``: what stopped the measurement, or 0.  ``tasks``: what follows for a task set, where one was asked about.
+    ``signal``: number of the signal that stopped the runs, or 0.  ``tasks``: result for a task set, if requested.
     """
 
     assessment: Assessment
@@ -83,7 +83,7 @@ def assessment_plan(
     requirement: Requirement | None = None,
     monitor: bool = False,
 ) -> Plan:
-    """A timer under each of the loads, which share the duration; raises BadInput where that is too short."""
+    """A timer under each of the loads, which share the duration; raises BadInput if it is too short."""
     each_ns = duration_ns // len(loads)
     if each_ns < SHORTEST_RUN_NS:
         raise BadInput(
@@ -107,7 +107,7 @@ def assess(
     tell: Callable[[str], None] | None = None,
     on_step: OnStep = no_progress,
 ) -> AssessmentResult | int:
-    """Measure, judge, report; the number of the signal that stopped it where nothing was measured at all."""
+    """Measure, judge and report; returns the signal number if it stopped the first run."""
     campaign = run_campaign(plan, store, on_progress, resume=resume, opened=opened, tell=tell)
     if campaign.signal and not campaign.runs:
         return campaign.signal
@@ -153,7 +153,7 @@ def topic_of(
 
 
 def judge_asked(recordings: Sequence[Recording], question: Question, store: Store) -> Assessment:
-    """What recordings say about a requirement; the store counts how often it was asked."""
+    """Judge recordings against a requirement; the store counts the look."""
     judged = [recording for recording in recordings if not is_monitor(recording.head)]
     asked, runs = topic_of(judged, question), [recording.run_id for recording in judged]
     assessment = judge(
@@ -173,7 +173,7 @@ def judge_asked(recordings: Sequence[Recording], question: Question, store: Stor
 
 
 _MOST_ALIKE = 200
-"""So many runs of one board, probe, implementation and load are read, those nearest in time."""
+"""Maximum number of runs read per board, probe, implementation and load: those nearest in time."""
 
 
 def runs_alike(judged: Sequence[Recording], store: Store) -> Iterator[Recording]:
@@ -208,7 +208,7 @@ def judge_and_report(
     signal: int = 0,
     on_step: OnStep = no_progress,
 ) -> AssessmentResult:
-    """What recordings say about a requirement, and a report on them."""
+    """Judge recordings against a requirement and write a report."""
     on_step("judging", lambda: 0.0)
     assessment = judge_asked(recordings, question, store)
     tasks = None if question.tasks is None else answer_of(question.tasks, recordings)
@@ -236,7 +236,7 @@ def judge_and_report(
 
 
 def _answers(recordings: Sequence[Recording], tasks: TaskAnswer | None, store: Store) -> tuple[Section, ...]:
-    """What follows for a task set, which the store keeps; without one, what was kept on these runs."""
+    """Section of the task set, which is stored; without one, the stored sections of these runs."""
     runs = [recording.run_id for recording in recordings]
     if tasks is None:
         return stored_conclusions(store, runs)

@@ -22,17 +22,17 @@ from fastenough.report.document import Section
 from fastenough.store import Store
 
 BOOT = "boot"
-"""What stands for the name of a setting where a configuration of the board is the change."""
+"""Key used instead of a setting name if the change is a configuration of the board."""
 
 
 @dataclass(frozen=True)
 class AuditTrials:
-    """``alone``: each change under each load, judged together; ``refused``: the change and why it was not tried.
+    """Effects of the tests.
 
-    ``again``: those shown to do something, tried once more and judged by these runs alone.  ``best``: the changes that
-    help both times, and ``together`` what the settings among them do at once; empty where
-    fewer than two do.  ``signal``:
-    the number of what stopped it, or 0.
+    ``alone``: each change under each load, judged together.  ``refused``: changes that were not tested, with reasons.
+    ``again``: second tests of the changes with a significant effect, judged on these runs only.  ``best``: changes that
+    help in both tests.  ``together``: effect of the settings among them combined; empty if fewer than two.  ``signal``:
+    number of the signal that stopped it, or 0.
     """
 
     alone: tuple[ChangeEffect, ...] = ()
@@ -44,7 +44,7 @@ class AuditTrials:
 
 
 def trials(plan: Plan, changes: Mapping[str, str], loads: Sequence[str], rounds: int) -> list[AbTest]:
-    """Each change alone under each load; ``plan``: one run, of any load."""
+    """One A/B test per change and load; ``plan``: one run, of any load."""
     return [_trial(plan, {name: value}, load, rounds) for name, value in changes.items() for load in loads]
 
 
@@ -63,9 +63,9 @@ def measure(
     make: Callable[[AbTest], AbRuns],
     boots: Sequence[str] = (),
 ) -> AuditTrials:
-    """All trials, one after the other.  What the board refuses is told, and the others go on.
+    """Run all tests one after the other.  A change that the board refuses is noted, and the others continue.
 
-    ``boots``: configurations of the board that are tried against the plan's, each by itself.
+    ``boots``: configurations of the board to compare with that of the plan, each alone.
     """
     planned = trials(plan, changes, loads, rounds)
     planned += [replace(_trial(plan, {}, load, rounds), booted=name) for name in boots for load in loads]
@@ -86,14 +86,14 @@ def measure(
 
 
 def conclude_trials(measured: AuditTrials, conclusions: Sequence[str], store: Store) -> Section:
-    """What follows from all trials, as a chapter, which the store keeps."""
+    """The result of all tests as a section, which is also stored."""
     section = tried_section(conclusions, _tables(measured), measured.refused)
     store_conclusion(store, _runs(measured, store), section)
     return section
 
 
 def report_trials(measured: AuditTrials, section: Section, store: Store, out: Path) -> None:
-    """A report on all runs of the trials, what follows from them first."""
+    """Report on all runs of the tests, with the result first."""
     runs = list(map(store.load, _runs(measured, store)))
     report.write_report(runs, judge(runs), out, answers=(section,))
 
@@ -116,14 +116,14 @@ def _change(trial: AbTest) -> dict[str, str]:
 
 
 def _known_as(trial: AbTest) -> tuple[str, str]:
-    """The name and the load by which a trial's result is known."""
+    """Name of the change and load, which identify the result of a test."""
     return (" ".join(f"{name}={value}" for name, value in _change(trial).items()), trial.plan.entries[0].loads[0])
 
 
 def _made(
     planned: Sequence[AbTest], store: Store, make: Callable[[AbTest], AbRuns]
 ) -> tuple[list[ChangeEffect], tuple[tuple[str, str], ...], int]:
-    """What was tried, what was refused, and the signal that ended it."""
+    """Effects, refused changes with reasons, and the number of the signal that stopped it, or 0."""
     tried: list[ChangeEffect] = []
     refused: dict[str, str] = {}
     for trial in planned:

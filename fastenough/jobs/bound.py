@@ -23,7 +23,7 @@ from fastenough.report.document import Section
 
 TRACEFS = "/sys/kernel/tracing"
 INSTANCE = f"{TRACEFS}/instances/fastenough-bound"
-"""A buffer of its own: what others trace meanwhile is neither seen nor changed."""
+"""A separate trace buffer, so that other tracing is not affected."""
 EVENTS = (
     "preemptirq/preempt_disable",
     "preemptirq/preempt_enable",
@@ -32,19 +32,19 @@ EVENTS = (
     "sched/sched_switch",
     "sched/sched_wakeup",
 )
-"""Without these the terms cannot be told; those of interrupts differ from machine to machine."""
+"""Required events; those of interrupts differ between machines."""
 INTERRUPTS = ("irq/irq_handler_entry", "irq/irq_handler_exit", "ipi/ipi_entry", "ipi/ipi_exit", "irq_vectors")
 _MOST_KIB, _SHARE_OF_MEMORY = 128 << 10, 8
-"""Of each CPU's buffer; and that of all of them together is no more than this part of what is available."""
+"""Limits of the buffer of one CPU in KiB, and of all of them together as a fraction of the available memory."""
 _LOST = 3
 _PATIENCE_S = 60.0
 _TRACE_DAT = b"\x17\x08\x44tracing"
-"""How each file of trace-cmd begins (trace-cmd.dat.v7(5))."""
+"""First bytes of a file of trace-cmd (trace-cmd.dat.v7(5))."""
 _MOST_LINE = 1 << 16
 _MOST_BYTES = 8 << 30
-"""Of the text of a recorded trace."""
+"""Maximum size of the text of a recorded trace."""
 _BYTES_PER_S = 100_000
-"""How slowly that text may come."""
+"""Least accepted transfer rate of that text."""
 _RECORD = """
 instance=$1 kib=$2 seconds=$3; shift 3
 mkdir "$instance" || exit
@@ -56,32 +56,32 @@ echo 1 >tracing_on; sleep "$seconds" & child=$!; wait; echo 0 >tracing_on
 if grep -Eq '^(overrun|commit overrun|dropped events): [1-9]' per_cpu/cpu*/stats; then exit 3; fi
 cat trace & child=$!; wait
 """
-"""A shell waits for what it started in the background only until a signal comes, so that the instance goes then too."""
+"""``wait`` returns when a signal arrives, so the instance is removed then too."""
 
 
 @dataclass(frozen=True)
 class CpuBound:
-    """What was traced of a CPU, and the bound by each way to count interrupts."""
+    """The trace of a CPU, and the bound for each way to count interrupts."""
 
     traced: TracedCpu
     bounds: tuple[Composed, ...]
 
 
 def bounds_of(lines: Iterable[str]) -> tuple[CpuBound, ...]:
-    """Of each CPU that a trace tells of, in order; raises BadInput where that is none."""
-    found = tuple(CpuBound(one, composed(one.blocking, one.interrupts)) for one in traced_cpus(lines))
-    if not found:
+    """The bound of each traced CPU, in order; raises BadInput if there is none."""
+    bounds = tuple(CpuBound(one, composed(one.blocking, one.interrupts)) for one in traced_cpus(lines))
+    if not bounds:
         raise BadInput("the trace has no CPU that disabled and enabled preemption or interrupts; record for longer")
-    return found
+    return bounds
 
 
 def is_trace_dat(first: bytes) -> bool:
-    """Whether a file that begins with these bytes is one of ``trace-cmd record``."""
+    """Whether a file that begins with these bytes was written by ``trace-cmd record``."""
     return first.startswith(_TRACE_DAT)
 
 
 def trace_cmd_lines(path: Path) -> Iterator[str]:
-    """The events of a ``trace.dat``, as trace-cmd itself reports them; raises BadInput where it cannot.
+    """The events of a ``trace.dat``, as text from trace-cmd; raises BadInput if it fails.
 
     Plugins are not loaded, and lines are read in bounded pieces.
     """
@@ -111,18 +111,18 @@ def section_of(found: Sequence[CpuBound], meaning: str) -> Section:
 
 
 def report_bound(section: Section, out: Path) -> None:
-    """A report of bounds alone, which are no verdict."""
-    told = replace(
+    """Report of bounds only, without a verdict."""
+    assessment = replace(
         judge([]),
         headline="A bound composed of measured terms is not a verdict",
         reasons=("a term may be longer than measured, and the bound with it",),
         settle=("record for longer, under the relevant loads",),
     )
-    report.write_report([], told, out, answers=(section,))
+    report.write_report([], assessment, out, answers=(section,))
 
 
 def require_events(link: Link) -> None:
-    """Raises NotApplicable with the reason where the kernel of a board has no events to be traced for it."""
+    """Raise NotApplicable with the reason if the kernel of a board lacks the required trace events."""
     if not link.exists(f"{TRACEFS}/events"):
         raise NotApplicable(f"{TRACEFS} is not readable on {link.name}: mount tracefs there and run as root")
     missing = [event for event in EVENTS if not link.exists(f"{TRACEFS}/events/{event}")]
@@ -134,9 +134,9 @@ def require_events(link: Link) -> None:
 
 
 def recorded(link: Link, duration_s: float) -> Iterator[str]:
-    """The lines of a trace that the board's kernel records for so long; nothing of it stays on the board.
+    """Record a trace on the board and yield its lines; nothing remains on the board.
 
-    Raises NotApplicable where it cannot, FastenoughError with the reason where it did not, or has lost events.
+    Raises NotApplicable if the board cannot record, FastenoughError with the reason if it failed or lost events.
     """
     require_events(link)
     if link.exists(INSTANCE):
@@ -158,8 +158,10 @@ def recorded(link: Link, duration_s: float) -> Iterator[str]:
 
 
 def _bounded(board: str, lines: Iterable[bytes], patience_s: float) -> Iterator[bytes]:
-    """The lines of a trace; raises FastenoughError where they do not end, or come too slowly: each line alone is
-    bounded already."""
+    """The lines of a trace; raises FastenoughError if there are too many or they arrive too slowly.
+
+    The length of a line is already bounded.
+    """
     begun_s, taken = time.monotonic(), 0
     for line in lines:
         taken += len(line)
@@ -183,7 +185,7 @@ def _require_whole(link: Link, process: Process, status: int) -> None:
 
 
 def _buffer_kib(link: Link) -> int:
-    """Of each CPU."""
+    """Size of the buffer of each CPU."""
     fields = dict(line.split(":") for line in link.read("/proc/meminfo").decode(errors="replace").splitlines())
     available_kib = int(fields["MemAvailable"].split()[0])
     cpus = len(link.glob("/sys/devices/system/cpu/cpu[0-9]*"))

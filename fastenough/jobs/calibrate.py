@@ -36,7 +36,7 @@ SELF_MEASURED = "timer probe, self-measured"
 _PRIORITY = 90
 _POLL_S = 0.2
 _CALIBRATION_S = 1.0
-"""For so long the gauge's clock is compared with the bench's."""
+"""Time for which the clocks of gauge and bench are compared."""
 
 Output = tuple[str, int]
 """GPIO chip and line."""
@@ -44,7 +44,7 @@ Output = tuple[str, int]
 
 @dataclass(frozen=True)
 class WitnessResult:
-    """What one witness found of what one injector injected; ``reason`` where that cannot be tried here."""
+    """Injections of one injector that one witness found; ``reason``: why this is not applicable here."""
 
     injector: str
     witness: str
@@ -57,12 +57,12 @@ class WitnessResult:
 
     @property
     def missed(self) -> bool:
-        """Something was injected and not found."""
+        """Whether an injection was not found."""
         return any(row.found < row.injected for row in self.rows)
 
     @property
     def shortfall(self) -> str | None:
-        """Why nothing is shown although nothing was missed; None where it is."""
+        """Why the result is inconclusive although no injection was missed; None if it is conclusive."""
         if not self.applicable or self.missed:
             return None
         never = [row for row in self.rows if not row.injected]
@@ -75,13 +75,13 @@ class WitnessResult:
 
     @property
     def passed(self) -> bool:
-        """Everything injected, nothing missed, and longer found longer."""
+        """Whether all was injected and found, and longer delays were measured as longer."""
         return self.applicable and not self.missed and self.shortfall is None
 
 
 @dataclass(frozen=True)
 class GaugeWiring:
-    """A gauge by its port or serial number, and the board's output that it watches: GPIO chip and line."""
+    """A gauge by port or serial number, and the board output that it measures: GPIO chip and line."""
 
     port: str
     chip: str
@@ -94,7 +94,7 @@ TaskStarter = Callable[[Act], AbstractContextManager[Probing]]
 
 @contextmanager
 def _in_kernel(booted: Booted, settings: Settings, act: Act) -> Iterator[Probing]:
-    """An act in the kernel, on its way."""
+    """A running act in the kernel."""
     said = linux_kernel.words(booted.module(linux_kernel.MODULE), act)
     with (
         linux_kernel.inserted(booted, settings, linux_kernel.MODULE, said),
@@ -104,7 +104,7 @@ def _in_kernel(booted: Booted, settings: Settings, act: Act) -> Iterator[Probing
 
 
 def timer_finds(booted: Booted, plan: InjectionPlan, injector: Injector) -> WitnessResult:
-    """Does the timer probe find the latencies in its own wake-ups?"""
+    """Check whether the timer probe measures the delays in its own wake-ups."""
     act = Act(
         "timer",
         {
@@ -124,7 +124,7 @@ def timer_finds(booted: Booted, plan: InjectionPlan, injector: Injector) -> Witn
 
 
 def handler_finds(booted: Booted, settings: Settings, plan: InjectionPlan) -> WitnessResult:
-    """Does a timer handler in the kernel find them?"""
+    """Check whether a timer handler in the kernel measures the delays."""
     report_ms = max(10, min(100, plan.interval_ns // 4_000_000))
     act = Act("timer", {"affinity": plan.cpu, "interval": f"{plan.period_ns}ns", "report": f"{report_ms}ms"})
     injector = InterruptInjector(booted, settings, plan)
@@ -141,9 +141,9 @@ def handler_finds(booted: Booted, settings: Settings, plan: InjectionPlan) -> Wi
 def gauge_finds(
     wired: GaugeWiring | NotApplicable, injector: Injector, by: str, toggling: TaskStarter
 ) -> WitnessResult:
-    """Does the instrument find them, on the pin that the board's periodic task toggles?
+    """Check whether the gauge measures the delays on the pin that a periodic task of the board toggles.
 
-    Its raw samples, each the time from one falling edge to the next, add up to when each edge came.
+    Each raw sample is the time from one falling edge to the next; their sums are the times of the edges.
     """
     plan, witness = injector.plan, f"gauge, on a pin toggled by {by}"
     if isinstance(wired, NotApplicable):
@@ -182,7 +182,7 @@ def gauge_finds(
 
 @contextmanager
 def _streamed(gauge: Gauge) -> Iterator[list[Frame]]:
-    """The frames that come while inside, and those of a moment more; nobody may ask the gauge meanwhile."""
+    """Collect frames until the block is left, and shortly after; no commands may be sent to the gauge meanwhile."""
     frames: list[Frame] = []
     ended = threading.Event()
 
@@ -201,7 +201,7 @@ def _streamed(gauge: Gauge) -> Iterator[list[Frame]]:
 
 
 def falling_edges(frames: Iterable[Frame], period_ticks: int, tick_ps: float) -> list[int]:
-    """When each edge came after the first one, in ns, up to where a sample is missing."""
+    """Times of the edges after the first one, in ns, up to the first missing sample."""
     edges_ticks = [0]
     expected = None
     for frame in frames:
@@ -214,7 +214,7 @@ def falling_edges(frames: Iterable[Frame], period_ticks: int, tick_ps: float) ->
 
 
 def _a_due_time(task: Probing) -> int:
-    """From the first maximum the task reports."""
+    """A due time of the task, from the first maximum that it reports."""
     event = task.first_event(MARGIN_S)
     return event.at.mono_ns - (event.value or 0)
 
@@ -228,7 +228,7 @@ def calibrate(
     *,
     implementation: str = DEFAULT,
 ) -> Iterator[WitnessResult]:
-    """Every witness of a board, with every injector that may be used there.
+    """Test each witness of a board with each injector that is permitted there.
 
     Interrupts are kept off only on a board that one can lose: a guest.  Tasks of a real-time core (``implementation``)
     are delayed by a task of that core, and by nothing of Linux, which the core does not wait for.
@@ -265,7 +265,7 @@ def calibrate(
 
 
 def _in_user_space_by(implementation: str) -> LinuxUser:
-    """Raises BadInput for tasks in a kernel: what delays them is not a task in user space."""
+    """The user-space implementation of this name; raises BadInput for others, which no user-space task delays."""
     found = find_implementation(implementation)
     if not isinstance(found, LinuxUser):
         known = ", ".join(user_space_implementations())
@@ -277,7 +277,7 @@ def _in_user_space_by(implementation: str) -> LinuxUser:
 
 
 def _core_finds(booted: Booted, plan: InjectionPlan) -> Iterator[WitnessResult]:
-    """By the core's own program; what delays tasks of Linux is named, with the reason why it is left out."""
+    """Test with the program of the core; injectors that delay only tasks of Linux are listed with the reason."""
     yield timer_finds(booted, plan, HogInjector(booted, plan))
     yield WitnessResult(
         InterruptInjector.name,
@@ -288,7 +288,7 @@ def _core_finds(booted: Booted, plan: InjectionPlan) -> Iterator[WitnessResult]:
 
 
 def _gauge_of(booted: Booted, port: str | None, output: Output | None) -> GaugeWiring | NotApplicable:
-    """The gauge that is named, or the simulated one, or why there is none."""
+    """The given gauge, or the simulated one, or the reason why there is none."""
     wired = None if booted.wires is None else (booted.wires.chip, booted.wires.output)
     watched = output or wired
     if port is None and wired is None:

@@ -19,7 +19,7 @@ from fastenough.recording import wakeups as told
 from fastenough.recording.samples import Samples
 
 AGREEMENT_S = 10.0
-"""How long task and monitor are compared where nothing is injected."""
+"""Time for which task and monitor are compared without injections."""
 
 
 _ABSENT = tuple(f"monitor_{why}" for why in ("unmatched", "dropped", "suppressed", "no_return", "unkept"))
@@ -27,10 +27,10 @@ _ABSENT = tuple(f"monitor_{why}" for why in ("unmatched", "dropped", "suppressed
 
 @dataclass(frozen=True)
 class StationTrial:
-    """What the monitor found of all that was injected at one station; ``reason`` where that cannot be tried here.
+    """Injections at one station that the monitor found; ``reason``: why this is not applicable here.
 
-    ``injector``: by whom.  ``quiet`` and ``delayed``: wake-ups without and with an injection, of the CPU ``cpu``.
-    ``counted``: by reason, how many wake-ups the monitor counted that it has not at every station.
+    ``injector``: name of the injector.  ``quiet`` and ``delayed``: wake-ups without and with an injection, on ``cpu``.
+    ``counted``: number of wake-ups without all stations, by reason.
     """
 
     station: str
@@ -48,12 +48,12 @@ class StationTrial:
 
     @property
     def missed(self) -> bool:
-        """Something was injected into a wake-up that the monitor saw, and is not at its station."""
+        """Whether an injection into a wake-up that the monitor recorded is not at its station."""
         return any(row.missed for row in self.rows)
 
     @property
     def shortfall(self) -> str | None:
-        """Why nothing is shown although nothing was missed; None where it is."""
+        """Why the result is inconclusive although no injection was missed; None if it is conclusive."""
         if not self.applicable or self.missed:
             return None
         never = [row for row in self.rows if not row.injected]
@@ -71,7 +71,7 @@ class StationTrial:
 
     @property
     def passed(self) -> bool:
-        """All that was injected was found at its station, with its size, and at no other."""
+        """Whether all injections were found at their station, with their size, and at no other."""
         return self.applicable and not self.missed and self.shortfall is None
 
 
@@ -82,9 +82,9 @@ def _sizes(rows: list[Placed]) -> str:
 def calibrate_monitor(
     board: Board, configuration: str, plan: InjectionPlan
 ) -> Iterator[StationTrial | StationAgreement]:
-    """Each station of a board's wake-ups in turn, and then whether task and monitor agree where nothing is injected.
+    """Test each station of a wake-up in turn, then compare task and monitor without injections.
 
-    Raises NotApplicable where the monitor or the injector cannot run there.
+    Raises NotApplicable if the monitor or the injector cannot run there.
     """
     with board.boot(configuration) as booted:
         watching = TaskMonitor(booted, plan)
@@ -97,7 +97,7 @@ def calibrate_monitor(
 
 
 def _seen(watched: MonitoredTask, cpu: int) -> Wakeups:
-    """The monitor's wake-ups of one CPU."""
+    """The wake-ups of one CPU that the monitor recorded."""
     by_station: dict[str, Samples] = {}
     for series in watched.monitor.head.series:
         if series.cpu == cpu and series.name in STATIONS and series.id in watched.seen:
@@ -109,13 +109,13 @@ def _seen(watched: MonitoredTask, cpu: int) -> Wakeups:
 
 
 def _counted(watched: MonitoredTask) -> dict[str, int | None]:
-    """What the monitor counted of wake-ups that it has not at every station."""
+    """The counters of the monitor for wake-ups that it does not have at every station."""
     end = watched.monitor.end
     return {name: end.counters.get(name) for name in _ABSENT} if end else {}
 
 
 def trial_of(watched: MonitoredTask, station: str, plan: InjectionPlan) -> StationTrial:
-    """What was found of what was injected there."""
+    """Evaluate the injections at one station."""
     seen = _seen(watched, plan.cpu)
     quiet = undisturbed(seen, watched.injected, plan.lead_ns, plan.period_ns)
     witnessed = Witnessed(station, seen, usual(quiet), _culprits(watched))
@@ -132,7 +132,7 @@ def trial_of(watched: MonitoredTask, station: str, plan: InjectionPlan) -> Stati
 
 
 def _culprits(watched: MonitoredTask) -> dict[int, str]:
-    """By due time, whom the monitor named."""
+    """Cause named by the monitor, by due time."""
     return {
         expiry_ns: wakeup.blamed
         for wakeup in told.wakeups(watched.monitor.head, watched.monitor.events)
@@ -141,7 +141,7 @@ def _culprits(watched: MonitoredTask) -> dict[int, str]:
 
 
 def _agreement(watched: MonitoredTask, plan: InjectionPlan) -> StationAgreement:
-    """Of wake-ups that were due while both were there."""
+    """Compare the wake-ups that were due while both task and monitor ran."""
     seen = _seen(watched, plan.cpu)
     begin_ns, end_ns = int(seen.due_ns[0]), int(seen.due_ns[-1])
     own = watched.task

@@ -20,22 +20,23 @@ from fastenough.settings import Settings
 MODULE = "fastenough_inject"
 MARGIN_S = 20.0
 REPORT = "50ms"
-"""Between two intervals of a task: short, so that the bounded ring of events is never full."""
+"""Report interval of a task; short, so that the bounded ring of events never fills up."""
 _DEVICE = f"/dev/{MODULE}"
 _PRIORITY = 99
 _POLL_S = 0.2
 _TRIES = 2
-"""Of an injection in user space, or by a BPF program, that comes too late."""
+"""Attempts per injection in user space or by a BPF program, which may be too late."""
 
 InjectionLog = tuple[list[Injection], dict[int, int]]
-"""What took place, and by size how many did not because the injector came too late."""
+"""Injections that took place, and by size the number that did not because the injector was too late."""
 
 
 @dataclass(frozen=True)
 class InjectionPlan:
-    """What to inject: these sizes in turn, ``each`` times, on one CPU; ``period_ns`` of the task that is delayed.
+    """Injections on one CPU: the sizes in turn, ``each`` times.
 
-    ``lead_ns``: how long before a due time the injector begins; if it comes only after it, nothing is injected there.
+    ``period_ns``: of the delayed task.  ``lead_ns``: time before a due time at which the injector begins; if it begins
+    after the due time, nothing is injected.
     """
 
     sizes_ns: tuple[int, ...]
@@ -55,12 +56,12 @@ class InjectionPlan:
 
     @property
     def interval_ns(self) -> int:
-        """From one injection to the next: leaves others most of the CPU, and is a multiple of the period."""
+        """Time between injections: a multiple of the period that leaves most of the CPU to others."""
         return self.period_ns * max(10, math.ceil(4 * (max(self.sizes_ns) + self.lead_ns) / self.period_ns))
 
     @property
     def toggled(self) -> InjectionPlan:
-        """The same for a pin that is toggled so often that the shortest delay holds up both of its edges."""
+        """The plan for a toggled pin: the period is short enough for the shortest delay to hold up both edges."""
         return replace(self, period_ns=min(self.period_ns, min(self.sizes_ns) // 2))
 
     @property
@@ -69,27 +70,27 @@ class InjectionPlan:
 
     @property
     def longest_s(self) -> float:
-        """Where each injection comes too late and is tried again."""
+        """Duration if each injection is repeated."""
         return _TRIES * self.seconds
 
 
 @contextmanager
 def in_user_space(booted: Booted, act: Act) -> Iterator[Probing]:
-    """An act in user space, on its way."""
+    """A running act in user space."""
     with Probing(booted.link, [booted.probe, *linux_user.words(act)], act.limit_s) as task:
         yield task
 
 
 @dataclass(frozen=True)
 class HogInjector:
-    """Injects by a task of higher priority that computes for known times."""
+    """Injects delays by a task of higher priority that computes for known times."""
 
     booted: Booted
     plan: InjectionPlan
     name: str = "user-space hog"
 
     def inject(self, due_mono_ns: int) -> InjectionLog:
-        """Inject everything planned; one of the delayed task's due times is given."""
+        """Inject the whole plan, aligned to a due time of the delayed task."""
         act = Act(
             "hog",
             {
@@ -113,7 +114,7 @@ class HogInjector:
 
 @dataclass(frozen=True)
 class InterruptInjector:
-    """Injects by a kernel module that keeps a CPU with interrupts off."""
+    """Injects delays by a kernel module that disables interrupts on a CPU."""
 
     booted: Booted
     settings: Settings
@@ -121,7 +122,7 @@ class InterruptInjector:
     name: str = "module, interrupts off"
 
     def inject(self, due_mono_ns: int) -> InjectionLog:
-        """As the hog does."""
+        """As :meth:`HogInjector.inject`."""
         parameters = {
             "sizes_ns": ",".join(map(str, self.plan.sizes_ns)),
             "each": self.plan.each,
@@ -145,7 +146,7 @@ class InterruptInjector:
 
 
 def _from_device(lines: Sequence[str]) -> InjectionLog:
-    """Lines ``asked_ns,injected_ns,due_mono_ns``; nothing was injected where the second is 0."""
+    """Parse lines ``asked_ns,injected_ns,due_mono_ns``; an ``injected_ns`` of 0 means that nothing was injected."""
     took_place: list[Injection] = []
     late: dict[int, int] = {}
     for line in lines:

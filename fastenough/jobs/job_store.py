@@ -17,7 +17,7 @@ from fastenough.store.conclusions import chapter_of, conclude, conclusions
 
 @dataclass
 class OneCampaign:
-    """Each run at its ``position``.  ``made``: the run at each, those of earlier starts included."""
+    """The runs of one campaign by ``position``.  ``made``: run ids by position, including those before a resume."""
 
     store: Store
     campaign: str = field(default="", kw_only=True)
@@ -25,9 +25,9 @@ class OneCampaign:
     made: dict[int, str] = field(default_factory=dict, kw_only=True)
 
     def newest(self, sha256: str, what: str) -> list[RunSummary]:
-        """The runs of the newest campaign of these words, which this one is from now on, oldest first.
+        """Continue the latest campaign with this hash; returns its runs, oldest first.
 
-        ``what``: such a campaign, in words.  Raises BadInput where there is none, or another bench makes it.
+        ``what``: description of such a campaign.  Raises BadInput if there is none or another bench runs it.
         """
         self.store.settle()
         earlier = [run for run in self.store.runs(plan_sha256=sha256) if run.campaign]
@@ -42,7 +42,7 @@ class OneCampaign:
         return mine
 
     def placed(self, sha256: str, planned: tuple[str, ...]) -> Writer:
-        """Begin the run at the position, of so many that are planned."""
+        """Begin the run at the current position; ``planned``: titles of all runs."""
         writer = self.store.begin(
             {
                 "campaign": self.campaign,
@@ -69,14 +69,14 @@ class OneCampaign:
 
 
 def store_conclusion(store: Store, runs: Sequence[str], section: Section) -> None:
-    """With their board; what no run was made for is not kept."""
+    """Store a section for these runs of a board; nothing is stored without runs."""
     board = next((run.board for run in store.runs(brief=True, id=runs[0])), None) if runs else None
     if board is not None:
         conclude(store, board, runs, stored_form(section))
 
 
 def stored_conclusions(store: Store, runs: Sequence[str]) -> tuple[Section, ...]:
-    """Of these runs and perhaps of more of the kind: of each chapter the newest."""
+    """Stored sections that cover these runs, the newest of each kind."""
     return tuple({section.id: section for section in reversed(list(_sections(store, set(runs))))}.values())
 
 

@@ -25,14 +25,14 @@ _NO_MAXIMUM = (
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a file, in order, and what it allows beside them."""
+    """The limits of a file in order, and the departures from the baseline that it allows."""
 
     limits: tuple[Limit, ...] = ()
     allowed: Allowed = field(default_factory=Allowed)
 
 
 def read_limits(path: Path) -> Limits:
-    """What a file says; raises BadInput naming file, line, key and the fix."""
+    """Read a limits file; raises BadInput with file, line, key and fix."""
     if not path.exists():
         raise BadInput(f"no such file of limits: {path} (see docs/check.md)")
     table = read_toml(path, "docs/check.md")

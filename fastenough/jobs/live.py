@@ -30,11 +30,11 @@ from fastenough.store.directory import LIVE_FILE, RUN_FILE, SEALED_FILE, is_live
 from fastenough.store.reading import run_folders
 
 _CHUNK_BYTES = 1 << 20
-"""A long recording is caught up with in pieces, so that what is shown follows and Ctrl-C is heard."""
+"""A long recording is read in chunks, so that the display is updated and Ctrl-C works meanwhile."""
 
 
 class FileFate(StrEnum):
-    """What stands where the file was opened."""
+    """State of the path that was opened."""
 
     THERE = "there"
     GONE = "gone"
@@ -43,7 +43,7 @@ class FileFate(StrEnum):
 
 
 class FileTail:
-    """The open file: what is renamed or removed meanwhile can be read to its end.  Raises OSError and Untrusted.
+    """An open file that grows; it can be read to its end even if renamed or removed.  Raises OSError and Untrusted.
 
     What stands behind the last newline is read again until it is a line: a writer may take back half of one.
     """
@@ -60,16 +60,16 @@ class FileTail:
 
     @property
     def behind_bytes(self) -> int:
-        """How much of the file has not been taken."""
+        """Number of bytes not read yet."""
         return max(0, os.fstat(self._file).st_size - self._taken)
 
     @property
     def grown_wall_ns(self) -> int:
-        """When something was last written to the file."""
+        """Time of the last write to the file."""
         return os.fstat(self._file).st_mtime_ns
 
     def take(self) -> list[bytes]:
-        """Whole lines that were not taken before, at most about a megabyte; none where nothing was added."""
+        """New complete lines, at most about a megabyte; empty if nothing was added."""
         most = _CHUNK_BYTES
         while True:
             piece = os.pread(self._file, most, self._taken)
@@ -86,7 +86,7 @@ class FileTail:
         return [line + b"\n" for line in piece[:whole].split(b"\n")[:-1]]
 
     def fate(self) -> FileFate:
-        """Whether it still is the file of its name, and holds what was taken of it."""
+        """Whether the path still is this file and has the bytes read so far."""
         mine = os.fstat(self._file)
         if mine.st_size < self._taken:
             return FileFate.SHORTENED
@@ -98,9 +98,9 @@ class FileTail:
 
 
 _MOST_CULPRITS = 200
-"""So many events with a culprit are kept, the newest."""
+"""Maximum number of events with a cause in memory; the newest are retained."""
 _TAIL_ONE_IN = 1000
-"""The tail that is shown: one value in so many lies above it."""
+"""One value in this many lies above the displayed tail."""
 
 
 @dataclass(frozen=True)
@@ -122,14 +122,14 @@ class SeriesStatus:
 
 
 def greatest(series: Series, minimum: int | None, maximum: int | None) -> int | None:
-    """The value that is furthest from what was due."""
+    """The value with the greatest deviation."""
     if minimum is None or maximum is None:
         return None
     return max(maximum, -minimum) if series.two_sided else maximum
 
 
 def _tail(series: Series, total: Histogram) -> int | None:
-    """The upper edge of the bucket that holds the quantile: never understated."""
+    """Upper edge of the bucket of the quantile, so that it is never understated."""
     n = total.total
     if n < _TAIL_ONE_IN:
         return None
@@ -141,7 +141,7 @@ def _tail(series: Series, total: Histogram) -> int | None:
 
 
 class LiveRecording:
-    """Takes the lines of one recording in order; raises BadInput, naming ``name``, for what is no recording's.
+    """The data of a growing recording, from its lines in order; raises BadInput with ``name`` for invalid lines.
 
     ``head`` is None before the first line, ``end`` before the last; ``last`` is the newest interval.  ``culprits``: the
     newest events that name one, ``culprits_seen`` how many there were, ``worst_culprit`` that of the greatest value.
@@ -160,7 +160,7 @@ class LiveRecording:
         self._maxima: dict[int, tuple[int, int]] = {}
 
     def take(self, raw: bytes) -> None:
-        """The next line."""
+        """Add the next line."""
         if self.end is not None:
             raise BadInput(f"{self._name}: something follows the end line")
         if self.head is None:
@@ -195,7 +195,7 @@ class LiveRecording:
                 self.worst_culprit = event
 
     def culprits_after(self, told: int) -> list[Event]:
-        """Those that came after so many, as far as they are kept."""
+        """Events with a cause after the first ``told``, as far as they are in memory."""
         new = min(self.culprits_seen - told, len(self.culprits))
         return list(self.culprits)[len(self.culprits) - new :]
 
@@ -205,17 +205,17 @@ class LiveRecording:
 
     @property
     def measured_ns(self) -> int:
-        """From the begin of the run to the end of the newest interval."""
+        """Time from the begin of the run to the end of the newest interval."""
         return 0 if self.head is None or self.last is None else self.last.end_mono_ns - self.head.begin.mono_ns
 
     @property
     def planned_ns(self) -> int | None:
-        """How long the run is to last, None where its head does not say."""
+        """Planned duration, None if the head does not state it."""
         planned = None if self.head is None else self.head.parameters.get("duration_ns")
         return planned if type(planned) is int and planned > 0 else None
 
     def standings(self) -> list[SeriesStatus]:
-        """The series that a limit is judged by, or all where there is none of these."""
+        """Status of the series that limits apply to, or of all series if there is none."""
         if self.head is None:
             return []
         shown = [series for series in self.head.series if series.role is Role.VERDICT and series.refused is None]
@@ -252,7 +252,7 @@ REPLACED = "the file was replaced; the new file is read from its beginning"
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """What may not be read is one line, with whose it is."""
+    """Turn errors into BadInput of one line, with the owner if permission is denied."""
     try:
         yield
     except PermissionError as error:
@@ -268,7 +268,7 @@ def _not_allowed(path: Path) -> BadInput:
 
 
 def _owner(path: Path) -> str:
-    """Of the path, or of the nearest folder above it that tells."""
+    """Owner of the path, or of the nearest readable directory above it."""
     for place in (path, *path.absolute().parents):
         try:
             return pwd.getpwuid(place.stat().st_uid).pw_name
@@ -306,23 +306,23 @@ class LiveFile:
 
     @property
     def behind_bytes(self) -> int:
-        """How much was recorded and has not been read yet."""
+        """Number of recorded bytes not read yet."""
         return self._tail.behind_bytes
 
     @property
     def grown_wall_ns(self) -> int:
-        """When something was added last."""
+        """Time of the last write."""
         return self._tail.grown_wall_ns
 
     @property
     def quiet_s(self) -> float:
-        """How long nothing was added; 0 while that is nothing to speak of."""
+        """Time without new data; 0 if it is shorter than a few intervals."""
         quiet_s = time.monotonic() - self._grown_mono_s
         return quiet_s if quiet_s > self._intervals_s(_QUIET_S, _QUIET_INTERVALS) else 0.0
 
     @property
     def patience_s(self) -> float:
-        """After how long without a new line it is given up."""
+        """Time without new data after which the recording counts as abandoned."""
         return self._intervals_s(_GIVE_UP_S, _GIVE_UP_INTERVALS)
 
     def _intervals_s(self, least_s: float, intervals: int) -> float:
@@ -330,7 +330,7 @@ class LiveFile:
         return max(least_s, 0.0 if head is None else intervals * head.interval_ns / 1e9)
 
     def look(self) -> bool:
-        """Take what was added; whether there was anything.  ``over`` says why nothing will be added any more."""
+        """Read new data; returns whether there was any.  ``over``: why no more data will follow."""
         if self._take():
             return True
         with _readable(self.path):
@@ -362,7 +362,7 @@ class LiveFile:
         return bool(lines)
 
     def _left_alone(self) -> bool:
-        """Whether a run in the store has no writer any more; of other files nobody knows."""
+        """Whether the writer of a run in the store has ended; False for other files, where it is unknown."""
         return self._name == LIVE_FILE and not is_live(self._folder)
 
     def _why_gone(self) -> str:
@@ -374,7 +374,7 @@ class LiveFile:
 
 
 class StoreRuns:
-    """The runs of a store, looked at without its index; raises BadInput where that cannot be."""
+    """The runs of a store, read without its index; raises BadInput if that is not possible."""
 
     def __init__(self, store: Path) -> None:
         self._path = store / "runs"
@@ -387,7 +387,7 @@ class StoreRuns:
         self._runs.close()
 
     def find(self, prefix: str) -> str:
-        """The folder of the one run whose id begins so, ``last`` being the newest; raises BadInput."""
+        """Directory of the run with this id prefix, or of the newest for ``last``; raises BadInput."""
         with _readable(self._path):
             names = [name for run_id, name in run_folders(self._runs) if prefix == "last" or run_id.startswith(prefix)]
         if prefix == "last":
@@ -400,7 +400,7 @@ class StoreRuns:
         return names[0]
 
     def under_way(self) -> str | None:
-        """The folder of the newest run that is being recorded, None where there is none."""
+        """Directory of the newest run in progress, None if there is none."""
         with _readable(self._path):
             names = [name for _, name in run_folders(self._runs)]
         denied = ""
@@ -417,14 +417,14 @@ class StoreRuns:
         return None
 
     def _is_under_way(self, name: str) -> bool:
-        """A run's writer takes its lock before it writes ``run.json``: one without that is left alone."""
+        """Whether a run is being recorded; its writer takes the lock before it writes ``run.json``."""
         if self._runs.status_below(name, SEALED_FILE) is not None:
             return False
         with self._runs.below(name) as folder:
             return _has(folder, RUN_FILE) and is_live(folder)
 
     def recording(self, name: str) -> tuple[Folder, str]:
-        """Folder and file name of a run's recording, which may be sealed."""
+        """Directory and file name of the recording of a run, which may be sealed."""
         with _readable(self._path / name):
             folder = self._runs.below(name)
             return folder, LIVE_FILE if _has(folder, LIVE_FILE) else SEALED_FILE
@@ -439,7 +439,7 @@ def _has(folder: Folder, name: str) -> bool:
 
 
 def at_path(path: Path) -> tuple[Folder, str]:
-    """Folder and file name of a recording at a path, which may be that of a run's folder; raises BadInput."""
+    """Directory and file name of the recording at a path, a file or a run directory; raises BadInput."""
     with _readable(path):
         if not path.is_dir():
             if not path.exists():
@@ -450,7 +450,7 @@ def at_path(path: Path) -> tuple[Folder, str]:
 
 
 def is_path(named: str) -> bool:
-    """Whether a file is meant, and no run of the store."""
+    """Whether a name is a path and not a run of the store."""
     with suppress(OSError):
         return os.sep in named or Path(named).exists()
     return False

@@ -23,16 +23,16 @@ _END_TIMEOUT_S = 20.0
 
 
 _POLICIES = {0: "SCHED_OTHER", 1: "SCHED_FIFO", 2: "SCHED_RR", 3: "SCHED_BATCH", 5: "SCHED_IDLE", 6: "SCHED_DEADLINE"}
-"""Of sched(7)."""
+"""Names of sched(7)."""
 _REAL_TIME = frozenset({"SCHED_FIFO", "SCHED_RR", "SCHED_DEADLINE"})
 _STAT_POLICY = 38
 """Index of the policy in /proc/PID/stat behind the name: its field 41 of proc(5)."""
 
 
 def ordinary_policies(link: Link, pid: int) -> list[str]:
-    """The scheduling policies of a process's threads where none is real-time, else nothing.
+    """Scheduling policies of the threads of a process; empty if one of them is real-time.
 
-    ``pid`` may be of a thread.  Raises BadInput where there is no such process.
+    ``pid`` may be that of a thread.  Raises BadInput if there is no such process.
     """
     found: set[str] = set()
     for path in [*link.glob(f"/proc/{pid}/task/*/stat"), f"/proc/{pid}/stat"]:
@@ -46,7 +46,7 @@ def ordinary_policies(link: Link, pid: int) -> list[str]:
 
 
 class MonitorRun:
-    """A monitor at work, and the id of its run."""
+    """A running monitor and its run."""
 
     def __init__(self, task: Task, transcript: Transcript, keeper: RunStore) -> None:
         self._task = task
@@ -57,16 +57,16 @@ class MonitorRun:
 
     @property
     def running(self) -> bool:
-        """Whether it may still have something to say."""
+        """Whether the monitor still runs."""
         return self._task.running
 
     def ask(self) -> None:
-        """Let it end its recording."""
+        """Request the end of the recording."""
         self._task.ask()
 
     @property
     def outcome(self) -> Outcome:
-        """How it ended, once it has."""
+        """Outcome of the finished run."""
         return self._transcript.outcome or Outcome.FAILED
 
     def finish(self) -> None:
@@ -86,7 +86,7 @@ class MonitorRun:
 
 @contextmanager
 def monitor_run(board: str, booted: Booted, act: Act, keeper: RunStore) -> Iterator[MonitorRun]:
-    """While inside, the monitor records into a run of the store, which is sealed at the end, whatever happens.
+    """Run the monitor until the block is left; its run is sealed in any case.
 
     ``finish()`` comes first where all goes well.  Raises NotApplicable where it cannot run, StorageFailure when
     the store cannot be written.

@@ -28,24 +28,24 @@ from fastenough.settings import Settings
 from fastenough.units import parse_duration_ns
 
 BPF = "BPF, within the station"
-"""How it is called where interrupts are not kept off by the module, as they are on a board that one can lose."""
+"""Name of the injector that does not use the kernel module, which is for expendable boards only."""
 _MODULES_STATION = "expiry-to-interrupt"
 _TASK_PRIORITY = 90
 _INJECTOR_PRIORITY = 50
-"""Below the task's: without preemption it needs none, and else it shall not disturb."""
+"""Below the priority of the task, so that the injector does not delay it otherwise."""
 _PID = re.compile("[0-9]{1,10}")
 _MOST_ABOVE = 16
-"""Processes of a link above the task."""
+"""Maximum number of parent processes that a link adds above the task."""
 _SETTLE_S = (3.0, 10.0, 30.0, 90.0)
-"""From the task's begin until the first injection: until injector and monitor are attached, and a while longer, so that
-usual values are known.  A busy machine, or an emulated one, is given more when it takes longer."""
+"""Time from the start of the task to the first injection: injector and monitor attach, and undisturbed wake-ups are
+recorded.  The next longer one is used if a busy or emulated machine takes longer."""
 
 
 @dataclass(frozen=True)
 class MonitoredTask:
-    """What the monitor recorded of the task, and its samples by series; the task's own; what was injected, and by whom.
+    """Recording of the monitor and its samples by series; samples of the task; injections, and their injector.
 
-    ``late``: by size, how many injections were intended but came too late.
+    ``late``: number of injections that were too late, by size.
     """
 
     monitor: Recording
@@ -57,15 +57,16 @@ class MonitoredTask:
 
 
 class TaskMonitor:
-    """On a board, by a plan; raises NotApplicable where the monitor cannot run there."""
+    """Runs task, monitor and injector on a board; raises NotApplicable if the monitor cannot run there."""
 
     def __init__(self, booted: Booted, plan: InjectionPlan) -> None:
         self._booted, self._plan = booted, plan
         self._monitor = find_monitor(booted.link)
 
     def injecting(self, station: str) -> MonitoredTask:
-        """The injector is there before the monitor: what it computes behind a system call, it computes before the
-        monitor looks.  Raises NotApplicable where that cannot be injected there.
+        """Run with injections at one station; raises NotApplicable if they are not possible there.
+
+        The injector attaches before the monitor, so that it computes behind a system call before the monitor records.
         """
         for settle_s in _SETTLE_S:
             watched = self._attempt(station, settle_s)
@@ -74,7 +75,7 @@ class TaskMonitor:
         raise FastenoughError(f"the monitor did not attach within {_SETTLE_S[-1]:g} s: the machine is too busy")
 
     def _attempt(self, station: str, settle_s: float) -> MonitoredTask | None:
-        """None where the first injection came before the monitor."""
+        """None if the first injection came before the monitor was attached."""
         plan = self._plan
         seconds = settle_s + plan.longest_s
         with _folder(self._booted.link) as folder, self._task(folder, seconds) as task:
@@ -95,7 +96,7 @@ class TaskMonitor:
             return self._watched(folder, monitor, injected, late, by)
 
     def alone(self, seconds: float) -> MonitoredTask:
-        """Task and monitor, and nothing injected."""
+        """Run task and monitor without injections."""
         with _folder(self._booted.link) as folder, self._task(folder, seconds) as task:
             with self._watch(task, folder, seconds) as monitor:
                 time.sleep(seconds)
@@ -132,7 +133,7 @@ class TaskMonitor:
     def _injector(
         self, station: str, first_ns: int, folder: str, seconds: float
     ) -> AbstractContextManager[Callable[[], InjectionLog]]:
-        """While inside, what injects all that is planned and tells what took place."""
+        """Attach the injector; yields a function that injects the plan and returns the log."""
         if self._by_module(station):
             return self._module(first_ns)
         return self._computing(station, first_ns, folder, seconds)
@@ -189,7 +190,7 @@ class TaskMonitor:
 
 
 def _begin_ns(recording: Recording) -> float:
-    """From when on it counts."""
+    """Begin of the first interval."""
     return min((interval.begin_mono_ns for interval in recording.intervals), default=math.inf)
 
 
@@ -209,7 +210,7 @@ def _injections(recording: Recording, samples: dict[int, Samples]) -> InjectionL
 
 
 def _other_cpu(link: Link, cpu: int) -> int:
-    """Another CPU of the board, from which its interrupts are kept off."""
+    """Another CPU of the board, used to disable the interrupts of this one."""
     others = [one for one in cpus_of(link, "online") if one != cpu]
     if not others:
         raise NotApplicable("the board has only one CPU; a second one is required to disable its interrupts")
@@ -217,7 +218,7 @@ def _other_cpu(link: Link, cpu: int) -> int:
 
 
 def _process_of(link: Link, root: int) -> int:
-    """The task itself: a link may start it below a process of its own."""
+    """Process of the task, which a link may start as a child of its own process."""
     for _ in range(_MOST_ABOVE):
         children = link.raised.read(f"/proc/{root}/task/{root}/children").decode(errors="replace").split()
         if not children:
@@ -230,7 +231,7 @@ def _process_of(link: Link, root: int) -> int:
 
 @contextmanager
 def _folder(link: Link) -> Iterator[str]:
-    """A folder on the board, for files of samples."""
+    """A temporary directory on the board, for sample files."""
     name = link.raised.run(["mktemp", "-d"]).text.strip()
     try:
         yield name
@@ -239,7 +240,7 @@ def _folder(link: Link) -> Iterator[str]:
 
 
 def _samples(link: Link, place: str) -> dict[int, Samples]:
-    """A whole file of samples, brought from the board."""
+    """Fetch and read a sample file of the board."""
     with NamedTemporaryFile() as file:
         file.write(link.raised.read(place))
         file.flush()

@@ -29,16 +29,16 @@ from fastenough.store import Store
 from fastenough.store.spool import BoundElsewhere, Last, Spool
 
 _MOST_REASON = 300
-"""Characters of why a recording is refused."""
+"""Maximum length of the reason of a rejection, in characters."""
 _SAME_NS = 1_000_000_000
-"""Two clocks that went on by nearly the same ran on through the gap: the machine was neither booted nor set."""
+"""Maximum difference between the clocks over a gap; beyond it, the machine was rebooted or its clock set."""
 
 
 @dataclass(frozen=True)
 class BoardNames:
-    """How the store calls a board, and what only the bench knows of a recording that it sees for the first time.
+    """Names of a board in the store, and the metadata that the bench adds to new recordings.
 
-    ``formerly``: what the store called the board before; recordings are on their way under the first of its names.
+    ``formerly``: earlier names of the board; partial recordings are filed under the first one.
     """
 
     board: str
@@ -50,7 +50,7 @@ class BoardNames:
 class StoredRecording:
     """A recording that is now in the store; ``outcome`` None: it was cut off.
 
-    ``profile``: whether the board's was taken while the board was booted as it was then.
+    ``profile``: whether the profile of the board was taken during the boot of the recording.
     """
 
     run_id: str
@@ -63,9 +63,9 @@ class StoredRecording:
 
 @dataclass(frozen=True)
 class PartialRecording:
-    """A recording that still grows; ``bytes`` of it are here, and wait for its end.
+    """A recording that still grows, of which ``bytes`` are fetched.
 
-    ``name``: as `Store.arriving` knows it.
+    ``name``: its name in `Store.arriving`.
     """
 
     run_id: str
@@ -76,9 +76,9 @@ class PartialRecording:
 
 @dataclass(frozen=True)
 class RecordingGap:
-    """Time of which nothing is stored, between two recordings; ``ns`` None: no clock can tell how long.
+    """Time between two recordings without data; ``ns`` None: its length is unknown.
 
-    ``dropped``: recordings that made room before they were pulled.
+    ``dropped``: number of recordings that were overwritten before they were pulled.
     """
 
     after: str
@@ -90,7 +90,7 @@ class RecordingGap:
 
 @dataclass(frozen=True)
 class RejectedRecording:
-    """A recording that is not believed, and why."""
+    """A recording that was rejected, with the reason."""
 
     name: str
     reason: str
@@ -98,7 +98,7 @@ class RejectedRecording:
 
 @dataclass
 class PullResult:
-    """What one pull came to.  ``newest``: the name of the newest recording of the ring; empty where it has none."""
+    """Result of one pull.  ``newest``: name of the newest recording of the ring; empty if there is none."""
 
     stored: list[StoredRecording] = field(default_factory=list)
     under_way: list[PartialRecording] = field(default_factory=list)
@@ -110,7 +110,7 @@ class PullResult:
 
 @dataclass(frozen=True)
 class _Span:
-    """What a recording covers, and how it ended."""
+    """End, outcome and number of intervals of a recording."""
 
     stopped: Instant
     outcome: str | None
@@ -118,7 +118,7 @@ class _Span:
 
 
 def _span_of(spool: Spool, file: RingFile) -> _Span:
-    """Of a recording in the spool, checked line by line; raises BadInput."""
+    """Check a recording in the spool line by line; raises BadInput."""
     last: Interval | None = None
     count = 0
     with spool.opened(file.name) as stream:
@@ -134,7 +134,7 @@ def _span_of(spool: Spool, file: RingFile) -> _Span:
 
 
 def _lines_under(head: bytes, load: LoadStated | None, stream: BinaryIO) -> Iterator[bytes]:
-    """A recording under the head that it is to have."""
+    """The lines of a recording with its completed head."""
     yield head
     stream.readline()
     yield from with_proof(stream, load) if load and load.read_back else stream
@@ -170,7 +170,7 @@ class _Pull:
         return self.done
 
     def _refusal(self, file: RingFile, *, grows: bool) -> str:
-        """Take one recording; why it is refused for good, empty where it is not."""
+        """Take one recording; returns the reason if it is rejected for good, else empty."""
         try:
             self._one(file, grows=grows)
         except BoundElsewhere as error:
@@ -187,7 +187,7 @@ class _Pull:
         self._refused_serials.append(file.serial)
 
     def _vanished(self, files: list[RingFile]) -> list[RingFile]:
-        """Recordings of which a part is here, and that have made room on the board meanwhile."""
+        """Partly fetched recordings that the board has overwritten."""
         there = {file.name for file in files}
         return [
             RingFile(int(name[:10]), name[11:].removesuffix(".jsonl"), name, 0)
@@ -215,14 +215,14 @@ class _Pull:
             self._store_one(file, line, head)
 
     def _is_stored(self, file: RingFile) -> bool:
-        """Raises BoundElsewhere where the store has a run of another board under its id."""
+        """Whether the store has the recording; raises BoundElsewhere if its id is that of a run of another board."""
         known = self._store.runs(id=file.run_id, brief=True)
         if known and known[0].board not in (self._told.board, *self._told.formerly):
             raise BoundElsewhere(f"{file.name}: the store has a run of this name from {known[0].board}")
         return bool(known)
 
     def _met(self, file: RingFile) -> tuple[bytes, Head]:
-        """Its head as it will be, with what the bench knew when it saw the recording first: boards are changed."""
+        """Completed head, with the metadata of the time when the bench first saw the recording."""
         line = self._spool.head(file.name)
         if line is None:
             with self._spool.opened(file.name) as stream:
@@ -234,7 +234,7 @@ class _Pull:
         return line, head
 
     def _known(self, head: Head) -> HeadAdditions:
-        """Where the board was booted since: what was known of the recording before, if both are of one boot."""
+        """Metadata of the bench; after a reboot, those of the previous recording if both are of one boot."""
         added, before = self._told.added(head), self._before
         if added.profile is not None or before is None or before.boot_id is None or before.boot_id != head.boot_id:
             return added
@@ -243,7 +243,7 @@ class _Pull:
         )
 
     def _fetch(self, file: RingFile) -> None:
-        """Raises FastenoughError where what is on the board is not what was fetched, twice."""
+        """Fetch a recording; raises FastenoughError if its hash does not match after a second attempt."""
         if not self._fetched(file):
             self._spool.clear(file.name)
             if not self._fetched(file):
@@ -293,7 +293,7 @@ class _Pull:
         )
 
     def _pass(self, file: RingFile) -> None:
-        """It is in the store; a pull that was killed may have come no further."""
+        """Note a recording that is already stored, since an interrupted pull may not have."""
         self._spool.release(file.name, file.run_id)
         if self._last is None or file.serial > self._last.serial:
             recording = self._store.load(file.run_id)
@@ -336,7 +336,7 @@ def _between_ns(last: Last, begin: Instant) -> int | None:
 
 
 def pull(link: Link, ring: str, store: Store, told: BoardNames, waiting: Callable[[], None]) -> PullResult:
-    """Everything that the ring in a folder of a board has and the store has not.
+    """Fetch all new recordings of a ring directory of a board into the store.
 
     ``waiting`` is called where another pull of this ring is at work, which this one then waits for.  Raises BadInput
     where there is no ring, FastenoughError where the board cannot be reached; what has come stays, for the next pull.
@@ -347,7 +347,7 @@ def pull(link: Link, ring: str, store: Store, told: BoardNames, waiting: Callabl
 
 @dataclass(frozen=True)
 class BoardAnnotations:
-    """``load``: what is stated that the board does besides.  ``marks``: that all of its recordings get."""
+    """Metadata for the recordings of a board.  ``load``: stated load.  ``marks``: marks for all of its recordings."""
 
     name: str
     booted: Booted
@@ -359,9 +359,9 @@ class BoardAnnotations:
         return collect(self.booted.link)
 
     def added(self, head: Head) -> HeadAdditions:
-        """No profile for what was recorded before the board was booted as it is now: it may have been another kernel.
+        """Metadata of one recording; without a profile if it is from an earlier boot, perhaps of another kernel.
 
-        Marks forbid conclusions, and hold for the machine, whatever it has booted.
+        Marks restrict conclusions and apply to the machine, whatever it has booted.
         """
         marks = tuple(dict.fromkeys((*self.booted.marks, *marks_in(self._profile), *self.marks)))
         if head.boot_id is None or head.boot_id != self._profile["boot_id"]:

@@ -25,9 +25,9 @@ _NUMBERS = {"priority": (1, 99), "cpu": (0, 4095)}
 _KEYS = ("name", *_TIMES, *_NUMBERS)
 _NAME = re.compile(r"[\w.+-]{1,32}", re.ASCII)
 _SHORTEST_PERIOD_NS, _LONGEST_PERIOD_NS = 5_000, 10 * 10**9
-"""What a timer of the probe can be set to."""
+"""Range of the timer of the probe."""
 _STRETCH = "20ms"
-"""The intervals in which gaps are counted: one window of the probe `spin`.  All of one may have come together."""
+"""Window of the probe `spin` in which gaps are counted; all gaps of a window may be adjacent."""
 _EXAMPLE = "period=1ms compute=200us deadline=800us"
 
 
@@ -35,7 +35,10 @@ _EXAMPLE = "period=1ms compute=200us deadline=800us"
 
 
 def task_set_of(texts: Sequence[str]) -> TaskSet:
-    """``name=loop period=1ms compute=200us deadline=800us priority=80 cpu=2``, one text a task; raises BadInput."""
+    """Parse one text per task; raises BadInput.
+
+    Example: ``name=loop period=1ms compute=200us deadline=800us priority=80 cpu=2``.
+    """
     if len(texts) > MOST_TASKS:
         raise BadInput(f"--task: {len(texts)} tasks given; at most {MOST_TASKS} are supported")
     said = [_pairs(text, place) for place, text in enumerate(texts, 1)]
@@ -118,7 +121,7 @@ def task_plan(
     required: Callable[[int], Requirement],
     monitor: bool = False,
 ) -> Plan:
-    """A timer at each period, and a busy loop, under each of the loads, on the CPUs of the tasks.
+    """The runs to make: a timer per period and a busy loop, under each load, on the CPUs of the tasks.
 
     ``required``: what must hold of a latency with this limit; of each period it is what the least patient task of it
     can wait before it computes.  ``priority``: of tasks that state none.  Raises BadInput where the time is too short.
