@@ -260,7 +260,7 @@ def test_json_objects_have_the_version_and_the_keys_of_their_page(fastenough: Fa
     for words in (["list-probes"], ["campaign", "plan", "quick"], ["completion", "bash"], ["farm", "token", "list"]):
         document = json.loads(fastenough(*words, "--json").stdout)
         name = " ".join(words[:-1] if words[0] in ("completion",) or words[-1] == "quick" else words)
-        row = next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
+        row = next(line for line in page.splitlines() if line.startswith(f"| [`{name}`]("))
         assert document["version"] == 1
         assert list(document) == re.findall(r"`(\w+)`", row.split("|")[2])
 
