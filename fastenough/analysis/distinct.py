@@ -11,7 +11,7 @@ import numpy as np
 from fastenough.analysis.differences import Values, difference, series_values
 from fastenough.analysis.keys import FOR_MERGING, SERIES_KEYS
 from fastenough.model import IMPORTED
-from fastenough.recording import Histogram, Recording, unbelievable
+from fastenough.recording import Histogram, Recording, damaged_recording
 
 _Data = tuple[object, ...]
 _TELLING = 10
@@ -63,7 +63,7 @@ def distinct(recordings: Iterable[Recording]) -> tuple[list[Recording], tuple[st
         if (reason := why.get(id(recording)) or _doubled(recording) or _contradicting(recording))
     }
     kept = [
-        unbelievable(why[id(recording)], recording.head) if id(recording) in why else recording
+        damaged_recording(why[id(recording)], recording.head) if id(recording) in why else recording
         for recording, _ in single
     ]
     return kept, tuple(again)

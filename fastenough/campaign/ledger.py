@@ -99,6 +99,6 @@ class Ledger:
             }
         )
         if self.text:
-            writer.keep(PLAN_FILE, self.text.encode())
+            writer.attach(PLAN_FILE, self.text.encode())
         self.done[position] = writer.id
         return writer

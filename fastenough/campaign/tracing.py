@@ -35,7 +35,7 @@ tail -n "$2" trace | tail -c "$3"
 class FileWriter(Protocol):
     """A run's writer, as far as it takes files beside the recording."""
 
-    def keep(self, name: str, content: bytes) -> None: ...
+    def attach(self, name: str, content: bytes) -> None: ...
 
 
 def kernel_settings(act: Act, link: Link) -> dict[str, str | int]:
@@ -76,6 +76,6 @@ def store_trace(act: Act, link: Link, writer: FileWriter | None, tell: Callable[
         if read.status:
             raise FastenoughError(read.stderr.decode(errors="replace").strip() or f"status {read.status}")
         if read.stdout:
-            writer.keep(TRACE_FILE, read.stdout)
+            writer.attach(TRACE_FILE, read.stdout)
     except (FastenoughError, OSError) as error:
         tell(f"the kernel trace could not be stored: {error}")

@@ -12,7 +12,7 @@ from fastenough import words
 from fastenough.cli.commands import Command
 from fastenough.cli.options import json_option, store_option
 from fastenough.cli.output import micros, print_json, print_table, say
-from fastenough.exchange import ImportedRun, ImportedSeries, Source, found_in, read_source, recording_lines
+from fastenough.exchange import ImportedRun, ImportedSeries, Source, read_import, read_source, recording_lines
 from fastenough.model import BadInput
 from fastenough.recording.building import line_bytes
 from fastenough.store import Store
@@ -79,7 +79,7 @@ def command(files: tuple[Path, ...], unit: str | None, store_path: Path, as_json
     content.  If one file is refused, nothing is imported.
     """
     sources = [read_source(path, _UNITS_NS.get(unit or "")) for path in files]
-    taken = [(source, found_in(source)) for source in sources]
+    taken = [(source, read_import(source)) for source in sources]
     store = Store(store_path)
     if store.index_fault is not None:
         raise BadInput(f"{store_path}: cannot import: {store.index_fault}")

@@ -24,7 +24,7 @@ __all__ = [
     "Importer",
     "Source",
     "export",
-    "found_in",
+    "read_import",
     "read_source",
     "recording_lines",
 ]
@@ -87,7 +87,7 @@ def export(recordings: Sequence[Recording], form: str) -> bytes:
     return written
 
 
-def found_in(source: Source) -> ImportedRun:
+def read_import(source: Source) -> ImportedRun:
     """What the tool that wrote it tells; raises BadInput where no tool did, or what it tells cannot be."""
     source.readable()
     fitting = [importer for importer in IMPORTERS if importer.recognises(source)]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastenough.analysis import measure, merge_samples
-from fastenough.exchange.rows import SERIES_COLUMNS, SeriesTotal, held_in
+from fastenough.exchange.rows import SERIES_COLUMNS, SeriesTotal, series_totals
 from fastenough.recording import Recording
 from fastenough.recording.building import end_line, head_line
 
@@ -50,7 +50,7 @@ def export(recordings: Sequence[Recording]) -> bytes:
                 "end": None if recording.end is None else end_line(recording.end),
                 "cut_off": recording.cut_off,
                 "duration_ns": recording.duration_ns,
-                "series": [_series(held) for held in held_in([recording])],
+                "series": [_series(held) for held in series_totals([recording])],
             }
             for recording in recordings
         ]

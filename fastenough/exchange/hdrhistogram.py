@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from fastenough.exchange.rows import SeriesTotal, held_in, run_identity
+from fastenough.exchange.rows import SeriesTotal, run_identity, series_totals
 from fastenough.model import BadInput
 from fastenough.recording import Recording
 from fastenough.recording.histogram import bucket_highest, bucket_index
@@ -93,7 +93,7 @@ def _lines(held: SeriesTotal, start_s: float) -> Iterator[str]:
 
 def export(recordings: Sequence[Recording]) -> bytes:
     """Raises BadInput where values are negative, which no HdrHistogram can hold."""
-    series = list(held_in(recordings))
+    series = list(series_totals(recordings))
     negative = next((held for held in series if (held.total.minimum or 0) < 0), None)
     if negative is not None:
         raise BadInput(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fastenough.exchange.openmetrics_text import END, family, labelled
-from fastenough.exchange.rows import SeriesTotal, held_in, run_identity
+from fastenough.exchange.rows import SeriesTotal, run_identity, series_totals
 from fastenough.recording import Recording
 
 _STEPS = (1, 2, 5)
@@ -62,7 +62,7 @@ def _histogram(held: SeriesTotal, greatest_ns: float) -> Iterator[str]:
 
 
 def _metrics(recordings: Sequence[Recording]) -> Iterator[str]:
-    series = list(held_in(recordings))
+    series = list(series_totals(recordings))
     one_sided = [held for held in series if (held.total.minimum or 0) >= 0]
     greatest_ns = max((held.buckets_ns()[-1][1] for held in one_sided if held.total.total), default=0.0)
     yield from family("fastenough_run", "info", "Run parameters.")

@@ -14,7 +14,7 @@ from decimal import Decimal
 from math import gcd
 
 from fastenough.exchange.imported import Bucket, ImportedRun, ImportedSeries
-from fastenough.exchange.rt_tests import found_in, histogram_of, mean_of, number, test_of, threads_of
+from fastenough.exchange.rt_tests import histogram_of, imported_run, mean_of, number, test_of, threads_of
 from fastenough.exchange.source import LineReader, Source
 
 _ROW = re.compile(
@@ -64,7 +64,7 @@ class _Oslat:
         if source.text.startswith("oslat V "):
             return _read_text(source)
         cores, fine = _of_json(source)
-        return found_in(source, "oslat", _gaps(cores, _naming(cores, fine, _biased(source))))
+        return imported_run(source, "oslat", _gaps(cores, _naming(cores, fine, _biased(source))))
 
 
 IMPORTER = _Oslat()

@@ -87,7 +87,7 @@ class SeriesTotal:
         ]
 
 
-def held_in(recordings: Sequence[Recording]) -> Iterator[SeriesTotal]:
+def series_totals(recordings: Sequence[Recording]) -> Iterator[SeriesTotal]:
     """Every series; raises BadInput for a run that is not believed."""
     for recording in recordings:
         if recording.damage is not None:
@@ -120,7 +120,7 @@ def run_identity(head: Head) -> dict[str, Any]:
 
 def rows(recordings: Sequence[Recording]) -> Iterator[tuple[object, ...]]:
     """As COLUMNS says, one for each bucket that is not empty."""
-    for held in held_in(recordings):
+    for held in series_totals(recordings):
         named = (*run_identity(held.recording.head).values(), *held.identity)
         for bucket in held.buckets_ns():
             yield (*named, *bucket)

@@ -91,7 +91,7 @@ def histogram_of(source: Source, entry: Mapping[str, Any]) -> tuple[Bucket, ...]
     return tuple(bucket for bucket in buckets if bucket[2])
 
 
-def found_in(source: Source, tool: str, series: Iterator[ImportedSeries]) -> ImportedRun:
+def imported_run(source: Source, tool: str, series: Iterator[ImportedSeries]) -> ImportedRun:
     """The whole file."""
     document = source.json
     facts = {

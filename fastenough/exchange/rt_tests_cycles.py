@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from fastenough.exchange import cyclictest
 from fastenough.exchange.imported import ImportedRun, ImportedSeries
-from fastenough.exchange.rt_tests import found_in, histogram_of, mean_of, number, test_of, threads_of
+from fastenough.exchange.rt_tests import histogram_of, imported_run, mean_of, number, test_of, threads_of
 from fastenough.exchange.source import Source
 
 EVENTS = {
@@ -31,7 +31,7 @@ class _Cycles:
 
     def read(self, source: Source) -> ImportedRun:
         test = test_of(source)
-        return found_in(source, test, _series(source, test))
+        return imported_run(source, test, _series(source, test))
 
 
 IMPORTER = _Cycles()

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from fastenough.exchange.imported import ImportedRun, ImportedSeries
-from fastenough.exchange.rt_tests import found_in, mean_of, number, test_of, threads_of, tool_of
+from fastenough.exchange.rt_tests import imported_run, mean_of, number, test_of, threads_of, tool_of
 from fastenough.exchange.source import Source
 
 FROM = "the sender wakes the receiver"
@@ -22,7 +22,7 @@ class _Pairs:
         return test_of(source) == "pairs"
 
     def read(self, source: Source) -> ImportedRun:
-        return found_in(source, tool_of(source), _series(source))
+        return imported_run(source, tool_of(source), _series(source))
 
 
 IMPORTER = _Pairs()

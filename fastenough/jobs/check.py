@@ -35,7 +35,7 @@ from fastenough.model import BadInput, FastenoughError, Outcome, Requirement, Ve
 from fastenough.recording import Recording, read_recording
 from fastenough.recording.wakeups import is_monitor
 from fastenough.store import Store
-from fastenough.store.looks import with_some_of
+from fastenough.store.looks import looks_sharing_runs
 
 _WEIGHT = (Verdict.FAIL, Verdict.BROKEN, Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.NO_LIMIT)
 
@@ -136,7 +136,7 @@ def _by_itself(
     if asked is None:
         return
     before = store.looks_before(asked, ids)
-    again = len(with_some_of(before, ids))
+    again = len(looks_sharing_runs(before, ids))
     assessment = judge(mine, required, look=again)
     by_id = {recording.run_id: recording for recording in mine}
     groups = [[by_id[run] for run in judgment.run_ids] for judgment in assessment.judgments]

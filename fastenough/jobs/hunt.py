@@ -224,7 +224,7 @@ class _HuntCampaign(OneCampaign):
             and run.outcome in (Outcome.COMPLETED.value, Outcome.FAILED.value)
         }
         for position in range(len(whole)):
-            kept = self.store.kept(whole[position], HUNT_FILE) if position in whole else None
+            kept = self.store.attached(whole[position], HUNT_FILE) if position in whole else None
             if kept is None:
                 break
             self.made[position], self.kept[position] = whole[position], json.loads(kept)
@@ -234,7 +234,7 @@ class _HuntCampaign(OneCampaign):
 
     def begin(self, origin: Mapping[str, Any] | None = None) -> Writer:
         writer = self.placed(self.hunt.sha256, (*[""] * self.position, self.title))
-        writer.keep(
+        writer.attach(
             HUNT_FILE,
             json.dumps(
                 {"left": self.left, "spent_s": self.spent_s, "ground": asdict(self.ground) if self.ground else None}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fastenough.recording.building import RecordingWriter
-    from fastenough.recording.content import Recording, unbelievable
+    from fastenough.recording.content import Recording, damaged_recording
     from fastenough.recording.head import End, Event, Head, Instant, LoadProof, LoadStated, LoadUse, SeriesEnd
     from fastenough.recording.histogram import Histogram
     from fastenough.recording.interval import Interval
@@ -42,13 +42,13 @@ __all__ = [
     "RecordingWriter",
     "Rises",
     "SeriesEnd",
+    "damaged_recording",
     "read_from",
     "read_recording",
-    "unbelievable",
 ]
 
 _MODULES = {
-    "fastenough.recording.content": ("Recording", "unbelievable"),
+    "fastenough.recording.content": ("Recording", "damaged_recording"),
     "fastenough.recording.head": ("End", "Event", "Head", "Instant", "LoadProof", "LoadStated", "LoadUse", "SeriesEnd"),
     "fastenough.recording.histogram": ("Histogram",),
     "fastenough.recording.interval": ("Interval",),

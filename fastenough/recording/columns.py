@@ -94,7 +94,7 @@ def _most_bytes(source: SealedRecording) -> int:
     return (1 << 20) + 16 * source.most_values
 
 
-def found(source: SealedRecording) -> Columns | None:
+def stored_columns(source: SealedRecording) -> Columns | None:
     """The columns beside a recording, None where there are none that were made of it.
 
     Those in a folder of another user (but root) are none: who could change them could not have made the recording.
@@ -170,7 +170,7 @@ def rows_of(lines: Reading) -> Iterator[pa.RecordBatch]:
     yield from batching.rest()
 
 
-def rows_kept(source: SealedRecording, sha256: str) -> Iterator[pa.RecordBatch]:
+def stored_rows(source: SealedRecording, sha256: str) -> Iterator[pa.RecordBatch]:
     """The rows in the columns, batch by batch as they were written; ``sha256`` is that of the file.
 
     Raises BadInput, Untrusted or OSError.
@@ -184,9 +184,9 @@ def rows_kept(source: SealedRecording, sha256: str) -> Iterator[pa.RecordBatch]:
 
 
 def timeline(source: SealedRecording, sha256: str, series: tuple[Series, ...]) -> Timeline:
-    """The recording over time, as `rows_kept` has it; raises BadInput, Untrusted or OSError."""
+    """The recording over time, as `stored_rows` has it; raises BadInput, Untrusted or OSError."""
     try:
-        return timeline_of(rows_kept(source, sha256), series)
+        return timeline_of(stored_rows(source, sha256), series)
     except (pa.ArrowException, ValueError, IndexError) as error:
         raise BadInput(f"{INTERVALS_FILE}: not valid columns: {str(error)[:200]}") from error
 
@@ -195,7 +195,7 @@ def differ(source: SealedRecording, columns: Columns) -> bool:
     """Whether columns that would be believed say anything else than the recording; raises BadInput or OSError."""
     with source.folder.open_file(source.file) as stream:
         lines = Reading(stream, source.file, source.sha256)
-        kept = rows_kept(source, columns.intervals_sha256)
+        kept = stored_rows(source, columns.intervals_sha256)
         try:
             same = all(batch.equals(next(kept, None)) for batch in rows_of(lines)) and next(kept, None) is None
         except BadInput:

@@ -35,7 +35,7 @@ def total_of(said: SeriesEnd) -> Histogram | None:
 class Recording:
     """A whole recording.  ``end`` is None when it was cut off; its intervals are usable all the same.
 
-    ``damage`` says why nothing of a recording is believed; it then holds no values (see :func:`unbelievable`).
+    ``damage`` says why nothing of a recording is believed; it then holds no values (see :func:`damaged_recording`).
     ``trace`` reads what is kept as TRACE_FILE, None where nothing is; it raises FastenoughError where it is not what
     was kept.
     """
@@ -124,7 +124,7 @@ class Recording:
         return self.aggregate.limits.get(series_id)
 
 
-def unbelievable(damage: str, head: Head) -> Recording:
+def damaged_recording(damage: str, head: Head) -> Recording:
     """What stands for a run of which nothing is believed, with the reason; ``head`` says what is known of it."""
     return Recording(replace(head, series=()), (), (), None, damage=damage)
 

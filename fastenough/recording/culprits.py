@@ -30,7 +30,7 @@ def whole(culprit: Culprit, name: str) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _said(culprit: Culprit, name: str) -> str:
+def _text(culprit: Culprit, name: str) -> str:
     """On one line: a task is called what whoever started it likes, line ends and all."""
     value = culprit.get(name)
     return "" if value is None else "".join(letter if letter.isprintable() else "\ufffd" for letter in str(value))
@@ -38,20 +38,20 @@ def _said(culprit: Culprit, name: str) -> str:
 
 def _task(culprit: Culprit, which: str) -> str:
     """A task by name, with its process, policy and priority as far as they are known; empty where it is not named."""
-    name = _said(culprit, which)
+    name = _text(culprit, which)
     if not name:
         return ""
     if is_idle(culprit, which):
         return "the idle CPU"
-    pid = _said(culprit, f"{which}_pid")
-    policy = " ".join(filter(None, (_said(culprit, f"{which}_policy"), _said(culprit, f"{which}_priority"))))
+    pid = _text(culprit, f"{which}_pid")
+    policy = " ".join(filter(None, (_text(culprit, f"{which}_policy"), _text(culprit, f"{which}_priority"))))
     known = ", ".join(filter(None, (f"pid {pid}" if pid else "", policy)))
     return f"{name} ({known})" if known else name
 
 
 def is_idle(culprit: Culprit, which: str = "waited_for") -> bool:
     """Whether that task is the one a CPU runs when it has nothing to do."""
-    return _said(culprit, which).startswith(_IDLE) and whole(culprit, f"{which}_pid") in (None, 0)
+    return _text(culprit, which).startswith(_IDLE) and whole(culprit, f"{which}_pid") in (None, 0)
 
 
 def _is_itself(culprit: Culprit) -> bool:
@@ -62,7 +62,7 @@ def _is_itself(culprit: Culprit) -> bool:
 
 def _stack(culprit: Culprit) -> str:
     """The kernel's functions, innermost first, without those of the tracing itself."""
-    names = _said(culprit, "stack").split(_INSIDE)
+    names = _text(culprit, "stack").split(_INSIDE)
     own = next((place for place, name in enumerate(names) if not name.startswith(_TRACING)), 0)
     return _INSIDE.join(names[own:])
 
@@ -77,7 +77,7 @@ def _who(culprit: Culprit) -> str:
 
 
 def _took(culprit: Culprit, name: str, called: str) -> str:
-    which, ns = _said(culprit, name), whole(culprit, f"{name}_ns")
+    which, ns = _text(culprit, name), whole(culprit, f"{name}_ns")
     if not which and not ns:
         return ""
     took = f" took {words.latency(ns)}" if ns else ""
@@ -86,7 +86,7 @@ def _took(culprit: Culprit, name: str, called: str) -> str:
 
 def _cpu(culprit: Culprit) -> list[str]:
     """What the CPU was doing, or had done to it."""
-    vector, khz, idle = (_said(culprit, name) for name in ("last_vector", "frequency_khz", "idle_state"))
+    vector, khz, idle = (_text(culprit, name) for name in ("last_vector", "frequency_khz", "idle_state"))
     frequency = whole(culprit, "frequency_khz")
     return [
         f"last vector {vector}" if vector else "",
@@ -105,7 +105,7 @@ def _meanwhile(culprit: Culprit) -> list[str]:
     ]
 
 
-TOLD = frozenset(
+NAMED_KEYS = frozenset(
     {
         *(f"{which}{what}" for which in ("task", "waited_for") for what in ("", "_pid", "_policy", "_priority")),
         "interrupt",
@@ -129,7 +129,7 @@ def culprit_words(culprit: Culprit) -> str:
     rest = [
         f"{name} {value}"
         for name, value in culprit.items()
-        if name not in TOLD and not name.endswith("_ns") and value is not None
+        if name not in NAMED_KEYS and not name.endswith("_ns") and value is not None
     ]
     parts = [
         _who(culprit),
@@ -151,12 +151,12 @@ def blamed(culprit: Culprit, delay_ns: float) -> str:
     ]
     if taken:
         _, name, called = max(taken)
-        return f"{called} {_said(culprit, name)}".rstrip()
+        return f"{called} {_text(culprit, name)}".rstrip()
     if _is_itself(culprit):
         return "the task itself (overrun)"
-    if _said(culprit, "waited_for") and not is_idle(culprit):
-        return f"task {_said(culprit, 'waited_for')}"
+    if _text(culprit, "waited_for") and not is_idle(culprit):
+        return f"task {_text(culprit, 'waited_for')}"
     if not is_idle(culprit):
         return UNKNOWN
-    idle = _said(culprit, "idle_state")
+    idle = _text(culprit, "idle_state")
     return f"idle state {idle}" if idle else "the idle CPU"

@@ -19,14 +19,14 @@ from fastenough.files import Untrusted, changeable_by_others, others_may_write
 from fastenough.folder import Folder
 from fastenough.model import BadInput, FastenoughError, Verdict
 from fastenough.store import looks
-from fastenough.store.directory import RUN_FILE, RunWriter, mendable, settle
+from fastenough.store.directory import RUN_FILE, RunWriter, settle, storage_errors
 from fastenough.store.index import Index
 from fastenough.store.looks import Look, Topic
 from fastenough.store.reading import (
+    attached_content,
     columns_fault_of,
     fault_of,
     folded,
-    kept_of,
     make_columns,
     open_recording,
     read_run,
@@ -153,7 +153,7 @@ class Store:
         self._index.put(entry for entry in changed if known.get(entry[0].id) != (entry[0].state, entry[1]))
         self._index.remove(set(known) - set(present))
 
-    def _asked(self, question: Callable[[Index], _Answer]) -> _Answer:
+    def _query(self, question: Callable[[Index], _Answer]) -> _Answer:
         """An answer of the index.  Nobody tells one in memory what other processes begin: it follows the directories
         first, for one thread at a time."""
         if not self._index.in_memory:
@@ -182,7 +182,7 @@ class Store:
 
     def adopt(self, spool: Spool, lines: Iterable[bytes], run_id: str) -> None:
         """Store a whole recording under the name that it has: it is there sealed, or not at all."""
-        with mendable(self._runs.path / run_id):
+        with storage_errors(self._runs.path / run_id):
             ended = spool.seal(lines, run_id, self._runs)
         self._remember(ended)
         make_columns(self._runs, run_id)
@@ -207,16 +207,16 @@ class Store:
 
         ``last``: only so many of them, the newest.  ``brief``: without what their campaigns planned.
         """
-        return self._asked(lambda index: index.find(equal, last, brief=brief))
+        return self._query(lambda index: index.find(equal, last, brief=brief))
 
     def newest_campaign(self) -> str | None:
         """The campaign that the newest run of those that name one belongs to."""
-        return self._asked(Index.newest_campaign)
+        return self._query(Index.newest_campaign)
 
     def find(self, prefix: str) -> str:
         """The one run whose id begins so, ``last`` being the newest; raises BadInput for none or several."""
         searched = "" if prefix == "last" else prefix.encode(errors="replace").decode()
-        found = self._asked(lambda index: index.starting_with(searched))
+        found = self._query(lambda index: index.starting_with(searched))
         found = found[-1:] if prefix == "last" else found
         if len(found) != 1:
             how_many = "no run" if not found else f"{len(found)} runs"
@@ -274,11 +274,11 @@ class Store:
         name = self._name(run_id)
         return None if name is None else folded(self._runs, name)
 
-    def kept(self, run_id: str, file: str) -> bytes | None:
+    def attached(self, run_id: str, file: str) -> bytes | None:
         """A file that is kept beside the recording of a run, None where there is none; raises FastenoughError for one
         that is not what was kept."""
         name = self._name(run_id)
-        return None if name is None else kept_of(self._runs, name, file)
+        return None if name is None else attached_content(self._runs, name, file)
 
     def looks_before(self, topic: Topic, runs: Sequence[str]) -> list[Look]:
         """The looks at a family of questions that came before one by these runs, since its question last passed."""
@@ -333,7 +333,7 @@ class Store:
             self._index.replace(entries)
             return
         self._index.close()
-        with mendable(self.path / _INDEX_FILE):
+        with storage_errors(self.path / _INDEX_FILE):
             self._write_index(entries)
         self._open_index()
         if self.index_fault is not None:

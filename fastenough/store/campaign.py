@@ -116,7 +116,7 @@ def plan_of(store: Store, campaign: str | None = None) -> tuple[str, Plan]:
     BadInput where there is none, or it cannot be read any more."""
     chosen = store.runs(brief=True) if campaign is None else store.runs(brief=True, campaign=campaign)
     for run in reversed(chosen):
-        if run.campaign and PLAN_FILE in run.hashes() and (text := store.kept(run.id, PLAN_FILE)) is not None:
+        if run.campaign and PLAN_FILE in run.hashes() and (text := store.attached(run.id, PLAN_FILE)) is not None:
             return run.campaign, parse_plan(text, f"the plan of {run.campaign}")
     what = f"campaign {campaign} has no stored plan" if campaign else "no campaign has a stored plan"
     raise BadInput(f"{store.path}: {what}; name the plan file")

@@ -20,7 +20,7 @@ from fastenough.files import Untrusted
 from fastenough.folder import Folder
 from fastenough.recording.lines import parse_line
 from fastenough.store import Store, new_run_id
-from fastenough.store.directory import mendable
+from fastenough.store.directory import storage_errors
 
 CONCLUSIONS = "conclusions"
 _FORM = {"format": "fastenough-conclusion", "version": 1}
@@ -49,7 +49,7 @@ def conclude(store: Store, board: str, runs: Sequence[str], chapter: Mapping[str
     made = Conclusion(new_run_id(), board, int(time.time()), chapter["title"], chapter["lead"], tuple(runs))
     content = b"".join(json.dumps(line, default=_plain).encode() + b"\n" for line in (_FORM | asdict(made), chapter))
     with (
-        mendable(store.path / CONCLUSIONS),
+        storage_errors(store.path / CONCLUSIONS),
         Folder.at(store.path) as folder,
         folder.below(CONCLUSIONS, make=True) as kept,
     ):

@@ -37,12 +37,12 @@ SEALED_FILE = "recording.jsonl.zst"
 _SYNC_EVERY_S = 60.0
 """How much a power cut may take; more often would put the bench's own disk writes among what is measured."""
 _CHUNK = 1 << 20
-_MOST_KEPT = 1 << 25
+_MOST_ATTACHED = 1 << 25
 """Of a file beside the recording, in bytes, packed or not."""
 
 
 @contextmanager
-def mendable(what: Path) -> Iterator[None]:
+def storage_errors(what: Path) -> Iterator[None]:
     """Turn the operating system's refusals into one line a person can act on."""
     try:
         yield
@@ -65,7 +65,7 @@ class RunWriter:
         self.path = runs.path / summary.id
         self._runs = runs
         self._summary = summary
-        with mendable(self.path):
+        with storage_errors(self.path):
             self._folder = runs.make_new(summary.id)
             try:
                 self._file = self._folder.create(LIVE_FILE)
@@ -80,7 +80,7 @@ class RunWriter:
 
     def line(self, raw: bytes) -> None:
         """Append one whole line; raises FastenoughError when the disk takes no more, after removing a torn rest."""
-        with mendable(self.path / LIVE_FILE):
+        with storage_errors(self.path / LIVE_FILE):
             try:
                 write_all(self._file, raw)
             except OSError:
@@ -91,18 +91,18 @@ class RunWriter:
                 os.fdatasync(self._file)
                 self._synced_mono_s = time.monotonic()
 
-    def keep(self, name: str, content: bytes) -> None:
+    def attach(self, name: str, content: bytes) -> None:
         """Put a file beside the recording, compressed; it is listed with its hash and belongs to the run."""
         packed = zstandard.ZstdCompressor(level=9).compress(content)
         listed = f"{hashlib.sha256(packed).hexdigest()} {name}"
-        with mendable(self.path / name):
+        with storage_errors(self.path / name):
             self._folder.replace(name, packed, 0o444)
             self._summary = replace(self._summary, files=(*(self._summary.files or ()), listed))
             _write_summary(self._folder, self._summary, 0o644)
 
     def end(self) -> RunSummary:
         """Seal the run and give up the lock."""
-        with mendable(self.path / LIVE_FILE):
+        with storage_errors(self.path / LIVE_FILE):
             os.fsync(self._file)
         try:
             return seal(self._folder, self._summary)
@@ -124,7 +124,7 @@ class RunWriter:
 def seal(folder: Folder, summary: RunSummary) -> RunSummary:
     """Compress, hash, describe and make immutable; the caller holds the lock or knows that nobody does."""
     digest = hashlib.sha256()
-    with mendable(folder.path / SEALED_FILE), folder.open_file(LIVE_FILE) as source:
+    with storage_errors(folder.path / SEALED_FILE), folder.open_file(LIVE_FILE) as source:
         described = _described(source, summary)
         source.seek(0)
         with (
@@ -264,7 +264,7 @@ def check(folder: Folder, run_id: str) -> str | None:
         return summary.reason or "damaged"
     if summary.sha256 is None:
         return unsealed(summary)
-    return _check_content(folder, summary.sha256) or _check_kept(folder, summary)
+    return _check_content(folder, summary.sha256) or _check_attached(folder, summary)
 
 
 def unsealed(summary: RunSummary) -> str | None:
@@ -277,7 +277,7 @@ def unsealed(summary: RunSummary) -> str | None:
     )
 
 
-def kept_file(folder: Folder, summary: RunSummary, name: str) -> bytes | None:
+def attached_file(folder: Folder, summary: RunSummary, name: str) -> bytes | None:
     """The content of a file that is kept beside a recording, None where the run has none of that name.
 
     Raises BadInput, Untrusted or OSError for one that is not what was kept.
@@ -285,21 +285,21 @@ def kept_file(folder: Folder, summary: RunSummary, name: str) -> bytes | None:
     sha256 = summary.hashes().get(name)
     if sha256 is None:
         return None
-    packed = folder.read(name, _MOST_KEPT)
+    packed = folder.read(name, _MOST_ATTACHED)
     if hashlib.sha256(packed).hexdigest() != sha256:
         raise BadInput(f"{name}: SHA-256 mismatch: the file was changed after it was stored")
     try:
         with zstandard.ZstdDecompressor().stream_reader(packed) as stream:
-            return stream.read(_MOST_KEPT)
+            return stream.read(_MOST_ATTACHED)
     except zstandard.ZstdError as error:
         raise BadInput(f"{name}: not a file that is stored with a recording ({error})") from error
 
 
-def _check_kept(folder: Folder, summary: RunSummary) -> str | None:
+def _check_attached(folder: Folder, summary: RunSummary) -> str | None:
     """What is wrong with the files kept beside a recording."""
     for name in summary.hashes():
         try:
-            kept_file(folder, summary, name)
+            attached_file(folder, summary, name)
         except OSError as error:
             return f"{name} cannot be read: {error.strerror}"
         except FastenoughError as error:

@@ -98,7 +98,7 @@ def looks_before(folder: Folder, topic: Topic, runs: Sequence[str]) -> list[Look
     return before
 
 
-def with_some_of(looks: Sequence[Look], runs: Sequence[str]) -> list[Look]:
+def looks_sharing_runs(looks: Sequence[Look], runs: Sequence[str]) -> list[Look]:
     """Those that judged some of these runs, or runs that were judged together with some of them; the latest first."""
     known, found = set(runs), []
     for look in reversed(looks):

@@ -18,8 +18,8 @@ from fastenough.store.directory import (
     LIVE_FILE,
     RUN_FILE,
     SEALED_FILE,
+    attached_file,
     check,
-    kept_file,
     read_summary,
     recording_name,
 )
@@ -90,11 +90,11 @@ def _sealed() -> Any:
     return import_module("fastenough.store.sealed")
 
 
-def kept_of(runs: Folder, name: str, file: str) -> bytes | None:
+def attached_content(runs: Folder, name: str, file: str) -> bytes | None:
     """A file that is kept beside a recording, None where there is none; raises FastenoughError for a wrong one."""
     try:
         with runs.below(name) as folder:
-            return kept_file(folder, read_summary(folder, run_id_of(name)), file)
+            return attached_file(folder, read_summary(folder, run_id_of(name)), file)
     except OSError as error:
         raise FastenoughError(f"run {run_id_of(name)}: {file} cannot be read: {error.strerror}") from error
 

@@ -21,8 +21,8 @@ from fastenough.recording import (
     LoadStated,
     Recording,
     columns,
+    damaged_recording,
     read_from,
-    unbelievable,
 )
 from fastenough.recording.building import HeadAdditions, made_head
 from fastenough.recording.columns import SealedRecording
@@ -31,7 +31,7 @@ from fastenough.recording.head import Tool
 from fastenough.recording.interval_rows import intervals_of, timeline_of
 from fastenough.recording.reader import Reading, assembled, ends_of_lines
 from fastenough.recording.timeline import Timeline
-from fastenough.store.directory import kept_file, mendable, read_summary, recording_name, unsealed
+from fastenough.store.directory import attached_file, read_summary, recording_name, storage_errors, unsealed
 from fastenough.store.summary import RunSummary
 
 Opening = Callable[[], Folder]
@@ -70,12 +70,12 @@ def make_columns(opening: Opening, run_id: str) -> None:
 
 def renew_columns(opening: Opening, run_id: str) -> None:
     """Make those columns again that are missing or say anything else than the recording; raises FastenoughError."""
-    with mendable(opening().path), opening() as folder:
+    with storage_errors(opening().path), opening() as folder:
         summary = read_summary(folder, run_id)
         if summary.sha256 is None or summary.state == "damaged":
             return
         source = _source(folder, summary)
-        kept = columns.found(source)
+        kept = columns.stored_columns(source)
         with suppress(BadInput):
             if kept is None or columns.differ(source, kept):
                 _make(source)
@@ -86,7 +86,7 @@ def columns_fault(opening: Opening, run_id: str) -> str | None:
     with suppress(FastenoughError, OSError), opening() as folder:
         summary = read_summary(folder, run_id)
         source = _source(folder, summary)
-        kept = columns.found(source)
+        kept = columns.stored_columns(source)
         if kept is not None and columns.differ(source, kept):
             return "its columns contradict its recording; 'fastenough store rebuild' recreates them from the recording"
     return None
@@ -135,11 +135,11 @@ def folded(opening: Opening, summary: RunSummary) -> FoldedRun | None:
         return None
     with opening() as folder:
         source = _source(folder, summary)
-        kept = columns.found(source)
+        kept = columns.stored_columns(source)
         if kept is None:
             return None
         head, _ = ends_of_lines(kept.head, None, source.file)
-        batches = list(columns.rows_kept(source, kept.intervals_sha256))
+        batches = list(columns.stored_rows(source, kept.intervals_sha256))
         return FoldedRun(intervals_of(batches, head.series), sum(kept.aggregate.events.values()))
 
 
@@ -151,7 +151,7 @@ def _timeline_of_text(opening: Opening, summary: RunSummary) -> Timeline:
 def _of_columns(opening: Opening, summary: RunSummary, source: SealedRecording) -> Recording | None:
     """None where there are no columns that are made of the recording, or where they contradict its end."""
 
-    kept = columns.found(source)
+    kept = columns.stored_columns(source)
     if kept is None:
         return None
     intervals_sha256 = kept.intervals_sha256  # and not all that it holds, for as long as the recording is there
@@ -208,7 +208,7 @@ def _read(opening: Opening, summary: RunSummary) -> Recording:
 def _trace(opening: Opening, summary: RunSummary) -> bytes:
     try:
         with opening() as folder:
-            return kept_file(folder, summary, TRACE_FILE) or b""
+            return attached_file(folder, summary, TRACE_FILE) or b""
     except OSError as error:
         raise FastenoughError(f"{TRACE_FILE} cannot be read: {error.strerror}") from error
 
@@ -225,6 +225,6 @@ def read_run(opening: Opening, summary: RunSummary) -> Recording:
     try:
         return _read(opening, summary)
     except OSError as error:
-        return unbelievable(f"it cannot be read: {error.strerror}", _known_head(summary))
+        return damaged_recording(f"it cannot be read: {error.strerror}", _known_head(summary))
     except FastenoughError as error:
-        return unbelievable(str(error), _known_head(summary))
+        return damaged_recording(str(error), _known_head(summary))

@@ -203,7 +203,7 @@ def test_a_killed_hunt_goes_on_and_leaves_nothing(tmp_path: Path, probe_binary: 
     whole = sorted((run for run in runs if run.outcome == "completed"), key=lambda run: run.position or 0)
     assert len({run.campaign for run in runs}) == 1
     assert [run.load for run in whole[:3]] == ["none", "cpu", "none"][: len(whole[:3])]
-    kept = [json.loads(store.kept(run.id, HUNT_FILE) or b"") for run in whole]
+    kept = [json.loads(store.attached(run.id, HUNT_FILE) or b"") for run in whole]
     spent = [each["spent_s"] for each in kept]
     assert spent == sorted(spent) and kept[0]["ground"] == kept[-1]["ground"]
     assert set(kept[0]["ground"]["present"]) <= {"cpu", "switch", "fork"}

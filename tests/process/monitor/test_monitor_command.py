@@ -26,7 +26,7 @@ from fastenough.link import Completed, LocalLink
 from fastenough.model import BadInput, ExitStatus, NotApplicable, Outcome
 from fastenough.recording import read_recording
 from fastenough.recording.building import line_bytes
-from fastenough.recording.culprits import TOLD
+from fastenough.recording.culprits import NAMED_KEYS
 from fastenough.recording.wakeups import NOISE, STATIONS, SUMS
 from fastenough.store import Store
 from fastenough.store.directory import SEALED_FILE
@@ -45,7 +45,7 @@ def test_the_options_are_told() -> None:
         if option != "--store" and f"`{option}`" not in page
     ] == []
     assert [name for name in (*STATIONS, *SUMS, *NOISE) if f"`{name}`" not in page] == []
-    assert [key for key in TOLD if f"`{key}`" not in page] == []
+    assert [key for key in NAMED_KEYS if f"`{key}`" not in page] == []
 
 
 @pytest.fixture

@@ -133,7 +133,7 @@ def rewrite(file: Path, content: bytes) -> None:
 def believed(store: Store, run: str) -> bool:
     with Folder.at(folder_of(store, run)) as folder:
         sha256 = json.loads((folder_of(store, run) / RUN_FILE).read_text())["sha256"]
-        return columns.found(SealedRecording(folder, SEALED_FILE, sha256, None)) is not None
+        return columns.stored_columns(SealedRecording(folder, SEALED_FILE, sha256, None)) is not None
 
 
 # --- they say the same
@@ -146,7 +146,7 @@ def test_of_every_golden_recording(tmp_path: Path, name: str) -> None:
     with Folder.at(tmp_path) as folder:
         source = SealedRecording(folder, name, sha256, None)
         columns.make(source)
-        kept = columns.found(source)
+        kept = columns.stored_columns(source)
         assert kept is not None
         assert not columns.differ(source, kept)
         expected = read_recording(tmp_path / name)
@@ -542,7 +542,7 @@ def _peak(folder: Path, intervals: int) -> int:
         columns.make(source)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert columns.found(source) is not None
+        assert columns.stored_columns(source) is not None
     return peak
 
 

@@ -22,7 +22,7 @@ import pytest
 from sqlalchemy import event
 
 from fastenough.analysis import measure, merge_samples
-from fastenough.exchange import found_in, read_source, recording_lines
+from fastenough.exchange import read_import, read_source, recording_lines
 from fastenough.history import NOTHING, OWNER, PUBLIC, History, MaximaSeries, catch_up, declare, maxima
 from fastenough.history.results import BoardCondition
 from fastenough.model import BadInput
@@ -507,7 +507,7 @@ def test_an_imported_run_without_a_date_is_on_its_boards_page(tmp_path: Path) ->
     """Nobody says which board it is of, nor when it was measured: the board is neither fine nor silent."""
     source, store = read_source(CASES / "xenomai-3.txt"), Store(tmp_path / "store")
     writer = store.begin()
-    for line in recording_lines(found_in(source), source, writer.id):
+    for line in recording_lines(read_import(source), source, writer.id):
         writer.line(line_bytes(line))
     writer.end()
     history = History.at(f"sqlite:///{tmp_path}/history.sqlite")

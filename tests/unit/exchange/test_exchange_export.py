@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from fastenough.exchange import EXPORTERS, export, found_in, read_source, recording_lines
+from fastenough.exchange import EXPORTERS, export, read_import, read_source, recording_lines
 from fastenough.exchange.hdrhistogram import compressed, payload
-from fastenough.exchange.rows import SeriesTotal, held_in
+from fastenough.exchange.rows import SeriesTotal, series_totals
 from fastenough.model import BadInput, Configuration, Role, Series
 from fastenough.recording import Histogram, Recording, read_recording
 from fastenough.recording.building import line_bytes
@@ -43,7 +43,7 @@ def own(tmp_path: Path) -> Recording:
 def imported(tmp_path: Path, name: str) -> Recording:
     source = read_source(ROOT / "tests/cases/exchange" / name)
     path = tmp_path / "imported.jsonl"
-    path.write_bytes(b"".join(map(line_bytes, recording_lines(found_in(source), source, "foreign"))))
+    path.write_bytes(b"".join(map(line_bytes, recording_lines(read_import(source), source, "foreign"))))
     return read_recording(path)
 
 
@@ -153,7 +153,7 @@ def test_csv_and_parquet_and_json_hold_every_bucket(own: Recording, tmp_path: Pa
     foreign = imported(tmp_path, "stress-ng-0.15.txt")
     expected = [
         (held.recording.run_id, held.series.name, held.series.cpu, *bucket)
-        for held in held_in([own, foreign])
+        for held in series_totals([own, foreign])
         for bucket in held.buckets_ns()
     ]
     rows = list(csv.DictReader(io.StringIO(export([own, foreign], "csv").decode())))

@@ -16,7 +16,7 @@ import pytest
 from fastenough.analysis import judge
 from fastenough.analysis.estimates import estimates
 from fastenough.analysis.extremal import extremal_indices
-from fastenough.exchange import ImportedRun, Source, found_in, recording_lines
+from fastenough.exchange import ImportedRun, Source, read_import, recording_lines
 from fastenough.exchange import read_source as source_at
 from fastenough.model import BadInput, Outcome, Requirement, Role, Verdict
 from fastenough.recording import Recording, read_recording
@@ -69,7 +69,7 @@ def read_source(path: Path) -> Source:
 
 
 def of_bytes(content: bytes, name: str = "file") -> ImportedRun:
-    return found_in(Source(name, content, US))
+    return read_import(Source(name, content, US))
 
 
 def told_by(found: ImportedRun) -> list[Told]:
@@ -82,7 +82,7 @@ def told_by(found: ImportedRun) -> list[Told]:
 def recorded(path: Path, folder: Path) -> Recording:
     source = read_source(path)
     target = folder / "recording.jsonl"
-    target.write_bytes(b"".join(map(line_bytes, recording_lines(found_in(source), source, "run-1"))))
+    target.write_bytes(b"".join(map(line_bytes, recording_lines(read_import(source), source, "run-1"))))
     return read_recording(target)
 
 
@@ -139,7 +139,7 @@ def test_all_importers_have_a_case() -> None:
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
 def test_what_a_tool_says_is_what_is_imported(path: Path) -> None:
-    found, expected = told_by(found_in(read_source(path))), told(path)
+    found, expected = told_by(read_import(read_source(path))), told(path)
     if path.name.endswith(".csv"):
         expected = sorted(expected, key=repr) if len(expected) != len(found) else expected
     assert len(found) == len(expected)
@@ -149,7 +149,7 @@ def test_what_a_tool_says_is_what_is_imported(path: Path) -> None:
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
 def test_a_recording_holds_it_and_nothing_more(path: Path, tmp_path: Path) -> None:
     source = read_source(path)
-    found, recording = found_in(source), recorded(path, tmp_path)
+    found, recording = read_import(source), recorded(path, tmp_path)
     assert recording.head.marks == {"imported"} and recording.head.origin is not None
     assert (recording.head.origin.text or "") == printable(source.text)
     for number, series in enumerate(found.series):
@@ -185,7 +185,7 @@ def no_more_than(less: list[Told], whole: list[Told]) -> bool:
     "path", [path for path in ALL if not any(part in path.name for part in NO_END)], ids=lambda path: path.name
 )
 def test_a_file_cut_anywhere_is_refused_or_says_the_same(path: Path) -> None:
-    whole = told_by(found_in(read_source(path)))
+    whole = told_by(read_import(read_source(path)))
     refused = 0
     for content in _cuts(path):
         try:
@@ -200,7 +200,7 @@ def test_a_file_cut_anywhere_is_refused_or_says_the_same(path: Path) -> None:
     "path", [path for path in ALL if any(part in path.name for part in NO_END)], ids=lambda path: path.name
 )
 def test_a_file_without_an_end_is_never_more_than_it_holds(path: Path) -> None:
-    whole = told_by(found_in(read_source(path)))
+    whole = told_by(read_import(read_source(path)))
     content = path.read_bytes()
     for at in range(0, len(content), max(1, len(content) // 60)):
         try:
@@ -299,7 +299,7 @@ def test_what_is_none_is_refused_with_the_reason(content: bytes, words: str, tmp
     path = tmp_path / "file"
     path.write_bytes(content)
     with pytest.raises(BadInput, match="not imported") as refused:
-        found_in(source_at(path))
+        read_import(source_at(path))
     assert words in str(refused.value) and str(path) in str(refused.value) and "\n" not in str(refused.value)
 
 
@@ -543,9 +543,9 @@ def test_a_test_of_rt_tests_is_known_by_its_fields(name: str, old: str, new: str
 def test_a_percentile_distribution_needs_its_unit(tmp_path: Path) -> None:
     path = ROOT / "tests/cases/exchange" / "percentiles.hgrm"
     with pytest.raises(BadInput, match="--unit"):
-        found_in(source_at(path))
+        read_import(source_at(path))
     assert [
-        found_in(source_at(path, unit)).series[0].in_ns(found_in(source_at(path, unit)).series[0].maximum)
+        read_import(source_at(path, unit)).series[0].in_ns(read_import(source_at(path, unit)).series[0].maximum)
         for unit in (1, US)
     ] == [1234, 1234 * US]
     there = ("--store", str(tmp_path / "store"))
@@ -573,10 +573,10 @@ def test_a_mean_within_the_bucket_of_its_values_is_taken(
         f"Total count    = {100:12d}]\n#[Buckets = {11:12d}, SubBuckets     = {sub_buckets:12d}]\n"
     ).encode()
     if accepted:
-        assert found_in(Source("file", text, 1)).series[0].maximum == value
+        assert read_import(Source("file", text, 1)).series[0].maximum == value
         return
     with pytest.raises(BadInput, match="mean"):
-        found_in(Source("file", text, 1))
+        read_import(Source("file", text, 1))
 
 
 def test_pairs_that_are_not_yet_ready_become_so() -> None:
@@ -684,4 +684,4 @@ def test_json_that_no_tool_writes_is_refused_before_it_is_read(tmp_path: Path, m
     path = tmp_path / "long.json"
     path.write_bytes(b'{"cpu":{"0":{"histogram":{' + b'"1":1,' * (3 << 20) + b'"2":1}}}}\n')
     with pytest.raises(BadInput, match="MiB of JSON"):
-        found_in(source_at(path))
+        read_import(source_at(path))

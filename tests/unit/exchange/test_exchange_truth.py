@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from fastenough.exchange import ImportedRun, ImportedSeries, Source, found_in, recording_lines
+from fastenough.exchange import ImportedRun, ImportedSeries, Source, read_import, recording_lines
 from fastenough.exchange.import_lines import histogram_of
 from fastenough.model import BadInput
 from tests.support.cli_calls import ROOT
@@ -19,7 +19,7 @@ CASES = ROOT / "tests/cases/exchange"
 
 
 def of_text(text: str) -> ImportedRun:
-    return found_in(Source("file", text.encode()))
+    return read_import(Source("file", text.encode()))
 
 
 def never_understates(series: ImportedSeries, values_ns: Sequence[int]) -> bool:

@@ -22,7 +22,7 @@ from fastenough.model import Configuration, Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.building import HeadAdditions, completed_head
 from fastenough.store import Store
-from fastenough.store.looks import LOOKS_FILE, Look, Topic, with_some_of
+from fastenough.store.looks import LOOKS_FILE, Look, Topic, looks_sharing_runs
 from tests.support.recordings import Plan, recording, write
 
 LIMIT = Requirement(200_000)
@@ -42,8 +42,8 @@ def test_looks_are_counted_until_one_passes(tmp_path: Path) -> None:
 
 def test_looks_at_some_of_the_runs_are_found_through_what_was_judged_with_them() -> None:
     looks = [Look(TOPIC, runs, "FAIL") for runs in (("a",), ("x",), ("a", "b"), ("b", "c"))]
-    assert with_some_of(looks, ["c", "d"]) == [looks[3], looks[2], looks[0]]
-    assert with_some_of(looks, ["d"]) == []
+    assert looks_sharing_runs(looks, ["c", "d"]) == [looks[3], looks[2], looks[0]]
+    assert looks_sharing_runs(looks, ["d"]) == []
 
 
 def test_what_is_no_look_is_passed_over(tmp_path: Path) -> None:
