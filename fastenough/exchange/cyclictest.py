@@ -43,7 +43,7 @@ _NO_ZERO = "minimum of 0 left out"
 
 
 @dataclass
-class _Parts:
+class _CyclictestOutput:
     """The lines of a file by what they are; ``cycles``: how many overflows of a thread are listed, or counted there."""
 
     threads: list[re.Match[str]] = field(default_factory=list)
@@ -112,8 +112,8 @@ def _last_screen(source: Source) -> int:
     return source.text.count("\n", 0, pictures[-1].start())
 
 
-def _parts(reading: LineReader, skipped: int) -> _Parts:
-    parts = _Parts()
+def _parts(reading: LineReader, skipped: int) -> _CyclictestOutput:
+    parts = _CyclictestOutput()
     for line in reading:
         if reading.number > skipped:
             _take(reading, parts, _UP.sub("", line))
@@ -122,7 +122,7 @@ def _parts(reading: LineReader, skipped: int) -> _Parts:
     return parts
 
 
-def _take(reading: LineReader, parts: _Parts, line: str) -> None:
+def _take(reading: LineReader, parts: _CyclictestOutput, line: str) -> None:
     """One line into the part it belongs to."""
     if match := _THREAD.fullmatch(line):
         parts.threads.append(match)
@@ -144,7 +144,7 @@ def _take(reading: LineReader, parts: _Parts, line: str) -> None:
         _take_other(reading, parts, line)
 
 
-def _take_other(reading: LineReader, parts: _Parts, line: str) -> None:
+def _take_other(reading: LineReader, parts: _CyclictestOutput, line: str) -> None:
     """What a shell or the tool says before the first number; behind it there is nothing else."""
     if parts.begun or re.match(r"\s*T:|\s*\d{6} ", line):
         reading.refuse(f"not a line of cyclictest: {line[:60]!r}")
@@ -154,7 +154,7 @@ def _take_other(reading: LineReader, parts: _Parts, line: str) -> None:
         parts.facts["policy"] = line.strip()
 
 
-def _threads(source: Source, parts: _Parts) -> Iterator[ImportedSeries]:
+def _threads(source: Source, parts: _CyclictestOutput) -> Iterator[ImportedSeries]:
     """Of each thread the count, the extremes and the mean; their unit shows in the columns only."""
     if [int(match[1]) for match in parts.threads] != list(range(len(parts.threads))):
         source.refuse("its threads are not numbered from 0: file truncated or modified")
@@ -188,7 +188,7 @@ def _unit_ns(source: Source, threads: Sequence[re.Match[str]]) -> int:
     return 1000
 
 
-def _histogram(reading: LineReader, parts: _Parts) -> Iterator[ImportedSeries]:
+def _histogram(reading: LineReader, parts: _CyclictestOutput) -> Iterator[ImportedSeries]:
     """One series for each column; the file says µs whatever -N was, so µs they are taken for."""
     low, mean, high, beyond = (
         _footer(reading, parts, name)
@@ -237,13 +237,13 @@ def _histogram(reading: LineReader, parts: _Parts) -> Iterator[ImportedSeries]:
     }
 
 
-def _footer(reading: LineReader, parts: _Parts, name: str) -> list[int]:
+def _footer(reading: LineReader, parts: _CyclictestOutput, name: str) -> list[int]:
     if name not in parts.footers:
         reading.refuse(f"its histogram has no line '# {name}:': file truncated, or cyclictest was killed")
     return parts.footers[name]
 
 
-def _check_all_column(reading: LineReader, parts: _Parts, columns: int, there: bool) -> None:
+def _check_all_column(reading: LineReader, parts: _CyclictestOutput, columns: int, there: bool) -> None:
     """With -H a further column holds the sum of all threads, the greatest maximum and all overflows."""
     if there and any(sum(row[1:-1]) != row[-1] for row in parts.rows):
         reading.refuse("its total column is not the sum of the threads: file modified")
@@ -258,7 +258,7 @@ def _check_all_column(reading: LineReader, parts: _Parts, columns: int, there: b
             reading.refuse(f"# {name} does not match its columns: file truncated or modified")
 
 
-def _events(source: Source, parts: _Parts, threads: int) -> Iterator[Event]:
+def _events(source: Source, parts: _CyclictestOutput, threads: int) -> Iterator[Event]:
     if parts.spikes_said is None and not parts.spikes:
         return
     if parts.spikes_said is None or len(parts.spikes) > parts.spikes_said:

@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -26,16 +25,16 @@ from fastenough.recording.building import (
 )
 from fastenough.recording.head import Origin, Tool
 from fastenough.recording.histogram import bucket_of
+from fastenough.recording.lines import JsonLine
 
 K = 16
 """Exact up to 131,072 units: other tools' histograms hold whole microseconds."""
 _MOST_TEXT = 4 << 20
 _MOST_INTERVALS = 600
 _SECOND_NS = 10**9
-Line = dict[str, Any]
 
 
-def recording_lines(found: ImportedRun, source: Source, run_id: str) -> Iterator[Line]:
+def recording_lines(found: ImportedRun, source: Source, run_id: str) -> Iterator[JsonLine]:
     """Head, intervals, events, end."""
     head = _head(found, source, run_id)
     yield head_line(head)

@@ -51,7 +51,7 @@ _CONTEXTS = {
 
 
 @dataclass
-class _Run:
+class _LatmusRun:
     """``numbers``: minimum, mean and maximum as they are printed, in µs."""
 
     context: str
@@ -101,7 +101,7 @@ def _ns(text: str) -> int:
     return int(Decimal(text) * 1000)
 
 
-def _series(run: _Run) -> ImportedSeries:
+def _series(run: _LatmusRun) -> ImportedSeries:
     """Of negative latencies the cells tell the magnitude only: then there is no histogram."""
     name, _, to_event = _CONTEXTS[run.context]
     low, mean, high = map(_ns, run.numbers)
@@ -130,7 +130,7 @@ def _series(run: _Run) -> ImportedSeries:
     )
 
 
-def _printed(reading: LineReader) -> _Run:
+def _printed(reading: LineReader) -> _LatmusRun:
     head = summary = None
     worst: list[str] = []
     for line in reading:
@@ -149,7 +149,7 @@ def _printed(reading: LineReader) -> _Run:
     if worst and worst[-1] != summary[3]:
         reading.refuse("the worst latency of its last line differs from its summary: file truncated or modified")
     hours, minutes, seconds = (int(summary[group]) for group in (6, 7, 8))
-    return _Run(
+    return _LatmusRun(
         head[1],
         int(head[2]),
         (summary[1], summary[2], summary[3]),
@@ -162,7 +162,7 @@ def _printed(reading: LineReader) -> _Run:
     )
 
 
-def _plotted(reading: LineReader) -> _Run:
+def _plotted(reading: LineReader) -> _LatmusRun:
     facts: dict[str, str] = {}
     cells: list[tuple[int, int]] = []
     opened = False
@@ -188,7 +188,7 @@ def _plotted(reading: LineReader) -> _Run:
     return _of_facts(reading, facts, tuple((edge * 1000, edge * 1000 + 999, count) for edge, count in cells), opened)
 
 
-def _of_facts(reading: LineReader, facts: Mapping[str, str], cells: tuple[Bucket, ...], opened: bool) -> _Run:
+def _of_facts(reading: LineReader, facts: Mapping[str, str], cells: tuple[Bucket, ...], opened: bool) -> _LatmusRun:
     numbers = tuple(facts[f"{name} latency"] for name in ("min", "avg", "max"))
     lasted = re.fullmatch(r"(\d+):(\d\d):(\d\d)", facts["duration (hhmmss)"])
     affinity = re.fullmatch(r"CPU(\d+)(-noisol)?", facts.get("thread affinity", ""))
@@ -200,7 +200,7 @@ def _of_facts(reading: LineReader, facts: Mapping[str, str], cells: tuple[Bucket
     if sum(n for _, _, n in cells) != count:
         reading.refuse("its cells do not add up to its sample count: file truncated or modified")
     priority = facts.get("thread priority")
-    return _Run(
+    return _LatmusRun(
         facts["context"],
         reading.count(period, "sampling period"),
         (low, mean, high),

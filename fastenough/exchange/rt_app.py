@@ -20,7 +20,7 @@ _POLICY = re.compile(r"# Policy : SCHED_([A-Z_]{2,20}) priority : (-?\d{1,3})")
 _COLUMNS = ("#idx", "perf", "run", "period", "start", "end", "rel_st", "slack", "c_duration", "c_period", "wu_lat")
 _ROUNDED_US = 2
 """Begin and end of a loop, and what lies between them, are rounded one by one."""
-Row = dict[str, int]
+LoopRow = dict[str, int]
 
 
 class _RtApp:
@@ -63,7 +63,7 @@ class _RtApp:
 IMPORTER = _RtApp()
 
 
-def _rows(reading: LineReader) -> Iterator[Row]:
+def _rows(reading: LineReader) -> Iterator[LoopRow]:
     last = len(reading.source.lines)
     for line in reading:
         words = line.split()
@@ -80,7 +80,7 @@ def _rows(reading: LineReader) -> Iterator[Row]:
         yield row
 
 
-def _check(source: Source, rows: list[Row]) -> None:
+def _check(source: Source, rows: list[LoopRow]) -> None:
     """Begin and length of a loop are told twice, and each begins behind the one before."""
     if not rows:
         source.refuse("it contains no loop: rt-app was killed or has not written yet")
@@ -98,12 +98,12 @@ def _check(source: Source, rows: list[Row]) -> None:
         source.refuse("its loops are not in sequence: file modified")
 
 
-def _never_waited(row: Row) -> bool:
+def _never_waited(row: LoopRow) -> bool:
     """rt-app ended before this loop came to its timer."""
     return row["slack"] == row["wu_lat"] == 0
 
 
-def _never_slept(row: Row) -> bool:
+def _never_slept(row: LoopRow) -> bool:
     """rt-app does not sleep where the next period has begun, and notes 0 as the latency."""
     return row["slack"] < 0 and row["wu_lat"] == 0
 
@@ -122,7 +122,7 @@ def _slacks(sample: TimedValues) -> ImportedSeries:
     return replace(_series("slack", events, sample), role=Role.DIAGNOSTIC)
 
 
-def _sample(rows: list[Row], column: str) -> TimedValues:
+def _sample(rows: list[LoopRow], column: str) -> TimedValues:
     return TimedValues(
         *(np.array([row[name] * unit for row in rows], dtype=np.int64) for name, unit in (("end", 1000), (column, 1)))
     )

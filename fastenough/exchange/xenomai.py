@@ -35,7 +35,7 @@ _LAST_CELL = 299
 
 
 @dataclass
-class _Parts:
+class _LatencyOutput:
     summary: re.Match[str] | None = None
     mode: re.Match[str] | None = None
     cells: dict[str, dict[int, int]] = field(default_factory=lambda: {"min": {}, "avg": {}, "max": {}})
@@ -91,8 +91,8 @@ class _Xenomai:
 IMPORTER = _Xenomai()
 
 
-def _parts(reading: LineReader) -> _Parts:
-    parts = _Parts()
+def _parts(reading: LineReader) -> _LatencyOutput:
+    parts = _LatencyOutput()
     for line in reading:
         if match := _SUMMARY.fullmatch(line):
             parts.summary = match
@@ -116,7 +116,7 @@ def _take_cell(reading: LineReader, cells: dict[int, int], match: re.Match[str])
     cells[first] = reading.count(match[4], "a count")
 
 
-def _duration_ns(parts: _Parts) -> int | None:
+def _duration_ns(parts: _LatencyOutput) -> int | None:
     match, first = (parts.summary, 6) if parts.summary is not None and parts.summary[6] else (parts.mode, 1)
     if match is None:
         return None
@@ -124,7 +124,7 @@ def _duration_ns(parts: _Parts) -> int | None:
     return ((hours * 60 + minutes) * 60 + seconds) * 10**9 or None
 
 
-def _series(reading: LineReader, parts: _Parts) -> ImportedSeries:
+def _series(reading: LineReader, parts: _LatencyOutput) -> ImportedSeries:
     assert parts.summary is not None
     low, mean, high = (int(Decimal(parts.summary[group]) * 1000) for group in (1, 2, 3))
     period_us = int(parts.mode[5]) if parts.mode else None
@@ -153,7 +153,7 @@ def _series(reading: LineReader, parts: _Parts) -> ImportedSeries:
     return _with_cells(series, cells, cell_ns, count, width_said=bool(parts.points))
 
 
-def _cells_of(reading: LineReader, parts: _Parts) -> tuple[Mapping[int, int], int]:
+def _cells_of(reading: LineReader, parts: _LatencyOutput) -> tuple[Mapping[int, int], int]:
     """Counts by cell, and the width of one, of which -g writes six digits."""
     if not parts.points:
         return parts.cells["avg"], _CELL_NS

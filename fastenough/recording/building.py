@@ -31,9 +31,8 @@ from fastenough.recording.head import (
     Tool,
 )
 from fastenough.recording.histogram import Histogram
+from fastenough.recording.lines import JsonLine
 from fastenough.recording.rises import Rises
-
-Line = dict[str, Any]
 
 _SECOND_NS = 1_000_000_000
 
@@ -62,11 +61,11 @@ def line_bytes(line: Mapping[str, Any]) -> bytes:
     return json.dumps(line, separators=(",", ":")).encode() + b"\n"
 
 
-def _without_none(entry: Mapping[str, Any]) -> Line:
+def _without_none(entry: Mapping[str, Any]) -> JsonLine:
     return {name: value for name, value in entry.items() if value is not None}
 
 
-def head_line(head: Head) -> Line:
+def head_line(head: Head) -> JsonLine:
     """The head, in the version that is written."""
     return (
         {
@@ -96,7 +95,7 @@ def head_line(head: Head) -> Line:
     )
 
 
-def _added_line(added: Head | HeadAdditions) -> Line:
+def _added_line(added: Head | HeadAdditions) -> JsonLine:
     """The keys that a probe leaves to the bench; those that are not known are left out."""
     return _without_none(
         {
@@ -111,7 +110,7 @@ def _added_line(added: Head | HeadAdditions) -> Line:
     )
 
 
-def series_line(series: Series) -> Line:
+def series_line(series: Series) -> JsonLine:
     """One entry of the head's ``series``."""
     entry = _without_none(asdict(series))
     entry["from"], entry["to"] = entry.pop("from_event"), entry.pop("to_event")
@@ -120,7 +119,7 @@ def series_line(series: Series) -> Line:
     return entry | {"role": series.role.value}
 
 
-def setting_line(setting: RecordedSetting) -> Line:
+def setting_line(setting: RecordedSetting) -> JsonLine:
     """One entry of the head's ``settings``."""
     return {
         "name": setting.name,
@@ -131,7 +130,7 @@ def setting_line(setting: RecordedSetting) -> Line:
     }
 
 
-def _whose(setting: RecordedSetting) -> Line:
+def _whose(setting: RecordedSetting) -> JsonLine:
     return _without_none({"cpu": setting.cpu, "thread": setting.thread})
 
 
@@ -144,9 +143,9 @@ def interval_series(
     rises: Rises | None = None,
     limit: LimitCount | None = None,
     order_unknown: int = 0,
-) -> Line:
+) -> JsonLine:
     """One entry of an interval's ``series``."""
-    entry: Line = {"id": series_id, "count": histogram.total, "lost": lost, "missed": missed}
+    entry: JsonLine = {"id": series_id, "count": histogram.total, "lost": lost, "missed": missed}
     if histogram.total:
         entry |= {"min": histogram.minimum, "max": histogram.maximum}
     buckets = np.column_stack([histogram.index, histogram.count]).tolist()
@@ -156,7 +155,7 @@ def interval_series(
     return entry | _order_line(None if rises is None else rises.entries(), limit, order_unknown)
 
 
-def _order_line(rises: Sequence[Sequence[int]] | None, limit: LimitCount | None, order_unknown: int) -> Line:
+def _order_line(rises: Sequence[Sequence[int]] | None, limit: LimitCount | None, order_unknown: int) -> JsonLine:
     """What is known of the order of values."""
     return _without_none(
         {
@@ -175,7 +174,7 @@ def interval_line(
     counters: Mapping[str, int | None],
     *,
     load: LoadUse | None = None,
-) -> Line:
+) -> JsonLine:
     """One interval, its series as ``interval_series`` makes them."""
     return {
         "type": "interval",
@@ -187,7 +186,7 @@ def interval_line(
     } | ({} if load is None else {"load": _use_line(load)})
 
 
-def _use_line(use: LoadUse) -> Line:
+def _use_line(use: LoadUse) -> JsonLine:
     entry = asdict(use)
     if use.window_ns is None:
         del entry["window_ns"]
@@ -227,9 +226,9 @@ def series_end(
     )
 
 
-def end_series(series_id: int, said: SeriesEnd) -> Line:
+def end_series(series_id: int, said: SeriesEnd) -> JsonLine:
     """One entry of the end's ``series``."""
-    entry: Line = {
+    entry: JsonLine = {
         "id": series_id,
         "taken": said.taken,
         "stored": said.stored,
@@ -245,9 +244,9 @@ def end_series(series_id: int, said: SeriesEnd) -> Line:
     )
 
 
-def end_line(end: End) -> Line:
+def end_line(end: End) -> JsonLine:
     """The end, in the version that is written."""
-    line: Line = {
+    line: JsonLine = {
         "type": "end",
         "outcome": end.outcome.value,
         "reasons": list(end.reasons),
@@ -265,12 +264,12 @@ def end_line(end: End) -> Line:
     return line if end.load is None else line | {"load": proof_line(end.load)}
 
 
-def event_line(event: Event) -> Line:
+def event_line(event: Event) -> JsonLine:
     """One event."""
     return {"type": "event", **_without_none(asdict(event))}
 
 
-def proof_line(proof: LoadProof) -> Line:
+def proof_line(proof: LoadProof) -> JsonLine:
     """The ``load`` of the end."""
     entry = _without_none(asdict(proof)) | {"reasons": list(proof.reasons)}
     if not proof.stated:
@@ -278,7 +277,7 @@ def proof_line(proof: LoadProof) -> Line:
     return entry
 
 
-def completed_head(line: Line, run_id: str, added: HeadAdditions) -> Line:
+def completed_head(line: JsonLine, run_id: str, added: HeadAdditions) -> JsonLine:
     """A probe's head, of version 2, with what only the bench knows: lists are joined, the rest is added."""
     more = [entry for entry in map(setting_line, added.settings) if entry not in line["settings"]]
     return (
@@ -293,7 +292,7 @@ def completed_head(line: Line, run_id: str, added: HeadAdditions) -> Line:
     )
 
 
-def _planned_n(line: Line, planned_ns: int | None) -> int | None:
+def _planned_n(line: JsonLine, planned_ns: int | None) -> int | None:
     """Of periodic acts, as many periods as the run was to last; None where nothing is periodic or loops end it."""
     periods = [int(series["period_ns"]) for series in line["series"] if "period_ns" in series]
     if planned_ns is None or not periods or "loops" in line["parameters"]:
@@ -301,7 +300,7 @@ def _planned_n(line: Line, planned_ns: int | None) -> int | None:
     return max(1, planned_ns // max(periods))
 
 
-def completed_end(line: Line, proof: LoadProof) -> Line:
+def completed_end(line: JsonLine, proof: LoadProof) -> JsonLine:
     """A probe's end with the load's proof; a completed run whose load did not run has failed."""
     failed = line["outcome"] == Outcome.COMPLETED and not proof.ran
     return line | {

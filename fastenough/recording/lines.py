@@ -34,6 +34,10 @@ _UNPRINTABLE = re.compile(
 )
 
 
+JsonLine = dict[str, Any]
+"""One line of a recording, as JSON has it."""
+
+
 class _Readable(Protocol):
     def read(self, size: int = -1, /) -> bytes: ...
 

@@ -27,10 +27,10 @@ from fastenough.recording.head import (
     Tool,
 )
 
-Line = Mapping[str, Any]
+LineFields = Mapping[str, Any]
 
 
-def parsed_head(name: str, line: Line, version: int) -> Head:
+def parsed_head(name: str, line: LineFields, version: int) -> Head:
     """``version``: of the file; ``name`` stands for it in messages."""
     series = tuple(_series(name, entry) for entry in line["series"])
     if len({one.id for one in series}) != len(series):
@@ -62,7 +62,7 @@ def parsed_head(name: str, line: Line, version: int) -> Head:
     )
 
 
-def _series(name: str, entry: Line) -> Series:
+def _series(name: str, entry: LineFields) -> Series:
     series = Series(
         id=entry["id"],
         name=entry["name"],
@@ -104,11 +104,11 @@ def _contradictions(series: Series) -> Iterator[str]:
         yield f"has rises (rise_k {series.rise_k}) finer than its buckets (k {series.k})"
 
 
-def instant(entry: Line) -> Instant:
+def instant(entry: LineFields) -> Instant:
     return Instant(entry["mono_ns"], entry["wall_ns"])
 
 
-def parsed_setting(entry: Line) -> RecordedSetting:
+def parsed_setting(entry: LineFields) -> RecordedSetting:
     """A setting of the head, or of the end, where nothing is requested."""
     return RecordedSetting(
         entry["name"],
@@ -120,7 +120,7 @@ def parsed_setting(entry: Line) -> RecordedSetting:
     )
 
 
-def parsed_load(entry: Line | None) -> LoadStated | None:
+def parsed_load(entry: LineFields | None) -> LoadStated | None:
     if entry is None:
         return None
     source, bounds = entry.get("source"), entry.get("bounds")
@@ -134,7 +134,7 @@ def parsed_load(entry: Line | None) -> LoadStated | None:
     )
 
 
-def parsed_event(line: Line) -> Event:
+def parsed_event(line: LineFields) -> Event:
     return Event(
         line["kind"],
         instant(line["at"]),
@@ -146,7 +146,7 @@ def parsed_event(line: Line) -> Event:
     )
 
 
-def parsed_end(name: str, line: Line, head: Head) -> End:
+def parsed_end(name: str, line: LineFields, head: Head) -> End:
     """The end, with what the settings of the head show to have changed."""
     settings = tuple(map(parsed_setting, line["settings"])) if "settings" in line else None
     samples = line.get("samples")
@@ -182,7 +182,7 @@ def changes(before: Sequence[RecordedSetting], after: Sequence[RecordedSetting])
             yield SettingChange(setting.name, was, setting.in_effect, setting.cpu, setting.thread)
 
 
-def _series_end(entry: Line) -> SeriesEnd:
+def _series_end(entry: LineFields) -> SeriesEnd:
     buckets = entry.get("buckets", ())
     return SeriesEnd(
         entry["taken"],
@@ -201,29 +201,29 @@ def _series_end(entry: Line) -> SeriesEnd:
     )
 
 
-def limit_count(entry: Line | None) -> LimitCount | None:
+def limit_count(entry: LineFields | None) -> LimitCount | None:
     if entry is None:
         return None
     return LimitCount(entry["ns"], entry["exceeded"], entry["runs"], int(entry["sum_sq_runs"]), entry["longest"])
 
 
-def load_use(entry: Line | None) -> LoadUse | None:
+def load_use(entry: LineFields | None) -> LoadUse | None:
     if entry is None:
         return None
     return LoadUse(entry["cpu_ns"], entry["context_switches"], entry["processes"], entry.get("window_ns"))
 
 
-def _number(entry: Line, name: str) -> float | None:
+def _number(entry: LineFields, name: str) -> float | None:
     value = entry.get(name)
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _count(entry: Line, name: str) -> int | None:
+def _count(entry: LineFields, name: str) -> int | None:
     value = entry.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _load_proof(entry: Line | None) -> LoadProof | None:
+def _load_proof(entry: LineFields | None) -> LoadProof | None:
     if entry is None:
         return None
     return LoadProof(

@@ -31,7 +31,7 @@ class Exported:
     complete: bool = False
 
 
-class _Rows:
+class _SampleRows:
     def __init__(self) -> None:
         self.blocks: list[list[pa.Array]] = []
         self.count = 0
@@ -53,7 +53,7 @@ def export_samples(source: Path, target: BinaryIO) -> Exported:
     """Write all samples of a file that the probe wrote; raises BadInput for what is none, Untrusted or OSError."""
     told = Exported()
     waiting: dict[int, int] = {}
-    rows = _Rows()
+    rows = _SampleRows()
     with open_regular(source) as stream, parquet.writer(target, SCHEMA) as writer:
         for series, lost, samples in read_blocks(stream, source, told):
             told.lost[series] = told.lost.get(series, 0) + lost
@@ -63,7 +63,7 @@ def export_samples(source: Path, target: BinaryIO) -> Exported:
                 rows.add(series, samples, waiting.pop(series))
             if rows.count >= _ROWS_AT_ONCE:
                 writer.write_table(rows.table())
-                rows = _Rows()
+                rows = _SampleRows()
         if rows.count:
             writer.write_table(rows.table())
         writer.add_key_value_metadata({"fastenough": json.dumps(asdict(told))})

@@ -13,6 +13,7 @@ from typing import Any
 import fastjsonschema
 
 from fastenough.model import Role
+from fastenough.recording.lines import JsonLine
 
 VERSIONS = (1, 2)
 """Versions that can be read; the last one is written."""
@@ -29,14 +30,12 @@ def line_validators(version: int) -> dict[str, Any]:
     return {name: fastjsonschema.compile({"$defs": schema["$defs"], "$ref": f"#/$defs/{name}"}) for name in types}
 
 
-Line = dict[str, Any]
-
 _OWED, _CORRECTED = "_owed", "_corrected"
 _PLACE = ("name", "thread", "cpu")
 _RELATIVE = frozenset({"clock_nanosleep-rel", "nanosleep", "ppoll"})
 
 
-def upgraded_head(head: Mapping[str, Any]) -> Line:
+def upgraded_head(head: Mapping[str, Any]) -> JsonLine:
     """The head in version 2; one that is of version 2 already stays as it is."""
     if head.get("version") != 1:
         return dict(head)
@@ -57,7 +56,7 @@ def upgraded_head(head: Mapping[str, Any]) -> Line:
     return line
 
 
-def _series(entry: Mapping[str, Any], names: set[str], relative: bool) -> Line:
+def _series(entry: Mapping[str, Any], names: set[str], relative: bool) -> JsonLine:
     name = str(entry["name"])
     corrected = name.endswith(_OWED)
     return dict(entry) | {
@@ -76,18 +75,18 @@ def _role(entry: Mapping[str, Any], names: set[str]) -> Role:
     return Role.DIAGNOSTIC if entry["name"] + _OWED in names or "refused" in entry else Role.VERDICT
 
 
-def _setting(entry: Mapping[str, Any]) -> Line:
+def _setting(entry: Mapping[str, Any]) -> JsonLine:
     return {{"asked": "requested", "granted": "in_effect"}.get(name, name): value for name, value in entry.items()}
 
 
-def upgraded_end(end: Mapping[str, Any], head: Mapping[str, Any]) -> Line:
+def upgraded_end(end: Mapping[str, Any], head: Mapping[str, Any]) -> JsonLine:
     """The end in version 2, given the head in version 2; one of version 2 stays as it is."""
     line = dict(end)
     changes = line.pop("settings_changed", None)
     return line if changes is None else line | {"settings": _after(head["settings"], changes)}
 
 
-def _after(settings: Sequence[Mapping[str, Any]], changes: Sequence[Mapping[str, Any]]) -> list[Line]:
+def _after(settings: Sequence[Mapping[str, Any]], changes: Sequence[Mapping[str, Any]]) -> list[JsonLine]:
     """What was read back after the run: what was read before, but for the changes."""
     changed = {_place(change): change for change in changes}
     kept = [
@@ -102,5 +101,5 @@ def _place(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(entry.get(key) for key in _PLACE)
 
 
-def _read_back(entry: Mapping[str, Any], in_effect: Any) -> Line:
+def _read_back(entry: Mapping[str, Any], in_effect: Any) -> JsonLine:
     return {key: entry[key] for key in _PLACE if key in entry} | {"in_effect": in_effect}
