@@ -12,12 +12,28 @@ from fastenough import words
 from fastenough.cli.commands import Command
 from fastenough.cli.options import json_option, store_option
 from fastenough.cli.output import micros, print_json, print_table, say
-from fastenough.exchange import ImportedRun, ImportedSeries, Source, read_import, read_source, recording_lines
+from fastenough.exchange import (
+    IMPORTERS,
+    ImportedRun,
+    ImportedSeries,
+    Source,
+    read_import,
+    read_source,
+    recording_lines,
+)
 from fastenough.model import BadInput
 from fastenough.recording.building import line_bytes
 from fastenough.store import Store
 
 _UNITS_NS = {"ns": 1, "us": 1000, "ms": 10**6, "s": 10**9}
+_TOOLS = sorted(
+    {tool for importer in IMPORTERS for tool in importer.what.partition(":")[0].split(", ")}, key=str.casefold
+)
+_HELP = f"""Import results of other tools as runs.
+
+Reads files of {", ".join(_TOOLS[:-1])} and {_TOOLS[-1]} (docs/exchange.md), and recognises them by their content.  If
+one file is refused, nothing is imported.
+"""
 _COLUMNS = ("series", "n", "min", "mean", "max", "overflow")
 _CAVEAT = (
     "imported results never give a PASS: they do not show missed activations (coordinated omission), settings "
@@ -64,7 +80,7 @@ def _row(series: ImportedSeries) -> tuple[str, ...]:
     return series.title, counts[0], *times, counts[1]
 
 
-@click.command(cls=Command, example="fastenough import cyclictest.json")
+@click.command(cls=Command, example="fastenough import cyclictest.json", help=_HELP)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--unit", type=click.Choice(list(_UNITS_NS)), help="Unit of values in files that do not state it (.hgrm)."
@@ -72,12 +88,6 @@ def _row(series: ImportedSeries) -> tuple[str, ...]:
 @store_option
 @json_option
 def command(files: tuple[Path, ...], unit: str | None, store_path: Path, as_json: bool) -> None:
-    """Import results of other tools as runs.
-
-    Reads files of cyclictest and the other rt-tests, rtla, rteval, hwlatdetect, jitterdebugger, Xenomai's latency,
-    EVL's latmus, perf sched latency, stress-ng --cyclic, HdrHistogram (.hgrm) and OSADL, and recognises them by their
-    content.  If one file is refused, nothing is imported.
-    """
     sources = [read_source(path, _UNITS_NS.get(unit or "")) for path in files]
     taken = [(source, read_import(source)) for source in sources]
     store = Store(store_path)

@@ -31,7 +31,7 @@ __all__ = [
 
 
 class Importer(Protocol):
-    """``what``: whose output, in which forms."""
+    """``what``: the tools, separated by commas, and after a colon the forms of their files."""
 
     what: str
 

@@ -307,8 +307,8 @@ IMPLEMENTATION = MineUser()
         'name = "mine"\nimplementations = ["mine-user"]\n[[run]]\nprobe = "timer"\nparameters = {interval = "1ms"}\n'
     )
     planned = copy.python(
-        "from pathlib import Path\nfrom fastenough.campaign.expand import expand\n"
-        "from fastenough.campaign.reading import read_plan\nfrom fastenough.analysis.advice import approach_of\n"
+        "from pathlib import Path\nfrom fastenough.campaign import expand, read_plan\n"
+        "from fastenough.analysis.advice import approach_of\n"
         f"(run,) = expand(read_plan(Path({str(tmp_path / 'plan.toml')!r})))\n"
         "print(run.implementation, approach_of(run.implementation, 'rt'))"
     )
@@ -484,22 +484,23 @@ def test_an_importer(copy: Copy, tmp_path: Path) -> None:
         SPDX
         + """\"\"\"A tool that prints one latency a line.\"\"\"
 
-from fastenough.exchange.imported import Found, FoundSeries
+from fastenough.exchange.imported import ImportedRun, ImportedSeries
 from fastenough.exchange.source import Source
 
 
 class _Mine:
-    what = "mine"
+    what = "mytool: one latency a line"
 
     def recognises(self, source: Source) -> bool:
         return source.lines[0] == "mine"
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> ImportedRun:
         source.whole()
         values = sorted(int(line) for line in source.lines[1:] if line)
         buckets = tuple((value, value, values.count(value)) for value in dict.fromkeys(values))
-        return Found("mine", None, "linux-user", (FoundSeries("wakeup", "due", "awake", 1000, len(values), values[0],
-                     values[-1], None, overflow=0, buckets=buckets),))
+        series = ImportedSeries("wakeup", "due", "awake", 1000, len(values), values[0], values[-1], None, overflow=0,
+                                buckets=buckets)
+        return ImportedRun("mine", None, "linux-user", (series,))
 
 
 IMPORTER = _Mine()
@@ -512,6 +513,7 @@ IMPORTER = _Mine()
     assert json.loads(told)["runs"][0]["series"] == [
         {"name": "wakeup", "unit": "ns", "count": 3, "min": 7000, "max": 9000, "mean": None, "overflow": 0}
     ]
+    assert "mytool" in copy.fastenough("import", "--help")
 
 
 def test_an_exporter(copy: Copy) -> None:
