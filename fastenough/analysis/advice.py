@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which way to build a real-time task: Brown and Martin's flowchart (their figure 6), walked with measurements.
+"""Choose how to build a real-time task by Brown and Martin's flowchart (their figure 6), walked with measurements.
 
 Each box of the chart is an approach: who runs the task, on which kernel.  Where one stands follows from a verdict at
 the limit, and where it is not good from another at a longer limit, so that every branch rests on bounds; an interval

@@ -20,17 +20,16 @@ from fastenough.recording import Recording
 from fastenough.recording.head import Head
 
 MARGINAL_TIMES = 2.0
-"""What would keep a limit so many times as long is marginal, and awful beyond.  In the paper the step after "marginal",
-PREEMPT_RT, lowers the 95 % mark of the same task from 307 to 157 µs: to about a half, so what misses by more than that
-is not helped by it."""
+"""Largest factor of the limit that counts as marginal; beyond it is awful.  In the paper the step after "marginal",
+PREEMPT_RT, halves the 95 % quantile of the same task (307 to 157 µs), so it does not help beyond a factor of 2."""
 
 OFF_THE_MAP_TIMES = 20.0
-"""What does not even keep a limit so many times as long is off the map.  In the paper all the steps of the chart
-together lower the 95 % mark from 307 to 16 µs, by a factor of 19: what misses by more is helped by none of them."""
+"""Factor of the limit beyond which an approach is off the map.  In the paper all steps of the chart together reduce the
+95 % quantile from 307 to 16 µs, a factor of 19, so no step helps beyond it."""
 
 
 class Grade(StrEnum):
-    """How an approach does at the limit."""
+    """Grade of an approach at the limit."""
 
     GOOD = "good"
     MARGINAL = "not good: marginal"
@@ -43,7 +42,7 @@ class Grade(StrEnum):
 
 @dataclass(frozen=True)
 class ApproachRating:
-    """How an approach does, on what that rests, and what would settle it.  ``verdict``: at the limit itself."""
+    """Grade of an approach, its reasons, next steps and runs.  ``verdict``: at the limit itself."""
 
     answer: Grade
     reasons: tuple[str, ...] = ()
@@ -55,12 +54,11 @@ class ApproachRating:
 NOT_MEASURED = ApproachRating(Grade.NO_DATA)
 
 
-# --- where an approach stands, by verdicts
+# --- ratings by verdicts
 
 
 def kernel_of(head: Head) -> str:
-    """stock, rt or xenomai: as the profile of the board has it, and where it has nothing, as the configuration is
-    called."""
+    """Kind of kernel (stock, rt, xenomai), from the profile of the board or else the name of the configuration."""
     implementation = IMPLEMENTATIONS.get(head.implementation)
     if implementation is not None and implementation.kind in {TaskKind.CORE_USER, TaskKind.CORE_KERNEL}:
         return "xenomai"
@@ -83,28 +81,28 @@ _APART = tuple(key.name for key in RUN_KEYS if key.forbids in FOR_MERGING and no
 
 
 def setups(recordings: Sequence[Recording]) -> list[list[Recording]]:
-    """Runs that differ in nothing but their load, together: one candidate each.
+    """Group runs that differ only in their load: one candidate per group.
 
-    What is not known tells nothing apart: such runs stand or fall together.
+    Unknown values do not separate groups.
     """
-    found: dict[str, list[Recording]] = {}
+    groups: dict[str, list[Recording]] = {}
     for recording in recordings:
         values = run_values(recording)
         key = [None if isinstance(values[name], UnknownValue) else values[name] for name in _APART]
-        found.setdefault(repr(key), []).append(recording)
-    return list(found.values())
+        groups.setdefault(repr(key), []).append(recording)
+    return list(groups.values())
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Runs of one setup of an approach.  ``look``: how often they were asked before."""
+    """Runs of one setup of an approach.  ``look``: number of earlier looks at them."""
 
     recordings: Sequence[Recording]
     look: int = 0
 
 
 def best(standings: Iterable[ApproachRating]) -> ApproachRating:
-    """Of several setups of one approach the one that would be chosen; one that is undecided may yet be good."""
+    """The best rating among setups of an approach; an undecided one ranks after a good one."""
     return min(standings, key=lambda standing: _BEST_FIRST.index(standing.answer), default=NOT_MEASURED)
 
 
@@ -122,9 +120,9 @@ _BEST_FIRST = (
 def rate(
     candidate: Candidate, requirement: Requirement, loads: Sequence[str], times: float = MARGINAL_TIMES
 ) -> ApproachRating:
-    """Where one setup stands.  ``loads``: those under which it must have been measured to be good.
+    """Rate one setup.  ``loads``: loads that a good setup must have been measured under.
 
-    The requirement's confidence is that of one candidate: who takes the best of many allows for it there.
+    The confidence of the requirement is that of one candidate; callers that select the best of many must correct it.
     """
     recordings = list(candidate.recordings)
     runs = tuple(recording.run_id for recording in recordings)
@@ -150,7 +148,7 @@ def rate(
     )
 
 
-# --- what belongs to one configuration of a board
+# --- configurations of a board
 
 _BOOTED = (
     "configuration",
@@ -165,9 +163,9 @@ _BOOTED = (
 
 
 def same_configuration(one: Head, other: Head) -> bool:
-    """Whether two recordings were made on the same machine with the same kernel, command line and firmware booted.
+    """Whether two recordings are of the same machine, booted with the same kernel, command line and firmware.
 
-    Settings that change while it runs are no other configuration.  What either of them does not tell is no difference.
+    Run-time settings do not count.  Unknown values are no difference.
     """
     keys = [key for key in RUN_KEYS if key.name in _BOOTED]
     pairs = [(key.of(one, None), key.of(other, None)) for key in keys]
@@ -181,14 +179,14 @@ def same_configuration(one: Head, other: Head) -> bool:
     )
 
 
-# --- where an approach stands, by published figures
+# --- ratings by published figures
 
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """95 % and 100 % of something published, taken as exact; None: not published.  ``name``: for people.
+    """Published 95 % quantile and maximum, taken as exact; None: not published.  ``name``: text for reports.
 
-    ``beyond``: the maximum was greater than that, where its source could not see further.
+    ``beyond``: the maximum exceeded the range of the source.
     """
 
     name: str
@@ -203,7 +201,7 @@ PUBLISHED_MISS_RATE = 0.05
 def rate_published(
     figures: Sequence[PublishedFigure], requirement: Requirement, times: float = MARGINAL_TIMES
 ) -> ApproachRating:
-    """Where an approach stands by the worst of its published figures, without any bound."""
+    """Rate an approach by the worst of its published figures, without bounds."""
     limits = [requirement.limit_ns * factor for factor in (1, times, max(times, OFF_THE_MAP_TIMES))]
     keeps = [[_keeps(figure, limit_ns, requirement.miss_rate) for figure in figures] for limit_ns in limits]
     told = tuple(
@@ -223,7 +221,7 @@ def rate_published(
 
 
 def _keeps(figure: PublishedFigure, limit_ns: float, miss_rate: float) -> bool | None:
-    """Whether no more than the allowed rate is beyond the limit; None: the figures do not tell."""
+    """Whether at most the allowed rate exceeds the limit; None if the figures do not show it."""
     within_all = figure.maximum_ns is not None and figure.maximum_ns <= limit_ns
     if within_all and not figure.beyond:
         return True

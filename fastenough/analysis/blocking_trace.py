@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The terms of the composed bound, read from the kernel's own trace as text (docs/bound.md).
+"""Read the terms of the composed bound from a trace of the kernel, as text (docs/bound.md).
 
 Needs the events preempt_disable, preempt_enable, irq_disable, irq_enable (preemptirq), sched_switch, and the entry and
 exit of interrupts; the columns of flags say whether the scheduler was asked for.  Without an event where the scheduler

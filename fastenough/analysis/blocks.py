@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a course over time says beyond its sum: whether it stays the same, and how far quantiles can be trusted.
+"""Blocks of time: whether a series is stationary, and the uncertainty of its quantiles.
 
 Sources: Kuensch 1989 (moving-block bootstrap); Pitman 1937 (permutation tests).
 """

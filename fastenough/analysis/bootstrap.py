@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How much greater a quantile of one sample is than that of another, from draws of blocks of time of both.
+"""Difference of a quantile between two samples, by a bootstrap of blocks of time of both.
 
 Source: Kuensch 1989 (moving-block bootstrap, :mod:`blocks`); a chance is the error at which the interval of the draws
 just excludes what is asked about, so that both always say the same.  Draws are counted where at least ten lie beyond;
@@ -19,17 +19,17 @@ from fastenough.analysis.resampling import Blocks
 
 _DRAWS = 4000
 _LEAST_BEYOND = 10
-"""With fewer draws beyond a place, their number does not tell how rare it is."""
+"""Least number of draws beyond a value for their count to estimate its probability."""
 _TAIL = 0.025
-"""Where the spread of the draws is that of Student's t (:func:`blocks.resampled`)."""
+"""Tail probability at which the draws have the spread of Student's t (:func:`blocks.resampled`)."""
 _LEAST_CHANCE = 1e-9
-"""Smaller ones are not told apart."""
+"""Smallest p-value that is reported."""
 _SEED = 20260101
 
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """A quantile in each draw: the least and the greatest value, in ns, of the bucket that holds it.
+    """A quantile in each draw: least and greatest value, in ns, of its bucket.
 
     ``freedom``: degrees of freedom, the number of blocks less one.
     """
@@ -40,16 +40,15 @@ class Edges:
 
 
 class ResampledQuantiles:
-    """Merged samples whose quantiles are read in draws of blocks; of a two-sided series, of magnitudes beyond the
-    median."""
+    """Merged samples with bootstrap quantiles; those of a two-sided series above 0.5 are of magnitudes."""
 
     def __init__(self, merged: Merged) -> None:
         self.merged = merged
         self._blocks: dict[bool, Blocks] = {}
 
     def bucket_ns(self, quantile: float) -> tuple[float, float]:
-        """Least and greatest value of the bucket that holds the quantile of all values; NaN with too few values, or
-        where they were only counted."""
+        """Least and greatest value of the bucket of a quantile of all values; NaN with too few values, or in the
+        overflow bucket."""
         merged = self.merged
         if merged.n < round(1 / (1 - quantile)):
             return math.nan, math.nan
@@ -59,12 +58,12 @@ class ResampledQuantiles:
         return (math.nan, math.nan) if beyond else (float(lowest[0]), value)
 
     def value_ns(self, quantile: float) -> float | None:
-        """The quantile of all values, which it does not exceed; None where there is none."""
+        """Upper bound of a quantile of all values, in ns; None if there is none."""
         value = self.bucket_ns(quantile)[1]
         return None if math.isnan(value) else value
 
     def edges(self, quantile: float) -> Edges | None:
-        """None: too few blocks of time, or of independent disturbances above the quantile."""
+        """The quantile in each draw; None with too few blocks or independent disturbances above the quantile."""
         tail = self._is_tail(quantile)
         if tail not in self._blocks:
             merged = self.merged
@@ -76,7 +75,7 @@ class ResampledQuantiles:
         return self.merged.two_sided and quantile > 0.5
 
     def _at(self, ranks: FloatArray, quantile: float) -> tuple[FloatArray, FloatArray]:
-        """The least and the greatest value of the buckets at these ranks."""
+        """Least and greatest value of the buckets at these ranks."""
         merged = self.merged
         lowest, highest, count = (
             merged.magnitudes() if self._is_tail(quantile) else (*merged.edges_ns(), merged.histogram.count)
@@ -87,7 +86,7 @@ class ResampledQuantiles:
 
 @dataclass(frozen=True, eq=False)
 class BootstrapDifference:
-    """Second less first in each draw, in ns: at least and at most, as buckets leave it open.
+    """Second less first in each draw, in ns, at least and at most within the buckets.
 
     ``freedom``: degrees of freedom of the sample that has fewer.
     """
@@ -101,25 +100,25 @@ class BootstrapDifference:
         return self._lower_end(self.at_least, outside), -self._lower_end(-self.at_most, outside)
 
     def chance_of_none(self) -> float:
-        """The least error, on both sides together, at which zero is excluded."""
+        """Two-sided p-value of no difference."""
         return min(1.0, 2 * min(self.chance_of_no_more(), self._chance_below(-self.at_most)))
 
     def chance_of_no_more(self) -> float:
-        """The least error at which it is shown that the second is greater."""
+        """One-sided p-value of the second not being greater."""
         return self._chance_below(self.at_least)
 
     def is_no_more(self, confidence: float) -> bool:
-        """Whether it is shown that the second is not greater."""
+        """Whether the second is not greater, at this confidence."""
         return self._lower_end(-self.at_most, 1 - confidence) >= 0
 
     def _spread(self, draws: FloatArray, centre: float) -> float:
-        """The standard error below the centre; what buckets leave open counts as if it were seen."""
+        """Standard error below the centre, at least that of the bucket widths."""
         open_ns = float(np.median(self.at_most) - np.median(self.at_least))
         below = max(centre - float(np.quantile(draws, _TAIL)), open_ns / 2)
         return below / float(-special.stdtrit(self.freedom, _TAIL))
 
     def _lower_end(self, draws: FloatArray, outside: float) -> float:
-        """What a share ``outside`` of the draws lies below."""
+        """Value below which a share ``outside`` of the draws lies."""
         counted = float(np.quantile(draws, outside))
         if outside * draws.size >= _LEAST_BEYOND:
             return counted
@@ -127,7 +126,7 @@ class BootstrapDifference:
         return min(counted, centre + float(special.stdtrit(self.freedom, outside)) * self._spread(draws, centre))
 
     def _chance_below(self, draws: FloatArray) -> float:
-        """The least share of the draws below which zero lies."""
+        """Share of the draws that are not above zero, estimated by Student's t in the far tail."""
         beyond = int(np.count_nonzero(draws <= 0))
         if beyond >= _LEAST_BEYOND:
             return (1 + beyond) / (1 + draws.size)
@@ -140,9 +139,9 @@ class BootstrapDifference:
 def difference_of(
     first: Edges | None, second: Edges | None, more_ns: float = 0.0, more_share: float = 0.0
 ) -> BootstrapDifference | None:
-    """Second less first, and less what it may be more than that: a time, and a share of the first.
+    """Second less first, less the allowed growth: a time, and a share of the first.
 
-    The draws of one are put into another order: both are made with the same random numbers.
+    The draws of the second are permuted, since both samples use the same random numbers.
     """
     if first is None or second is None:
         return None

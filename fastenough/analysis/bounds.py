@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a finite number of samples allows one to say; distribution-free, on plain numbers.
+"""Distribution-free bounds from a finite number of samples, on plain numbers.
 
 All of it takes activations as independent.  Real ones come in bursts, so the bounds are the best that
 could be said of n samples, never an overstatement of how bad it is.

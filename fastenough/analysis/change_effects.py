@@ -16,7 +16,7 @@ from fastenough.recording import Recording
 
 @dataclass(frozen=True)
 class ChangeEffect:
-    """One change under one load; ``effect`` and ``tail`` None where nothing can be said, for the ``reasons``."""
+    """Effect of one change under one load; ``effect`` and ``tail`` are None without a conclusion (see ``reasons``)."""
 
     change: Mapping[str, str]
     load: str
@@ -32,12 +32,12 @@ class ChangeEffect:
 
     @property
     def helps(self) -> bool:
-        """Whether it is shown that the quantile or the rate is smaller with the change."""
+        """Whether the quantile or the rate is significantly smaller with the change."""
         return -1 in self._shown
 
     @property
     def harms(self) -> bool:
-        """Whether it is shown that the quantile or the rate is greater with the change."""
+        """Whether the quantile or the rate is significantly greater with the change."""
         return 1 in self._shown
 
     @property
@@ -48,7 +48,7 @@ class ChangeEffect:
 def effect_of(
     pairs: Sequence[Pair], change: Mapping[str, str], load: str, campaign: str = "", confidence: float = CONFIDENCE
 ) -> ChangeEffect:
-    """What the pairs say of a change."""
+    """The effect of a change, from pairs of runs."""
     sound, left_out = sound_pairs(pairs, change)
     effects = paired(pairs, change, confidence)
     if effects is None:
@@ -72,7 +72,7 @@ def _merged(runs: Sequence[Recording]) -> Merged:
 
 
 def _widened(effect: Effect, arms: Sequence[Merged], confidence: float) -> Effect:
-    """With the interval of the bootstrap taken in, where there is one."""
+    """Widen the interval by that of the bootstrap, if there is one."""
     without, with_it = (ResampledQuantiles(arm).edges(effect.quantile) for arm in arms)
     drawn = difference_of(without, with_it)
     if drawn is None:
@@ -87,7 +87,7 @@ def _widened(effect: Effect, arms: Sequence[Merged], confidence: float) -> Effec
 
 
 def judge_effects(tried: Iterable[ChangeEffect], confidence: float = CONFIDENCE) -> tuple[ChangeEffect, ...]:
-    """Marks what is shown when all effects and rates of all changes and loads are judged together."""
+    """Mark the effects and rates that are significant among all changes and loads together (Holm)."""
     everything = list(tried)
     chances = [part.chance for each in everything for part in (each.effect, each.tail) if part is not None]
     shown = iter(holm(chances, 1 - confidence))
@@ -102,7 +102,7 @@ def judge_effects(tried: Iterable[ChangeEffect], confidence: float = CONFIDENCE)
 
 
 def best_of(tried: Sequence[ChangeEffect]) -> dict[str, str]:
-    """The changes that are shown to help under some load and to harm under none, the greatest effect first."""
+    """Changes that help under some load and harm under none, greatest effect first."""
     harmful = {name for each in tried if each.harms for name in each.change}
     good = sorted((each for each in tried if each.helps and not harmful & each.change.keys()), key=_gain)
     return {name: value for each in good for name, value in each.change.items()}

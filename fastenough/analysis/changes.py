@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Change points: when the maxima became others than they had been before.
+"""Change points: when the distribution of the maxima changed.
 
 The ranks of maxima before and after each moment are compared (Pettitt 1979), and those within a stretch and outside of
 it (Olshen and others 2004); the greatest difference is held against those that shuffled maxima show, which is a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Rates of what comes in clusters, on plain numbers or arrays of them (docs/method.md derives each).
+"""Rates of clustered events, on plain numbers or arrays of them (docs/method.md derives each).
 
 Of ``n`` activations ``x`` exceeded a limit, in clusters of a mean ``size``, which is the factor by which the variance
 of ``x`` is above that of independent activations.  ``x`` then carries as much evidence as ``x / size`` independent

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs beside a base: differences with intervals, and in what the runs differ.
+"""Compare runs with a base: differences with intervals, and the keys in which the runs differ.
 
 Runs may be compared only where they measured the same thing; what else differs is named, so that nobody
 takes the sum of two changes for the effect of one.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The sentences of a comparison: what its intervals say, what stands against believing them."""
+"""The sentences of a comparison: the result of its intervals, and its caveats."""
 
 from __future__ import annotations
 

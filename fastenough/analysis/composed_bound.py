@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The scheduling latency that the kernel's own blocking allows, composed of terms that were measured apart.
+"""Bound of the scheduling latency caused by blocking in the kernel, composed of separately measured terms.
 
 De Oliveira, Casini, de Oliveira and Cucinotta, "Demystifying the real-time Linux scheduling latency" (ECRTS 2020): the
 thread of highest priority runs no later than L after it was made runnable, L the least with

@@ -14,21 +14,21 @@ from fastenough.analysis import bounds, clusters
 from fastenough.analysis.blocks import is_stationary, runs_agree
 from fastenough.analysis.disturbances import Disturbances, disturbances
 from fastenough.analysis.merged import Merged, merge_samples
-from fastenough.analysis.planning import Observation, samples_to_decide
+from fastenough.analysis.planning import EventCount, samples_to_decide
 from fastenough.model import Requirement
 
 UNSEEN_WITHOUT_PERIOD = 1e-4
 UNSEEN_WITH_PERIOD = 1e-2
-"""Activations may be few in much time: for never, so many are needed that this rate would be seen."""
+"""Rates that must be detectable before "never" is concluded, since few activations may cover a long time."""
 
 
 @dataclass(frozen=True, eq=False)
 class CpuEvidence:
-    """``confidence``: of every bound here, above the one required where this is a further look at the same question.
+    """Samples of one CPU under one load, with their disturbances, against a requirement.
 
-    ``upper``: greatest rate of exceedances per activation; None where fewer than ten disturbances were seen, from which
-    none follows.  ``steady``: the system did not change while it was measured.  ``merged``: runs were merged; where
-    False though there are several, they differ too much, and each stands by itself.
+    ``confidence``: of every bound, higher than required for a further look at the same question.  ``upper``: upper
+    bound of the rate of exceedances per activation; None with fewer than ten disturbances.  ``steady``: the system did
+    not change during the measurement.  ``merged``: False if several runs differ too much and are judged one by one.
     """
 
     values: Merged
@@ -42,45 +42,45 @@ class CpuEvidence:
 
     @property
     def every_ns(self) -> float:
-        """No more than one disturbance comes in so long; those that depend on each other count as one."""
+        """Lower bound of the mean time between disturbances, in ns; dependent ones count as one."""
         return self.seen.time_ns / self.seen.events_upper(self.confidence)
 
     @property
     def never(self) -> bool:
-        """Whether nothing at all is allowed above the limit."""
+        """Whether no exceedance is allowed."""
         return self.requirement.miss_rate == 0
 
     @property
     def activations_for_never(self) -> int:
-        """How many are needed to say never, however long they took."""
+        """Least number of activations for "never", however long they took."""
         unseen = UNSEEN_WITHOUT_PERIOD if self.values.period_ns is None else UNSEEN_WITH_PERIOD
         return bounds.samples_for_unseen_rate(unseen, self.confidence)
 
     @property
     def dense(self) -> bool:
-        """Whether activations were so many that time says something: of those without a period 1 in 10,000 would have
-        been seen, of others 1 in 100."""
+        """Whether there are enough activations: a rate of 1 in 10,000 without a period, or 1 in 100 with one, would
+        have been detected."""
         return self.seen.n >= self.activations_for_never
 
     @property
     def resolved(self) -> bool:
-        """Whether disturbances depend on each other over times no longer than these data support, if at all."""
+        """Whether the dependence of disturbances, if any, is shorter than the data can resolve."""
         return self.never or self.seen.clusters.supported
 
     @property
     def rests_on_burst(self) -> int | None:
-        """The declared longest burst, where the requirement is shown to be kept only if that declaration is true."""
+        """The declared longest burst, if the requirement is met only under that declaration."""
         return self.requirement.longest_burst if self.within and not self.never and self.upper is None else None
 
     @property
     def refuted(self) -> bool:
-        """Whether a disturbance, or a cluster of them, is or may be longer than the longest that was declared."""
+        """Whether a disturbance or a cluster is, or may be, longer than the declared longest burst."""
         declared = self.requirement.longest_burst
         return declared is not None and self.seen.largest > declared
 
     @property
     def needed(self) -> int | None:
-        """Activations that show the rate with the longest burst declared; None without one."""
+        """Activations required for the rate with the declared longest burst; None without one."""
         declared, allowed = self.requirement.longest_burst, self.requirement.miss_rate
         if declared is None or not allowed:
             return None
@@ -88,7 +88,7 @@ class CpuEvidence:
 
     @property
     def within(self) -> bool:
-        """Whether the requirement is shown to be kept."""
+        """Whether the data show that the requirement is met."""
         if self.never:
             return self.seen.possibly == 0 and self.dense and self.every_ns >= self.requirement.return_time_ns
         if self.upper is not None:
@@ -97,15 +97,15 @@ class CpuEvidence:
 
     @property
     def deciding(self) -> int | None:
-        """How many activations in all give a verdict in most cases; None: no reasonable number, or nobody knows."""
+        """Total number of activations that most likely gives a verdict; None if unknown or unreasonably large."""
         if self.never or self.refuted or not self.seen.n:
             return None
         if self.requirement.longest_burst is not None and self.upper is None:
-            return samples_to_decide(Observation(self.seen.n, self.seen.events), self._declared_passes, self._few_fail)
+            return samples_to_decide(EventCount(self.seen.n, self.seen.events), self._declared_passes, self._few_fail)
         if self.seen.independent < 1:
             return None
         size = self.seen.possibly / self.seen.independent
-        seen = Observation(self.seen.n, self.seen.independent, clusters.LEAST_DISTURBANCES)
+        seen = EventCount(self.seen.n, self.seen.independent, clusters.LEAST_DISTURBANCES)
         return samples_to_decide(
             seen,
             lambda n, events: self._rate_passes(n, events, size),
@@ -132,7 +132,7 @@ class CpuEvidence:
 
 
 def _p_value(seen: Disturbances, allowed: float) -> float:
-    """Chance of what surely exceeded, or more, at the rate that is allowed."""
+    """p-value: probability of at least the certain exceedances at the allowed rate."""
     if seen.surely == 0 or seen.n == 0:
         return 1.0
     if allowed == 0:
@@ -145,14 +145,14 @@ def _p_value(seen: Disturbances, allowed: float) -> float:
 
 
 def _longest(seen: Disturbances, requirement: Requirement) -> float:
-    """As long as another disturbance may be: as the longest that was seen, or that was declared."""
+    """Longest possible disturbance: the longest observed or declared one."""
     return max(seen.longest_run, requirement.longest_burst or 0)
 
 
 def weigh(
     values: Merged, seen: Disturbances, requirement: Requirement, confidence: float, merged: bool = True
 ) -> CpuEvidence:
-    """What disturbances that were counted show about a requirement."""
+    """Evidence of counted disturbances about a requirement."""
     upper = (
         float(clusters.rate_upper(seen.n, seen.possibly, seen.size, _longest(seen, requirement), confidence))
         if seen.enough
@@ -168,7 +168,7 @@ def weigh(
 
 
 def evidence_per_cpu(values: Merged, requirement: Requirement, confidence: float) -> Iterator[CpuEvidence]:
-    """Of merged samples of one CPU; of each run by itself where the runs differ too much to be merged."""
+    """Evidence of merged samples of one CPU, or of each run if the runs differ too much to be merged."""
     seen = disturbances(values, requirement.limit_ns)
     counts = [seen.counts[seen.run_of == run] for run in np.unique(seen.run_of)]
     if not requirement.miss_rate or len(counts) < 2 or runs_agree(counts):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether disturbances come independently of each other, and the clusters of those that do not.
+"""Test whether disturbances are independent, and form clusters of those that are not.
 
 Several disturbances may have one cause: late activations 3 s apart, a job that disturbs ten times in a minute.  Such a
 cluster is one piece of evidence.  The scale of clusters is the longest time at which disturbances lie closer together,

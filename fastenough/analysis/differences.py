@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""In what runs and their series differ, by the registry of :mod:`keys`, and in words."""
+"""Differences between runs and their series, by the registry of :mod:`keys`, as values and as text."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Disturbances: what the samples of one CPU did at a limit, one stall of 500 periods told from 500 stalls.
+"""Disturbances: exceedances of a limit on one CPU, where one stall of 500 periods differs from 500 stalls.
 
 A disturbance is a run of consecutive exceedances; runs less than :data:`GAP_PERIODS` apart are one.  No recording holds
 the gaps between runs, so their number and length are bracketed, each on the side that is safe:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Estimates of what lies beyond the maximum that was seen, each with its tests, or the reason why there is none.
+"""Estimates beyond the observed maximum, each with its tests, or the reason why there is none.
 
 None of them is a part of a verdict: what was measured is.
 """

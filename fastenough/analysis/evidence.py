@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Merged samples per key and CPU against a requirement: is it met, and is that enough?  One function per check."""
+"""Merged samples per key and CPU against a requirement: whether it is met, and whether the evidence suffices."""
 
 from __future__ import annotations
 

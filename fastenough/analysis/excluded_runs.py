@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs of the same key as those judged, which were excluded from the judgment.
+"""Runs with the key of the judged runs that were excluded from the judgment.
 
 Selecting runs can select the best ones.  Runs of the same key (board, configuration, load, probe, parameters, settings,
 everything that merging requires) are one body of evidence: a PASS without some of them is refused unless the headline

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The extremal index: of values above a high threshold, which share begins a cluster of its own.
+"""The extremal index: the share of values above a high threshold that begin a cluster.
 
 n values whose extremal index is theta have the maximum of n theta independent ones (Leadbetter 1983), so that is their
 effective n.  Two estimators, which err in different ways; the smaller is taken:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What refuses an estimate of extremes: each test answers with the reason in plain words, or None.
+"""Tests that reject an estimate of extremes: each returns the reason as text, or None.
 
 Tests of the course over time need no model.  The three of the model (fit, threshold stability, back-test) compare the
 maxima with samples drawn from the tail that was fitted to them, each fitted anew (a parametric bootstrap: Stute,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Extreme-value distributions fitted to maxima by the likelihood of the intervals in which they lie.
+"""Extreme-value distributions, fitted to maxima by the likelihood of the intervals that contain them.
 
 Block maxima follow the generalized extreme-value distribution (GEV), and what exceeds a high threshold the generalized
 Pareto distribution (GPD); both are one model of the tail, exceedances as a Poisson process (Coles 2001, chapter 7).  So

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Known latencies that were injected, and whether a witness found them: how many, how long, in which order."""
+"""Injected delays, and whether a witness found them: number, size and order."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The verdict: what the evidence says about a requirement, and why.
+"""The verdict on a requirement, with its reasons.
 
 A verdict of PASS is what is left when no check has anything to say.  Each check is one function in the list of
 :mod:`checks` or of :mod:`evidence`; each yields findings, and the weightiest finding is the verdict:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What must agree before samples of several runs are merged, or two runs compared: every key, with its reason.
+"""Keys that must agree before samples of several runs are merged, or two runs compared, each with its reason.
 
 One registry, which merging, comparing and the titles of reports go by; another key is one line in it.  What no key
 names does not matter; of what one might expect to matter, :data:`DOES_NOT_MATTER` says why it does not.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Recordings over hours to years, by the clock on the wall: maxima of five minutes, and histograms of stretches of it.
+"""Recordings over hours to years on the wall clock: maxima of five minutes, and histograms of longer stretches.
 
 The figures of the QA farm of OSADL: a continuous curve of five-minute maxima, and latency plots one behind the other.
 Minimum and mean of such maxima mean nothing, and are not computed.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the machine did while it was measured (steal, SMIs, throttling, ...) and which CPUs were not measured."""
+"""Activity of the machine during a measurement (steal, SMIs, throttling, ...), and CPUs that were not measured."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Maxima over time, of one CPU: what estimates of the tail and change points are made of.
+"""Maxima over time of one CPU, the input of tail estimates and change points.
 
 The unit is the interval: what lies in one counts as one disturbance, of which the greatest value is known exactly.
 """

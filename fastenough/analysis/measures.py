@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The measures of merged samples: what was seen, and what that allows one to say."""
+"""Measures of merged samples: observed values, and bounds that follow from them."""
 
 from __future__ import annotations
 

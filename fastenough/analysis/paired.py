@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a change does, from pairs of runs without and with it, the order within each pair drawn at random.
+"""The effect of a change, from pairs of runs without and with it, in random order within each pair.
 
 Each pair gives one difference of each quantile.  A fixed order would take an influence that recurs with the order for
 an effect of the change; where each order is drawn, no influence can follow it.  Pairs are independent of each other

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""For how long periods were due in a recording, and which of them it must account for."""
+"""The number of periods that were due in a recording, and those it must account for."""
 
 from __future__ import annotations
 

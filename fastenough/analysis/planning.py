@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How many activations decide: enough that a verdict follows in most cases, not only if all goes on exactly as it did.
+"""The number of activations that most likely suffices for a verdict.
 
 So far y independent events were seen in n activations.  The rate of events then is a gamma distribution with y + 1/2
 and n (Jeffreys 1946), and the number of further events until N activations a negative binomial one.  The number of
@@ -15,34 +15,34 @@ from dataclasses import dataclass
 from scipy import special
 
 GOAL = 0.9
-"""Chance of a verdict after what is advised."""
+"""Probability of a verdict with the advised number of activations."""
 _GROWTH = 1.15
 _HALVINGS = 24
 _MOST_TIMES = 1000
-"""More than so many times what was measured is never advised: the rate is too close to the one allowed."""
+"""Largest advised multiple of the measured activations; beyond it, the rate is too close to the allowed one."""
 
 Decides = Callable[[float, float], bool]
-"""Whether so many events in so many activations (n, events) decide."""
+"""Whether ``(n, events)`` gives a verdict."""
 
 
 @dataclass(frozen=True)
-class Observation:
-    """``events``: independent ones in ``n`` activations; ``least``: with fewer of them nothing passes."""
+class EventCount:
+    """Independent ``events`` in ``n`` activations; ``least``: least number of events for a PASS."""
 
     n: int
     events: float
     least: float = 0.0
 
     def chance_of_more_than(self, events: float, n: float) -> float:
-        """Chance of more than so many in all, when ``n`` activations were measured in all."""
+        """Probability of more than ``events`` in total after ``n`` activations in total."""
         further = math.floor(events - self.events + 1e-9)
         if further < 0:
             return 1.0
         return float(special.betaincc(self.events + 0.5, further + 1.0, self.n / n))
 
 
-def samples_to_decide(seen: Observation, passes: Decides, fails: Decides) -> int | None:
-    """How many activations in all decide in most cases; None where no reasonable number does.
+def samples_to_decide(seen: EventCount, passes: Decides, fails: Decides) -> int | None:
+    """Total number of activations that most likely gives a verdict; None if it is unreasonably large.
 
     ``passes`` holds for few events, ``fails`` for many.
     """
@@ -54,7 +54,7 @@ def samples_to_decide(seen: Observation, passes: Decides, fails: Decides) -> int
     return None
 
 
-def _chance_of_verdict(seen: Observation, n: float, passes: Decides, fails: Decides) -> float:
+def _chance_of_verdict(seen: EventCount, n: float, passes: Decides, fails: Decides) -> float:
     most = 20.0 + 20.0 * n / seen.n * (1.0 + seen.events)
     passing = _edge(lambda events: passes(n, events), most)
     failing = _edge(lambda events: not fails(n, events), most)
@@ -64,7 +64,7 @@ def _chance_of_verdict(seen: Observation, n: float, passes: Decides, fails: Deci
 
 
 def _edge(holds: Callable[[float], bool], most: float) -> float:
-    """The greatest number of events for which it holds; -1: for none."""
+    """Greatest number of events for which ``holds`` is true; -1 if none."""
     if not holds(0.0):
         return -1.0
     low, high = 0.0, most

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Intervals of quantiles of merged samples, from blocks of their intervals: bursts and drifts widen them.
+"""Intervals of quantiles of merged samples, from blocks of their intervals: bursts and drift widen them.
 
 Source: Kuensch 1989 (moving-block bootstrap), on the buckets of intervals; :mod:`blocks` draws.
 """

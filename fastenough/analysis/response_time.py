@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Response-time analysis: does each task of a CPU answer before its deadline, whatever the phases of the others?
+"""Response-time analysis: whether each task of a CPU meets its deadline for all phases of the other tasks.
 
 Fixed priorities, preemptive, one CPU.  Deadlines may lie behind the next release: every job of the busy period is
 looked at.  Sources: Joseph and Pandya, "Finding response times in a real-time system" (1986); Lehoczky, "Fixed priority

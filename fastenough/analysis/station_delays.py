@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The stations of a wake-up by a timer: what a monitor has of each, joined on the exact due time.
+"""The stations of a wake-up by a timer, as recorded by a monitor, joined on the exact due time.
 
-Known delays within one station: whether they were found, there and nowhere else, and how long.
+Evaluates delays that were injected at one station: whether they are found there, only there, and with their size.
+Compares the stations with the latencies of a task, wake-up by wake-up.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from fastenough.analysis.injections import Injection, least_ns
 from fastenough.recording.samples import Samples
 
 STATIONS = ("expiry-to-interrupt", "interrupt-to-runnable", "runnable-to-running", "running-to-return")
-"""One begins where the one before it ends: they sum to ``SUM``."""
+"""Each begins where the previous one ends; they add up to ``SUM``."""
 SUM = "expiry-to-return"
 TOLERANCE_NS = 2_000
 TOLERANCE_SHARE = 0.01
-"""How far the median over many injections may be off: the monitor's own work lies within what it measures."""
+"""Tolerance of the median over many injections: the measured times include the work of the monitor."""
 _OTHERS_SHARE = 0.5
 """An injection is at a wrong station where that is longer than usual by this share of it, and the right one is not."""
 
@@ -31,26 +32,26 @@ Times = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Wakeups:
-    """Wake-ups of one CPU that are known at every station: due times (ns, ascending), and ns by station."""
+    """Wake-ups of one CPU with times at every station: due times (ns, ascending), and ns by station."""
 
     due_ns: Times
     by_station: Mapping[str, Times]
 
     @property
     def sum_ns(self) -> Times:
-        """From the programmed expiry to the return into user space."""
+        """Time from the programmed expiry to the return to user space, in ns."""
         total: Times = np.stack([self.by_station[name] for name in STATIONS]).sum(axis=0)
         return total
 
     def only(self, chosen: NDArray[np.bool_]) -> Wakeups:
-        """Those chosen."""
+        """The wake-ups where ``chosen`` is true."""
         return Wakeups(self.due_ns[chosen], {name: values[chosen] for name, values in self.by_station.items()})
 
 
 def wakeups(samples: Mapping[str, Samples]) -> Wakeups:
-    """Samples by station, each keyed by the programmed expiry; what is not known at each station is left out.
+    """Join the samples of the stations on the programmed expiry; incomplete wake-ups are excluded.
 
-    Raises KeyError where a station has none at all.
+    Raises KeyError if a station has no samples.
     """
     firsts = {name: np.unique(samples[name].due_ns, return_index=True) for name in STATIONS}
     due_ns = reduce(np.intersect1d, (found for found, _ in firsts.values()))
@@ -64,12 +65,12 @@ def wakeups(samples: Mapping[str, Samples]) -> Wakeups:
 
 
 @dataclass(frozen=True)
-class Placed:
-    """What a monitor found of the injections of one size at one station; medians in ns, None of nothing.
+class StationResult:
+    """Result of the injections of one size at one station; medians in ns, None without values.
 
-    Of ``injected``, ``found`` were seen at the station, ``elsewhere`` at another one only, and ``unseen`` belong to
-    wake-ups that the monitor has not.  ``too_late`` more were intended.  ``culprits``: whom the monitor named how
-    often, by the events that it recorded of them.
+    Of ``injected``, ``found`` were at the station, ``elsewhere`` only at another one, and ``unseen`` belong to wake-ups
+    that the monitor did not record.  ``too_late``: additional injections that did not take place.  ``culprits``: causes
+    named by the monitor, with their counts.
     """
 
     station: str
@@ -86,7 +87,7 @@ class Placed:
 
     @property
     def excess_ns(self) -> int | None:
-        """How much longer the station was than usual, beyond what was injected (medians)."""
+        """Median time at the station, less the undisturbed median and the median injection, in ns."""
         if self.injected_median_ns is None or self.station_median_ns is None or self.undisturbed_median_ns is None:
             return None
         return self.station_median_ns - self.undisturbed_median_ns - self.injected_median_ns
@@ -101,12 +102,12 @@ class Placed:
 
     @property
     def missed(self) -> bool:
-        """Something that was injected into a wake-up which the monitor saw was not found where it was."""
+        """Whether an injection into a recorded wake-up was not found at its station."""
         return self.found + self.unseen < self.injected
 
 
 def undisturbed(seen: Wakeups, injected: Sequence[Injection], before_ns: int, after_ns: int) -> Wakeups:
-    """Wake-ups that were due neither so long before an injection's due time, nor so long after its end."""
+    """Wake-ups due outside the time from ``before_ns`` before an injection to ``after_ns`` after its end."""
     if not injected:
         return seen
     at = sorted(injected, key=lambda one: one.due_mono_ns)
@@ -116,16 +117,16 @@ def undisturbed(seen: Wakeups, injected: Sequence[Injection], before_ns: int, af
     return seen.only((within < 0) | (seen.due_ns > ends[np.maximum(within, 0)]))
 
 
-def usual(quiet: Wakeups) -> dict[str, int | None]:
-    """Each station's median."""
+def station_medians(quiet: Wakeups) -> dict[str, int | None]:
+    """Median of each station, in ns."""
     return {name: _median(values) for name, values in quiet.by_station.items()}
 
 
 @dataclass(frozen=True)
-class Witnessed:
-    """What a monitor has of the wake-ups among which delays were injected at one station.
+class StationWitness:
+    """Wake-ups recorded by a monitor while delays were injected at one station.
 
-    ``usual_ns``: each station's median without an injection.  ``culprits``: by due time, whom the monitor named.
+    ``usual_ns``: median of each station without injections.  ``culprits``: cause named by the monitor, by due time.
     """
 
     station: str
@@ -133,23 +134,23 @@ class Witnessed:
     usual_ns: Mapping[str, int | None]
     culprits: Mapping[int, str]
 
-    def placed(self, injected: Sequence[Injection], late: Mapping[int, int]) -> list[Placed]:
-        """Match each injection with the wake-up of its very due time, size by size.
+    def placed(self, injected: Sequence[Injection], late: Mapping[int, int]) -> list[StationResult]:
+        """Match each injection with the wake-up of its due time; one result per size.
 
-        ``late``: by size, how many were intended but came too late.
+        ``late``: number of injections that were too late, by size.
         """
         return [
             self._placed(asked_ns, [one for one in injected if one.asked_ns == asked_ns], late.get(asked_ns, 0))
             for asked_ns in sorted({one.asked_ns for one in injected} | set(late))
         ]
 
-    def _placed(self, asked_ns: int, group: Sequence[Injection], late: int) -> Placed:
+    def _placed(self, asked_ns: int, group: Sequence[Injection], late: int) -> StationResult:
         position = {due_ns: place for place, due_ns in enumerate(self.seen.due_ns.tolist())}
         matched = [(one, position[one.due_mono_ns]) for one in group if one.due_mono_ns in position]
         values = self.seen.by_station[self.station]
         astray = [(one, place) for one, place in matched if values[place] < least_ns(one.injected_ns)]
         named = Counter(self.culprits[one.due_mono_ns] for one in group if one.due_mono_ns in self.culprits)
-        return Placed(
+        return StationResult(
             self.station,
             asked_ns,
             len(group),
@@ -174,3 +175,60 @@ class Witnessed:
 def _median(values: Iterable[int] | Times) -> int | None:
     listed = np.fromiter(values, dtype=np.int64)
     return round(float(np.median(listed))) if len(listed) else None
+
+
+REMAINDER_QUANTILES = (0.0, 0.5, 0.99, 1.0)
+
+
+@dataclass(frozen=True)
+class StationAgreement:
+    """Agreement of a task with the stations of a monitor.
+
+    Of ``taken`` acts of the task, ``joined`` have a wake-up of the monitor; ``awake`` were due before the previous act
+    began, so that the task did not sleep.  ``remainder_ns``: latency of the task less the sum of the stations (minimum,
+    median, 99 %, maximum), from the return to user space until the task reads the clock.  ``counted``: wake-ups that
+    the monitor counted but did not record, by reason.
+    """
+
+    taken: int
+    joined: int
+    awake: int
+    remainder_ns: tuple[int, ...]
+    counted: tuple[tuple[str, int], ...]
+
+    @property
+    def absent(self) -> int:
+        """Number of wake-ups of the task that the monitor did not record."""
+        return self.taken - self.joined - self.awake
+
+    @property
+    def unexplained(self) -> int:
+        """Number of absent wake-ups for which the monitor counted no reason."""
+        return max(0, self.absent - sum(count for _, count in self.counted))
+
+    @property
+    def share(self) -> float:
+        """Share of joined wake-ups among all wake-ups."""
+        return self.joined / (self.taken - self.awake) if self.taken > self.awake else 0.0
+
+    @property
+    def later(self) -> bool:
+        """Whether the task always read the clock after its return to user space according to the monitor."""
+        return not self.remainder_ns or self.remainder_ns[0] >= 0
+
+
+def station_agreement(task: Samples, seen: Wakeups, counted: Mapping[str, int | None]) -> StationAgreement:
+    """Join the samples of a task with the wake-ups that the monitor recorded on its CPU."""
+    joined = np.isin(task.due_ns, seen.due_ns)
+    passed = task.due_ns[1:] <= task.due_ns[:-1] + task.latency_ns[:-1]
+    awake = int(np.count_nonzero(passed & ~joined[1:]))
+    _, ours, theirs = np.intersect1d(task.due_ns, seen.due_ns, return_indices=True)
+    remainder = task.latency_ns[ours] - seen.sum_ns[theirs]
+    quantiles = np.quantile(remainder, REMAINDER_QUANTILES, method="nearest") if remainder.size else ()
+    return StationAgreement(
+        len(task.due_ns) + task.lost,
+        len(ours),
+        awake,
+        tuple(int(value) for value in quantiles),
+        tuple((reason, count) for reason, count in counted.items() if count),
+    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""From which station of a wake-up a tail comes, and who is to blame, by the worst wake-ups of the monitor."""
+"""The station that dominates the worst wake-ups of the monitor, and the blamed tasks."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from fastenough.recording import Recording
 from fastenough.recording.wakeups import STATIONS, Wakeup, wakeups
 
 WORST = 20
-"""So many wake-ups are the tail: the worst that were recorded one by one."""
+"""Number of worst wake-ups, of those recorded individually, that form the tail."""
 
 
 @dataclass(frozen=True)
 class StationTail:
-    """The worst wake-ups, and the station that most of their time was spent at.
+    """The worst wake-ups, and the station with the largest share of their time.
 
-    ``longest_in``: of how many of them it is the longest station; ``share``: of the time of all of them.
+    ``longest_in``: number of them in which it is the longest station; ``share``: its share of their total time.
     """
 
     worst: tuple[Wakeup, ...]
@@ -30,7 +30,7 @@ class StationTail:
 
 @dataclass(frozen=True)
 class BlamedTask:
-    """Who delayed wake-ups, at which station: how often, by how much at most, and in which of them that was."""
+    """A task that delayed wake-ups at a station: number of wake-ups, and the worst one."""
 
     who: str
     station: str
@@ -39,14 +39,14 @@ class BlamedTask:
 
 
 def worst_wakeups(recordings: Iterable[Recording]) -> list[Wakeup]:
-    """All whose culprit was recorded, the worst first."""
-    found = [wakeup for recording in recordings for wakeup in wakeups(recording.head, recording.events)]
-    return sorted(found, key=lambda wakeup: -wakeup.delay_ns)
+    """All wake-ups with a recorded cause, worst first."""
+    recorded = [wakeup for recording in recordings for wakeup in wakeups(recording.head, recording.events)]
+    return sorted(recorded, key=lambda wakeup: -wakeup.delay_ns)
 
 
-def tail_of(found: Sequence[Wakeup], most: int = WORST) -> StationTail | None:
-    """Of the worst of these whose stations are known; None where there are none."""
-    worst = [wakeup for wakeup in found if wakeup.longest][:most]
+def tail_of(ordered: Sequence[Wakeup], most: int = WORST) -> StationTail | None:
+    """Tail of these wake-ups, worst first, whose stations are known; None without any."""
+    worst = [wakeup for wakeup in ordered if wakeup.longest][:most]
     spent: Counter[str] = Counter()
     for wakeup in worst:
         spent.update(wakeup.parts)
@@ -63,10 +63,10 @@ def tail_of(found: Sequence[Wakeup], most: int = WORST) -> StationTail | None:
     )
 
 
-def blamed(found: Iterable[Wakeup]) -> list[BlamedTask]:
-    """Who is to blame, the one with the greatest delay first."""
+def blamed(recorded: Iterable[Wakeup]) -> list[BlamedTask]:
+    """The blamed tasks, greatest delay first."""
     by_who: dict[tuple[str, str], list[Wakeup]] = {}
-    for wakeup in found:
+    for wakeup in recorded:
         by_who.setdefault((wakeup.blamed, wakeup.longest), []).append(wakeup)
     rows = [
         BlamedTask(who, station, len(each), max(each, key=lambda wakeup: wakeup.delay_ns))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The hardest requirement the data supports, per miss rate."""
+"""The tightest requirement that the data support, per miss rate."""
 
 from __future__ import annotations
 

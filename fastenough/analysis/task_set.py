@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether the tasks of an application keep their deadlines with what was measured of a machine.
+"""Whether the tasks of an application meet their deadlines on a measured machine.
 
 Measured terms are no bounds: the answer is never a PASS (docs/task.md says what each term is and what follows).  Pure.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a trace of the kernel tells: who ran on each CPU and when, what interrupted it, and who woke whom.
+"""Read a trace of the kernel: tasks running on each CPU, interruptions, and wake-ups between tasks.
 
 The text is that of tracefs' file ``trace``, whose times are exact to 1 µs, on CLOCK_MONOTONIC (settings/trace.py);
 before it, how far back the buffer of each CPU reaches.  Lines that are not understood are passed over.

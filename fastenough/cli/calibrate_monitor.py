@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fastenough import words
-from fastenough.analysis.station_agreement import StationAgreement
-from fastenough.analysis.station_delays import STATIONS, Placed
+from fastenough.analysis.station_delays import STATIONS, StationAgreement, StationResult
 from fastenough.board import Board
 from fastenough.cli.output import micros, print_json, print_table
 from fastenough.cli.progress import Work
@@ -92,7 +91,7 @@ def _status(done: list[StationTrial], agreed: list[StationAgreement]) -> ExitSta
     return ExitStatus.INCONCLUSIVE if unclear else ExitStatus.DONE
 
 
-def _row(row: Placed) -> tuple[str, ...]:
+def _row(row: StationResult) -> tuple[str, ...]:
     return (
         micros(row.asked_ns),
         str(row.injected),

@@ -8,14 +8,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastenough.analysis.station_agreement import StationAgreement, agreement
-from fastenough.analysis.station_delays import STATIONS, Placed, Wakeups, Witnessed, undisturbed, usual, wakeups
+from fastenough.analysis.station_delays import (
+    STATIONS,
+    StationAgreement,
+    StationResult,
+    StationWitness,
+    Wakeups,
+    station_agreement,
+    station_medians,
+    undisturbed,
+    wakeups,
+)
 from fastenough.board import Board
 from fastenough.jobs.injectors import InjectionPlan
 from fastenough.jobs.monitored_task import MonitoredTask, TaskMonitor
 from fastenough.model import FastenoughError, NotApplicable
 from fastenough.recording import culprits
-from fastenough.recording import wakeups as told
+from fastenough.recording import wakeups as monitor_wakeups
 from fastenough.recording.samples import Samples
 
 AGREEMENT_S = 10.0
@@ -35,7 +44,7 @@ class StationTrial:
 
     station: str
     cpu: int
-    rows: tuple[Placed, ...] = ()
+    rows: tuple[StationResult, ...] = ()
     quiet: Wakeups | None = None
     delayed: Wakeups | None = None
     counted: tuple[tuple[str, int], ...] = ()
@@ -75,7 +84,7 @@ class StationTrial:
         return self.applicable and not self.missed and self.shortfall is None
 
 
-def _sizes(rows: list[Placed]) -> str:
+def _sizes(rows: list[StationResult]) -> str:
     return ", ".join(f"{row.asked_ns / 1e3:g} µs" for row in rows) or "any size"
 
 
@@ -118,7 +127,7 @@ def trial_of(watched: MonitoredTask, station: str, plan: InjectionPlan) -> Stati
     """Evaluate the injections at one station."""
     seen = _seen(watched, plan.cpu)
     quiet = undisturbed(seen, watched.injected, plan.lead_ns, plan.period_ns)
-    witnessed = Witnessed(station, seen, usual(quiet), _culprits(watched))
+    witnessed = StationWitness(station, seen, station_medians(quiet), _culprits(watched))
     dues = np.array([one.due_mono_ns for one in watched.injected], dtype=np.int64)
     return StationTrial(
         station,
@@ -135,7 +144,7 @@ def _culprits(watched: MonitoredTask) -> dict[int, str]:
     """Cause named by the monitor, by due time."""
     return {
         expiry_ns: wakeup.blamed
-        for wakeup in told.wakeups(watched.monitor.head, watched.monitor.events)
+        for wakeup in monitor_wakeups.wakeups(watched.monitor.head, watched.monitor.events)
         if (expiry_ns := culprits.whole(wakeup.culprit, "expiry_mono_ns")) is not None
     }
 
@@ -146,4 +155,4 @@ def _agreement(watched: MonitoredTask, plan: InjectionPlan) -> StationAgreement:
     begin_ns, end_ns = int(seen.due_ns[0]), int(seen.due_ns[-1])
     own = watched.task
     common = (own.due_ns >= begin_ns) & (own.due_ns <= end_ns)
-    return agreement(Samples(own.due_ns[common], own.latency_ns[common], own.lost), seen, _counted(watched))
+    return station_agreement(Samples(own.due_ns[common], own.latency_ns[common], own.lost), seen, _counted(watched))

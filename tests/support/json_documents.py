@@ -19,8 +19,7 @@ from fastenough.analysis.change_effects import ChangeEffect
 from fastenough.analysis.excluded_runs import ExcludedRuns
 from fastenough.analysis.gate import Departure, LimitResult
 from fastenough.analysis.paired import Effects
-from fastenough.analysis.station_agreement import StationAgreement
-from fastenough.analysis.station_delays import Placed
+from fastenough.analysis.station_delays import StationAgreement, StationResult
 from fastenough.analysis.task_set import TaskAnswer
 from fastenough.audit.finding import Change, Finding
 from fastenough.campaign.expand import RunSpec
@@ -95,7 +94,7 @@ _STATIONS = Versioned(
                 "station": str,
                 "cpu": int,
                 "injector": str,
-                "rows": ListOf(Extended(Placed, {"excess_ns": float | None, "tolerated_ns": float | None})),
+                "rows": ListOf(Extended(StationResult, {"excess_ns": float | None, "tolerated_ns": float | None})),
                 "reason": str | None,
                 "passed": bool | None,
                 "shortfall": str | None,

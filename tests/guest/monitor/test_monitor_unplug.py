@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastenough.analysis.station_agreement import StationAgreement, agreement
-from fastenough.analysis.station_delays import STATIONS, wakeups
+from fastenough.analysis.station_delays import STATIONS, StationAgreement, station_agreement, wakeups
 from fastenough.link.base import Link, Process
 from fastenough.model import Outcome
 from fastenough.recording import Recording
@@ -134,7 +133,7 @@ def _watched(link: Link, steps: tuple[Step, ...], place: Path) -> Watched:
     kept = _samples(link, "seen", place)
     seen = wakeups({station: _all_cpus(recording, kept, station) for station in STATIONS})
     own = [next(iter(_samples(link, f"task{cpu}", place).values())) for cpu in CPUS]
-    return Watched(recording, [agreement(one, seen, {}) for one in own])
+    return Watched(recording, [station_agreement(one, seen, {}) for one in own])
 
 
 def _check_all_counted(watched: Watched) -> None:

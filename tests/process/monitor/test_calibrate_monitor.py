@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from fastenough.analysis.station_agreement import StationAgreement
-from fastenough.analysis.station_delays import STATIONS, Placed
+from fastenough.analysis.station_delays import STATIONS, StationAgreement, StationResult
 from fastenough.board import AS_BOOTED, open_board
 from fastenough.jobs.calibrate_monitor import StationTrial, trial_of
 from fastenough.jobs.injectors import InjectionPlan
@@ -99,8 +98,8 @@ def test_bad_input_is_one_line_and_status_2(words: tuple[str, ...]) -> None:
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
 
 
-def row(*, injected: int = 10, unseen: int = 0, found: int = 10, station_ns: int = 305_000) -> Placed:
-    return Placed(
+def row(*, injected: int = 10, unseen: int = 0, found: int = 10, station_ns: int = 305_000) -> StationResult:
+    return StationResult(
         STATIONS[0],
         300_000,
         injected,

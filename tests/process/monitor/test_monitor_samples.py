@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fastenough.analysis.station_agreement import agreement
-from fastenough.analysis.station_delays import STATIONS, SUM, wakeups
+from fastenough.analysis.station_delays import STATIONS, SUM, station_agreement, wakeups
 from fastenough.recording import Histogram, Recording, read_recording
 from fastenough.recording.samples import SampleFile, read_samples
 from tests.support.monitored import watching
@@ -92,7 +91,7 @@ def test_samples_histograms_and_the_task_agree(probe_binary: str, monitor_binary
     seen = wakeups({name: by_name[name] for name in STATIONS})
     assert (seen.sum_ns == by_name[SUM].latency_ns[np.searchsorted(by_name[SUM].due_ns, seen.due_ns)]).all()
     assert ((seen.due_ns - own.due_ns[0]) % PERIOD_NS == 0).all()
-    agreed = agreement(own, seen, {})
+    agreed = station_agreement(own, seen, {})
     assert agreed.joined == len(seen.due_ns) > 1000
     assert agreed.later
 

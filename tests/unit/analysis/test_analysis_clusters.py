@@ -65,7 +65,7 @@ def test_as_many_samples_as_advised_decide_nine_times_in_ten(events: float, allo
     def fails(n: float, seen: float) -> bool:
         return bool(clusters.poisson_lower(seen, 0.95) > allowed * n)
 
-    total = planning.samples_to_decide(planning.Observation(1000, events), passes, fails)
+    total = planning.samples_to_decide(planning.EventCount(1000, events), passes, fails)
     assert total is not None
     random = np.random.default_rng(4)
     rates = random.gamma(events + 0.5, 1 / 1000, 3000)
@@ -79,8 +79,7 @@ def test_as_many_samples_as_advised_decide_nine_times_in_ten(events: float, allo
 
 def test_no_amount_is_advised_at_the_rate_allowed() -> None:
     assert (
-        planning.samples_to_decide(planning.Observation(1000, 5.0), lambda n, seen: False, lambda n, seen: False)
-        is None
+        planning.samples_to_decide(planning.EventCount(1000, 5.0), lambda n, seen: False, lambda n, seen: False) is None
     )
 
 

@@ -7,8 +7,16 @@ import numpy as np
 import pytest
 
 from fastenough.analysis.injections import Injection
-from fastenough.analysis.station_agreement import agreement
-from fastenough.analysis.station_delays import STATIONS, Placed, Wakeups, Witnessed, undisturbed, usual, wakeups
+from fastenough.analysis.station_delays import (
+    STATIONS,
+    StationResult,
+    StationWitness,
+    Wakeups,
+    station_agreement,
+    station_medians,
+    undisturbed,
+    wakeups,
+)
 from fastenough.recording.samples import Samples
 
 MS = 1_000_000
@@ -34,10 +42,10 @@ def with_delays(station: str, injected: list[Injection] = INJECTED) -> dict[str,
     return values
 
 
-def found(seen: Wakeups, station: str) -> Placed:
+def found(seen: Wakeups, station: str) -> StationResult:
     quiet = undisturbed(seen, INJECTED, PERIOD_NS // 2, PERIOD_NS)
     culprits = {one.due_mono_ns: "someone" for one in INJECTED[:7]}
-    (row,) = Witnessed(station, seen, usual(quiet), culprits).placed(INJECTED, {SIZE_NS: 2})
+    (row,) = StationWitness(station, seen, station_medians(quiet), culprits).placed(INJECTED, {SIZE_NS: 2})
     return row
 
 
@@ -94,13 +102,15 @@ def test_what_the_task_saw_beyond_its_stations_is_told_and_what_is_absent_counte
     task = Samples(DUE_NS, seen.sum_ns + 1200, lost=0)
     kept = np.ones(N, dtype=bool)
     kept[:8] = False
-    one = agreement(task, seen.only(kept), {"monitor_suppressed": 6, "monitor_dropped": 0, "monitor_unmatched": None})
+    one = station_agreement(
+        task, seen.only(kept), {"monitor_suppressed": 6, "monitor_dropped": 0, "monitor_unmatched": None}
+    )
     assert (one.taken, one.joined, one.absent, one.unexplained) == (N, N - 8, 8, 2)
     assert one.remainder_ns == (1200,) * 4 and one.later
     assert one.counted == (("monitor_suppressed", 6),)
     slow = seen.sum_ns.copy()
     slow[100] = 3 * PERIOD_NS + 5
-    busy = agreement(Samples(DUE_NS, slow, 0), seen.only(~np.isin(np.arange(N), [101, 102, 200])), {})
+    busy = station_agreement(Samples(DUE_NS, slow, 0), seen.only(~np.isin(np.arange(N), [101, 102, 200])), {})
     assert (busy.awake, busy.absent) == (1, 2), "only the act right behind the late one is known not to have slept"
-    early = agreement(Samples(DUE_NS, seen.sum_ns - 1, lost=3), seen, {})
+    early = station_agreement(Samples(DUE_NS, seen.sum_ns - 1, lost=3), seen, {})
     assert (early.later, early.taken, early.share < 1) == (False, N + 3, True)
