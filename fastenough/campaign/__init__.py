@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Campaigns: a plan expands into runs, each of which is measured, stored, and not measured again on resuming."""
+"""Campaigns: a plan expands into runs; each run is measured and stored, and a resumed campaign skips stored runs."""
 
 from __future__ import annotations
 

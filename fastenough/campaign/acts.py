@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a run asks of the board, and what of the instrument beside it."""
+"""Requests of a run: the act for the board, and the request to the instrument."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _INSTRUMENT_TIMES: Mapping[str, Mapping[str, str]] = {
     "response": {"min": "3us", "max": "7071us", "timeout": "1s"},
     "periodic": {"period": "7071us", "timeout": "1s"},
 }
-"""The paper's, in full: a wait between 3 and 7071 µs, a period of 7071 µs."""
+"""Defaults, from the paper: a wait between 3 and 7071 µs, and a period of 7071 µs."""
 _HOUSEKEEPING = "housekeeping"
-"""A parameter of the probe, and the setting that does the same with the bench."""
+"""Parameter of the probe, and the setting with the same effect on the bench."""
 _CPUS = ("affinity", _HOUSEKEEPING)
 """Parameters of the probe that are lists of CPUs."""
 _NUMBER = re.compile(r"\d{1,9}")
 _PRIORITY = 98
 _GRACE_S = 60.0
-"""How much longer than planned a task may take before its guard ends it."""
+"""Time beyond the planned duration after which the guard ends the task."""
 
 
 def instrument_request(probe: str, parameters: Mapping[str, Value]) -> Response | Periodic:
-    """What the instrument is asked for; raises BadInput for what it cannot do."""
+    """Return the request to the instrument; raise BadInput for a probe or times that it does not support."""
     if probe not in _INSTRUMENT_TIMES:
         raise BadInput(f"probe {probe} cannot be measured by an instrument; use {', '.join(_INSTRUMENT_TIMES)}")
     times = {name: _time_ns(name, parameters.get(name, default)) for name, default in _INSTRUMENT_TIMES[probe].items()}
@@ -55,7 +55,7 @@ def _time_ns(name: str, value: Value) -> int:
 
 
 def board_parameters(probe: str, parameters: Mapping[str, Value], by_instrument: bool) -> dict[str, Value]:
-    """What is left for the board; the instrument's period becomes the time between two toggles."""
+    """Return the parameters for the board; the instrument's period becomes the interval between two toggles."""
     if not by_instrument:
         return dict(parameters)
     left = {name: value for name, value in parameters.items() if name not in _INSTRUMENT_TIMES.get(probe, ())}
@@ -66,7 +66,7 @@ def board_parameters(probe: str, parameters: Mapping[str, Value], by_instrument:
 def board_value_lists(
     probe: str, parameters: Mapping[str, tuple[Value, ...]], by_instrument: bool
 ) -> dict[str, tuple[Value, ...]]:
-    """The same for the values that an entry lists, one combination of which makes a run."""
+    """Return the same for the lists of values of an entry; each combination of values is one run."""
     if not by_instrument:
         return dict(parameters)
     if ACTS_WARM_UP in parameters:
@@ -84,31 +84,31 @@ def _pins(probe: str, wires: Wires | None) -> dict[str, Value]:
 
 
 def check_cpus(plan: Plan, link: Link) -> None:
-    """Raises BadInput for a CPU that the board does not have, with the place in the plan where it is asked for."""
+    """Raise BadInput, with the line of the plan, for a CPU that the board does not have."""
     has = set(cpus_of(link, "present"))
-    given = [
+    values = [
         (entry, name, value) for entry in plan.entries for name in _CPUS for value in entry.parameters.get(name, ())
     ]
-    for entry, name, value in given:
-        asked = [int(cpu) for cpu in _NUMBER.findall(str(value))]
-        if not isinstance(value, bool) and not has.issuperset(asked):
-            lacking = next(cpu for cpu in asked if cpu not in has)
+    for entry, name, value in values:
+        cpus = [int(cpu) for cpu in _NUMBER.findall(str(value))]
+        if not isinstance(value, bool) and not has.issuperset(cpus):
+            missing = next(cpu for cpu in cpus if cpu not in has)
             raise entry.fault(
-                f"{name}={value}: there is no CPU {lacking}; {link.name} has {len(has)}: {list_form(has)}",
+                f"{name}={value}: there is no CPU {missing}; {link.name} has {len(has)}: {list_form(has)}",
                 "parameters",
                 name,
             )
 
 
 def last_cpu(link: Link) -> int:
-    """Where tasks that serve pins run: the first CPU has interrupts to serve."""
+    """Return the CPU for tasks that serve pins: the last one, since the first one handles interrupts."""
     return cpus_of(link, "online")[-1]
 
 
 def board_act(plan: Plan, spec: RunSpec, booted: Booted) -> Act:
-    """The act as the board is asked for it.
+    """Return the act for the board.
 
-    Beside an instrument it goes on until the bench ends it; where nothing else is said, on the last CPU at priority 98.
+    With an instrument it has no duration: the bench ends it.  Its defaults are then priority 98 on the last CPU.
     """
     by_instrument = plan.instrument is not None
     given = board_parameters(spec.probe, spec.parameters, by_instrument)
@@ -125,9 +125,10 @@ def board_act(plan: Plan, spec: RunSpec, booted: Booted) -> Act:
 
 
 def pins_requested(act: Act) -> str | None:
-    """The directions of the pins, for the setting ``pin``; None where the act has none.
+    """Return the directions of the pins as a value of the setting ``pin``; None for an act without pins.
 
-    A response follows the gauge's idle level; a period starts low, so that its edges can be told from ours.
+    A response follows the gauge's idle level; a period starts low, which distinguishes its edges from those of the
+    bench.
     """
     words = [
         f"{act.parameters['chip']}/{act.parameters[name]}={name}"
@@ -138,6 +139,6 @@ def pins_requested(act: Act) -> str | None:
 
 
 def housekeeping_setting(act: Act, link: Link) -> dict[str, str]:
-    """Where the probe's reporting thread is kept on some CPUs, so is the bench, if it is on the board itself."""
+    """Return the setting that binds the bench to the CPUs of the probe's reporting thread; empty on a remote board."""
     cpus = act.parameters.get(_HOUSEKEEPING)
     return {_HOUSEKEEPING: str(cpus)} if cpus and link.name == "local" else {}

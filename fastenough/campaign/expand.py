@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The runs that a plan expands into, in an order in which each board is booted once per configuration."""
+"""Expansion of a plan into its runs, ordered so that each board is booted once per configuration."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from fastenough.model import Requirement
 from fastenough.units import parse_duration_ns
 
 ACTS_WARM_UP = "warm-up"
-"""The probe's parameter: acts take place for so long before any is counted."""
+"""Parameter of the probe: duration at the start of the run in which acts are not counted."""
 PLAN_FILE = "plan.toml.zst"
-"""What each run of a plan that was a file is kept with: the text of that file."""
+"""Name under which the text of the plan's file is stored with each run."""
 WHOLE = ""
 OWN = ", the board's own"
 MONITORED = ", the monitor beside it"
-"""How the titles end of the recordings that are kept of one run of a plan: of the run itself; of the board's own, where
-an instrument measured; of what the monitor saw meanwhile."""
+"""Suffixes of titles.  One run of a plan has up to three recordings: the run itself, the board's own recording if an
+instrument measured, and the monitor's recording."""
 
 
 @dataclass(frozen=True)
 class RunSpec:
-    """One run to be made; ``position`` counts from 0."""
+    """One run of a plan; ``position`` counts from 0."""
 
     position: int
     probe: str
@@ -45,14 +45,14 @@ class RunSpec:
     keys: Mapping[str, Value] = field(default_factory=dict)
 
     def key(self) -> dict[str, Any]:
-        """What makes this run the same as another, in a form that hashes alike everywhere."""
+        """Return the fields that identify the run, in a form with a reproducible hash."""
         content = asdict(self) | {"parameters": dict(sorted(self.parameters.items()))}
         keys = dict(sorted(content.pop("keys").items()))
         return content | ({"keys": keys} if keys else {})
 
     @property
     def whole_s(self) -> float:
-        """From the begin of the load to the end of the act, which may have a warm-up of its own."""
+        """Duration [s] from the start of the load to the end of the act, the act's own warm-up included."""
         own_s = 0.0
         with suppress(ValueError):
             own_s = parse_duration_ns(str(self.parameters.get(ACTS_WARM_UP, ""))) / 1e9
@@ -60,7 +60,7 @@ class RunSpec:
 
     @property
     def place(self) -> str:
-        """Where and how it is done, in words; empty where that goes without saying."""
+        """Implementation, board and configuration in words; empty if all are the defaults."""
         board = "" if self.board == DEFAULT_BOARD else self.board
         on = " ".join(word for word in (board, "" if self.configuration == AS_BOOTED else self.configuration) if word)
         return " ".join(word for word in (self._by, f"on {on}" if on else "") if word)
@@ -70,7 +70,7 @@ class RunSpec:
         return "" if self.implementation == DEFAULT else f"by {self.implementation}"
 
     @property
-    def _asked(self) -> str:
+    def _request(self) -> str:
         """The probe and its parameters."""
         return " ".join(
             [self.probe, *(name if value is True else f"{name}={value}" for name, value in self.parameters.items())]
@@ -78,17 +78,17 @@ class RunSpec:
 
     @property
     def what(self) -> str:
-        """In words, what is measured, and by whom where that has to be said; not where, nor under which load."""
-        return " ".join(filter(None, (self._asked, self._by)))
+        """Probe, parameters and implementation in words, without board and load."""
+        return " ".join(filter(None, (self._request, self._by)))
 
     @property
     def title(self) -> str:
-        """In words, which run of the plan this is."""
-        return f"{' '.join(filter(None, (self._asked, self.place)))}, load {self.load}"
+        """Title of the run: probe, parameters, implementation, board, configuration and load."""
+        return f"{' '.join(filter(None, (self._request, self.place)))}, load {self.load}"
 
 
 def expand(plan: Plan) -> list[RunSpec]:
-    """The runs of a plan, in order: board, configuration, entry, repetition, implementation, parameters, load."""
+    """Return the runs, ordered by board, configuration, entry, repetition, implementation, parameters, load."""
     return list(_expanded(plan))
 
 
@@ -115,24 +115,24 @@ def _expanded(plan: Plan) -> Iterator[RunSpec]:
 
 
 def combinations(entry: Entry) -> list[dict[str, Value]]:
-    """Every combination of the values of an entry's parameters."""
+    """Return every combination of the values of an entry's parameters."""
     return [
         dict(zip(entry.parameters, values, strict=True)) for values in itertools.product(*entry.parameters.values())
     ]
 
 
 def recordings_of(plan: Plan) -> tuple[str, ...]:
-    """The recordings that are kept of each run, the run's own first, by how their titles end."""
+    """Return the title suffixes of the recordings that each run has, the run's own first."""
     return WHOLE, *([OWN] if plan.instrument else []), *([MONITORED] if plan.monitor else [])
 
 
 def titles(plan: Plan, specs: list[RunSpec]) -> tuple[str, ...]:
-    """What is planned, by position in the store: each run has those that are kept beside it behind it."""
-    return tuple(f"{spec.title}{which}" for spec in specs for which in recordings_of(plan))
+    """Return the titles of all planned recordings by position in the store; those of one run are consecutive."""
+    return tuple(f"{spec.title}{suffix}" for spec in specs for suffix in recordings_of(plan))
 
 
 def plan_sha256(plan: Plan, specs: list[RunSpec]) -> str:
-    """Equal for plans that would make the same runs; ``specs`` are those that this plan expands into."""
+    """Return a hash that is equal for plans with the same runs; ``specs``: the runs of this plan."""
     content = {
         "runs": [spec.key() for spec in specs],
         "settings": dict(sorted(plan.settings.items())),

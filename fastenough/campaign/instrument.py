@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The instrument of a plan: opened beside a board, and measuring while the board's task runs."""
+"""The instrument of a plan: opened for a board, it measures while the board's task runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SIMULATOR_COUNTS = ("edges_out", "edges_in", "put_back", "put_off", "bytes_drop
 
 @dataclass(frozen=True)
 class OpenInstrument:
-    """A gauge that answers, and what is known of it; ``name`` is its port, or that it is simulated."""
+    """An open gauge with its calibration and self-test; ``name``: its port, or ``simulated``."""
 
     gauge: Gauge
     calibration: Calibration
@@ -40,7 +40,7 @@ class OpenInstrument:
 
 @contextmanager
 def open_instrument(wanted: Instrument, booted: Booted) -> Iterator[OpenInstrument]:
-    """The plan's instrument; raises BadInput for a port where no gauge of this version answers."""
+    """Open the plan's instrument; raise BadInput if no gauge of this version answers on the port."""
     if wanted.simulated:
         simulated = booted.wire_gauge()
         with Gauge(simulated.terminal) as gauge:
@@ -48,13 +48,13 @@ def open_instrument(wanted: Instrument, booted: Booted) -> Iterator[OpenInstrume
         return
     port = find_port(wanted.port)
     self_test = read_self_test(Path(wanted.self_test), serial_of(port))
-    kept = read_calibration(Path(wanted.calibration), serial_of(port)) if wanted.calibration else None
+    stored = read_calibration(Path(wanted.calibration), serial_of(port)) if wanted.calibration else None
     with Gauge(port) as gauge:
-        yield OpenInstrument(gauge, chosen(kept, gauge.calibrate(_CALIBRATION_S)), self_test, wanted.port)
+        yield OpenInstrument(gauge, chosen(stored, gauge.calibrate(_CALIBRATION_S)), self_test, wanted.port)
 
 
 class _Lines:
-    """Takes a recording's lines as a file does and passes them on, but for the end, which is to be completed."""
+    """File-like object that passes a recording's lines on, except the end line, which is completed later."""
 
     def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
@@ -65,13 +65,13 @@ class _Lines:
         return len(raw)
 
     def flush(self) -> None:
-        """Nothing else is held back."""
+        """Do nothing: lines are passed on at once."""
 
 
 class InstrumentRun:
-    """One run of the instrument beside one task of the board.
+    """One run of the instrument, parallel to one task of the board.
 
-    ``begin()``, then ``poll()`` until the time is over, ``end()``, and, once the board has counted, ``close()``.
+    Call ``begin()``, ``poll()`` until the duration has passed, ``end()``, and ``close()`` with the board's counts.
     """
 
     def __init__(
@@ -90,19 +90,19 @@ class InstrumentRun:
 
     @property
     def first(self) -> bool:
-        """Of a period the instrument must not miss the first edge; a response is awaited before the first stimulus."""
+        """Whether the instrument starts before the task: it must not miss the first edge of a period."""
         return isinstance(self._request, Periodic)
 
     def begin(self) -> None:
         self._run.begin()
 
     def poll(self, seconds: float, asked: Callable[[], bool]) -> None:
-        """Wait, and take in what has come; raises GaugeLost."""
+        """Wait, then read the available data; raise GaugeLost."""
         self._run.wait(min(seconds, INTERVAL_NS / 1e9), asked)
         self._run.poll()
 
     def end(self, outcome: Outcome, reasons: list[str]) -> None:
-        """Stop the instrument and read the rest; of a period all edges that the board has made must have come."""
+        """Stop the instrument and read the remaining data; of a period, after all edges of the board have arrived."""
         if self.first and self._instrument.simulated and outcome is not Outcome.FAILED:
             self._instrument.simulated.settle()
         self._run.end(outcome, reasons)
@@ -112,12 +112,12 @@ class InstrumentRun:
         return self._run.ended is not None
 
     def explained(self, error: FastenoughError) -> FastenoughError:
-        """With the last words of a simulated gauge that has ended."""
-        said = self._instrument.simulated.fault() if self._instrument.simulated else ""
-        return type(error)(f"{error}; {said}") if said else error
+        """Return the error with the last message of a simulated gauge that has ended."""
+        fault = self._instrument.simulated.fault() if self._instrument.simulated else ""
+        return type(error)(f"{error}; {fault}") if fault else error
 
     def close(self, board: Counted | None, fault: list[str]) -> None:
-        """Complete the recording with the counts of both sides; a fault of the board has failed this run, too."""
+        """Complete the recording with the counts of both sides; a fault of the board fails this run too."""
         if self._run.ended is None:
             return
         end = replace(self._run.ended, counters={**self._run.ended.counters, **self._counts(board)})
@@ -126,7 +126,7 @@ class InstrumentRun:
         self._transcript.take(line_bytes(end_line(end)))
 
     def _simulated(self) -> Mapping[str, int]:
-        """What the simulation behind the gauge has counted up to now; empty where it is no simulation."""
+        """Return the counters of the simulated gauge; empty for a real one."""
         counted = self._instrument.simulated.counters() if self._instrument.simulated else {}
         return {name: count for name, count in counted.items() if name in _SIMULATOR_COUNTS}
 
@@ -143,7 +143,7 @@ class InstrumentRun:
 def agreement_counts(
     gauge: Mapping[str, int], by_series: Mapping[int, Mapping[str, int]], board: Counted | None, probe: str
 ) -> dict[str, Any]:
-    """The counts that must agree, from the instrument's counters and the board's."""
+    """Return the counts that must agree, from the counters of instrument and board."""
     seen = answered = None
     overtaken = 0
     if board is not None:

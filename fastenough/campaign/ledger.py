@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which runs of a campaign are made already, and which position each has in the store."""
+"""The runs of a campaign that are stored, by position."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _DONE = {Outcome.COMPLETED.value, Outcome.NOT_APPLICABLE.value}
 def find_unfinished(
     keeper: RunStore, plan_hash: str, positions: int, each: int = 1
 ) -> tuple[str | None, dict[int, str]]:
-    """The newest unfinished campaign of this plan and its sound runs, which need not be made again, by position.
+    """Return the newest unfinished campaign of this plan, and its sound runs by position; resuming skips these.
 
-    Each run of the plan has ``each`` positions, the first of which says whether it is done.
+    Each run of the plan has ``each`` positions; the first one decides whether the run is done.
     """
     earlier = [run for run in keeper.runs(plan_sha256=plan_hash) if run.campaign]
     if not earlier:
@@ -32,21 +32,21 @@ def find_unfinished(
         for run in earlier
         if run.campaign == newest and run.outcome in _DONE and keeper.fault(run.id) is None
     }
-    whole = {position for position in sound if position % each == 0}
-    if len(whole) * each >= positions:
+    complete = {position for position in sound if position % each == 0}
+    if len(complete) * each >= positions:
         return None, {}
-    return newest, {position: run for position, run in sound.items() if position - position % each in whole}
+    return newest, {position: run for position, run in sound.items() if position - position % each in complete}
 
 
 def new_campaign(name: str) -> str:
-    """What a campaign that begins now is called: no other is."""
+    """Return a unique name for a campaign that begins now."""
     return f"{name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
 
 
 @dataclass(frozen=True)
 class NewestCampaign:
-    """The newest campaign of a plan, None where none was begun; ``left``: whether anything of it is to be made yet;
-    ``done``: its sound runs by position, where something is."""
+    """The newest campaign of a plan, None if there is none; ``left``: whether runs remain; ``done``: if so, its sound
+    runs by position."""
 
     campaign: str | None
     left: bool
@@ -54,7 +54,7 @@ class NewestCampaign:
 
 
 def newest_campaign(keeper: RunStore, plan: Plan) -> NewestCampaign:
-    """What there is of this plan already."""
+    """Return the newest stored campaign of a plan."""
     specs, each = expand(plan), len(recordings_of(plan))
     plan_hash = plan_sha256(plan, specs)
     begun = [run.campaign for run in keeper.runs(plan_sha256=plan_hash) if run.campaign]
@@ -64,9 +64,9 @@ def newest_campaign(keeper: RunStore, plan: Plan) -> NewestCampaign:
 
 @dataclass
 class Ledger:
-    """The runs of one campaign by position in the store: one for each recording ``recordings`` of each run of the plan.
+    """The runs of one campaign by position in the store; each run of the plan has one position per recording.
 
-    ``text``: of the plan, kept with each.
+    ``recordings``: title suffixes of a run's recordings.  ``text``: text of the plan, stored with each recording.
     """
 
     campaign: str
@@ -78,16 +78,16 @@ class Ledger:
 
     @classmethod
     def of(cls, plan: Plan, specs: list[RunSpec], keeper: RunStore, resume: bool) -> Ledger:
-        """A new one, or that of the newest unfinished campaign of this plan, which expands into these runs."""
+        """Return a new ledger, or with ``resume`` the newest unfinished one; ``specs``: runs of the plan."""
         plan_hash, planned, each = plan_sha256(plan, specs), titles(plan, specs), recordings_of(plan)
-        found, done = find_unfinished(keeper, plan_hash, len(planned), len(each)) if resume else (None, {})
-        return cls(found or new_campaign(plan.name), plan_hash, planned, each, plan.text, done)
+        unfinished, done = find_unfinished(keeper, plan_hash, len(planned), len(each)) if resume else (None, {})
+        return cls(unfinished or new_campaign(plan.name), plan_hash, planned, each, plan.text, done)
 
     def has(self, spec: RunSpec) -> bool:
         return spec.position * len(self.recordings) in self.done
 
     def begin(self, keeper: RunStore, spec: RunSpec, which: str) -> Writer:
-        """Begin one of the recordings that are kept of a run."""
+        """Begin the recording of a run that has the title suffix ``which``."""
         position = spec.position * len(self.recordings) + self.recordings.index(which)
         writer = keeper.begin(
             {

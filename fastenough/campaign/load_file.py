@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Loads that a person writes: in a plan, or in a file of their own.  Every key is told in docs/plans.md."""
+"""Loads that the user defines, in a plan or in a file.  docs/plans.md describes every key."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MOST, _MOST_PER_S = 1_000_000, 1e15
 
 
 def read_load_table(table: Table, folder: Path) -> Load:
-    """A table ``[[load]]`` of a plan, or the file that it names, relative to the plan's folder; raises BadInput."""
+    """Return the load of a plan's table ``[[load]]``, or of the file that it names; raise BadInput."""
     if "file" not in table:
         return _load(table, LOAD_KEYS)
     file = table.text("file", f'"my-load{SUFFIX}"')
@@ -47,12 +47,12 @@ def read_load_table(table: Table, folder: Path) -> Load:
 
 
 def read_load(path: Path) -> Load:
-    """The load in a file; raises BadInput naming file, line, key and the fix."""
+    """Return the load in a file; raise BadInput with file, line, key and the fix."""
     return _load(read_toml(path, "docs/loads.md for an example"), FILE_KEYS)
 
 
 def named_loads(words: Sequence[str]) -> dict[str, Load]:
-    """The loads that words of a command line mean, in order: names of those that there are, and files of others."""
+    """Return the loads that the words of a command line name, in order: predefined loads, and files."""
     loads: dict[str, Load] = {}
     for word in words:
         load = read_load(Path(word)) if word.endswith(SUFFIX) else find_load(word)
@@ -87,12 +87,12 @@ def _load(table: Table, keys: tuple[str, ...]) -> Load:
 
 
 def _is_word(word: object) -> bool:
-    """What the system takes as an argument."""
+    """Return whether the system accepts it as an argument of a command."""
     return isinstance(word, str) and "\0" not in word
 
 
 def _expectation(table: Table, counts: bool) -> Expectation:
-    """What it must be seen to do."""
+    """Return the minimum activity that proves that the load ran."""
     share = table.take("cpu-share", (int, float), "0.05", 0.001)
     if not 0 <= share <= 1:
         raise table.fault(

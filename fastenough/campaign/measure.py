@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The one act of measuring: a board's task under a load, with an instrument beside it where the plan names one."""
+"""Measurement of one run: the board's task under a load, with the plan's instrument, if any."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from fastenough.recording.head import RecordedSetting
 from fastenough.settings import Settings
 
 LATE_SETTINGS = ("irq-threads",)
-"""Made once a task has asked for its pins: the thread that serves them does not exist before."""
+"""Settings made after a task has requested its pins: the thread that serves them does not exist before."""
 _STOPPED = "stopped before the probe started"
 _LOOK_S = 1.0
 _END_TIMEOUT_S = 20.0
@@ -45,8 +45,8 @@ _END_TIMEOUT_S = 20.0
 class BoardSetup:
     """What the runs of one board in one configuration have in common.
 
-    ``settings``: those made for all of them, as read back; ``late``: those to be made within each.  ``journal``: of
-    what is put back after each run.
+    ``settings``: the settings of all runs, as read back; ``late``: settings to be made within each run.  ``journal``:
+    file with the settings to restore after each run.
     """
 
     plan: Plan
@@ -60,9 +60,9 @@ class BoardSetup:
 
 @dataclass(frozen=True)
 class RunContext:
-    """What one run is made for: where it is kept, who may stop it, who is told.
+    """Surroundings of one run: the store, the request to stop, and the callbacks for progress.
 
-    ``begin(which)`` begins one of the recordings that are kept of the run; ``tell`` is given lines for a person.
+    ``begin(which)``: begin one of the run's recordings.  ``tell``: print a line for the user.
     """
 
     keeper: RunStore
@@ -73,7 +73,7 @@ class RunContext:
 
 
 def measure(site: BoardSetup, spec: RunSpec, context: RunContext) -> Transcript:
-    """Make one run and keep it, whatever becomes of it; returns the instrument's transcript, or else the board's.
+    """Measure and store one run, whatever its outcome; return the instrument's transcript, or else the board's.
 
     Raises BadInput for what the board or its task refuses, GaugeLost when the instrument is gone, StorageFailure
     when the store cannot be written; the lines recorded so far stay.
@@ -112,13 +112,13 @@ def measure(site: BoardSetup, spec: RunSpec, context: RunContext) -> Transcript:
 
 
 def _wanted(act: Act, link: Link) -> dict[str, str | int]:
-    """The settings that this one act needs, by name."""
+    """Return the settings that the act requires, by name."""
     pins = pins_requested(act)
     return kernel_settings(act, link) | ({"pin": pins} if pins else {}) | housekeeping_setting(act, link)
 
 
 def store_unmeasured(spec: RunSpec, context: RunContext, added: HeadAdditions, error: FastenoughError) -> Transcript:
-    """A run in which nothing came to be measured, kept with its reason."""
+    """Store a run in which nothing was measured, with the reason."""
     transcript = Transcript(lambda: context.begin(WHOLE), added, no_proof)
     if isinstance(error, NotApplicable):
         transcript.make(spec, Outcome.NOT_APPLICABLE, str(error))
@@ -135,9 +135,10 @@ _USER = re.compile(r"ssh://[^@/]*@")
 
 
 def name_in_runs(board: str, profile: Mapping[str, Any]) -> str:
-    """What runs of a board call it: this machine goes by its own name, however it was reached, which one boot shows.
+    """Return the name of a board in its runs.
 
-    Behind ssh the user is not part of the name: another user's runs are of the same machine.
+    The bench's own machine has its host name, even if reached by ssh (its boot id shows that).  The user of an ssh
+    address is not part of the name, since the machine is the same for every user.
     """
     here = board == DEFAULT_BOARD or (board.startswith(_SSH) and profile.get("boot_id") == _own_boot_id())
     hostname = profile.get("hostname") if here else None
@@ -146,7 +147,7 @@ def name_in_runs(board: str, profile: Mapping[str, Any]) -> str:
 
 @cache
 def _own_boot_id() -> str:
-    """Of the bench's machine; empty where it cannot be read, which no board's is."""
+    """Return the boot id of the bench's machine; empty if it cannot be read."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -154,7 +155,7 @@ def _own_boot_id() -> str:
 
 
 def head_additions(board: str, booted: Booted, settings: Sequence[RecordedSetting]) -> HeadAdditions:
-    """What the bench adds to every head: profile, configuration, marks, and the settings it made."""
+    """Return what the bench adds to every head: profile, configuration, marks and settings."""
     profile = collect(booted.link)
     return HeadAdditions(
         name_in_runs(board, profile),
@@ -170,7 +171,7 @@ def head_additions(board: str, booted: Booted, settings: Sequence[RecordedSettin
 def watch_run(
     site: BoardSetup, spec: RunSpec, context: RunContext, added: HeadAdditions, load: ActiveLoad, *, thread_name: str
 ) -> AbstractContextManager[None]:
-    """While inside, the monitor watches the run; it is loaded before the warm-up, since that disturbs."""
+    """Context in which the monitor watches the run; it is loaded before the warm-up, since loading disturbs."""
     transcript = Transcript(
         partial(context.begin, MONITORED), replace(added, requirement=None), load.proof, load.follow()
     )
@@ -179,9 +180,9 @@ def watch_run(
 
 @dataclass
 class _Run:
-    """One run on its way.  ``main`` is the instrument's recording, where there is one, and ``own`` the board's.
+    """One run in progress.  ``own``: the board's recording; ``main``: the instrument's if there is one, else ``own``.
 
-    ``reasons``: why it failed, where board or instrument were lost.
+    ``reasons``: why the run failed, if the board or the instrument was lost.
     """
 
     site: BoardSetup
@@ -211,7 +212,7 @@ class _Run:
         self.context.report(phase, self.main)
 
     def whole(self) -> Transcript:
-        """From the warm-up to the seal; raises FastenoughError where nothing came to be recorded."""
+        """Run from the warm-up to the seal; raise FastenoughError if nothing was recorded."""
         try:
             self._warm_up()
             self._make()
@@ -233,13 +234,13 @@ class _Run:
         return self.main
 
     def _warm_up(self) -> None:
-        """The load runs for a while; what it does before the probe starts does not count."""
+        """Run the load for a while; its activity before the probe starts does not count."""
         self._report("load")
         self.load.warm_up(self.spec.warm_up_s, self.context.stopping)
         self.load.begin()
 
     def _make(self) -> None:
-        """Measure; raises the board's or the instrument's fault, with the recordings ended."""
+        """Measure; end the recordings and raise the fault of the board or instrument, if any."""
         if self.context.stopping.asked:
             raise EndedBySignal(_STOPPED)
         fault: FastenoughError | None = None
@@ -255,7 +256,7 @@ class _Run:
             raise fault
 
     def _measured(self) -> None:
-        """An instrument that must not miss the first edge must not miss the last one either."""
+        """Measure; an instrument that must not miss the first edge must not miss the last one either."""
         beside = self._beside
         if beside is not None and beside.first:
             beside.begin()
@@ -274,7 +275,7 @@ class _Run:
 
     @contextmanager
     def _task(self) -> Iterator[Task]:
-        """The board's task, recording; what goes wrong inside is known before it is ended."""
+        """Context in which the board's task records; reasons of a failure are collected before the task is ended."""
         with self._implementation.start(self.site.booted, self.act, self.settings) as task:
             if self._beside:
                 self.own.revise = self._revised
@@ -288,7 +289,7 @@ class _Run:
                 raise
 
     def _follow(self, task: Task) -> None:
-        """Until the task has ended of its own accord, or was asked to."""
+        """Wait until the task has ended, by itself or on request."""
         asked = False
         while task.running:
             task.look(_LOOK_S)
@@ -299,7 +300,7 @@ class _Run:
         task.wait(_END_TIMEOUT_S)
 
     def _poll(self, task: Task, beside: InstrumentRun) -> tuple[Outcome, list[str]]:
-        """Until the time is over or somebody stops; raises GaugeLost, and FastenoughError when the task is gone."""
+        """Poll for the duration or until a request to stop; raise GaugeLost, and FastenoughError if the task ends."""
         end_s = time.monotonic() + self.spec.duration_s
         while (left_s := end_s - time.monotonic()) > 0 and not self.context.stopping.asked:
             beside.poll(min(left_s, INTERVAL_NS / 1e9), lambda: self.context.stopping.asked)
@@ -314,7 +315,7 @@ class _Run:
             self.settings.apply_all({name: f"{requested}:{consumer}" for name, requested in self.site.late.items()})
 
     def _revised(self, end: dict[str, Any]) -> dict[str, Any]:
-        """A task that the bench ended by a signal has done what it was to do, unless something else failed."""
+        """Return the end line; a task that the bench ended by a signal is completed, unless something else failed."""
         if self.reasons:
             return end | {"outcome": Outcome.FAILED.value, "reasons": self.reasons}
         if end["outcome"] == Outcome.ABORTED:
@@ -326,7 +327,7 @@ class _Run:
         return [str(explained), *self.site.booted.last_words()]
 
     def _failed(self, error: FastenoughError) -> FastenoughError:
-        """End what can be ended, with the reason."""
+        """End the open recordings with the reason of the error; return the error with its explanation."""
         explained = self._beside.explained(error) if self._beside else error
         self.reasons = self.reasons or self._last_words(error)
         if self._beside is not None and self.main.writer is not None and not self._beside.ended:
@@ -336,7 +337,7 @@ class _Run:
         return explained
 
     def _counted(self) -> Counted | None:
-        """None where the board's recording is missing, or the board is gone."""
+        """Return the board's counts; None without its recording, or if the board is gone."""
         with suppress(FastenoughError):
             if self.own.writer is not None:
                 return self._implementation.counted(self.site.booted, self.act, self.own.tally)
@@ -348,7 +349,7 @@ class _Run:
             transcript.seal()
 
     def _give_up(self) -> None:
-        """What there is counts as cut off."""
+        """Close the recordings as interrupted."""
         for transcript in (self.main, self.own):
             if transcript.writer is not None:
                 transcript.writer.close()
@@ -356,37 +357,37 @@ class _Run:
 
 @dataclass(frozen=True)
 class ActiveLoad:
-    """A load at work, or none."""
+    """The load of one run; ``running`` is None for no load."""
 
     stated: LoadStated
     running: RunningLoad | None = None
 
     def warm_up(self, seconds: float, stopping: StopRequest) -> None:
-        """Let it run for so long, and until all its processes are there; no longer than until asked to end."""
+        """Wait for a time, and until all processes of the load exist; return early on a request to stop."""
         if self.running is not None:
             stopping.sleep(seconds)
             self.running.await_processes(lambda seconds: not stopping.sleep(seconds))
 
     def begin(self) -> None:
-        """What it did before does not count."""
+        """Start counting the load's activity."""
         if self.running is not None:
             self.running.begin()
 
     def proof(self) -> LoadProof:
-        """Whether it ran; what cannot be asked any more proves nothing."""
+        """Return the proof that the load ran; a board that does not answer gives none."""
         try:
             return LoadProof(self.stated.name, True) if self.running is None else self.running.proof()
         except FastenoughError as error:
             return LoadProof(self.stated.name, False, (f"the load could not be verified: {error}",))
 
     def follow(self) -> Callable[[], LoadUse | None]:
-        """For each recording one of its own: what the load did since its last interval."""
+        """Return a function, one per recording, for the load's activity since the previous interval."""
         return no_load if self.running is None else self.running.follow()
 
 
 @contextmanager
 def run_load(link: Link, load: Load, spec: RunSpec, profile: Mapping[str, Any]) -> Iterator[ActiveLoad]:
-    """While inside, the load runs, for as many CPUs as the board's profile says."""
+    """Context in which the load runs, for as many CPUs as the board's profile states."""
     if not load.commands:
         yield ActiveLoad(LoadStated(load.name, source=load.source))
         return

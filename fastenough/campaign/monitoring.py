@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The monitor on a board, by itself or beside a run: where in the kernel the time goes, judged by nobody."""
+"""The monitor on a board, alone or beside a run: where in the kernel the time goes.  It gives no verdict.
+
+On a kernel without BTF type information the kernel's own histograms replace the monitor.
+"""
 
 from __future__ import annotations
 
@@ -25,23 +28,24 @@ from fastenough.recording.wakeups import MONITOR
 from fastenough.settings import Settings
 
 TYPES = "/sys/kernel/btf/vmlinux"
-"""What the kernel says of its own types; without it a program built elsewhere cannot look into it, and the kernel's own
-histograms stand in where they can."""
+"""The kernel's BTF type information, which the monitor requires."""
 PROBES_NAME = "fastenough-prob"
-"""Of the probe's threads, as the kernel cuts it."""
+"""Name of the probe's threads, as truncated by the kernel."""
 _OWN_NAME = "fastenough-{}"
-"""Of the threads of one run: as long as the usual name, and no other run's."""
+"""Name of the threads of one run: unique, and as long as the usual name."""
 _ENOUGH = ((21,), (38, 39))
-"""Capabilities of <linux/capability.h>: CAP_SYS_ADMIN, or CAP_PERFMON and CAP_BPF."""
+"""Sufficient capabilities of <linux/capability.h>: CAP_SYS_ADMIN, or CAP_PERFMON and CAP_BPF."""
 _GRACE_S = 120.0
-"""How much longer than the run beside it a monitor may take before its guard ends it."""
+"""Time beyond the duration of the run after which the guard ends the monitor."""
 LOADING_S = 120.0
-"""How long nothing may be said while programs are loaded: an emulated guest on a busy machine takes a minute for it."""
+"""Limit for the loading of the programs: an emulated guest on a busy machine needs a minute."""
 _REAL_TIME = ("fifo", "rr", "deadline")
+_SHARED = ("report", "policy", "priority")
+"""Parameters of a run that its monitor has too."""
 
 
 def find_monitor(link: Link) -> str:
-    """The monitor's program on a board; raises NotApplicable, with the reason, where it cannot be or is not there."""
+    """Return the path of the monitor on a board; raise NotApplicable if it is not supported or not installed."""
     if not link.exists(TYPES):
         raise NotApplicable(
             f"this kernel has no BTF type information ({TYPES} is missing): boot one with "
@@ -51,16 +55,16 @@ def find_monitor(link: Link) -> str:
 
 
 def own_thread_name() -> str:
-    """A name for the threads of one run, by which a monitor knows them from those of every other probe."""
+    """Return a unique name for the threads of one run, which identifies them to the monitor."""
     return _OWN_NAME.format(secrets.token_hex(2))
 
 
 @contextmanager
 def monitoring(booted: Booted, act: Act, transcript: Transcript, thread_name: str = "") -> Iterator[Task]:
-    """While inside, the monitor records into the transcript; ended by a signal, it has done what it was to do.
+    """Context in which the monitor records into the transcript; ending it by a signal completes its run.
 
-    ``thread_name``: the name of one run's threads, for which the recording has their usual one, so that recordings of
-    several runs agree.  Raises NotApplicable, with the reason, where it cannot run, Refused for what it does not take.
+    ``thread_name``: name of one run's threads.  The recording has their usual name instead, so that recordings of
+    several runs agree.  Raises NotApplicable if the monitor cannot run, Refused for arguments that it does not accept.
     """
     transcript.revise = _as_completed
 
@@ -81,7 +85,7 @@ def monitoring(booted: Booted, act: Act, transcript: Transcript, thread_name: st
 
 
 def _started(link: Link, program: str, act: Act) -> Task:
-    """Raises NotApplicable where it is the rights that are lacking, and Refused for what is wrong otherwise."""
+    """Start the monitor; raise NotApplicable for missing privileges, Refused for other faults."""
     try:
         return Task(link, [program, *options(act)], act.limit_s, _silence_s(act))
     except Refused as error:
@@ -91,14 +95,14 @@ def _started(link: Link, program: str, act: Act) -> Task:
 
 
 def _silence_s(act: Act) -> float:
-    """Who sees nothing says nothing until its interval ends."""
+    """Return the longest time [s] without output: the monitor may report only at the end of an interval."""
     return LOADING_S + (act.in_ns("report") or 0) / 1e9
 
 
 def _may_watch(link: Link) -> bool:
-    """Whether what the bench starts on the board may look into its kernel."""
-    said = link.raised.run(["grep", "^CapEff:", "/proc/self/status"]).text.split()
-    held = int(said[-1], 16) if said else 0
+    """Return whether programs that the bench starts on the board have the capabilities of a monitor."""
+    line = link.raised.run(["grep", "^CapEff:", "/proc/self/status"]).text.split()
+    held = int(line[-1], 16) if line else 0
     return any(all(held >> capability & 1 for capability in enough) for enough in _ENOUGH)
 
 
@@ -116,12 +120,13 @@ def monitor_beside(
     *,
     thread_name: str,
 ) -> Iterator[None]:
-    """While inside, the monitor watches the tasks of a run, whose threads have that name.
+    """Context in which the monitor watches the threads of a run, which have the name ``thread_name``.
 
-    Its own fault is told in a line and kept in its own recording: the run beside it goes on, and is what it is.  Raises
-    StorageFailure when the store takes no more.
+    A fault of the monitor is printed and stored in its own recording; it does not affect the run.  Raises
+    StorageFailure when the store cannot be written.
     """
-    own = replace(spec, probe=MONITOR, implementation=DEFAULT, parameters=_watched(spec, thread_name), requirement=None)
+    parameters = _monitor_parameters(spec, thread_name)
+    own = replace(spec, probe=MONITOR, implementation=DEFAULT, parameters=parameters, requirement=None)
     act = Act(MONITOR, own.parameters, None, spec.whole_s + _GRACE_S)
     try:
         with ExitStack() as stack:
@@ -139,15 +144,15 @@ def monitor_beside(
         transcript.seal()
 
 
-def _watched(spec: RunSpec, thread_name: str) -> Mapping[str, Value]:
-    """Whose wake-ups: those of the run's own threads, by their name; of tasks in the kernel it is not known."""
-    said = {name: spec.parameters[name] for name in ("report", "policy", "priority") if name in spec.parameters}
+def _monitor_parameters(spec: RunSpec, thread_name: str) -> Mapping[str, Value]:
+    """Return the monitor's parameters: the run's threads by name; tasks in the kernel have no known name."""
+    parameters = {name: spec.parameters[name] for name in _SHARED if name in spec.parameters}
     if spec.implementation != DEFAULT:
-        return said
-    said.pop("priority", None)
-    if said.get("policy") in _REAL_TIME:
-        del said["policy"]
-    return said | {"comm": thread_name}
+        return parameters
+    parameters.pop("priority", None)
+    if parameters.get("policy") in _REAL_TIME:
+        del parameters["policy"]
+    return parameters | {"comm": thread_name}
 
 
 def _interrupt(
@@ -169,7 +174,7 @@ def _interrupt(
 
 
 def _end(transcript: Transcript, own: RunSpec, keeper: RunStore, error: FastenoughError) -> None:
-    """Keep why there is no monitor's recording, or only a part of one."""
+    """Store why the monitor's recording is missing or incomplete."""
     if transcript.writer is None:
         unfit = isinstance(error, NotApplicable)
         transcript.make(own, Outcome.NOT_APPLICABLE if unfit else Outcome.FAILED, str(error))
@@ -178,23 +183,23 @@ def _end(transcript: Transcript, own: RunSpec, keeper: RunStore, error: Fastenou
 
 
 _KNOWN = ("report", "affinity", "comm")
-"""What it can be asked; it knows no culprits, and a task by nothing but its name."""
+"""Supported parameters: histograms report no causes, and select tasks by name only."""
 _ALWAYS = ("policy", "real-time")
 _BY = {"by": "kernel histograms"}
 
 
 @contextmanager
 def kernel_histograms(booted: Booted, act: Act) -> Iterator[Act]:
-    """While inside, the kernel counts; gives the act that reads it.
+    """Context in which the kernel counts wake-ups into histograms; yields the act that reads them.
 
-    Raises NotApplicable for what histograms cannot tell, and where the kernel keeps none.
+    Raises NotApplicable for parameters that histograms do not support, and for a kernel without histograms.
     """
     lacking = "this kernel has no BTF type information (boot one with CONFIG_DEBUG_INFO_BTF=y, such as Debian's)"
-    said = {name: value for name, value in act.parameters.items() if (name, value) != _ALWAYS}
-    unknown = next((name for name in said if name not in _KNOWN), None)
+    parameters = {name: value for name, value in act.parameters.items() if (name, value) != _ALWAYS}
+    unknown = next((name for name in parameters if name not in _KNOWN), None)
     if unknown is not None:
         raise NotApplicable(f"{lacking}, and the fallback, kernel histograms, does not support --{unknown}")
-    own = replace(act, probe="wakeups", parameters=said)
+    own = replace(act, probe="wakeups", parameters=parameters)
     with Settings(booted.link) as settings:
         try:
             own = with_trace(own, settings.apply_all(kernel_settings(own, booted.link)), print)
@@ -204,7 +209,7 @@ def kernel_histograms(booted: Booted, act: Act) -> Iterator[Act]:
 
 
 def as_monitor_line(raw: bytes) -> bytes:
-    """A line of that act's recording, as one of the monitor's: its head says by what it was measured."""
+    """Return a line of the histograms' recording as one of the monitor's; the head names the source."""
     if b'"type":"head"' not in raw[:64]:
         return raw
     head = json.loads(raw)

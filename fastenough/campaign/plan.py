@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a plan says: boards and their configurations, what is measured on each, by what, and under which loads."""
+"""The plan of a campaign: boards, configurations, probes, implementations and loads."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from fastenough.units import parse_duration_ns
 from fastenough.virtual.module import CHECKOUT
 
 SIMULATED = "simulated"
-"""The instrument that is wired to a board of the virtual bench."""
+"""Name of the instrument connected to a board of the virtual bench."""
 DEFAULT_BOARD = "local"
 WARM_UP_S = 1.0
 BY_KERNEL = {"timerlat": "timerlat", "wakeups": "wakeup-histograms"}
-"""Probes that only read what the kernel measures, and the setting that lets it."""
+"""Probes that read measurements of the kernel, and the setting that enables these."""
 BREAK = "breaktrace"
-"""The parameter for the threshold that ends a run; what the kernel did before is then kept, where it can be."""
+"""Parameter for the threshold that ends a run; the kernel trace before it is then stored if possible."""
 GPIO_PROBES = {"response": ("chip", "in", "out"), "periodic": ("chip", "out")}
-"""Probes that an instrument can measure, and the pins each has."""
+"""Probes that an instrument can measure, and the pins of each."""
 
 Fault = Callable[..., BadInput]
 
 
 def parse_duration_s(duration: str | float) -> float:
-    """Seconds out of a text with a unit, such as ``"90s"`` or ``"12h"``, or a number of seconds; raises BadInput."""
+    """Return seconds from a text with a unit, such as ``"90s"``, or from a number of seconds; raise BadInput."""
     try:
         return parse_duration_ns(duration if isinstance(duration, str) else f"{duration}s") / 1e9
     except ValueError as error:
@@ -38,7 +38,7 @@ def parse_duration_s(duration: str | float) -> float:
 
 
 def plain_fault(message: str, *key: str) -> BadInput:
-    """A complaint about something that stands in no file."""
+    """Return an error about input that is not from a file."""
     return BadInput(message)
 
 
@@ -46,8 +46,8 @@ def plain_fault(message: str, *key: str) -> BadInput:
 class Entry:
     """One probe over all combinations of implementations, its parameters' values and the loads, ``repeat`` times.
 
-    ``requirement``: what these runs are judged by.  ``keys``: values of keys of :mod:`run_keys` that act during the
-    runs.  ``fault``: makes a complaint about one of its keys, with its place in the file.
+    ``requirement``: criterion for the verdict of these runs.  ``keys``: values of keys of :mod:`run_keys` that act
+    during the runs.  ``fault``: return an error about one of the entry's keys, with its line in the file.
     """
 
     probe: str
@@ -64,9 +64,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Instrument:
-    """A gauge beside the board: ``simulated``, or its port or serial number.
+    """The gauge of a plan: ``simulated``, or its port or serial number.
 
-    ``self_test`` and ``calibration``: files with what is known of a real gauge; empty where there is none.
+    ``self_test`` and ``calibration``: files of a real gauge; empty without such a file.
     """
 
     port: str
@@ -82,12 +82,11 @@ class Instrument:
 class Plan:
     """What is to be measured.
 
-    ``boards`` is empty where the command says it.  ``settings`` hold for each configuration from its first run to its
-    last; ``loads`` are those that the plan itself defines; ``wires`` is None where the board knows them.
-    ``monitor``: beside each run, the stations of its wake-ups in the kernel are recorded.  ``changes``: how boards
-    that do not boot by themselves come into a configuration.  ``title`` and ``question`` head the report; ``text`` is
-    that of the file, kept with every run, empty where there was none.  ``fault``: makes a complaint about one of its
-    keys.
+    ``boards`` is empty if the command gives the board.  ``settings`` hold for each configuration from its first run to
+    its last; ``loads`` are defined by the plan itself; ``wires`` is None if the board knows its wires.  ``monitor``:
+    record the stations of each run's wake-ups in the kernel.  ``changes``: how boards that do not boot their
+    configurations themselves are changed.  ``title`` and ``question`` head the report; ``text``: text of the file,
+    stored with every run, empty without a file.  ``fault``: return an error about one of the plan's keys.
     """
 
     name: str
@@ -110,5 +109,5 @@ class Plan:
 
 
 def shipped_plans() -> dict[str, Path]:
-    """By name."""
+    """Return the paths of the plans that come with fastenough, by name."""
     return {path.stem: path for path in sorted((CHECKOUT / "campaigns").glob("*.toml"))}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The language of plans: every key there is, read from TOML.  Each is told in docs/plans.md."""
+"""Reader of plans in TOML.  docs/plans.md describes every key."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from fastenough.settings import SETTINGS
 from fastenough.units import parse_duration_ns
 
 MOST_RUNS = 100_000
-"""More than this no plan has that a person means: it fills the memory before it fills the years."""
+"""Upper limit for the runs of a plan; more would fill the memory."""
 
 _EXAMPLE = "campaigns/ for examples"
 _MOST_CHARS = {"title": 120, "question": 1000}
-"""More is no title that fits a page, and no question that one campaign answers."""
+"""Upper limits for the lengths of texts."""
 
 PLAN_KEYS = (
     "name",
@@ -67,23 +67,23 @@ _NO_PARAMETERS = {"duration": "remove it, and write duration next to probe"} | d
 
 
 def read_plan(path: Path) -> Plan:
-    """The plan in a TOML file; raises BadInput naming file, line, key and the fix."""
+    """Return the plan in a TOML file; raise BadInput with file, line, key and the fix."""
     return _plan(read_toml(path, _EXAMPLE), path.parent)
 
 
 def parse_plan(raw: bytes, name: str) -> Plan:
-    """The same of a plan that was kept; files that it names are looked for here.  ``name``: where it was kept."""
+    """Return the same from a stored text; files are relative to the current folder.  ``name``: place of the text."""
     return _plan(parse_toml(raw, name, _EXAMPLE), Path())
 
 
 def _plan(table: Table, folder: Path) -> Plan:
-    _say_what_has_changed(table)
+    _reject_former_tables(table)
     name = _name(table, "name", '"my-plan"')
-    title, question = (_said(table, key) for key in _MOST_CHARS)
+    title, question = (_one_line(table, key) for key in _MOST_CHARS)
     boards = _boards(table)
     instrument = _instrument(table, folder, boards)
     configurations = _configurations(table)
-    changes = dict(_change(one, configurations) for one in table.tables("configuration", []))
+    changes = dict(_change(change, configurations) for change in table.tables("configuration", []))
     wires = _wires(table.table("pins", "[pins]"))
     settings = _settings(table.table("settings", "[settings]"))
     loads = {load.name: load for load in (read_load_table(each, folder) for each in table.tables("load", []))}
@@ -117,8 +117,8 @@ def _plan(table: Table, folder: Path) -> Plan:
     return plan
 
 
-def _say_what_has_changed(table: Table) -> None:
-    """Plans with an instrument once had a table for each of their two probes."""
+def _reject_former_tables(table: Table) -> None:
+    """Raise BadInput for a table of a former version, which had one for each probe of the instrument."""
     for probe in GPIO_PROBES:
         if probe in table:
             raise table.fault(
@@ -135,12 +135,12 @@ def _name(table: Table, key: str, what: str) -> str:
     return name
 
 
-def _said(table: Table, key: str) -> str:
-    """A text for people, on one line; empty where there is none."""
-    said = " ".join(table.text(key, '"text"', "").split())
-    if len(said) > _MOST_CHARS[key]:
-        raise table.fault(f"{key} has {len(said)} characters; shorten it to at most {_MOST_CHARS[key]}", key)
-    return said
+def _one_line(table: Table, key: str) -> str:
+    """Return a title or question on one line; empty if the key is missing."""
+    text = " ".join(table.text(key, '"text"', "").split())
+    if len(text) > _MOST_CHARS[key]:
+        raise table.fault(f"{key} has {len(text)} characters; shorten it to at most {_MOST_CHARS[key]}", key)
+    return text
 
 
 def _boards(table: Table) -> tuple[str, ...]:
@@ -152,7 +152,7 @@ def _boards(table: Table) -> tuple[str, ...]:
 
 
 def _instrument(table: Table, folder: Path, boards: tuple[str, ...]) -> Instrument | None:
-    """Files beside the plan, where their names are relative; a gauge whose own offset is not known measures nothing."""
+    """Return the instrument; relative file names start at the plan's folder.  A real gauge requires its self-test."""
     port = table.text("instrument", '"simulated", or the port of a gauge', "")
     files = {key: table.text(key, '"gauge.json"') for key in ("self-test", "calibration") if key in table}
     if not port:
@@ -214,7 +214,7 @@ def _check_boards(
 
 
 def _change(table: Table, configurations: tuple[str, ...]) -> tuple[str, ConfigurationChange]:
-    """A configuration that the plan lists, and how a board comes into it."""
+    """Return a configuration that the plan lists, and how a board is changed to it."""
     name = table.text("name", '"rt"')
     if name not in configurations:
         listed = ", ".join(configurations)
@@ -249,7 +249,7 @@ def _settings(table: Table) -> dict[str, Value]:
 
 
 def _defaults(table: Table, loads: tuple[str, ...]) -> Entry:
-    """What holds for every [[run]] that says nothing else."""
+    """Return the defaults of every [[run]]."""
     return Entry(
         "",
         table.words("loads", ("none",), loads),
@@ -282,7 +282,7 @@ def _entry(table: Table, default: Entry, loads: tuple[str, ...]) -> Entry:
 
 
 def read_requirement(whole: Table) -> Requirement | None:
-    """What the runs of an entry, or of a board, are judged by; None where its table says nothing."""
+    """Return the requirement of an entry or a board; None if its table has none."""
     if "requirement" not in whole:
         return None
     table = whole.table("requirement", "requirement")
@@ -310,7 +310,7 @@ def _parameters(table: Table) -> dict[str, tuple[Value, ...]]:
             )
         if name in _NO_PARAMETERS:
             raise table.fault(f"parameters: {name} is set by the bench; {_NO_PARAMETERS[name]}", "parameters", name)
-        parameters[name] = _each_once(values)
+        parameters[name] = _distinct(values)
     for key in KEYS.values():
         set_by_key = key.parameters(table) if key.name in table else {}
         for name, value in set_by_key.items():
@@ -328,14 +328,14 @@ def _carried(table: Table) -> dict[str, Value]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _each_once(values: Sequence[Value]) -> tuple[Value, ...]:
-    """The values without those that say the same as one before, such as 1000us after 1ms: they are one run."""
+def _distinct(values: Sequence[Value]) -> tuple[Value, ...]:
+    """Return the values without duplicates, such as 1000us after 1ms: these are one run."""
     first: dict[object, Value] = {}
     for value in values:
-        said: object = value
+        meaning: object = str(value)
         with suppress(ValueError):
-            said = ("ns", parse_duration_ns(str(value)))
-        first.setdefault((isinstance(value, bool), said if isinstance(said, tuple) else str(value)), value)
+            meaning = ("ns", parse_duration_ns(str(value)))
+        first.setdefault((isinstance(value, bool), meaning), value)
     return tuple(first.values())
 
 
@@ -354,7 +354,7 @@ def _check_size(table: Table, plan: Plan) -> None:
 
 
 def _check_instrument(plan: Plan, entry: Entry) -> None:
-    """Whether the instrument can measure what an entry asks for."""
+    """Raise BadInput if the instrument cannot measure an entry."""
     if plan.instrument is None:
         return
     for parameters in combinations(entry):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where a campaign stands, and how long it will still take."""
+"""Progress and expected duration of a campaign, and the matrix of its runs."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from fastenough.campaign.expand import RunSpec
 from fastenough.model import Outcome, Requirement
 
 _QUIET = "none"
-"""The load that has nothing to warm up."""
+"""The load without a warm-up."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a campaign stands.
+    """Progress of a campaign.
 
-    ``run`` counts from 1; ``worst_ns`` is the live maximum by series name; ``reasons`` say why a run ended as it did.
-    ``profile``: what is known of the board, once that is.  ``later_s``: how much of what remains is not of the boot or
-    the run under way.
+    ``run`` counts from 1; ``worst_ns``: maximum so far by series name; ``reasons``: why a run ended as it did.
+    ``profile``: profile of the board, once it is known.  ``later_s``: part of ``remaining_s`` after the current boot or
+    run.
     """
 
     campaign: str
@@ -42,19 +42,19 @@ class Progress:
 
 @dataclass
 class _Overhead:
-    """What steps of one kind take beyond what is known of each: a guess, until one was seen."""
+    """Time of steps of one kind beyond their known duration; ``guess_s`` is used until one was measured."""
 
     guess_s: float
-    seen_s: list[float] = field(default_factory=list)
+    measured_s: list[float] = field(default_factory=list)
 
     @property
     def mean_s(self) -> float:
-        known = self.seen_s or [self.guess_s]
+        known = self.measured_s or [self.guess_s]
         return sum(known) / len(known)
 
 
 class Clock:
-    """Says how long the rest will take, learning what a boot takes, and what a run takes beyond its measuring."""
+    """Estimates the remaining time; it learns the duration of a boot and the overhead of a run."""
 
     def __init__(self, specs: Sequence[RunSpec]) -> None:
         boot, found, run = _Overhead(20.0), _Overhead(0.0), _Overhead(2.5)
@@ -65,28 +65,28 @@ class Clock:
         self._begun_s: float | None = None
 
     def begin(self) -> None:
-        """The next boot, or the next run."""
+        """Start the next boot or run."""
         self._begun_s = time.monotonic()
 
     def end(self) -> None:
-        """It has taken its time."""
+        """End the current boot or run."""
         overhead, known_s = self._left.pop(0)
-        overhead.seen_s.append(max(0.0, self._spent_s() - known_s))
+        overhead.measured_s.append(max(0.0, self._spent_s() - known_s))
         self._begun_s = None
 
     def skip(self) -> None:
-        """The next one is not done at all."""
+        """Skip the next boot or run."""
         del self._left[0]
 
     def _spent_s(self) -> float:
         return 0.0 if self._begun_s is None else time.monotonic() - self._begun_s
 
     def later_s(self) -> float:
-        """How long what follows the step under way will take."""
+        """Return the expected time [s] of what follows the current step."""
         return self._expected_s(self._left if self._begun_s is None else self._left[1:])
 
     def remaining_s(self) -> float:
-        """How long all will still take."""
+        """Return the expected time [s] of all that remains."""
         now = [] if self._begun_s is None else self._left[:1]
         return max(0.0, self._expected_s(now) - self._spent_s()) + self.later_s()
 
@@ -97,9 +97,9 @@ class Clock:
 
 @dataclass(frozen=True)
 class Row:
-    """Runs that differ in board, configuration, load and repetition only.
+    """Runs that differ only in board, configuration, load and repetition.
 
-    ``what``: probe, parameters and implementation in words; ``each_s``: how long each is measured.
+    ``what``: probe, parameters and implementation in words; ``each_s``: measured time of each run.
     """
 
     what: str
@@ -116,8 +116,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Matrix:
-    """``places``: boards with their configurations, in the order they are measured in; ``expected_s``: with boots, and
-    what is around each run, as far as that can be guessed."""
+    """The rows of a plan.
+
+    ``places``: boards with their configurations, in measuring order; ``expected_s``: estimated duration, including
+    boots and the overhead of each run.
+    """
 
     places: tuple[tuple[str, str], ...]
     rows: tuple[Row, ...]
@@ -133,7 +136,7 @@ class Matrix:
 
 
 def matrix_of(specs: Sequence[RunSpec]) -> Matrix:
-    """Of all runs that a plan expands into."""
+    """Return the matrix of the runs of a plan."""
     alike: dict[tuple[str, float, Requirement | None], list[RunSpec]] = {}
     for spec in specs:
         alike.setdefault((spec.what, spec.duration_s, spec.requirement), []).append(spec)

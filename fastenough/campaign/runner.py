@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A campaign from plan to store: each board booted once per configuration, each run measured, everything put back."""
+"""A campaign from plan to store: boot each board once per configuration, measure each run, restore the settings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from fastenough.settings import Settings, default_journal, print_settings, run_j
 from fastenough.settings.setting import Requested
 
 BENCH_SETTINGS = ("control-priority",)
-"""Settings of the machine the bench runs on; all others are the board's."""
+"""Settings of the machine that the bench runs on; all others are settings of the board."""
 
 OnProgress = Callable[[Progress], None]
 Tell = Callable[[str], None]
@@ -38,9 +38,9 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Campaign:
-    """What came of it: run ids in the order of the plan, those found done at resuming included.
+    """Result of a campaign: run ids in the order of the plan, including those of an earlier part.
 
-    ``signal``: the number of the signal that stopped it, 0 where it was none.
+    ``signal``: number of the signal that stopped it, else 0.
     """
 
     id: str
@@ -60,42 +60,49 @@ def run_campaign(
     journal: Path | None = None,
     tell: Tell | None = None,
 ) -> Campaign:
-    """Make every run of the plan, in order, and keep each; with an instrument, the board's own recording beside it.
+    """Measure and store every run of the plan, in order; with an instrument, also the board's own recordings.
 
-    With ``resume`` the newest unfinished campaign of the same plan in the store goes on.  ``opened`` gives the board of
-    a name.  The plan's settings hold from the first run of a configuration to its last and are put back, by the next
-    campaign if need be (``journal``).  SIGINT and SIGTERM end the run in progress in good order (outcome aborted) and
-    the campaign with it.  ``tell`` is given a line for each setting that an earlier bench left behind, and for each
-    that cannot be made here.
+    ``resume``: continue the newest unfinished campaign of the same plan in the store.  ``opened``: return the board of
+    a name.  The plan's settings hold from the first run of a configuration to its last and are then restored, by the
+    next campaign if necessary (``journal``).  SIGINT and SIGTERM end the current run cleanly (outcome aborted), and the
+    campaign with it.  ``tell``: print a line for each setting that an earlier bench left behind, and for each that
+    cannot be made here.
 
-    A configuration that does not come up, or a run that cannot be measured, is kept as failed or not applicable with
-    its reason, and the rest goes on.  Raises BadInput for what cannot be, at the first run, GaugeLost when the
-    instrument is gone, FastenoughError when the store takes no more; what was recorded stays.  Where all runs are of
-    one board that is measured as booted and cannot be reached, there is no rest: its error is raised, and no run kept.
+    If a configuration does not boot or a run cannot be measured, its runs are stored as failed or not applicable with
+    the reason, and the campaign continues.  Raises BadInput for input refused at the first run, GaugeLost when the
+    instrument is lost, FastenoughError when the store cannot be written; the lines recorded so far stay.  If all runs
+    are of one board that is measured as booted and cannot be reached, its error is raised and no run is stored.
     """
     stopping = stopping or StopRequest()
     keeper.settle()
     specs = expand(plan)
-    making = _Making(
-        plan, specs, keeper, Ledger.of(plan, specs, keeper, resume), on_progress or _nobody, stopping, journal, tell
+    runner = _Runner(
+        plan,
+        specs,
+        keeper,
+        Ledger.of(plan, specs, keeper, resume),
+        on_progress or _no_progress,
+        stopping,
+        journal,
+        tell,
     )
     with stop_on_signals(stopping), ExitStack() as stack:
-        for (name, configuration), left in groupby(making.left, lambda spec: (spec.board, spec.configuration)):
+        for (name, configuration), left in groupby(runner.left, lambda spec: (spec.board, spec.configuration)):
             if not stopping.asked:
-                making.configuration(opened(name), configuration, list(left), stack)
-    done = making.ledger.done
+                runner.configuration(opened(name), configuration, list(left), stack)
+    done = runner.ledger.done
     return Campaign(
-        making.ledger.campaign, tuple(done[position] for position in sorted(done)), stopping.asked, stopping.signal
+        runner.ledger.campaign, tuple(done[position] for position in sorted(done)), stopping.asked, stopping.signal
     )
 
 
-def _nobody(progress: Progress) -> None:
-    """Nobody wants to know."""
+def _no_progress(progress: Progress) -> None:
+    """Progress callback that does nothing."""
 
 
 @dataclass
-class _Making:
-    """One campaign on its way; ``specs`` are all runs of the plan."""
+class _Runner:
+    """One campaign in progress; ``specs`` are all runs of the plan."""
 
     plan: Plan
     specs: list[RunSpec]
@@ -110,7 +117,7 @@ class _Making:
     def __post_init__(self) -> None:
         self.left = [spec for spec in self.specs if not self.ledger.has(spec)]
         self._clock = Clock(self.left)
-        self._told: set[str] = set()
+        self._printed: set[str] = set()
 
     def _report(self, spec: RunSpec, phase: str, transcript: Transcript | None) -> None:
         writer = transcript.writer if transcript else None
@@ -132,7 +139,7 @@ class _Making:
         )
 
     def configuration(self, board: Board, configuration: str, specs: Sequence[RunSpec], bench: ExitStack) -> None:
-        """All runs of one board in one configuration; on a board that is gone nothing is left to be put back."""
+        """Make all runs of one board in one configuration; a board that is gone has no settings to restore."""
         try:
             with ExitStack() as opening:
                 booted, instrument = self._up(board, configuration, specs[0], opening)
@@ -158,19 +165,19 @@ class _Making:
     def _up(
         self, board: Board, configuration: str, first: RunSpec, stack: ExitStack
     ) -> tuple[Booted, OpenInstrument | None]:
-        """The board booted, and the plan's instrument beside it."""
+        """Boot the board and open the plan's instrument."""
         self._clock.begin()
         if configuration != AS_BOOTED:
             self._report(first, "booting", None)
         try:
             booted = stack.enter_context(board.boot(configuration))
-            wanted = self.plan.instrument
-            return booted, stack.enter_context(open_instrument(wanted, booted)) if wanted else None
+            instrument = self.plan.instrument
+            return booted, stack.enter_context(open_instrument(instrument, booted)) if instrument else None
         finally:
             self._clock.end()
 
     def _run(self, site: BoardSetup, spec: RunSpec) -> None:
-        """What is refused at the first run ends the campaign while its user is there; later ones are kept as such."""
+        """Make one run; BadInput ends the campaign at the first run, while later runs are stored as not applicable."""
         self._clock.begin()
         context = self._context(spec)
         try:
@@ -191,17 +198,17 @@ class _Making:
             partial(self.ledger.begin, self.keeper, spec),
             self.stopping,
             partial(self._report, spec),
-            self._tell_once,
+            self._print_once,
         )
 
-    def _tell_once(self, line: str) -> None:
-        """What holds for every run is told with the first."""
-        if self.tell is not None and line not in self._told:
+    def _print_once(self, line: str) -> None:
+        """Print a line unless it was printed for an earlier run."""
+        if self.tell is not None and line not in self._printed:
             self.tell(line)
-        self._told.add(line)
+        self._printed.add(line)
 
     def _not_up(self, board: Board, configuration: str, specs: Sequence[RunSpec], error: FastenoughError) -> None:
-        """Runs that could not be measured, each with the reason."""
+        """Store the runs of a configuration that did not boot, each with the reason."""
         for spec in specs:
             added = HeadAdditions(
                 board.name, Configuration(configuration), LoadStated(spec.load), requirement=spec.requirement
@@ -213,7 +220,7 @@ class _Making:
         return name in LATE_SETTINGS and any(entry.probe in GPIO_PROBES for entry in self.plan.entries)
 
     def _settings(self, booted: Booted, stack: ExitStack, bench: ExitStack) -> list[RecordedSetting]:
-        """The plan's settings, as read back: the bench's own are made once, the board's for each configuration."""
+        """Make the plan's settings (the bench's once, the board's per configuration); return them as read back."""
         on_bench = booted.link.name == "local"
         if not on_bench and self.bench_settings is None:
             values = {name: value for name, value in self.plan.settings.items() if name in BENCH_SETTINGS}
@@ -233,7 +240,7 @@ class _Making:
 
 
 def on_board(plan: Plan, board: str) -> Plan:
-    """The plan on the board that the command names; raises BadInput where the plan itself names another."""
+    """Return the plan on the board of the command; raise BadInput if the plan itself names another."""
     if plan.boards and plan.boards != (board,):
         raise BadInput(f"the plan names its own board ({', '.join(plan.boards)}); remove --board {board}")
     return replace(plan, boards=(board,))
@@ -242,10 +249,10 @@ def on_board(plan: Plan, board: str) -> Plan:
 def with_configurations(
     plan: Plan, opened: Callable[[str], Board], ask: Ask, seen: Mapping[str, Mapping[str, Configuration]]
 ) -> Callable[[str], Board]:
-    """As ``opened``, but a board that is measured as it is found is changed as the plan says, or by hand.
+    """Return a function like ``opened`` whose boards are changed to each configuration, by the plan or by a person.
 
-    ``seen``: by board, what its configurations were found to be so far.  A plan with one configuration of which it
-    says nothing gives it a name, and changes nothing.
+    This concerns boards that do not boot their configurations themselves.  ``seen``: by board, the configurations read
+    so far.  A single configuration without a table in the plan is only a name: the board is not changed.
     """
     changes = {name: plan.changes.get(name, ConfigurationChange()) for name in plan.configurations}
 
@@ -261,14 +268,14 @@ def with_configurations(
 
 
 def known_configurations(plan: Plan, keeper: RunStore, done: Mapping[int, str]) -> dict[str, dict[str, Configuration]]:
-    """By board, what its configurations were when they were measured; ``done``: run ids by position in the store."""
+    """Return by board the configurations read in earlier runs; ``done``: run ids by position in the store."""
     specs, each = expand(plan), len(recordings_of(plan))
     seen: dict[str, dict[str, Configuration]] = {}
     for position, run in done.items():
         spec = specs[position // each]
-        found = seen.setdefault(spec.board, {})
-        if spec.configuration not in found:
+        configurations = seen.setdefault(spec.board, {})
+        if spec.configuration not in configurations:
             configuration = keeper.load(run).head.configuration
             if configuration is not None and configuration.kernel_release is not None:
-                found[spec.configuration] = configuration
+                configurations[spec.configuration] = configuration
     return seen

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A run of the gauge alone, beside a board the bench has no hand on, kept in the store like any other."""
+"""A stored run of the gauge alone: the bench does not control the board."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ LOCAL = "local"
 
 @dataclass(frozen=True)
 class StatedBoard:
-    """What the person at the bench says of the board; None is not stated.
+    """The user's statement about the board; None is not stated.
 
-    ``board`` ``local`` is this machine, whose profile is then collected.  A ``load`` is that person's word: nobody has
-    proved that it ran.
+    The board ``local`` is this machine; its profile is then collected.  A stated ``load`` is not proved.
     """
 
     board: str | None = None
@@ -31,16 +30,16 @@ class StatedBoard:
     load: str | None = None
 
     def added(self) -> HeadAdditions:
-        """For the recording's head."""
+        """Return the additions to the recording's head."""
         load = LoadStated(self.load) if self.load else None
         stated = Configuration(self.configuration) if self.configuration is not None else None
         if self.board != LOCAL:
             return HeadAdditions(self.board, stated, load)
         profile = collect(LocalLink())
-        found = configuration_in(profile)
+        booted = configuration_in(profile)
         return HeadAdditions(
             profile.get("hostname") or self.board,
-            replace(found, name=stated.name if stated else found.name),
+            replace(booted, name=stated.name if stated else booted.name),
             load,
             profile,
             profile_sha256(profile),
@@ -48,12 +47,12 @@ class StatedBoard:
         )
 
     def proof(self) -> LoadProof | None:
-        """For the recording's end: that nothing but a statement is there."""
+        """Return the load proof of the recording's end: a statement only."""
         return LoadProof(self.load, True, stated=True) if self.load else None
 
 
 class StoredRun:
-    """Takes a recording's lines as a file does; the run begins in the store with the head."""
+    """File-like object that stores a recording's lines; the run begins in the store with the head."""
 
     def __init__(self, keeper: RunStore, probe: str, outside: StatedBoard) -> None:
         self._keeper = keeper
@@ -73,9 +72,9 @@ class StoredRun:
         return len(raw)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: lines are stored at once."""
 
     def seal(self) -> None:
-        """The run is over, whatever its end says."""
+        """End the run in the store."""
         if self.writer is not None:
             self.writer.end()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Ending early: the first SIGINT or SIGTERM lets the probe end its recording, the second one hurries."""
+"""Requests to stop: the first SIGINT or SIGTERM lets the probe end its recording, the second one does not wait."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopRequest:
-    """Whether to end, and what to tell so."""
+    """A request to stop, made by a signal or a call."""
 
     def __init__(self) -> None:
         self._asked = threading.Event()
         self._tell: Callable[[], None] | None = None
         self.signal = 0
-        """The number of the signal that asked, 0 where it was none."""
+        """Number of the signal that requested the stop, else 0."""
 
     @property
     def asked(self) -> bool:
         return self._asked.is_set()
 
     def sleep(self, seconds: float) -> bool:
-        """Sleep, but no longer than until asked to end; whether it was asked."""
+        """Sleep until the time has passed or a stop is requested; return whether it is requested."""
         return self._asked.wait(seconds)
 
     def request(self, number: int = 0) -> None:
-        """Ask to end; who measures is told at once.  A second time, nothing is waited for."""
+        """Request the stop and notify the measurement; the second request raises KeyboardInterrupt."""
         if self.asked:
             raise KeyboardInterrupt
         self.signal = number
@@ -40,7 +40,7 @@ class StopRequest:
 
     @contextmanager
     def telling(self, tell: Callable[[], None]) -> Iterator[None]:
-        """While inside, this is called when somebody asks."""
+        """Context in which ``tell`` is called when a stop is requested."""
         self._tell = tell
         try:
             yield
@@ -50,9 +50,9 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signals(stopping: StopRequest) -> Iterator[None]:
-    """Turn signals into requests; outside the main thread, where Python forbids that, requests come by call.
+    """Context in which signals become requests; without effect outside the main thread, where Python forbids it.
 
-    A signal that is ignored (nohup) stays so.
+    A signal that is ignored (nohup) stays ignored.
     """
 
     def handle(number: int, frame: FrameType | None) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads a TOML file key by key; every complaint names file, line and key, and says what to write."""
+"""Reader of TOML files by key; every error has file, line, key and the fix."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fastenough.units import parse_duration_ns, parse_share
 MOST_BYTES = 1 << 20
 
 Key = tuple[str | int, ...]
-"""Where a value stands: names of tables and keys, and numbers, from 0, within arrays."""
+"""Place of a value: names of tables and keys, and indices from 0 in arrays."""
 
 _TEXT = r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|\#[^\n]*'
 """A string or a comment."""
@@ -25,11 +25,11 @@ _TOKEN = re.compile(_TEXT + r"""|\n|[\[\]{}=,.]|[^\s\[\]{}=,."'#]+""", re.DOTALL
 _SPACE = ("\n", "#")
 _LONG_NUMBER = re.compile(r"(?<![\w.])(?:[0-9_]{19,}|0x[0-9A-Fa-f_]{16,}|0o[0-7_]{21,}|0b[01_]{63,})(?![\w.])")
 _MOST_DIGITS = 80
-"""Of a number that is looked at: more digits are more than 64 bits in any base."""
+"""Digits of a number that are read: more digits exceed 64 bits in any base."""
 
 
 class _Scan:
-    """Finds the line of every key of a text that is known to be TOML."""
+    """Finds the line of every key of a valid TOML text."""
 
     def __init__(self, text: str) -> None:
         self._tokens: list[tuple[str, int]] = []
@@ -55,7 +55,7 @@ class _Scan:
         return self._tokens[self._at][0] if self._at < len(self._tokens) else ""
 
     def _names(self, end: str) -> Key:
-        """A key, dotted or not, up to its end mark."""
+        """Return a key, dotted or not, up to its end mark."""
         names: list[str | int] = []
         while (token := self._peek()) not in (end, ""):
             if token.startswith(('"', "'")):
@@ -67,7 +67,7 @@ class _Scan:
         return tuple(names)
 
     def _resolved(self, names: Key) -> Key:
-        """With the number of the array's newest table after each name that is such an array."""
+        """Return the key with the index of the newest table after each name of an array of tables."""
         place: Key = ()
         for name in names:
             place = (*place, name)
@@ -122,7 +122,7 @@ class _Scan:
 
 
 class TomlText:
-    """The text that a plan was read from, and where in it each key stands."""
+    """The text of a file, with the line of each key."""
 
     def __init__(self, name: str, text: str = "") -> None:
         self._name, self.text = name, text
@@ -135,7 +135,7 @@ class TomlText:
             return {}
 
     def at(self, key: Key) -> str:
-        """``file:line`` of a key, or of the nearest table around it that stands in the text; ``file`` without one."""
+        """Return ``file:line`` of a key or of the nearest table around it, else ``file``."""
         while key and key not in self._lines:
             key = key[:-1]
         return f"{self._name}:{self._lines[key]}" if key else self._name
@@ -144,11 +144,11 @@ class TomlText:
 class Table:
     """A TOML table whose keys are taken one by one.
 
-    ``told`` is how complaints call the table after the place in the file, such as ``run 2``; empty for the file itself.
+    ``label``: name of the table in errors, after the place in the file, such as ``run 2``; empty for the file itself.
     """
 
-    def __init__(self, source: TomlText, content: Any, key: Key = (), told: str = "") -> None:
-        self._source, self._key, self._told = source, key, told
+    def __init__(self, source: TomlText, content: Any, key: Key = (), label: str = "") -> None:
+        self._source, self._key, self._label = source, key, label
         if not isinstance(content, dict):
             raise self.fault("must be a table")
         self._content = dict(content)
@@ -158,16 +158,16 @@ class Table:
 
     @property
     def source_text(self) -> str:
-        """All of the text that this table stands in."""
+        """The whole text of the file."""
         return self._source.text
 
     def fault(self, message: str, *key: str | int) -> BadInput:
-        """A complaint about a key of this table, or about the table itself."""
-        told = f"{self._told}: " if self._told else ""
-        return BadInput(f"{self._source.at((*self._key, *key))}: {told}{message}")
+        """Return an error about a key of this table, or about the table itself."""
+        label = f"{self._label}: " if self._label else ""
+        return BadInput(f"{self._source.at((*self._key, *key))}: {label}{message}")
 
     def take(self, key: str, kind: type | tuple[type, ...], what: str, default: Any = None) -> Any:
-        """The value of a key of the given kind, ``default`` where there is none; raises BadInput without either."""
+        """Take the value of a key of the given type, or ``default``; raise BadInput without either."""
         if key not in self._content:
             if default is None:
                 raise self.fault(f"{key} is missing; add {key} = {what}")
@@ -191,7 +191,7 @@ class Table:
         return value
 
     def duration_ns(self, key: str, default_ns: int | None) -> int:
-        """A text with a unit."""
+        """Take a text with a unit; return ns."""
         if key not in self._content and default_ns is not None:
             return default_ns
         value = self.take(key, (str, int, float), '"30s"')
@@ -203,7 +203,7 @@ class Table:
             raise self.fault(f"{key}: {error}", key) from error
 
     def share(self, key: str, default: float) -> float:
-        """A share from 0 to 1: a number, or a text such as ``"95%"``."""
+        """Take a share from 0 to 1: a number, or a text such as ``"95%"``."""
         value = self.take(key, (str, int, float), '"95%"', default)
         try:
             return parse_share(str(value))
@@ -211,7 +211,7 @@ class Table:
             raise self.fault(f"{key}: {error}", key) from error
 
     def words(self, key: str, default: tuple[str, ...] | None, known: Collection[str] | None = None) -> tuple[str, ...]:
-        """A list of texts, each once and out of those known, where ``known`` says which."""
+        """Take a list of different texts, each from ``known`` unless that is None."""
         if key not in self._content and default is not None:
             return default
         value = self.take(key, list, '["word", ...]')
@@ -224,57 +224,57 @@ class Table:
             raise self.fault(f"{key}: unknown value {unknown!r}; use one of {', '.join(known or ())}", key)
         return tuple(value)
 
-    def table(self, key: str, told: str) -> Table:
-        """A table within this one, empty where there is none."""
-        return Table(self._source, self.take(key, dict, f"a table [{key}]", {}), (*self._key, key), told)
+    def table(self, key: str, label: str) -> Table:
+        """Take a table within this one, empty if the key is missing."""
+        return Table(self._source, self.take(key, dict, f"a table [{key}]", {}), (*self._key, key), label)
 
     def tables(self, key: str, default: Any = None) -> list[Table]:
-        """The tables of an array ``[[key]]``."""
-        found = self.take(key, list, f"[[{key}]] tables", default)
+        """Take the tables of an array ``[[key]]``."""
+        tables = self.take(key, list, f"[[{key}]] tables", default)
         return [
-            Table(self._source, each, (*self._key, key, number), f"{key} {number + 1}")
-            for number, each in enumerate(found)
+            Table(self._source, table, (*self._key, key, number), f"{key} {number + 1}")
+            for number, table in enumerate(tables)
         ]
 
     def rest(self) -> dict[str, Any]:
-        """Every key that has not been taken, where any name is allowed."""
+        """Take all remaining keys, where any name is allowed."""
         content, self._content = self._content, {}
         return content
 
     def finish(self, known: Collection[str]) -> None:
-        """Raises BadInput for a key that nobody has taken."""
+        """Raise BadInput for a key that was not taken."""
         if self._content:
             unknown = next(iter(self._content))
             raise self.fault(f"unknown key {unknown!r}; use {', '.join(known)}", unknown)
 
 
 def read_toml(path: Path, example: str) -> Table:
-    """The content of a file; raises BadInput naming the file and the fix, also for a device, or more than a plan."""
+    """Return the content of a file; raise BadInput with file and fix, also for a device or an oversized file."""
     try:
         raw = read_regular(path.resolve(), MOST_BYTES)
     except OSError as error:
         raise BadInput(f"cannot read {path}: {error.strerror}") from error
     except Untrusted as error:
-        raise BadInput(f"{error}: it is no plan") from error
+        raise BadInput(f"{error}: not a plan") from error
     return parse_toml(raw, str(path), example)
 
 
 def _require_short_numbers(text: str, name: str) -> None:
-    """Raises BadInput for an integer outside the 64 bits that TOML has: Python takes thousands of digits for one."""
-    for found in _LONG_NUMBER.finditer(re.sub(_TEXT, _without_digits, text, flags=re.DOTALL)):
-        digits = found[0].replace("_", "")[:_MOST_DIGITS]
+    """Raise BadInput for an integer outside TOML's 64 bits; Python would accept thousands of digits."""
+    for number in _LONG_NUMBER.finditer(re.sub(_TEXT, _without_digits, text, flags=re.DOTALL)):
+        digits = number[0].replace("_", "")[:_MOST_DIGITS]
         if int(digits, 0 if digits.startswith("0") else 10) >= 2**63:
-            line = text.count("\n", 0, found.start()) + 1
-            raise BadInput(f"{name}:{line}: {found[0][:20]}… does not fit into 64 bits; write a smaller number")
+            line = text.count("\n", 0, number.start()) + 1
+            raise BadInput(f"{name}:{line}: {number[0][:20]}… does not fit into 64 bits; write a smaller number")
 
 
 def _without_digits(string: re.Match[str]) -> str:
-    """A string or comment as long as it was, and with as many lines."""
+    """Return a string or comment of the same length and number of lines, without digits."""
     return re.sub(r"[0-9]", "x", string[0])
 
 
 def parse_toml(raw: bytes, name: str, example: str) -> Table:
-    """What was read from the place of that name; raises BadInput naming it and the fix."""
+    """Return the table in a text; raise BadInput with ``name``, the text's place, and the fix."""
     try:
         text = raw.decode()
         _require_short_numbers(text, name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the kernel did before a value exceeded a threshold: traced beside the run, frozen there, kept with the run."""
+"""Kernel trace of a run: stopped when a value exceeds a threshold, and stored with the run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fastenough.settings.tracing import BUFFER_KB, ENTRIES, INSTANCE, LEAST_KB, 
 
 _SWITCH = "trace-switch"
 _MOST_KB = 65536
-"""Of all CPUs together."""
+"""Limit for all CPUs combined."""
 _MOST_LINES = 50_000
 _MOST_BYTES = 1 << 24
 _TIMEOUT_S = 120.0
@@ -29,17 +29,17 @@ cd "$1"
 for cpu in per_cpu/cpu*; do echo "## $cpu"; sed 's/^/## /' "$cpu/stats"; done
 tail -n "$2" trace | tail -c "$3"
 """
-"""How far back the buffer of each CPU reaches, and then the end of the trace; nothing where it was not frozen."""
+"""Print the buffer statistics of each CPU, then the end of the trace; nothing if the trace was not stopped."""
 
 
 class FileWriter(Protocol):
-    """A run's writer, as far as it takes files beside the recording."""
+    """The part of a run's writer that stores files beside the recording."""
 
     def attach(self, name: str, content: bytes) -> None: ...
 
 
 def kernel_settings(act: Act, link: Link) -> dict[str, str | int]:
-    """Which setting lets the kernel trace or measure for this act, and what it is asked for; none for most acts."""
+    """Return the setting, with its value, by which the kernel traces or measures for this act; empty for most acts."""
     if act.probe == "wakeups":
         comm = act.parameters.get("comm")
         return {"wakeup-histograms": ENTRIES if comm is None else f"{ENTRIES}:{comm}"}
@@ -52,7 +52,7 @@ def kernel_settings(act: Act, link: Link) -> dict[str, str | int]:
 def with_trace(act: Act, made: Sequence[RecordedSetting], tell: Callable[[str], None]) -> Act:
     """The act with what it must know of the instance; without a trace it goes on, and ``tell`` is given the reason.
 
-    Raises NotApplicable for an act in which the kernel measures, and cannot.
+    Raises NotApplicable if the act is measured by the kernel, and the kernel cannot measure it.
     """
     for setting in made:
         why = difference(setting)
@@ -68,7 +68,7 @@ def with_trace(act: Act, made: Sequence[RecordedSetting], tell: Callable[[str], 
 
 
 def store_trace(act: Act, link: Link, writer: FileWriter | None, tell: Callable[[str], None]) -> None:
-    """Put the trace beside the recording, where the act turned it off; ``tell`` is given the reason where it cannot."""
+    """Store the trace with the recording if the act stopped it; ``tell`` gets the reason of a failure."""
     if _SWITCH not in act.parameters or writer is None:
         return
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The probe's lines on their way into the run: passed on as they come, head and end completed by the bench."""
+"""The probe's lines on their way into the store: passed on as they come, with head and end completed by the bench."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from fastenough.recording.versions import upgraded_end, upgraded_head
 
 
 class StorageFailure(FastenoughError):
-    """The store takes no more: nothing can be measured any more."""
+    """The store cannot be written, so no further run can be measured."""
 
 
 class Writer(Protocol):
-    """Where a run's lines go; the store's, as a rule."""
+    """Receiver of a run's lines, usually the store's."""
 
     id: str
 
@@ -50,7 +50,7 @@ class Writer(Protocol):
 
 
 class RunStore(Protocol):
-    """Where runs are kept: the store."""
+    """The store of runs."""
 
     def begin(self, origin: Mapping[str, Any] | None = None) -> Writer: ...
 
@@ -64,20 +64,20 @@ class RunStore(Protocol):
 
 
 def no_load() -> None:
-    """What a load does in an interval where there is none."""
+    """Return None: the activity of no load."""
 
 
 def no_proof() -> LoadProof:
-    """Of a run in which nothing was measured."""
+    """Return the load proof of a run in which nothing was measured."""
     return LoadProof(None, None)
 
 
 class Transcript:
-    """Takes the probe's lines one by one; begins the run in the store with the first.
+    """Takes the probe's lines one by one; the first one begins the run in the store.
 
-    What is stored is of the version that is written, whatever the probe's.  ``prove``: whether the load ran;
-    ``used``: what it did since it was asked last, for each interval.  ``revise``: what becomes of the end that the
-    probe wrote.  ``implementation``: who measures, where the probe cannot know it.
+    The stored format version is the bench's, whatever the probe's.  ``prove``: return whether the load ran; ``used``:
+    return the load's activity since the last call, for each interval.  ``revise``: return the end line in place of the
+    probe's.  ``implementation``: name of the implementation if the probe does not know it.
     """
 
     def __init__(
@@ -104,11 +104,11 @@ class Transcript:
 
     @property
     def profile(self) -> Mapping[str, Any] | None:
-        """What is known of the board."""
+        """The board's profile; None if unknown."""
         return self._added.profile
 
     def take(self, raw: bytes) -> str | None:
-        """Pass one line on and return its type; what is not a whole line was torn by the probe's death: None."""
+        """Pass one line on and return its type; return None for an incomplete line, left by a killed probe."""
         if not raw.endswith(b"\n"):
             return None
         try:
@@ -137,15 +137,17 @@ class Transcript:
         self._write(line_bytes(completed_head(self._head_line, self.writer.id, self._added)))
 
     def _with_load(self, raw: bytes) -> bytes:
-        """A board that is gone says nothing of its load any more; the proof at the end will tell."""
+        """Return the interval with the load's activity, or unchanged if the board does not answer."""
         with suppress(FastenoughError, OSError):
             return with_load(raw, self._used())
         return raw
 
     def _watch(self, interval: dict[str, Any]) -> None:
-        for first in interval["series"][:1]:
+        for series in interval["series"][:1]:
             self.tally = Tally(
-                self.tally.stored + first["count"], self.tally.lost + first["lost"], self.tally.missed + first["missed"]
+                self.tally.stored + series["count"],
+                self.tally.lost + series["lost"],
+                self.tally.missed + series["missed"],
             )
         for entry in interval["series"]:
             name = self._names.get(entry["id"])
@@ -168,14 +170,14 @@ class Transcript:
             raise StorageFailure(str(error)) from error
 
     def make(self, spec: RunSpec, outcome: Outcome, reason: str) -> None:
-        """Store a run in which no probe came to speak: a head and an end with the reason."""
+        """Store a run without output of a probe: a head, and an end with the reason."""
         self.writer = self._begin()
         head = made_head(spec.probe, spec.implementation, vocabulary(spec.parameters), self._added, self.writer.id)
         self._write(line_bytes(head_line(head)))
         self._close(made_end(outcome, reason))
 
     def fail(self, reasons: Sequence[str], recorded: Recording) -> None:
-        """End a run whose probe can write no end any more."""
+        """End a run as failed whose probe has not written its end."""
         self._close(ended(recorded, Outcome.FAILED, reasons))
 
     def _close(self, end: End) -> None:
@@ -183,6 +185,6 @@ class Transcript:
         self.outcome, self.reasons = end.outcome, end.reasons
 
     def seal(self) -> None:
-        """The run is over, whatever its end says; nothing where none began."""
+        """End the run in the store, if one was begun."""
         if self.writer is not None:
             self.writer.end()
