@@ -40,19 +40,19 @@ BOARDS = {
     "ssh": "fastenough.board.ssh:open_board",
     "labgrid": "fastenough.board.labgrid:open_board",
 }
-"""Kind of board to the function that opens it, loaded only when used; it takes what follows the colon."""
+"""By kind of board, the function that opens it, imported on use; it gets the text after the colon."""
 
 _NAME = re.compile(r"(?P<kind>[a-z][a-z0-9-]*)(:(//)?(?P<which>.*))?", re.DOTALL)
 
 
 def open_board(name: str) -> Board:
-    """The board of that name: ``local``, ``virtual``, ``virtual:rt``, ``ssh://user@host:22``; nothing is booted yet.
+    """Return the board of a name such as ``local``, ``virtual:rt`` or ``ssh://user@host:22``; it is not booted yet.
 
-    Raises BadInput for a kind that is not known and for a name that the kind does not take.
+    Raises BadInput for an unknown kind and for a name that the kind does not accept.
     """
-    found = _NAME.fullmatch(name)
-    if found is None or found["kind"] not in BOARDS:
+    match = _NAME.fullmatch(name)
+    if match is None or match["kind"] not in BOARDS:
         raise BadInput(f"unknown board {name!r}; use one of {', '.join(BOARDS)}")
-    module, function = BOARDS[found["kind"]].split(":")
+    module, function = BOARDS[match["kind"]].split(":")
     opener: Callable[[str], Board] = getattr(import_module(module), function)
-    return opener(found["which"] or "")
+    return opener(match["which"] or "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a board is: a way to touch it (a link), and a way to boot it in one of its configurations."""
+"""A board: a link to it, and a way to boot it in one of its configurations."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from fastenough.model import EMULATED, BadInput, Configuration, NotApplicable
 from fastenough.virtual.gauge import SimulatedGauge
 
 AS_BOOTED = "as-booted"
-"""The configuration of a board that is measured as it is found."""
+"""The configuration of a board that the bench does not boot."""
 
 
 @dataclass(frozen=True)
 class Wires:
-    """Where an instrument is connected: the GPIO chip's label, and the offsets of the board's input and output."""
+    """Pins of an instrument: the GPIO chip's label, and the offsets of the board's input and output line."""
 
     chip: str
     input: int
@@ -42,11 +42,11 @@ def _no_simulated_gauge() -> SimulatedGauge:
 class Booted:
     """A board in one configuration, ready to be used.
 
-    ``probe``: path of the probe on the board.  ``marks``: what every recording made here says, such as ``emulated``.
-    ``wires``: where the board's pins are connected by construction, None where a plan has to say it.
-    ``last_words``: why the board is gone, as far as that is known.  ``module``: name of a kernel module to its path on
-    the board, built or installed; raises NotApplicable.  ``wire_gauge``: a simulated gauge on simulated pins, which
-    ends with the board; raises BadInput where there are none.
+    ``probe``: path of the probe on the board.  ``marks``: marks of every recording made here, such as ``emulated``.
+    ``wires``: pins connected by construction, None if a plan must name them.  ``last_words``: return why the board is
+    gone, if known.  ``module``: return the path on the board of a kernel module, built or installed; raises
+    NotApplicable.  ``wire_gauge``: return a simulated gauge on simulated pins, which ends with the board; raises
+    BadInput for a board without them.
     """
 
     link: Link
@@ -62,20 +62,20 @@ class Booted:
 class Board(Protocol):
     """A board that can be booted in one or more configurations.
 
-    ``name`` is what a person writes to mean it: ``local``, ``virtual:rt``, ``ssh://user@host:22``.
+    ``name``: the user's name for it, such as ``local``, ``virtual:rt``, ``ssh://user@host:22``.
     """
 
     @property
     def name(self) -> str: ...
 
     def configurations(self) -> tuple[str, ...]:
-        """What it can boot; ``("as-booted",)`` where it is measured as it is found, under whatever name."""
+        """Return its configurations; ``("as-booted",)`` if the bench does not boot it and any name is allowed."""
 
     def boot(self, configuration: str) -> AbstractContextManager[Booted]:
-        """The board in that configuration; nothing that was started for it is left when the context ends.
+        """Context with the board in that configuration; everything started for it ends with the context.
 
-        Raises NotApplicable where a tool is missing, FastenoughError when the board does not come up, BadInput for a
-        configuration that it does not have.
+        Raises NotApplicable for a missing tool, FastenoughError if the board does not boot, BadInput for an unknown
+        configuration.
         """
 
 
@@ -83,7 +83,7 @@ _MOST_CHARACTERS = 64
 
 
 def valid_configuration_name(configuration: str) -> str:
-    """The name of a configuration, which stands in heads, titles and tables; raises BadInput for one that cannot."""
+    """Return the name of a configuration; raise BadInput for one that does not fit heads, titles and tables."""
     if not 0 < len(configuration) <= _MOST_CHARACTERS or not configuration.isprintable() or configuration[:1] == " ":
         raise BadInput(
             f"configuration {configuration[:_MOST_CHARACTERS]!r} is invalid; use at most "
@@ -93,41 +93,41 @@ def valid_configuration_name(configuration: str) -> str:
 
 
 def require_configuration(board: Board, configuration: str) -> None:
-    """Raises BadInput for a configuration that the board cannot be booted in."""
+    """Raise BadInput for a configuration that the board does not have."""
     known = board.configurations()
     if known != (AS_BOOTED,) and configuration not in known:
         raise BadInput(f"board {board.name} has no configuration {configuration!r}; use one of {', '.join(known)}")
 
 
 def configuration_in(profile: Mapping[str, Any], name: str = AS_BOOTED) -> Configuration:
-    """What a profile says was booted, None for what it does not; named by its kernel where nobody has named it."""
+    """Return the configuration in a profile, None for unknown values; without a name it is named by its kernel."""
     kernel, config = profile.get("kernel") or {}, profile.get("kernel_config") or {}
-    found = f"{kernel.get('release', 'unknown')} {kernel.get('version', '')}".strip()
+    kernel_name = f"{kernel.get('release', 'unknown')} {kernel.get('version', '')}".strip()
     return Configuration(
-        found if name == AS_BOOTED else name, kernel.get("release"), config.get("sha256"), profile.get("cmdline")
+        kernel_name if name == AS_BOOTED else name, kernel.get("release"), config.get("sha256"), profile.get("cmdline")
     )
 
 
 _RT = "preempt-rt"
-_SAYS_RT = re.compile(r"(?<![a-z])rt(?![a-z])", re.IGNORECASE)
-_SAYS_STOCK = re.compile(r"(?<![a-z])stock(?![a-z])", re.IGNORECASE)
-"""Words in the name of a configuration that say which kernel is booted."""
+_NAMES_RT = re.compile(r"(?<![a-z])rt(?![a-z])", re.IGNORECASE)
+_NAMES_STOCK = re.compile(r"(?<![a-z])stock(?![a-z])", re.IGNORECASE)
+"""Words in the name of a configuration that name the preemption model of its kernel."""
 _MARKED = {"emulated": EMULATED, "hypervisor": "virtual-machine"}
-"""Facts that make what a board measures say little of speed, and the mark of a recording for each."""
+"""Facts that limit what a measurement shows about speed, and the mark of a recording for each."""
 
 
 def marks_in(profile: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a profile says of the board that every recording made there must carry."""
+    """Return the marks that a profile requires in every recording of the board."""
     return tuple(mark for fact, mark in _MARKED.items() if profile.get(fact))
 
 
 def checked_configuration(link: Link, name: str) -> Configuration:
-    """The same of a board that is measured as booted; raises BadInput where the name says another kernel than runs."""
+    """Read the configuration of a board measured as booted; raise BadInput if its name contradicts the kernel."""
     profile = collect(link, ("kernel", "kernel_config", "cmdline"))
     kernel = profile.get("kernel") or {}
     preemption = kernel.get("preemption")
-    for says, is_rt in ((_SAYS_RT, True), (_SAYS_STOCK, False)):
-        if preemption and says.search(name) and (preemption == _RT) != is_rt:
+    for pattern, is_rt in ((_NAMES_RT, True), (_NAMES_STOCK, False)):
+        if preemption and pattern.search(name) and (preemption == _RT) != is_rt:
             raise BadInput(
                 f"configuration {name}: this board runs {kernel.get('release')}, preemption {preemption}; "
                 "boot the kernel that matches the name, or choose another name"
@@ -136,18 +136,18 @@ def checked_configuration(link: Link, name: str) -> Configuration:
 
 
 def configuration_of(link: Link, name: str) -> Configuration:
-    """What a board runs, read from the board itself."""
+    """Read the configuration of a board from the board itself."""
     return configuration_in(collect(link, ("kernel", "kernel_config", "cmdline")), name)
 
 
 def installed_module(link: Link, name: str) -> str:
-    """Where DKMS has put a module of the running kernel; raises NotApplicable where it has not."""
+    """Return the path of a module that DKMS installed for the running kernel; raise NotApplicable without one."""
     if link.which("modinfo") is None:
         raise NotApplicable("modinfo is missing; install it: apt-get install kmod")
-    found = link.run(["modinfo", "-n", name])
-    if found.status:
+    modinfo = link.run(["modinfo", "-n", name])
+    if modinfo.status:
         raise NotApplicable(
             f"kernel module {name} is not installed on the board; see docs/module.md, or remove "
             "the in-kernel implementations from the plan"
         )
-    return found.text.strip()
+    return modinfo.text.strip()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A board that is measured as it is found, brought into another configuration: by a reboot, or by a person's hand."""
+"""Configuration changes of boards that do not boot their configurations themselves: by a reboot, or by a person."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from fastenough.model import BadInput, Configuration, FastenoughError
 from fastenough.words import said_lines
 
 Ask = Callable[[str, str, str], None]
-"""Given a board's name, a configuration, and why what runs there is not it (empty at first), returns once a person has
-booted it; raises BadInput where there is nobody to ask."""
+"""Ask a person to boot a configuration, and return when it is booted.  Arguments: name of the board, configuration, and
+why the running system is not that configuration (empty at first).  Raises BadInput without a terminal."""
 
 BOOT_S = 300.0
 _RETRY_S = 1.0
@@ -27,10 +27,10 @@ _AS_ROOT = ("sh", "-c", 'PATH="$PATH:/sbin:/usr/sbin"; exec "$@"', "sh")
 
 @dataclass(frozen=True)
 class ConfigurationChange:
-    """How a board comes into a configuration.
+    """How a board is changed to a configuration.
 
-    ``select``: the command that makes the board boot it next time; empty: a person boots it.  ``kernel``: a pattern of
-    what ``uname -r`` says then; where it is empty, release, configuration or command line of the kernel must differ
+    ``select``: command that selects the configuration for the next boot; empty: a person boots it.  ``kernel``: pattern
+    of the output of ``uname -r``; if it is empty, the release, configuration or command line of the kernel must differ
     from those of the board's other configurations.
     """
 
@@ -40,8 +40,11 @@ class ConfigurationChange:
 
 @dataclass
 class SwitchableBoard:
-    """``seen``: what each configuration was found to be, those of an earlier part of the campaign included; ``boot_s``:
-    how long the board may take until it can be reached again."""
+    """A board that is changed to each configuration before use.
+
+    ``seen``: configurations read so far, including those of an earlier part of the campaign; ``boot_s``: time limit
+    until the board can be reached again.
+    """
 
     board: Board
     changes: Mapping[str, ConfigurationChange]
@@ -58,46 +61,46 @@ class SwitchableBoard:
 
     @contextmanager
     def boot(self, configuration: str) -> Iterator[Booted]:
-        """As the plan says; raises FastenoughError where what came up is not what was meant.
+        """Change to the configuration; raise FastenoughError if another one was booted.
 
-        A person who booted another one is told so, and asked again.
+        A person who booted another one is asked again, with the reason.
         """
-        change, why = self.changes[configuration], ""
+        change, mismatch = self.changes[configuration], ""
         while True:
             with ExitStack() as stack:
-                booted = self._brought(configuration, change, why, stack)
-                why = self._unfit(configuration, change, booted.configuration)
-                if not why:
+                booted = self._boot(configuration, change, mismatch, stack)
+                mismatch = self._mismatch(configuration, change, booted.configuration)
+                if not mismatch:
                     self.seen[configuration] = booted.configuration
                     yield booted
                     return
             if change.select:
-                raise FastenoughError(why)
+                raise FastenoughError(mismatch)
 
-    def _brought(self, configuration: str, change: ConfigurationChange, why: str, stack: ExitStack) -> Booted:
-        """The board, after it was rebooted or a person has said that it is up."""
+    def _boot(self, configuration: str, change: ConfigurationChange, mismatch: str, stack: ExitStack) -> Booted:
+        """Return the board after its reboot, or after a person has booted it."""
         before = None
         if change.select:
             before = self._reboot(change.select)
         else:
-            self.ask(self.name, configuration, why)
+            self.ask(self.name, configuration, mismatch)
         return self._up(configuration, before, stack)
 
     def _reboot(self, select: Sequence[str]) -> str:
-        """Choose what is booted next, and reboot; the id of the boot that ends."""
+        """Select the next boot and reboot; return the id of the boot that ends."""
         with self.board.boot(AS_BOOTED) as booted:
             link = booted.link.raised
             before = _boot_id(link)
-            chosen = link.run([*_AS_ROOT, *select], _SELECT_S)
-            if chosen.status:
-                why = (said_lines(chosen.stderr) or said_lines(chosen.stdout) or [f"status {chosen.status}"])[-1]
-                raise FastenoughError(f"{self.name}: {' '.join(select)} failed: {why}")
-            with suppress(FastenoughError):  # it may be gone before it has said so
+            selected = link.run([*_AS_ROOT, *select], _SELECT_S)
+            if selected.status:
+                lines = said_lines(selected.stderr) or said_lines(selected.stdout) or [f"status {selected.status}"]
+                raise FastenoughError(f"{self.name}: {' '.join(select)} failed: {lines[-1]}")
+            with suppress(FastenoughError):  # the board may be gone before it answers
                 link.run([*_AS_ROOT, "reboot"])
         return before
 
     def _up(self, configuration: str, before: str | None, stack: ExitStack) -> Booted:
-        """The board once it can be reached, after another boot than that ``before``; raises BoardGone."""
+        """Return the board once it can be reached, in a boot other than ``before``; raise BoardGone."""
         deadline, why = time.monotonic() + self.boot_s, ""
         while True:
             with ExitStack() as attempt:
@@ -113,21 +116,19 @@ class SwitchableBoard:
                 raise BoardGone(f"{self.name} has not come up in {configuration} within {self.boot_s:g} s: {why}")
             time.sleep(_RETRY_S)
 
-    def _unfit(self, configuration: str, change: ConfigurationChange, found: Configuration) -> str:
-        """Why what runs there cannot be that configuration; empty where it can."""
+    def _mismatch(self, configuration: str, change: ConfigurationChange, running: Configuration) -> str:
+        """Return why the running system is not that configuration; empty if it can be."""
         if change.kernel:
-            fits = fnmatchcase(found.kernel_release or "", change.kernel)
-            runs = f"{self.name} runs {found.kernel_release}"
+            fits = fnmatchcase(running.kernel_release or "", change.kernel)
+            runs = f"{self.name} runs {running.kernel_release}"
             return "" if fits else f"{runs}, but {configuration} requires {change.kernel}"
-        other = next(
-            (name for name, seen in self.seen.items() if name != configuration and _booted(seen) == _booted(found)),
-            None,
-        )
+        equal = (name for name, seen in self.seen.items() if _identity(seen) == _identity(running))
+        other = next((name for name in equal if name != configuration), None)
         return (
             ""
             if other is None
             else (
-                f"{self.name} runs {found.kernel_release} with the same kernel configuration and command line as "
+                f"{self.name} runs {running.kernel_release} with the same kernel configuration and command line as "
                 f'{other} (if that is intended, write kernel = "*" for {configuration} in the plan)'
             )
         )
@@ -140,12 +141,12 @@ def _boot_id(link: Link) -> str:
         raise FastenoughError(f"{link.name}: cannot read {_BOOT_ID}: {error.strerror}") from error
 
 
-def _booted(configuration: Configuration) -> tuple[str | None, ...]:
+def _identity(configuration: Configuration) -> tuple[str | None, ...]:
     return configuration.kernel_release, configuration.kernel_config_sha256, configuration.command_line
 
 
 def require_remote(board: Board, changes: Mapping[str, ConfigurationChange]) -> None:
-    """Raises BadInput where the bench would reboot the machine that it runs on."""
+    """Raise BadInput if the bench would reboot the machine that it runs on."""
     rebooted = next((name for name, change in changes.items() if change.select), None)
     if board.name == "local" and rebooted is not None:
         raise BadInput(

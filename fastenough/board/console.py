@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the serial console of a labgrid place said last: a process of its own reads it, and is asked when needed."""
+"""The last output of a labgrid place's serial console, read by a separate process (labgrid_console.py)."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _ANSWER_MOST = 65536
 _LAST_LINES = 12
 
 
-def words_of(said: bytes | str) -> list[str]:
-    """One sentence out of an answer of the reader's; raises ValueError for what is none."""
-    answer = json.loads(said)
+def words_of(reply: bytes | str) -> list[str]:
+    """Return one sentence from an answer of the reader; raise ValueError for an invalid answer."""
+    answer = json.loads(reply)
     lines = said_lines(base64.b64decode(answer["said"]))[-_LAST_LINES:]
     if lines:
         return [f"last console output: {' | '.join(lines)}"]
@@ -37,7 +37,7 @@ def words_of(said: bytes | str) -> list[str]:
 
 
 class Console:
-    """The console at an exported NetworkSerialPort, whose arguments ``port`` holds; None for a place without one."""
+    """The console at an exported NetworkSerialPort; ``port``: its arguments, None for a place without one."""
 
     def __init__(self, port: Mapping[str, Any] | None) -> None:
         self._process = (
@@ -54,7 +54,7 @@ class Console:
         )
 
     def last_words(self) -> list[str]:
-        """At most one sentence: the last lines, printable and of bounded length, or why there are none."""
+        """Return at most one sentence: the last lines, printable and of bounded length, or why there are none."""
         if self._process is None:
             return []
         try:
@@ -63,24 +63,24 @@ class Console:
             return ["console not readable: labgrid has not answered"]
 
     def _ask(self) -> bytes:
-        """One answer; raises OSError when none comes in time."""
+        """Return one answer; raise OSError if it does not arrive in time."""
         assert self._process is not None
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(b"\n")
-        said, deadline = b"", time.monotonic() + _ANSWER_S
-        while not said.endswith(b"\n") and len(said) < _ANSWER_MOST:
+        reply, deadline = b"", time.monotonic() + _ANSWER_S
+        while not reply.endswith(b"\n") and len(reply) < _ANSWER_MOST:
             left_s = max(0.0, deadline - time.monotonic())
             if not select.select([self._process.stdout], [], [], left_s)[0]:
                 raise TimeoutError
             part = os.read(self._process.stdout.fileno(), _ANSWER_MOST)
             if not part:
                 raise BrokenPipeError
-            said += part
-        return said
+            reply += part
+        return reply
 
     def close(self) -> None:
-        """End the reader and whatever it has started."""
+        """End the reader and everything it has started."""
         if self._process is None:
             return
         with contextlib.suppress(ProcessLookupError):

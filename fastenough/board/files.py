@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Our one static file for boards of other architectures than the bench's: found, or built by a cross compiler."""
+"""The static probe for boards of other architectures than the bench's: a given file, or cross-compiled."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from fastenough.virtual.meson_build import build, require_tool
 from fastenough.virtual.module import CHECKOUT
 
 FILES_SETTING = "FASTENOUGH_PROBES"
-"""Environment variable that names a folder with files ``fastenough-probe-MACHINE``, MACHINE as ``uname -m`` says."""
+"""Environment variable for a folder of files ``fastenough-probe-MACHINE``; MACHINE is the output of ``uname -m``."""
 _TARGET = "target/probe/fastenough-probe"
 _LITTLE, _BIG = 1, 2
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What ``uname -m`` stands for: bits, byte order and machine number of an ELF file; how it is built here."""
+    """A machine type: bits, byte order and machine number of its ELF files, and the cross file that builds them."""
 
     bits: int
     order: int
@@ -44,20 +44,20 @@ MACHINES = {
     "ppc": Machine(32, _BIG, 20, "powerpc"),
     "mips": Machine(32, _BIG, 8, "mips"),
 }
-"""``uname -m`` to what runs there."""
+"""Machine types by the output of ``uname -m``."""
 
 
 def file_for(machine: str) -> bytes:
-    """The file for what ``uname -m`` says on the board; raises NotApplicable where there is none."""
+    """Return the probe for a board's ``uname -m``; raise NotApplicable without one."""
     if machine not in MACHINES:
         raise NotApplicable(f"no probe is available for machine type {machine!r}; supported: {', '.join(MACHINES)}")
-    place = _found(machine)
-    content = place.read_bytes()
-    _require_fit(place, content, machine)
+    path = _probe_path(machine)
+    content = path.read_bytes()
+    _require_fit(path, content, machine)
     return content
 
 
-def _found(machine: str) -> Path:
+def _probe_path(machine: str) -> Path:
     folder = os.environ.get(FILES_SETTING)
     if folder and (Path(folder) / f"fastenough-probe-{machine}").is_file():
         return Path(folder) / f"fastenough-probe-{machine}"
@@ -69,10 +69,10 @@ def _found(machine: str) -> Path:
             f"no probe is available for machine type {machine}; put fastenough-probe-{machine} into a folder "
             f"and set {FILES_SETTING} to that folder"
         )
-    return _built(cross)
+    return _cross_build(cross)
 
 
-def _built(cross: str) -> Path:
+def _cross_build(cross: str) -> Path:
     file = CHECKOUT / "target" / "cross" / f"{cross}.ini"
     compiler = re.search(r"^c = '([^']+)'", file.read_text(), re.MULTILINE) if file.is_file() else None
     if compiler is not None:
@@ -81,8 +81,8 @@ def _built(cross: str) -> Path:
     return built
 
 
-def _require_fit(place: Path, content: bytes, machine: str) -> None:
-    """A shell would take what is no program of the board's for a script."""
+def _require_fit(path: Path, content: bytes, machine: str) -> None:
+    """Raise NotApplicable for a file of another machine type: the board's shell would run it as a script."""
     known = MACHINES[machine]
     order = "<" if known.order == _LITTLE else ">"
     head = content[:20]
@@ -94,6 +94,6 @@ def _require_fit(place: Path, content: bytes, machine: str) -> None:
     )
     if not fits:
         raise NotApplicable(
-            f"{place} is not a program for machine type {machine}; rebuild it, or remove it "
+            f"{path} is not a program for machine type {machine}; rebuild it, or remove it "
             f"from the folder {FILES_SETTING}"
         )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A place of a labgrid coordinator: ``labgrid:PLACE``.  labgrid switches and boots it; it is touched over ssh.
+"""A place of a labgrid coordinator: ``labgrid:PLACE``.  labgrid switches and boots it; the link is ssh.
 
-Its configurations are the states of its strategy, where the environment that ``LG_ENV`` names has one for it.  Each act
-is a process of its own with a deadline (labgrid_act.py), killed as a group when it has ended or its time is up.
+Its configurations are the states of its strategy, if the environment file of ``LG_ENV`` has one.  Each act is a process
+of its own with a deadline (labgrid_act.py), killed as a group when it has ended or its time is over.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ COORDINATOR_SETTING = "LG_COORDINATOR"
 ENVIRONMENT_SETTING = "LG_ENV"
 """Environment variable that names labgrid's environment file, with the strategies; labgrid's own."""
 POWER_CYCLED = "power-cycled"
-"""The configuration of a board without a strategy that was switched off and on before."""
+"""The configuration of a board without a strategy that is power-cycled first."""
 _ACT = Path(__file__).with_name("labgrid_act.py")
 _PLACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _ACT_S = 60.0
@@ -49,13 +49,13 @@ _WORDS_MOST = 500
 _SAID_MOST = 16 << 20
 _LOOK_S = 0.2
 _FAILED = {"states": BadInput, "transition": FastenoughError}
-"""What an act that failed means, unless that it cannot be done here."""
+"""Errors of failed acts; NotApplicable for all others."""
 
 
 def _act(place: str, what: str, limit_s: float = _ACT_S) -> Mapping[str, Any]:
-    """One act of labgrid's, such as ``transition rt``; raises FastenoughError with its reason.
+    """Run one act of labgrid, such as ``transition rt``, and return its answer.
 
-    It is NotApplicable where another kind is not in the table above, and BoardGone where the act does not end in time.
+    Raises the error in ``_FAILED``, else NotApplicable, with the reason; BoardGone if the act does not end in time.
     """
     coordinator = os.environ.get(COORDINATOR_SETTING, "127.0.0.1:20408")
     with tempfile.TemporaryFile() as complaint, tempfile.TemporaryFile() as answered, _lifeline() as lifeline:
@@ -85,7 +85,7 @@ def _act(place: str, what: str, limit_s: float = _ACT_S) -> Mapping[str, Any]:
 
 
 def _await(process: subprocess.Popen[bytes], files: Sequence[IO[bytes]], limit_s: float) -> None:
-    """Until it has ended; raises FastenoughError where that takes too long, or it writes too much into a file."""
+    """Wait for the process; raise FastenoughError if it takes too long or writes too much into a file."""
     deadline = time.monotonic() + limit_s
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -100,7 +100,7 @@ def _await(process: subprocess.Popen[bytes], files: Sequence[IO[bytes]], limit_s
 
 @contextmanager
 def _lifeline() -> Iterator[int]:
-    """For a standard input that ends with this process, however that ends."""
+    """Context with a file descriptor for a standard input that closes when this process ends, for whatever reason."""
     ends = os.pipe()
     try:
         yield ends[0]
@@ -110,7 +110,7 @@ def _lifeline() -> Iterator[int]:
 
 
 def _answer(said: bytes, complaint: bytes) -> Mapping[str, Any]:
-    """What the act said; the last line of its complaints where it ended without an answer."""
+    """Return the act's answer, or the last line of its standard error if there is none."""
     try:
         return dict(json.loads(said))
     except ValueError:
@@ -119,8 +119,11 @@ def _answer(said: bytes, complaint: bytes) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class LabgridBoard:
-    """``boot_s``: how long after power-on or transition the board may take until it can be reached.  ``kept``: the
-    place stays acquired, for somebody else of the same name holds it."""
+    """A place of labgrid.
+
+    ``boot_s``: time limit from power-on or transition until the board can be reached.  ``kept``: do not release the
+    place, since another process of the same user has acquired it.
+    """
 
     place: str
     boot_s: float = _BOOT_S
@@ -132,7 +135,7 @@ class LabgridBoard:
 
     @cached_property
     def _states(self) -> tuple[str, ...]:
-        """Of its strategy; raises BadInput for an environment that cannot be used."""
+        """States of its strategy; raises BadInput for an invalid environment."""
         if not os.environ.get(ENVIRONMENT_SETTING):
             return ()
         return tuple(map(str, _act(self.place, "states")["states"]))
@@ -169,7 +172,7 @@ class LabgridBoard:
                     _act(self.place, "release")
 
     def _reached(self, address: Address, console: Console) -> SshLink:
-        """The link, once the board has come up; BoardGone says what the console of one that has not said last."""
+        """Return the link once the board has booted; raise BoardGone with the last console output."""
         deadline = time.monotonic() + self.boot_s
         while True:
             try:
@@ -181,7 +184,7 @@ class LabgridBoard:
 
 
 def _last_words(link: SshLink, console: Console) -> list[str]:
-    """What the console said last, where the board is gone: it does not explain anything else."""
+    """Return the last console output if the board is gone; it does not explain other errors."""
     try:
         agents = (link, link.raised)
     except BoardGone:
@@ -190,14 +193,14 @@ def _last_words(link: SshLink, console: Console) -> list[str]:
 
 
 def address_of(service: Mapping[str, Any]) -> Address:
-    """What the exporter says is hostile until it is read as an address."""
+    """Return the address in an exporter's NetworkService, which is untrusted until it is parsed."""
     host, user, port = service.get("address"), service.get("username"), service.get("port")
     bracketed = f"[{host}]" if ":" in str(host) else host
     return parse_address(f"{f'{user}@' if user else ''}{bracketed}{f':{port}' if port else ''}")
 
 
 def open_board(which: str) -> LabgridBoard:
-    """The name of a place; raises BadInput for what is none."""
+    """Return the board of a place; raise BadInput for an invalid name."""
     if _PLACE.fullmatch(which) is None:
         raise BadInput(f"{which[:LINE_CHARS]!r} is not a valid labgrid place; write labgrid:PLACE")
     return LabgridBoard(which)

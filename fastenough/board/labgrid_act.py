@@ -4,10 +4,10 @@
     python labgrid_act.py COORDINATOR PLACE ACT        ACT: acquire, release, on, off, cycle, states, transition STATE,
                                                             places (all of them, whatever PLACE is)
 
-It prints one object in JSON, and nothing else, to standard output; ``fault`` in it is why the act failed, ``lent`` the
-person who has the place where that is why.  labgrid's
-back ends may block for ever, so whoever starts this kills it in time; with its standard input it ends by itself, and
-its process group with it.  ``LG_ENV`` names labgrid's environment, if any.
+It prints one JSON object, and nothing else, to standard output; ``fault`` is the reason of a failure, and ``lent`` the
+person who has reserved the place, if that is the reason.  labgrid's back ends may block forever, so the caller kills
+this process after a time limit; it also ends, with its process group, when its standard input closes.  ``LG_ENV`` names
+labgrid's environment file, if any.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from labgrid.strategy import GraphStrategy, Strategy
 
 _ENVIRONMENT = os.environ.get("LG_ENV", "")
 _DEADLINE_S = 25.0
-"""The coordinator waits 10 s for each resource of a silent exporter, with its one lock held: others wait behind it."""
+"""The coordinator waits 10 s for each resource of a silent exporter and holds its only lock meanwhile."""
 _POWER_DELAY_S = 1.0
 _NO_STATE = "unknown"
-"""Where a strategy begins, by labgrid's convention; none that it can be asked for."""
+"""The initial state of a strategy by labgrid's convention; it cannot be requested."""
 
 
 class Fault(Exception):
-    """Why the act failed, in words of our own."""
+    """An act failed for a reason that this program states itself."""
 
 
 class Reserved(Fault):
-    """A person has the place."""
+    """The place is reserved by a person."""
 
     def __init__(self, holder: str) -> None:
         super().__init__(f"in use by {holder}")
@@ -53,7 +53,7 @@ class Reserved(Fault):
 
 
 def _call(session: Any, name: str, place: str) -> None:
-    """One request; raises Fault with the coordinator's own words."""
+    """Send one request; raise Fault with the coordinator's message."""
 
     async def ask() -> None:
         request = getattr(messages, f"{name}Request")(placename=place)
@@ -71,10 +71,10 @@ def _me(session: Any) -> str:
 
 
 def _acquire(session: Any, place: str) -> dict[str, Any]:
-    """Make the place ours, and say what it has.
+    """Acquire the place and return its resources.
 
-    A coordinator grants a place whose exporter is away, and keeps it acquired without its resources when the exporter
-    goes: what is held so is released and acquired once more.
+    A coordinator grants a place whose exporter is offline, and keeps it acquired without resources when the exporter
+    disconnects.  Such a place is released and acquired again.
     """
     holder = session.places[place].acquired
     if holder and holder != _me(session):
@@ -87,44 +87,44 @@ def _acquire(session: Any, place: str) -> dict[str, Any]:
     if not session.places[place].acquired_resources:
         _call(session, "ReleasePlace", place)
         raise Fault(why_no_resources(session.places[place], session.resources))
-    found = {
+    resources = {
         kind: dict(resource.args) | {"extra": resource.extra}
         for (_, kind), resource in session.get_target_resources(session.places[place]).items()
     }
-    return {"service": found.get("NetworkService"), "console": found.get("NetworkSerialPort")}
+    return {"service": resources.get("NetworkService"), "console": resources.get("NetworkSerialPort")}
 
 
 def why_no_resources(place: Any, exported: Mapping[str, Mapping[str, Any]]) -> str:
-    """Why an acquired place has none; ``exported``: by exporter and group what the coordinator knows."""
+    """Return why an acquired place has no resources; ``exported``: resource groups by exporter."""
     if not place.matches:
         return (
             f"no resources: the place has no matches; run: labgrid-client -p {place.name} add-match "
             f"EXPORTER/{place.name}/*"
         )
-    wanted = ", ".join(map(str, place.matches))
+    matches = ", ".join(map(str, place.matches))
     connected = ", ".join(sorted(exported)) or "none"
     for match in place.matches:
         groups = [name for exporter in exported if fnmatchcase(exporter, match.exporter) for name in exported[exporter]]
         if groups and not any(fnmatchcase(name, match.group) for name in groups):
             return (
-                f"no resources: the place matches {wanted}, but exporter {match.exporter} exports no such group; "
+                f"no resources: the place matches {matches}, but exporter {match.exporter} exports no such group; "
                 f"it exports {', '.join(sorted(groups))}"
             )
         if groups:
-            return f"no resources: {wanted} are exported, but not available now"
+            return f"no resources: {matches} are exported, but not available now"
     return (
-        f"no resources: the place matches {wanted}, but no exporter of this name is connected (connected: "
+        f"no resources: the place matches {matches}, but no exporter of this name is connected (connected: "
         f"{connected}); start it with labgrid-exporter -n NAME, or correct the match"
     )
 
 
-def _standing(place: Any) -> dict[str, Any]:
-    """Who holds a place, empty for nobody, and when the coordinator says that it was made and changed last."""
+def _reservation(place: Any) -> dict[str, Any]:
+    """Return who holds a place (empty for nobody), and when the coordinator created and last changed it."""
     return {"holder": place.acquired or "", "created_s": place.created, "changed_s": place.changed}
 
 
 def _own_service(place: str) -> dict[str, Any] | None:
-    """The NetworkService that the environment gives the place; for boards of which the exporter knows no address."""
+    """Return the place's NetworkService in the environment, for boards whose exporter knows no address."""
     targets = Config(_ENVIRONMENT).get_targets() if _ENVIRONMENT else {}
     role = find_role_by_place(targets, place)
     resources, _ = target_factory.normalize_config(targets[role]) if role else ({}, {})
@@ -132,7 +132,7 @@ def _own_service(place: str) -> dict[str, Any] | None:
 
 
 def _states(place: str) -> list[str]:
-    """What the place's strategy can be asked for; empty where the environment has none for it.  Nothing is switched."""
+    """Return the states of the place's strategy, empty without one; nothing is switched."""
     targets = Environment(_ENVIRONMENT).config.get_targets()
     role = find_role_by_place(targets, place)
     if role is None:
@@ -156,8 +156,8 @@ def _states_of(strategy: type[Any]) -> list[str]:
     return list(type(status.default).__members__)
 
 
-def _switched(coordinator: str, place: str, act: str, state: str | None) -> dict[str, Any]:
-    """An act that needs the coordinator, at the address that labgrid would use."""
+def _coordinate(coordinator: str, place: str, act: str, state: str | None) -> dict[str, Any]:
+    """Run an act that needs the coordinator, at the address that labgrid would use."""
     environment = Environment(_ENVIRONMENT) if state else None
     if _ENVIRONMENT:
         coordinator = Config(_ENVIRONMENT).get_option("coordinator_address", coordinator)
@@ -166,7 +166,7 @@ def _switched(coordinator: str, place: str, act: str, state: str | None) -> dict
     )
     session = start_session(coordinator, extra={"args": arguments, "env": environment})
     if act == "places":
-        return {"places": {name: _standing(held) for name, held in session.places.items()}, "me": _me(session)}
+        return {"places": {name: _reservation(held) for name, held in session.places.items()}, "me": _me(session)}
     if place not in session.places:
         raise Fault("no such place on the coordinator")
     if act == "acquire":
@@ -182,26 +182,26 @@ def _switched(coordinator: str, place: str, act: str, state: str | None) -> dict
 
 
 def _why(error: BaseException) -> str:
-    """The first cause, and what labgrid made of it on another line: long lines are cut."""
+    """Return the first cause, and on another line the error that labgrid made of it: long lines are truncated."""
     first = error
     while first.__cause__ is not None:
         first = first.__cause__
-    told = [str(one) if isinstance(one, Fault) else f"{type(one).__name__}: {one}" for one in (first, error)]
-    return told[0] if first is error else f"{told[0]}\n({told[1]})"
+    cause, effect = (str(e) if isinstance(e, Fault) else f"{type(e).__name__}: {e}" for e in (first, error))
+    return cause if first is error else f"{cause}\n({effect})"
 
 
 def main(coordinator: str, place: str, act: str, state: str | None = None) -> Mapping[str, Any]:
-    """The answer; raises nothing."""
+    """Return the answer, which contains the fault of a failed act."""
     try:
-        return {"states": _states(place)} if act == "states" else _switched(coordinator, place, act, state)
+        return {"states": _states(place)} if act == "states" else _coordinate(coordinator, place, act, state)
     except Reserved as error:
         return {"fault": str(error), "lent": error.holder}
-    except (Exception, SystemExit) as error:  # drivers and imports are anybody's
+    except (Exception, SystemExit) as error:  # drivers and imports are third-party code
         return {"fault": f"LG_ENV={_ENVIRONMENT}:\n{_why(error)}" if act == "states" else _why(error)}
 
 
 def _end_with(lifeline: int) -> None:
-    """Whoever started this is gone, and nobody else would end it."""
+    """Kill this process group when the caller has ended."""
     os.read(lifeline, 1)
     os.killpg(0, signal.SIGKILL)
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads the serial console of a labgrid place, as a process of its own, and keeps the last of what it said.
+"""Reads the serial console of a labgrid place, as a separate process, and keeps its last output.
 
     python labgrid_console.py PORT        PORT: the exported NetworkSerialPort's arguments, one object in JSON
 
-Each line on standard input is answered by one line, an object in JSON: ``said``, and ``fault``, why it cannot be read.
-It ends with its standard input.  A console that is away is tried again every second.
+Each line on standard input is answered by one line, a JSON object: ``said``, the output in base64, and ``fault``, why
+the console cannot be read.  It ends with its standard input.  A lost console is retried every second.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RETRY_S = 1.0
 
 
 class Reader:
-    """The tail of a console, read by a thread of its own."""
+    """The tail of a console, read by a separate thread."""
 
     def __init__(self, port: dict[str, Any]) -> None:
         extra = port.pop("extra", {})
@@ -47,7 +47,7 @@ class Reader:
                 self._fault = None
                 while True:
                     self._take()
-            except Exception as error:  # whatever a back end raises, it is tried again
+            except Exception as error:  # any error of a back end: retry
                 self._fault = f"{type(error).__name__}: {error}"
             self._target.deactivate(self._driver)
             time.sleep(_RETRY_S)

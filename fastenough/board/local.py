@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The machine the bench itself runs on, measured as it is booted."""
+"""The bench's own machine, measured as booted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fastenough.model import BadInput
 
 @dataclass(frozen=True)
 class LocalBoard:
-    """``link``: by whose rights the board is touched; ``probe``: one other than the installed one; empty: none."""
+    """The bench's own machine; ``link``: its privileges; ``probe``: path; None: the installed one; empty: none."""
 
     link: Link = field(default_factory=LocalLink)
     probe: str | None = None
@@ -36,7 +36,7 @@ class LocalBoard:
 
 
 def open_board(which: str) -> LocalBoard:
-    """The bench's own machine; there is only one."""
+    """Return the bench's own machine; raise BadInput for any name after the colon."""
     if which:
         raise BadInput(f"there is only one local board; write 'local', not 'local:{which}'")
     return LocalBoard()

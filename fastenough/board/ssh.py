@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A board behind ssh, measured as it is booted: ``ssh://user@host:port``.  It needs nothing of ours on it."""
+"""A board behind ssh, measured as booted: ``ssh://user@host:port``.  It needs no installation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fastenough.link.ssh import OWN_FILE, Address, open_ssh, parse_address
 
 @dataclass(frozen=True)
 class SshBoard:
-    """Its boot strategy is none: it is measured as it is found."""
+    """A board behind ssh, which the bench does not boot."""
 
     address: Address
 
@@ -35,5 +35,5 @@ class SshBoard:
 
 
 def open_board(which: str) -> SshBoard:
-    """``[USER@]HOST[:PORT]``; raises BadInput for what is no such address."""
+    """Return the board at ``[USER@]HOST[:PORT]``; raise BadInput for an invalid address."""
     return SshBoard(parse_address(which))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The virtual board: a kernel of Debian's or the user's, booted in QEMU for the purpose, or the bench that is up."""
+"""The virtual board: a kernel of Debian's or the user's, booted in QEMU for the measurement, or the running guest."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MODULES = {
 
 
 class _Kernels(tuple[str, ...]):
-    """Names of kernels; one with arguments behind it is among them."""
+    """Names of kernels; a name followed by kernel arguments is contained too."""
 
     __slots__ = ()
 
@@ -41,10 +41,10 @@ class _Kernels(tuple[str, ...]):
 
 @dataclass(frozen=True)
 class GuestBoard:
-    """``which`` is the one kernel that is meant, empty where any is.
+    """The virtual board; ``which``: name of its only kernel, empty for any.
 
-    ``as-booted`` is the guest of ``fastenough bench up``; the name of a kernel boots a guest of its own,
-    with what stands behind it as the kernel's arguments: ``rt skew_tick=1``.
+    ``as-booted`` is the guest of ``fastenough bench up``; the name of a kernel boots a new guest, with the rest of the
+    name as kernel arguments: ``rt skew_tick=1``.
     """
 
     which: str = ""
@@ -98,7 +98,7 @@ def _wires(kernel: Kernel) -> Wires:
 
 
 def _module(link: Link, kernel: Kernel, name: str) -> str:
-    """Built on the bench, and put where nothing is kept."""
+    """Build a module on the bench and copy it into the guest's memory; return its path there."""
     if name not in _MODULES:
         raise NotApplicable(f"unknown kernel module {name}; use one of {', '.join(_MODULES)}")
     path = f"/tmp/{name}.ko"
@@ -107,7 +107,7 @@ def _module(link: Link, kernel: Kernel, name: str) -> str:
 
 
 def open_board(which: str) -> GuestBoard:
-    """A kernel's name, or nothing; raises BadInput for a kernel that there is not."""
+    """Return the board of a kernel's name, or of any kernel if empty; raise BadInput for an unknown kernel."""
     if which:
         require_configuration(GuestBoard(), which)
     return GuestBoard(which)

@@ -122,7 +122,7 @@ def store_unmeasured(spec: RunSpec, context: RunContext, added: HeadAdditions, e
     transcript = Transcript(lambda: context.begin(WHOLE), added, no_proof)
     if isinstance(error, NotApplicable):
         transcript.make(spec, Outcome.NOT_APPLICABLE, str(error))
-    elif isinstance(error, EndedBySignal) or context.stopping.asked:
+    elif isinstance(error, EndedBySignal) or context.stopping.requested:
         transcript.make(spec, Outcome.ABORTED, _STOPPED)
     else:
         transcript.make(spec, Outcome.FAILED, str(error))
@@ -241,7 +241,7 @@ class _Run:
 
     def _make(self) -> None:
         """Measure; end the recordings and raise the fault of the board or instrument, if any."""
-        if self.context.stopping.asked:
+        if self.context.stopping.requested:
             raise EndedBySignal(_STOPPED)
         fault: FastenoughError | None = None
         try:
@@ -282,7 +282,7 @@ class _Run:
             task.follow(self.own.take)
             self._late_settings()
             try:
-                with self.context.stopping.telling(task.wake):
+                with self.context.stopping.notifying(task.wake):
                     yield task
             except FastenoughError as error:
                 self.reasons = self._last_words(error)
@@ -294,7 +294,7 @@ class _Run:
         while task.running:
             task.look(_LOOK_S)
             self._report("measuring")
-            if self.context.stopping.asked and not asked:
+            if self.context.stopping.requested and not asked:
                 asked = True
                 task.ask()
         task.wait(_END_TIMEOUT_S)
@@ -302,12 +302,12 @@ class _Run:
     def _poll(self, task: Task, beside: InstrumentRun) -> tuple[Outcome, list[str]]:
         """Poll for the duration or until a request to stop; raise GaugeLost, and FastenoughError if the task ends."""
         end_s = time.monotonic() + self.spec.duration_s
-        while (left_s := end_s - time.monotonic()) > 0 and not self.context.stopping.asked:
-            beside.poll(min(left_s, INTERVAL_NS / 1e9), lambda: self.context.stopping.asked)
+        while (left_s := end_s - time.monotonic()) > 0 and not self.context.stopping.requested:
+            beside.poll(min(left_s, INTERVAL_NS / 1e9), lambda: self.context.stopping.requested)
             self._report("measuring")
-            if not task.running and not self.context.stopping.asked:
+            if not task.running and not self.context.stopping.requested:
                 raise task.ended_early()
-        return (Outcome.ABORTED, ["stopped"]) if self.context.stopping.asked else (Outcome.COMPLETED, [])
+        return (Outcome.ABORTED, ["stopped"]) if self.context.stopping.requested else (Outcome.COMPLETED, [])
 
     def _late_settings(self) -> None:
         consumer = self._implementation.line_thread

@@ -88,11 +88,11 @@ def run_campaign(
     )
     with stop_on_signals(stopping), ExitStack() as stack:
         for (name, configuration), left in groupby(runner.left, lambda spec: (spec.board, spec.configuration)):
-            if not stopping.asked:
+            if not stopping.requested:
                 runner.configuration(opened(name), configuration, list(left), stack)
     done = runner.ledger.done
     return Campaign(
-        runner.ledger.campaign, tuple(done[position] for position in sorted(done)), stopping.asked, stopping.signal
+        runner.ledger.campaign, tuple(done[position] for position in sorted(done)), stopping.requested, stopping.signal
     )
 
 
@@ -159,7 +159,7 @@ class _Runner:
             journal = run_journal(self.journal or default_journal(booted.link))
             site = BoardSetup(self.plan, board.name, booted, journal, entries, late, instrument)
             for spec in specs:
-                if not self.stopping.asked:
+                if not self.stopping.requested:
                     self._run(site, spec)
 
     def _up(

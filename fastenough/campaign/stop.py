@@ -16,36 +16,36 @@ class StopRequest:
     """A request to stop, made by a signal or a call."""
 
     def __init__(self) -> None:
-        self._asked = threading.Event()
-        self._tell: Callable[[], None] | None = None
+        self._requested = threading.Event()
+        self._notify: Callable[[], None] | None = None
         self.signal = 0
         """Number of the signal that requested the stop, else 0."""
 
     @property
-    def asked(self) -> bool:
-        return self._asked.is_set()
+    def requested(self) -> bool:
+        return self._requested.is_set()
 
     def sleep(self, seconds: float) -> bool:
         """Sleep until the time has passed or a stop is requested; return whether it is requested."""
-        return self._asked.wait(seconds)
+        return self._requested.wait(seconds)
 
     def request(self, number: int = 0) -> None:
         """Request the stop and notify the measurement; the second request raises KeyboardInterrupt."""
-        if self.asked:
+        if self.requested:
             raise KeyboardInterrupt
         self.signal = number
-        self._asked.set()
-        if self._tell is not None:
-            self._tell()
+        self._requested.set()
+        if self._notify is not None:
+            self._notify()
 
     @contextmanager
-    def telling(self, tell: Callable[[], None]) -> Iterator[None]:
-        """Context in which ``tell`` is called when a stop is requested."""
-        self._tell = tell
+    def notifying(self, notify: Callable[[], None]) -> Iterator[None]:
+        """Context in which ``notify`` is called when a stop is requested."""
+        self._notify = notify
         try:
             yield
         finally:
-            self._tell = None
+            self._notify = None
 
 
 @contextmanager

@@ -314,8 +314,8 @@ def command(
     opened, stopping = _board(board), StopRequest()
     with opened.boot(AS_BOOTED) as booted, stop_on_signals(stopping), _view(as_json) as view:
         store, act = Store(store_path), Act(MONITOR, {**said, **_ordinary(booted.link, pid, policy)}, duration_s)
-        with monitor_run(board, booted, act, store) as watched, stopping.telling(watched.ask):
-            if stopping.asked:
+        with monitor_run(board, booted, act, store) as watched, stopping.notifying(watched.ask):
+            if stopping.requested:
                 watched.ask()
             _follow(watched, store, view)
     if stopping.signal and duration_ns is not None:

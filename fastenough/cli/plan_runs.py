@@ -208,7 +208,7 @@ class ManualBoot:
 
     def _wait(self) -> None:
         while not select.select([sys.stdin], [], [], _LOOK_S)[0]:
-            if self.stopping.asked:
+            if self.stopping.requested:
                 raise KeyboardInterrupt
         if not clean(sys.stdin.readline()):
             raise BadInput("no answer: standard input is closed; resume with: fastenough campaign resume")

@@ -273,7 +273,7 @@ class _HuntRun:
                 self.trials.left = left
                 answered = self.trials.position in earlier
                 recording = self.trials.load(earlier[self.trials.position]) if answered else self._made(ask)
-                if self.stopping.asked or recording is None:
+                if self.stopping.requested or recording is None:
                     return self.stopping.signal
                 self.failed += recording.outcome is not Outcome.COMPLETED
                 self.trials.position += 1

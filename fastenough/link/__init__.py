@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Links to boards: nothing else in the bench touches a machine.  Boards open them (fastenough/board)."""
+"""Links to boards: the only access of the bench to a machine.  Boards (fastenough/board) open them."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ _BUILD = {
     MONITOR: ("monitor", "build it: make monitor (which needs clang, libbpf-dev and bpftool)"),
     INJECTOR: ("monitor/inject", "build it: make monitor (which needs clang, libbpf-dev and bpftool)"),
 }
-"""Programs for boards: the folder of target/ where each is built, and how."""
+"""Programs for boards: the folder of target/ in which each is built, and how to build it."""
 
 
 def find_probe(link: Link | None = None) -> str:
-    """Where the probe lies on the board; raises NotApplicable."""
+    """Return the path of the probe on the board; raise NotApplicable if it is not installed."""
     return find_program(PROBE, link or LocalLink())
 
 
 def find_program(name: str, board: Link) -> str:
-    """Where a program lies on the board: brought by its link, beside the bench, built in a checkout, in PATH."""
+    """Return the path of a program on the board; raise NotApplicable if it is not installed."""
     folder, advice = _BUILD[name]
     checkout = Path(__file__).resolve().parents[2]
-    places = [Path(sysconfig.get_path("scripts")) / name, checkout / "build" / "target" / folder / name]
+    candidates = [Path(sysconfig.get_path("scripts")) / name, checkout / "build" / "target" / folder / name]
     if board.name == "local":
-        for place in places:
-            if place.is_file():
-                return str(place)
-    found = board.which(name)
-    if found is None:
+        for candidate in candidates:
+            if candidate.is_file():
+                return str(candidate)
+    path = board.which(name)
+    if path is None:
         raise NotApplicable(f"{name} is not installed; {advice}")
-    return found
+    return path

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What passes between bench and agent: docs/agent.md is the contract, target/agent/frames.h its other half."""
+"""The link to a board on which the agent runs (target/agent), over any stream of bytes.
+
+docs/agent.md defines the protocol; target/agent/frames.h is its other implementation.
+"""
 
 from __future__ import annotations
 
@@ -58,10 +61,10 @@ class FrameKind(IntEnum):
 
 @dataclass(frozen=True)
 class Stream:
-    """Both ways of a transport.
+    """Both directions of a transport.
 
-    ``end`` makes reads and writes of both descriptors end at once, ``free`` then closes them; ``why`` is a sentence
-    that says why the board cannot be reached any more.
+    ``end``: end reads and writes of both descriptors at once; ``free``: then close them; ``why``: return a sentence
+    with the reason why the board cannot be reached any more.
     """
 
     reader: int
@@ -73,10 +76,10 @@ class Stream:
 
 @dataclass(frozen=True)
 class Pace:
-    """How a silent transport is noticed on both sides; 0 where it always tells its end by itself.
+    """Time limits by which both sides detect a silent transport; 0 for a transport that always reports its end.
 
-    The bench says something every ``ping_s``; it gives up when nothing came back for ``silence_s``, the agent when
-    nothing came for ``patience_s``: it then ends all that it has started.
+    The bench sends a ping every ``ping_s``; it gives up after ``silence_s`` without data.  The agent gives up after
+    ``patience_s`` without data, and then ends everything it has started.
     """
 
     ping_s: float = 0.0
@@ -85,22 +88,22 @@ class Pace:
 
 
 NO_PACE = Pace()
-"""For a transport that tells its end by itself."""
+"""For a transport that reports its end itself."""
 
 
 KILL_MARGIN_S = 40.0
-"""How long the agent may take to end a tree of processes that stay in the kernel."""
+"""How long the agent may take to end a process tree that stays in the kernel."""
 GRACE_S = 2.0
 _UNREAD_MOST = 256 << 20
-"""Bytes of output that are kept for a reader who does not come for them."""
+"""Upper limit for the unread output [bytes] of a command."""
 _OF_A_FRAME = 128
-"""Bytes of memory that a frame takes, however short it is."""
+"""Memory [bytes] of a frame beside its content."""
 _ERRORS_MOST = 256
-"""Frames of standard error that are kept."""
+"""Upper limit for the stored frames of standard error."""
 
 
 class Sender(Protocol):
-    """The link that a command was started over."""
+    """The link over which a command was started."""
 
     @property
     def gone(self) -> str: ...
@@ -109,7 +112,7 @@ class Sender(Protocol):
 
 
 class AgentProcess:
-    """A command on the board, with everything it starts."""
+    """A command on the board, with everything it starts (see ``Process``)."""
 
     def __init__(self, link: Sender, number: int, name: str) -> None:
         self._link = link
@@ -135,7 +138,7 @@ class AgentProcess:
         return not self._ended.is_set()
 
     def take(self, kind: int, content: bytes) -> None:
-        """What the agent says of this command (called in the link's thread)."""
+        """Handle a frame of this command (called in the link's thread)."""
         if kind == FrameKind.OUTPUT:
             self._take_output(content)
         elif kind == FrameKind.ERRORS:
@@ -159,14 +162,14 @@ class AgentProcess:
         threading.Thread(target=self._end_now, daemon=True).start()
 
     def end(self, status: int | None) -> None:
-        """It has ended; without a status the whole board has."""
+        """Note the end of the command; without a status, that of the board."""
         self._status = status
         self._output.put(b"")
         self._started.set()
         self._ended.set()
 
     def chunks(self, patience: Patience) -> Iterator[bytes]:
-        """Standard output as it comes."""
+        """Yield standard output as it arrives."""
         while True:
             try:
                 chunk = self._output.get(timeout=patience.left_s)
@@ -186,7 +189,7 @@ class AgentProcess:
         return split_lines(self.chunks(patience), patience)
 
     def abandon(self) -> None:
-        """End it, and keep nothing of what it still says."""
+        """End the command and drop its remaining output."""
         self._overrun = True
         self._output = queue.SimpleQueue()
         self._output.put(b"")
@@ -212,7 +215,7 @@ class AgentProcess:
             return self.wait(KILL_MARGIN_S)
 
     def kill(self) -> None:
-        """End it and everything it started; does not wait for that."""
+        """Kill the command and everything it started; return at once."""
         self._link.send(self._number, FrameKind.KILL)
 
     def _end_now(self) -> None:
@@ -225,10 +228,10 @@ class AgentProcess:
 
 _CHUNK = 65536
 _AT_ONCE = select.PIPE_BUF
-"""Bytes that a pipe which takes any takes at once."""
+"""Bytes that a writable pipe accepts at once."""
 _SEND_S = 20.0
 _SEND_BYTES_PER_S = 20_000
-"""How long a board may take for a frame: so long, and at this pace."""
+"""Time limit for a frame: a constant, and its length at a minimum rate."""
 _NO_COMMAND = 127
 _WHICH = (
     'case "$1" in */*) [ -x "$1" ] && echo "$1"; exit;; esac; IFS=:; '
@@ -237,10 +240,10 @@ _WHICH = (
 
 
 class AgentLink:
-    """A board with our agent.  One link at a time per agent; when it closes, everything it started there ends.
+    """A board with the agent.  An agent serves one link at a time; when the link closes, everything it started ends.
 
-    Raises Stalled when the agent has not answered within ``timeout_s``, BoardGone when it cannot be reached any more.
-    ``command_s``: how long a command may be silent for which no other time is said.
+    Raises Stalled if the agent does not answer within ``timeout_s``, BoardGone if it cannot be reached any more.
+    ``command_s``: default time limit of a command without output.
     """
 
     near = False
@@ -309,28 +312,28 @@ class AgentLink:
         return self.run(["test", "-e", path]).status == 0
 
     def glob(self, pattern: str) -> list[str]:
-        found = self.run(["sh", "-c", 'IFS=; for path in $1; do [ -e "$path" ] && echo "$path"; done', "sh", pattern])
-        return sorted(found.text.splitlines())
+        listing = self.run(["sh", "-c", 'IFS=; for path in $1; do [ -e "$path" ] && echo "$path"; done', "sh", pattern])
+        return sorted(listing.text.splitlines())
 
     def scratch_name(self) -> str:
         return f"/var/tmp/fastenough-{secrets.token_hex(6)}"
 
     def which(self, tool: str) -> str | None:
         if tool not in self._tools:
-            found = self.run(["sh", "-c", _WHICH, "sh", tool]).text.strip()
-            if not found:
+            path = self.run(["sh", "-c", _WHICH, "sh", tool]).text.strip()
+            if not path:
                 return None
-            self._tools[tool] = found
+            self._tools[tool] = path
         return self._tools[tool]
 
     def close(self) -> None:
-        """Everything this link started ends with it."""
+        """Close the link; everything it started ends."""
         self._end(f"the link to {self.name} was closed")
         if self._receiver is not threading.current_thread():
             self._receiver.join(GRACE_S)
 
     def send(self, number: int, kind: int, content: bytes = b"") -> None:
-        """One frame to the agent; raises BoardGone when it cannot be reached, or takes in too little in its time."""
+        """Send one frame to the agent; raise BoardGone if it cannot be reached or does not accept the frame in time."""
         left = memoryview(FRAME.pack(number, kind, len(content)) + content)
         with self._sending:
             limit_s = _SEND_S + len(left) / _SEND_BYTES_PER_S
@@ -351,13 +354,13 @@ class AgentLink:
                 raise BoardGone(self._end("")) from error
 
     def _has_room(self, left_s: float) -> bool:
-        """Whether the transport takes something, or has ended, within a time."""
+        """Return whether the transport accepts data, or has ended, within a time."""
         poller = select.poll()
         poller.register(self._stream.writer, select.POLLOUT)
         return bool(poller.poll(max(0.0, left_s) * 1000))
 
     def _end(self, why: str) -> str:
-        """End the transport, once; the reason is kept."""
+        """End the transport, once; return the reason."""
         if not self._closing.is_set():
             self.gone = why or self._stream.why()
             self._closing.set()
@@ -365,7 +368,7 @@ class AgentLink:
         return self.gone
 
     def _begin(self, timeout_s: float) -> None:
-        """End what another bench left, and take nothing it should have got for ours."""
+        """Reset the agent: end the processes of another bench, and discard the data for it."""
         self.send(0, FrameKind.RESET, NUMBER.pack(round(self._pace.patience_s * 1000)) + self._nonce)
         if not self._begun.wait(timeout_s):
             self.close()
@@ -393,7 +396,7 @@ class AgentLink:
         return process
 
     def _receive(self) -> None:
-        """Sort what comes, until the transport ends."""
+        """Receive frames until the transport ends."""
         buffer = bytearray()
         poller = select.poll()
         poller.register(self._stream.reader, select.POLLIN | select.POLLHUP)
@@ -418,7 +421,7 @@ class AgentLink:
             self._stream.free()
 
     def _take(self, buffer: bytearray) -> str:
-        """Take every whole frame off the buffer; returns why the board is of no use, or nothing."""
+        """Remove and handle every whole frame of the buffer; return why the board is unusable, or an empty text."""
         if not self._begun.is_set():
             self._greet(buffer)
             return ""
@@ -436,7 +439,7 @@ class AgentLink:
         return ""
 
     def _greet(self, buffer: bytearray) -> None:
-        """Look for the agent's answer to our greeting: what stands before it was for another bench."""
+        """Look for the agent's answer to this greeting; data before it was for another bench."""
         head = FRAME.pack(0, FrameKind.RESET, NONCE_SIZE + GREETING.size) + self._nonce
         at = buffer.find(head)
         if at < 0:
@@ -459,7 +462,7 @@ class AgentLink:
 
 
 def _os_error(done: Completed, path: str) -> OSError:
-    """The OSError behind a tool's complaint, which ends in the system's own words."""
-    said = done.stderr.decode(errors="replace").strip()
-    number = next((number for number in errno.errorcode if said.endswith(os.strerror(number))), errno.EIO)
+    """Return the OSError in a tool's message, which ends with the system's own text."""
+    message = done.stderr.decode(errors="replace").strip()
+    number = next((number for number in errno.errorcode if message.endswith(os.strerror(number))), errno.EIO)
     return OSError(number, os.strerror(number), path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What every link can do; the only way by which the bench touches a board."""
+"""Interfaces of links and processes: the only access of the bench to a board."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fastenough.model import FastenoughError
 
 @dataclass(frozen=True)
 class Completed:
-    """How a command on the board ended; ``status`` is 128 + the signal's number where one ended it."""
+    """Result of a command on the board; ``status``: exit status, or 128 + number of the signal that ended it."""
 
     status: int
     stdout: bytes
@@ -27,28 +27,30 @@ class Completed:
 
 
 class Stalled(FastenoughError):
-    """A process on the board said nothing for longer than it was given."""
+    """A process on the board exceeded its time limit without output."""
 
 
 class BoardGone(FastenoughError):
-    """The board has ended or cannot be reached any more; nothing can be asked of it, or put back on it."""
+    """The board has ended or cannot be reached any more; its settings cannot be read or restored."""
 
 
 MOST_OUTPUT = 64 << 20
-"""Bytes of standard output of a command that is run to its end."""
+"""Upper limit for the standard output [bytes] of a command that is run to its end."""
 MOST_LINE = 32 << 20
-"""Bytes of a line of a command that is followed; no line of a recording is as long."""
+"""Upper limit for a line [bytes] of a command that is followed; lines of a recording are shorter."""
 _SLOWEST_BYTES_PER_S = 20_000
 _MOST_MORE_S = 300.0
 
 
 class Flood(FastenoughError):
-    """A process on the board wrote more than any of its kind does."""
+    """A process on the board exceeded its output limit."""
 
 
 class Patience:
-    """How much a command may still write, and how long it may still take: what has come extends the time, up to five
-    minutes, so that a slow transport may be slow, while a byte now and then does not hold anyone.
+    """Limits of a command's output and time.
+
+    Received bytes extend the time limit, by up to five minutes: a slow transport is allowed, while occasional bytes do
+    not extend it without end.
     """
 
     def __init__(self, name: str, timeout_s: float | None, most: int) -> None:
@@ -58,7 +60,7 @@ class Patience:
         self.renew()
 
     def renew(self, taken: int = 0) -> None:
-        """Begin anew, such as after a whole line; ``taken`` bytes of what is next have come."""
+        """Restart both limits, for example after a whole line; ``taken``: bytes already received of the next one."""
         self._begun_s = time.monotonic()
         self._taken = taken
 
@@ -70,20 +72,20 @@ class Patience:
         return max(0.0, self._begun_s + self._timeout_s + more_s - time.monotonic())
 
     def take(self, size: int) -> None:
-        """Raises Flood."""
+        """Count received bytes; raise Flood above the limit."""
         self._taken += size
         if self._taken > self._most:
             raise Flood(f"{self._name} wrote more than {self._most >> 20} MB of output; reading stopped")
 
     def stalled(self) -> Stalled:
-        """What to raise when the time is over."""
+        """Return the error for an exceeded time limit."""
         if not self._taken:
             return Stalled(f"{self._name}: no output for {self._timeout_s:g} s")
         return Stalled(f"{self._name} has not finished: {self._taken} bytes received in over {self._timeout_s:g} s")
 
 
 def split_lines(chunks: Iterator[bytes], patience: Patience) -> Iterator[bytes]:
-    """The lines of chunks, of which the patience has taken each; the last one may be torn."""
+    """Yield the lines of chunks that ``patience`` has counted; the last line may be incomplete."""
     pending: list[bytes] = []
     for chunk in chunks:
         *whole, rest = chunk.split(b"\n")
@@ -91,7 +93,7 @@ def split_lines(chunks: Iterator[bytes], patience: Patience) -> Iterator[bytes]:
             yield b"".join([*pending, line, b"\n"])
             pending = []
         if whole:
-            patience.renew(len(rest))  # from now on: whoever takes the lines may have needed some time
+            patience.renew(len(rest))  # the time that the consumer of the lines took does not count
         if rest:
             pending.append(rest)
     if pending:
@@ -99,93 +101,97 @@ def split_lines(chunks: Iterator[bytes], patience: Patience) -> Iterator[bytes]:
 
 
 class Process(Protocol):
-    """A running process on the board, with everything it starts: none of it outlives this object or the bench."""
+    """A process tree on the board; it ends with this object or with the bench."""
 
     @property
     def pid(self) -> int:
-        """The root of the process tree, on the board."""
+        """Process id, on the board, of the root of the process tree."""
 
     @property
     def running(self) -> bool:
-        """Whether the command has not ended yet."""
+        """Whether the command is running."""
 
     def lines(self, timeout_s: float | None = None) -> Iterator[bytes]:
-        """Lines of standard output as they come, newline included.
+        """Yield the lines of standard output as they arrive, newline included.
 
-        Raises Stalled where a whole line takes longer than ``timeout_s``, Flood for one that does not end.
+        Raises Stalled if a whole line takes longer than ``timeout_s``, Flood for a line without an end.
         """
 
     def signal(self, number: int) -> None:
-        """Send a signal to the started command (not to its children); nothing happens when it has ended."""
+        """Send a signal to the command (not to its children); without effect when it has ended."""
 
     def wait(self, timeout_s: float | None = None) -> int:
-        """The exit status of the command, once no process of its tree is left; raises Stalled."""
+        """Wait until the whole tree has ended, and return the exit status of the command; raise Stalled."""
 
     def stop(self) -> int:
-        """Ask the command to end, kill what has not ended after a short grace, and return its exit status."""
+        """Ask the command to end, kill the tree after a short grace, and return the exit status of the command."""
 
     def stderr(self) -> bytes:
-        """What the tree has written to standard error so far."""
+        """Return what the tree has written to standard error so far."""
 
 
 class Link(Protocol):
-    """A board, as seen from the bench.  Paths are the board's; files are read whole."""
+    """A board as seen from the bench.  Paths are paths on the board; files are read as a whole."""
 
     @property
     def name(self) -> str:
-        """What this board is called where several are."""
+        """Name of this board."""
 
     @property
     def near(self) -> bool:
-        """Each question is answered at once; of a board farther away many things are asked at a time."""
+        """Whether each request is answered at once; on other boards several requests are combined."""
 
     @property
     def raised(self) -> Link:
-        """The same board with all the rights the bench has there: for the probe and for settings, not for loads."""
+        """The same board with all privileges that the bench has there: for the probe and settings, not for loads."""
 
     def run(self, argv: Sequence[str], timeout_s: float = 10.0, input: bytes = b"") -> Completed:
-        """Run a command to its end; raises FileNotFoundError where there is no such command, Stalled when too slow,
-        Flood (BoardGone of another machine) where its output does not end."""
+        """Run a command to its end.
+
+        Raises FileNotFoundError for an unknown command, Stalled when the time limit is exceeded, Flood (on another
+        machine: BoardGone) when the output limit is exceeded.
+        """
 
     def start(
         self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None, limit_s: float = 0.0
     ) -> Process:
-        """Start a command; the directory ``scratch``, if given, is made before and removed after its last process.
+        """Start a command; the directory ``scratch``, if given, is created before and removed after its last process.
 
-        After ``limit_s``, unless 0, the tree is ended whatever the bench does.
+        After ``limit_s``, unless 0, the tree is ended even if the bench does nothing.
         """
 
     def read(self, path: str) -> bytes:
-        """The content of a file; raises OSError."""
+        """Return the content of a file; raise OSError."""
 
     def write(self, path: str, content: bytes) -> None:
-        """Write into a file, in one write; raises OSError."""
+        """Write a file in one write; raise OSError."""
 
     def exists(self, path: str) -> bool: ...
 
     def glob(self, pattern: str) -> list[str]:
-        """The paths that match, sorted."""
+        """Return the matching paths, sorted."""
 
     def scratch_name(self) -> str:
-        """A path nobody uses, on a disk rather than in memory, for ``start`` to make a directory of and remove."""
+        """Return an unused path, on a disk rather than in memory, for the directory ``scratch`` of ``start``."""
 
     def which(self, tool: str) -> str | None:
-        """Where a command lies, or None."""
+        """Return the path of a command, or None."""
 
 
 _HEADER = re.compile(rb"(?:\A|\n)==> (/[^\n]+) <==\n")
 _TIMEOUT_S = 60.0
 _AT_ONCE = 500
-"""Patterns on one command line, whose length is bounded."""
+"""Upper limit for the patterns on one command line, whose length is limited."""
 
 
 def read_matching(link: Link, patterns: Iterable[str]) -> dict[str, bytes]:
-    """Content by path of every file that matches any of the patterns and can be read."""
-    wanted = sorted(set(patterns))
+    """Return, by path, the content of every readable file that matches any of the patterns; several per request."""
+    distinct = sorted(set(patterns))
     if link.near:
-        return _one_by_one(link, wanted)
-    compressed = [pattern for pattern in wanted if pattern.endswith(".gz")]
-    return _one_by_one(link, compressed) | _all_at_once(link, [each for each in wanted if each not in compressed])
+        return _one_by_one(link, distinct)
+    compressed = [pattern for pattern in distinct if pattern.endswith(".gz")]
+    plain = [pattern for pattern in distinct if pattern not in compressed]
+    return _one_by_one(link, compressed) | _all_at_once(link, plain)
 
 
 def _one_by_one(link: Link, patterns: list[str]) -> dict[str, bytes]:
@@ -214,7 +220,7 @@ def _all_at_once(link: Link, patterns: list[str]) -> dict[str, bytes]:
 
 
 def _some_at_once(link: Link, patterns: list[str]) -> dict[str, bytes]:
-    """By ``head``, which names each file before its content; /dev/null makes sure that there are several."""
+    """Read by ``head``, which prints each file's name before its content if there are several: hence /dev/null."""
     words = " ".join(path if _is_pattern(path) else shlex.quote(path) for path in patterns)
     try:
         completed = link.run(["sh", "-c", f"head -n 1000000 /dev/null {words} 2>/dev/null"], _TIMEOUT_S)

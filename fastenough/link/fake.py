@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A board made of canned answers: what another machine said once can be read again anywhere."""
+"""A board of recorded answers: files and output of another machine, readable anywhere."""
 
 from __future__ import annotations
 
@@ -59,5 +59,5 @@ class FakeLink:
 
 
 def _matches(path: str, pattern: str) -> bool:
-    """Component by component, as a shell does: a star does not cross a slash."""
-    return all(fnmatchcase(part, wanted) for part, wanted in zip(path.split("/"), pattern.split("/"), strict=True))
+    """Return whether a path matches, component by component as in a shell: a star does not match a slash."""
+    return all(fnmatchcase(part, glob) for part, glob in zip(path.split("/"), pattern.split("/"), strict=True))

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Keeps a process tree on a leash: it ends with its command, on request, or with the bench, however that ends.
+"""Watchdog of a process tree: the tree ends with its command, on request, or with the bench, however that ends.
 
-Run as a program of its own: ``guard.py LIFELINE LIMIT_S SCRATCH CPUS COMMAND...``.  LIFELINE is the read end of a pipe
+Run as a separate program: ``guard.py LIFELINE LIMIT_S SCRATCH CPUS COMMAND...``.  LIFELINE is the read end of a pipe
 whose other end only the bench holds: when the bench dies, even by SIGKILL, the kernel closes it.  LIFELINE 0, standard
 input, is for a guard started through sudo, which closes all others.  Signals come as bytes through the lifeline: they
 wait there until the guard listens, and need no permission, while a user may not send any to root's processes.
 The guard adopts orphans of its tree (PR_SET_CHILD_SUBREAPER), so nothing escapes by double fork or by a new session.
 SIGTERM, the end of the lifeline, or LIMIT_S (when not 0) end the tree: the command is asked first, and after GRACE_S
-whatever is left is killed; other signals are passed on.  SCRATCH, when not empty, is a directory made first and removed
-last; its lock tells that the guard lives.  CPUS, numbers with commas, are those that the command may use wherever the
-bench keeps itself.
+the rest is killed; other signals are passed on.  SCRATCH, when not empty, is a directory created first and removed
+last; its lock shows that the guard is running.  CPUS, numbers separated by commas, are the CPUs that the command may
+use, even if the bench itself is bound to others.
 
 When the guard itself is killed, the kernel kills the command.  One with a scratch directory is a load of many
-processes: where that is permitted it lives in a PID namespace, and the kernel kills all of it.  Otherwise what is
-left is known by TREE in its environment, and ended by the bench, or by the next one (``leftovers.py``).
+processes: if permitted, it runs in a PID namespace, and the kernel kills all of it.  Otherwise the remaining processes
+are identified by TREE in their environment, and ended by the bench or by the next one (``leftovers.py``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pathlib import Path
 
 GRACE_S = 2.0
 TREE = "FASTENOUGH_TREE"
-"""Environment variable of everything below a guard: the guard's process number and when it began, in ticks."""
+"""Environment variable of all processes below a guard: the guard's process id and start time in ticks."""
 _CLONE_NEWNS = 0x00020000
 _CLONE_NEWPID = 0x20000000
 _MS_REC_PRIVATE = 0x4000 | 0x40000
@@ -44,20 +44,20 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def _become_ordinary() -> None:
-    """Loads and probes start as ordinary tasks, whatever the bench runs as; a probe raises itself."""
+    """Set the ordinary scheduling policy, whatever the bench has; a probe sets its own priority."""
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     if os.getpriority(os.PRIO_PROCESS, 0) < 0:
         os.setpriority(os.PRIO_PROCESS, 0, 0)
 
 
 def _use(cpus: str) -> None:
-    """As many of these as there still are."""
+    """Allow those of the CPUs that are online."""
     with contextlib.suppress(OSError):
         os.sched_setaffinity(0, map(int, cpus.split(",")))
 
 
 def start_ticks(pid: int) -> int | None:
-    """When a process began, in ticks since boot; None where there is none that lives."""
+    """Return the start time of a process in ticks since boot; None if it does not exist or has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
@@ -66,7 +66,7 @@ def start_ticks(pid: int) -> int | None:
 
 
 def _claim(scratch: str) -> int:
-    """Make the directory and hold its lock; a sweep that came between the two has removed it again."""
+    """Create the directory and lock it; repeat if a cleanup removed it in between."""
     while True:
         Path(scratch).mkdir(mode=0o700)
         try:
@@ -94,13 +94,13 @@ def _execute(command: list[str]) -> None:
 
 
 def _own_proc() -> None:
-    """A /proc of this namespace, seen by the load only; without it tools would take foreign processes for theirs."""
+    """Mount a /proc of this namespace for the load only; without it tools would see processes of other namespaces."""
     if _libc.unshare(_CLONE_NEWNS) == 0 and _libc.mount(None, b"/", None, _MS_REC_PRIVATE, None) == 0:
         _libc.mount(b"proc", b"/proc", b"proc", _MS_NOSUID_NODEV_NOEXEC, None)
 
 
 def _first_in_namespace(command: list[str]) -> None:
-    """Start the command, pass signals on, and end with it: the kernel then kills all that is left beside it."""
+    """Start the command, pass signals on, and end with it: the kernel then kills the rest of the namespace."""
     numbers = {
         signal.SIGCHLD,
         signal.SIGTERM,
@@ -125,9 +125,9 @@ def _first_in_namespace(command: list[str]) -> None:
 
 
 def _spawn(command: list[str], apart: bool) -> int:
-    """``apart``: in a PID namespace, where that is permitted.
+    """Start the command and return its process id; ``apart``: in a PID namespace, if permitted.
 
-    A signal that comes before the command listens waits for it: the guard's own handlers would swallow it.
+    Signals are blocked until the command handles them: the guard's own handlers would swallow them.
     """
     os.environ[TREE] = f"{os.getpid()}:{start_ticks(os.getpid())}"
     namespace = apart and _libc.unshare(_CLONE_NEWPID) == 0
@@ -144,7 +144,7 @@ def _spawn(command: list[str], apart: bool) -> int:
 
 
 def descendants(root: int) -> list[int]:
-    """Every live process below ``root``."""
+    """Return every running process below ``root``."""
     parents: dict[int, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -152,17 +152,17 @@ def descendants(root: int) -> list[int]:
         except OSError:
             continue
         parents[int(stat.parent.name)] = int(fields[1])
-    found = {root}
+    tree = {root}
     grown = True
     while grown:
-        more = {pid for pid, parent in parents.items() if parent in found} - found
-        found |= more
-        grown = bool(more)
-    return sorted(found - {root})
+        children = {pid for pid, parent in parents.items() if parent in tree} - tree
+        tree |= children
+        grown = bool(children)
+    return sorted(tree - {root})
 
 
 def _reap() -> dict[int, int]:
-    """Exit status (128 + signal where one ended it) of every child that has ended."""
+    """Return the exit status (128 + signal for a signal) of every child that has ended, by process id."""
     ended: dict[int, int] = {}
     while True:
         try:
@@ -184,7 +184,7 @@ def _has_children() -> bool:
 
 
 def _kill_rest() -> dict[int, int]:
-    """Kill until no child is left; a process in the middle of forking is caught in the next round."""
+    """Kill until no child is left; a process that is forking is caught in the next round."""
     ended: dict[int, int] = {}
     while _has_children():
         for pid in descendants(os.getpid()):
@@ -198,7 +198,7 @@ def _kill_rest() -> dict[int, int]:
 
 
 def _watch(command_pid: int, lifeline: int, wakeup: int) -> int | None:
-    """Wait for the command; its exit status, or None when it did not end within the grace."""
+    """Wait for the command; return its exit status, or None if it did not end within the grace."""
     poller = select.poll()
     poller.register(lifeline, select.POLLIN | select.POLLHUP)
     poller.register(wakeup, select.POLLIN)
@@ -207,13 +207,14 @@ def _watch(command_pid: int, lifeline: int, wakeup: int) -> int | None:
         left_ms = None if deadline is None else max(1.0, (deadline - time.monotonic()) * 1000)
         ready = {fd for fd, _ in poller.poll(left_ms)}
         numbers = set(os.read(wakeup, 512)) if wakeup in ready else set()
-        said = os.read(lifeline, 512) if lifeline in ready else None
+        received = os.read(lifeline, 512) if lifeline in ready else None
         ended = _reap()
         if command_pid in ended:
             return ended[command_pid]
-        for number in (numbers | set(said or b"")) - _OURS:
+        for number in (numbers | set(received or b"")) - _OURS:
             os.kill(command_pid, number)
-        if deadline is None and (said == b"" or (numbers | set(said or b"")) & {signal.SIGTERM, signal.SIGALRM}):
+        end_requested = (numbers | set(received or b"")) & {signal.SIGTERM, signal.SIGALRM}
+        if deadline is None and (received == b"" or end_requested):
             poller.unregister(lifeline)
             os.kill(command_pid, signal.SIGTERM)
             deadline = time.monotonic() + GRACE_S
@@ -221,7 +222,7 @@ def _watch(command_pid: int, lifeline: int, wakeup: int) -> int | None:
 
 
 def _away_from_stdin(lifeline: int) -> int:
-    """The lifeline where no command reads from it."""
+    """Return the lifeline, moved away from standard input, which the command inherits."""
     if lifeline:
         return lifeline
     moved = os.dup(0)

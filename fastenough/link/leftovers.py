@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What guards leave that were killed themselves: processes of their trees, and scratch directories."""
+"""Cleanup after killed guards: processes of their trees, and scratch directories."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RETRY_S = 0.02
 
 
 def scratch_parent() -> Path:
-    """A directory on a disk, as a rule, rather than in memory."""
+    """Return the parent of scratch directories, usually on a disk rather than in memory."""
     return Path("/var/tmp") if os.access("/var/tmp", os.W_OK) else Path(tempfile.gettempdir())
 
 
@@ -35,24 +35,24 @@ def _is_ours(process: Path) -> bool:
 
 
 def _is_marked(process: Path) -> bool | None:
-    """Whether the mark in its environment is that of a dead guard; None in the middle of its exec, when it shows none.
+    """Return whether its environment has the mark of a dead guard; None during its exec, which shows no environment.
 
-    The numbers of another PID namespace mean nothing here.
+    Process ids of another PID namespace are not comparable: the result is then False.
     """
     if (process / "ns" / "pid").readlink() != Path("/proc/self/ns/pid").readlink():
         return False
     environment = (process / "environ").read_bytes()
     if not environment and not (process / "cmdline").read_bytes():
-        (process / "exe").readlink()  # raises OSError for what has no program: a task of the kernel, one that has ended
+        (process / "exe").readlink()  # raises OSError for a task without a program: a kernel thread, or an ended one
         return None
     mark = _MARK.search(environment)
     return mark is not None and start_ticks(int(mark[1])) != int(mark[2])
 
 
 def _is_left(process: Path, guard: int | None) -> bool | None:
-    """Whether its guard is dead, as far as it can be told: by the session of ``guard``, known to be dead, or by a mark.
+    """Return whether its guard is dead: by the session of ``guard``, which is known to be dead, or by the mark.
 
-    The first process of a namespace that ``guard`` made is in its session, and ends after all others in there.
+    The first process of a namespace that ``guard`` created is in its session, and ends after all others in there.
     """
     if not _is_ours(process):
         return False
@@ -60,8 +60,10 @@ def _is_left(process: Path, guard: int | None) -> bool | None:
 
 
 def _left(guard: int | None) -> Iterator[tuple[int, bool | None]]:
-    """A pidfd of each process that a dead guard left, or may have left; looked at after opening it, so that it is no
-    later one."""
+    """Yield a pidfd of each process that a dead guard left, or may have left.
+
+    The process is checked after opening the pidfd, which excludes a later process of the same id.
+    """
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError, StopIteration):
             file = os.pidfd_open(int(process.name))
@@ -73,8 +75,10 @@ def _left(guard: int | None) -> Iterator[tuple[int, bool | None]]:
 
 
 def _ended(file: int, left: bool | None) -> bool:
-    """Kill what is known to be left; whether it has ended, all of it: one that is the first of its namespace with
-    everything in there."""
+    """Kill a process that is known to be left; return whether it has ended.
+
+    The first process of a namespace ends with everything in there.
+    """
     if left:
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(file, signal.SIGKILL)
@@ -86,13 +90,13 @@ def _ended(file: int, left: bool | None) -> bool:
 def _end_processes(guard: int | None) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     while time.monotonic() < deadline:
-        if sum(not _ended(*found) for found in _left(guard)) == 0:
+        if sum(not _ended(file, left) for file, left in _left(guard)) == 0:
             return
         time.sleep(_RETRY_S)
 
 
 def _remove_scratch(folder: Path) -> None:
-    """Remove it unless its guard lives, which then holds its lock."""
+    """Remove the directory unless its guard runs, which then holds the lock."""
     file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -103,7 +107,7 @@ def _remove_scratch(folder: Path) -> None:
 
 
 def clear(guard: int | None = None) -> None:
-    """End and remove what is left of guards that are dead, ``guard`` among them."""
+    """End the processes and remove the directories of dead guards, including ``guard``."""
     _end_processes(guard)
     for folder in scratch_parent().glob("fastenough-*"):
         if _SCRATCH.fullmatch(folder.name):

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The machine the bench itself runs on."""
+"""The bench's own machine, with the user's privileges or through sudo.
+
+With sudo, root measures and makes settings; all else is the user's: the bench stays the user's process, so that store,
+journal and report belong to the user, and root writes into no folder of theirs.  Root runs Python in isolated mode with
+the guard's file, and below it the command.
+"""
 
 from __future__ import annotations
 
@@ -34,19 +39,19 @@ from fastenough.link.base import (
 from fastenough.model import FastenoughError
 
 _STOP_MARGIN_S = 30.0
-"""How long a killed tree may stay in the kernel (a sync in flight) before we say so."""
+"""How long a killed tree may stay in the kernel (a sync in flight) before it is an error."""
 _SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
-"""Where servers lie, such as sshd: the PATH of an ordinary user of Debian leaves it out, though they may run them."""
+"""Folders of servers such as sshd, which Debian omits from the PATH of an ordinary user, who may run them."""
 _CPUS = ",".join(map(str, sorted(os.sched_getaffinity(0))))
-"""That this process was started with: what it starts may use them, wherever it keeps itself (setting housekeeping)."""
+"""CPUs that this process was started with; its children may use them even if it is bound to others (housekeeping)."""
 _LOOK_S = 1.0
-"""How often it is looked whether sudo was stopped."""
+"""Interval of the checks whether sudo was stopped."""
 
 
 class LocalProcess:
-    """A command under its guard; see ``guard.py`` for what holds when the bench dies.
+    """A command under its guard, which ends the tree when the bench dies (``guard.py``).
 
-    ``through``: a command such as sudo that starts the guard, its standard input being the lifeline then.
+    ``through``: a command such as sudo that starts the guard; its standard input is then the lifeline.
     """
 
     def __init__(
@@ -95,7 +100,7 @@ class LocalProcess:
         return split_lines(self.chunks(patience), patience)
 
     def chunks(self, patience: Patience) -> Iterator[bytes]:
-        """Standard output as it comes."""
+        """Yield standard output as it arrives."""
         assert self._popen.stdout is not None
         stream = self._popen.stdout.fileno()
         poller = select.poll()
@@ -111,12 +116,12 @@ class LocalProcess:
             yield chunk
 
     def _require_few_errors(self) -> None:
-        """Raises Flood for more on standard error than any command complains of."""
+        """Raise Flood if standard error exceeds its limit."""
         if os.fstat(self._stderr.fileno()).st_size > MOST_OUTPUT:
             raise Flood(f"{self.name} wrote more than {MOST_OUTPUT >> 20} MB to standard error")
 
     def signal(self, number: int) -> None:
-        """The lifeline is the guard's, who goes on where what it was started through has been killed."""
+        """Send a signal through the lifeline; it reaches the guard even if sudo was killed."""
         if self._lifeline >= 0:
             with contextlib.suppress(BrokenPipeError):
                 os.write(self._lifeline, bytes([number]))
@@ -134,13 +139,13 @@ class LocalProcess:
         return status if status >= 0 else 128 - status
 
     def _continue(self) -> None:
-        """sudo stops when the guard is stopped, holds the output then, and is continued by nobody but us."""
+        """Continue a stopped sudo: it stops when the guard is stopped, and then holds back the output."""
         with contextlib.suppress(OSError):
             if self._through and Path(f"/proc/{self._popen.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T":
                 self._popen.send_signal(signal.SIGCONT)
 
     def _ready(self, poller: select.poll, timeout_s: float | None) -> bool:
-        """Whether there is something to read, or the end, within the time."""
+        """Return whether data or the end can be read within the time."""
         deadline = time.monotonic() + (math.inf if timeout_s is None else timeout_s)
         while True:
             left_s = deadline - time.monotonic()
@@ -161,7 +166,7 @@ class LocalProcess:
                     raise
 
     def _drain(self) -> None:
-        """What the guard was started through was killed; it goes on: wait until its tree has let go of the output."""
+        """Wait until the tree has closed its output: sudo was killed, while the guard continues."""
         assert self._popen.stdout is not None
         stream = self._popen.stdout.fileno()
         deadline = time.monotonic() + guard.GRACE_S + _STOP_MARGIN_S
@@ -184,7 +189,7 @@ class LocalProcess:
 
 
 class LocalLink:
-    """Touches the bench's own machine."""
+    """Link to the bench's own machine."""
 
     name = "local"
     near = True
@@ -246,7 +251,7 @@ _WRITE = 'printf %s "$2" >"$1"'
 
 
 class _Root(LocalLink):
-    """Commands and writes with root's rights."""
+    """Commands and writes with root privileges."""
 
     def _started(self, argv: Sequence[str], input: bytes, scratch: str | None, limit_s: float) -> LocalProcess:
         program = self.which(argv[0])
@@ -261,12 +266,12 @@ class _Root(LocalLink):
     def write(self, path: str, content: bytes) -> None:
         done = self.run(["sh", "-c", _WRITE, "sh", path, content.decode()], _TIMEOUT_S)
         if done.status:
-            said = done.stderr.decode(errors="replace").strip().splitlines() or ["refused"]
-            raise OSError(1, said[-1].removeprefix("sh: "), path)
+            lines = done.stderr.decode(errors="replace").strip().splitlines() or ["refused"]
+            raise OSError(1, lines[-1].removeprefix("sh: "), path)
 
 
 class SudoLink(LocalLink):
-    """The local board of a user who may become root without being asked."""
+    """The local board of a user whom sudo does not ask for a password."""
 
     @property
     def raised(self) -> Link:
@@ -274,9 +279,9 @@ class SudoLink(LocalLink):
 
 
 def may_sudo() -> bool:
-    """Whether sudo runs a command as root, started the way it will be, without asking for a password.
+    """Return whether sudo runs commands as root without asking for a password.
 
-    Raises Untrusted where it does and root is not to run what it would be given.
+    Raises Untrusted if it does, but another user could have changed a file that root would run.
     """
     if shutil.which(_SUDO[0]) is None:
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kernel modules on a board: inserted, or refused with the reason."""
+"""Kernel modules on a board: insertion, with the reason of a refusal."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ _RELEASE = re.compile(rb"\0vermagic=([^ \0]+)")
 
 
 def module_name(path: str) -> str:
-    """Under which name the kernel knows the module of a file."""
+    """Return the kernel's name for the module in a file."""
     return PurePosixPath(path).stem.replace("-", "_")
 
 
 def insert_module(link: Link, path: str, parameters: Sequence[str] = ()) -> None:
-    """Insert a module that lies on the board.
+    """Insert a module that is on the board.
 
-    Raises BadInput as `require_own_module` does, and OSError with the reason where it cannot be inserted: a module of
-    ours stays, told to explain, and leaves it in its parameter ``refused``; then it is taken out again.  Where that is
-    because its real-time core is stopped, NotApplicable.
+    Raises BadInput as `require_own_module` does, and OSError with the reason if it cannot be inserted.  A module of
+    fastenough with the parameter ``explain`` stays loaded, with the reason in its parameter ``refused``; it is then
+    removed.  If its real-time core is stopped, NotApplicable is raised.
     """
     require_own_module(link, path)
     module = link.read(path)
     explain = ["explain=1"] if _EXPLAINS in module else []
     done = link.run(["insmod", path, *parameters, *explain], timeout_s=_TIMEOUT_S)
     if done.status:
-        said = done.stderr.decode(errors="replace").strip() or "insmod gave no reason"
-        raise OSError(errno.EPERM, _built_for_another(link, module) or said)
+        message = done.stderr.decode(errors="replace").strip() or "insmod gave no reason"
+        raise OSError(errno.EPERM, _kernel_mismatch(link, module) or message)
     name = module_name(path)
-    reason, core_stopped = (_told(link, name, parameter) for parameter in ("refused", "core_stopped"))
+    reason, core_stopped = (_parameter(link, name, parameter) for parameter in ("refused", "core_stopped"))
     if reason:
         link.run(["rmmod", name], timeout_s=_TIMEOUT_S)
         if core_stopped == "Y":
@@ -48,7 +48,7 @@ def insert_module(link: Link, path: str, parameters: Sequence[str] = ()) -> None
 
 
 def require_own_module(link: Link, path: str) -> None:
-    """Raises BadInput for a module on this machine that another user could have put there.
+    """Raise BadInput for a module on this machine that another user could have changed.
 
     Root also trusts the owner of the program that it runs.
     """
@@ -60,13 +60,13 @@ def require_own_module(link: Link, path: str) -> None:
         raise BadInput(f"module {path}: {error}") from error
 
 
-def _told(link: Link, name: str, parameter: str) -> str:
+def _parameter(link: Link, name: str, parameter: str) -> str:
     path = f"/sys/module/{name}/parameters/{parameter}"
     return link.read(path).decode(errors="replace").strip() if link.exists(path) else ""
 
 
-def _built_for_another(link: Link, module: bytes) -> str | None:
-    """Which kernel the module was built for, where that is not the one that runs."""
+def _kernel_mismatch(link: Link, module: bytes) -> str | None:
+    """Return a message if the module was built for another kernel than the running one, else None."""
     built_for = _RELEASE.search(module)
     running = link.read("/proc/sys/kernel/osrelease").decode(errors="replace").strip()
     if built_for is None or built_for[1].decode(errors="replace") == running:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A board behind OpenSSH's client: our one file is copied there, started as the agent, and gone at once.
+"""A board behind OpenSSH's client: one file is copied there, started as the agent, and deleted.
 
-The file is removed as soon as the agent runs; the probe is started from the agent's own process (/proc/PID/exe).
-Needed there: a shell, uname, id, head, cat, wc, chmod, mkdir, rm, rmdir (busybox will do), and /proc.
+The file is deleted as soon as the agent runs; the probe is started from the agent's own process (/proc/PID/exe).
+The board requires a shell, uname, id, head, cat, wc, chmod, mkdir, rm, rmdir (busybox is enough), and /proc.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.words import LINE_CHARS, said_lines
 
 CONFIG_SETTING = "FASTENOUGH_SSH_CONFIG"
-"""Environment variable that names another file than ~/.ssh/config."""
+"""Environment variable for a file to use instead of ~/.ssh/config."""
 OWN_FILE = "fastenough-probe"
-"""The command that the agent on the board takes for its own file."""
+"""The command name by which the agent on the board starts its own file."""
 PACE = Pace(ping_s=5.0, silence_s=20.0, patience_s=30.0)
 _ADDRESS = re.compile(
     r"(?P<user>[A-Za-z0-9_.][A-Za-z0-9_.-]{0,63}@)?(?P<host>[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}"
@@ -48,15 +48,15 @@ _OPTIONS = {
     "EscapeChar": "none",
 }
 _LAST_WORDS_S = 2.0
-_SAID_MOST = 16384
+_TAIL_BYTES = 16384
 _COMPLAINTS_MOST = 8 << 20
-"""Bytes of a board's banner and of what is written there to standard error, all together."""
-_NO_MATTER = "Warning: Permanently added"
+"""Upper limit for the banner and standard error [bytes] of a board, combined."""
+_IGNORED = "Warning: Permanently added"
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a board is: what OpenSSH's client is given."""
+    """Address of a board, as passed to OpenSSH's client."""
 
     host: str
     user: str | None = None
@@ -67,7 +67,7 @@ class Address:
         return f"{f'{self.user}@' if self.user else ''}{host}{f':{self.port}' if self.port else ''}"
 
     def words(self) -> list[str]:
-        """For the command line of ssh, options first."""
+        """Return the arguments for ssh, options first."""
         return [
             *(("-l", self.user) if self.user else ()),
             *(("-p", str(self.port)) if self.port else ()),
@@ -77,26 +77,26 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """``[USER@]HOST[:PORT]``; raises BadInput for what is none."""
-    found = _ADDRESS.fullmatch(text)
-    port = int(found["port"][1:]) if found and found["port"] else None
-    if found is None or (port is not None and not 1 <= port <= 65535):
+    """Return the address in ``[USER@]HOST[:PORT]``; raise BadInput for an invalid one."""
+    match = _ADDRESS.fullmatch(text)
+    port = int(match["port"][1:]) if match and match["port"] else None
+    if match is None or (port is not None and not 1 <= port <= 65535):
         raise BadInput(
             f"{text[:LINE_CHARS]!r} is not a board address; write ssh://USER@HOST:PORT (USER and PORT are optional)"
         )
-    return Address(found["host"].strip("[]"), found["user"][:-1] if found["user"] else None, port)
+    return Address(match["host"].strip("[]"), match["user"][:-1] if match["user"] else None, port)
 
 
 def start_piped(argv: Sequence[str]) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
-    """A process to talk with, and the file that takes what it complains of."""
-    said = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the stream
+    """Start a process with pipes; return it and the file of its standard error."""
+    errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the stream
     return subprocess.Popen(
-        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, bufsize=0, start_new_session=True
-    ), said
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, bufsize=0, start_new_session=True
+    ), errors
 
 
-def stream_of(process: subprocess.Popen[bytes], said: IO[bytes], why: Callable[[], str]) -> Stream:
-    """Standard input and output of a process, as a transport."""
+def stream_of(process: subprocess.Popen[bytes], errors: IO[bytes], why: Callable[[], str]) -> Stream:
+    """Return standard input and output of a process as a transport."""
     reader, writer = process.stdout, process.stdin
     assert reader is not None
     assert writer is not None
@@ -107,7 +107,7 @@ def stream_of(process: subprocess.Popen[bytes], said: IO[bytes], why: Callable[[
 
     def free() -> None:
         process.wait()
-        for file in (reader, writer, said):
+        for file in (reader, writer, errors):
             with contextlib.suppress(OSError):
                 file.close()
 
@@ -115,14 +115,14 @@ def stream_of(process: subprocess.Popen[bytes], said: IO[bytes], why: Callable[[
 
 
 class _Connection:
-    """One ssh at work, before an agent talks through it."""
+    """One running ssh, before an agent uses it."""
 
     def __init__(self, address: Address, command: str) -> None:
         if shutil.which("ssh") is None:
             raise NotApplicable("ssh is missing; install it: apt-get install openssh-client")
         config = os.environ.get(CONFIG_SETTING)
         self.address = address
-        self.process, self._said = start_piped(
+        self.process, self._errors = start_piped(
             [
                 "ssh",
                 *(("-F", config) if config else ()),
@@ -134,66 +134,66 @@ class _Connection:
                 command,
             ]
         )
-        with contextlib.suppress(ProcessLookupError):  # what the board writes beyond that ends it by SIGXFSZ
+        with contextlib.suppress(ProcessLookupError):  # more output to standard error ends ssh by SIGXFSZ
             resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (_COMPLAINTS_MOST, _COMPLAINTS_MOST))
 
     def stream(self) -> Stream:
-        return stream_of(self.process, self._said, self.why)
+        return stream_of(self.process, self._errors, self.why)
 
     def end(self) -> None:
-        """It and what it has started; nothing happens when it has ended."""
+        """Kill ssh and its children; without effect when it has ended."""
         with contextlib.suppress(OSError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
-    def said(self) -> list[str]:
-        """The last lines of ssh's complaints, without control characters."""
+    def messages(self) -> list[str]:
+        """Return the last lines of ssh's standard error, without control characters."""
         with contextlib.suppress(OSError, ValueError):
-            size = os.fstat(self._said.fileno()).st_size
-            said = os.pread(self._said.fileno(), _SAID_MOST, max(0, size - _SAID_MOST))
-            return [line for line in said_lines(said) if not line.startswith(_NO_MATTER)]
+            size = os.fstat(self._errors.fileno()).st_size
+            tail = os.pread(self._errors.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES))
+            return [line for line in said_lines(tail) if not line.startswith(_IGNORED)]
         return []
 
     def why(self) -> str:
-        """A sentence that says why the board cannot be reached."""
-        lines = self.said()
+        """Return a sentence with the reason why the board cannot be reached."""
+        lines = self.messages()
         if self.process.poll() == -signal.SIGXFSZ:
             return f"ssh://{self.address} is gone: it wrote more than {_COMPLAINTS_MOST >> 20} MB of messages"
         return f"ssh://{self.address} is gone: {lines[-1] if lines else 'ssh has ended'}"
 
     def refusal(self, late: str) -> FastenoughError:
-        """The error to be told when no agent came up, with what to do; ``late`` is said where ssh said nothing."""
+        """Return the error for an agent that did not start, with the fix; ``late`` is the reason if ssh gave none."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(_LAST_WORDS_S)
         self.end()
-        text = "\n".join(self.said())
-        by_hand = f"ssh {' '.join(word for word in self.address.words() if word != '--')}"
+        text = "\n".join(self.messages())
+        command = f"ssh {' '.join(word for word in self.address.words() if word != '--')}"
         if "IDENTIFICATION HAS CHANGED" in text:
             return BadInput(
                 f"ssh://{self.address}: its host key has changed; if that is expected, remove the old "
-                f"one with ssh-keygen -R, then verify the new one: {by_hand}"
+                f"one with ssh-keygen -R, then verify the new one: {command}"
             )
         if "Host key verification failed" in text:
-            return BadInput(f"ssh://{self.address}: unknown host key; connect once manually and verify it: {by_hand}")
+            return BadInput(f"ssh://{self.address}: unknown host key; connect once manually and verify it: {command}")
         if "Permission denied" in text:
             return BadInput(
-                f"ssh://{self.address}: no usable SSH key; install yours with ssh-copy-id, then test: {by_hand}"
+                f"ssh://{self.address}: no usable SSH key; install yours with ssh-copy-id, then test: {command}"
             )
         if self.process.returncode == -signal.SIGXFSZ:
             late = f"it wrote more than {_COMPLAINTS_MOST >> 20} MB of messages"
-        why = late or (self.said() or ["ssh has ended"])[-1]
+        why = late or (self.messages() or ["ssh has ended"])[-1]
         return BoardGone(f"ssh://{self.address} cannot be reached: {why}")
 
 
 class _OwnFile(AgentLink):
-    """An agent whose file is the probe's too."""
+    """An agent whose file is also the probe."""
 
     def which(self, tool: str) -> str | None:
         return tool if tool == OWN_FILE else super().which(tool)
 
 
 class SshLink(_OwnFile):
-    """A board behind ssh; ``raised`` is a second agent there, by sudo, where sudo asks no question."""
+    """A board behind ssh; ``raised`` is a second agent, started by sudo if sudo asks for no password."""
 
     def __init__(self, connection: _Connection, pace: Pace) -> None:
         self._address = connection.address
@@ -207,7 +207,7 @@ class SshLink(_OwnFile):
         return self._raised
 
     def _by_sudo(self) -> AgentLink:
-        """A second agent with root's rights, or this one where there are none to be had."""
+        """Return a second agent with root privileges, or this one if sudo is not available."""
         try:
             file = f"/proc/{self.agent_pid}/exe"
             if self.which("sudo") is None or self.run(["sudo", "-n", "--", file, "agent", "check"]).status:
@@ -225,10 +225,10 @@ class SshLink(_OwnFile):
 
 
 def open_ssh(address: Address, file_for: Callable[[str], bytes], pace: Pace = PACE) -> SshLink:
-    """The board at an address; ``file_for`` gives our static file for what ``uname -m`` says there.
+    """Open the board at an address; ``file_for``: return the static probe for the output of ``uname -m``.
 
-    Raises BadInput where the person must do something first (host key, own key), BoardGone where the board cannot be
-    reached, NotApplicable where there is no file for it or it has no place for the file.
+    Raises BadInput if the user must act first (host key, own key), BoardGone if the board cannot be reached,
+    NotApplicable if there is no probe for it or no directory for the probe.
     """
     opening = AgentUpload(file_for)
     connection = _Connection(address, opening.command)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How our one file comes to a board: a talk with the shell there, over the stream that the agent then has.
+"""Upload of the agent: a dialogue with the board's shell, over the stream that the agent then uses.
 
-The shell says what the board is; it gets the file for it, puts it where it can be started, and becomes the agent.
-A directory of a random name, made for us alone, holds the file until the agent removes both.  Where the very same file
-is installed there, as its hash tells, it comes from there, and nothing is sent.
+The shell reports the machine type, receives the file for it, puts it where it can be started, and becomes the agent.
+A directory with a random name, accessible to the user only, holds the file until the agent removes both.  If the same
+file is installed on the board, by its hash, that one is copied there and nothing is sent.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from fastenough.model import NotApplicable
 from fastenough.words import said_lines
 
 _OPENING_S = 40.0
-"""How long the board may take for each of its answers."""
+"""Time limit for each answer of the board."""
 _TALK_S = 300.0
-"""How long the whole talk may take."""
+"""Time limit for the whole dialogue."""
 _BYTES_PER_S = 20_000
-"""How slow the copying may be."""
+"""Minimum rate of the upload."""
 _COPIES_MOST = 6
-"""As many places as the script tries."""
+"""Number of directories that the script tries."""
 _NOISE_MOST = 1 << 18
-"""What login scripts may say before the shell gets to ours."""
+"""Upper limit for the output [bytes] of login scripts."""
 
 _SCRIPT = (
     'umask 077; k=KEY; say() { echo "$k $*"; }; gone() { rm -f "$f"; rmdir "$d"; } 2>/dev/null; '
@@ -41,11 +41,14 @@ _SCRIPT = (
     'if [ "$(wc -c <"$f")" -eq "$n" ]; then r=$("$f" agent check 2>&1); case $r in fastenough-agent*) say ready; '
     'trap - 0 1 2 13 15; exec "$f" agent stdio "$d";; esac; fi; gone; say refused "$p: $r"; done; say nowhere'
 )
-"""On one line and without single quotes or exclamation marks: a login shell of any kind passes it on as one word."""
+"""One line without single quotes and exclamation marks, which any login shell passes on as one word."""
 
 
 class AgentUpload:
-    """``command`` is what the board's shell is given; then ``done`` has the talk; ``late`` says what took too long."""
+    """Upload by a command for the board's shell.
+
+    ``command``: the shell's command; ``done()`` then runs the dialogue; ``late``: what exceeded its time limit.
+    """
 
     def __init__(self, file_for: Callable[[str], bytes]) -> None:
         self._file_for = file_for
@@ -56,15 +59,15 @@ class AgentUpload:
         self.command = f"exec sh -c '{_SCRIPT.replace('KEY', self._key).replace('NAME', name)}'"
 
     def done(self, process: subprocess.Popen[bytes]) -> bool:
-        """Whether the agent is there now; False when the transport ended before, or said nothing in time (``late``).
+        """Run the dialogue; return whether the agent runs, False if the transport ended or was too slow (``late``).
 
-        Raises NotApplicable where there is no file for the board, or no place for the file.
+        Raises NotApplicable if there is no probe for the board, or no directory for the probe.
         """
         refused: list[str] = []
         content, copies = b"", 0
         with suppress(BrokenPipeError), self._limited(process, _TALK_S):
-            while (said := self._next(process)) is not None:
-                word, rest = said
+            while (line := self._next(process)) is not None:
+                word, rest = line
                 if word == "board" and not content:
                     content = self._file_for(rest)
                     self._write(process, f"{len(content)} {hashlib.sha256(content).hexdigest()}\n".encode())
@@ -83,7 +86,7 @@ class AgentUpload:
         return False
 
     def _next(self, process: subprocess.Popen[bytes]) -> tuple[str, str] | None:
-        """The script's next line as its first word and the rest, without control characters; None at the end."""
+        """Return the script's next line as first word and rest, without control characters; None at the end."""
         assert process.stdout is not None
         pending = b""
         with self._limited(process, _OPENING_S):
@@ -93,9 +96,9 @@ class AgentUpload:
                 if byte != b"\n":
                     continue
                 lines, pending = said_lines(pending), b""
-                told = next((line.split(" ", 2) for line in lines if line.startswith(f"{self._key} ")), None)
-                if told is not None:
-                    return told[1], " ".join(told[2:])
+                words = next((line.split(" ", 2) for line in lines if line.startswith(f"{self._key} ")), None)
+                if words is not None:
+                    return words[1], " ".join(words[2:])
         return None
 
     def _write(self, process: subprocess.Popen[bytes], content: bytes) -> None:
@@ -107,7 +110,7 @@ class AgentUpload:
 
     @contextmanager
     def _limited(self, process: subprocess.Popen[bytes], limit_s: float) -> Iterator[None]:
-        """Whoever reads from the process or writes to it is not kept longer than that: it is killed then."""
+        """Context that kills the process after a time limit, which ends blocked reads and writes."""
 
         def end() -> None:
             self.late = f"it has not answered within {limit_s:g} s"

@@ -117,7 +117,7 @@ def test_interrupted_it_goes_on_where_it_was(plan: Path, tmp_path: Path, probe_b
     stopping = StopRequest()
 
     def stop_in_second(progress: Progress) -> None:
-        if progress.run == 2 and progress.phase == "measuring" and not stopping.asked:
+        if progress.run == 2 and progress.phase == "measuring" and not stopping.requested:
             stopping.request()
 
     stopped = _run(plan, store, probe_binary, on_progress=stop_in_second, stopping=stopping)

@@ -162,7 +162,7 @@ def test_resuming_does_what_is_left(store: Store, probe_binary: str) -> None:
     stopping = StopRequest()
 
     def stop_in_second(progress: Progress) -> None:
-        if progress.run == 2 and progress.worst_ns and not stopping.asked:
+        if progress.run == 2 and progress.worst_ns and not stopping.requested:
             stopping.request()
 
     stopped = _run(store, plan, probe_binary, on_progress=stop_in_second, stopping=stopping)
