@@ -11,7 +11,7 @@ import pytest
 from fastenough.board import Booted
 from fastenough.campaign import monitoring
 from fastenough.campaign.expand import RunSpec
-from fastenough.campaign.monitoring import PROBES_NAME, _watched
+from fastenough.campaign.monitoring import PROBES_NAME, _monitor_parameters
 from fastenough.implementations import Act, Value
 from fastenough.jobs.monitor import monitor_run
 from fastenough.model import Configuration, NotApplicable, Outcome
@@ -53,7 +53,9 @@ def test_a_run_knows_its_own_task_by_name(board: VirtualBoard, tmp_path: Path) -
     """Asked as beside a run: nobody else's wake-ups are counted, of whom there are many in a guest with real time."""
     store, acts = Store(tmp_path), 20
     here = Booted(board.link, Configuration("here"), PROBE)
-    own = _watched(RunSpec(0, "timer", {"report": "500ms", "policy": "fifo", "priority": 90}, "none", 1.0), PROBES_NAME)
+    own = _monitor_parameters(
+        RunSpec(0, "timer", {"report": "500ms", "policy": "fifo", "priority": 90}, "none", 1.0), PROBES_NAME
+    )
     for parameters, least, most in ((own, acts // 2, acts + 10), (own | {"comm": "nobody"}, 0, 0)):
         with monitor_run("virtual", here, Act(MONITOR, parameters, 3.0), store) as watched:
             board.link.run(
