@@ -148,7 +148,7 @@ def test_a_place_that_a_person_had_when_the_coordinator_was_started_again_is_not
         field.start()
         field.become("lent", "lent")
         field.restart_coordinator()
-        assert eventually(lambda: "started again" in field.states()["lent"].reason, 60), field.states()
+        assert eventually(lambda: "when the coordinator restarted" in field.states()["lent"].reason, 60), field.states()
         assert field.switched("lent") == 0
         field.client("somebody", "-p", "lent", "acquire")
         assert eventually(lambda: "/somebody" in field.states()["lent"].reason, 60), field.states()

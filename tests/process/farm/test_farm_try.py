@@ -114,7 +114,7 @@ def test_guests_are_as_many_as_there_is_room_for_and_the_reason_is_said(monkeypa
     assert trial.guests_here(0) == ([], "")
     assert len(trial.guests_here(3)[0]) == 3 and not trial.guests_here(3)[1]
     kernels, why = trial.guests_here(4)
-    assert kernels[:2] == ["stock", "rt"] and why == "3 of 4 guests: two CPUs have room for three, and there are 2"
+    assert kernels[:2] == ["stock", "rt"] and why == "3 of 4 guests: 2 CPUs can run 3 (3 for every 2 CPUs)"
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert trial.guests_here(1) == ([], "no guests: qemu-system-aarch64 is missing (apt-get install qemu-system-arm)")
 
