@@ -31,7 +31,7 @@ def test_no_act_comes_before_the_first_interval(
             "-i",
             "200us",
             "-D",
-            "100ms",
+            "1s",
             "-q",
             "--record",
             str(path),
