@@ -22,7 +22,7 @@ from fastenough.model import Requirement
 
 
 class Ending(StrEnum):
-    """Where the walk ends."""
+    """The end of the path through the chart."""
 
     DELIVER = "deliver"
     HARDWARE = "use dedicated hardware"
@@ -42,7 +42,7 @@ class Approach:
 
     @property
     def implementations(self) -> tuple[str, ...]:
-        """Names of the implementations whose tasks run there."""
+        """Implementations whose tasks run there."""
         return tuple(name for name, implementation in IMPLEMENTATIONS.items() if implementation.kind is self.task)
 
 
@@ -95,7 +95,7 @@ _HARDWARE = "hardware"
 
 @dataclass(frozen=True)
 class Turn:
-    """Where the chart goes on from a box that is not good; the two differ where it asks how bad."""
+    """The next boxes after one that is not good; they differ if the chart asks how bad."""
 
     marginal: str
     awful: str
@@ -111,17 +111,17 @@ TOLERANT = {
     "xenomai-user": Turn("kernel-stock", "kernel-stock"),
     "kernel-stock": Turn(_HARDWARE, _HARDWARE),
 }
-"""The side for what may miss at times (the paper's 95 %), in the order of the chart."""
+"""The side for tasks that may miss deadlines at times (95 % in the paper), in the order of the chart."""
 STRICT = {
     "xenomai-user": Turn("xenomai-kernel", "xenomai-kernel"),
     "xenomai-kernel": Turn(_HARDWARE, _HARDWARE),
 }
-"""The side for what may never miss (100 %)."""
+"""The side for tasks that may never miss a deadline (100 %)."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One box that was come to."""
+    """One box of the path."""
 
     approach: Approach
     standing: ApproachRating
@@ -151,18 +151,18 @@ class Advice:
 
     @property
     def chart(self) -> Mapping[str, Turn]:
-        """The side of the chart that was walked."""
+        """The side of the chart that was used."""
         return chart_of(self.requirement)
 
 
 def approach_of(implementation: str, kernel: str) -> str:
-    """The box of the chart, or a name for what it has none for."""
+    """The box of an implementation and kernel, or another name if the chart has none."""
     fitting = (one.id for one in APPROACHES.values() if implementation in one.implementations and one.kernel == kernel)
     return next(fitting, " on ".join(filter(None, (implementation, _KERNELS.get(kernel, kernel)))))
 
 
 def chart_of(requirement: Requirement) -> Mapping[str, Turn]:
-    """Which side of the chart: what may never miss, or what may miss at times."""
+    """The side of the chart: tasks that may never miss, or tasks that may miss at times."""
     return TOLERANT if requirement.miss_rate else STRICT
 
 
@@ -280,7 +280,7 @@ _KERNELS = {"stock": "stock", "rt": "PREEMPT_RT", "xenomai": "Xenomai"}
 
 
 def _enough(requirement: Requirement) -> str:
-    """The least that can decide, if nothing is ever late."""
+    """Least measurement that gives a verdict, if nothing exceeds the limit."""
     none_seen = float(poisson_upper(0, requirement.confidence))
     if requirement.miss_rate == 0:
         least_ns = max(MINIMUM_DURATION_NS, none_seen * requirement.return_time_ns)

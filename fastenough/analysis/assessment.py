@@ -18,7 +18,7 @@ LIFE_SAFETY = (
 
 @dataclass(frozen=True)
 class CheckFinding:
-    """One thing that stands against a PASS, in plain words, and what would settle it."""
+    """A reason against a PASS, and the next step."""
 
     verdict: Verdict
     text: str
@@ -103,15 +103,15 @@ class Judgment:
     bound: Bound
     supported: tuple[Supported, ...]
     not_measured: tuple[int, ...] = ()
-    """CPUs of the machine about which these runs say nothing."""
+    """CPUs of the machine that these runs did not measure."""
     setup: tuple[str, ...] = ()
     """Board, configuration and implementation, by name."""
     parameters: Mapping[str, str] = field(default_factory=dict)
-    """Each in words: "method nanosleep"."""
+    """As text: "method nanosleep"."""
     requirement: Requirement | None = None
     uncharged: int = 0
     shown: tuple[StatedMaximum, ...] = ()
-    """What the samples of each CPU show, of the runs whose data can be trusted."""
+    """Results per CPU, from runs with valid data."""
 
 
 @dataclass(frozen=True)
@@ -135,12 +135,12 @@ class Assessment:
     life_safety: str = field(default=LIFE_SAFETY)
 
     def requirement_of(self, run_id: str) -> Requirement | None:
-        """What a run was judged by; None where nothing is required of it."""
+        """The requirement of a run; None if there is none."""
         return next((judgment.requirement for judgment in self.judgments if run_id in judgment.run_ids), None)
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:
-        """All that was required, each once."""
+        """All requirements, each once."""
         return tuple(
             dict.fromkeys(judgment.requirement for judgment in self.judgments if judgment.requirement is not None)
         )

@@ -23,7 +23,7 @@ from fastenough.model import BadInput
 _TASK = r"\s*.{1,60}?-(?P<pid>\d{1,9})\s+(?:\([ \d-]{1,9}\)\s+)?"
 _AT = r"\s+(?P<s>\d{1,9})\.(?P<part>\d{6}|\d{9}):\s+(?P<event>\w+):\s*(?P<rest>.*)"
 _FULL = re.compile(_TASK + r"\[(?P<cpu>\d{1,5})\]\s+(?P<flags>\S{4,8})" + _AT, re.ASCII)
-"""A line of the kernel's own text."""
+"""An event line in the text format of the kernel."""
 _LATENCY = re.compile(_TASK + r"(?P<cpu>\d{1,4})(?P<flags>[.a-zA-Z#]\S{3,7})" + _AT, re.ASCII)
 """A line of ``trace-cmd report -l``: the flags follow the CPU."""
 _NO_FLAGS = re.compile(_TASK + r"\[\d{1,5}\]" + _AT, re.ASCII)
@@ -43,11 +43,11 @@ _INTERRUPT = re.compile(
     r"thermal_apic|x86_platform_ipi|ipi)_(entry|exit)"
 )
 _ASKED = "NnBb"
-"""What a trace says in its column of flags where the scheduler is asked for at once, and not only at the next tick."""
+"""Flags of a trace that request rescheduling at once, not at the next tick."""
 _IDLE = 0
-"""The process number of the task that each CPU has for when there is nothing to do."""
+"""PID of the idle task of each CPU."""
 _LOWEST_REAL_TIME = 99
-"""Priorities as the kernel counts them: the lower the number, the sooner; from 100 on there is no real-time policy."""
+"""Kernel priorities: a lower number is more urgent; from 100 on there is no real-time policy."""
 _MOST_CPUS = 4096
 
 
@@ -82,7 +82,7 @@ class TracedCpu:
 
 @dataclass
 class _Cpu:
-    """One CPU while its events are followed.  Times are instants unless their name says what lasted."""
+    """State of one CPU while its events are read.  Times are instants unless the name denotes a duration."""
 
     cpu: int
     seen: int = 0
@@ -135,7 +135,7 @@ def traced_cpus(lines: Iterable[str]) -> tuple[TracedCpu, ...]:
 
 
 def _require_harmless(number: int, line: str) -> None:
-    """Raises BadInput for a line that is no event and says that events, or their flags, are missing."""
+    """Raise BadInput for a line that reports lost events or missing flags."""
     written = _WRITTEN.match(line)
     if _LOST.search(line) or (written is not None and int(written[1]) < int(written[2])):
         raise BadInput(
@@ -305,7 +305,7 @@ def _switch(cpu: _Cpu, event: _Event) -> None:
 
 
 def _wakeup(cpus: dict[int, _Cpu], event: _Event) -> None:
-    """Of a real-time task that goes before all that its CPU has."""
+    """Whether a woken real-time task precedes all tasks of its CPU."""
     found = _WOKEN.search(event.rest)
     if found is None:
         return

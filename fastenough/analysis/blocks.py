@@ -18,17 +18,17 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 LEVEL = 0.01
-"""Chance at which what is stationary is taken not to be, and equal runs to differ."""
+"""Significance level of the tests of stationarity and of equal runs."""
 LEAST_BLOCKS = 30
 _STRETCHES = 5
-"""Into so many stretches of time a run is divided to see whether they differ."""
+"""Number of stretches of time that are compared within a run."""
 _CELLS = 240
-"""Intervals are gathered to about so many cells, from each of which a block may begin."""
+"""Approximate number of cells per run; a block may begin at each of them."""
 _PERMUTATIONS = 999
 _DRAWS = 1000
 _SEED = 20260101
 _TAIL = 0.975
-"""Where the spread of the draws is made that of Student's t."""
+"""Tail probability at which the draws get the spread of Student's t."""
 
 
 def cells(counts: NDArray[Any], about: int) -> NDArray[Any]:
@@ -63,7 +63,7 @@ def _spread(rows: FloatArray, begins: IntArray, sizes: IntArray) -> FloatArray:
 
 
 def is_stationary(counts: IntArray) -> bool:
-    """Whether counts per interval may be of one unchanging system: bursts do not matter, a drift does."""
+    """Whether counts per interval are stationary: bursts do not matter, drift does."""
     if counts.size < 2 * _STRETCHES:
         return True
     gathered = cells(counts, LEAST_BLOCKS)
@@ -119,7 +119,7 @@ def resampled(runs: Sequence[IntArray], draws: int = _DRAWS) -> FloatArray | Non
 
 @lru_cache(maxsize=1)
 def _weights(drawn: int, places: int, draws: int) -> FloatArray:
-    """How often each of so many blocks is drawn, draw by draw: the same for all series of a run."""
+    """Number of times that each block is drawn (draws x blocks), the same for all series of a run."""
     random = np.random.default_rng(_SEED)
     return random.multinomial(drawn, np.full(places, 1.0 / places), size=draws).astype(np.float64)
 

@@ -17,12 +17,12 @@ import numpy as np
 from scipy import special
 
 _LEAST_CHANCE = 1e-9
-"""Smaller ones are not told apart."""
+"""Smallest p-value that is reported."""
 _HALVINGS = 40
 
 
 def rate_upper(exceeded: int, n: int, confidence: float) -> float:
-    """One-sided upper bound of a rate of which ``exceeded`` of ``n`` were seen (Clopper-Pearson)."""
+    """One-sided upper bound of a rate, from ``exceeded`` of ``n`` (Clopper-Pearson)."""
     if exceeded >= n:
         return 1.0
     if exceeded == 0:
@@ -31,26 +31,26 @@ def rate_upper(exceeded: int, n: int, confidence: float) -> float:
 
 
 def rate_lower(exceeded: int, n: int, confidence: float) -> float:
-    """One-sided lower bound of a rate of which ``exceeded`` of ``n`` were seen (Clopper-Pearson)."""
+    """One-sided lower bound of a rate, from ``exceeded`` of ``n`` (Clopper-Pearson)."""
     if exceeded == 0:
         return 0.0
     return float(special.betaincinv(exceeded, n - exceeded + 1, 1.0 - confidence))
 
 
 def unseen_rate(n: int, confidence: float) -> float:
-    """Greatest rate that ``n`` activations without a single case do not exclude: 1 - (1 - c)^(1/n), about 3/n."""
+    """Upper bound of a rate after ``n`` activations without a case: 1 - (1 - c)^(1/n), about 3/n."""
     if n == 0:
         return 1.0
     return -math.expm1(math.log1p(-confidence) / n)
 
 
 def samples_for_unseen_rate(rate: float, confidence: float) -> int:
-    """How many activations without a case bring :func:`unseen_rate` down to ``rate``."""
+    """Number of activations without a case for which :func:`unseen_rate` is at most ``rate``."""
     return math.ceil(math.log1p(-confidence) / math.log1p(-rate))
 
 
 def samples_for_rate(allowed: float, seen: float, confidence: float) -> int | None:
-    """How many samples, at the rate seen so far, bring the upper bound within ``allowed``; None: no number does."""
+    """Number of samples, at the observed rate, for an upper bound within ``allowed``; None if no number suffices."""
     if seen >= allowed:
         return None
     low, high = 0, samples_for_unseen_rate(allowed, confidence)
@@ -75,7 +75,7 @@ def _binomial_quantile(share: float, n: int, probability: float) -> int:
 
 
 def quantile_ranks(quantile: float, n: int, confidence: float) -> tuple[int | None, int | None]:
-    """1-based ranks between whose values the quantile lies at the two-sided confidence; None: beyond the samples."""
+    """1-based ranks of the two-sided confidence interval of the quantile; None: beyond the samples."""
     tail = (1.0 - confidence) / 2.0
     lower = _binomial_quantile(tail, n, quantile)
     upper = _binomial_quantile(1.0 - tail, n, quantile) + 1
@@ -83,13 +83,13 @@ def quantile_ranks(quantile: float, n: int, confidence: float) -> tuple[int | No
 
 
 def quantile_upper_rank(quantile: float, n: int, confidence: float) -> int | None:
-    """Rank whose value the quantile does not exceed at the one-sided confidence; None: n is too small for one."""
+    """Rank of the one-sided upper bound of the quantile; None if n is too small."""
     rank = _binomial_quantile(confidence, n, quantile) + 1
     return rank if rank <= n else None
 
 
 def samples_for_quantile_upper(quantile: float, confidence: float) -> int:
-    """How many samples it takes until the quantile's two-sided interval has an upper end."""
+    """Least number of samples for an upper end of the two-sided interval of the quantile."""
     return samples_for_unseen_rate(1.0 - quantile, (1.0 + confidence) / 2.0)
 
 
@@ -111,7 +111,7 @@ def rate_difference(first: tuple[float, float], second: tuple[float, float], con
 
 
 def chance_of_equal_rates(first: tuple[float, float], second: tuple[float, float]) -> float:
-    """The least error at which :func:`rate_difference` excludes zero."""
+    """p-value: the least error at which :func:`rate_difference` excludes zero."""
     low, high = _LEAST_CHANCE, 1.0
     for _ in range(_HALVINGS):
         middle = math.sqrt(low * high)

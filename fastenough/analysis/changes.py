@@ -19,14 +19,14 @@ from fastenough.analysis.maxima import Maxima
 
 FloatArray = NDArray[np.float64]
 Arcs = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Where stretches begin, and where they end, this one excluded."""
+"""Begins of stretches, and their ends (exclusive)."""
 
 LEVEL = 0.01
-"""Chance of finding any change where nothing changed."""
+"""Probability of a false change point."""
 LEAST_BLOCKS = 50
 _LEAST_SIDE = 5
 _KEPT_TOGETHER = 5
-"""Blocks shuffled together, so that what lasts for a few of them and goes is not taken for a change."""
+"""Number of blocks shuffled together, so that a short disturbance is not a change."""
 _BLOCKS = 200
 _PERMUTATIONS = 299
 _SEED = 20260101
@@ -45,13 +45,13 @@ class ChangePoint:
 
 
 def ranks(values: FloatArray) -> FloatArray:
-    """1 to n; equal values share the mean of theirs."""
+    """Ranks from 1 to n; equal values share their mean rank."""
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(count) - (count - 1) / 2)[place], dtype=np.float64)
 
 
 def change_points(maxima: Maxima) -> list[ChangePoint]:
-    """In the order of time; none where fewer than 50 maxima are known."""
+    """The change points in order of time; none with fewer than 50 maxima."""
     blocks = maxima.blocks(_BLOCKS)
     values = blocks.values_ns
     random = np.random.default_rng(_SEED)
@@ -71,7 +71,7 @@ def change_points(maxima: Maxima) -> list[ChangePoint]:
 
 
 def _search(values: FloatArray, first: int, random: np.random.Generator) -> Iterator[int]:
-    """Places that may be changes, in no order."""
+    """Candidate positions, unordered."""
     found = _scanned(values, _arcs(values.size), random, _KEPT_TOGETHER) if values.size >= LEAST_BLOCKS else None
     if found is None:
         return
@@ -93,7 +93,7 @@ def _standing(values: FloatArray, places: Sequence[int], random: np.random.Gener
 
 
 def _splits(n: int) -> Arcs:
-    """From the beginning to each moment."""
+    """Stretches from the beginning to each position."""
     ends = np.arange(_LEAST_SIDE, n - _LEAST_SIDE + 1)
     return np.zeros_like(ends), ends
 

@@ -18,7 +18,7 @@ from scipy import special
 FloatArray = NDArray[np.float64]
 
 LEAST_DISTURBANCES = 10
-"""From so many disturbances on a rate per activation can be given; with fewer no method gives one."""
+"""Least number of disturbances for a rate per activation; no method gives one with fewer."""
 _LEAST_PIECES = 8
 """Of time, from which the size of clusters can be estimated at a scale."""
 
@@ -83,12 +83,12 @@ def size_at_all_scales(counts: NDArray[Any]) -> float:
 
 
 def size_of(x: int, squares: float, *counts: NDArray[Any]) -> float:
-    """The greatest size that runs (the sum of squares of their lengths) and counts per interval speak for."""
+    """The greatest size supported by runs (sum of squares of their lengths) and by counts per interval."""
     return max(1.0, squares / max(x, 1), *map(size_at_all_scales, counts))
 
 
 def inflated(x: ArrayLike, size: ArrayLike) -> FloatArray:
-    """The size with an allowance for its own error, which is as great as clusters are few."""
+    """The size plus an allowance for its error, which is larger for fewer clusters."""
     x, size = np.asarray(x, dtype=np.float64), np.asarray(size, dtype=np.float64)
     return np.asarray(size * (1.0 + np.sqrt(size / np.maximum(x, 1.0))))
 
@@ -113,7 +113,7 @@ def rate_lower(n: ArrayLike, x: ArrayLike, size: ArrayLike, confidence: float) -
 
 
 def chance_of_more(n: ArrayLike, x: ArrayLike, size: ArrayLike, allowed: float) -> FloatArray:
-    """Chance of so many exceedances or more at the rate that is allowed: :func:`rate_lower`, inverted."""
+    """p-value: probability of at least this many exceedances at the allowed rate; inverse of :func:`rate_lower`."""
     e = inflated(x, size)
     events = np.asarray(x) / e
     return np.where(events > 0, special.gammainc(np.maximum(events, 1e-9), np.asarray(n) * allowed / e), 1.0)
@@ -132,7 +132,7 @@ def chance_where_most_exceed(n: float, x: float, intervals: int, allowed: float)
 
 
 def holm(p_values: list[float], error: float) -> list[bool]:
-    """Which hypotheses are rejected, so that one true one or more are among them in no more than ``error`` of cases."""
+    """Rejected hypotheses; the probability of any false rejection is at most ``error`` (Holm)."""
     rejected = [False] * len(p_values)
     for place, which in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         if p_values[which] > error / (len(p_values) - place):

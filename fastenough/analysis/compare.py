@@ -84,12 +84,12 @@ class Comparison:
     together: int = 0
 
     def chances(self) -> list[float]:
-        """Of each difference that has one, in order."""
+        """p-values of the differences that have one, in order."""
         found = [*(each.chance for each in self.quantiles), *(each.chance for each in self.rates)]
         return [chance for chance in found if chance is not None]
 
     def with_shown(self, shown: Iterator[bool], together: int) -> Comparison:
-        """The same, told of each difference that has a chance whether it is shown."""
+        """The comparison, with each difference of a p-value marked as significant or not."""
         return replace(
             self,
             together=together,
@@ -110,7 +110,7 @@ def _refuse(first: Recording, second: Recording, difference: str) -> MixedRuns:
 
 
 def _differences(first: Recording, second: Recording) -> tuple[str, ...]:
-    """What differs between two runs; raises MixedRuns where that forbids a comparison."""
+    """Differences between two runs; raises MixedRuns if they forbid a comparison."""
     one, other = run_values(first), run_values(second)
     forbidding = refusal(RUN_KEYS, one, other)
     if forbidding is not None:
@@ -193,7 +193,7 @@ class Sides:
 
 
 def _sides(base: Sequence[Recording], other: Sequence[Recording], pair: tuple[str, str]) -> Sides | None:
-    """None where one of them holds no sample; raises MixedRuns."""
+    """Merge two groups of runs; None if one has no samples; raises MixedRuns."""
     name = " and ".join(dict.fromkeys(pair))
     parts = [
         [(run, series) for run in runs for series in run.series if _kind(series) == kind]
@@ -234,7 +234,7 @@ def sides_of(base: Sequence[Recording], other: Sequence[Recording]) -> tuple[tup
 def comparison_of(
     sides: Sides, differs: tuple[str, ...], limits_ns: Sequence[float] = (), confidence: float = CONFIDENCE
 ) -> Comparison:
-    """One kind of series; nothing is marked as shown yet."""
+    """Compare one kind of series; nothing is marked as significant yet."""
     one, other = sides.base.merged, sides.other.merged
     return Comparison(
         "+".join(one.run_ids),
@@ -255,7 +255,7 @@ def _with_base(base: Recording, other: Recording, limits_ns: Sequence[float], co
 
 
 def judged_together(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """The same, each difference marked by whether it is shown where all of them are judged together (Holm 1979)."""
+    """The comparisons, with the differences marked that are significant together (Holm 1979)."""
     chances = [chance for each in comparisons for chance in each.chances()]
     shown = iter(holm(chances, 1 - comparisons[0].confidence if comparisons else 0.0))
     return [each.with_shown(shown, len(chances)) for each in comparisons]

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 _MOST_STEPS = 10_000
-"""A latency that grows for longer is said to have no bound: interrupts then take all of the CPU, or nearly."""
+"""Longest latency; a longer one counts as unbounded, since interrupts then take nearly all of the CPU."""
 
 
 @dataclass(frozen=True)
 class Interrupt:
-    """One interrupt: its kind, when it began, and what it took itself, less those in between."""
+    """One interrupt: kind, begin, and own duration, without nested interrupts."""
 
     kind: str
     at_ns: int
@@ -48,19 +48,19 @@ class Blocking:
 
 @dataclass(frozen=True)
 class Composed:
-    """The bound by one way to count interrupts; ``latency_ns`` None: interrupts of that kind take all of the CPU."""
+    """The bound for one way to count interrupts; ``latency_ns`` None: interrupts of that kind take all of the CPU."""
 
     interrupts: str
     latency_ns: int | None
 
 
 def composed(blocking: Blocking, interrupts: Sequence[Interrupt]) -> tuple[Composed, ...]:
-    """The bound by each way to count interrupts, the most careful last but one; the last is what windows held."""
+    """The bound for each way to count interrupts, most conservative last but one; the last uses observed windows."""
     return tuple(Composed(name, _least(blocking.undisturbed_ns, way)) for name, way in _ways(interrupts))
 
 
 def _least(undisturbed_ns: int, taken: Callable[[int], int]) -> int | None:
-    """The least L = undisturbed + taken(L), from below: ``taken`` never falls."""
+    """Least L = undisturbed + taken(L), by iteration from below; ``taken`` never decreases."""
     latency_ns = undisturbed_ns
     for _ in range(_MOST_STEPS):
         longer_ns = undisturbed_ns + taken(latency_ns)
@@ -94,7 +94,7 @@ def _ways(interrupts: Sequence[Interrupt]) -> Iterable[tuple[str, Callable[[int]
 
 
 def _closest_ns(at_ns: Sequence[int]) -> int | None:
-    """The shortest time from one to the next; None where there is one only."""
+    """Shortest time between consecutive interrupts; None with fewer than two."""
     ordered = sorted(at_ns)
     return min((max(1, later - at) for at, later in itertools.pairwise(ordered)), default=None)
 

@@ -23,13 +23,13 @@ from scipy import special
 IntArray = NDArray[np.int64]
 
 LEVEL = 0.01
-"""Chance, at each scale, at which independent disturbances are taken to be dependent."""
+"""Significance level of the test for dependence at each scale."""
 LEAST_INTERVALS = 10
-"""With fewer intervals nobody knows how disturbances are spread over time."""
+"""Least number of intervals for the distribution of disturbances over time."""
 PIECES_TESTED, PIECES_SUPPORTED = 8, 12
-"""A scale is tested if so many times it fit into what was measured, and supports a statement if so many do."""
+"""Least multiples of a scale in the measured time, to test it and to base a statement on it."""
 _MANY, _MANY_EACH = 20, 2
-"""Of so many events, and so many in each piece of time, the index of dispersion is tested by chi-square."""
+"""Least events, in total and per piece of time, for the chi-square test of the index of dispersion."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def clusters_of(possibly: IntArray, surely: IntArray, run_of: IntArray, runs: in
 
 
 def scale_of(counts: IntArray, runs: int) -> int:
-    """The longest scale, in intervals, at which exceedances depend on each other; 0: they may be independent."""
+    """Longest scale of dependence, in intervals; 0 if exceedances may be independent."""
     if counts.size < LEAST_INTERVALS or not counts.any():
         return 0
     busy = np.flatnonzero(counts > np.median(counts))
@@ -115,7 +115,7 @@ def _crowded(busy: int, events: int, intervals: int) -> bool:
 
 
 def _chance_of_gaps(busy: IntArray, scale: int, intervals: int) -> float:
-    """Chance of so many gaps no longer than the scale between intervals that are busy independently."""
+    """p-value of the number of gaps up to the scale, if busy intervals are independent."""
     events = busy.size
     if events < 2:
         return 1.0
@@ -129,7 +129,7 @@ def _log_choose(n: int, k: int) -> float:
 
 
 def _chance_of_dispersion(busy: IntArray, scale: int, intervals: int) -> float:
-    """Chance of counts per piece of time as uneven as these, of intervals that are busy independently."""
+    """p-value of the dispersion of counts per piece of time, if busy intervals are independent."""
     pieces = intervals // scale
     counts = np.bincount(busy // scale, minlength=pieces)[:pieces]
     share = busy.size / intervals

@@ -31,11 +31,11 @@ from fastenough.recording.rises import Rises, at_or_above
 from fastenough.recording.timeline import Course, IntArray
 
 GAP_PERIODS = 10
-"""Runs of exceedances with fewer periods between them are one disturbance."""
+"""Runs of exceedances separated by fewer periods are one disturbance."""
 
 
 class OrderSource(StrEnum):
-    """Where the order of the values is known from."""
+    """Source of the order of the values."""
 
     LIMIT = "runs counted at the limit itself"
     RISES = "rises at the edges around the limit"
@@ -68,12 +68,12 @@ class Disturbances:
 
     @cached_property
     def clusters(self) -> Clusters:
-        """Of disturbances that depend on each other."""
+        """Clusters of dependent disturbances."""
         return clusters_of(self.counts, self.sure, self.run_of, self.most)
 
     @property
     def scale_ns(self) -> float:
-        """Disturbances no further apart than this count as one; 0 where they may be independent."""
+        """Disturbances within this time count as one; 0 if they may be independent."""
         return self.clusters.scale * self.time_ns / self.counts.size if self.clusters.scale else 0.0
 
     def events_upper(self, confidence: float) -> float:
@@ -89,39 +89,39 @@ class Disturbances:
 
     @property
     def events(self) -> int:
-        """At most so many independent events: clusters of disturbances that depend on each other, else disturbances."""
+        """Maximum number of independent events: clusters if disturbances depend on each other, else disturbances."""
         return self.clusters.most if self.clusters.scale else self.most
 
     @property
     def sure_events(self) -> int:
-        """At least so many."""
+        """Minimum number of independent events."""
         return self.clusters.least if self.clusters.scale else self.least
 
     @property
     def largest(self) -> int:
-        """Exceedances that the greatest of them may have."""
+        """Maximum exceedances of one event."""
         return max(self.longest, self.clusters.largest)
 
     @property
     def independent(self) -> float:
-        """As how many independent disturbances the exceedances count; 0 where their spread over time is not known."""
+        """Equivalent number of independent disturbances; 0 if their distribution over time is unknown."""
         if self.possibly == 0 or self.counts.size < LEAST_INTERVALS:
             return 0.0
         return min(float(self.most), self.possibly / self.size)
 
     @property
     def enough(self) -> bool:
-        """Whether there are so many that a rate per activation can be given."""
+        """Whether there are enough for a rate per activation."""
         return self.independent >= LEAST_DISTURBANCES
 
     @property
     def effective_n(self) -> float:
-        """How many independent activations would be as much evidence."""
+        """Equivalent number of independent activations."""
         return self.n / self.size
 
 
 def disturbances(merged: Merged, limit_ns: float) -> Disturbances:
-    """What merged samples of one CPU did at a limit."""
+    """The disturbances of merged samples of one CPU at a limit."""
     counted = _LimitCounts(merged, limit_ns)
     surely, possibly = counted.exceeded
     if possibly == 0:
@@ -148,7 +148,7 @@ def disturbances(merged: Merged, limit_ns: float) -> Disturbances:
 
 
 def _time_ns(merged: Merged) -> int:
-    """How long was looked for disturbances: all the time but for holes, of which a corrected series has none."""
+    """Observed time, without holes; a corrected series has none."""
     if merged.corrected:
         return merged.duration_ns
     covered: dict[str, int] = {}
@@ -171,7 +171,7 @@ class RunLengths(NamedTuple):
 
 @dataclass(frozen=True)
 class _LimitCounts:
-    """One limit and the samples it is held against."""
+    """Counts of one limit in merged samples."""
 
     merged: Merged
     limit_ns: float
@@ -187,7 +187,7 @@ class _LimitCounts:
 
     @cached_property
     def source(self) -> OrderSource:
-        """The worst of all parts."""
+        """The worst over all parts."""
         if any(run.order_unknown(series.id) for run, series in self._parts) or not self._parts:
             return OrderSource.INTERVALS
         limits = [run.limit(series.id) for run, series in self._parts]
@@ -236,7 +236,7 @@ class _LimitCounts:
         return low, high
 
     def runs(self) -> RunLengths | None:
-        """Of all parts; None where their order is not known."""
+        """Run lengths of all parts; None if the order of the values is unknown."""
         if self.source is OrderSource.INTERVALS:
             return None
         if self.source is OrderSource.LIMIT:
@@ -278,7 +278,7 @@ def grouped_counts(counts: IntArray, values: IntArray, of: Sequence[IntArray]) -
 
 
 def runs_at(rises: Rises, edge: IntArray) -> IntArray:
-    """How many runs of values in these coarse buckets or above began."""
+    """Number of runs of values in these coarse buckets or above."""
     up_to = np.concatenate([[0], rises.runs()])
     return np.asarray(up_to[np.searchsorted(rises.edge, edge, side="right")], dtype=np.int64)
 
@@ -299,7 +299,7 @@ def _runs(rises: Rises, total: Histogram, two_sided: bool, above: int) -> RunLen
 
 
 def _whole(above: int, k: int) -> int:
-    """The least value from which on buckets hold nothing below ``above``."""
+    """Least bucket edge at or above ``above``."""
     bucket = bucket_of(above, k)
     lowest, highest = int(bucket_lowest([bucket], k)[0]), int(bucket_highest([bucket], k)[0])
     return above if lowest == above else highest + 1

@@ -30,13 +30,13 @@ class EdgeAgreement:
 
     @property
     def complete(self) -> bool:
-        """Every edge got through, and everybody counted the same."""
+        """Whether no edge was lost and all counts are equal."""
         counts = {count for count in (self.sent, self.seen, self.answered, self.returned) if count is not None}
         return len(counts) == 1 and self.answered is not None and self.returned is not None
 
     @property
     def lost_uncounted(self) -> int | None:
-        """Edges that nobody accounts for: 0 unless something is wrong with the measuring itself."""
+        """Number of unexplained edges: 0 unless the measurement itself is faulty."""
         if self.answered is None or self.returned is None:
             return None
         if self.sent is None:
@@ -45,7 +45,7 @@ class EdgeAgreement:
 
     @property
     def text(self) -> str:
-        """In words, for tables and reasons."""
+        """Text for tables and reasons."""
         if self.answered is None or self.returned is None:
             return "not-applicable: the board's own count is missing"
         if self.complete:
@@ -62,7 +62,7 @@ def _shown(count: int | None) -> str:
 
 
 def agreement(recording: Recording) -> EdgeAgreement | None:
-    """The counts in the end of an instrument's recording; None where the run has none."""
+    """The counts at the end of a recording of an instrument; None if it has none."""
     counters: Mapping[str, Any] = recording.end.counters if recording.end else {}
     if "edges_returned" not in counters:
         return None

@@ -14,12 +14,12 @@ from fastenough.units import parse_duration_ns
 
 TOLERANCE_NS = 2_000
 TOLERANCE_SHARE = 0.002
-"""A delayed act cannot begin before what delays it ends: so much less is the resolution of clocks and buckets."""
+"""Resolution of clocks and buckets: a delayed act cannot begin earlier than this before the end of its delay."""
 
 
 @dataclass(frozen=True)
 class Injection:
-    """One delay: of what size it was to be, what it was (from the due time to its end), and that due time."""
+    """One delay: requested size, actual size (from the due time to its end), and due time."""
 
     asked_ns: int
     injected_ns: int
@@ -45,12 +45,12 @@ class InjectionResult:
 
     @property
     def complete(self) -> bool:
-        """Something was injected, and every one of them was found."""
+        """Whether there were injections and all were found."""
         return self.injected > 0 and self.found == self.injected
 
 
 def injections(recording: Recording) -> list[Injection]:
-    """Every injection the hog recorded, in order of time (new maxima come as two events)."""
+    """All injections recorded by the hog, in order of time (new maxima have two events)."""
     asked = {series.id: parse_duration_ns(series.labels["size"]) for series in recording.named("injected")}
     told = {
         Injection(asked[series], value, event.at.mono_ns - value)
@@ -68,14 +68,14 @@ def _late(recording: Recording) -> Iterator[tuple[Event, int, int]]:
 
 
 def too_late(recording: Recording) -> dict[int, int]:
-    """By size asked, the due times that the hog came too late for."""
+    """Number of due times that the hog missed, by requested size."""
     return {
         parse_duration_ns(series.labels["size"]): recording.missed(series.id) for series in recording.named("injected")
     }
 
 
 Value = int | str
-"""What a witness has for one injection: nanoseconds, or why it has nothing."""
+"""Result of a witness for one injection: nanoseconds, or the reason why there is none."""
 
 
 def latency_at(recording: Recording, series_name: str, period_ns: int) -> dict[int, int]:
@@ -196,7 +196,7 @@ def _offset_ns(injected: Sequence[Injection], edges: Sequence[int], quiet_ns: in
 
 
 def least_ns(ns: int) -> float:
-    """The least that a witness can have of a delay of that length."""
+    """Least latency that a witness can measure for a delay of that length."""
     return ns * (1 - TOLERANCE_SHARE) - TOLERANCE_NS
 
 
@@ -230,7 +230,7 @@ def _row(asked_ns: int, group: list[Injection], late: int, value: Callable[[Inje
 
 
 def in_order(rows: Sequence[InjectionResult]) -> bool:
-    """Whether longer injections were found to be longer."""
+    """Whether measured delays increase with the injected ones."""
     medians = [row.found_median_ns for row in rows]
     known = [each for each in medians if each is not None]
     return len(known) == len(medians) and all(one < other for one, other in pairwise(known))

@@ -19,7 +19,7 @@ from fastenough.recording import Head
 
 
 class Forbids(StrEnum):
-    """What a difference forbids; a comparison that takes place names every difference."""
+    """What a difference forbids; a permitted comparison lists every difference."""
 
     BOTH = "merging and comparing"
     MERGING = "merging"
@@ -44,7 +44,7 @@ class Key:
 
 @dataclass(frozen=True)
 class UnknownValue:
-    """What the recording of a run does not tell: it equals nothing that another run tells or does not tell."""
+    """A value that a recording does not contain; it equals no other value, known or unknown."""
 
     run_id: str
     why: str
@@ -94,7 +94,7 @@ def _of_series(name: str) -> Callable[[Head, Series | None], Any]:
 
 @dataclass(frozen=True)
 class _Fact:
-    """A fact of the profile, or some parts of one; where it cannot be told here, the reason stands for it."""
+    """A fact of the profile, or parts of one; if unavailable, the reason takes its place."""
 
     name: str
     parts: tuple[str, ...]
@@ -134,7 +134,7 @@ _THROTTLING = ("sched_rt_runtime_us", "sched_rt_period_us")
 
 
 def parameters_of(head: Head, _: Series | None = None) -> dict[str, Any]:
-    """What shapes an act; how long it lasts does not."""
+    """Parameters that shape an act; its duration does not."""
     return {name: value for name, value in head.parameters.items() if name not in _NOT_THE_ACT}
 
 
@@ -166,7 +166,7 @@ def _load(head: Head, _: Series | None) -> str | None:
 
 
 def _load_commands(head: Head, _: Series | None) -> list[list[str]]:
-    """Without what names this one run: how long, and its temporary folder."""
+    """The parameters without those of a single run: duration and temporary directory."""
     commands = () if head.load is None else head.load.commands
     return [
         [
@@ -199,7 +199,7 @@ def _configuration(head: Head, _: Series | None) -> str | None:
 
 
 def _tick(head: Head, series: Series | None) -> int | None:
-    """The instrument's nominal tick: the measured one is another after each calibration."""
+    """Nominal tick of the instrument, since the measured one changes with each calibration."""
     assert series is not None
     nominal = (head.instrument or {}).get("tick_ps")
     return series.tick_ps if series.tick_ps is None or nominal is None else nominal
@@ -342,10 +342,10 @@ SERIES_KEYS: tuple[Key, ...] = (
     Key("period", Forbids.MERGING, _of_series("period_ns"), "the period decides what is warm in caches"),
     Key("labels", Forbids.MERGING, _of_series("labels"), "they distinguish variants of one series"),
 )
-"""What two series must share beyond their runs; the CPU may differ."""
+"""Keys of a series that must agree; the CPU may differ."""
 
 KEYED_FACTS = frozenset({key.of.name for key in RUN_KEYS if isinstance(key.of, _Fact)})
-"""Facts of a profile that a key takes, or parts of which it takes."""
+"""Facts of a profile that the keys use, at least in part."""
 
 DOES_NOT_MATTER: Mapping[str, str] = {
     "duration, loops": "longer runs hold more of the same",
