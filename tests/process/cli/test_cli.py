@@ -19,6 +19,7 @@ import pytest
 from fastenough.cli import SECTIONS, cli
 from fastenough.cli.commands import Command
 from fastenough.recording import read_recording
+from tests.support.json_documents import require_valid
 from tests.support.privileges import require_root
 from tests.support.processes import eventually, recorded
 
@@ -258,8 +259,8 @@ def test_json_objects_have_the_version_and_the_keys_of_their_page(fastenough: Fa
     for path, _ in leaves(cli, ""):
         assert f"`{path.strip()}`" in page, path
     for words in (["list-probes"], ["campaign", "plan", "quick"], ["completion", "bash"], ["farm", "token", "list"]):
-        document = json.loads(fastenough(*words, "--json").stdout)
         name = " ".join(words[:-1] if words[0] in ("completion",) or words[-1] == "quick" else words)
+        document = require_valid(name, fastenough(*words, "--json").stdout)
         row = next(line for line in page.splitlines() if line.startswith(f"| [`{name}`]("))
         assert document["version"] == 1
         assert list(document) == re.findall(r"`(\w+)`", row.split("|")[2])
@@ -272,7 +273,9 @@ def test_list_and_show(measured: Path, fastenough: Fastenough) -> None:
     assert all(run in listed.stdout for run in runs)
     shown = fastenough("show", "last", "--store", str(measured / "fastenough-data"))
     assert "wakeup_corrected" in shown.stdout
-    document = json.loads(fastenough("show", runs[0], "--json", "--store", str(measured / "fastenough-data")).stdout)
+    document = require_valid(
+        "show", fastenough("show", runs[0], "--json", "--store", str(measured / "fastenough-data")).stdout
+    )
     assert document["end"]["outcome"] == "completed"
     assert document["head"]["load"]["name"] == "none"
     corrected = [entry["measures"] for entry in document["measures"] if entry["series"]["name"] == "wakeup_corrected"]
@@ -300,7 +303,7 @@ def test_store_is_rebuilt_and_verified(measured: Path, fastenough: Fastenough, t
 def test_report_on_runs_measured_before(measured: Path, fastenough: Fastenough, tmp_path: Path) -> None:
     ended = fastenough("report", "--store", str(measured / "fastenough-data"), "--limit", "1ns", "--json")
     assert ended.returncode == 1, ended.stderr
-    assert json.loads(ended.stdout)["assessment"]["verdict"] == "FAIL"
+    assert require_valid("report", ended.stdout)["assessment"]["verdict"] == "FAIL"
     assert (tmp_path / "report" / "index.html").stat().st_size > 10_000
 
 
@@ -310,7 +313,7 @@ def test_assess_leaves_a_report_and_the_verdicts_status(
     probe_binary: Path,
 ) -> None:
     ended = fastenough("assess", "--limit", "1h", "--loads", "none,cpu", "--duration", "4s", "--json")
-    document = json.loads(ended.stdout)
+    document = require_valid("assess", ended.stdout)
     assert document["assessment"]["verdict"] == "INCONCLUSIVE"
     assert ended.returncode == 3
     assert (tmp_path / "report" / "index.html").is_file()

@@ -5,24 +5,57 @@ Those that measure are validated where the tests run them, by `require_valid`.""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 
-from fastenough.cli import cli
+from fastenough.analysis.change_effects import ChangeEffect
+from fastenough.analysis.injections import InjectionResult
+from fastenough.analysis.station_delays import StationAgreement, StationResult
+from fastenough.cli import (
+    audit,
+    bench,
+    calibrate,
+    calibrate_monitor,
+    cli,
+    farm_alert,
+    farm_bisect,
+    farm_boards,
+    gauge,
+    hunt,
+)
+from fastenough.cli.output import print_json
+from fastenough.farm.bisect import bisect
 from fastenough.farm.state_file import Beat, FarmState
 from fastenough.farm.state_machine import BoardPhase, BoardState
+from fastenough.hunt.phases import Confirmed
+from fastenough.hunt.search import Search
+from fastenough.hunt.space import Part
+from fastenough.hunt.trials import FinishedTrial, Phase, TrialRequest
+from fastenough.jobs.audit import Audit
+from fastenough.jobs.audit_measure import AuditTrials
+from fastenough.jobs.calibrate import WitnessResult
+from fastenough.jobs.calibrate_monitor import StationTrial
+from fastenough.jobs.hunt import HuntResult
+from fastenough.jobs.hunt_report import MonitoredRun
+from fastenough.loads import Load
 from fastenough.store import Store
+from fastenough.virtual.keeper import BenchState
 from tests.process.cli.test_cli_variants import keep
 from tests.support import recordings as made
 from tests.support.cli_calls import ROOT
 from tests.support.json_documents import require_valid
 from tests.support.recordings import latencies
 from tests.unit.analysis.test_bound_composed import Kernel
+from tests.unit.farm.test_farm_bisect import NAMES, QUESTION, Simulated, rates
 from tests.unit.farm.test_farm_file import FARM
+from tests.unit.hunt.test_hunt_search import SPACE
 from tests.unit.recording.test_samples_parquet import END, HEAD, block
 
 pytestmark = pytest.mark.untimed
@@ -108,3 +141,70 @@ def test_a_document_has_the_form_of_its_schema(command: str, home: Path, monkeyp
         words = [stands_for.get(word, word) for word in arguments]
         done = CliRunner().invoke(cli, [*command.split(), "--json", *words], obj=_UNSIGNALLED, catch_exceptions=False)
         require_valid(command, done.stdout)
+
+
+SEARCH = Search(SPACE, ("none", "full"), 1, random.Random(1), "full")
+FOUND = Confirmed((Part("a", (0,)), Part("b", (1,))), "full", 12.5, 11.25, 0.001)
+LOAD = Load("none", "no load")
+STATE = BenchState("rt", "6.1.0-rt", 7, 8, 12.5, False, "/run/bench", None, "no firmware")
+TRIED = ChangeEffect({"turbo": "off"}, "none", 0, None, None, ("too few rounds",), "c")
+
+
+def _hunted(found: Confirmed | None, culprit: MonitoredRun | None) -> None:
+    made = (FinishedTrial(TrialRequest("full", Phase.FIXED), (1000,), "run-1"),)
+    hunt._print_result(HuntResult("c", replace(SEARCH, found=found), 2, made, 1), culprit, None, True)
+
+
+def _tried() -> None:
+    trials = AuditTrials((TRIED,), (("smt", "not there"),), (TRIED,), {"turbo": "off"}, (TRIED,))
+    audit._print_result(Audit("local", "a machine", ()), trials, audit._Details(False, False), True)
+
+
+def _calibrated() -> None:
+    row = InjectionResult(1000, 5, 0, 5, 1010, 1020, 10)
+    results = [WitnessResult("hog", "timer", (row,)), WitnessResult("gauge", "timer", reason="no gauge")]
+    print_json({"board": "local", "calibrations": [calibrate._plain(one) for one in results]})
+
+
+def _stations() -> None:
+    row = StationAgreement, StationResult("irq", 1000, 5, 0, 0, 5, 0, 1010, 10, 1000, (("task hog", 5),))
+    trials = [StationTrial("irq", 0, (row,), counted=(("late", 1),)), StationTrial("irq", 1, reason="no module")]
+    print_json({"board": "local", "stations": list(map(calibrate_monitor._plain, trials)), "agreement": []})
+
+
+RESULTS: dict[str, list[Callable[[], object]]] = {
+    "hunt": [lambda: _hunted(None, None), lambda: _hunted(FOUND, MonitoredRun(LOAD, ("run-2",), "task hog"))],
+    "audit": [_tried],
+    "calibrate": [_calibrated, _stations],
+    "bench up": [lambda: bench._print(STATE, True)],
+    "bench status": [lambda: bench._print(STATE, True)],
+    "farm run": [lambda: farm_boards.line_printer(True)("one line")],
+    "farm try": [lambda: farm_boards.line_printer(True)("one line")],
+    "farm alert": [lambda: farm_alert._print_faults(["a receiver does not answer"], True)],
+}
+"""Of commands that need a machine: what prints a result that is made here."""
+
+
+@pytest.mark.parametrize("command", RESULTS)
+def test_a_result_that_is_made_up_has_the_form_of_its_schema(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for print_result in RESULTS[command]:
+        print_result()
+        require_valid(command, capsys.readouterr().out)
+
+
+def test_a_bisection_has_the_form_of_its_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = bisect(NAMES, Simulated(tmp_path, rates(4)), QUESTION)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(farm_bisect, "_bisect", lambda *_: found)
+    words = "farm bisect a b --board local --limit 1ms --miss-rate 1% --longest-burst 3 --json"
+    done = CliRunner().invoke(cli, words.split(), obj=_UNSIGNALLED, catch_exceptions=False)
+    assert require_valid("farm bisect", done.stdout)["measurements"] == found.measurements
+
+
+def test_a_written_firmware_has_the_form_of_its_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = SimpleNamespace(flash=lambda *_: None)
+    monkeypatch.setattr(gauge, "find_firmware", lambda _: Path("gauge.hex"))
+    monkeypatch.setitem(gauge.BOARDS, "uno", written)
+    words = ["gauge", "flash", "uno", "/dev/ttyACM0", "--json"]
+    done = CliRunner().invoke(cli, words, obj=_UNSIGNALLED, catch_exceptions=False)
+    assert require_valid("gauge flash", done.stdout)["written"]
