@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The recording (docs/format.md): what machines write and the bench reads.
+"""The recording format (docs/format.md): reading, writing and its types.
 
-Each name is loaded when it is first used: numpy takes 0.1 s, which a list of runs has no use for.
+Each name is imported on first use: numpy takes 0.1 s, and lists of runs do not need it.
 """
 
 from __future__ import annotations
@@ -56,4 +56,4 @@ _MODULES = {
     "fastenough.recording.rises": ("Rises",),
     "fastenough.recording.building": ("RecordingWriter",),
 }
-"""Where each of these is defined."""
+"""The names that each module defines."""

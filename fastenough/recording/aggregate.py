@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a recording adds up to, gathered in one pass: memory does not grow with the number of its intervals."""
+"""Sums over a recording, computed in one pass: memory does not grow with the number of intervals."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from fastenough.recording.interval import Interval
 from fastenough.recording.rises import Rises
 
 MOST_COUNT = 2**62
-"""Of all values of one series."""
+"""Maximum number of values of one series."""
 _TELLING_NS = 100_000_000
-"""How far apart two looks at a load must be: CPU time is counted in ticks of 10 ms."""
+"""Minimum time between two readings of a load: CPU time is counted in ticks of 10 ms."""
 _AT_ONCE = 64
-"""Histograms of one series that wait before they are added: adding each by itself would sort the total each time."""
+"""Histograms of a series that are added at once: adding them one by one would sort the total each time."""
 
 
 @dataclass(frozen=True)
 class CounterSum:
-    """One counter over all intervals: how many say it, their sum, and the least of them."""
+    """One counter over all intervals: the number of intervals that have it, their sum and minimum."""
 
     known: int
     sum: int
@@ -31,7 +31,7 @@ class CounterSum:
 
 @dataclass(frozen=True)
 class LoadSum:
-    """Of the load over all intervals: in how many it was seen to run, to be there and do nothing, not to be there."""
+    """The load over all intervals: the number of intervals in which it ran, was idle, or had no process."""
 
     ran: int = 0
     idle: int = 0
@@ -62,9 +62,9 @@ class Aggregate:
 
 
 class Aggregator:
-    """Adds up intervals and events as they come; raises BadInput, naming ``name``, for more than a run can hold.
+    """Adds intervals and events one by one; raises BadInput, with ``name`` in the message, above the maximum of a run.
 
-    ``interval_ns``: how long an interval is to be.
+    ``interval_ns``: nominal length of an interval.
     """
 
     def __init__(self, name: str, series: Sequence[Series], interval_ns: int) -> None:
@@ -110,14 +110,14 @@ class Aggregator:
         self._watch(interval.load)
 
     def _cover(self, number: int, length_ns: int, values: int) -> None:
-        """An interval that is too long may hide a time in which nobody measured, and so may one without a value,
+        """An interval that is too long may hide a time without measurement, and so may one without a value,
         unless no value was due in it."""
         period_ns = self._period_ns[number]
         if values or length_ns < period_ns:
             self._covered_ns[number] += min(length_ns, 2 * max(self._interval_ns, period_ns))
 
     def _watch(self, use: LoadUse | None) -> None:
-        """What was looked at twice within a few clock ticks may have done nothing and run all the same."""
+        """A load read twice within a few clock ticks may show no use although it ran."""
         before = self._load
         if use is None:
             return
@@ -160,7 +160,7 @@ class Aggregator:
             self._greatest[event.series] = max(event.value, self._greatest.get(event.series, event.value))
 
     def check_events(self) -> None:
-        """Of a recording that has come to its end: no event tells of a value that no bucket holds."""
+        """Raises BadInput if an event of a complete recording has a value above the maximum of its series."""
         for number, value in self._greatest.items():
             maximum = Histogram.merged(self._waiting[number], self._k[number]).maximum
             if not self._lost[number] and (maximum is None or value > maximum):
@@ -169,7 +169,7 @@ class Aggregator:
                 )
 
     def added(self) -> Aggregate:
-        """All that came so far."""
+        """The sums so far."""
         totals = {number: Histogram.merged(waiting, self._k[number]) for number, waiting in self._waiting.items()}
         return Aggregate(
             totals,

@@ -39,9 +39,9 @@ _SECOND_NS = 1_000_000_000
 
 @dataclass(frozen=True)
 class HeadAdditions:
-    """What the bench knows of a run and the probe does not: it is added to the head.
+    """Data of a run that the bench adds to the probe's head.
 
-    ``planned_ns``: how long the run was to last.
+    ``planned_ns``: planned duration of the run.
     """
 
     board: str | None = None
@@ -57,7 +57,7 @@ class HeadAdditions:
 
 
 def line_bytes(line: Mapping[str, Any]) -> bytes:
-    """A line as it is written."""
+    """A line as JSON bytes with its newline."""
     return json.dumps(line, separators=(",", ":")).encode() + b"\n"
 
 
@@ -96,7 +96,7 @@ def head_line(head: Head) -> JsonLine:
 
 
 def _added_line(added: Head | HeadAdditions) -> JsonLine:
-    """The keys that a probe leaves to the bench; those that are not known are left out."""
+    """The keys that the bench adds to a probe's head; unknown ones are omitted."""
     return _without_none(
         {
             "board": added.board,
@@ -156,7 +156,7 @@ def interval_series(
 
 
 def _order_line(rises: Sequence[Sequence[int]] | None, limit: LimitCount | None, order_unknown: int) -> JsonLine:
-    """What is known of the order of values."""
+    """The entries about the order of values."""
     return _without_none(
         {
             "rises": None if rises is None else [list(each) for each in rises],
@@ -194,7 +194,7 @@ def _use_line(use: LoadUse) -> JsonLine:
 
 
 def with_load(interval: bytes, use: LoadUse | None) -> bytes:
-    """A whole interval line with what the load did, without reading its buckets again."""
+    """An interval line with the use of the load added, without parsing its buckets."""
     if use is None:
         return interval
     return interval.rstrip()[:-1] + b',"load":' + json.dumps(_use_line(use), separators=(",", ":")).encode() + b"}\n"
@@ -209,7 +209,7 @@ def series_end(
     limit: LimitCount | None = None,
     order_unknown: int = 0,
 ) -> SeriesEnd:
-    """What the end says of a series, from its totals."""
+    """The end of a series, from its totals."""
     pairs = None if rises is None else tuple((edge, delta) for edge, delta in rises.entries())
     return SeriesEnd(
         total.total + lost,
@@ -278,7 +278,7 @@ def proof_line(proof: LoadProof) -> JsonLine:
 
 
 def completed_head(line: JsonLine, run_id: str, added: HeadAdditions) -> JsonLine:
-    """A probe's head, of version 2, with what only the bench knows: lists are joined, the rest is added."""
+    """A probe's head of version 2 with the additions of the bench: lists are joined, other keys added."""
     more = [entry for entry in map(setting_line, added.settings) if entry not in line["settings"]]
     return (
         line
@@ -293,7 +293,7 @@ def completed_head(line: JsonLine, run_id: str, added: HeadAdditions) -> JsonLin
 
 
 def _planned_n(line: JsonLine, planned_ns: int | None) -> int | None:
-    """Of periodic acts, as many periods as the run was to last; None where nothing is periodic or loops end it."""
+    """Planned periods of a periodic act; None if nothing is periodic or if loops end the run."""
     periods = [int(series["period_ns"]) for series in line["series"] if "period_ns" in series]
     if planned_ns is None or not periods or "loops" in line["parameters"]:
         return None
@@ -313,7 +313,7 @@ def completed_end(line: JsonLine, proof: LoadProof) -> JsonLine:
 def made_head(
     probe: str, implementation: str, parameters: Mapping[str, Any], added: HeadAdditions, run_id: str = ""
 ) -> Head:
-    """The head of a run in which nothing came to measure."""
+    """The head of a run without a measurement."""
     return Head(
         tool=Tool("fastenough", __version__),
         run_id=run_id,
@@ -337,12 +337,12 @@ def made_head(
 
 
 def made_end(outcome: Outcome, *reasons: str) -> End:
-    """The end of a run in which nothing came to measure."""
+    """The end of a run without a measurement."""
     return End(outcome, reasons, Instant.now())
 
 
 def ended(recording: Recording, outcome: Outcome, reasons: Sequence[str]) -> End:
-    """An end for a recording that has none, or that is to have another one."""
+    """A new end for a recording, from its totals."""
     series = {
         one.id: series_end(
             recording.totals[one.id],
@@ -358,12 +358,12 @@ def ended(recording: Recording, outcome: Outcome, reasons: Sequence[str]) -> End
 
 
 class RecordingWriter:
-    """Writes lines as they come, one whole line per write, so that a cut never tears more than the last."""
+    """Writes one whole line per write, so that an interruption truncates at most the last line."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
 
     def line(self, line: Mapping[str, Any]) -> None:
-        """Append one line and hand it to the operating system at once."""
+        """Append one line and flush it to the operating system."""
         self._stream.write(line_bytes(line))
         self._stream.flush()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sealed columns: what a recording adds up to and its intervals as Parquet files beside it (docs/format.md).
+"""Sealed columns: totals and intervals of a recording as Parquet files beside it (docs/format.md).
 
-They hold nothing that the recording does not, and stand for it only where they were made of it: ``columns.json``,
+They are derived from the recording and used in its place only if they match it: ``columns.json``,
 written last, has the hash of the recording's content, of the file that holds it, and of the column files, and all are
-checked.  Whatever does not fit is passed over and made again.
+checked.  Columns that do not match are ignored and recreated.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FILES = (MANIFEST_FILE, TOTALS_FILE, INTERVALS_FILE)
 _VERSION = 2
 _MOST_MANIFEST = 4096
 _LEAST_BUCKET_BYTES = 5
-"""What a bucket takes at least as text, so that a recording's size bounds what its columns can hold."""
+"""Minimum size of a bucket as text, so that the size of a recording bounds its columns."""
 _ALWAYS_VALUES = 1 << 16
 
 
@@ -47,7 +47,7 @@ def _sha256(stream: BinaryIO) -> str:
 
 
 class ColumnsNotStored(FastenoughError):
-    """The columns of a recording cannot be kept beside it; it can be read all the same."""
+    """The columns of a recording cannot be stored beside it; the recording remains readable."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class SealedRecording:
 
     @property
     def most_values(self) -> int:
-        """More values than these are in no column of a recording of its size."""
+        """Maximum number of values of a column for a recording of this size."""
         size = self.bytes if self.bytes is not None else self.folder.status(self.file).st_size * 256
         return _ALWAYS_VALUES + size // _LEAST_BUCKET_BYTES
 
@@ -82,7 +82,7 @@ class SealedRecording:
 
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of a recording say; they were found to be made of it."""
+    """The content of verified columns."""
 
     head: dict[str, Any]
     end: dict[str, Any] | None
@@ -95,9 +95,9 @@ def _most_bytes(source: SealedRecording) -> int:
 
 
 def stored_columns(source: SealedRecording) -> Columns | None:
-    """The columns beside a recording, None where there are none that were made of it.
+    """The columns beside a recording, None if there are none that match it.
 
-    Those in a folder of another user (but root) are none: who could change them could not have made the recording.
+    Columns in a folder of another user (except root) are ignored: that user could have changed them.
     """
     if source.folder.owner not in (0, os.geteuid()):
         return None
@@ -117,7 +117,7 @@ def stored_columns(source: SealedRecording) -> Columns | None:
 
 @contextmanager
 def _alone(folder: Folder) -> Iterator[bool]:
-    """Whether nobody else makes this folder's columns; what those who died doing it left is removed."""
+    """Whether no other process creates columns in this folder; leftovers of killed ones are removed."""
     with folder.locked() as mine:
         if mine:
             for name in folder.names():
@@ -128,7 +128,7 @@ def _alone(folder: Folder) -> Iterator[bool]:
 
 @contextmanager
 def _kept(folder: Folder) -> Iterator[None]:
-    """What columns cannot hold is no fault of the recording, and neither is a folder that takes none."""
+    """Convert errors of storing columns into ColumnsNotStored: they are no fault of the recording."""
     try:
         yield
     except (pa.ArrowException, OverflowError, Untrusted) as error:
@@ -136,10 +136,10 @@ def _kept(folder: Folder) -> Iterator[None]:
 
 
 def make(source: SealedRecording) -> None:
-    """Make the columns of a recording in one pass over its text; memory does not grow with its intervals.
+    """Create the columns of a recording in one pass over its text; memory does not grow with its intervals.
 
-    Does nothing where another process makes them.  Raises BadInput for a recording that is not believed, NotKept
-    or OSError where they cannot be written; the recording is only read.
+    Does nothing if another process creates them.  Raises BadInput for an invalid recording, ColumnsNotStored
+    or OSError if they cannot be written; the recording is only read.
     """
     folder = source.folder
     with _alone(folder) as mine, folder.open_file(source.file) as stream, _kept(folder):
@@ -162,7 +162,7 @@ def make(source: SealedRecording) -> None:
 
 
 def rows_of(lines: Reading) -> Iterator[pa.RecordBatch]:
-    """The rows of a recording that is being read, to its end."""
+    """The rows of a recording, read to its end."""
     batching = Batching(lines.series)
     for part in lines:
         if isinstance(part, Interval):
@@ -192,7 +192,7 @@ def timeline(source: SealedRecording, sha256: str, series: tuple[Series, ...]) -
 
 
 def differ(source: SealedRecording, columns: Columns) -> bool:
-    """Whether columns that would be believed say anything else than the recording; raises BadInput or OSError."""
+    """Whether verified columns contradict the recording; raises BadInput or OSError."""
     with source.folder.open_file(source.file) as stream:
         lines = Reading(stream, source.file, source.sha256)
         kept = stored_rows(source, columns.intervals_sha256)
@@ -209,7 +209,7 @@ def differ(source: SealedRecording, columns: Columns) -> bool:
 
 
 def _plain(added: Aggregate) -> Any:
-    """As values that can be compared."""
+    """The sums as comparable values."""
     return (
         replace(added, totals={}, rises={}),
         {number: rises.entries() for number, rises in added.rises.items()},

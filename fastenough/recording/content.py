@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a recording holds, once it has been read: its head, its intervals, its events, its end, and its totals."""
+"""The content of a recording: head, intervals, events, end and totals."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from fastenough.recording.rises import Rises
 from fastenough.recording.timeline import Timeline
 
 TRACE_FILE = "trace.txt.zst"
-"""What the kernel did before a value ended the run, as tracefs prints it."""
+"""Trace of the kernel before the value that ended the run, as printed by tracefs."""
 
 
 def total_of(said: SeriesEnd) -> Histogram | None:
-    """The histogram that an end holds of a series; None where it holds none, because the intervals are as fine."""
+    """The histogram of a series in the end line; None if it has none because the intervals are as fine."""
     if said.k is None:
         return None
     index, count = (np.asarray(each, dtype=np.int64) for each in said.buckets)
@@ -33,11 +33,11 @@ def total_of(said: SeriesEnd) -> Histogram | None:
 
 @dataclass(frozen=True)
 class Recording:
-    """A whole recording.  ``end`` is None when it was cut off; its intervals are usable all the same.
+    """A whole recording.  ``end`` is None if it was cut off; its intervals are still usable.
 
-    ``damage`` says why nothing of a recording is believed; it then holds no values (see :func:`damaged_recording`).
-    ``trace`` reads what is kept as TRACE_FILE, None where nothing is; it raises FastenoughError where it is not what
-    was kept.
+    ``damage``: reason why the integrity check failed; there are then no values (see :func:`damaged_recording`).
+    ``trace`` reads the attached TRACE_FILE, None if there is none; it raises FastenoughError if the file
+    was changed.
     """
 
     head: Head
@@ -52,7 +52,7 @@ class Recording:
 
     @cached_property
     def timeline(self) -> Timeline:
-        """Its intervals as arrays, buckets folded: the same whether they come out of its text or of its columns."""
+        """Its intervals as arrays with folded buckets; identical from text and from columns."""
         if self.over_time is not None:
             return self.over_time()
         rows = import_module("fastenough.recording.interval_rows")  # which loads pyarrow: not for every command
@@ -69,17 +69,17 @@ class Recording:
 
     @property
     def outcome(self) -> Outcome | None:
-        """The outcome, None when the recording was cut off."""
+        """The outcome, None if the recording was cut off."""
         return None if self.end is None else self.end.outcome
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why it did not complete, as far as its end says."""
+        """Why the run did not complete, as stated by the end."""
         return () if self.end is None else self.end.reasons
 
     @cached_property
     def totals(self) -> dict[int, Histogram]:
-        """The histogram of each series over the whole run, by its id; as fine as its end has it, or its intervals."""
+        """The histogram of each series over the whole run, by id, at the resolution of the end or of the intervals."""
         said = {} if self.end is None else self.end.series
         return self.aggregate.totals | {
             number: total for number, one in said.items() if (total := total_of(one)) is not None
@@ -92,7 +92,7 @@ class Recording:
 
     @property
     def stopped(self) -> Instant:
-        """Until when it reaches: the end of its last interval, its begin where it has none."""
+        """End of the last interval, or the begin of the run if there is none."""
         if not self.intervals:
             return self.head.begin
         return Instant(self.intervals[-1].end_mono_ns, self.intervals[-1].end_wall_ns)
@@ -108,7 +108,7 @@ class Recording:
         return self.aggregate.missed.get(series_id, 0)
 
     def covered_ns(self, series_id: int) -> int:
-        """How long the series was measured: all of the run but for holes."""
+        """How long the series was measured: the run without gaps."""
         return self.aggregate.covered_ns.get(series_id, 0)
 
     def order_unknown(self, series_id: int) -> int:
@@ -116,16 +116,16 @@ class Recording:
         return self.aggregate.order_unknown.get(series_id, 0)
 
     def rises(self, series_id: int) -> Rises | None:
-        """Of the whole run; None where the series has none."""
+        """Rises over the whole run; None if the series has none."""
         return self.aggregate.rises.get(series_id)
 
     def limit(self, series_id: int) -> LimitCount | None:
-        """What the series did at the limit given before the run; None where there was none."""
+        """Counts of the series at the limit given before the run; None if there was none."""
         return self.aggregate.limits.get(series_id)
 
 
 def damaged_recording(damage: str, head: Head) -> Recording:
-    """What stands for a run of which nothing is believed, with the reason; ``head`` says what is known of it."""
+    """An empty recording of a run whose integrity check failed, with the reason; ``head`` has what is known."""
     return Recording(replace(head, series=()), (), (), None, damage=damage)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The culprit of an event of the monitor in words: who waited for whom, what came in between, what the CPU was doing.
+"""The culprit of an event of the monitor as text: the waiting task, the blocking task, interrupts, and CPU state.
 
 A culprit is a flat object of plain values (docs/monitor.md names its keys).  Others may have written it: a value of
-another type than the key promises is told as it stands, and counts for nothing.
+another type than the key requires is printed as it is and otherwise ignored.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from fastenough.recording.head import Plain
 Culprit = Mapping[str, Plain]
 
 _TAKERS = (("interrupt", "interrupt"), ("softirq", "soft-IRQ"))
-"""What takes a CPU for a time that is known (the key with ``_ns``): the key of who it was, and what it is called."""
+"""Users of a CPU whose time is known (the key with ``_ns``): key and printed name."""
 _LEAST_SHARE = 0.5
-"""Of a delay: what took less of it is not to blame for it."""
+"""Share of a delay from which on a user of the CPU is its cause."""
 _IDLE = "swapper"
 _INSIDE = " < "
 _TRACING = ("bpf_prog_", "bpf_trace_run", "__bpf_trace_", "__traceiter_", "trace_event_")
@@ -25,19 +25,19 @@ UNKNOWN = "not known"
 
 
 def whole(culprit: Culprit, name: str) -> int | None:
-    """An integer of the culprit's; None where it has none of that name."""
+    """The integer of a key; None if there is none."""
     value = culprit.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _text(culprit: Culprit, name: str) -> str:
-    """On one line: a task is called what whoever started it likes, line ends and all."""
+    """The value of a key on one line: names of tasks may contain any character."""
     value = culprit.get(name)
     return "" if value is None else "".join(letter if letter.isprintable() else "\ufffd" for letter in str(value))
 
 
 def _task(culprit: Culprit, which: str) -> str:
-    """A task by name, with its process, policy and priority as far as they are known; empty where it is not named."""
+    """Name of a task with pid, policy and priority as far as known; empty without a name."""
     name = _text(culprit, which)
     if not name:
         return ""
@@ -50,18 +50,18 @@ def _task(culprit: Culprit, which: str) -> str:
 
 
 def is_idle(culprit: Culprit, which: str = "waited_for") -> bool:
-    """Whether that task is the one a CPU runs when it has nothing to do."""
+    """Whether that task is the idle task of a CPU."""
     return _text(culprit, which).startswith(_IDLE) and whole(culprit, f"{which}_pid") in (None, 0)
 
 
 def _is_itself(culprit: Culprit) -> bool:
-    """Whether a task waited for nobody else: it was not done when its next timer was due."""
+    """Whether the task was still running its previous cycle when its next timer was due."""
     pid = whole(culprit, "task_pid")
     return pid is not None and pid == whole(culprit, "waited_for_pid")
 
 
 def _stack(culprit: Culprit) -> str:
-    """The kernel's functions, innermost first, without those of the tracing itself."""
+    """Kernel functions, innermost first, without those of the tracing itself."""
     names = _text(culprit, "stack").split(_INSIDE)
     own = next((place for place, name in enumerate(names) if not name.startswith(_TRACING)), 0)
     return _INSIDE.join(names[own:])
@@ -85,7 +85,7 @@ def _took(culprit: Culprit, name: str, called: str) -> str:
 
 
 def _cpu(culprit: Culprit) -> list[str]:
-    """What the CPU was doing, or had done to it."""
+    """State of the CPU: last vector, idle state, frequency, stolen time, SMIs."""
     vector, khz, idle = (_text(culprit, name) for name in ("last_vector", "frequency_khz", "idle_state"))
     frequency = whole(culprit, "frequency_khz")
     return [
@@ -97,7 +97,7 @@ def _cpu(culprit: Culprit) -> list[str]:
 
 
 def _meanwhile(culprit: Culprit) -> list[str]:
-    """What is counted for whole intervals only: perhaps it was this delay, and nobody is blamed for a perhaps."""
+    """Counters of the whole interval: they may concern another delay, so they are never the cause."""
     steal_ns, smi = whole(culprit, "interval_steal_ns"), whole(culprit, "interval_smi")
     return [
         f"the hypervisor took {words.duration(steal_ns)} of the CPUs in this interval" if steal_ns else "",
@@ -120,11 +120,11 @@ NAMED_KEYS = frozenset(
         "stack",
     }
 )
-"""The keys that are told in words of their own."""
+"""Keys with a text of their own."""
 
 
 def culprit_words(culprit: Culprit) -> str:
-    """One line for people; the times of the stations are left to whoever draws them."""
+    """One line of text; the times of the stations are omitted."""
     stack = _stack(culprit)
     rest = [
         f"{name} {value}"
@@ -142,8 +142,8 @@ def culprit_words(culprit: Culprit) -> str:
 
 
 def blamed(culprit: Culprit, delay_ns: float) -> str:
-    """Who is to blame for a delay: what is known to have taken half of it or more, else the task that was running, else
-    the idle state that was left, where the CPU was idle and that was waited for."""
+    """The cause of a delay: a user of the CPU that took half of it or more, else the task that was running, else
+    the idle state that was left if the CPU was idle."""
     taken = [
         (taken_ns, name, called)
         for name, called in _TAKERS

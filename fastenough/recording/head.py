@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Head, end and events of a recording as types, whatever the version it was written in (docs/format.md)."""
+"""Types of the head, the end and the events of a recording of any version (docs/format.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from fastenough.model import Configuration, Outcome, Requirement, Series
 
 VERSION = 2
-"""The version that is written."""
+"""Version of new recordings."""
 
 Plain = str | int | float | bool | None
 
@@ -20,7 +20,7 @@ COUNTED_DURING_THE_RUN = ("migrations", "mode_switches")
 """Settings read after the run only: moves of a pinned thread to another CPU, and losses to Linux of a core's thread."""
 
 NOT_APPLICABLE = "not applicable: "
-"""How the reason begins of a setting that the board does not have."""
+"""Prefix of the reason of a setting that the board does not have."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Instant:
 
 @dataclass(frozen=True)
 class Tool:
-    """What measured."""
+    """The measuring program."""
 
     name: str
     version: str
@@ -46,9 +46,9 @@ class Tool:
 
 @dataclass(frozen=True)
 class Origin:
-    """The file that a recording was imported from; ``facts``: what it says of the whole run, in its own words.
+    """The file that a recording was imported from; ``facts``: its data about the whole run, unchanged.
 
-    ``text``: all of it, where it is text and short enough to be kept whole.
+    ``text``: the whole file, if it is text and short enough.
     """
 
     file: str
@@ -60,9 +60,9 @@ class Origin:
 
 @dataclass(frozen=True)
 class RecordedSetting:
-    """``requested`` None: only read.  ``in_effect``: as read back, None where it cannot be read.
+    """A setting of a run.  ``requested`` None: only read.  ``in_effect``: as read back, None if unknown.
 
-    ``thread`` and ``cpu`` where it is one thread's; ``reason`` where what is in effect is not what was requested.
+    ``thread`` and ``cpu`` of a thread's setting; ``reason`` if the value in effect is not the requested one.
     """
 
     name: str
@@ -74,18 +74,18 @@ class RecordedSetting:
 
     @property
     def differs(self) -> bool:
-        """Something was requested, and something else is in effect, or it is not known what."""
+        """Whether a requested value is not in effect, or the value in effect is unknown."""
         return self.requested is not None and self.requested != self.in_effect
 
     @property
     def place(self) -> tuple[str, str | None, int | None]:
-        """What tells one setting of a recording from the others."""
+        """The identity of a setting in a recording."""
         return self.name, self.thread, self.cpu
 
 
 @dataclass(frozen=True)
 class SettingChange:
-    """A setting that read otherwise after the run than before it."""
+    """A setting whose value after the run differs from that before it."""
 
     name: str
     before: Plain
@@ -96,10 +96,10 @@ class SettingChange:
 
 @dataclass(frozen=True)
 class LoadStated:
-    """Which load is to run, and the commands it consists of.
+    """The requested load and its commands.
 
-    ``busy_at_least``, ``busy_at_most``: where nobody started it, for which share of the time each measured CPU must be
-    busy, and may be; that is read back.
+    ``busy_at_least``, ``busy_at_most``: of a load not started by the bench, the share of time for which each measured CPU
+    must and may be busy; it is verified from the recording.
     """
 
     name: str
@@ -116,9 +116,9 @@ class LoadStated:
 
 @dataclass(frozen=True)
 class LoadProof:
-    """Whether the load ran (None: not said), and what it consumed while it was measured; None: not known.
+    """Whether the load ran (None: not stated), and its use of resources during the measurement; None: unknown.
 
-    ``stated``: somebody said so, and nothing proves it.
+    ``stated``: stated by a person, without a proof.
     """
 
     name: str | None
@@ -137,7 +137,7 @@ class LoadProof:
 
 @dataclass(frozen=True)
 class LoadUse:
-    """What the load did between two looks at it, ``window_ns`` apart; None: cannot be read, or not known."""
+    """Resources used by the load in a window of ``window_ns``; None: unknown."""
 
     cpu_ns: int | None
     context_switches: int | None
@@ -146,7 +146,7 @@ class LoadUse:
 
     @property
     def ran(self) -> bool | None:
-        """Whether anything was seen of it; None where that cannot be told."""
+        """Whether the load used anything; None if unknown."""
         if self.processes == 0:
             return False
         if self.cpu_ns or self.context_switches:
@@ -156,7 +156,7 @@ class LoadUse:
 
 @dataclass(frozen=True)
 class LimitCount:
-    """Values above a limit given before the run, counted one by one; ``runs`` of consecutive ones where they begin."""
+    """Count of values above a limit given before the run; ``runs`` of consecutive ones count where they begin."""
 
     ns: int
     exceeded: int
@@ -165,7 +165,7 @@ class LimitCount:
     longest: int
 
     def plus(self, other: LimitCount) -> LimitCount:
-        """Both one after the other, which are of one limit."""
+        """The sum of two consecutive counts at the same limit."""
         return LimitCount(
             self.ns,
             self.exceeded + other.exceeded,
@@ -177,9 +177,9 @@ class LimitCount:
 
 @dataclass(frozen=True)
 class SeriesEnd:
-    """What the end says of one series; ``rises`` as [edge, delta].
+    """Totals of one series in the end line; ``rises`` as [edge, delta].
 
-    ``k`` and ``buckets``, indices and their counts: of the whole run, where its intervals have a coarser k.
+    ``k`` and ``buckets`` (indices, counts): of the whole run, if its intervals have a coarser k.
     """
 
     taken: int
@@ -199,7 +199,7 @@ class SeriesEnd:
 
 @dataclass(frozen=True)
 class SamplesKept:
-    """Where every sample was kept: how many the file holds, and how many it had no room for."""
+    """Number of samples in the sample file, and number of samples lost for lack of room."""
 
     kept: int
     lost: int
@@ -207,7 +207,7 @@ class SamplesKept:
 
 @dataclass(frozen=True)
 class Event:
-    """``kind`` is max, threshold, clock-step, throttled or note; ``series`` the id of the one it belongs to."""
+    """An event.  ``kind`` is max, threshold, clock-step, throttled or note; ``series`` is an id."""
 
     kind: str
     at: Instant
@@ -220,11 +220,11 @@ class Event:
 
 @dataclass(frozen=True)
 class Head:
-    """What was measured, how, and at what cost.  ``version``: of the file it was read from.
+    """The head line: what was measured and how.  ``version``: that of the file.
 
-    ``boot_id``: which boot of the machine, as its kernel names it; None where what measured does not say.
-    ``requirement``: stated before the run, and of this run alone.
-    ``planned_n``: how many activations of each series were planned before the run, where that was known.
+    ``boot_id``: the kernel's id of the boot; None if the measuring program does not state it.
+    ``requirement``: stated before the run, for this run only.
+    ``planned_n``: planned activations of each series, if known before the run.
     """
 
     tool: Tool
@@ -253,9 +253,9 @@ class Head:
 
 @dataclass(frozen=True)
 class End:
-    """How the run ended.  ``settings``: read back after it, None where they were not.
+    """The end line.  ``settings``: as read back after the run, None if they were not.
 
-    ``changes``: what they show to have changed since the head.
+    ``changes``: their changes since the head.
     """
 
     outcome: Outcome

@@ -42,7 +42,7 @@ def bucket_index(values: Sequence[int] | ValueArray, k: int) -> IndexArray:
 
 
 def bucket_of(value: int, k: int) -> int:
-    """The same of one value: an array would cost a hundred times as much."""
+    """Signed bucket index of one value, a hundred times as fast as with an array."""
     magnitude = abs(value)
     shift = max(0, magnitude.bit_length() - 1 - k)
     index = (shift << k) + (magnitude >> shift)
@@ -74,17 +74,17 @@ def _lower_and_width(magnitude_index: IndexArray, k: int) -> tuple[ValueArray, V
 
 
 _AT_ONCE = 64
-"""Histograms that are added in one step: memory does not grow with their number."""
+"""Number of histograms added in one step: memory does not grow with the total number."""
 _MOST_DENSE = 1 << 20
 """Buckets; those of k = 10 are an eighth of it."""
 
 
 _ROUNDING = 1e-9
-"""Of sums of doubles; a bucket is a thousandth wide."""
+"""Relative rounding error of sums of doubles; the width of a bucket is a thousandth."""
 
 
 def sums_fault(histogram: Histogram) -> str | None:
-    """Why these cannot be the sums of values that lie in these buckets; None where they can."""
+    """Why the sums do not match the buckets; None if they do."""
     if not histogram.total:
         return None
     count = histogram.count.astype(np.float64)
@@ -101,8 +101,8 @@ def sums_fault(histogram: Histogram) -> str | None:
 def add_sparse(index: Sequence[IndexArray], count: Sequence[CountArray]) -> tuple[IndexArray, CountArray]:
     """Add sparse histograms of one k, at least one, some at a time.
 
-    ``index[n]`` and ``count[n]`` are int64 arrays of one length, in any order; what comes back ascends, without
-    buckets that add up to 0.  Time is linear in the number of entries.  Sums beyond 2^63 - 1 are not told: bound them
+    ``index[n]`` and ``count[n]`` are int64 arrays of one length, in any order; the result ascends, without
+    buckets that add up to 0.  Time is linear in the number of entries.  Sums above 2^63 - 1 overflow: bound them
     before.
     """
     if len(index) > _AT_ONCE:
@@ -127,7 +127,7 @@ def add_sparse(index: Sequence[IndexArray], count: Sequence[CountArray]) -> tupl
 
 
 def _widest(parts: Sequence[Histogram]) -> tuple[tuple[int, int], ...]:
-    """The wide buckets of all of them; of one that is wide in several, the least value."""
+    """The wide buckets of all histograms; for one that is wide in several, the least value."""
     least: dict[int, int] = {}
     for part in parts:
         for index, lowest in part.wide:
@@ -142,9 +142,9 @@ class Histogram:
     ``index`` and ``count`` are int64 arrays of one length holding non-empty buckets only; ``minimum`` and
     ``maximum`` are None when the histogram is empty.  Values are integers in the series' unit.
 
-    ``wide``: (bucket, least value) of those buckets, ascending, whose values may lie lower than the bucket itself: an
-    imported histogram's are wider, and what overflowed it is known to lie between its end and the maximum only.  Sums
-    of squares are then not known, and sums only as far as the source says a mean.
+    ``wide``: (bucket, least value) of the buckets, ascending, whose values may be below the bucket itself: an
+    imported histogram has wider buckets, and its overflow is only known to be between its end and the maximum.  Sums
+    of squares are then unknown, and sums are known only if the source states a mean.
     """
 
     k: int
@@ -189,7 +189,7 @@ class Histogram:
         )
 
     def folded(self, k: int) -> Histogram:
-        """The same values in the wider buckets of a coarser ``k``, exactly; itself where it is as coarse already."""
+        """The same values in the wider buckets of a coarser ``k``, exactly; itself if it already is that coarse."""
         if k >= self.k:
             return self
         lowest = np.where(self.index < 0, -bucket_lowest(-self.index, self.k), bucket_lowest(self.index, self.k))
@@ -198,17 +198,17 @@ class Histogram:
 
     @property
     def total(self) -> int:
-        """How many values are stored."""
+        """Number of values."""
         return int(self.count.sum())
 
     @property
     def mean(self) -> float | None:
-        """Exact mean, None when empty."""
+        """Exact mean, None if empty."""
         return self.sum / self.total if self.total else None
 
     @property
     def standard_deviation(self) -> float | None:
-        """Sample standard deviation from the exact sums, None below two values, and where buckets are wide."""
+        """Sample standard deviation from the exact sums, None below two values or with wide buckets."""
         n = self.total
         if n < 2 or self.wide:
             return None
@@ -234,5 +234,5 @@ class Histogram:
         return int(self.highest()[position])
 
     def count_above(self, limit: int) -> int:
-        """Values that may exceed ``limit``: a bucket astride the limit counts wholly (errs to the safe side)."""
+        """Values that may exceed ``limit``: a bucket that contains the limit counts as a whole (on the safe side)."""
         return int(self.count[self.highest() > limit].sum())

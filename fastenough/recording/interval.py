@@ -13,7 +13,7 @@ from fastenough.recording.histogram import Histogram
 from fastenough.recording.rises import Rises
 
 _NOTHING: Mapping[int, Any] = MappingProxyType({})
-"""One for all intervals: most recordings have neither rises nor limits."""
+"""Shared by all intervals: most recordings have neither rises nor limits."""
 
 
 def _nothing() -> Mapping[int, Any]:
@@ -24,7 +24,7 @@ def _nothing() -> Mapping[int, Any]:
 class Interval:
     """One interval: its bounds on both clocks, and per series id its histogram, losses, rises and count at a limit.
 
-    ``order_unknown``: gaps in the order of a series' values.  ``load``: what the load did meanwhile.
+    ``order_unknown``: gaps in the order of a series' values.  ``load``: resources used by the load.
     """
 
     seq: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The interval lines of a recording: believed only as far as they agree with themselves; what does not is BadInput."""
+"""Interval lines of a recording: parsed and checked for consistency; raises BadInput."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_DELTA = 2**53
 
 
 def parsed_interval(where: str, line: Mapping[str, Any], by_id: Mapping[int, Series]) -> Interval:
-    """One interval line, which the schema has been checked for; ``where`` names it in messages."""
+    """One interval from a line that matches the schema; ``where`` names the line in messages."""
     entries: dict[int, Mapping[str, Any]] = {}
     for entry in line["series"]:
         if entry["id"] not in by_id:
@@ -63,7 +63,7 @@ def parsed_interval(where: str, line: Mapping[str, Any], by_id: Mapping[int, Ser
 
 
 def checked_histogram(where: str, entry: Mapping[str, Any], k: int) -> Histogram:
-    """The histogram of one series, in one interval as a rule; what contradicts itself is refused."""
+    """The histogram of one series, usually of one interval; raises BadInput if it is inconsistent."""
     indices, counts = [i for i, _ in entry["buckets"]], [n for _, n in entry["buckets"]]
     if not {*map(type, indices), *map(type, counts)} <= {int} or (
         counts and not 1 <= min(counts) <= max(counts) <= _MOST_IN_BUCKET
@@ -102,7 +102,7 @@ def checked_histogram(where: str, entry: Mapping[str, Any], k: int) -> Histogram
 
 
 def _wide(where: str, entry: Mapping[str, Any], k: int, filled: frozenset[int]) -> tuple[tuple[int, int], ...]:
-    """Buckets whose values may lie lower than they say, each once and ascending, down to the minimum at most."""
+    """The wide buckets, each once and ascending, with least values from the minimum up."""
     pairs = tuple((index, least) for index, least in entry["wide"])
     if not all(
         type(index) is int
@@ -121,12 +121,12 @@ def _wide(where: str, entry: Mapping[str, Any], k: int, filled: frozenset[int]) 
 
 @cache
 def _none(k: int) -> Histogram:
-    """Of no values; one for all intervals in which nothing came."""
+    """The empty histogram, shared by all intervals without values."""
     return Histogram(k)
 
 
 def _check_sums(where: str, entry: Mapping[str, Any]) -> None:
-    """A sum lies between so many minima and maxima, and the sum of squares is what such values can have."""
+    """Raises BadInput if the sum is not between n minima and n maxima, or the sum of squares is impossible."""
     n, low, high, total, squares = entry["count"], entry["min"], entry["max"], entry["sum"], int(entry["sum_sq"])
     if not n * low <= total <= n * high:
         raise BadInput(f"{where}: the sum cannot be that of {n} values from {low} to {high}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Intervals as rows of a table, one for each interval and series, and back again as a timeline."""
+"""Intervals as table rows, one for each interval and series, and timelines from such rows."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ SCHEMA = pa.schema(
         ("load", _NAMED),
     ]
 )
-"""Counters and load stand in the first row of each interval only, so that they add up.  ``exceeded`` and ``runs`` are
+"""Counters and load are in the first row of each interval only, so that they add up.  ``exceeded`` and ``runs`` are
 of the limit given before the run; null: there was none."""
 _SCALARS = SCHEMA.names[: SCHEMA.get_field_index("bucket")]
 
 
 def folded(index: IntArray, k: int) -> IntArray:
-    """The buckets of scale ``k`` as those of the scale of intervals, each of which holds whole ones of them."""
+    """Buckets of scale ``k`` folded to the scale of intervals, exactly."""
     if k <= INTERVAL_K:
         return index
     magnitude = np.asarray(bucket_index(bucket_lowest(np.abs(index), k), INTERVAL_K))
@@ -53,7 +53,7 @@ def folded(index: IntArray, k: int) -> IntArray:
 
 
 def interval_scale(k: int) -> int:
-    """On which scale the intervals of a series of scale ``k`` are kept."""
+    """The scale of the stored intervals of a series of scale ``k``."""
     return min(k, INTERVAL_K)
 
 
@@ -62,7 +62,7 @@ def _load(interval: Interval) -> list[tuple[str, int | None]] | None:
 
 
 class _Rows:
-    """Rows that wait to become a batch."""
+    """Rows of the next batch."""
 
     def __init__(self) -> None:
         self._scalars: dict[str, list[Any]] = {name: [] for name in _SCALARS}
@@ -135,27 +135,27 @@ def _folded_rows(rows: list[tuple[int, IntArray, IntArray]]) -> tuple[IntArray, 
 
 
 class Batching:
-    """Makes batches of rows of these series in the intervals that come; memory holds one batch."""
+    """Converts intervals to batches of rows; memory holds one batch."""
 
     def __init__(self, series: Iterable[Series]) -> None:
         self._k_of = {one.id: one.k for one in series}
         self._rows = _Rows()
 
     def add(self, interval: Interval) -> Iterator[pa.RecordBatch]:
-        """A batch when there is a whole one."""
+        """The next batch if it is full."""
         self._rows.add(interval, self._k_of)
         if len(self._rows) >= ROWS_AT_ONCE:
             yield from self.rest()
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """What has not been handed out."""
+        """The last, partial batch."""
         if len(self._rows):
             yield self._rows.batch()
             self._rows = _Rows()
 
 
 def timeline_of(batches: Iterable[pa.RecordBatch], series: Iterable[Series]) -> Timeline:
-    """The timeline that rows tell of; raises ValueError where they are not those of intervals one after the other."""
+    """The timeline of rows; raises ValueError if they are not those of consecutive intervals."""
     table = pa.Table.from_batches(batches, SCHEMA).combine_chunks()
     seq = _ints(table, "seq")
     first = np.flatnonzero(np.r_[True, np.diff(seq) != 0]) if seq.size else np.empty(0, dtype=np.int64)
@@ -170,7 +170,7 @@ def timeline_of(batches: Iterable[pa.RecordBatch], series: Iterable[Series]) -> 
 
 
 def intervals_of(batches: Iterable[pa.RecordBatch], series: Iterable[Series]) -> Iterator[Interval]:
-    """The intervals that rows tell of, buckets folded, without counters, load, and what is known of the order."""
+    """The intervals of rows with folded buckets, without counters, load and order."""
     k_of = {one.id: interval_scale(one.k) for one in series}
     for batch in batches:
         rows = pa.Table.from_batches([batch], SCHEMA)
@@ -207,7 +207,7 @@ def intervals_of(batches: Iterable[pa.RecordBatch], series: Iterable[Series]) ->
 
 
 def timeline_of_intervals(intervals: Iterable[Interval], series: Iterable[Series]) -> Timeline:
-    """The timeline of intervals that are in memory."""
+    """The timeline of intervals in memory."""
     batching = Batching(series)
     batches = [batch for interval in intervals for batch in batching.add(interval)]
     return timeline_of([*batches, *batching.rest()], series)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The lines of a recording out of a file that may hold anything: bounded in length, hashed as they pass, made plain."""
+"""Lines of a recording from an untrusted file: bounded in length, hashed, printable."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ import zstandard
 from fastenough.model import BadInput
 
 MOST_LINE_BYTES = 16 << 20
-"""An interval of 512 series with 3,000 buckets each is as long."""
+"""The length of an interval of 512 series with 3,000 buckets each."""
 MOST_BYTES = 4 << 30
 ALWAYS_BYTES = 64 << 20
 MOST_GROWTH = 200
 """A compressed recording may grow to ALWAYS_BYTES and so many times its own size, but never beyond MOST_BYTES."""
 MOST_DEPTH = 32
-"""How deep what a recording holds may be nested."""
+"""Maximum nesting depth of the JSON of a recording."""
 
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _MOST_WINDOW_BYTES = 64 << 20
@@ -35,7 +35,7 @@ _UNPRINTABLE = re.compile(
 
 
 JsonLine = dict[str, Any]
-"""One line of a recording, as JSON has it."""
+"""One line of a recording as a JSON object."""
 
 
 class _Readable(Protocol):
@@ -43,19 +43,19 @@ class _Readable(Protocol):
 
 
 class JsonFloat(float):
-    """A number written with a point or an exponent: never taken for an integer, whatever its value."""
+    """A number written with a point or an exponent: never an integer, whatever its value."""
 
     def is_integer(self) -> bool:
         return False
 
 
 def printable(text: str) -> str:
-    """The text with control characters, lone surrogates and what turns the direction of writing replaced."""
+    """The text with control characters, lone surrogates and marks of writing direction replaced."""
     return _UNPRINTABLE.sub("\ufffd", text)
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """The same with printable texts; raises ValueError for what is nested too deep or is no finite number."""
+    """The value with printable texts; raises ValueError if it is nested too deep or has a number that is not finite."""
     if depth > MOST_DEPTH:
         raise ValueError(f"it is nested more than {MOST_DEPTH} deep")
     if isinstance(value, str):
@@ -74,10 +74,10 @@ def _no_number(name: str) -> Any:
 
 
 def parse_line(raw: bytes) -> Any:
-    """What one line of JSON holds, with printable texts; raises ValueError.
+    """One line of JSON with printable texts; raises ValueError.
 
-    An interval is most of what a recording holds, and its shape is checked wholly: it is walked only where it holds
-    characters that no writer puts there.
+    Most lines are intervals, and the schema checks them completely: they are walked only if they contain
+    characters that no writer uses.
     """
     try:
         line = json.loads(raw.decode(), parse_constant=_no_number, parse_float=JsonFloat)
@@ -88,7 +88,7 @@ def parse_line(raw: bytes) -> Any:
 
 
 def plain_content(stream: BinaryIO) -> _Readable:
-    """The uncompressed bytes of a recording, whether it is compressed or not."""
+    """The uncompressed bytes of a recording that may be compressed."""
     start = stream.read(len(_ZSTD_MAGIC))
     stream.seek(0)
     if start != _ZSTD_MAGIC:
@@ -106,10 +106,10 @@ def _size(stream: BinaryIO) -> int:
 
 
 class Lines:
-    """Whole lines of a recording; what a cut left behind the last newline is not a line.
+    """Whole lines of a recording; a partial line behind the last newline is skipped.
 
-    Raises BadInput, naming ``name``, for what is longer than a recording can be, and OSError.  When they have been
-    taken, ``sha256`` is the hash of all that was there, and ``fault`` says why reading ended early, if it did.
+    Raises BadInput, with ``name`` in the message, for data longer than a recording can be, and OSError.  After the
+    last line, ``sha256`` is the hash of the content, and ``fault`` is the reason if reading ended early.
     """
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
@@ -124,7 +124,7 @@ class Lines:
         return self._digest.hexdigest()
 
     def chunks(self) -> Iterator[bytes]:
-        """The content piece by piece."""
+        """The content in chunks."""
         taken = 0
         try:
             content = plain_content(self._stream)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Parquet files that may hold anything: read only where schema and declared sizes are those expected."""
+"""Untrusted Parquet files: read only with the expected schema and sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fastenough.model import BadInput
 
 _MOST_METADATA = 64 << 20
 _ROW_BYTES = 64
-"""What is allowed for each value that may be there, when it is expanded."""
+"""Maximum expanded size of a value."""
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def _telling(name: str) -> Iterator[None]:
 
 
 def writer(stream: BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:
-    """To be closed by the caller; each page gets a checksum of its own."""
+    """A writer with a checksum for each page, to be closed by the caller."""
     return pq.ParquetWriter(stream, schema, compression="zstd", write_page_checksum=True, version="2.6")
 
 
@@ -40,7 +40,7 @@ def written(table: pa.Table) -> bytes:
 
 
 def opened(content: bytes, name: str, schema: pa.Schema, most_values: int) -> pq.ParquetFile:
-    """A file of this schema, none of whose columns declares more than so many values; raises BadInput."""
+    """A file of this schema with at most ``most_values`` values in each column; raises BadInput."""
     with _telling(name):
         file = pq.ParquetFile(
             pa.BufferReader(content),
@@ -67,7 +67,7 @@ def table(file: pq.ParquetFile, name: str) -> pa.Table:
 
 
 def groups(file: pq.ParquetFile, name: str) -> Iterator[pa.Table]:
-    """The rows, group by group as they were written; raises BadInput."""
+    """The row groups one by one; raises BadInput."""
     for group in range(file.num_row_groups):
         with _telling(name):
             rows = file.read_row_group(group, use_threads=False)

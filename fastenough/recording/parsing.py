@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Lines of version 2, already checked against the schema, into the types of ``head``; raises BadInput."""
+"""Parsing of lines of version 2, already checked against the schema, into the types of ``head``; raises BadInput."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _series(name: str, entry: LineFields) -> Series:
 
 
 def _contradictions(series: Series) -> Iterator[str]:
-    """What a series says of itself that cannot be."""
+    """The contradiction in a series, None if there is none."""
     if series.unit == "ticks" and series.tick_ps is None:
         yield "counts ticks but does not state the length of one (tick_ps)"
     if series.unit == "ns" and series.tick_ps is not None:
@@ -109,7 +109,7 @@ def instant(entry: LineFields) -> Instant:
 
 
 def parsed_setting(entry: LineFields) -> RecordedSetting:
-    """A setting of the head, or of the end, where nothing is requested."""
+    """A setting of the head, or of the end, which has no requested value."""
     return RecordedSetting(
         entry["name"],
         entry.get("requested"),
@@ -147,7 +147,7 @@ def parsed_event(line: LineFields) -> Event:
 
 
 def parsed_end(name: str, line: LineFields, head: Head) -> End:
-    """The end, with what the settings of the head show to have changed."""
+    """The end, with the changes since the settings of the head."""
     settings = tuple(map(parsed_setting, line["settings"])) if "settings" in line else None
     samples = line.get("samples")
     try:
@@ -171,7 +171,7 @@ def parsed_end(name: str, line: LineFields, head: Head) -> End:
 
 
 def changes(before: Sequence[RecordedSetting], after: Sequence[RecordedSetting]) -> Iterator[SettingChange]:
-    """What read otherwise after the run than before; what could not be read again is not known to have changed."""
+    """Settings whose value after the run differs; those that could not be read again do not count as changed."""
     known: dict[tuple[str, str | None, int | None], list[Plain]] = {}
     for setting in before:
         known.setdefault(setting.place, []).append(setting.in_effect)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reading recordings: each line is checked; a cut-off file is read to its last whole line."""
+"""Reader of recordings: each line is checked; a truncated file is read to its last whole line."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from fastenough.recording.timeline import Timeline
 from fastenough.recording.versions import VERSIONS, line_validators, upgraded_end, upgraded_head
 
 MOST_EVENT_BYTES = 16 << 20
-"""Of all events of a recording together: the probe's 10,000 take a fifth of it."""
+"""Maximum size of all events of a recording: the probe's 10,000 take a fifth of it."""
 _SAID = 200
-"""How much of a complaint about a line is told: it may quote the line."""
+"""Maximum length of the error about a line, which may quote the line."""
 _EVENT = b'"event"'
 _NO_EVENT = (b'{"type":"interval",', b'{"type":"end",')
 _CUT_OFF = "the recording has no end line: it was cut off"
 
 
 class Reading:
-    """One pass over a recording out of an open file (plain or zstd-compressed): intervals and events as they come.
+    """One pass over a recording in an open file (plain or zstd-compressed): intervals and events one by one.
 
-    Each line is checked, and memory holds sums, not intervals.  ``head`` is there at once; what is said of the whole,
-    ``recording``, when all have been taken.  ``head_line`` and ``end_line`` are what the file says, in its version.
-    Raises BadInput, with ``name`` in the message, for what is not a recording, contradicts itself, or has not the hash
-    that is given.
+    Each line is checked, and memory holds sums, not intervals.  ``head`` is available at once, ``recording``
+    after the last line.  ``head_line`` and ``end_line`` are the lines of the file, in its version.
+    Raises BadInput, with ``name`` in the message, for data that are not a recording, contradict themselves, or do not
+    have the given hash.
     """
 
     def __init__(self, stream: BinaryIO, name: str, sha256: str | None = None) -> None:
@@ -81,9 +81,9 @@ class Reading:
         self._check_content()
 
     def events(self) -> Iterator[Event]:
-        """The events alone, in a fraction of the time, of what was read whole before: only in place of the pass.
+        """Only the events, in a fraction of the time, of a recording that was read whole before; replaces the pass.
 
-        Lines of other types were checked then; that it is still the same is known by its hash, at the end.
+        Lines of other types were checked then; the hash is checked at the end.
         """
         with _readable(self._name):
             for number, raw in self._raw:
@@ -102,7 +102,7 @@ class Reading:
             raise BadInput(f"{self._name}:{number}: the events take more than {MOST_EVENT_BYTES} bytes")
 
     def _check_content(self) -> None:
-        """Once all was read."""
+        """Raises BadInput if the hash of the content is not the given one."""
         if self._sha256 is not None and self._source.sha256 != self._sha256:
             raise BadInput(
                 f"{self._name}: SHA-256 mismatch: the content is not what was recorded"
@@ -115,7 +115,7 @@ class Reading:
         events: Sequence[Event] = (),
         over_time: Callable[[], Timeline] | None = None,
     ) -> Recording:
-        """The whole of it, with these for its intervals and events; only when all have been taken."""
+        """The whole recording with the given intervals and events; only after the last line."""
         if self._end is not None:
             self._adding.check_events()
         return assembled(
@@ -129,7 +129,7 @@ class Reading:
         )
 
     def _check_follows(self, where: str, last: Interval | None, interval: Interval) -> None:
-        """Intervals cover the run without a gap, from its begin on."""
+        """Raises BadInput if the intervals do not cover the run without a gap from its begin."""
         if interval.seq != (0 if last is None else last.seq + 1):
             raise BadInput(f"{where}: interval {interval.seq} does not follow the previous one")
         if last is None:
@@ -139,7 +139,7 @@ class Reading:
             raise BadInput(f"{where}: the interval does not begin where the previous one ends")
 
     def _in_order(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Checked lines with their numbers: a head first, and nothing behind an end."""
+        """Checked lines with their numbers: a head first, and nothing after an end."""
         previous = None
         for number, raw in self._raw:
             line = self._parsed(number, raw)
@@ -172,7 +172,7 @@ def _readable(name: str) -> Iterator[None]:
 
 
 def as_counted(head: Head, total: Histogram) -> Histogram:
-    """Of an instrument in its own buckets: samples that it counted and could not send stand anywhere in one."""
+    """The total in the buckets of an instrument: samples that it counted but could not send may be anywhere in one."""
     k = (head.instrument or {}).get("k")
     return total.folded(k) if isinstance(k, int) and 0 < k < total.k else total
 
@@ -187,7 +187,7 @@ def assembled(
     events: Sequence[Event],
     over_time: Callable[[], Timeline] | None = None,
 ) -> Recording:
-    """A recording of parts that were checked one by one; raises BadInput where they contradict each other."""
+    """A recording of parts checked one by one; raises BadInput if they contradict each other."""
     faults = [(number, total_fault(count)) for number, count in added.limits.items()]
     faults += [(number, sums_fault(as_counted(head, total))) for number, total in added.totals.items()]
     for number, fault in faults:
@@ -200,7 +200,7 @@ def assembled(
 
 
 def _typed_line(where: str, raw: bytes) -> dict[str, Any]:
-    """A line that says which of the types it has."""
+    """A line with a known type."""
     try:
         return _typed(where, parse_line(raw))
     except ValueError as error:
@@ -217,7 +217,7 @@ def _typed(where: str, line: Any) -> dict[str, Any]:
 
 
 def _stated_version(name: str, line: Mapping[str, Any]) -> int:
-    """That of a head; any other line may be of the newest version."""
+    """The version of a head; the newest one for any other line."""
     if line["type"] != "head":
         return VERSIONS[-1]
     version = line.get("version")
@@ -238,12 +238,12 @@ def _checked(where: str, line: dict[str, Any], version: int) -> dict[str, Any]:
 
 
 def head_of(raw: bytes, name: str) -> Head:
-    """The head alone, from the first line of a recording that may still be under way."""
+    """Only the head, from the first line of a recording that may still be growing."""
     return parsed_head(name, *_head_checked(_typed_line(name, raw), name))
 
 
 def _head_checked(line: dict[str, Any], name: str) -> tuple[dict[str, Any], int]:
-    """The head as of the newest version, and the version it was written in."""
+    """The head upgraded to the newest version, and its original version."""
     version = _stated_version(name, line)
     if line["type"] != "head":
         raise BadInput(f"{name}: the head must be the first line, and only the first")
@@ -251,12 +251,12 @@ def _head_checked(line: dict[str, Any], name: str) -> tuple[dict[str, Any], int]
 
 
 def ends_of(first: bytes, last: bytes | None, name: str) -> tuple[Head, End | None]:
-    """Head and end alone, from the first and the last line of a recording; no end where the last line is another."""
+    """Only head and end, from the first and the last line; the end is None if the last line is of another type."""
     return ends_of_lines(_typed_line(name, first), None if last is None else _typed_line(name, last), name)
 
 
 def ends_of_lines(first: Any, last: Any, name: str) -> tuple[Head, End | None]:
-    """As `ends_of`, from what `parse_line` made of the lines."""
+    """As `ends_of`, from lines parsed by `parse_line`."""
     head_line, version = _head_checked(_typed(name, first), name)
     head = parsed_head(name, head_line, version)
     if last is None:
@@ -266,13 +266,13 @@ def ends_of_lines(first: Any, last: Any, name: str) -> tuple[Head, End | None]:
 
 
 def event_of(raw: bytes, name: str) -> Event | None:
-    """The event that a line of a recording under way tells, None where it is another line."""
+    """The event in a line of a growing recording, None for a line of another type."""
     line = _typed_line(name, raw)
     return parsed_event(_checked(name, line, VERSIONS[-1])) if line["type"] == "event" else None
 
 
 def part_of(raw: bytes, name: str, head: Head) -> Interval | Event | None:
-    """What a line behind the head of a recording under way tells; None where it is neither interval nor event."""
+    """The interval or event in a line after the head of a growing recording; None for another line."""
     line = _checked(name, _typed_line(name, raw), head.version)
     match line["type"]:
         case "interval":
@@ -283,7 +283,7 @@ def part_of(raw: bytes, name: str, head: Head) -> Interval | Event | None:
 
 
 def _check_end(name: str, recording: Recording, end: End) -> None:
-    """The invariant: buckets sum to stored; stored + lost = taken; the intervals are all there, and each series."""
+    """Raises BadInput unless buckets sum to stored, stored + lost = taken, and all intervals and series are present."""
     if recording.aggregate.intervals and end.at.mono_ns < recording.aggregate.end_mono_ns:
         raise BadInput(f"{name}: the end of the run lies before the end of the last interval")
     untold = [one.id for one in recording.series if one.id not in end.series]
@@ -312,7 +312,7 @@ def _check_end(name: str, recording: Recording, end: End) -> None:
 
 
 def _check_total(where: str, said: SeriesEnd, added: Histogram) -> None:
-    """Where the end has buckets of its own, they are finer than those of the intervals, and the same values."""
+    """Raises BadInput unless buckets of the end are finer than those of the intervals and have the same values."""
     if said.k is None:
         if said.buckets[0]:
             raise BadInput(f"{where}: its buckets have no resolution (k)")
@@ -343,7 +343,7 @@ def _check_total(where: str, said: SeriesEnd, added: Histogram) -> None:
 def read_from(stream: BinaryIO, name: str, sha256: str | None = None) -> Recording:
     """Read a recording whole, as :class:`Reading` does, with its intervals and events in memory.
 
-    A file cut off at any point is read to its last whole line and has ``end`` None and ``cut_off`` set.
+    A truncated file is read to its last whole line and has ``end`` None and ``cut_off`` set.
     """
     lines = Reading(stream, name, sha256)
     intervals: list[Interval] = []
@@ -357,7 +357,7 @@ def read_from(stream: BinaryIO, name: str, sha256: str | None = None) -> Recordi
 
 
 def read_recording(path: Path) -> Recording:
-    """Read the recording at a path, as :func:`read_from` does; raises BadInput also where there is none."""
+    """Read the recording at a path, as :func:`read_from` does; raises BadInput also if there is none."""
     try:
         with path.open("rb") as stream:
             return read_from(stream, str(path))

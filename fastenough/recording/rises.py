@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a histogram forgets: how often values rose, and runs above a limit (docs/format.md, Rises)."""
+"""The order of values, which a histogram does not have: rises, and runs above a limit (docs/format.md, Rises)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Rises:
 
     @classmethod
     def merged(cls, parts: Iterable[Rises], k: int) -> Rises:
-        """Of intervals or runs one after the other, never of CPUs: one stall on two of them is not two."""
+        """The sum over consecutive intervals or runs, never over CPUs: one stall on two CPUs is not two."""
         kept = [part for part in parts if part.edge.size]
         if not kept:
             return cls(k)
@@ -51,7 +51,7 @@ class Rises:
         return bucket_lowest(self.edge, self.k)
 
     def entries(self) -> list[list[int]]:
-        """As a recording holds them."""
+        """The entries in a recording."""
         return [[int(edge), int(delta)] for edge, delta in zip(self.edge, self.delta, strict=True)]
 
 
@@ -67,7 +67,7 @@ def at_or_above(histogram: Histogram, least: EdgeArray, two_sided: bool) -> NDAr
 
 
 def rises_fault(rises: Rises, histogram: Histogram, two_sided: bool) -> str | None:
-    """Why these cannot be the rises of these values; None where they can."""
+    """Why the rises contradict the values; None if they do not."""
     if np.any(np.diff(rises.edge) <= 0) or np.any(rises.delta == 0):
         return "its rises do not ascend by their edges, or one of them is 0"
     if sum(map(int, rises.delta)) != 0:
@@ -82,7 +82,7 @@ def rises_fault(rises: Rises, histogram: Histogram, two_sided: bool) -> str | No
 
 
 def limit_fault(count: LimitCount, histogram: Histogram, series: Series) -> str | None:
-    """Why this cannot be what one interval's values did at a limit; None where it can."""
+    """Why the limit count contradicts the values of one interval; None if it does not."""
     exceeded, runs, longest = count.exceeded, count.runs, count.longest
     contradicted = f"{exceeded} values above the limit of {count.ns} ns contradict its buckets"
     if exceeded == 0:
@@ -122,7 +122,7 @@ def _surely(histogram: Histogram, limit: int, two_sided: bool) -> int:
 
 
 def total_fault(count: LimitCount) -> str | None:
-    """Why this cannot be what all values of a run did at a limit; None where it can."""
+    """Why the limit count contradicts itself over a run; None if it does not."""
     exceeded, runs, squares = count.exceeded, count.runs, count.sum_sq_runs
     if exceeded and not (
         runs

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every sample of a run, from the file that ``fastenough-probe timer --samples`` writes (docs/format.md)."""
+"""Sample files: every sample of a run, as written by ``fastenough-probe timer --samples`` (docs/format.md)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _END_SERIES = 0xFFFFFFFF
 
 @dataclass(frozen=True)
 class Samples:
-    """Of one series, in the order in which they were taken: due times (on the series' clock), latencies, and losses."""
+    """Samples of one series in order of measurement: due times (on its clock), latencies, and number lost."""
 
     due_ns: NDArray[np.int64]
     latency_ns: NDArray[np.int64]
@@ -34,14 +34,14 @@ class Samples:
 
 @dataclass
 class SampleFile:
-    """Samples by series id; not ``complete`` where the file was cut off: what it holds is whole all the same."""
+    """Samples by series id; not ``complete`` if the file is truncated: its samples are still valid."""
 
     series: dict[int, Samples]
     complete: bool
 
 
 def _blocks(stream: BinaryIO, path: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Series, lost and samples of each whole block; the end mark comes as the last one, if it is there."""
+    """Series, lost and samples of each whole block; the end mark is the last one, if present."""
     while len(head := stream.read(_BLOCK.size)) == _BLOCK.size:
         series, count, lost = _BLOCK.unpack(head)
         if count > _MOST_AT_ONCE or lost > 1 << 62:
@@ -58,13 +58,13 @@ def _samples(content: bytes, lost: int) -> Samples:
 
 
 class ReadState(Protocol):
-    """What is told of a file when all of it has been read."""
+    """State of a file that is being read; ``complete`` after the end mark."""
 
     complete: bool
 
 
 def read_blocks(stream: BinaryIO, path: Path, told: ReadState) -> Iterator[tuple[int, int, bytes]]:
-    """Series, lost and samples of each block of a file; raises BadInput for what is none or was damaged."""
+    """Series, lost and samples of each block of a file; raises BadInput for another or damaged file."""
     head = stream.read(_HEAD.size)
     if len(head) < _HEAD.size or _HEAD.unpack(head) != (_MAGIC, _VERSION, SAMPLE.itemsize):
         raise BadInput(
@@ -79,7 +79,7 @@ def read_blocks(stream: BinaryIO, path: Path, told: ReadState) -> Iterator[tuple
 
 
 def read_samples(path: Path) -> SampleFile:
-    """All samples of a file; raises BadInput for what is none or was damaged, OSError as ``open`` does."""
+    """All samples of a file; raises BadInput for another or damaged file, OSError as ``open`` does."""
     found: dict[int, list[bytes]] = {}
     lost: dict[int, int] = {}
     file = SampleFile({}, complete=False)

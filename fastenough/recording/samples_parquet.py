@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every sample of a run as Parquet, for whatever reads tables: one pass, a few blocks in memory."""
+"""Export of a sample file as Parquet: one pass, a few blocks in memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROWS_AT_ONCE = 1 << 16
 
 @dataclass
 class Exported:
-    """By series id, how many samples were written, how many are lost; not ``complete`` where the file was cut off."""
+    """Numbers of written and lost samples by series id; not ``complete`` if the file is truncated."""
 
     kept: dict[int, int] = field(default_factory=dict)
     lost: dict[int, int] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class _SampleRows:
 
 
 def export_samples(source: Path, target: BinaryIO) -> Exported:
-    """Write all samples of a file that the probe wrote; raises BadInput for what is none, Untrusted or OSError."""
+    """Write all samples of a sample file; raises BadInput for another file, Untrusted or OSError."""
     told = Exported()
     waiting: dict[int, int] = {}
     rows = _SampleRows()

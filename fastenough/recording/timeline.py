@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A recording over time: what each interval held, as arrays, its buckets folded to k = 4.
+"""Timelines: the intervals of a recording as arrays, with buckets folded to k = 4.
 
 Totals stay at k = 10.  Of an interval the extremes, counts and losses are exact; its buckets show where the body lay,
 for which 6 % is enough, and at k = 10 a day of one-second intervals on 8 CPUs would not fit the memory.
@@ -22,11 +22,11 @@ INTERVAL_K = 4
 IntArray = NDArray[np.int64]
 _NARROWER = (np.int16, np.int32)
 Known = tuple[IntArray, NDArray[np.bool_]]
-"""Values, and which of them are known: the others stand there as 0."""
+"""Values, and which of them are known: the others are 0."""
 
 
 def packed(values: IntArray) -> NDArray[np.signedinteger[Any]]:
-    """The same in as few bytes as hold them all."""
+    """The array in the smallest sufficient integer type."""
     low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
     fitting = (kind for kind in _NARROWER if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
     return values.astype(next(fitting, np.int64))
@@ -34,12 +34,12 @@ def packed(values: IntArray) -> NDArray[np.signedinteger[Any]]:
 
 @dataclass(frozen=True)
 class Course:
-    """One series over time.  Arrays of one length have an entry for each interval that tells of the series; ``at``
+    """One series over time.  Arrays of one length have an entry for each interval that contains the series; ``at``
     is which interval that is.  ``minimum`` and ``maximum`` are exact, and 0 where ``count`` is; ``exceeded`` and
     ``runs`` likewise, of the limit given before the run, and 0 where there was none.
 
     Bucket ``i`` of entry ``n`` is ``offsets[n] <= i < offsets[n + 1]`` of ``index`` and ``bucket_count``, on the
-    scale ``k``.  They are nearly all of a timeline, and kept ``packed``, since a year of them lies in memory at once.
+    scale ``k``.  They are nearly all of a timeline, and ``packed``, since a year of them is in memory at once.
     """
 
     k: int

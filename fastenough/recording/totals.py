@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a recording adds up to as a table, a row for each series, with its head and end beside it."""
+"""Totals of a recording as a table with a row for each series, with its head and end as metadata."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _SUMS = {
         "order": {"type": "object", "properties": {"limits": _BY_NAME, "order_unknown": _INTEGERS}},
     },
 }
-"""What stands beside the rows, apart from head and end: one who edits it by hand may write anything."""
+"""Schema of the metadata without head and end: a file edited by hand may contain anything."""
 
 
 @cache
@@ -106,7 +106,7 @@ def written(
 
 
 def read(content: bytes, name: str, sha256: str, most_values: int) -> tuple[dict[str, Any], Aggregate]:
-    """What the file says beside its rows, and the sums; raises BadInput, also where it is of another recording."""
+    """The metadata of the file, and the sums; raises BadInput, also for another recording."""
     file = parquet.opened(content, name, SCHEMA, most_values)
     try:
         said = parse_line((file.schema_arrow.metadata or {})[_KEY])
@@ -148,7 +148,7 @@ def read(content: bytes, name: str, sha256: str, most_values: int) -> tuple[dict
 
 
 def _order_said(added: Aggregate) -> dict[str, Any]:
-    """What is known of the order of values, by series id."""
+    """Rises and gaps in the order of values, by series id."""
     return {
         "rises": {number: [rises.k, rises.entries()] for number, rises in added.rises.items()},
         "limits": {number: asdict(count) for number, count in added.limits.items()},
@@ -165,7 +165,7 @@ def _order_of(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _histograms(rows: pa.Table, wide: Mapping[str, Any]) -> dict[int, Histogram]:
-    """By series id; raises ValueError where buckets, count and extremes contradict each other."""
+    """Histograms by series id; raises ValueError if buckets, count and extremes contradict each other."""
     scalars = rows.select(["id", "k", "stored", "min", "max", "sum", "sum_sq"]).to_pylist()
     lists = [rows[name].combine_chunks() for name in ("bucket", "bucket_count")]
     lists = [part.chunk(0) if isinstance(part, pa.ChunkedArray) else part for part in lists]

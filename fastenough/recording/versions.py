@@ -36,7 +36,7 @@ _RELATIVE = frozenset({"clock_nanosleep-rel", "nanosleep", "ppoll"})
 
 
 def upgraded_head(head: Mapping[str, Any]) -> JsonLine:
-    """The head in version 2; one that is of version 2 already stays as it is."""
+    """The head in version 2; one of version 2 is returned unchanged."""
     if head.get("version") != 1:
         return dict(head)
     names = {entry["name"] for entry in head["series"]}
@@ -69,7 +69,7 @@ def _series(entry: Mapping[str, Any], names: set[str], relative: bool) -> JsonLi
 
 
 def _role(entry: Mapping[str, Any], names: set[str]) -> Role:
-    """What a limit was judged by: all but what another series corrects, throughput, and what was refused."""
+    """The role in version 1: for the verdict, except refused series, throughput, and series corrected by another."""
     if "bytes" in entry:
         return Role.THROUGHPUT
     return Role.DIAGNOSTIC if entry["name"] + _OWED in names or "refused" in entry else Role.VERDICT
@@ -80,14 +80,14 @@ def _setting(entry: Mapping[str, Any]) -> JsonLine:
 
 
 def upgraded_end(end: Mapping[str, Any], head: Mapping[str, Any]) -> JsonLine:
-    """The end in version 2, given the head in version 2; one of version 2 stays as it is."""
+    """The end in version 2, given the head in version 2; one of version 2 is returned unchanged."""
     line = dict(end)
     changes = line.pop("settings_changed", None)
     return line if changes is None else line | {"settings": _after(head["settings"], changes)}
 
 
 def _after(settings: Sequence[Mapping[str, Any]], changes: Sequence[Mapping[str, Any]]) -> list[JsonLine]:
-    """What was read back after the run: what was read before, but for the changes."""
+    """Settings read back after the run: those of the head with the changes applied."""
     changed = {_place(change): change for change in changes}
     kept = [
         _read_back(entry, changed[_place(entry)]["after"] if _place(entry) in changed else entry["in_effect"])

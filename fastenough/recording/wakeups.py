@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the monitor records: the stations of a wake-up, and single wake-ups with the time each station took.
+"""Recordings of the monitor: stations of wake-ups, and single wake-ups with the time of each station.
 
-The names are those of the series; a wake-up's own times stand in its culprit, as ``<station>_ns`` with _ for -.
+The names are those of the series; the times of a wake-up are in its culprit, as ``<station>_ns`` with _ for -.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fastenough.recording.culprits import Culprit, blamed, culprit_words, whole
 from fastenough.recording.head import Event, Head, Instant
 
 MONITOR = "monitor"
-"""The probe whose recordings say where in the kernel the time goes, and judge nothing."""
+"""The probe whose recordings show where in the kernel time is spent; it gives no verdict."""
 
 STATIONS: Mapping[str, str] = {
     "expiry-to-interrupt": "the timer interrupt came late",
@@ -26,18 +26,18 @@ STATIONS: Mapping[str, str] = {
     "running-to-return": "the return to user space was slow",
     "runnable-to-return": "the task waited for its CPU, or the return to user space was slow",
 }
-"""The stations of a wake-up in the order of time, none within another, and what it means where one is long.  The last
-is what is left of a device's wake-up, and no series."""
+"""The stations of a wake-up in order of time, without overlap, and the meaning of a long one.  The last
+is the rest of a device's wake-up, and not a series."""
 
 SUMS = ("expiry-to-return", "device-to-return", "expiry-to-running")
-"""Several stations together, the longest way first."""
+"""Sums of several stations, the longest first."""
 
 NOISE: Mapping[str, str] = {
     "noise-interrupt": "interrupts",
     "noise-softirq": "soft-IRQs",
     "noise-thread": "other threads",
 }
-"""What takes a CPU from a task: one value for each disturbance."""
+"""Users that take a CPU from a task: one value for each disturbance."""
 _NOISE_PREFIX = "noise-"
 
 
@@ -60,12 +60,12 @@ def is_noise(name: str) -> bool:
 
 
 def noise_source(name: str) -> str:
-    """What takes the CPU, for people."""
+    """Printed name of a user of the CPU."""
     return NOISE.get(name, name.removeprefix(_NOISE_PREFIX))
 
 
 def longest_way(head: Head, n: Mapping[int, int]) -> str | None:
-    """Which series of the monitor stand for the whole, by name, given how many values each has by its id."""
+    """Name of the series of the monitor for the whole wake-up, given the number of values of each series by id."""
     return next(
         (name for name in (*SUMS, *STATIONS) for series in head.series if series.name == name and n.get(series.id)),
         None,
@@ -79,10 +79,10 @@ def key_of(station: str) -> str:
 
 @dataclass(frozen=True)
 class Wakeup:
-    """One wake-up of which more is known than a number.
+    """One wake-up with its culprit.
 
     ``parts``: the time each of its stations took, in their order.  ``delay_ns``: all of them together, or, where none
-    is told, the value that was recorded.  ``series``: names of the series that recorded it.
+    is known, the recorded value.  ``series``: names of the series that recorded it.
     """
 
     run_id: str
@@ -96,17 +96,17 @@ class Wakeup:
 
     @cached_property
     def longest(self) -> str:
-        """The station that took most of it, empty where none is told."""
+        """The longest station, empty if none is known."""
         return max(self.parts, key=lambda name: self.parts[name], default="")
 
     @property
     def said(self) -> str:
-        """Who and what delayed it, in words."""
+        """The culprit as text."""
         return culprit_words(self.culprit)
 
     @property
     def blamed(self) -> str:
-        """Who is to blame for its longest station."""
+        """The cause of its longest station."""
         return blamed(self.culprit, self.parts[self.longest] if self.longest else self.delay_ns)
 
 
@@ -142,10 +142,10 @@ def _wakeup(head: Head, event: Event, series: Series) -> Wakeup:
 
 
 def wakeups(head: Head, events: Iterable[Event]) -> list[Wakeup]:
-    """The wake-ups whose culprit the events tell, the worst first.
+    """The wake-ups with a culprit in the events, the worst first.
 
     Each series of a wake-up may have recorded it as its own maximum: events of one CPU, one instant and one task are
-    one wake-up, of which the fullest telling is kept.  Noise is none.
+    one wake-up, of which the most complete event is used.  Noise is excluded.
     """
     by_id = {series.id: series for series in head.series}
     found: dict[tuple[int | None, int, object], Wakeup] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The store: a directory of immutable runs, and an index that can always be made again from them."""
+"""The store: a directory of immutable runs, and an index that can be rebuilt from them at any time."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _Answer = TypeVar("_Answer")
 
 
 class StoreWriter(RunWriter):
-    """A run being recorded, which the index learns of when it ends."""
+    """Writer of a run that adds the run to the index at its begin and at its end."""
 
     def __init__(self, runs: Folder, summary: RunSummary, remember: Callable[[RunSummary], None]) -> None:
         super().__init__(runs, summary)
@@ -75,18 +75,18 @@ class StoreWriter(RunWriter):
 
 
 def _is_private(path: Path) -> bool:
-    """Whether nobody but this user and root can exchange what lies in a folder: it and those above are theirs.
+    """Whether only this user and root can replace files in a folder: they own it and every folder above it.
 
-    SQLite opens files by name, follows links and trusts a journal it finds, so it may be let in nowhere else.
+    SQLite opens files by name, follows links and trusts any journal it finds, so it is used in such folders only.
     """
     return changeable_by_others(path) is None and not others_may_write(path.resolve(), path.stat())
 
 
 class Store:
-    """Runs below ``path``; made when it does not exist.  A store that may only be read can be read.
+    """Runs below ``path``, which is created if it does not exist.  Read permission is enough for reading.
 
-    Its own index is only a memory of what the runs say: where it cannot be used, ``index_fault`` says why, and the
-    runs are read instead.  In a folder that others may write into there is none.
+    The index only caches data of the runs.  If it cannot be used, ``index_fault`` gives the reason, and the
+    runs are read instead.  A folder that others can write to has no index.
     """
 
     def __init__(self, path: Path, index_url: str | None = None) -> None:
@@ -128,7 +128,7 @@ class Store:
             self._do_without(str(error))
 
     def _do_without(self, fault: str) -> None:
-        """Go on with an index in memory, made from the runs."""
+        """Continue with an index in memory, built from the runs."""
         self.index_fault = fault
         self._open(_IN_MEMORY)
 
@@ -141,7 +141,7 @@ class Store:
             self._do_without(str(error))
 
     def _refresh(self) -> None:
-        """Let the index follow the directories: new and changed ones, running ones, and those that are gone."""
+        """Update the index from the directories: new, changed, running and removed runs."""
         known = self._index.known()
         present = dict(run_folders(self._runs))
         changed = []
@@ -154,7 +154,7 @@ class Store:
         self._index.remove(set(known) - set(present))
 
     def _query(self, question: Callable[[Index], _Answer]) -> _Answer:
-        """An answer of the index.  Nobody tells one in memory what other processes begin: it follows the directories
+        """The result of a query on the index.  An index in memory is updated from the directories
         first, for one thread at a time."""
         if not self._index.in_memory:
             return question(self._index)
@@ -165,30 +165,30 @@ class Store:
     def begin(self, origin: Mapping[str, Any] | None = None) -> RunWriter:
         """Begin a run; ``origin`` holds the summary fields campaign, plan_sha256, position, positions and planned.
 
-        Runs sort as they were begun, also after the clock was set back: of a campaign the newest run of a position
-        stands, and who names no run means the newest.
+        Ids sort in the order of begin, also after the clock was set back: of several runs of a position of a
+        campaign the newest counts, and it is the default run of commands.
         """
         run_id = new_run_id(max((before for before, _ in run_folders(self._runs)), default=""))
         return StoreWriter(self._runs, RunSummary(run_id, "running", **(origin or {})), self._remember)
 
     def spool(self, board: str, ring: str, waiting: Callable[[], None]) -> AbstractContextManager[Spool]:
-        """Where recordings of a board's ring lie until they are whole; ``waiting`` is called while another has it."""
+        """The spool of a board's ring for incomplete recordings; ``waiting`` is called while another pull uses it."""
         return spool_of(self._folder, board, ring, waiting)
 
     def arriving(self, board: str, ring: str, name: str) -> bytes:
-        """What has come so far of a recording that a pull has told to be under way, with the head that it will have;
-        raises OSError where it has come into the store meanwhile."""
+        """The data received so far of a recording that is being pulled, with the head that it will have;
+        raises OSError if it has been stored meanwhile."""
         return arriving(self._folder, board, ring, name)
 
     def adopt(self, spool: Spool, lines: Iterable[bytes], run_id: str) -> None:
-        """Store a whole recording under the name that it has: it is there sealed, or not at all."""
+        """Store a complete recording under its id, atomically: it is sealed, or not stored."""
         with storage_errors(self._runs.path / run_id):
             ended = spool.seal(lines, run_id, self._runs)
         self._remember(ended)
         make_columns(self._runs, run_id)
 
     def settle(self) -> None:
-        """Seal what dead benches left behind."""
+        """Seal the runs of benches that died."""
         self._seal_left_behind()
         self._refresh()
 
@@ -205,16 +205,16 @@ class Store:
     def runs(self, *, last: int | None = None, brief: bool = False, **equal: Any) -> list[RunSummary]:
         """Summaries, oldest first, of the runs whose fields equal those given (see RunSummary).
 
-        ``last``: only so many of them, the newest.  ``brief``: without what their campaigns planned.
+        ``last``: only that many, the newest.  ``brief``: without the planned runs of their campaigns.
         """
         return self._query(lambda index: index.find(equal, last, brief=brief))
 
     def newest_campaign(self) -> str | None:
-        """The campaign that the newest run of those that name one belongs to."""
+        """The campaign of the newest run that belongs to one."""
         return self._query(Index.newest_campaign)
 
     def find(self, prefix: str) -> str:
-        """The one run whose id begins so, ``last`` being the newest; raises BadInput for none or several."""
+        """The id of the run with this prefix, or of the newest for ``last``; raises BadInput for none or several."""
         searched = "" if prefix == "last" else prefix.encode(errors="replace").decode()
         found = self._query(lambda index: index.starting_with(searched))
         found = found[-1:] if prefix == "last" else found
@@ -229,9 +229,9 @@ class Store:
         return dict(run_folders(self._runs)).get(run_id)
 
     def load(self, run: str) -> Recording:
-        """The recording of a run, by id or unique beginning of it; a cut-off one is read as far as it goes.
+        """The recording of a run, by id or unique prefix; a truncated one is read to its last whole line.
 
-        One that is not what was recorded holds nothing but the reason, in ``damage``.
+        One that fails its integrity check is empty except for the reason, in ``damage``.
         """
         run_id = run if self._name(run) else self.find(run)
         name = self._name(run_id)
@@ -241,14 +241,14 @@ class Store:
         return read_run(self._runs, name)
 
     def opened(self, run_id: str) -> BinaryIO:
-        """The recording of a run as it lies there, compressed or still growing; raises BadInput where there is none."""
+        """The recording file of a run, compressed or still growing; raises BadInput if there is none."""
         name = self._name(run_id)
         if name is None:
             raise BadInput(f"no run {run_id} in {self.path}; see 'fastenough list'")
         return open_recording(self._runs, name)
 
     def sealed(self, run_id: str) -> bytes:
-        """The file of a sealed run's recording, whose content has its hash; raises BadInput or Untrusted for any
+        """The recording file of a sealed run after its hash was checked; raises BadInput or Untrusted for any
         other."""
         name = self._name(run_id)
         if name is None:
@@ -256,46 +256,46 @@ class Store:
         return sealed_content(self._runs, name)
 
     def has(self, run_id: str) -> bool:
-        """Whether the folder of a run is here: an index may know others."""
+        """Whether the folder of a run exists here: a shared index may list runs of other stores."""
         return self._runs.status_below(run_id, RUN_FILE) is not None
 
     def is_private(self) -> bool:
-        """Whether nobody but this user and root can exchange what lies in the store: SQLite may be let in."""
+        """Whether only this user and root can replace files in the store, so that SQLite may be used."""
         return _is_private(self.path)
 
     def require_own(self, file: str) -> None:
-        """Raises Untrusted where something else than a file of this user's stands in the place of a database."""
+        """Raises Untrusted if the path of a database is occupied by anything but a file of this user."""
         for name in (file, *(f"{file}-{ending}" for ending in ("wal", "shm", "journal"))):
             self._folder.require_replaceable(name)
 
     def folded(self, run_id: str) -> FoldedRun | None:
-        """A sealed run at the resolution of its columns, in a tenth of the time that its text takes; None where it has
-        no columns that are believed."""
+        """A sealed run at the resolution of its columns, ten times as fast as from its text; None if it has
+        no valid columns."""
         name = self._name(run_id)
         return None if name is None else folded(self._runs, name)
 
     def attached(self, run_id: str, file: str) -> bytes | None:
-        """A file that is kept beside the recording of a run, None where there is none; raises FastenoughError for one
-        that is not what was kept."""
+        """A file attached to a run, None if there is none; raises FastenoughError for one
+        that was changed after it was stored."""
         name = self._name(run_id)
         return None if name is None else attached_content(self._runs, name, file)
 
     def looks_before(self, topic: Topic, runs: Sequence[str]) -> list[Look]:
-        """The looks at a family of questions that came before one by these runs, since its question last passed."""
+        """The looks at a family of questions before the one by these runs, since the last PASS of the question."""
         return looks.looks_before(self._folder, topic, runs)
 
     def note_look(self, topic: Topic, runs: Sequence[str], verdict: Verdict) -> None:
-        """Remember a look; a store that takes nothing, such as that of another user, is only read."""
+        """Record a look; does nothing in a store without write permission."""
         with suppress(OSError, Untrusted):
             looks.note(self._folder, topic, runs, verdict)
 
     def fault(self, run_id: str) -> str | None:
-        """What is wrong with a run of this store, None when its recording still has its hash."""
+        """The fault of a run of this store, None if its recording matches its hash."""
         name = self._name(run_id)
         return "its folder no longer exists" if name is None else fault_of(self._runs, name)
 
     def verify(self) -> dict[str, str]:
-        """What is wrong, by run; empty when every sealed recording still has its hash, and its columns say the same."""
+        """Faults by run; empty if every sealed recording matches its hash and its columns."""
         faults = {
             run_id: fault_of(self._runs, name) or columns_fault_of(self._runs, name)
             for run_id, name in run_folders(self._runs)
@@ -303,11 +303,11 @@ class Store:
         return {run: fault for run, fault in faults.items() if fault is not None}
 
     def rebuild(self, waiting: Callable[[], None] = lambda: None) -> dict[str, str]:
-        """Make the index again from the runs, and columns that are missing or wrong; returns the damaged runs with
-        what is wrong, the others go on.
+        """Rebuild the index from the runs, and missing or wrong columns; returns the damaged runs with
+        their faults.
 
-        One rebuild at a time: ``waiting`` is called where another one is at work, which this one then waits for.
-        Raises FastenoughError where there still is no index that can be used.
+        Only one rebuild runs at a time: ``waiting`` is called if this one has to wait for another.
+        Raises FastenoughError if there is still no usable index.
         """
         with self._folder.turn(waiting):
             self._seal_left_behind()
@@ -340,7 +340,7 @@ class Store:
             raise FastenoughError(self.index_fault)
 
     def _write_index(self, entries: Sequence[tuple[RunSummary, str]]) -> None:
-        """Into the file of the index; one that SQLite cannot lock, so that nobody uses it, makes way for a new one."""
+        """Write the index file; one that SQLite cannot lock is not in use and is replaced."""
         made = Index(_IN_MEMORY, self._place)
         made.put(entries)
         with suppress(Untrusted, sqlite3.Error):

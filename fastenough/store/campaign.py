@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which runs make up a campaign, and which of those that were planned are not there."""
+"""The runs of a campaign: stored ones, missing ones, and the state of each planned run."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from fastenough.model import BadInput, Outcome
 from fastenough.store import RunSummary, Store
 
 _MOST_NAMED = 20
-"""More missing runs than these are counted, not named."""
+"""Number of missing runs that are named; further ones are counted."""
 _MOST_KNOWN = 1_000_000
-"""Positions beyond are not believed."""
+"""Maximum number of positions; greater ones are ignored."""
 
 
 @dataclass(frozen=True)
 class StoredCampaign:
-    """The runs that stand for a campaign's positions, in the order they were made, and in words what is missing.
+    """The runs that count for the positions of a campaign, in order of begin, and descriptions of the missing ones.
 
-    Of several runs of one position the newest stands: the others were begun again by ``--resume``.  A run whose
+    Of several runs of a position the newest counts: ``--resume`` began it again.  A run whose
     summary is damaged may belong to any campaign, so those begun since this one began are among its ``runs`` where
     one of its own is missing, or where nothing newer is known.
     """
@@ -33,8 +33,8 @@ class StoredCampaign:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """How one of the runs that a campaign planned stands: ``run`` is the newest that was begun for it, None for none;
-    ``cut`` says how many before it were cut off.  ``position`` counts from 1."""
+    """State of a planned run of a campaign: ``run`` is the newest run begun for it, None for none;
+    ``cut`` is the number of earlier ones that were cut off.  ``position`` counts from 1."""
 
     position: int
     title: str
@@ -45,7 +45,7 @@ class PlannedRun:
 
     @property
     def settled(self) -> bool:
-        """Whether resuming leaves it as it is."""
+        """Whether ``resume`` does not repeat it."""
         return self.state in (DONE, NOT_APPLICABLE)
 
 
@@ -68,7 +68,7 @@ _WHY_CUT = "the bench was killed or lost power"
 
 
 def planned_runs(store: Store, campaign: str) -> list[PlannedRun]:
-    """Of every run that was planned, in the order of the plan; empty for a campaign of which the store has no run."""
+    """Every planned run in the order of the plan; empty for a campaign without runs in the store."""
     mine = [run for run in store.runs(campaign=campaign) if run.position is not None]
     begun: dict[int, list[RunSummary]] = {}
     for run in mine:
@@ -91,7 +91,7 @@ def _standing(position: int, planned: Sequence[str], begun: Sequence[RunSummary]
 
 
 def find_campaign(store: Store, prefix: str | None) -> str:
-    """The one campaign whose id begins so, the newest without; raises BadInput for none or several."""
+    """The id of the campaign with this prefix, the newest for None; raises BadInput for none or several."""
     if prefix is None:
         newest = store.newest_campaign()
         if newest is None:
@@ -112,8 +112,8 @@ def find_campaign(store: Store, prefix: str | None) -> str:
 
 
 def plan_of(store: Store, campaign: str | None = None) -> tuple[str, Plan]:
-    """A campaign and the plan that its runs are kept with: the newest one that has any, where none is named; raises
-    BadInput where there is none, or it cannot be read any more."""
+    """A campaign and the plan stored with its runs (``campaign`` None: the newest with a plan); raises
+    BadInput if there is none or it cannot be read."""
     chosen = store.runs(brief=True) if campaign is None else store.runs(brief=True, campaign=campaign)
     for run in reversed(chosen):
         if run.campaign and PLAN_FILE in run.hashes() and (text := store.attached(run.id, PLAN_FILE)) is not None:
@@ -123,14 +123,14 @@ def plan_of(store: Store, campaign: str | None = None) -> tuple[str, Plan]:
 
 
 def newest_campaign(store: Store) -> StoredCampaign | None:
-    """The campaign of the newest run that names one; only its runs are read from the index, and those that name none
+    """The campaign of the newest run that belongs to one; only its runs are read from the index, and those without one
     because they are damaged."""
     newest = store.newest_campaign()
     return None if newest is None else stored_campaign(store, newest)
 
 
 def stored_campaign(store: Store, campaign: str) -> StoredCampaign | None:
-    """The campaign of this id, as `newest_campaign`; None where the store has no run of it."""
+    """The campaign of this id, as `newest_campaign`; None if the store has no run of it."""
     mine = store.runs(campaign=campaign)
     if not mine:
         return None
@@ -156,12 +156,12 @@ def _missing(mine: Sequence[RunSummary], by_position: dict[int | None, RunSummar
 
 
 def _planned(mine: Sequence[RunSummary]) -> Sequence[str]:
-    """What was planned, by position."""
+    """Titles of the planned runs, by position."""
     return max((run.planned for run in mine if run.planned), key=len, default=())
 
 
 def _never_made(position: int, planned: Sequence[str], by_position: dict[int | None, RunSummary]) -> bool:
-    """Whether it is the board's own recording of a cell that the instrument did not measure to its end."""
+    """Whether it is the board's own recording of a cell that the instrument did not complete."""
     if position >= len(planned) or not planned[position].endswith(OWN):
         return False
     instrument = by_position.get(position - 1)

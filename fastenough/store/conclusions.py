@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What followed from several runs together, or from a trace: a hunt, changes on trial, a task set, a bound.
+"""Conclusions from several runs or from a trace: a hunt, tested changes, a task set, a bound.
 
-``conclusions/`` in the store holds a file for each, which is never changed: one line for what it is of, and one for its
-chapter.  What is in the chapter is the business of those who show it.
+``conclusions/`` in the store has an immutable file for each: one line of metadata, and one for its
+chapter.  The content of the chapter is defined by the report.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*\Z")
 _MOST_BYTES = 1 << 24
 _MOST_REMEMBERED = 10_000
 _LATEST_S = 1 << 33
-"""Times beyond are not believed."""
+"""Later times are invalid."""
 
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What it is of.  ``lead``: what it says first; ``made_s``: when it was drawn; ``runs``: none for a trace's."""
+    """Metadata.  ``lead``: first sentence; ``made_s``: time of creation; ``runs``: empty for a trace."""
 
     id: str
     board: str
@@ -45,7 +45,7 @@ class Conclusion:
 
 
 def conclude(store: Store, board: str, runs: Sequence[str], chapter: Mapping[str, Any]) -> Conclusion:
-    """Keep a chapter, which has a title and a lead; raises FastenoughError where the store takes none."""
+    """Store a chapter, which has a title and a lead; raises FastenoughError if the store cannot be written."""
     made = Conclusion(new_run_id(), board, int(time.time()), chapter["title"], chapter["lead"], tuple(runs))
     content = b"".join(json.dumps(line, default=_plain).encode() + b"\n" for line in (_FORM | asdict(made), chapter))
     with (
@@ -62,7 +62,7 @@ def _plain(value: Any) -> Any:
 
 
 def conclusions(store: Store) -> Iterator[Conclusion]:
-    """The newest first; a file that is none is passed over."""
+    """All conclusions, the newest first; invalid files are skipped."""
     try:
         with Folder.at(store.path) as folder, folder.below(CONCLUSIONS) as kept:
             names = kept.names()
@@ -75,7 +75,7 @@ def conclusions(store: Store) -> Iterator[Conclusion]:
 
 
 def chapter_of(store: Store, id: str) -> Mapping[str, Any] | None:
-    """What was kept with a conclusion; None where it cannot be read."""
+    """The chapter of a conclusion; None if it cannot be read."""
     lines = _lines(store.path, id)
     return None if lines is None else lines[1]
 

@@ -35,15 +35,15 @@ RUN_FILE = "run.json"
 LIVE_FILE = "recording.jsonl"
 SEALED_FILE = "recording.jsonl.zst"
 _SYNC_EVERY_S = 60.0
-"""How much a power cut may take; more often would put the bench's own disk writes among what is measured."""
+"""Maximum loss at a power failure; more frequent syncs would disturb the measurement by disk writes."""
 _CHUNK = 1 << 20
 _MOST_ATTACHED = 1 << 25
-"""Of a file beside the recording, in bytes, packed or not."""
+"""Maximum size of an attached file in bytes, compressed or not."""
 
 
 @contextmanager
 def storage_errors(what: Path) -> Iterator[None]:
-    """Turn the operating system's refusals into one line a person can act on."""
+    """Convert errors of the operating system into a one-line FastenoughError."""
     try:
         yield
     except OSError as error:
@@ -58,7 +58,7 @@ def _write_summary(folder: Folder, summary: RunSummary, mode: int) -> None:
 
 
 class RunWriter:
-    """A run being recorded.  Lines are handed to the operating system one by one: kill -9 tears at most one."""
+    """Writer of a run.  Each line is one write to the operating system: kill -9 truncates at most one."""
 
     def __init__(self, runs: Folder, summary: RunSummary) -> None:
         self.id = summary.id
@@ -79,7 +79,7 @@ class RunWriter:
         self._synced_mono_s = time.monotonic()
 
     def line(self, raw: bytes) -> None:
-        """Append one whole line; raises FastenoughError when the disk takes no more, after removing a torn rest."""
+        """Append one whole line; raises FastenoughError if the disk is full, after removing the partial line."""
         with storage_errors(self.path / LIVE_FILE):
             try:
                 write_all(self._file, raw)
@@ -92,7 +92,7 @@ class RunWriter:
                 self._synced_mono_s = time.monotonic()
 
     def attach(self, name: str, content: bytes) -> None:
-        """Put a file beside the recording, compressed; it is listed with its hash and belongs to the run."""
+        """Attach a file to the run, compressed and listed with its hash."""
         packed = zstandard.ZstdCompressor(level=9).compress(content)
         listed = f"{hashlib.sha256(packed).hexdigest()} {name}"
         with storage_errors(self.path / name):
@@ -101,7 +101,7 @@ class RunWriter:
             _write_summary(self._folder, self._summary, 0o644)
 
     def end(self) -> RunSummary:
-        """Seal the run and give up the lock."""
+        """Seal the run and release the lock."""
         with storage_errors(self.path / LIVE_FILE):
             os.fsync(self._file)
         try:
@@ -115,14 +115,14 @@ class RunWriter:
         self._runs.remove_tree(self.id)
 
     def close(self) -> None:
-        """Give up the lock without sealing: the run then counts as cut off."""
+        """Release the lock without sealing: the run then counts as cut off."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
 
 def seal(folder: Folder, summary: RunSummary) -> RunSummary:
-    """Compress, hash, describe and make immutable; the caller holds the lock or knows that nobody does."""
+    """Compress, hash, summarize and make immutable; the caller holds the lock or knows that it is free."""
     digest = hashlib.sha256()
     with storage_errors(folder.path / SEALED_FILE), folder.open_file(LIVE_FILE) as source:
         described = _described(source, summary)
@@ -155,7 +155,7 @@ def _described(recording: BinaryIO, summary: RunSummary) -> RunSummary:
 
 
 def _describe(summary: RunSummary, head: Head, end: End | None) -> RunSummary:
-    """Raises BadInput for times that no run can have."""
+    """Raises BadInput for times out of range."""
     known = replace(
         summary,
         state="cut-off",
@@ -190,7 +190,7 @@ def _describe(summary: RunSummary, head: Head, end: End | None) -> RunSummary:
 
 
 def _first_and_last(stream: BinaryIO) -> tuple[bytes, bytes]:
-    """First and last whole line of a file, empty where there is none; reads no more than it must."""
+    """First and last whole line of a file, empty if there is none; reads only the begin and the end."""
     first = stream.readline(MOST_LINE_BYTES)
     if not first.endswith(b"\n"):
         return b"", b""
@@ -203,7 +203,7 @@ def _first_and_last(stream: BinaryIO) -> tuple[bytes, bytes]:
 
 
 def recording_name(folder: Folder) -> str:
-    """The recording's file, sealed or not; raises BadInput where there is none."""
+    """Name of the recording file, sealed or not; raises BadInput if there is none."""
     for name in (SEALED_FILE, LIVE_FILE):
         with suppress(OSError):
             folder.status(name)
@@ -230,7 +230,7 @@ def _read_summary(folder: Folder, run_id: str) -> RunSummary:
 
 
 def read_summary(folder: Folder, run_id: str) -> RunSummary:
-    """What is known of a run, whatever state its directory is in; never raises for a damaged one."""
+    """The summary of a run in any state of its directory; a damaged one raises nothing."""
     try:
         summary = _read_summary(folder, run_id)
         if summary.state == "running" and not is_live(folder):
@@ -246,7 +246,7 @@ def read_summary(folder: Folder, run_id: str) -> RunSummary:
 
 
 def settle(folder: Folder, run_id: str) -> RunSummary | None:
-    """Seal what a dead bench left, and return its summary; what cannot be sealed stays as it is, readable."""
+    """Seal a run of a bench that died, and return its summary; one that cannot be sealed remains readable."""
     with suppress(OSError, FastenoughError, ValueError):
         summary = _read_summary(folder, run_id)
         if summary.state == "running" and not is_live(folder):
@@ -258,7 +258,7 @@ def settle(folder: Folder, run_id: str) -> RunSummary | None:
 
 
 def check(folder: Folder, run_id: str) -> str | None:
-    """What is wrong with a run, None when its content still has its hash, or has none yet."""
+    """The fault of a run, None if its content matches its hash or has none yet."""
     summary = read_summary(folder, run_id)
     if summary.state == "damaged":
         return summary.reason or "damaged"
@@ -268,7 +268,7 @@ def check(folder: Folder, run_id: str) -> str | None:
 
 
 def unsealed(summary: RunSummary) -> str | None:
-    """What is wrong with a run that has no hash: nothing while it is recorded, or when it was cut off."""
+    """The fault of a run without a hash: None while it is recorded, or if it was cut off."""
     if summary.state != "ended":
         return None
     return (
@@ -278,9 +278,9 @@ def unsealed(summary: RunSummary) -> str | None:
 
 
 def attached_file(folder: Folder, summary: RunSummary, name: str) -> bytes | None:
-    """The content of a file that is kept beside a recording, None where the run has none of that name.
+    """The content of an attached file, None if the run has none of that name.
 
-    Raises BadInput, Untrusted or OSError for one that is not what was kept.
+    Raises BadInput, Untrusted or OSError for one that was changed after it was stored.
     """
     sha256 = summary.hashes().get(name)
     if sha256 is None:
@@ -296,7 +296,7 @@ def attached_file(folder: Folder, summary: RunSummary, name: str) -> bytes | Non
 
 
 def _check_attached(folder: Folder, summary: RunSummary) -> str | None:
-    """What is wrong with the files kept beside a recording."""
+    """The first fault of the files attached to a run."""
     for name in summary.hashes():
         try:
             attached_file(folder, summary, name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The index: what can be asked of many runs without opening them.  It holds nothing that the runs do not."""
+"""The index: summaries of many runs in a database, for queries without opening the runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INDEX_VERSION = 5
 """Part of the table's name: an index of another version is not migrated but made anew from the runs."""
 _PER_STATEMENT = 500
 _PATIENCE_S = 10
-"""How long one process waits for another that writes into the same file."""
+"""Maximum wait for another process that writes to the same file."""
 _LEAST_SECRET = 3
 """Shorter ones are not searched for in messages: every letter would be one."""
 
@@ -50,7 +50,7 @@ _RUNS = Table(
 
 
 def _parsed(url: str) -> URL:
-    """Raises BadInput, which quotes nothing of what may hold a password."""
+    """Raises BadInput without quoting the URL, which may contain a password."""
     try:
         return make_url(url)
     except (SQLAlchemyError, ValueError):
@@ -61,7 +61,7 @@ def _parsed(url: str) -> URL:
 
 
 def secrets_of(url: URL) -> list[str]:
-    """What of a URL must not be printed: its password, and the values of its query, where drivers take one too."""
+    """The parts of a URL that must not be printed: password, and query values, which some drivers use for one."""
     queried = [
         value if isinstance(value, str) else " ".join(value)
         for name, value in url.query.items()
@@ -72,7 +72,7 @@ def secrets_of(url: URL) -> list[str]:
 
 
 def without_secrets(error: Exception, secrets: Iterable[str]) -> str:
-    """The first line of a database's complaint, without what must not be printed."""
+    """The first line of a database error without secrets."""
     line = str(getattr(error, "orig", None) or error).partition("\n")[0]
     for secret in secrets:
         line = line.replace(secret, "***")
@@ -80,7 +80,7 @@ def without_secrets(error: Exception, secrets: Iterable[str]) -> str:
 
 
 class Index:
-    """Summaries by run; ``place`` tells apart several stores that share one database."""
+    """Summaries by run; ``place`` identifies the store in a shared database."""
 
     def __init__(self, url: str | URL, place: str) -> None:
         parsed = url if isinstance(url, URL) else _parsed(url)
@@ -138,7 +138,7 @@ class Index:
             _put(connection, rows)
 
     def replace(self, summaries: Iterable[tuple[RunSummary, str]]) -> None:
-        """These and nothing else are this place's runs; who reads meanwhile finds the old or the new ones, whole."""
+        """Replace all runs of this place in one transaction."""
         rows = self._rows(summaries)
         with self._mendable(), self._engine.begin() as connection:
             connection.execute(delete(_RUNS).where(_RUNS.c.place == self._place))
@@ -154,7 +154,7 @@ class Index:
                 connection.execute(delete(_RUNS).where(_RUNS.c.id.in_(wanted[begin : begin + _PER_STATEMENT])))
 
     def copy_over(self, file: str) -> None:
-        """Make an SQLite file say what this index, one in memory, says; raises sqlite3.Error where it cannot be locked.
+        """Copy this in-memory index over an SQLite file; raises sqlite3.Error if it cannot be locked.
 
         One transaction in that file: processes that use it wait or see the whole, and a death in it leaves the old.
         To rename a new file over one in use would let SQLite apply the journal of the old one to the new one.
@@ -187,14 +187,14 @@ class Index:
         return [_summary(row) for row in reversed(rows)]
 
     def newest_campaign(self) -> str | None:
-        """The campaign that the newest run of those that name one belongs to, None where there is none."""
+        """The campaign of the newest run that belongs to one, None if there is none."""
         question = select(_RUNS.c.campaign).where(_RUNS.c.campaign != "").order_by(_RUNS.c.id.desc()).limit(1)
         with self._mendable(), self._engine.connect() as connection:
             found: str | None = connection.execute(question).scalar()
         return found
 
     def starting_with(self, prefix: str) -> list[tuple[str, str]]:
-        """Id and place of every run whose id begins so."""
+        """Id and place of every run whose id has this prefix."""
         question = select(_RUNS.c.id, _RUNS.c.place).where(_RUNS.c.id.startswith(prefix, autoescape=True))
         question = question.order_by(_RUNS.c.id)
         with self._mendable(), self._engine.connect() as connection:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How often questions of one family were judged before: who looks again until it passes may err each time.
+"""Repeated looks: how often questions of a family were judged before.  Each look may err.
 
 A family is what is asked about: board, configuration, probe, implementation and load.  A question is a family and a
 requirement.  A judgment by another requirement is a further look at the family, also where only the limit, the return
@@ -27,7 +27,7 @@ from fastenough.recording.lines import parse_line
 LOOKS_FILE = "looks.jsonl"
 _MOST_BYTES = 1 << 24
 _MOST_KEPT = 20_000
-"""Looks; the oldest make way."""
+"""Maximum number of looks; the oldest are removed."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +49,17 @@ class Look:
     verdict: str
 
     def is_at(self, topic: Topic) -> bool:
-        """Whether it was at the same question, or at another one of the same family."""
+        """Whether it concerned the same question or another one of the same family."""
         return self.topic.question == topic.question or not set(self.topic.families).isdisjoint(topic.families)
 
 
 def question_of(*parts: object) -> str:
-    """What stands for a question in the file."""
+    """The hash that identifies a question in the file."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _read(folder: Folder) -> Iterator[Look]:
-    """What can be read; a line that is none is passed over."""
+    """All looks; invalid lines are skipped."""
     try:
         content = folder.read(LOOKS_FILE, _MOST_BYTES)
     except (OSError, Untrusted):
@@ -99,7 +99,7 @@ def looks_before(folder: Folder, topic: Topic, runs: Sequence[str]) -> list[Look
 
 
 def looks_sharing_runs(looks: Sequence[Look], runs: Sequence[str]) -> list[Look]:
-    """Those that judged some of these runs, or runs that were judged together with some of them; the latest first."""
+    """Looks that judged some of these runs, or runs judged together with some of them; the latest first."""
     known, found = set(runs), []
     for look in reversed(looks):
         if known.intersection(look.runs):
@@ -109,7 +109,7 @@ def looks_sharing_runs(looks: Sequence[Look], runs: Sequence[str]) -> list[Look]
 
 
 def note(folder: Folder, topic: Topic, runs: Sequence[str], verdict: Verdict) -> None:
-    """Remember a look, once for the same runs; raises OSError or Untrusted where the store takes none."""
+    """Record a look, once for the same runs; raises OSError or Untrusted if the store cannot be written."""
     look = Look(topic, tuple(sorted(runs)), str(verdict))
     with folder.turn(lambda: None):
         known = list(_read(folder))

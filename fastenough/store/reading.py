@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs as they lie on disk: read whole, with their hash checked, or replaced by the reason not to believe them."""
+"""Runs on disk: read after an integrity check, or replaced by the reason why the check failed."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ _RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*\Z")
 
 
 def run_id_of(name: str) -> str:
-    """The id of the run in a folder of that name; bytes that no id has are written as numbers."""
+    """The id of the run in a folder of that name; bytes not allowed in an id are escaped."""
     if _RUN_ID.match(name):
         return name
     return "".join(chr(byte) if 0x20 < byte < 0x7F else f"\\x{byte:02x}" for byte in os.fsencode(name))
 
 
 def run_folders(runs: Folder) -> Iterator[tuple[str, str]]:
-    """Id and name of every run, oldest first; files that lie beside them are none."""
+    """Id and folder name of every run, oldest first; plain files are skipped."""
     for name in runs.subfolders():
         yield run_id_of(name), name
 
 
 def stamp(runs: Folder, name: str) -> tuple[str, bool]:
-    """What changes whenever a run's files do, and whether its recording is newer than its summary; opens nothing."""
+    """A string that changes with the files of a run, and whether its recording is newer than its summary."""
     found = {file: runs.status_below(name, file) for file in (RUN_FILE, SEALED_FILE)}
     if found[SEALED_FILE] is None:
         found[LIVE_FILE] = runs.status_below(name, LIVE_FILE)
@@ -61,7 +61,7 @@ def stamp(runs: Folder, name: str) -> tuple[str, bool]:
 
 
 def summary_of(runs: Folder, name: str, *, suspicious: bool) -> RunSummary:
-    """What is known of a run; where there is reason to suspect it, its content must have its hash."""
+    """The summary of a run; if ``suspicious``, its content must match its hash."""
     run_id = run_id_of(name)
     try:
         with runs.below(name) as folder:
@@ -75,7 +75,7 @@ def summary_of(runs: Folder, name: str, *, suspicious: bool) -> RunSummary:
 
 
 def fault_of(runs: Folder, name: str) -> str | None:
-    """What is wrong with a run, None when its content still has its hash."""
+    """The fault of a run, None if its content matches its hash."""
     try:
         with runs.below(name) as folder:
             return check(folder, run_id_of(name))
@@ -86,12 +86,12 @@ def fault_of(runs: Folder, name: str) -> str | None:
 
 
 def _sealed() -> Any:
-    """Loaded when it is needed: what reads recordings takes 0.3 s to load, which a list of runs has no use for."""
+    """The module that reads recordings, imported on demand: it takes 0.3 s, and lists of runs do not need it."""
     return import_module("fastenough.store.sealed")
 
 
 def attached_content(runs: Folder, name: str, file: str) -> bytes | None:
-    """A file that is kept beside a recording, None where there is none; raises FastenoughError for a wrong one."""
+    """A file attached to a run, None if there is none; raises FastenoughError for a wrong one."""
     try:
         with runs.below(name) as folder:
             return attached_file(folder, read_summary(folder, run_id_of(name)), file)
@@ -100,7 +100,7 @@ def attached_content(runs: Folder, name: str, file: str) -> bytes | None:
 
 
 def open_recording(runs: Folder, name: str) -> BinaryIO:
-    """A run's recording, sealed or not; raises BadInput where there is none."""
+    """The recording of a run, sealed or not, opened; raises BadInput if there is none."""
     try:
         with runs.below(name) as folder:
             return folder.open_file(recording_name(folder))
@@ -109,7 +109,7 @@ def open_recording(runs: Folder, name: str) -> BinaryIO:
 
 
 def sealed_content(runs: Folder, name: str) -> bytes:
-    """The file of a sealed recording, of which the content has its hash; raises BadInput for any other."""
+    """The file of a sealed recording after its hash was checked; raises BadInput for any other."""
     run_id = run_id_of(name)
     try:
         with runs.below(name) as folder:
@@ -123,23 +123,23 @@ def sealed_content(runs: Folder, name: str) -> bytes:
 
 
 def make_columns(runs: Folder, name: str) -> None:
-    """Make the columns of a run that was just sealed, if they can be made."""
+    """Create the columns of a newly sealed run, if possible."""
     _sealed().make_columns(lambda: runs.below(name), run_id_of(name))
 
 
 def renew_columns(runs: Folder, name: str) -> None:
-    """Make the columns of a run again where they are missing or wrong; raises FastenoughError."""
+    """Recreate the columns of a run if they are missing or wrong; raises FastenoughError."""
     _sealed().renew_columns(lambda: runs.below(name), run_id_of(name))
 
 
 def columns_fault_of(runs: Folder, name: str) -> str | None:
-    """What is wrong with the columns of a run, None where nothing is or where they would be passed over."""
+    """The fault of the columns of a run, None if they are right or would be ignored."""
     fault: str | None = _sealed().columns_fault(lambda: runs.below(name), run_id_of(name))
     return fault
 
 
 def folded(runs: Folder, name: str) -> FoldedRun | None:
-    """A sealed run out of its columns, None where it has none that are believed; raises FastenoughError."""
+    """A sealed run from its columns, None if it has no valid ones; raises FastenoughError."""
     try:
         found: FoldedRun | None = _sealed().folded(lambda: runs.below(name), summary_of(runs, name, suspicious=False))
         return found
@@ -148,6 +148,6 @@ def folded(runs: Folder, name: str) -> FoldedRun | None:
 
 
 def read_run(runs: Folder, name: str) -> Recording:
-    """The recording of a run; where it is not what was recorded, one that holds nothing but the reason."""
+    """The recording of a run; if its integrity check fails, one that only has the reason."""
     recording: Recording = _sealed().read_run(lambda: runs.below(name), summary_of(runs, name, suspicious=False))
     return recording

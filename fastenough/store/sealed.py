@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs as recordings: sealed ones out of their columns, and out of their text only for what is not in them."""
+"""Recordings of runs: read from the columns of sealed runs, and from the text only for data not in them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from fastenough.store.directory import attached_file, read_summary, recording_na
 from fastenough.store.summary import RunSummary
 
 Opening = Callable[[], Folder]
-"""Opens the folder of a run; what is read later opens it again."""
+"""Opens the folder of a run; data read on demand opens it again."""
 
 
 def _source(folder: Folder, summary: RunSummary) -> SealedRecording:
@@ -45,7 +45,7 @@ def _source(folder: Folder, summary: RunSummary) -> SealedRecording:
 
 
 def read_sealed(opening: Opening, summary: RunSummary) -> Recording:
-    """The recording of a sealed run; raises BadInput, Untrusted or OSError for one that is not believed."""
+    """The recording of a sealed run; raises BadInput, Untrusted or OSError if its integrity check fails."""
     with opening() as folder:
         source = _source(folder, summary)
         recording = _of_columns(opening, summary, source)
@@ -57,19 +57,19 @@ def read_sealed(opening: Opening, summary: RunSummary) -> Recording:
 
 
 def _make(source: SealedRecording) -> None:
-    """Root makes no files of its own among those of another user."""
+    """Create columns, unless the folder belongs to another user: root creates no files there."""
     if source.folder.owner == os.geteuid():
         columns.make(source)
 
 
 def make_columns(opening: Opening, run_id: str) -> None:
-    """Make the columns of a run that was just sealed, if they can be made: they can be made again at any time."""
+    """Create the columns of a newly sealed run, if possible: they can be recreated at any time."""
     with suppress(FastenoughError, OSError), opening() as folder:
         _make(_source(folder, read_summary(folder, run_id)))
 
 
 def renew_columns(opening: Opening, run_id: str) -> None:
-    """Make those columns again that are missing or say anything else than the recording; raises FastenoughError."""
+    """Recreate columns that are missing or contradict the recording; raises FastenoughError."""
     with storage_errors(opening().path), opening() as folder:
         summary = read_summary(folder, run_id)
         if summary.sha256 is None or summary.state == "damaged":
@@ -82,7 +82,7 @@ def renew_columns(opening: Opening, run_id: str) -> None:
 
 
 def columns_fault(opening: Opening, run_id: str) -> str | None:
-    """Whether a run's columns would be believed and say anything else than its recording, in words."""
+    """A message if the columns of a run are accepted as valid but contradict its recording, else None."""
     with suppress(FastenoughError, OSError), opening() as folder:
         summary = read_summary(folder, run_id)
         source = _source(folder, summary)
@@ -94,7 +94,7 @@ def columns_fault(opening: Opening, run_id: str) -> str | None:
 
 @contextmanager
 def _text(opening: Opening, summary: RunSummary) -> Iterator[Reading]:
-    """One pass over the text, later; raises FastenoughError where it is not any more what it was."""
+    """A later pass over the text; raises FastenoughError if the file has changed."""
     try:
         with opening() as folder:
             source = _source(folder, summary)
@@ -105,7 +105,7 @@ def _text(opening: Opening, summary: RunSummary) -> Iterator[Reading]:
 
 
 def _laters(opening: Opening, summary: RunSummary) -> dict[str, Any]:
-    """Intervals and events, each read out of the text when they are wanted."""
+    """Intervals and events, each read from the text on demand."""
 
     def intervals() -> list[Interval]:
         with _text(opening, summary) as lines:
@@ -127,9 +127,9 @@ class FoldedRun:
 
 
 def folded(opening: Opening, summary: RunSummary) -> FoldedRun | None:
-    """Out of the columns of a sealed run; None where there are none that are made of it.
+    """A sealed run from its columns; None if there are none that belong to it.
 
-    Raises BadInput where they are changed while they are read.
+    Raises BadInput if they are changed during reading.
     """
     if summary.sha256 is None:
         return None
@@ -149,7 +149,7 @@ def _timeline_of_text(opening: Opening, summary: RunSummary) -> Timeline:
 
 
 def _of_columns(opening: Opening, summary: RunSummary, source: SealedRecording) -> Recording | None:
-    """None where there are no columns that are made of the recording, or where they contradict its end."""
+    """The recording from its columns; None if there are none that belong to it, or if they contradict its end."""
 
     kept = columns.stored_columns(source)
     if kept is None:
@@ -171,7 +171,7 @@ def _of_columns(opening: Opening, summary: RunSummary, source: SealedRecording) 
 
 
 def _of_text(opening: Opening, summary: RunSummary, source: SealedRecording) -> Recording:
-    """Where no columns can be kept, such as in a store of another user: one pass now, more when more is wanted."""
+    """The recording from its text, if columns cannot be stored: one pass now, further ones on demand."""
     with source.folder.open_file(source.file) as stream:
         lines = Reading(stream, source.file, source.sha256)
         for _ in lines:
@@ -180,7 +180,7 @@ def _of_text(opening: Opening, summary: RunSummary, source: SealedRecording) -> 
 
 
 def _known_head(summary: RunSummary) -> Head:
-    """What a summary says of the head, for a run whose recording is not believed."""
+    """The head as far as the summary has it, for a run whose integrity check failed."""
     known = HeadAdditions(
         summary.board,
         None if summary.configuration is None else Configuration(summary.configuration),
@@ -191,7 +191,7 @@ def _known_head(summary: RunSummary) -> Head:
 
 
 def _read(opening: Opening, summary: RunSummary) -> Recording:
-    """Raises BadInput, Untrusted or OSError for a recording that is not believed."""
+    """Raises BadInput, Untrusted or OSError if the integrity check fails."""
     fault = (summary.reason or "damaged") if summary.state == "damaged" else None
     if summary.sha256 is None:
         fault = fault or unsealed(summary)
@@ -221,7 +221,7 @@ def _read_unsealed(opening: Opening) -> Recording:
 
 
 def read_run(opening: Opening, summary: RunSummary) -> Recording:
-    """The recording of a run; where it is not what was recorded, one that holds nothing but the reason."""
+    """The recording of a run; if its integrity check fails, one that only has the reason."""
     try:
         return _read(opening, summary)
     except OSError as error:

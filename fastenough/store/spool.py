@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Recordings on their way from a board's ring into the store: as far as each has come, and the one that came last.
+"""Recordings being pulled from a board's ring into the store: the data received so far, and the last one stored.
 
-A recording's place is ``STORE/pulled/RING/NAME.part``, whole lines only: how long it is says where to go on, whatever
-cut the last pull off.  ``NAME.head`` is the head that it will have in the store.  ``last.json`` tells which recording
-was the last to be stored.
+The data of a recording are in ``STORE/pulled/RING/NAME.part``, whole lines only: its length is where a pull resumes,
+whatever interrupted the last one.  ``NAME.head`` is the head that it will have in the store.  ``last.json`` names the
+recording stored last.
 
-``STORE/pulled/ids/RUN`` names the spool to which a run id is bound while a recording of it is on its way: nothing else
-may bring a recording of that id into the store.
+``STORE/pulled/ids/RUN`` names the spool to which a run id is bound while its recording is pulled: no other source
+can store a recording of that id.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FOLDER = re.compile(r"[0-9A-Za-z-]*-[0-9a-f]{16}", re.ASCII)
 class Last:
     """The recording stored last: its serial, and the instant at which its last interval ended.
 
-    ``gap_told``: the recording behind it of which the gap between the two was told.
+    ``gap_told``: the following recording for which the gap between the two was reported.
     """
 
     serial: int
@@ -62,7 +62,7 @@ class BoundElsewhere(BadInput):
 
 
 class Spool:
-    """Of one ring of one board; whoever holds it is alone with it."""
+    """The spool of one ring of one board, locked by its user."""
 
     def __init__(self, folder: Folder, pulled: Folder, ids: Folder) -> None:
         self._folder = folder
@@ -70,7 +70,7 @@ class Spool:
         self._ids = ids
 
     def bind(self, name: str, run_id: str) -> None:
-        """Bind a run id to this spool, in which a part of its recording ``name`` lies from now on.
+        """Bind a run id to this spool, which has a part of its recording ``name`` from now on.
 
         Raises BoundElsewhere while another spool has a part of a recording of that id.  A binding to a spool that has
         none is taken over: its process was killed.
@@ -89,7 +89,7 @@ class Spool:
                 os.close(self._folder.create(name + _PART, 0o600))
 
     def release(self, name: str, run_id: str) -> None:
-        """Remove what is here of a recording, and the binding of its id; does nothing where nothing is here."""
+        """Remove the part of a recording and the binding of its id; does nothing if there is none."""
         try:
             self._folder.status(name + _PART)
         except FileNotFoundError:
@@ -111,11 +111,11 @@ class Spool:
         return False
 
     def names(self) -> list[str]:
-        """Of the recordings that are on their way, oldest first."""
+        """Names of the incomplete recordings, oldest first."""
         return [name.removesuffix(_PART) for name in self._folder.names() if name.endswith(_PART)]
 
     def size(self, name: str) -> int:
-        """How much of a recording is here, in whole lines; what a cut left behind them is removed."""
+        """Bytes of a recording received in whole lines; a partial line behind them is removed."""
         try:
             file = os.fdopen(self._folder.append(name + _PART), "rb+")
         except FileNotFoundError:
@@ -126,7 +126,7 @@ class Spool:
         return whole
 
     def add(self, name: str, content: bytes) -> None:
-        """Append what comes next of a recording, which may tear a line until more comes."""
+        """Append the next data of a recording, which may end within a line."""
         try:
             file = self._folder.append(name + _PART)
         except FileNotFoundError:
@@ -147,7 +147,7 @@ class Spool:
         return self._folder.open_file(name + _PART)
 
     def head(self, name: str) -> bytes | None:
-        """The head that it will have in the store; None where nobody has written it down yet."""
+        """The head that it will have in the store; None if it has not been written yet."""
         with suppress(FileNotFoundError):
             return self._folder.read(name + _HEAD, _MOST_HEAD_BYTES)
         return None
@@ -156,7 +156,7 @@ class Spool:
         self._folder.replace(name + _HEAD, line, 0o600)
 
     def clear(self, name: str) -> None:
-        """Remove what is here of a recording, but not the binding of its id."""
+        """Remove the part of a recording but keep the binding of its id."""
         self._folder.remove(name + _HEAD)  # first: a head without its recording would be taken for that of the next
         file = self._folder.append(name + _PART)
         try:
@@ -169,7 +169,7 @@ class Spool:
         self._folder.remove(name + _PART)
 
     def seal(self, lines: Iterable[bytes], run_id: str, runs: Folder) -> RunSummary:
-        """A run of these lines, made here and moved whole into the folder of all runs."""
+        """Seal a run of these lines here and move it into the folder of all runs."""
         self._folder.remove_tree(run_id)  # of a pull that was killed
         writer = RunWriter(self._folder, RunSummary(run_id, "running"))
         try:
@@ -184,13 +184,13 @@ class Spool:
         return ended
 
     def last(self) -> Last | None:
-        """None where none was stored yet, or nobody knows any more."""
+        """The recording stored last; None if there is none or it is unknown."""
         with suppress(OSError, Untrusted, ValueError, TypeError):
             return Last(**json.loads(self._folder.read(_LAST, _MOST_LAST_BYTES)))
         return None
 
     def refused(self) -> dict[str, str]:
-        """By name, why recordings were refused; they are not fetched again."""
+        """Reasons by name of refused recordings, which are not fetched again."""
         with suppress(OSError, Untrusted, ValueError, AttributeError, KeyError, TypeError):
             said = json.loads(self._folder.read(_REFUSED, _MOST_REFUSED_BYTES))
             if said["by"] == __version__:  # a newer version may know what this one does not
@@ -207,9 +207,9 @@ class Spool:
 
 
 def arriving(store: Folder, board: str, ring: str, name: str) -> bytes:
-    """What has come so far of a recording that is on its way, while pulls may go on; its last line may be torn.
+    """The data received so far of an incomplete recording, also during a pull; its last line may be partial.
 
-    Raises OSError where it is not on its way any more.
+    Raises OSError if it is no longer incomplete.
     """
     with (
         store.below(_PULLED) as pulled,
@@ -233,14 +233,14 @@ def _whole_lines(file: BinaryIO) -> int:
 
 
 def _folder_name(board: str, ring: str) -> str:
-    """Any board and path as a name that tells them apart."""
+    """A unique folder name for any board and path."""
     told = re.sub(r"[^0-9A-Za-z]+", "-", board)[:40].strip("-")
     return f"{told}-{hashlib.sha256(json.dumps([board, ring]).encode()).hexdigest()[:16]}"
 
 
 @contextmanager
 def spool_of(store: Folder, board: str, ring: str, waiting: Callable[[], None]) -> Iterator[Spool]:
-    """The spool of a board's ring, for one at a time; ``waiting`` is called where another pull has it."""
+    """The spool of a board's ring, for one pull at a time; ``waiting`` is called if another one uses it."""
     with (
         store.below(_PULLED, make=True) as pulled,
         pulled.below(_IDS, make=True) as ids,

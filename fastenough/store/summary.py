@@ -27,8 +27,8 @@ class RunSummary:
     """``state`` is ``running``, ``ended``, ``cut-off`` (its bench died) or ``damaged`` (``reason`` says how);
     ``outcome`` is None unless ended.  ``samples``, ``worst_ns`` and ``duration_ns`` are those of the first series'
     name over all CPUs (of the monitor, of the longest way that was seen), None where the recording has no end.
-    ``planned`` names every run of the campaign by position, so that one that is missing can be named.  ``files``: what
-    is kept beside the recording, each as SHA-256 and name.
+    ``planned`` has the title of every run of the campaign by position, so that missing ones can be named.  ``files``:
+    the attached files, each as SHA-256 and name.
     """
 
     id: str
@@ -54,12 +54,12 @@ class RunSummary:
     files: tuple[str, ...] | None = None
 
     def hashes(self) -> dict[str, str]:
-        """The SHA-256 of each file that is kept beside the recording, by name."""
+        """The SHA-256 of each attached file, by name."""
         return {name: sha256 for sha256, _, name in (line.partition(" ") for line in self.files or ())}
 
 
 def damaged(run_id: str, reason: str) -> RunSummary:
-    """Of a run whose own summary cannot be believed."""
+    """The summary of a run whose own summary is invalid."""
     return RunSummary(run_id, "damaged", reason=reason)
 
 
@@ -97,7 +97,7 @@ def parse_summary(raw: bytes, run_id: str) -> RunSummary:
 
 
 def with_tuples(summary: RunSummary) -> RunSummary:
-    """The same, where JSON has made lists of what cannot be changed."""
+    """The same with the lists from JSON converted to tuples."""
     planned, files = (None if value is None else tuple(value) for value in (summary.planned, summary.files))
     return replace(summary, planned=planned, files=files)
 
@@ -107,8 +107,8 @@ _LEAST = timedelta(milliseconds=1)
 
 
 def new_run_id(after: str = "") -> str:
-    """Sorts by time of begin, and is unique without asking anybody; behind the id ``after`` even if the clock was set
-    back.  An ``after`` that tells no time is none of ours."""
+    """A unique id that sorts by time of begin, and after the id ``after`` even if the clock was set
+    back.  An ``after`` without a time is ignored."""
     begin = datetime.now(UTC)
     with suppress(ValueError, OverflowError):
         begin = max(begin, datetime.strptime(after[:_TIME_LENGTH], "%Y%m%dT%H%M%S%fZ").replace(tzinfo=UTC) + _LEAST)
