@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What other tools wrote as recordings of ours, and ours as what other programs read: one file and one line each."""
+"""Import of other tools' output as recordings, and export of recordings: one file and one line for each format."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Importer(Protocol):
     what: str
 
     def recognises(self, source: Source) -> bool:
-        """By its content alone; cheap, and never by its name."""
+        """Whether the content has this format; fast, and independent of the file name."""
         ...
 
     def read(self, source: Source) -> ImportedRun:
-        """Raises BadInput, by :meth:`Source.refuse`, for what is not whole or not the tool's."""
+        """The run in the file; raises BadInput, by :meth:`Source.refuse`, if it is incomplete or of another format."""
         ...
 
 
@@ -78,17 +78,17 @@ EXPORTERS = {
     "openmetrics": "openmetrics",
     "parquet": "export_parquet",
 }
-"""By the name of the format, the module whose ``export`` writes it; loaded only where it is used."""
+"""The module with ``export`` by name of the format, imported on demand."""
 
 
 def export(recordings: Sequence[Recording], form: str) -> bytes:
-    """Recordings as a file of one of EXPORTERS; raises BadInput for what cannot be told in it."""
+    """Recordings as a file of one of EXPORTERS; raises BadInput for data that the format does not support."""
     written: bytes = import_module(f"{__name__}.{EXPORTERS[form]}").export(recordings)
     return written
 
 
 def read_import(source: Source) -> ImportedRun:
-    """What the tool that wrote it tells; raises BadInput where no tool did, or what it tells cannot be."""
+    """The run in a file of any known tool; raises BadInput for an unknown format or inconsistent data."""
     source.readable()
     fitting = [importer for importer in IMPORTERS if importer.recognises(source)]
     if not fitting:
@@ -105,7 +105,7 @@ def read_import(source: Source) -> ImportedRun:
 
 
 def _foreign(source: Source) -> str:
-    """Why nobody knows it, as far as that can be said."""
+    """The reason why no importer recognises the file."""
     said = [line.strip() for line in source.lines if line.strip()]
     if not said:
         return "it is binary, but not a samples.raw of jitterdebugger"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """cyclictest's text: one line for each thread, or a histogram (-h, -H, --histfile); rt-tests 0.8 to 2.10.
 
-Also what OSADL publishes of its farm's latency plots: the same histogram.
+Also the data of OSADL's latency plots: the same histogram.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _SPIKE = re.compile(r"T:\s*(\d+) Spike:\s*(\d+): TS:\s*(\d+)\s*")
 _SPIKES = re.compile(r"spikes = (\d+)\s*")
 _TOLD = ("Thread Ids", "Break thread", "Break value", "SMIs")
 _NS_WIDTH = 8
-"""Columns that Act and Avg take with -N; without, they take 5 unless they need more.  Nothing else tells the unit."""
+"""Width of Act and Avg with -N; without it they have 5 columns or as many as needed.  Nothing else shows the unit."""
 
 
 _NO_ZERO = "minimum of 0 left out"
-"""Only cyclicdeadline, which prints the same histogram, says so: it takes a minimum of 0 for none yet."""
+"""Marks cyclicdeadline, which prints the same histogram and takes a minimum of 0 for a missing one."""
 
 
 @dataclass
 class _CyclictestOutput:
-    """The lines of a file by what they are; ``cycles``: how many overflows of a thread are listed, or counted there."""
+    """The lines of a file by kind; ``cycles``: number of overflows of each thread that are listed or counted."""
 
     threads: list[re.Match[str]] = field(default_factory=list)
     rows: list[list[int]] = field(default_factory=list)
@@ -97,7 +97,7 @@ IMPORTER = _Cyclictest()
 
 
 def _last_screen(source: Source) -> int:
-    """How many lines come before the last picture of a live display; raises BadInput where that one is not whole."""
+    """Number of lines before the last screen of a live display; raises BadInput if that screen is incomplete."""
     pictures = list(_UP.finditer(source.text))
     if not pictures:
         if source.text.startswith("policy: ") or "\npolicy: " in source.text:
@@ -145,7 +145,7 @@ def _take(reading: LineReader, parts: _CyclictestOutput, line: str) -> None:
 
 
 def _take_other(reading: LineReader, parts: _CyclictestOutput, line: str) -> None:
-    """What a shell or the tool says before the first number; behind it there is nothing else."""
+    """A line of the shell or the tool before the first number; raises BadInput after it."""
     if parts.begun or re.match(r"\s*T:|\s*\d{6} ", line):
         reading.refuse(f"not a line of cyclictest: {line[:60]!r}")
     if line.startswith("# /dev/cpu_dma_latency"):
@@ -155,7 +155,7 @@ def _take_other(reading: LineReader, parts: _CyclictestOutput, line: str) -> Non
 
 
 def _threads(source: Source, parts: _CyclictestOutput) -> Iterator[ImportedSeries]:
-    """Of each thread the count, the extremes and the mean; their unit shows in the columns only."""
+    """Count, extremes and mean of each thread; only the columns show their unit."""
     if [int(match[1]) for match in parts.threads] != list(range(len(parts.threads))):
         source.refuse("its threads are not numbered from 0: file truncated or modified")
     unit_ns = _unit_ns(source, parts.threads)
@@ -189,7 +189,7 @@ def _unit_ns(source: Source, threads: Sequence[re.Match[str]]) -> int:
 
 
 def _histogram(reading: LineReader, parts: _CyclictestOutput) -> Iterator[ImportedSeries]:
-    """One series for each column; the file says µs whatever -N was, so µs they are taken for."""
+    """One series for each column; the file states µs even with -N, so µs are assumed."""
     low, mean, high, beyond = (
         _footer(reading, parts, name)
         for name in ("Min Latencies", "Avg Latencies", "Max Latencies", "Histogram Overflows")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Histograms as CSV: a line for each bucket; no cell is a formula to a spreadsheet."""
+"""Histograms as CSV: a line for each bucket; no cell is a formula in a spreadsheet."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def compressed(held: SeriesTotal) -> bytes:
 
 
 def _tag(held: SeriesTotal) -> str:
-    """Of the run and all that distinguishes the series; the id, for two series may differ in their events only."""
+    """Identity of the run and of the series; with the id, since two series may differ only in their events."""
     one = held.series
     parts = {"id": one.id, "cpu": one.cpu, "bytes": one.bytes, "period_ns": one.period_ns}
     named = [f"{name}={value}" for name, value in parts.items() if value is not None]
@@ -75,7 +75,7 @@ def _tag(held: SeriesTotal) -> str:
 
 
 def _run_comments(recordings: Sequence[Recording]) -> str:
-    """A comment for each run: what distinguishes it, as one JSON object."""
+    """A comment for each run: its identity as one JSON object."""
     return "".join(f"#[Run: {json.dumps(run_identity(recording.head))}]\n" for recording in recordings)
 
 
@@ -92,7 +92,7 @@ def _lines(held: SeriesTotal, start_s: float) -> Iterator[str]:
 
 
 def export(recordings: Sequence[Recording]) -> bytes:
-    """Raises BadInput where values are negative, which no HdrHistogram can hold."""
+    """Raises BadInput for negative values, which HdrHistogram does not support."""
     series = list(series_totals(recordings))
     negative = next((held for held in series if (held.total.minimum or 0) < 0), None)
     if negative is not None:

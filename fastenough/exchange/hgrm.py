@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""HdrHistogram's percentile distribution (.hgrm): a value for each percentile, and how many were not greater.
+"""HdrHistogram's percentile distribution (.hgrm): a value for each percentile, and the number of values up to it.
 
-It does not state its unit; whoever imports it does.  Each value, the minimum too, is the upper edge of its bucket.
+The file does not state its unit; the user does.  Each value, also the minimum, is the upper edge of its bucket.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MEAN = re.compile(r"#\[Mean\s*=\s*(\d{1,15}(?:\.\d+)?), StdDeviation\s*=\s*(\d{
 _MAX = re.compile(r"#\[Max\s*=\s*(\d{1,15}(?:\.\d+)?), Total count\s*=\s*(\d{1,18})\]\s*")
 _BUCKETS = re.compile(r"#\[Buckets\s*=\s*\d+, SubBuckets\s*=\s*(\d{1,9})\]\s*")
 _FEWEST_SUB_BUCKETS = 32
-"""Those of one significant digit."""
+"""Subbuckets of one significant digit."""
 
 
 class _Hgrm:
@@ -62,7 +62,7 @@ IMPORTER = _Hgrm()
 
 
 def _parts(reading: LineReader, unit_ns: int) -> tuple[list[tuple[int, int]], Decimal, int]:
-    """Values in ns with how many were not greater, both ascending; the mean and the maximum, in ns."""
+    """Values in ns with the number of values up to each, both ascending; mean and maximum in ns."""
     rows: list[tuple[int, int]] = []
     mean = end = None
     for line in reading:
@@ -91,7 +91,7 @@ def _sub_buckets(source: Source) -> int:
 
 
 def _buckets(rows: list[tuple[int, int]]) -> Iterator[Bucket]:
-    """Values above one row's and not above the next one's."""
+    """Number of values above one row and up to the next one."""
     low, placed = rows[0][0] if rows else 0, 0
     for value, total in rows:
         if total > placed:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hwlatdetect: gaps that the kernel's hwlat tracer saw with interrupts off, above its threshold."""
+"""hwlatdetect: gaps above a threshold that the kernel's hwlat tracer measured with interrupts off."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SAMPLE = re.compile(
 _ENDING = re.compile(r"(Max Latency|Samples recorded|Samples exceeding threshold|SMIs during run|MTBF): (.+)")
 _NEEDED = ("Max Latency", "Samples recorded", "Samples exceeding threshold")
 _INTERRUPTED = "interrupted"
-"""Said at Ctrl-C; what was seen until then is told as ever, but not how long that was."""
+"""Printed at Ctrl-C; the results until then are complete, except for the duration."""
 _KNOWN = ("", "Starting test", "test finished", "parameters:", _INTERRUPTED)
 _SMIS = re.compile(r"\d+ SMIs occured on cpu \d+\s*")
 
@@ -114,7 +114,7 @@ def _lines(reading: LineReader) -> tuple[dict[str, str], dict[str, str], list[_G
 
 
 def _series(reading: LineReader, ending: dict[str, str], gaps: Sequence[_Gap]) -> Iterator[ImportedSeries]:
-    """One for each CPU where the gaps are listed; else one of which only the number and the maximum are known."""
+    """One series for each CPU if the gaps are listed; else one with only the number and the maximum."""
     recorded = reading.count(ending["Samples recorded"], "Samples recorded")
     most = ending["Max Latency"]
     below = most == "Below threshold"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What was found in a file as the lines of a recording (docs/format.md, docs/exchange.md)."""
+"""Conversion of an imported run to the lines of a recording (docs/format.md, docs/exchange.md)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SECOND_NS = 10**9
 
 
 def recording_lines(found: ImportedRun, source: Source, run_id: str) -> Iterator[JsonLine]:
-    """Head, intervals, events, end."""
+    """The lines of the recording: head, intervals, events, end."""
     head = _head(found, source, run_id)
     yield head_line(head)
     totals: list[list[Histogram]] = [[] for _ in found.series]
@@ -114,14 +114,14 @@ def _series(number: int, found: ImportedSeries) -> Series:
 
 
 def _lost(series: ImportedSeries) -> int:
-    """Values of which a tool does not say between which times they lie."""
+    """Number of values without a known range."""
     if series.overflow is None and series.minimum is None:
         return max(0, (series.count or 0) - (series.maximum is not None))
     return (series.overflow or 0) if series.maximum is None else 0
 
 
 def _intervals(found: ImportedRun, begin: Instant) -> Iterator[tuple[Instant, Instant, list[Histogram]]]:
-    """One, where a file tells of the whole; one for each second, where it tells when each value came."""
+    """One interval for a file of totals; one for each second if the time of each value is known."""
     if found.samples:
         yield from _by_second(found.samples, begin)
         return
@@ -131,7 +131,7 @@ def _intervals(found: ImportedRun, begin: Instant) -> Iterator[tuple[Instant, In
 
 
 def _by_second(samples: Sequence[TimedValues], begin: Instant) -> Iterator[tuple[Instant, Instant, list[Histogram]]]:
-    """Or longer stretches, where there would be more than _MOST_INTERVALS of them."""
+    """Intervals of a second, or longer ones to stay below _MOST_INTERVALS."""
     last_ns = max(int(sample.mono_ns[-1]) for sample in samples if sample.value.size) + 1
     step_ns = _SECOND_NS * max(1, -(-(last_ns - begin.mono_ns) // (_SECOND_NS * _MOST_INTERVALS)))
     edges = [*range(begin.mono_ns, last_ns, step_ns), last_ns]
@@ -144,7 +144,7 @@ def _by_second(samples: Sequence[TimedValues], begin: Instant) -> Iterator[tuple
 
 
 def histogram_of(series: ImportedSeries) -> Histogram:
-    """Each value in the bucket of the greatest that it may be; where it may be less, that bucket is wide."""
+    """Each value in the bucket of its greatest possible value; if it may be less, the bucket is wide."""
     places = _places(series)
     if not places:
         return Histogram(K)
@@ -186,7 +186,7 @@ def _places(series: ImportedSeries) -> list[tuple[int, int, int]]:
 
 
 def _extremes(series: ImportedSeries) -> list[tuple[int, int, int]]:
-    """Of a source without a histogram: the extremes are values, and all others lie between them."""
+    """Places of a source without a histogram: the extremes are values, all others are between them."""
     low, high = series.minimum, series.maximum
     count = series.count
     if high is None or count == 0:
@@ -199,7 +199,7 @@ def _extremes(series: ImportedSeries) -> list[tuple[int, int, int]]:
 
 
 def _sum(series: ImportedSeries, places: Sequence[tuple[int, int, int]]) -> int:
-    """Exact where each place is one value; else what the mean says, as far as values in these places can have it."""
+    """The sum: exact if each place is one value; else from the mean, limited to the possible range."""
     least, most = (sum(place[side] * place[2] for place in places) for side in (0, 1))
     n = sum(count for _, _, count in places)
     told = most if series.mean is None else round(series.mean * n)
@@ -207,14 +207,14 @@ def _sum(series: ImportedSeries, places: Sequence[tuple[int, int, int]]) -> int:
 
 
 def _sum_sq(places: Sequence[tuple[int, int, int]], total: int) -> int:
-    """Exact where each place is one value; else the least that values with this sum have, and in these places can."""
+    """The sum of squares: exact if each place is one value; else the minimum for this sum and these places."""
     n = sum(count for _, _, count in places)
     least = sum(min(low * low, high * high) * count for low, high, count in places)
     return max(least, -(-total * total // n))
 
 
 def require_recordable(found: ImportedRun, source: Source) -> None:
-    """Raises BadInput where what was found makes no recording that its own reader believes: better now than stored."""
+    """Raises BadInput if the reader would reject the recording, before it is stored."""
     with tempfile.TemporaryFile() as stream:
         for line in recording_lines(found, source, "import"):
             stream.write(line_bytes(line))

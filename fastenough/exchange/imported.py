@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What an importer finds in a file, in the tool's own units, and whether it can be true."""
+"""A run read by an importer, in the units of the tool, and its checks for consistency."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_NS = 10 * 366 * 86400 * 10**9
 
 @dataclass(frozen=True)
 class ImportedSeries:
-    """One series as its tool tells it; None: it does not say.
+    """One series as stated by its tool; None: not stated.
 
     ``unit_ns``: length of one unit, 1 or 1000.  ``mean`` lies at most ``mean_step`` below the true one, and half of it
     above.  ``overflow``: values beyond the tool's histogram, which begin at ``overflow_from``; None: it has none.
@@ -49,13 +49,13 @@ class ImportedSeries:
 
     @property
     def title(self) -> str:
-        """Its name with what tells it from others of that name."""
+        """Its name with CPU and labels."""
         traits = ({} if self.cpu is None else {"cpu": self.cpu}) | dict(self.labels)
         return " ".join([self.name, *(f"{name} {value}" for name, value in traits.items())])
 
     @property
     def placed(self) -> int:
-        """How many values have a bucket."""
+        """Number of values in buckets."""
         return sum(count for _, _, count in self.buckets)
 
     def in_ns(self, value: int | Decimal | None) -> int | float | None:
@@ -66,7 +66,7 @@ class ImportedSeries:
 
 @dataclass(frozen=True)
 class TimedValues:
-    """Values one by one: ``mono_ns`` when each was taken, ``value`` in the unit of the series; arrays of one length."""
+    """Single values: ``mono_ns`` is the time of each, ``value`` in the unit of the series; arrays of one length."""
 
     mono_ns: Any
     value: Any
@@ -74,10 +74,10 @@ class TimedValues:
 
 @dataclass(frozen=True)
 class ImportedRun:
-    """A whole file: one run.  ``begin_wall_ns`` and ``duration_ns`` are None where it does not say.
+    """The run in a whole file.  ``begin_wall_ns`` and ``duration_ns`` are None if not stated.
 
-    ``aborted``: why its tool ended in good order before its time; empty where it did not.  ``load``: what it says ran
-    beside it; nothing proves it.
+    ``aborted``: reason of an orderly early end; empty without one.  ``load``: the load stated by the file,
+    without a proof.
     """
 
     tool: str
@@ -100,7 +100,7 @@ class ImportedRun:
 
 
 def faults(found: ImportedRun) -> Iterator[str]:
-    """Why what was found cannot be what the tool wrote; nothing where it can."""
+    """Inconsistencies that the tool cannot have written."""
     titles = [series.title for series in found.series]
     if not titles:
         yield "it contains no series"
@@ -116,7 +116,7 @@ def faults(found: ImportedRun) -> Iterator[str]:
 
 
 def _of_sizes(series: ImportedSeries) -> Iterator[str]:
-    """Before anything is added up."""
+    """Counts and values out of range, checked before any sum."""
     counts = [series.count, series.overflow, series.missed, *(count for _, _, count in series.buckets)]
     values = [series.minimum, series.maximum, *(edge for bucket in series.buckets for edge in bucket[:2])]
     if any(abs(count or 0) > MOST_COUNT for count in counts) or series.placed > MOST_COUNT:
@@ -140,7 +140,7 @@ def _of_extremes(series: ImportedSeries) -> Iterator[str]:
 
 
 def _of_buckets(series: ImportedSeries) -> Iterator[str]:
-    """Buckets and overflow hold all values, and the extremes lie where values are."""
+    """Faults unless buckets and overflow contain all values, and the extremes are in the outer buckets."""
     if series.overflow is None or series.overflow < 0:
         return
     held = series.placed + series.overflow
@@ -170,7 +170,7 @@ def _of_overflow(series: ImportedSeries, filled: list[Bucket]) -> Iterator[str]:
 
 
 def _of_mean(series: ImportedSeries) -> Iterator[str]:
-    """A mean lies between the extremes, and is one that values in these buckets can have."""
+    """Fault of a mean that is not between the extremes, or impossible for these buckets."""
     if series.mean is None or not series.count:
         return
     least, most = series.mean - series.mean_step / 2, series.mean + series.mean_step

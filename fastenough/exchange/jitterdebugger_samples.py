@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """jitterdebugger's samples, each with its time: samples.raw (28 bytes each), and the CSV that jittersamples makes.
 
-Neither says in which unit: µs, unless -N was given, are taken for granted.  Neither has an end.
+Neither states its unit: µs are assumed (no -N).  Neither has an end mark.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ IMPORTER = _Samples()
 
 
 def _due_ns(sample: TimedValues) -> IntArray:
-    """When each was due: the first of all at the beginning."""
+    """Due time of each sample, from the first of all."""
     due_ns: IntArray = sample.mono_ns - sample.value * 1000
     return due_ns
 
 
 def _is_raw(content: bytes) -> bool:
-    """No magic number: the first records must be ones that can be, whatever comes behind them."""
+    """Whether the first records are valid: the format has no magic number."""
     if len(content) < _RECORD.itemsize or b"\0" not in content[: _RECORD.itemsize]:
         return False
     first = np.frombuffer(content[: len(content[: 64 * 28]) // 28 * 28], _RECORD)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs as JUnit XML for CI: a test case for each group of runs that is judged, by the requirement stated with them.
+"""Runs as JUnit XML for CI: a test case for each judged group of runs, with the requirement stated in them.
 
-Only a PASS is a test that passed.  FAIL is a failure; INCONCLUSIVE and BROKEN are errors; where nothing was required
-there is nothing to pass, and the case is skipped.
+Only a PASS is a test that passed.  FAIL is a failure; INCONCLUSIVE and BROKEN are errors; without a requirement
+the case is skipped.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _ELEMENT = {
 
 @dataclass(frozen=True)
 class Case:
-    """One test case; only a PASS is one that passed.  ``reasons``: the first of them is its message.  ``seen``: what
-    was measured."""
+    """One test case; only a PASS has passed.  ``reasons``: the first one is the message.  ``seen``: the measured
+    values."""
 
     group: str
     name: str
@@ -42,8 +42,8 @@ class Case:
 
 @dataclass(frozen=True)
 class SuiteContext:
-    """Where and when the cases of a suite were measured: ``hosts``: the boards' names; ``begun_s``: begin of the first
-    run, in seconds of the wall clock, None where no run states it."""
+    """Place and time of the measurements of a suite: ``hosts``: names of the boards; ``begun_s``: begin of the first
+    run in seconds of the wall clock, None if unknown."""
 
     hosts: Sequence[str]
     begun_s: float | None

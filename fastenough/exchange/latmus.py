@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""EVL's latmus: what it prints, and the gnuplot file of -g.
+"""EVL's latmus: its text output, and the gnuplot file of -g.
 
 A latency is counted in its cell of 1 µs by magnitude, and the last cell, marked ``+``, holds all that is greater.
 """
@@ -102,7 +102,7 @@ def _ns(text: str) -> int:
 
 
 def _series(run: _LatmusRun) -> ImportedSeries:
-    """Of negative latencies the cells tell the magnitude only: then there is no histogram."""
+    """The series; without a histogram if latencies are negative, since cells count magnitudes."""
     name, _, to_event = _CONTEXTS[run.context]
     low, mean, high = map(_ns, run.numbers)
     known = bool(run.buckets) and low >= 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs as OpenMetrics 1.0 text: a cumulative histogram of each series in seconds, extremes, losses, what the run was.
+"""Runs as OpenMetrics 1.0 text: cumulative histograms in seconds, extremes, losses, parameters of the run.
 
 A bucket astride an edge counts above it: no count below an edge is overstated.
 """
@@ -39,7 +39,7 @@ def _of(held: SeriesTotal) -> dict[str, object]:
 
 
 def _edges_ns(greatest_ns: float) -> list[int]:
-    """1, 2, 5, 10 ... from 100 ns to the first that nothing exceeds."""
+    """Edges 1, 2, 5, 10 ... from 100 ns to the first one above all values."""
     edges: list[int] = []
     decade = _LEAST_NS
     while not edges or edges[-1] < greatest_ns:

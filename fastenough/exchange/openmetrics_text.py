@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How OpenMetrics 1.0 is written: families, labels, and the end."""
+"""Syntax of OpenMetrics 1.0: families, labels, and the end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def labelled(pairs: Mapping[str, object]) -> str:
 
 
 def family(name: str, kind: str, help_text: str, unit: str = "") -> Iterator[str]:
-    """What stands before the samples of a family."""
+    """The header of a family."""
     yield f"# TYPE {name} {kind}\n"
     if unit:
         yield f"# UNIT {name} {unit}\n"

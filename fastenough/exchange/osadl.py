@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The latency histograms in the kernel that OSADL's farm keeps (latency_hist in debugfs, CPU by CPU)."""
+"""Latency histograms of the kernels of OSADL's farm (latency_hist in debugfs, per CPU)."""
 
 from __future__ import annotations
 

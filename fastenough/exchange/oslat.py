@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""oslat's text and JSON: gaps that a busy loop sees.
+"""oslat's text and JSON: gaps in a busy loop.
 
-Older ones round each gap up to whole µs, and a bucket is called by that.  Newer ones round extremes down and call a
-bucket by its upper end, which no value in it reaches; with --bucket-width (-W) their times are ns.
+Older versions round each gap up to whole µs, the name of its bucket.  Newer ones round extremes down and name a
+bucket after its upper end, which no value in it reaches; with --bucket-width (-W) their times are in ns.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _ROW = re.compile(
 _OPTION = re.compile(r"([A-Z][A-Za-z ]+): *\t+(.+)")
 _NEEDED = ("Core", "Minimum", "Average", "Maximum", "Max-Min", "Duration")
 _STARTED, _ENDED = "Test starts...", "Test completed."
-"""Neither with -q: there the duration of each core, its last line, ends it."""
+"""Neither is printed with -q: then the last line is the duration of each core."""
 _LEFT_OUT = "..."
 """Empty buckets, with -z."""
 
 
 @dataclass(frozen=True)
 class _Core:
-    """What is said of one core, in units; ``counts`` by the names of its filled buckets, ascending."""
+    """Data of one core, in units; ``counts`` by the names of its filled buckets, ascending."""
 
     cpu: int
     low: int
@@ -43,7 +43,7 @@ class _Core:
 
 @dataclass(frozen=True)
 class _Naming:
-    """How buckets are called.  ``upper``: by an end that no value reaches.  ``biased``: the first may hold one less."""
+    """Names of buckets.  ``upper``: an end that no value reaches.  ``biased``: the first may hold values one lower."""
 
     unit_ns: int
     width: int
@@ -79,7 +79,7 @@ def _biased(source: Source) -> bool:
 
 
 def _naming(cores: Sequence[_Core], fine: bool, biased: bool) -> _Naming:
-    """What the extremes tell of it, for no version is sure to be named."""
+    """The naming deduced from the extremes, since the version is not always stated."""
     names = [name for core in cores for name in core.counts]
     width = gcd(*(name - names[0] for name in names), *(names if not biased else ())) if names else 1
     filled = [core for core in cores if core.counts]
@@ -91,7 +91,7 @@ def _naming(cores: Sequence[_Core], fine: bool, biased: bool) -> _Naming:
 
 
 def _gaps(cores: Sequence[_Core], naming: _Naming) -> Iterator[ImportedSeries]:
-    """oslat adds what overflowed on the first core to the sum of every core: such a mean is not told."""
+    """Series of each core.  oslat adds the overflow of the first core to the sum of every core: such a mean is ignored."""
     series = [_gap(core, naming) for core in cores]
     for place, one in enumerate(series):
         wrong = one.overflow if naming.upper else place and (one.overflow or series[0].overflow)
@@ -99,7 +99,7 @@ def _gaps(cores: Sequence[_Core], naming: _Naming) -> Iterator[ImportedSeries]:
 
 
 def _gap(core: _Core, naming: _Naming) -> ImportedSeries:
-    """The last bucket also holds what is longer; where the maximum lies beyond it, that bucket is no more than that."""
+    """Series of a core.  The last bucket also counts longer gaps; if the maximum is beyond it, it is the overflow."""
     buckets = [naming.bucket(name, count) for name, count in core.counts.items()]
     if buckets and naming.biased and core.low == buckets[0][0] - 1:
         buckets[0] = (core.low, *buckets[0][1:])
@@ -189,7 +189,7 @@ def _read_text(source: Source) -> ImportedRun:
 
 
 def _names(reading: LineReader, rows: Mapping[str, Sequence[str]], biased: bool) -> dict[int, Sequence[str]]:
-    """The counts of its buckets by their names in units."""
+    """Counts by names of buckets in units."""
     named = {int(name.split()[0].replace(".", "")): words for name, words in rows.items() if name.endswith("(us)")}
     names = list(named)
     if names != sorted(names) or not names:

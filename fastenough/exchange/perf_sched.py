@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``perf sched latency``: for each task how long it waited for a CPU, mean and maximum in ms.
+"""``perf sched latency``: mean and maximum wait for a CPU in ms, for each task.
 
-Its number of switches is not one of waits, so how many values there were, and what their mean stands for, is not known.
+The number of switches is not that of waits, so the number of values and the weight of their mean are unknown.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _tasks(reading: LineReader) -> tuple[list[_Task], dict[str, str]]:
 
 
 def _series(tasks: list[_Task]) -> Iterator[ImportedSeries]:
-    """Tasks of one name and number are told apart by their order.  No wait at all is printed as 0."""
+    """Tasks with the same name and number are numbered in order.  A task that never waited is printed with 0."""
     seen: dict[str, int] = {}
     for task in tasks:
         seen[task.name] = seen.get(task.name, 0) + 1

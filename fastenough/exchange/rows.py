@@ -12,7 +12,7 @@ from fastenough.model import BadInput, Series
 from fastenough.recording import Head, Histogram, Recording
 
 RUN_COLUMNS = ("run", "board", "configuration", "load", "implementation", "probe", "parameters")
-"""What distinguishes one run from another."""
+"""Columns that identify a run."""
 SERIES_COLUMNS = (
     "id",
     "series",
@@ -26,13 +26,13 @@ SERIES_COLUMNS = (
     "corrected",
     "role",
 )
-"""What distinguishes one series of a run from another."""
+"""Columns that identify a series of a run."""
 COLUMNS = (*RUN_COLUMNS, *SERIES_COLUMNS, "least_ns", "greatest_ns", "count")
 
 
 @dataclass(frozen=True)
 class SeriesTotal:
-    """One series of one run with all its values."""
+    """A series of a run with its total histogram."""
 
     recording: Recording
     series: Series
@@ -40,7 +40,7 @@ class SeriesTotal:
 
     @property
     def labels(self) -> str:
-        """What tells it from others of its name, but for the CPU."""
+        """Its labels as text."""
         return " ".join(f"{name}={value}" for name, value in sorted(self.series.labels.items()))
 
     @property
@@ -63,7 +63,7 @@ class SeriesTotal:
 
     @property
     def only_counted(self) -> int:
-        """Values of which it is only known between which times they lie: those in wide buckets."""
+        """Number of values with only a known range: those in wide buckets."""
         wide = {index for index, _ in self.total.wide}
         return sum(
             count
@@ -73,7 +73,7 @@ class SeriesTotal:
 
     @property
     def mean_known(self) -> bool:
-        """Whether the sum is that of these values: where some were only counted, only a mean that is told says it."""
+        """Whether the sum is known: with wide buckets only from a mean stated by the source."""
         return not self.total.wide or (self.series.said is not None and self.series.said.mean is not None)
 
     def buckets_ns(self) -> list[tuple[float, float, int]]:
@@ -88,7 +88,7 @@ class SeriesTotal:
 
 
 def series_totals(recordings: Sequence[Recording]) -> Iterator[SeriesTotal]:
-    """Every series; raises BadInput for a run that is not believed."""
+    """Every series; raises BadInput for a damaged run."""
     for recording in recordings:
         if recording.damage is not None:
             raise BadInput(
@@ -99,7 +99,7 @@ def series_totals(recordings: Sequence[Recording]) -> Iterator[SeriesTotal]:
 
 
 def run_identity(head: Head) -> dict[str, Any]:
-    """The values of RUN_COLUMNS by their names, None where the run does not state one; parameters as JSON."""
+    """The values of RUN_COLUMNS by name, None if not stated; parameters as JSON."""
     parameters = json.dumps(dict(head.parameters), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return dict(
         zip(
@@ -119,7 +119,7 @@ def run_identity(head: Head) -> dict[str, Any]:
 
 
 def rows(recordings: Sequence[Recording]) -> Iterator[tuple[object, ...]]:
-    """As COLUMNS says, one for each bucket that is not empty."""
+    """A row of COLUMNS for each bucket that is not empty."""
     for held in series_totals(recordings):
         named = (*run_identity(held.recording.head).values(), *held.identity)
         for bucket in held.buckets_ns():

@@ -81,7 +81,7 @@ def _rows(reading: LineReader) -> Iterator[LoopRow]:
 
 
 def _check(source: Source, rows: list[LoopRow]) -> None:
-    """Begin and length of a loop are told twice, and each begins behind the one before."""
+    """Raises BadInput unless the two begins and lengths of each loop agree, and loops follow each other."""
     if not rows:
         source.refuse("it contains no loop: rt-app was killed or has not written yet")
     begin = rows[0]["start"] - rows[0]["rel_st"]
@@ -99,12 +99,12 @@ def _check(source: Source, rows: list[LoopRow]) -> None:
 
 
 def _never_waited(row: LoopRow) -> bool:
-    """rt-app ended before this loop came to its timer."""
+    """Whether rt-app ended before this loop reached its timer."""
     return row["slack"] == row["wu_lat"] == 0
 
 
 def _never_slept(row: LoopRow) -> bool:
-    """rt-app does not sleep where the next period has begun, and notes 0 as the latency."""
+    """Whether the loop did not sleep: the next period had begun, and rt-app logged a latency of 0."""
     return row["slack"] < 0 and row["wu_lat"] == 0
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""OSADL's RT Dataset 1.0: cyclictest's histogram of every core with what ran where, as JSON.
+"""OSADL's RT Dataset 1.0: JSON with cyclictest's histogram of every core and data of the system.
 
-Of each core it states the maximum, but no mean.  Where the maximum lies beyond the histogram, at least one value does,
-and the file does not state how many.
+It states the maximum of each core, but no mean.  If the maximum is beyond the histogram, at least one value is,
+and their number is not stated.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _text(value: object) -> str | None:
 
 
 def _facts(document: Mapping[str, Any]) -> dict[str, Any]:
-    """All that is one value; the options and patches of the kernel are in the file's own text."""
+    """All single values; options and patches of the kernel are in the text of the file."""
     return {
         f"{part}.{name}": value if not isinstance(value, str) else value[:_MOST_TEXT]
         for part in ("format", "timestamps", "system", "processor", "kernel", "condition")
@@ -101,7 +101,7 @@ def _numbers(source: Source, value: object, what: str) -> list[int]:
 
 
 def _series(source: Source, condition: Mapping[str, Any]) -> Iterator[ImportedSeries]:
-    """The first column holds the edges of the classes, each further one the counts of a core."""
+    """Series of each core: the first column has the edges of the classes, the others the counts of a core."""
     latency = _part(source.json, "latency")
     unit_ns = _UNIT_NS.get(str(latency.get("granularity")))
     if unit_ns is None:
@@ -127,7 +127,7 @@ def _series(source: Source, condition: Mapping[str, Any]) -> Iterator[ImportedSe
 
 
 def _of_core(buckets: tuple[Bucket, ...], maximum: int | None, end: int, unit_ns: int) -> ImportedSeries:
-    """Where the maximum lies beyond its histogram at least one value does, and how many do is not told."""
+    """Series of a core.  If the maximum is beyond the histogram, at least one value is; their number is unknown."""
     beyond = maximum is not None and maximum >= end
     placed = sum(count for _, _, count in buckets)
     high = maximum if maximum is not None and (beyond or placed) else buckets[-1][1] if buckets else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What all JSON files of rt-tests share: which test, which version, when, on which kernel."""
+"""Common data of the JSON files of rt-tests: test, version, time, kernel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_THREADS = 8192
 
 
 def threads_of(source: Source) -> dict[int, Mapping[str, Any]]:
-    """By number; raises BadInput where the file does not hold as many as it says."""
+    """Threads by number; raises BadInput if their number is not the stated one."""
     threads = source.json.get("thread")
     if not isinstance(threads, dict) or not all(isinstance(each, dict) for each in threads.values()):
         source.refuse("it has no threads")
@@ -38,14 +38,14 @@ _FIELDS = (
     ("signaltest", {"cycles", "min", "max", "cpu"}),
     ("cyclicdeadline", {"cycles", "min", "max"}),
 )
-"""The fields of a thread by the test that writes them; the first that are all there name the test."""
+"""Fields of a thread by test; the first test whose fields are all present is the one."""
 _PAIRS = ("pmqtest", "ptsematest", "sigwaittest", "svsematest")
 
 
 def test_of(source: Source) -> str:
-    """Which test of rt-tests wrote this JSON, empty where none did; ``pairs`` for those of pairs of threads.
+    """The test of rt-tests that wrote this JSON, empty for none; ``pairs`` for those of pairs of threads.
 
-    Raises BadInput where its command line names another test than its fields.
+    Raises BadInput if the test in the command line does not match the fields.
     """
     if not source.text.lstrip().startswith("{") or '"rt_test_version:"' not in source.text:
         return ""
@@ -64,7 +64,7 @@ def test_of(source: Source) -> str:
 
 
 def number(source: Source, entry: Mapping[str, Any], name: str) -> int:
-    """A whole number; raises BadInput."""
+    """An integer; raises BadInput."""
     value = entry.get(name)
     if type(value) is not int:
         source.refuse(f"{name} is not an integer: {str(value)[:40]!r}")
@@ -79,7 +79,7 @@ def mean_of(source: Source, entry: Mapping[str, Any]) -> Decimal:
 
 
 def histogram_of(source: Source, entry: Mapping[str, Any]) -> tuple[Bucket, ...]:
-    """Bucket by bucket, each one unit wide, in ascending order; raises BadInput."""
+    """Buckets of one unit in ascending order; raises BadInput."""
     held = entry.get("histogram", {})
     if not isinstance(held, dict) or not all(
         edge.isdecimal() and len(edge) < 19 and type(count) is int and count >= 0 for edge, count in held.items()
@@ -92,7 +92,7 @@ def histogram_of(source: Source, entry: Mapping[str, Any]) -> tuple[Bucket, ...]
 
 
 def imported_run(source: Source, tool: str, series: Iterator[ImportedSeries]) -> ImportedRun:
-    """The whole file."""
+    """The run in the file."""
     document = source.json
     facts = {
         name.rstrip(":"): value
@@ -120,7 +120,7 @@ def imported_run(source: Source, tool: str, series: Iterator[ImportedSeries]) ->
 
 
 def with_system(found: ImportedRun) -> ImportedRun:
-    """With what the facts of ``uname`` say of the board and its kernel."""
+    """The run with board and kernel from ``uname``."""
     release, host, version = (_text(found.facts.get(f"sysinfo.{name}")) for name in ("release", "nodename", "version"))
     if release is None:
         return replace(found, board=host)
@@ -133,7 +133,7 @@ def with_system(found: ImportedRun) -> ImportedRun:
 
 
 def tool_of(source: Source) -> str:
-    """Which of the tests it was, by its command line."""
+    """The test named by the command line."""
     words = str(source.json.get("cmdline:", "")).split()
     name = words[0].rpartition("/")[2] if words else ""
     return name if name.isidentifier() else "rt-tests"

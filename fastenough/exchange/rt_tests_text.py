@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Text of the tests of rt-tests whose threads wake each other, and of those that are like cyclictest.
+"""Text of the tests of rt-tests whose threads wake each other, and of those similar to cyclictest.
 
 pmqtest, ptsematest, svsematest, sigwaittest print two lines for each pair, signaltest and cyclicdeadline one for each
-thread.  Without -q they draw one picture over the other; the last one counts.
+thread.  Without -q they redraw the screen; the last screen counts.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _THREAD = re.compile(
     r"Act:\s*(\d+) Avg:\s*(\d+) Max:\s*(\d+)\s*"
 )
 _NOT_READY = re.compile(r"#\d+ -> #\d+ \(not yet ready\)\s*")
-"""A pair without a value yet, in the first pictures of svsematest and sigwaittest."""
+"""A pair without a value yet, in the first screens of svsematest and sigwaittest."""
 _SAID_BEFORE = 200
-"""Lines in which the first number is looked for."""
+"""Number of lines searched for the first value."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ IMPORTER = _RtTestsText()
 
 
 def _last_threads(source: Source, threads: Sequence[re.Match[str]]) -> list[re.Match[str]]:
-    """The last picture; signaltest draws its first thread alone, and all of them at its end."""
+    """The last screen; signaltest draws only its first thread, and all of them at its end."""
     begins = [place for place, match in enumerate(threads) if match[1] == "0"]
     last = list(threads[begins[-1] :]) if begins else []
     most = max(int(match[1]) for match in threads) + 1
@@ -113,7 +113,7 @@ def _of_pairs(source: Source) -> ImportedRun:
 
 
 def _last_pairs(reading: LineReader) -> list[_Pair]:
-    """Those of the last picture, which has as many as the one before it."""
+    """The pairs of the last screen, which must have as many as the previous one."""
     pictures: list[list[_Pair]] = [[]]
     for line in reading:
         plain = _MOVED.sub("", line)

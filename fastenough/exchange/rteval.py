@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """rteval's summary.xml: histograms of cyclictest, or of rtla timerlat, for each core.
 
-rteval takes histograms of 3,500 µs.  Where cyclictest saw a longer latency it leaves all numbers out; of timerlat it
+rteval's histograms end at 3,500 µs.  If cyclictest measured a longer latency it omits all numbers; of timerlat it
 drops the longer ones silently, and adds the samples of interrupt, thread and user space into one histogram.
 """
 
@@ -130,7 +130,7 @@ def _series(source: Source, part: ElementTree.Element, command_line: str) -> Ite
 
 
 def _of_core(source: Source, measured: str, core: ElementTree.Element, command_line: str) -> ImportedSeries:
-    """A maximum beyond its histogram: at least one value is there, and how many are is not told."""
+    """If the maximum is beyond the histogram, at least one value is; their number is unknown."""
     reading = LineReader(source)
     cpu, statistics = reading.count(core.get("id", ""), "the id of a core"), _statistics(core)
     samples = reading.count(statistics.get("samples", ""), "samples")
@@ -187,7 +187,7 @@ def _mean(source: Source, statistics: Mapping[str, str]) -> Decimal:
 
 
 def _check_system(source: Source, part: ElementTree.Element, cores: list[ImportedSeries]) -> None:
-    """What is said of all cores together is what they add up to."""
+    """Raises BadInput unless the summary of all cores is their sum."""
     system = part.find("system")
     samples = "" if system is None else _statistics(system).get("samples", "")
     if samples.isdecimal() and len(samples) < 19 and int(samples) != sum(core.placed for core in cores):

@@ -25,7 +25,7 @@ EVENTS = {
     "CPU": ("noise", "the begin of an interruption of a busy loop", "its end"),
 }
 STOPPED = re.compile(r"(?:rtla )?(?:timerlat|osnoise) hit stop tracing\s*")
-"""Said behind all numbers where a threshold (-a, -i, -T, -s) ended the run; its analysis follows."""
+"""Printed after all numbers if a threshold (-a, -i, -T, -s) ended the run; its analysis follows."""
 MISSED = re.compile(r"\d+ .*(?:missed|lost|dropped)")
 
 STOPPED_FACT = {"stopped": "at the first latency above its threshold, not at a time chosen before"}
@@ -76,7 +76,7 @@ IMPORTER = _Rtla()
 
 
 def _opening(reading: LineReader) -> tuple[str, int, int]:
-    """Which tracer, the unit, and how long."""
+    """Tracer, unit and duration."""
     title = next((match for line in reading if (match := _TITLE.fullmatch(line))), None)
     unit = _UNIT.fullmatch(next(iter(reading), ""))
     lasted = _DURATION.fullmatch(next(iter(reading), ""))
@@ -86,7 +86,7 @@ def _opening(reading: LineReader) -> tuple[str, int, int]:
 
 
 def lasted_ns(text: str) -> int:
-    """Of days and a time of day, ``1 02:03:04``."""
+    """The duration of ``1 02:03:04``: days and time."""
     days, hours, minutes, seconds = map(int, re.split("[ :]", text))
     return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 10**9
 
@@ -133,7 +133,7 @@ def _as_many(reading: LineReader, words: Sequence[str], columns: Sequence[object
 
 
 def _check_all(reading: LineReader, table: _Table) -> None:
-    """What rtla says of all CPUs together is what its columns add up to; older ones do not say it."""
+    """Raises BadInput unless the summary of all CPUs, which older versions lack, matches the columns."""
     if not table.all_columns:
         return
     for name in ("count:", "min:", "max:"):
@@ -151,7 +151,7 @@ def _check_all(reading: LineReader, table: _Table) -> None:
 
 
 def _width(reading: LineReader, table: _Table) -> int:
-    """Of the buckets, or a multiple of it: empty rows are left out, and -b is not said.  0 where only row 0 is left."""
+    """Width of buckets or a multiple: empty rows are omitted, and -b is not stated.  0 if only row 0 is present."""
     width = gcd(*table.rows)
     if table.rows and width != 1 and "count:" not in table.summary:
         reading.refuse(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """rtla timerlat top, osnoise top and hwnoise: one line for each CPU, without a histogram.
 
-Without -q it draws one picture over the other; the last one counts.  Some versions write colours into files too.
+Without -q it redraws the screen; the last screen counts.  Some versions write colours into files too.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _title(line: str) -> str:
 
 
 def _picture(reading: LineReader, lines: Iterator[str], which: str) -> tuple[_Picture, str]:
-    """One, and which the next one is of; empty where there is none."""
+    """One screen, and the title of the next one, empty if there is none."""
     picture = _opening(reading, lines, which)
     told = False
     for line in lines:
@@ -122,7 +122,7 @@ def _cells(reading: LineReader, text: str, columns: int) -> list[str]:
 
 
 def _check_all(reading: LineReader, picture: _Picture, match: re.Match[str]) -> None:
-    """What rtla says of all CPUs together is what their lines come to; older ones do not say it."""
+    """Raises BadInput unless the summary of all CPUs, which older versions lack, matches their lines."""
     total, places = sum(count for count, _ in picture.rows.values()), 10 ** int(match[2])
     words = match[3].replace("|", " ").split()
     told = len(words) == picture.columns // 4 * 3 and total // places == int(match[1])
@@ -139,7 +139,7 @@ def _check_all(reading: LineReader, picture: _Picture, match: re.Match[str]) -> 
 
 
 def _latencies(reading: LineReader, picture: _Picture) -> Iterator[ImportedSeries]:
-    """COUNT is that of the interrupts: a thread may have been counted once less."""
+    """Series of each CPU; COUNT is that of interrupts: the thread may have one value less."""
     for cpu, (count, cells) in picture.rows.items():
         for number, kind in enumerate(_KINDS[: picture.columns // 4]):
             words = cells[4 * number : 4 * number + 4]
@@ -162,7 +162,7 @@ def _latencies(reading: LineReader, picture: _Picture) -> Iterator[ImportedSerie
 
 
 def _noises(reading: LineReader, picture: _Picture) -> Iterator[ImportedSeries]:
-    """Of single interruptions only the longest is told, and not how many there were of them."""
+    """Series of the longest single interruption; the number of interruptions is not stated."""
     for cpu, (_, cells) in picture.rows.items():
         told = _told(reading, cells)
         if (
@@ -184,6 +184,6 @@ def _told(reading: LineReader, cells: Sequence[str]) -> dict[str, int]:
 
 
 def _share(told: dict[str, int]) -> str:
-    """The part of the time that was left, in per cent, as rtla prints it."""
+    """The remaining share of the time in percent, as printed by rtla."""
     share = (told["runtime"] - told["noise"]) * 10**7 // max(1, told["runtime"])
     return f"{share // 10**5}.{share % 10**5:05d}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A file of another tool, which may hold anything: bounded, and refused in one line that says where and why."""
+"""Untrusted files of other tools: bounded in size, and rejected with one line that has place and reason."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from typing import Any, NoReturn
 from fastenough.model import BadInput
 
 MOST_BYTES = 256 << 20
-"""A histogram of 10,000 rows for 512 CPUs is a quarter of it, and so are 2 million samples of raw data."""
+"""Four times the size of a histogram of 10,000 rows for 512 CPUs, or of 2 million raw samples."""
 MOST_JSON = 16 << 20
-"""A histogram of 10,000 rows for 64 CPUs; to read JSON takes some 400 times as long as to read as many bytes."""
+"""A histogram of 10,000 rows for 64 CPUs; parsing JSON takes about 400 times as long as reading the bytes."""
 MOST_LINE = 1 << 20
 MOST_NUMBER = 2**62
 _MOST_DEPTH = 32
@@ -26,16 +26,16 @@ _BLANK_MOST = 4096
 _SAID = 80
 _INTEGER = re.compile(r"-?\d{1,19}\Z")
 _ENDLESS = re.compile(r"\d{100}")
-"""No tool's number; Python refuses to read one of more than 4,300 digits, wherever it stands."""
+"""No tool writes such a number; Python raises an error for more than 4,300 digits."""
 _FOREIGN_DIGIT = re.compile(r"(?![0-9])\d")
-"""Python reads the digits of every script as numbers."""
+"""Python accepts the digits of every script."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """``path`` as it was named; ``content`` all of it, at most 256 MiB.
+    """A file to import: ``path`` as given; ``content`` of at most 256 MiB.
 
-    ``unit_ns``: length of the unit of its values, stated by whoever imports it, for files that do not state it.
+    ``unit_ns``: unit of its values as stated by the user, for files that do not state it.
     """
 
     path: str
@@ -48,7 +48,7 @@ class Source:
 
     @cached_property
     def text(self) -> str:
-        """All of it as text, empty where it is none."""
+        """The content as text, empty if it is binary."""
         if b"\0" in self.content:
             return ""
         try:
@@ -58,12 +58,12 @@ class Source:
 
     @cached_property
     def lines(self) -> list[str]:
-        """Without their ends."""
+        """The lines without line ends."""
         return self.text.split("\n")
 
     @cached_property
     def json(self) -> dict[str, Any]:
-        """The object that it holds, empty where it begins otherwise; raises BadInput for JSON that is cut or wrong."""
+        """The JSON object in the file, empty for other content; raises BadInput for truncated or invalid JSON."""
         if not self.content[:_BLANK_MOST].lstrip().startswith(b"{"):
             return {}
         if len(self.content) > MOST_JSON:
@@ -77,12 +77,12 @@ class Source:
         return dict(found)
 
     def refuse(self, reason: str, line: int | None = None) -> NoReturn:
-        """``line`` counts from 1."""
+        """Raises BadInput; ``line`` counts from 1."""
         where = self.path if line is None else f"{self.path}:{line}"
         raise BadInput(f"{where}: not imported: {reason}")
 
     def readable(self) -> None:
-        """Raises BadInput for a number that is none, whichever importer would read it."""
+        """Raises BadInput for numbers that no tool writes."""
         if _ENDLESS.search(self.text):
             self.refuse("it contains a number of a hundred digits or more: file modified")
         if match := _FOREIGN_DIGIT.search(self.text):
@@ -92,7 +92,7 @@ class Source:
             )
 
     def whole(self) -> None:
-        """What a tool prints ends with the end of a line; what does not was cut."""
+        """Raises BadInput if the last line is incomplete."""
         if not self.text.endswith("\n"):
             self.refuse("it ends within a line: file truncated, or the tool was killed")
 
@@ -115,9 +115,9 @@ def _integer(text: str) -> int:
 
 
 def read_source(path: Path, unit_ns: int | None = None) -> Source:
-    """``unit_ns`` as of :class:`Source`.
+    """Read a file; ``unit_ns`` as in :class:`Source`.
 
-    Raises BadInput for what cannot be read, is no file, is empty, or too long to be any tool's output.
+    Raises BadInput if it cannot be read, or is not a regular file, empty or too long.
     """
     try:
         found = path.stat()
@@ -140,7 +140,7 @@ def read_source(path: Path, unit_ns: int | None = None) -> Source:
 
 @dataclass
 class LineReader:
-    """The lines of a source one by one, each looked at once; ``number`` is that of the one taken last, from 1."""
+    """Reader of the lines of a source; ``number`` is that of the last line, from 1."""
 
     source: Source
     number: int = 0
@@ -156,13 +156,13 @@ class LineReader:
         self.source.refuse(reason, self.number or None)
 
     def integer(self, text: str, what: str) -> int:
-        """Of at most 62 bits; raises BadInput naming ``what``."""
+        """An integer of at most 62 bits; raises BadInput with ``what`` in the message."""
         if not _INTEGER.match(text) or abs(int(text)) > MOST_NUMBER:
             self.refuse(f"{what} is not an integer: {text[:_SAID]!r}")
         return int(text)
 
     def count(self, text: str, what: str) -> int:
-        """One that is not negative."""
+        """A non-negative integer."""
         found = self.integer(text, what)
         if found < 0:
             self.refuse(f"{what} is negative: {found}")

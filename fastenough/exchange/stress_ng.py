@@ -27,7 +27,7 @@ _ENDED = re.compile(r".*(?:successful run completed|unsuccessful run completed|r
 
 @dataclass
 class _Instance:
-    """One stressor's words."""
+    """The output of one stressor."""
 
     pid: str
     said: dict[str, re.Match[str]] = field(default_factory=dict)
@@ -124,7 +124,7 @@ def _series(reading: LineReader, one: _Instance, labels: dict[str, int]) -> Impo
 
 
 def _distributed(reading: LineReader, one: _Instance, series: ImportedSeries) -> ImportedSeries:
-    """With its distribution: what lies beyond its last row is told by the count alone."""
+    """The series with its distribution; values beyond the last row are only counted."""
     width = reading.count(one.said["width"][1], "intervals")
     shown, buckets = one.shown or (0, 0)
     if not width or not one.rows or max(one.rows) != (shown - 1) * width or any(edge % width for edge in one.rows):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Xenomai's ``latency``: what it prints (with -h its histogram, with -s its statistics), and the file of -g.
+"""Xenomai's ``latency``: its text (with -h its histogram, with -s its statistics), and the file of -g.
 
 Cells are counted by magnitude, and the last one holds all that is greater.  In the file of -g each cell is one more
 than it counted.
@@ -29,9 +29,9 @@ _POINT = re.compile(r"(\d+(?:\.\d+)?(?:e\+\d\d)?) (\d+)\s*")
 _OURS = re.compile(r"(RTD|RTH|HSH|---)\||==|# *-|warming up|Warning!|Please contact|running quietly")
 _IMPLEMENTATIONS = {"in-kernel periodic task": "xenomai-kernel", "in-kernel timer handler": "xenomai-kernel"}
 _CELL_NS = 1000
-"""Of -h, which does not say it; where the extremes do not fit, it was another (-B)."""
+"""Default width of -h, which does not state it; if the extremes do not match, it was another one (-B)."""
 _LAST_CELL = 299
-"""Unless -H said otherwise: all that is greater is counted there."""
+"""Default number of cells (-H); the last one counts all greater values."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class _Xenomai:
     what = "Xenomai: latency, with and without its histogram, and its gnuplot file"
 
     def recognises(self, source: Source) -> bool:
-        """EVL's latmus prints like columns, and says which CPU it ran on."""
+        """Whether it is Xenomai's: EVL's latmus prints similar columns, with the CPU."""
         return any(
             _MODE.fullmatch(line) or line.startswith(("RTS|", "RTD|", "== Test mode: ")) for line in source.lines[:200]
         ) and not any(
@@ -154,7 +154,7 @@ def _series(reading: LineReader, parts: _LatencyOutput) -> ImportedSeries:
 
 
 def _cells_of(reading: LineReader, parts: _LatencyOutput) -> tuple[Mapping[int, int], int]:
-    """Counts by cell, and the width of one, of which -g writes six digits."""
+    """Counts by cell, and the width of a cell, which -g writes with six digits."""
     if not parts.points:
         return parts.cells["avg"], _CELL_NS
     if len(parts.points) < 3:
@@ -175,7 +175,7 @@ def _cells_of(reading: LineReader, parts: _LatencyOutput) -> tuple[Mapping[int, 
 def _with_cells(
     series: ImportedSeries, cells: Mapping[int, int], cell_ns: int, count: int, *, width_said: bool
 ) -> ImportedSeries:
-    """The series with its histogram, where the extremes show of what; else with its count alone.
+    """The series with its histogram if the extremes show its cells; else with its count only.
 
     A maximum beyond the cells is an overflow, or the sign of wider cells.
     """

@@ -37,7 +37,7 @@ LOADS: Mapping[str, Load] = {
 
 
 def find_load(name: str) -> Load:
-    """The load of that name; raises BadInput naming those that exist."""
+    """The load of that name; raises BadInput with the existing names."""
     if name not in LOADS:
         raise BadInput(f"unknown load {name!r}; use {', '.join(LOADS)}")
     return LOADS[name]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a load is: declared commands, what they need, how they are bounded, and what shows that they ran."""
+"""Declaration of a load: commands, required tools, bounds, and the expected use of resources."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOOL_PACKAGES = {
 
 @dataclass(frozen=True)
 class Expectation:
-    """The least a load must do while the probe measures, else it did not run; rates are far below the ordinary.
+    """Minimum use of resources by a load during the measurement; the rates are far below the usual ones.
 
     ``cpu_share`` is CPU time per second and CPU; switches are voluntary and involuntary ones together; bytes are
     those passed through read and write calls; ``counted`` is by how much the load's own counter grows.
@@ -37,7 +37,7 @@ class Expectation:
     processes_per_cpu: int = 0
 
     def processes_on(self, cpus: int) -> int:
-        """How many processes there must be at least."""
+        """Minimum number of processes."""
         return self.processes + self.processes_per_cpu * cpus
 
 
@@ -65,13 +65,13 @@ class Load:
     trial: tuple[str, ...] = ()
 
     def command_lines(self, cpus: int, scratches: list[str], limit_s: int) -> list[list[str]]:
-        """The commands as they are started, each with its scratch directory."""
+        """The commands to start, each with its scratch directory."""
         return [
             _filled(command, cpus, scratch, limit_s) for command, scratch in zip(self.commands, scratches, strict=True)
         ]
 
     def counter_line(self, cpus: int, scratches: list[str], limit_s: int) -> list[str]:
-        """The counter's command, empty where there is none."""
+        """The command of the counter, empty if there is none."""
         return _filled(self.counter, cpus, scratches[0], limit_s) if self.counter else []
 
     def bounds(self, cpus: int, limit_s: int) -> dict[str, Any]:
@@ -86,9 +86,9 @@ def _filled(command: tuple[str, ...], cpus: int, scratch: str, limit_s: int) -> 
 
 
 def again_and_again(command: str, fine: str = "0") -> tuple[str, ...]:
-    """A command that is started again as long as it ends well: with a status that matches ``fine``, a shell's pattern.
+    """A command that is restarted as long as its exit status matches ``fine``, a shell pattern.
 
-    A command that fails must not pass for work: the load ends then, with the command's last words.
+    A failure must not count as work: the load then ends with the last error output of the command.
     """
     return (
         "sh",

@@ -18,7 +18,7 @@ _TICKS_PER_S = 100
 
 @dataclass(frozen=True)
 class Use:
-    """What one process has consumed, its ended and waited-for children included (switches: without them)."""
+    """Resources used by a process and its reaped children (context switches: without children)."""
 
     cpu_ticks: int = 0
     voluntary: int = 0
@@ -29,8 +29,8 @@ class Use:
 
 @dataclass(frozen=True)
 class UsageSample:
-    """One look at the process trees: use by (pid, start time).  ``roots`` are the guards, and the first processes of
-    their PID namespaces.  ``counted``: what the load's own counter says, None where it has none or none can be read."""
+    """One reading of the process trees: use by (pid, start time).  ``roots`` are the guards, and the first processes of
+    their PID namespaces.  ``counted``: the load's own counter, None if there is none or it cannot be read."""
 
     mono_s: float
     roots: Set[int]
@@ -38,7 +38,7 @@ class UsageSample:
     counted: int | None = None
 
     def workers(self) -> int:
-        """Processes alive, the guards at the roots not counted."""
+        """Number of live processes without the guards at the roots."""
         return sum(1 for pid, _ in self.uses if pid not in self.roots)
 
 
@@ -55,9 +55,9 @@ def parse_numbers(text: str) -> dict[str, int]:
 
 
 def look(link: Link, roots: Iterable[int], mono_s: float, *, with_bytes: bool = True) -> UsageSample:
-    """Look at every process below the roots, them included; the bytes they moved cost one file more for each.
+    """Read every process at and below the roots; reading their bytes takes one more file for each.
 
-    The file of a process that ends while it is read is empty: it is not there any more.
+    The file of a process that ends meanwhile is empty: it no longer counts.
     """
     stats = {
         int(path.split("/")[2]): parse_stat(content.decode(errors="replace"))
@@ -96,17 +96,17 @@ _Counter = Callable[[Use], int]
 
 
 def _grown(before: UsageSample, after: UsageSample, counter: _Counter) -> int:
-    """For what ended and was waited for stays in its parent's sum: the difference of the sums."""
+    """Difference of the sums, for values that a reaped process adds to its parent."""
     return max(0, sum(map(counter, after.uses.values())) - sum(map(counter, before.uses.values())))
 
 
 def _switched(before: UsageSample, after: UsageSample, counter: _Counter) -> int:
-    """For what ends with its process: only processes alive at the end count, so this is what there was at least."""
+    """Lower bound for values that end with their process: only live processes count."""
     return sum(max(0, counter(use) - counter(before.uses.get(key, Use()))) for key, use in after.uses.items())
 
 
 def prove(name: str, expects: Expectation, cpus: int, before: UsageSample, after: UsageSample) -> LoadProof:
-    """What was consumed between two looks, and whether it is enough."""
+    """Resources used between two samples, and whether they reach the expectation."""
     window_s = after.mono_s - before.mono_s
     cpu_time_s = _grown(before, after, lambda use: use.cpu_ticks) / _TICKS_PER_S
     voluntary = _switched(before, after, lambda use: use.voluntary)
@@ -141,7 +141,7 @@ def prove(name: str, expects: Expectation, cpus: int, before: UsageSample, after
 
 
 def used(before: UsageSample, after: UsageSample) -> LoadUse:
-    """What was consumed between two looks, for one interval."""
+    """Resources used between two samples, for one interval."""
     return LoadUse(
         _grown(before, after, lambda use: use.cpu_ticks) * (1_000_000_000 // _TICKS_PER_S),
         _switched(before, after, lambda use: use.voluntary + use.involuntary),
@@ -151,12 +151,12 @@ def used(before: UsageSample, after: UsageSample) -> LoadUse:
 
 
 STRETCH_S = 5.0
-"""So long a load is watched before it is held against what is expected of it: one that waits for a disk does nothing
+"""Length of a stretch, after which a load is compared with its expectation: one that waits for a disk does nothing
 for a while."""
 
 
 class Stretches:
-    """Holds each stretch of a run against what is expected of a load; two in succession without it are too many."""
+    """Compares each stretch of a run with the expectation of a load; two weak ones in a row are a fault."""
 
     def __init__(self, load: Load, cpus: int, begin: UsageSample) -> None:
         self._load, self._cpus = load, cpus
@@ -165,11 +165,11 @@ class Stretches:
         self._reason = ""
 
     def due(self, mono_s: float) -> bool:
-        """Whether a look at that time ends a stretch."""
+        """Whether a sample at that time ends a stretch."""
         return mono_s - self._last.mono_s >= STRETCH_S
 
     def take(self, sample: UsageSample) -> None:
-        """A look that ends a stretch."""
+        """Judge the stretch that this sample ends."""
         reasons = prove(self._load.name, self._load.expects, self._cpus, self._last, sample).reasons
         if self._weak and reasons and not self._reason:
             length_s, since_s = sample.mono_s - self._last.mono_s, sample.mono_s - self._begin_s
@@ -178,5 +178,5 @@ class Stretches:
         self._last = sample
 
     def reasons(self) -> tuple[str, ...]:
-        """Why the load did not run all the time; none where it did."""
+        """Why the load did not run all the time; empty if it did."""
         return (self._reason,) if self._reason else ()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A load that nobody here starts: stated by who knows the board, and held against what the board counts all the time.
+"""A load stated by the user and not started by the bench: verified by the idle time of the CPUs.
 
-The probe counts in each interval how long the measured CPU was idle that was idle least, and the one that was idle
-most.  So a board that is said to be idle, or to be busy with something, is seen to be so all the time, or not.
+In each interval the probe records the idle times of the least and the most idle measured CPU, so that every
+deviation from the stated load shows.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from fastenough.recording.building import line_bytes, proof_line
 from fastenough.recording.head import LoadProof, LoadStated
 
 _STRETCH_NS = 1_000_000_000
-"""Intervals that are shorter are put together: idle time is counted in ticks."""
+"""Minimum length of a stretch of intervals: idle time is counted in ticks."""
 _COUNTED_NS = 20_000_000
-"""How much idle time may be missing or too much, of ticks that were under way at both ends."""
+"""Maximum error of the idle time, from the ticks at both ends."""
 
 
 @dataclass
 class ReadBack:
-    """Adds up intervals into stretches, and notes the ones that do not fit what is stated."""
+    """Adds intervals to stretches, and counts those that contradict the stated load."""
 
     stated: LoadStated
     stretches: int = 0
@@ -52,7 +52,7 @@ class ReadBack:
             self._length_ns = self._least_idle_ns = self._most_idle_ns = 0
 
     def _judge(self, since_ns: int) -> None:
-        """Idle time is counted in favour of what is stated, by a tick at each end."""
+        """Judge a stretch; a tick of idle time at each end counts in favour of the stated load."""
         self.stretches += 1
         most_busy = 1 - (self._least_idle_ns + _COUNTED_NS) / self._length_ns
         least_busy = 1 - (self._most_idle_ns - _COUNTED_NS) / self._length_ns
@@ -79,7 +79,7 @@ class ReadBack:
 
 
 def with_proof(lines: Iterable[bytes], stated: LoadStated) -> Iterator[bytes]:
-    """The lines behind a recording's head, its end with the proof of a load that is to be read back."""
+    """The lines after the head of a recording; the proof of the stated load is added to the end."""
     seen = ReadBack(stated)
     for line in lines:
         if line.startswith(b'{"type":"interval"') and line.endswith(b"\n"):

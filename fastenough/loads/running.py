@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A load at work: started, watched, proven and ended, whatever happens in between."""
+"""A running load: start, observation, proof, and end in any case."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fastenough.recording.head import LoadProof, LoadStated, LoadUse
 from fastenough.words import said_lines
 
 _MARGIN_S = 120
-"""How long after the planned end a load ends by itself, should nobody end it."""
+"""Time after the planned end at which a load ends by itself if it is not stopped."""
 _COUNTER_S = 5.0
 _LOOK_S = 0.2
 _FROM_FOLDER = 'PATH=$1:$PATH; shift; exec "$@"'
@@ -31,7 +31,7 @@ def _last_words(process: Process) -> str:
 
 
 class RunningLoad:
-    """Use as a context: the load runs inside, and nothing of it is left outside."""
+    """Context manager: the load runs inside, and all of its processes and files are removed at the end."""
 
     def __init__(self, link: Link, load: Load, cpus: int, planned_s: float) -> None:
         require_tools(link, load)
@@ -50,7 +50,7 @@ class RunningLoad:
         self._look_again_s = 0.0
 
     def head(self) -> LoadStated:
-        """What the recording's head says of it."""
+        """The entry in the head of the recording."""
         brought = f"; brought by the bench: {self._brought.told}" if self._brought else ""
         return LoadStated(
             self._load.name,
@@ -81,7 +81,7 @@ class RunningLoad:
         self.stop()
 
     def _try(self) -> None:
-        """Raises NotApplicable where the load cannot run, with what its trial says."""
+        """Raises NotApplicable with the output of the trial if the load cannot run."""
         if not self._load.trial:
             return
         done = self._link.run(self._with_tools(self._load.trial))
@@ -93,41 +93,41 @@ class RunningLoad:
         return ["sh", "-c", _FROM_FOLDER, "sh", self._brought.folder, *command] if self._brought else list(command)
 
     def _look(self, whole: bool = True) -> UsageSample:
-        """``whole``: with all that is expected of it; otherwise what can be told of every interval at little cost."""
+        """A sample of the load; ``whole``: with all expected quantities, otherwise only those cheap to read."""
         sample = look(self._link, [process.pid for process in self._processes], time.monotonic(), with_bytes=whole)
         return replace(sample, counted=self._count()) if whole and self._counter else sample
 
     def _count(self) -> int | None:
-        """What the load's own counter says; None where it says no number."""
+        """The number printed by the load's counter; None if it prints none."""
         try:
             return int(self._link.run(self._with_tools(self._counter), _COUNTER_S).stdout.split()[-1])
         except (OSError, ValueError, IndexError, Stalled):
             return None
 
     def await_processes(self, sleep: Callable[[float], bool]) -> None:
-        """Until as many processes as are expected are there; ``sleep`` says whether to go on waiting.
+        """Wait for the expected number of processes; ``sleep`` returns whether to continue.
 
-        Where they do not come in time, or a command has ended, the proof says so.
+        If they do not start in time, or a command ends, the proof reports it.
         """
         end_s = time.monotonic() + self._load.start_s
         while not self._is_whole() and time.monotonic() < end_s and sleep(_LOOK_S):
             pass
 
     def _is_whole(self) -> bool:
-        """Whether nothing more is to be waited for."""
+        """Whether the wait is over."""
         return self._look(whole=False).workers() >= self._load.expects.processes_on(self._cpus) or not all(
             process.running for process in self._processes
         )
 
     def begin(self) -> None:
-        """The probe starts now: what the load consumed before does not count."""
+        """Start of the measurement: earlier use of resources does not count."""
         self._before = self._seen = self._look()
         self._stretches = Stretches(self._load, self._cpus, self._before)
 
     def follow(self) -> Callable[[], LoadUse | None]:
-        """Whoever asks what it returns is told what the load has consumed since ``begin``, or since he asked last.
+        """A function that returns the use of the load since its last call, at first since ``begin``.
 
-        None where it has no processes, or where nothing newer is known: see ``_watched``.
+        It returns None without processes, or without a newer sample: see ``_watched``.
         """
         last: UsageSample | None = None
 
@@ -145,10 +145,10 @@ class RunningLoad:
         return use
 
     def _watched(self) -> UsageSample:
-        """A look for one interval; now and then it also ends a stretch.
+        """A sample for one interval; some of them also end a stretch.
 
-        After a look so much time passes without another as it took, and all are told of that one: where a slow board is
-        full of processes, looking is work too, and must not lag behind.
+        After a sample, no other is taken for as long as it took, and all callers get that one: on a slow board
+        full of processes sampling is expensive, and must not fall behind.
         """
         assert self._stretches is not None and self._seen is not None, "begin() comes first"
         begin_s = time.monotonic()
@@ -162,7 +162,7 @@ class RunningLoad:
         return self._seen
 
     def proof(self) -> LoadProof:
-        """What the load has consumed since ``begin``, and whether that shows that it ran."""
+        """Use of resources since ``begin``, and whether it proves that the load ran."""
         assert self._before is not None and self._stretches is not None, "begin() comes first"
         proof = prove(self._load.name, self._load.expects, self._cpus, self._before, self._look())
         ended = [
@@ -174,7 +174,7 @@ class RunningLoad:
         return replace(proof, ran=not reasons, reasons=reasons)
 
     def stop(self) -> None:
-        """End every process, all at once; returns when none is left."""
+        """Stop all processes at once; returns when none is left."""
         for process in self._processes:
             process.signal(signal.SIGTERM)
         while self._processes:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tools that a load needs and a board lacks: brought by the bench, and gone when the load ends, however that comes.
+"""Tools that a load requires and a board lacks: copied by the bench, and removed when the load ends in any way.
 
-Only to boards behind an agent: on the bench's own machine a person installs them.
+Only to boards with an agent: on the bench's own machine the user installs them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DEBIAN = {
     "riscv64": "riscv64",
     "x86_64": "amd64",
 }
-"""What ``uname -m`` says, and Debian's name of the architecture whose programs run there."""
+"""Output of ``uname -m``, and Debian's name of an architecture whose programs run there."""
 
 _UNPACK = """
 cd "$1" && gzip -dc | tar -xf - || exit 1
@@ -40,13 +40,13 @@ done
 echo ready
 exec sleep "$2" </dev/null
 """
-"""A program that cannot be started, or dies at once, has a status of the shell's own; others say how they are used."""
+"""A program that cannot be started, or dies at once, has an exit status of the shell's own."""
 _UNPACK_S = 180.0
 
 
 @dataclass(frozen=True)
 class CopiedTools:
-    """``folder``: where the programs are; ``told``: which.  They are gone when ``holder`` ends."""
+    """``folder`` of the programs; ``told``: their names.  They are removed when ``holder`` ends."""
 
     holder: Process
     folder: str
@@ -63,16 +63,16 @@ def _missing(load: Load, tool: str) -> str:
 
 
 def require_tools(link: Link, load: Load) -> None:
-    """Raises NotApplicable, saying how to fix it, where the board lacks a tool and the bench brings none."""
+    """Raises NotApplicable with a hint if the board lacks a tool and the bench does not copy it."""
     for tool in _lacking(link, load):
         if link.name == "local" or tool not in TOOL_PACKAGES:
             raise NotApplicable(_missing(load, tool))
 
 
 def bring(link: Link, load: Load, limit_s: int) -> CopiedTools | None:
-    """The tools that the board lacks, for so long at most; None where it lacks none.
+    """Copy the tools that the board lacks, for at most that long; None if it lacks none.
 
-    Raises NotApplicable, saying why and how to fix it, where it cannot have them.
+    Raises NotApplicable, with reason and hint, if they cannot be copied.
     """
     require_tools(link, load)
     tools = _lacking(link, load)

@@ -98,8 +98,8 @@ class SettingChange:
 class LoadStated:
     """The requested load and its commands.
 
-    ``busy_at_least``, ``busy_at_most``: of a load not started by the bench, the share of time for which each measured CPU
-    must and may be busy; it is verified from the recording.
+    ``busy_at_least``, ``busy_at_most``: of a load not started by the bench, the share of time that each measured CPU
+    must and may be busy, verified from the recording.
     """
 
     name: str

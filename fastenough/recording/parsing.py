@@ -91,7 +91,7 @@ def _series(name: str, entry: LineFields) -> Series:
 
 
 def _contradictions(series: Series) -> Iterator[str]:
-    """The contradiction in a series, None if there is none."""
+    """Contradictions in the fields of a series."""
     if series.unit == "ticks" and series.tick_ps is None:
         yield "counts ticks but does not state the length of one (tick_ps)"
     if series.unit == "ns" and series.tick_ps is not None:

@@ -24,15 +24,15 @@ _DIRECTORY = "fastenough-board-"
 
 
 class VirtualBoard:
-    """``with VirtualBoard("rt") as board:`` gives ``board.link`` and ``board.pins``; ``board.wire_gauge()`` a gauge.
+    """A guest: ``with VirtualBoard("rt") as board:`` has ``board.link`` and ``board.pins``; ``board.wire_gauge()`` a gauge.
 
-    ``snapshot``: boot once, later restore in a second.  ``boot_s`` is how long it took until the guest answered.
-    ``arguments``: for the kernel, beside its own; a guest that has any is always booted.
-    ``boot_timeout_s``: a guest that has not answered by then does not come up.  ``pace``: PACED, or COUNTED without a
+    ``snapshot``: boot once, later restore in a second.  ``boot_s``: time until the guest answered.
+    ``arguments``: additional kernel arguments; a guest with any is always booted.
+    ``boot_timeout_s``: maximum time until the guest answers.  ``pace``: PACED, or COUNTED without a
     snapshot.
-    ``directory``: an empty one with a short path, for the sockets; removed when the board is closed.
-    Raises NotApplicable where a tool is missing, FastenoughError with the console's last lines when the guest
-    does not come up.
+    ``directory``: an empty directory with a short path, for the sockets; removed when the board is closed.
+    Raises NotApplicable if a tool is missing, FastenoughError with the last lines of the console if the guest
+    does not start.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class VirtualBoard:
             raise
 
     def _restored(self, saved: Snapshot, cpus: int) -> bool:
-        """Whether the guest is there again; a state that another QEMU saved, say, is of no use and is discarded."""
+        """Whether the guest was restored; an unusable state, such as that of another QEMU version, is discarded."""
         try:
             self._start(cpus, saved)
         except FastenoughError:
@@ -97,9 +97,9 @@ class VirtualBoard:
         return True
 
     def _save(self, saved: Snapshot) -> None:
-        """The state is that of a guest whose bench is away, so that every restored guest greets its own.
+        """Save the state of a guest without a connected bench, so that each restored guest connects to its own.
 
-        Where it cannot be kept, as on a full disk, the next guest boots again.
+        If it cannot be stored, as on a full disk, the next guest boots.
         """
         self.link.close()
         self.pins.close()
@@ -121,12 +121,12 @@ class VirtualBoard:
             raise self.qemu.not_up(f"the guest with kernel {self.kernel.release} does not start") from error
 
     def wire_gauge(self) -> SimulatedGauge:
-        """A gauge on the guest's pins, until the board is closed; raises NotApplicable where it cannot be simulated."""
+        """A simulated gauge on the guest's pins until the board is closed; raises NotApplicable if it cannot be built."""
         self.gauge = SimulatedGauge(self._directory, self.pins)
         return self.gauge
 
     def close(self) -> None:
-        """End the guest and leave nothing behind."""
+        """End the guest and remove its files."""
         if self.gauge is not None:
             self.gauge.close()
         self.link.close()
@@ -144,7 +144,7 @@ class VirtualBoard:
 
 
 def _own_directory() -> Path:
-    """A directory for this process's board; those of processes that were killed are removed."""
+    """A directory for the board of this process; those of killed processes are removed."""
     for left in Path(tempfile.gettempdir()).glob(f"{_DIRECTORY}*-*"):
         pid = left.name.removeprefix(_DIRECTORY).partition("-")[0]
         if left.lstat().st_uid == os.geteuid() and not Path(f"/proc/{pid}").exists():

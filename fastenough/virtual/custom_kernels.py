@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kernels that users built themselves, by the names they gave them.
+"""Custom kernels built by users, by the names that they registered.
 
-Each is a tree in the cache that is laid out as Debian's unpacked packages are, of links to what lies with the user: so
-what is built there again is what boots next.
+Each is a tree in the cache with the layout of Debian's unpacked packages, of links to the user's files: after
+a rebuild the new kernel boots.
 """
 
 from __future__ import annotations
@@ -21,25 +21,24 @@ from pathlib import Path
 from fastenough.model import BadInput
 from fastenough.virtual.kernels import KERNELS, Kernel
 from fastenough.virtual.machines import MACHINES
-from fastenough.virtual.packages import Downloading, cache_dir, cache_lock, fetch, nobody_waits
+from fastenough.virtual.packages import Downloading, cache_dir, cache_lock, fetch, no_progress
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9.+-]{0,39}")
 _RESERVED = "as-booted"
 _BUILT_RELEASE = re.compile(r'UTS_RELEASE "([^"]+)"')
 _RELEASE = re.compile(rb"[!-~]+")
 _REPLACED_S = 86_400.0
-"""A tree that another took the place of stays for so long: guests may be made of it still."""
+"""How long a replaced tree is kept: guests may still use it."""
 _SAYS_RELEASE = re.compile(rb"Linux version ([!-~]+) ")
 
 
 @dataclass(frozen=True)
 class KernelFiles:
-    """Where a user's kernel lies.
+    """The files of a custom kernel.
 
     ``image``: arm64's Image or Image.gz, x86's bzImage.  ``modules``: what ``make modules_install`` wrote (its
-    INSTALL_MOD_PATH, or the folder of the release in it); None where the kernel has all built in.  ``headers``: the
-    folder in which it was built; None where no module is to be built for it.  ``root``: files that the guest has
-    besides; or None.
+    INSTALL_MOD_PATH, or the folder of the release in it); None if the kernel has all built in.  ``headers``: the
+    build folder; None if no module is built for it.  ``root``: additional files of the guest, or None.
     """
 
     image: Path
@@ -62,7 +61,7 @@ def _arm64_release(content: bytes) -> str | None:
 
 
 def _x86_release(content: bytes) -> str | None:
-    """Its head says where (Linux, "The Linux/x86 Boot Protocol": kernel_version); what follows is packed."""
+    """Its header has the position (Linux, "The Linux/x86 Boot Protocol": kernel_version); the rest is compressed."""
     if content[0x202:0x206] != b"HdrS":
         return None
     said = _RELEASE.match(content, 0x200 + int.from_bytes(content[0x20E:0x210], "little"))
@@ -70,7 +69,7 @@ def _x86_release(content: bytes) -> str | None:
 
 
 def image_says(image: Path) -> tuple[str, str]:
-    """The architecture of a kernel's image and the release that it calls itself; raises BadInput."""
+    """Architecture and release of a kernel image; raises BadInput."""
     content = _content(image)
     for arch, release_in in _RELEASES_IN.items():
         release = release_in(content)
@@ -121,7 +120,7 @@ def _link(place: Path, to: Path) -> None:
 
 
 def _new_tree(trees: Path, name: str) -> Path:
-    """An empty folder for a kernel's tree; those that were replaced long ago are removed."""
+    """An empty folder for the tree of a kernel; trees that were replaced long ago are removed."""
     trees.mkdir(parents=True, exist_ok=True)
     current = (trees / name).resolve()
     for tree in trees.glob(f".{name}:*"):
@@ -137,7 +136,7 @@ def _new_tree(trees: Path, name: str) -> Path:
 
 
 def _replace(place: Path, tree: Path) -> None:
-    """Names a whole tree in one step: who looks meanwhile finds the one before or this one."""
+    """Give a tree its name atomically: a concurrent reader finds the old or the new one."""
     link = tree.with_name(f"{tree.name}.link")
     link.symlink_to(tree.name)
     if place.is_symlink() and place.is_dir():
@@ -148,15 +147,15 @@ def _replace(place: Path, tree: Path) -> None:
 
 
 def registered_names() -> tuple[str, ...]:
-    """What users' kernels are called here."""
+    """Names of the registered kernels."""
     trees = _trees(cache_dir())
     return tuple(sorted(tree.name for tree in trees.iterdir() if _NAME.fullmatch(tree.name))) if trees.is_dir() else ()
 
 
-def register_kernel(name: str, files: KernelFiles, downloading: Downloading = nobody_waits) -> Kernel:
-    """Call a user's kernel by a name from now on, in place of one that was called so.
+def register_kernel(name: str, files: KernelFiles, downloading: Downloading = no_progress) -> Kernel:
+    """Register a custom kernel under a name, in place of a previous one.
 
-    Its guests have Debian's busybox.  Raises BadInput where name or files cannot be, NotApplicable without QEMU.
+    Its guests have Debian's busybox.  Raises BadInput for an invalid name or file, NotApplicable without QEMU.
     """
     if not _NAME.fullmatch(name) or name in KERNELS or name == _RESERVED:
         raise BadInput(
@@ -187,10 +186,10 @@ def register_kernel(name: str, files: KernelFiles, downloading: Downloading = no
     return Kernel(name, arch, release, tree)
 
 
-def find_kernel(name: str, downloading: Downloading = nobody_waits) -> Kernel:
-    """The kernel of that name, a user's own or one of Debian's (see ``fetch`` for what else it raises).
+def find_kernel(name: str, downloading: Downloading = no_progress) -> Kernel:
+    """The custom or Debian kernel of that name (see ``fetch`` for further errors).
 
-    Raises BadInput for an unknown name, and where a user's kernel is not what, or where, it was; NotApplicable where
+    Raises BadInput for an unknown name, and if the image of a custom kernel has changed or moved; NotApplicable if
     there is no QEMU for it.
     """
     if name in KERNELS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The gauge of the virtual bench: its real firmware, simulated at the pace of the wall clock, on the guest's pins.
+"""The gauge of the virtual bench: its real firmware, simulated in real time, on the guest's pins.
 
 The words on its pins' socket are in ``gauge/sim/pins.h``.
 """
@@ -31,7 +31,7 @@ _SETTLE_S = 60.0
 
 
 def build_gauge() -> tuple[Path, Path]:
-    """Simulator and firmware of this checkout; raises NotApplicable where they cannot be built here."""
+    """Simulator and firmware of this checkout; raises NotApplicable if they cannot be built."""
     if not (CHECKOUT / "gauge" / "sim").is_dir():
         raise NotApplicable(
             "cannot simulate the gauge: an installed bench does not include the simulator "
@@ -50,7 +50,7 @@ def build_gauge() -> tuple[Path, Path]:
 
 
 def simulated_self_test() -> SelfTest:
-    """What this firmware measures of itself with a wire from output to input, in exactly simulated time."""
+    """Self-test of the firmware with a wire from output to input, in exactly simulated time."""
     simulator, firmware = build_gauge()
     script = "run 2000000\nfollow 0 0\nsay selftest\n"
     done = subprocess.run(
@@ -67,7 +67,7 @@ def simulated_self_test() -> SelfTest:
 
 
 class SimulatedGauge:
-    """A gauge wired to a guest: its serial line is ``terminal``, its pins are the guest's.
+    """A simulated gauge wired to the pins of a guest; its serial line is ``terminal``.
 
     ``edges`` counts those that were ``sent`` to the board and those ``returned`` by it.
     """
@@ -116,7 +116,7 @@ class SimulatedGauge:
         return self._popen.pid
 
     def _stimulate(self) -> None:
-        """What the gauge puts out is what the board takes in."""
+        """Forward the outputs of the gauge to the inputs of the board."""
         try:
             with self._connection.makefile("r") as lines:
                 for line in lines:
@@ -143,13 +143,13 @@ class SimulatedGauge:
                 self._connection.sendall(words.encode())
 
     def _answer(self, edge: Edge) -> None:
-        """What the board puts out is what the gauge takes in, at the time at which it happened."""
+        """Forward the outputs of the board to the inputs of the gauge, with their times."""
         if edge.line == OUTPUT_LINE:
             self._unsent.put(f"in {edge.level} {edge.mono_ns}\n")
             self.edges["returned"] += 1
 
     def fault(self) -> str:
-        """Why there is no simulation any more, in its own last words; empty while all is well."""
+        """Error of the simulation with its last output; empty while it runs."""
         status = self._popen.poll()
         if status is None:
             return self._unwired
@@ -159,7 +159,7 @@ class SimulatedGauge:
         return f"the simulated gauge exited with status {status}: {said}"
 
     def counters(self) -> dict[str, int]:
-        """What the simulator has counted since it began; empty when it is gone."""
+        """Counters of the simulator since its start; empty after its end."""
         if self._popen.poll() is not None:
             return {}
         while not self._counted.empty():
@@ -171,7 +171,7 @@ class SimulatedGauge:
             return {}
 
     def settle(self) -> None:
-        """Until the gauge has seen every edge that the board has made; raises FastenoughError when it does not."""
+        """Wait until the gauge has received every edge of the board; raises FastenoughError if it does not."""
         self._pins.settle()
         limit = time.monotonic() + _SETTLE_S
         while (counted := self.counters()).get("edges_waiting"):
@@ -180,7 +180,7 @@ class SimulatedGauge:
             time.sleep(0.02)
 
     def close(self) -> None:
-        """Unplug it."""
+        """End the simulation."""
         self._pins.on_edge = None
         self._popen.kill()
         self._popen.wait()

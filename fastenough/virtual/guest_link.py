@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The link to a guest: its agent is behind one of QEMU's sockets; the monitor is brought when it is asked for."""
+"""The link to a guest: its agent on a socket of QEMU; the monitor is installed on demand."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _COMMAND_S = 60.0
 
 
 class _GuestLink(AgentLink):
-    """An agent in a guest, where everything else that is to be there was put at its start."""
+    """Link to the agent of a guest, which has all other programs from its start."""
 
     def which(self, tool: str) -> str | None:
-        """Raises NotApplicable, with the reason, where the monitor or its injector cannot be built for the guest."""
+        """Raises NotApplicable, with the reason, if the monitor or its injector cannot be built for the guest."""
         found = super().which(tool)
         if found is None and tool in (MONITOR, INJECTOR):
             install_monitor(self)
@@ -30,7 +30,7 @@ class _GuestLink(AgentLink):
 
 
 def guest_link(connection: socket.socket, name: str, timeout_s: float = 10.0) -> AgentLink:
-    """The guest at the other end; raises Stalled when it has not answered within the time, BoardGone when it ended."""
+    """The guest at the other end; raises Stalled if it does not answer in time, BoardGone if it has ended."""
 
     def end() -> None:
         with contextlib.suppress(OSError):
@@ -41,7 +41,7 @@ def guest_link(connection: socket.socket, name: str, timeout_s: float = 10.0) ->
 
 
 def connect_guest(path: Path, name: str) -> AgentLink:
-    """The guest whose agent is on that socket; raises BoardGone when there is none."""
+    """The guest whose agent is on that socket; raises BoardGone if there is none."""
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.connect(str(path))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The guest's file system: an archive in cpio's "newc" form, as the kernel unpacks it (no root, no tool needed)."""
+"""The guest's file system: a cpio archive in "newc" format, built without root or tools."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CONSOLE = (5, 1)
 
 @dataclass
 class Archive:
-    """Entries in the order in which they are added; parents must come before what lies in them."""
+    """Archive entries in order of addition; a folder must precede its content."""
 
     _parts: list[bytes] = field(default_factory=list)
     _inode: int = 0
@@ -43,7 +43,7 @@ class Archive:
         self._entry(path, stat.S_IFLNK | 0o777, to.encode())
 
     def tree(self, root: Path) -> None:
-        """All that lies in a folder; what is neither file, folder nor link is left out."""
+        """Add the content of a folder; only files, folders and links."""
         for path in sorted(root.rglob("*")):
             name = str(path.relative_to(root))
             if path.is_symlink():
@@ -64,7 +64,7 @@ class Archive:
 
 
 def build_agent(arch: str) -> bytes:
-    """The agent, static; raises FastenoughError with the compiler's first complaint, NotApplicable without one."""
+    """The static agent; raises FastenoughError with the first error of the compiler, NotApplicable without one."""
     with cache_lock() as cache:
         agent = cache / f"agent-{arch}"
         command = [
@@ -87,9 +87,9 @@ def build_agent(arch: str) -> bytes:
 
 
 def build_initramfs(kernel: Kernel) -> bytes:
-    """What the guest boots into: busybox, the agent, and the modules of the port they talk over.
+    """The initramfs of a guest: busybox, the agent, and the modules of its port.
 
-    What comes later takes the place of a file of the user's that has its name.
+    It overrides files of the user with the same names.
     """
     archive = Archive()
     archive.tree(kernel.root)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Keeps a virtual bench running in the background, and ends it.
+"""Start and stop of a virtual bench in the background.
 
-Each user has at most one, in a folder that nobody else can write.  Its keeper, a process of its own, holds a lock
-beside the bench's directory: the lock is free when it has ended, however it ended, and QEMU ends with it.
+Each user has at most one, in a folder that only this user can write.  Its keeper, a separate process, holds a lock
+beside the directory of the bench: the lock is free after any end of the keeper, and QEMU ends with it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.custom_kernels import KernelFiles, find_kernel, register_kernel
 from fastenough.virtual.guest_link import connect_guest
 from fastenough.virtual.module import build_module
-from fastenough.virtual.packages import Downloading, nobody_waits
+from fastenough.virtual.packages import Downloading, no_progress
 from fastenough.virtual.probe import build_probe, install
 from fastenough.virtual.process_lock import end_holder, held, holder
 
@@ -39,12 +39,12 @@ _START = (
 )
 
 RUN_SETTING = "FASTENOUGH_RUN"
-"""Environment variable that names another folder for what runs."""
+"""Environment variable with another folder for the running bench."""
 
 
 @dataclass(frozen=True)
 class BenchState:
-    """What runs: written once by the keeper when all of it is up."""
+    """The running bench: written once by the keeper after the start."""
 
     kernel: str
     release: str
@@ -59,9 +59,9 @@ class BenchState:
 
 
 def _runtime_directory() -> Path:
-    """A folder of this user's own, which nobody else can write; raises Untrusted, or BadInput where none can be made.
+    """A folder that only this user can write; raises Untrusted, or BadInput if it cannot be created.
 
-    Root uses none that another user could name or plant: ``/run`` is root's.
+    Root uses ``/run``, where no other user can create a folder.
     """
     if RUN_SETTING in os.environ:
         place = Path(os.environ[RUN_SETTING]).absolute()
@@ -76,22 +76,22 @@ def _runtime_directory() -> Path:
 
 
 def bench_directory() -> Path:
-    """Where this user's virtual bench has its sockets and its state."""
+    """The directory of this user's virtual bench, with sockets and state."""
     return _runtime_directory() / "bench"
 
 
 def _lock(directory: Path) -> Path:
-    """Beside the bench's directory, which comes and goes."""
+    """The lock file, beside the directory of the bench."""
     return directory.with_suffix(".lock")
 
 
 def keeper_pid(directory: Path) -> int | None:
-    """The process that keeps a bench there, None when none does."""
+    """The process id of the keeper, None if there is none."""
     return holder(_lock(directory))
 
 
 def bench_state() -> BenchState | None:
-    """What runs, None when nothing does (or it is still on its way up)."""
+    """The running bench, None if there is none (or it is still starting)."""
     directory = bench_directory()
     state = directory / "state.json"
     if keeper_pid(directory) is None or not state.is_file():
@@ -100,13 +100,13 @@ def bench_state() -> BenchState | None:
 
 
 def up(
-    kernel: str, snapshot: bool = True, downloading: Downloading = nobody_waits, own: KernelFiles | None = None
+    kernel: str, snapshot: bool = True, downloading: Downloading = no_progress, own: KernelFiles | None = None
 ) -> BenchState:
-    """Fetch, build, boot and wire; returns when all of it runs, on its own.
+    """Fetch, build, boot and wire; returns when the bench runs in the background.
 
-    ``own``: where a kernel of the user's lies that is called so from now on.
-    Raises BadInput when one runs already or the kernel is unknown, NotApplicable where a tool is missing, and
-    FastenoughError when the guest does not come up; nothing is left running then.
+    ``own``: files of a custom kernel to register under that name.
+    Raises BadInput if one is already running or the kernel is unknown, NotApplicable if a tool is missing, and
+    FastenoughError if the guest does not start; nothing is left running then.
     """
     directory = bench_directory()
     running = keeper_pid(directory)
@@ -143,15 +143,15 @@ def up(
 
 
 def _import_places() -> list[str]:
-    """Where the keeper finds what we have found, the caller's folder never among it: it may hold files of any name."""
+    """Import paths for the keeper without the current folder, which may contain files of any name."""
     own = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
     return [str(_PACKAGE_ROOT), *own]
 
 
 def down() -> bool:
-    """End the bench and remove what it left, also after a crash; False when there was nothing.
+    """Stop the bench and remove its files, also after a crash; False if there was none.
 
-    Raises FastenoughError when its keeper does not end.
+    Raises FastenoughError if the keeper does not stop.
     """
     directory = bench_directory()
     was_there = directory.exists()
@@ -167,7 +167,7 @@ def down() -> bool:
 
 
 def open_virtual(which: str) -> AgentLink:
-    """The board of the running bench; ``which`` may name the kernel that it must be running."""
+    """The board of the running bench; ``which``: the required kernel."""
     state = bench_state()
     wanted = which or "stock"
     if state is None:
@@ -205,7 +205,7 @@ def _keep(directory: Path, kernel: str, snapshot: bool) -> None:
 
 
 def _wired_gauge(board: VirtualBoard) -> tuple[str | None, str]:
-    """The gauge's serial line, or why there is none: a board without a gauge is still a board."""
+    """The serial line of the gauge, or the reason why there is none."""
     try:
         return board.wire_gauge().terminal, ""
     except NotApplicable as reason:
@@ -213,7 +213,7 @@ def _wired_gauge(board: VirtualBoard) -> tuple[str | None, str]:
 
 
 def _let_go_of_terminal() -> None:
-    """Whoever waits for the end of our output need not wait for the end of the bench."""
+    """Close the output, so that a reader of it does not wait for the end of the bench."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
         os.dup2(nowhere, stream)
@@ -221,7 +221,7 @@ def _let_go_of_terminal() -> None:
 
 
 def main(place: str, kernel: str, snapshot: str) -> int:
-    """The keeper itself; its first and only line of output is the state or the error."""
+    """Main function of the keeper; its only line of output is the state or the error."""
     directory = Path(place)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The kernels that guests boot: where each comes from, and what lies where once its packages are unpacked."""
+"""Kernels of guests: their Debian packages, and the layout of the unpacked packages."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from fastenough.virtual.machines import MACHINES, GuestMachine
 
 @dataclass(frozen=True)
 class KernelPackage:
-    """Where a kernel comes from: what its meta package (``linux-image-…``) has before the architecture, the release
-    of Debian (empty: what this machine's own sources have), further words for make to build modules for it, and the
+    """The package of a kernel: the part of its meta package (``linux-image-…``) before the architecture, the release
+    of Debian (empty: that of this machine's package sources), further make arguments to build modules for it, and the
     architecture of guests that boot it."""
 
     before: str
@@ -26,7 +26,7 @@ class KernelPackage:
 
 
 _NEWER_TOOLS = ("CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT=", "KCFLAGS=-Wno-attributes", "CONFIG_DEBUG_INFO_BTF_MODULES=")
-"""For make, where a kernel is newer than this machine's compiler and pahole: what they do not know is left out."""
+"""Make arguments for a kernel newer than this machine's compiler and pahole: they disable unsupported options."""
 
 KERNELS = {
     "stock": KernelPackage(""),
@@ -42,7 +42,7 @@ KERNELS = {
     "stock-armhf": KernelPackage("", arch="armhf"),
     "rt-armhf": KernelPackage("rt-", arch="armhf"),
 }
-"""Every kernel that a guest can boot, by its name."""
+"""Debian's kernels for guests, by name."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Kernel:
 
     @property
     def machine(self) -> GuestMachine:
-        """What its guests are."""
+        """The machine of its guests."""
         return MACHINES[self.arch]
 
     @property
@@ -66,7 +66,7 @@ class Kernel:
 
     @property
     def device_tree(self) -> Path:
-        """What tells the kernel of its machine, where the machine does not."""
+        """The device tree, for machines that do not provide one."""
         return self.tree / "usr/lib" / f"linux-image-{self.release}" / self.machine.device_tree
 
     @property
@@ -75,7 +75,7 @@ class Kernel:
 
     @property
     def make(self) -> tuple[str, ...]:
-        """Words for make to build modules for it here."""
+        """Make arguments to build modules for it here."""
         return KERNELS[self.name].make if self.name in KERNELS else ()
 
     @property
@@ -84,16 +84,16 @@ class Kernel:
 
     @property
     def busybox(self) -> Path:
-        """The guest's only tool box."""
+        """The guest's busybox."""
         return _first(self.tree / "bin/busybox", self.tree / "usr/bin/busybox")
 
     @property
     def root(self) -> Path:
-        """Files that its guests have besides; where there are none, no such folder."""
+        """Folder with additional files of its guests; need not exist."""
         return self.tree / "root"
 
     def module(self, name: str) -> bytes | None:
-        """A module of the kernel's own package, None where the kernel has it built in."""
+        """A module of the kernel's package, None if it is built in."""
         found = self._module_file(name)
         return None if found is None else module_content(found)
 
@@ -105,7 +105,7 @@ class Kernel:
         raise FastenoughError(f"the package of kernel {self.release} has no module {name}")
 
     def guest_modules(self) -> dict[str, Path]:
-        """Files of the modules that a guest boots with and that are not built in, each behind those it depends on."""
+        """Files of the modules that a guest loads at boot, in order of dependency."""
         return dict(self._with_needed(self.machine.modules))
 
     def _with_needed(self, names: Iterable[str]) -> Iterator[tuple[str, Path]]:
@@ -116,7 +116,7 @@ class Kernel:
                 yield name, found
 
     def parts(self) -> list[Path]:
-        """What a guest is made of."""
+        """The files that a guest consists of."""
         return [
             self.image,
             self.busybox,
@@ -126,16 +126,16 @@ class Kernel:
 
 
 def _first(*places: Path) -> Path:
-    """The first that there is, or else the last."""
+    """The first existing path, or else the last one."""
     return next((place for place in places if place.exists()), places[-1])
 
 
 def module_content(module: Path) -> bytes:
-    """What is in a module's file, unpacked."""
+    """The uncompressed content of a module file."""
     return lzma.decompress(module.read_bytes()) if module.suffix == ".xz" else module.read_bytes()
 
 
 def _information(module: bytes, field: str) -> str:
-    """One field of a module's information section."""
+    """A field of the information section of a module."""
     found = re.search(rb"\0%s=([^\0]*)\0" % field.encode(), module)
     return found[1].decode() if found else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The machines that QEMU can be for guests, by the architecture of their kernels (Debian's names of them)."""
+"""QEMU machines of guests, by architecture of their kernels (Debian's names)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class GuestMachine:
     """``program`` of Debian's ``package`` is started with ``words``, with its serial lines (``serial``) and what
     carries the agent's port (``agent``); both have a chardev of that name, ``console`` and ``agent``.
 
-    The guest calls its line ``console`` and itself ``says`` (``uname -m``).  ``modules``: of the kernel's own, those
-    that it needs; ``device_tree``: a file of the kernel's package; ``restored``: whether a saved state of it goes on,
-    its agent's port included.
+    In the guest the line is ``console``, and ``uname -m`` prints ``says``.  ``modules``: the kernel's modules that it
+    needs; ``device_tree``: a file of the kernel's package; ``restored``: whether a saved state of it works again,
+    including its agent's port.
     """
 
     program: str
@@ -35,7 +35,7 @@ class GuestMachine:
     restored: bool = True
 
     def require(self) -> None:
-        """Raises NotApplicable, saying how to fix it, where there is no such QEMU."""
+        """Raises NotApplicable with a hint if this QEMU is not installed."""
         if shutil.which(self.program) is None:
             raise NotApplicable(f"{self.program} is missing; run: apt-get install {self.package}")
 
@@ -44,7 +44,7 @@ _FIRST_LINE = ("-serial", "chardev:console")
 _SECOND_LINE = ("-serial", "null", *_FIRST_LINE)
 _PORT = ("-device", "virtserialport,chardev=agent,nr=1,name=agent")
 _NETWORK = ("-nic", "user,restrict=on,guestfwd=tcp:10.0.2.100:4321-chardev:agent")
-"""Nothing else can be reached, from there or from here; the guest's first program calls that address."""
+"""An isolated network: the guest's first program connects to that address only."""
 
 MACHINES = {
     "arm64": GuestMachine(

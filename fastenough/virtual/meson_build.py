@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What meson builds of this checkout for the bench: kept in the cache by a hash of its sources.
+"""Meson builds of this checkout for the bench, cached by a hash of the sources.
 
-So several checkouts may share a cache, and none gets what was built of another.
+Several checkouts can share a cache without mixing their builds.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _SOURCES = ("meson.build", "meson_options.txt", "format", "gauge", "target")
 
 
 def tools_path() -> str:
-    """Where building tools are looked for: in the environment this program runs in, then in the machine's PATH."""
+    """Search path of build tools: the Python environment of this program, then PATH."""
     return f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
 
 
 def require_tool(name: str, package: str) -> str:
-    """Where a building tool lies; raises NotApplicable, saying how to fix it."""
+    """Path of a build tool; raises NotApplicable with a hint."""
     found = shutil.which(name, path=tools_path())
     if found is None:
         raise NotApplicable(f"{name} is missing; run: apt-get install {package}")
@@ -60,9 +60,9 @@ def _run(command: Sequence[str]) -> None:
 
 
 def build(name: str, arguments: Sequence[str], targets: Sequence[str]) -> list[Path]:
-    """Those targets of this checkout, built with those arguments of ``meson setup``; from the cache where they are.
+    """Targets of this checkout, built with these arguments of ``meson setup`` or taken from the cache.
 
-    Raises NotApplicable without tools, FastenoughError with the first complaint.
+    Raises NotApplicable without tools, FastenoughError with the first error.
     """
     meson, ninja = require_tool("meson", "meson"), require_tool("ninja", "ninja-build")
     with cache_lock() as cache:

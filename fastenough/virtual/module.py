@@ -22,7 +22,7 @@ def _checkout() -> Path:
 
 
 CHECKOUT = _checkout()
-"""The sources of what runs on boards and instruments, and the plans; where fastenough is installed, a copy in it."""
+"""The source tree of programs for boards and instruments, and of plans; in an installation, a copy of it."""
 SOURCES = CHECKOUT / "target" / "module"
 FORMAT = tuple(CHECKOUT / "format" / name for name in ("bank.h", "fe_hist.h", "periodic.h"))
 
@@ -37,11 +37,11 @@ _NO_COMPLAINT = re.compile(
     r"^make(\[\d+\])?: |make(\[\d+\])?: \*\*\*|^  (The kernel was built by|You are using): |"
     r"warning: .*(pahole|compiler).* differs from the one used to build the kernel"
 )
-"""What make says of what was said before; and that a kernel was built with other tools says nothing of our sources."""
+"""Output of make that is no error in the sources: repetitions, and warnings about other build tools."""
 
 
 def compiler(arch: str) -> str:
-    """The C compiler for that architecture; raises NotApplicable where it is missing."""
+    """The C compiler for that architecture; raises NotApplicable if it is missing."""
     gcc = f"{_CROSS[arch]}gcc"
     if shutil.which(gcc) is None:
         raise NotApplicable(f"{gcc} is missing; run: apt-get install gcc-{_CROSS[arch].removesuffix('-')}")
@@ -49,7 +49,7 @@ def compiler(arch: str) -> str:
 
 
 def complaint(said: str, failed: bool) -> str | None:
-    """The first line of what make said on stderr that tells what is wrong, errors first; None where nothing is."""
+    """The first error or warning on the stderr of make, errors first; None if there is none."""
     ours = [line for line in said.splitlines() if not _NO_COMPLAINT.search(line)]
     complaints = [line for line in ours if _COMPLAINT.search(line)]
     if failed:
@@ -81,10 +81,10 @@ def _key(kernel: Kernel, sources: Iterable[Path], variables: Sequence[str]) -> s
 
 
 def build_module(kernel: Kernel, folder: Path = SOURCES, variables: Sequence[str] = ()) -> Path:
-    """The module of a folder, built for a kernel; from the cache when nothing changed.
+    """The module of a folder, built for a kernel; from the cache if nothing changed.
 
-    ``variables`` are further words for make, behind those that the kernel itself needs (``KERNELS``).
-    Raises FastenoughError with the compiler's first error, NotApplicable where a tool is missing.
+    ``variables`` are further make arguments, after those that the kernel needs (``KERNELS``).
+    Raises FastenoughError with the first error of the compiler, NotApplicable if a tool is missing.
     """
     if not kernel.headers.exists():
         raise NotApplicable(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Debian's own kernels, fetched by the machine's own apt; nothing is installed.
+"""Download of Debian's kernels by the machine's apt; nothing is installed.
 
-A private apt state knows the guest's architecture too; the packages are unpacked into a tree of it in the cache.
+A private apt state includes the guest's architecture; the packages are unpacked into a tree in the cache.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from fastenough.virtual.kernels import KERNELS, Kernel
 from fastenough.virtual.suites import choose_suite, run_with_their_libc
 
 GUEST_ARCH = "arm64"
-"""Of the guests that boot where no kernel is named."""
+"""Architecture of guests without a named kernel."""
 
 _FLAVOURS = {"armhf": "armmp"}
-"""What Debian calls its kernel for an architecture, where that is not the architecture's own name."""
+"""Debian's name of the kernel for an architecture, if it differs from that of the architecture."""
 
 _TREE_VERSION = 1
 """Part of the cache's name: raise it when the layout of the unpacked tree changes."""
 
 Downloading = Callable[[Path, int], None]
-"""Told of a download that begins: the folder that fills, and how many bytes there will be."""
+"""Progress callback at the begin of a download: its folder, and the total number of bytes."""
 
 
-def nobody_waits(folder: Path, size_bytes: int) -> None:
-    """Nobody wants to know how far a download is."""
+def no_progress(folder: Path, size_bytes: int) -> None:
+    """Progress callback that does nothing."""
 
 
 def cache_dir() -> Path:
@@ -54,7 +54,7 @@ def _is_ours(checkout: Path) -> bool:
 
 
 def _require_ours(cache: Path) -> None:
-    """What lies in the cache runs in guests and is written without looking for links: nobody else may touch it."""
+    """Raises BadInput if other users can change the cache: its files run in guests, and links in it are followed."""
     place = changeable_by_others(cache)
     if place is not None:
         raise BadInput(
@@ -65,7 +65,7 @@ def _require_ours(cache: Path) -> None:
 
 @contextlib.contextmanager
 def cache_lock() -> Iterator[Path]:
-    """The cache, for one process at a time; raises BadInput where others could change what is in it."""
+    """The cache, for one process at a time; raises BadInput if other users could change it."""
     cache = cache_dir()
     try:
         _require_ours(cache)
@@ -110,9 +110,9 @@ def output_of(argv: Sequence[str], environment: dict[str, str] | None = None, cw
 
 
 class Apt:
-    """apt with a state and a cache of its own, for this machine's architecture and one more.
+    """apt with a private state and cache, for this machine's architecture and another one.
 
-    It reads the machine's own sources, or else those in ``directory / "sources.list"`` where there is such a file.
+    It uses the machine's package sources, or those in ``directory / "sources.list"`` if the file exists.
     """
 
     def __init__(self, directory: Path, arch: str) -> None:
@@ -140,18 +140,18 @@ class Apt:
         self._environment = {"APT_CONFIG": str(config)}
 
     def update(self) -> None:
-        """Read the sources; one that cannot be reached matters only for a package that no other has."""
+        """Update the package lists; an unreachable source matters only for a package that no other has."""
         said = _run(["apt-get", "update", "-q"], self._environment).stderr.splitlines()
         self._unreached = next((line[3:] for line in said if line.startswith(("E: ", "W: Failed to fetch"))), "")
 
     def depends(self, package: str) -> list[str]:
-        """Names of the packages it depends on; raises FastenoughError where there is no such package."""
+        """Names of the packages it depends on; raises FastenoughError if there is no such package."""
         shown = self._asked(["show", "--no-all-versions", package], package)
         field = re.search(r"^Depends: (.*)$", shown, re.MULTILINE)
         return re.findall(r"(?:^|[,|] )([a-z0-9][a-z0-9+.-]+)", field[1]) if field else []
 
     def with_libraries(self, packages: Sequence[str]) -> list[str]:
-        """These packages and all libraries below them; raises FastenoughError where there is no such package."""
+        """These packages and all libraries they depend on; raises FastenoughError if there is no such package."""
         shown = self._asked(["depends", "--important", "--recurse", *packages], ", ".join(packages))
         needs: dict[str, list[str]] = {}
         below: list[str] = []
@@ -170,12 +170,12 @@ class Apt:
         return list(wanted)
 
     def versions(self, packages: Sequence[str]) -> dict[str, str]:
-        """Of each package the version that would be downloaded."""
+        """The candidate version of each package."""
         shown = output_of(["apt-cache", "show", "--no-all-versions", *packages], self._environment)
         return dict(re.findall(r"^Package: (\S+)\n(?:[^\n]+\n)*?Version: (\S+)$", shown, re.MULTILINE))
 
     def _asked(self, words: Sequence[str], package: str) -> str:
-        """What apt-cache says; raises FastenoughError where it knows no such package."""
+        """Output of apt-cache; raises FastenoughError if there is no such package."""
         try:
             return output_of(["apt-cache", *words], self._environment)
         except FastenoughError as error:
@@ -188,7 +188,7 @@ class Apt:
                 "add a suite that has it, or choose another kernel"
             ) from error
 
-    def unpack(self, packages: Sequence[str], tree: Path, downloading: Downloading = nobody_waits) -> None:
+    def unpack(self, packages: Sequence[str], tree: Path, downloading: Downloading = no_progress) -> None:
         """Download packages and unpack them into one tree."""
         download = self._directory / "download"
         for left in download.iterdir():
@@ -223,7 +223,7 @@ def _resolve(apt: Apt, name: str, arch: str, image: bool) -> tuple[str, list[str
 
 
 def use_in_place(headers: Path, tree: Path) -> None:
-    """Headers name each other by their installed place: make that place the unpacked one, also where the cache has
+    """Headers refer to each other by installed paths: replace these by the unpacked ones, also after the cache has
     been moved since."""
     makefile = headers / "Makefile"
     said = makefile.read_text()
@@ -238,7 +238,7 @@ def file_hash(path: Path) -> str:
 
 
 def _known(record: Path, name: str, arch: str, tree: Path) -> Kernel | None:
-    """What was fetched before, None unless it still is what it was."""
+    """The kernel fetched before, None unless its files are unchanged."""
     try:
         said = json.loads(record.read_bytes())
         whole = all(file_hash(tree / part) == known for part, known in said["sha256"].items())
@@ -251,11 +251,11 @@ def _known(record: Path, name: str, arch: str, tree: Path) -> Kernel | None:
 
 
 def fetch(
-    name: str, arch: str = "", image: bool = True, refresh: bool = False, downloading: Downloading = nobody_waits
+    name: str, arch: str = "", image: bool = True, refresh: bool = False, downloading: Downloading = no_progress
 ) -> Kernel:
-    """The kernel of that name (see KERNELS), from the cache or else through apt; ``arch`` where not that of its guests.
+    """The kernel of that name (see KERNELS), from the cache or through apt; ``arch`` if not that of its guests.
 
-    Raises BadInput for an unknown name, NotApplicable where this is no Debian machine, FastenoughError where
+    Raises BadInput for an unknown name, NotApplicable if this is not a Debian machine, FastenoughError if
     apt has no such package.
     """
     if name not in KERNELS:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A lock on a file, and the process that holds it: named by the kernel, never by what a file says.
+"""A lock on a file, and the process that holds it, as reported by the kernel.
 
-The locks are the process's own (fcntl): the kernel gives the holder's id to whoever asks, and lets go of the lock when
-the holder ends.  A process must not ask for the holder of a lock that it holds itself: closing the file frees it.
+The locks belong to the process (fcntl): the kernel reports the holder's id, and releases the lock when
+the holder ends.  A process must not query the holder of a lock that it holds itself: closing the file releases it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FLOCK = struct.Struct("@hhqqi4x")
 
 @contextlib.contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Hold the lock; raises BlockingIOError while another process does, OSError for a link."""
+    """Hold the lock; raises BlockingIOError if another process holds it, OSError for a link."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -32,7 +32,7 @@ def held(path: Path) -> Iterator[None]:
 
 
 def holder(path: Path) -> int | None:
-    """The process that holds the lock, None when none does (or none that can be seen from here)."""
+    """The process that holds the lock, None if there is none (or none visible in this namespace)."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -46,9 +46,9 @@ def holder(path: Path) -> int | None:
 
 
 def end_holder(path: Path, number: signal.Signals, timeout_s: float) -> bool:
-    """Signal the holder, if there is one, and wait until it has ended; whether the lock is free now.
+    """Signal the holder, if there is one, and wait for its end; returns whether the lock is free.
 
-    The handle is taken first and the holder asked for again: so it is the holder's, not that of a process which got the
+    The handle is opened first and the holder queried again, so that it is not that of a process which got the
     same id later.
     """
     pid = holder(path)

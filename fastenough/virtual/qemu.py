@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One QEMU process: the machine, its sockets, its console, and what is said when it does not come up.
+"""A QEMU process: the machine, its sockets, its console, and the error if it does not start.
 
 labgrid's QEMU driver waits without limit for a QEMU that ended at once, and its child outlives a killed bench;
 only its QMP client is used here.
@@ -25,9 +25,9 @@ from fastenough.words import said_lines
 
 _BARE = ("-nodefaults", "-nographic", "-no-reboot")
 PACED = ("-accel", "tcg,thread=multi")
-"""Each of the guest's CPUs as fast as it goes; its clock is this machine's."""
+"""The guest's CPUs run at full speed; its clock is that of this machine."""
 COUNTED = ("-accel", "tcg,thread=single", "-icount", "shift=0")
-"""Each instruction takes 1 ns of the guest's clock: what took a time there took so many instructions."""
+"""Each instruction takes 1 ns of the guest's clock: times in the guest are counts of instructions."""
 _TAIL_LINES = 4
 _LAST_LINES = 12
 _LOG_TAIL_BYTES = 65536
@@ -39,7 +39,7 @@ _CHUNK = 1 << 20
 
 
 class Qemu:
-    """A guest; its sockets lie in ``directory``, which must have a short path."""
+    """A guest; its sockets are in ``directory``, which must have a short path."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class Qemu:
         return self._popen.poll() is None
 
     def connect(self, name: str, timeout_s: float) -> socket.socket:
-        """One of the guest's sockets; raises FastenoughError with QEMU's own words when it ended instead."""
+        """A socket of the guest; raises FastenoughError with the output of QEMU if it has ended."""
         path = self._directory / f"{name}.sock"
         deadline = time.monotonic() + timeout_s
         while True:
@@ -134,13 +134,13 @@ class Qemu:
                 time.sleep(_POLL_S)
 
     def not_up(self, what: str) -> FastenoughError:
-        """The error that says so, with the guest's panic, or else the last lines of its console or of QEMU."""
+        """The error with the guest's panic, or else the last lines of its console or of QEMU."""
         said = [line for log in ("qemu.log", "console.log") for line in _said_lines(self._directory / log)]
         panic = [line for line in said if "Kernel panic" in line]
         return FastenoughError(f"{what}; last output: {' | '.join(panic[-1:] or said[-_TAIL_LINES:]) or 'nothing'}")
 
     def last_words(self) -> list[str]:
-        """How QEMU ended, if it has, and what the guest's kernel said last: from its first word of trouble on."""
+        """How QEMU ended, if it has, and the last kernel messages, from the first error on."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._popen.wait(_END_S)
         said = _said_lines(self._console_log)
@@ -152,7 +152,7 @@ class Qemu:
         return words
 
     def monitor(self, command: str, **arguments: Any) -> Any:
-        """One QMP command; raises FastenoughError when QEMU refuses it or is gone."""
+        """A QMP command; raises FastenoughError if QEMU refuses it or has ended."""
         try:
             return self._qmp.execute(command, arguments)
         except (QMPError, OSError, TypeError, ValueError) as error:  # labgrid's QMPError takes no answer of QEMU's
@@ -166,9 +166,9 @@ class Qemu:
         raise FastenoughError(f"the QEMU machine has no {kind}")
 
     def save(self, stream: BinaryIO) -> str:
-        """Write the guest's whole state into a stream and let it run on; returns its hash (SHA-256).
+        """Write the whole state of the guest to a stream and continue it; returns its hash (SHA-256).
 
-        Raises OSError where the stream takes no more, FastenoughError when QEMU fails.
+        Raises OSError if the stream cannot be written, FastenoughError if QEMU fails.
         """
         self._state_socket.unlink(missing_ok=True)
         with socket.socket(socket.AF_UNIX) as server:
@@ -188,13 +188,13 @@ class Qemu:
         return digest
 
     def _migrated(self) -> str:
-        """How the saving of the state has ended, once it has."""
+        """The final status of saving the state."""
         while (status := self.monitor("query-migrate").get("status", "failed")) not in {"completed", "failed"}:
             time.sleep(_POLL_S)
         return str(status)
 
     def restore(self, snapshot: Path, timeout_s: float) -> None:
-        """Give QEMU the state it waits for and let the guest run; raises FastenoughError with QEMU's own words."""
+        """Load a saved state into QEMU and start the guest; raises FastenoughError with the output of QEMU."""
         deadline = time.monotonic() + timeout_s
         try:
             with self.connect("state", timeout_s) as connection, snapshot.open("rb") as stream:
@@ -209,14 +209,14 @@ class Qemu:
         self.monitor("cont")
 
     def close(self) -> None:
-        """End the guest, now; nothing in it is worth saving."""
+        """Kill the guest."""
         self._popen.kill()
         self._popen.wait()
         self.pin_port.close()
 
 
 def _received(server: socket.socket, stream: BinaryIO) -> str:
-    """All that one connection sends, into a stream; its hash."""
+    """Copy the data of a connection to a stream; returns the hash."""
     digest = hashlib.sha256()
     connection, _ = server.accept()
     with connection:
@@ -232,7 +232,7 @@ def _how_ended(status: int) -> str:
 
 
 def _said_lines(log: Path) -> list[str]:
-    """The last lines of a log; none where there is no such file."""
+    """The last lines of a log; empty if there is no such file."""
     if not log.is_file():
         return []
     with log.open("rb") as stream:

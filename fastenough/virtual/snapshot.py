@@ -17,7 +17,7 @@ from fastenough.virtual.packages import cache_lock, file_hash
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state of one kernel's image with one initramfs and so many CPUs; there or not."""
+    """The saved state, if any, of a kernel image with an initramfs and a number of CPUs."""
 
     path: Path
     release: str
@@ -27,7 +27,7 @@ class Snapshot:
         return self.path.with_name(f"{self.path.name}.sha256")
 
     def intact(self) -> bool:
-        """Whether it is there and what was saved; what is not whole is discarded."""
+        """Whether it exists and matches its hash; a damaged one is discarded."""
         with cache_lock():
             try:
                 whole = file_hash(self.path) == self._hash_path.read_text(errors="replace")
@@ -38,13 +38,13 @@ class Snapshot:
             return whole
 
     def discard(self) -> None:
-        """Remove it, and whatever was saved or half saved of this kernel before: its guests boot anew."""
+        """Remove it and all other states of this kernel: its guests boot again."""
         for pattern in (f"{self.release}-*", f".{self.release}-*.new", "*.partial"):
             for outdated in self.path.parent.glob(pattern):
                 outdated.unlink(missing_ok=True)
 
     def keep(self, save: Callable[[BinaryIO], str]) -> None:
-        """Let a state be written, in place of those that are outdated; raises OSError where it cannot be kept."""
+        """Store a state, in place of outdated ones; raises OSError if it cannot be written."""
         with cache_lock():
             self.discard()
             with replacing(self.path) as stream:
@@ -57,7 +57,7 @@ class Snapshot:
 
 
 def snapshot_of(kernel: Kernel, initramfs: bytes, cpus: int) -> Snapshot:
-    """Where the state of such a guest is kept."""
+    """The snapshot for such a guest."""
     key = hashlib.sha256(b"%d %s " % (cpus, file_hash(kernel.image).encode()) + initramfs).hexdigest()[:16]
     with cache_lock() as cache:
         folder = cache / "snapshots"
