@@ -91,7 +91,7 @@ def _naming(cores: Sequence[_Core], fine: bool, biased: bool) -> _Naming:
 
 
 def _gaps(cores: Sequence[_Core], naming: _Naming) -> Iterator[ImportedSeries]:
-    """Series of each core.  oslat adds the overflow of the first core to the sum of every core: such a mean is ignored."""
+    """Series of each core.  oslat adds the overflow of the first core to every sum: such a mean is ignored."""
     series = [_gap(core, naming) for core in cores]
     for place, one in enumerate(series):
         wrong = one.overflow if naming.upper else place and (one.overflow or series[0].overflow)

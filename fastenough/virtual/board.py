@@ -24,7 +24,7 @@ _DIRECTORY = "fastenough-board-"
 
 
 class VirtualBoard:
-    """A guest: ``with VirtualBoard("rt") as board:`` has ``board.link`` and ``board.pins``; ``board.wire_gauge()`` a gauge.
+    """A guest: ``with VirtualBoard("rt") as board:`` has ``board.link``, ``board.pins`` and ``board.wire_gauge()``.
 
     ``snapshot``: boot once, later restore in a second.  ``boot_s``: time until the guest answered.
     ``arguments``: additional kernel arguments; a guest with any is always booted.
@@ -121,7 +121,7 @@ class VirtualBoard:
             raise self.qemu.not_up(f"the guest with kernel {self.kernel.release} does not start") from error
 
     def wire_gauge(self) -> SimulatedGauge:
-        """A simulated gauge on the guest's pins until the board is closed; raises NotApplicable if it cannot be built."""
+        """A simulated gauge on the guest's pins until the board is closed; raises NotApplicable."""
         self.gauge = SimulatedGauge(self._directory, self.pins)
         return self.gauge
 
