@@ -58,26 +58,26 @@ def _act(place: str, what: str, limit_s: float = _ACT_S) -> Mapping[str, Any]:
     Raises the error in ``_FAILED``, else NotApplicable, with the reason; BoardGone if the act does not end in time.
     """
     coordinator = os.environ.get(COORDINATOR_SETTING, "127.0.0.1:20408")
-    with tempfile.TemporaryFile() as complaint, tempfile.TemporaryFile() as answered, _lifeline() as lifeline:
+    with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as output, _lifeline() as lifeline:
         process = subprocess.Popen(
             [sys.executable, "-P", str(_ACT), coordinator, place, *what.split()],
             stdin=lifeline,
-            stdout=answered,
-            stderr=complaint,
+            stdout=output,
+            stderr=errors,
             start_new_session=True,
             env={**os.environ, **_QUIET},
         )
         try:
-            _await(process, (answered, complaint), limit_s)
+            _await(process, (output, errors), limit_s)
         except FastenoughError as error:
             raise BoardGone(f"labgrid:{place}: {what} {error}") from None
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        for said in (answered, complaint):
-            said.seek(0)
-        answer = _answer(answered.read(), complaint.read())
+        for file in (output, errors):
+            file.seek(0)
+        answer = _answer(output.read(), errors.read())
     if "fault" in answer:
         why = " ".join(said_lines(str(answer["fault"]).encode()))[:_WORDS_MOST]
         raise _FAILED.get(what.split(maxsplit=1)[0], NotApplicable)(f"labgrid:{place}: {what} failed: {why}")
@@ -109,12 +109,12 @@ def _lifeline() -> Iterator[int]:
             os.close(end)
 
 
-def _answer(said: bytes, complaint: bytes) -> Mapping[str, Any]:
+def _answer(output: bytes, errors: bytes) -> Mapping[str, Any]:
     """Return the act's answer, or the last line of its standard error if there is none."""
     try:
-        return dict(json.loads(said))
+        return dict(json.loads(output))
     except ValueError:
-        return {"fault": (said_lines(complaint) or ["labgrid gave no reason"])[-1]}
+        return {"fault": (said_lines(errors) or ["labgrid gave no reason"])[-1]}
 
 
 @dataclass(frozen=True)

@@ -111,8 +111,8 @@ def board_act(plan: Plan, spec: RunSpec, booted: Booted) -> Act:
     With an instrument it has no duration: the bench ends it.  Its defaults are then priority 98 on the last CPU.
     """
     by_instrument = plan.instrument is not None
-    given = board_parameters(spec.probe, spec.parameters, by_instrument)
-    parameters = _pins(spec.probe, plan.wires or booted.wires) | given
+    values = board_parameters(spec.probe, spec.parameters, by_instrument)
+    parameters = _pins(spec.probe, plan.wires or booted.wires) | values
     if by_instrument:
         parameters = {"priority": _PRIORITY, "affinity": last_cpu(booted.link)} | parameters
     return Act(

@@ -39,18 +39,20 @@ class OpenInstrument:
 
 
 @contextmanager
-def open_instrument(wanted: Instrument, booted: Booted) -> Iterator[OpenInstrument]:
+def open_instrument(instrument: Instrument, booted: Booted) -> Iterator[OpenInstrument]:
     """Open the plan's instrument; raise BadInput if no gauge of this version answers on the port."""
-    if wanted.simulated:
+    if instrument.simulated:
         simulated = booted.wire_gauge()
         with Gauge(simulated.terminal) as gauge:
-            yield OpenInstrument(gauge, gauge.calibrate(_CALIBRATION_S), simulated_self_test(), wanted.port, simulated)
+            yield OpenInstrument(
+                gauge, gauge.calibrate(_CALIBRATION_S), simulated_self_test(), instrument.port, simulated
+            )
         return
-    port = find_port(wanted.port)
-    self_test = read_self_test(Path(wanted.self_test), serial_of(port))
-    stored = read_calibration(Path(wanted.calibration), serial_of(port)) if wanted.calibration else None
+    port = find_port(instrument.port)
+    self_test = read_self_test(Path(instrument.self_test), serial_of(port))
+    stored = read_calibration(Path(instrument.calibration), serial_of(port)) if instrument.calibration else None
     with Gauge(port) as gauge:
-        yield OpenInstrument(gauge, chosen(stored, gauge.calibrate(_CALIBRATION_S)), self_test, wanted.port)
+        yield OpenInstrument(gauge, chosen(stored, gauge.calibrate(_CALIBRATION_S)), self_test, instrument.port)
 
 
 class _Lines:

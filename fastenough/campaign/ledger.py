@@ -17,11 +17,11 @@ _DONE = {Outcome.COMPLETED.value, Outcome.NOT_APPLICABLE.value}
 
 
 def find_unfinished(
-    keeper: RunStore, plan_hash: str, positions: int, each: int = 1
+    keeper: RunStore, plan_hash: str, positions: int, per_run: int = 1
 ) -> tuple[str | None, dict[int, str]]:
     """Return the newest unfinished campaign of this plan, and its sound runs by position; resuming skips these.
 
-    Each run of the plan has ``each`` positions; the first one decides whether the run is done.
+    Each run of the plan has ``per_run`` positions; the first one decides whether the run is done.
     """
     earlier = [run for run in keeper.runs(plan_sha256=plan_hash) if run.campaign]
     if not earlier:
@@ -32,10 +32,10 @@ def find_unfinished(
         for run in earlier
         if run.campaign == newest and run.outcome in _DONE and keeper.fault(run.id) is None
     }
-    complete = {position for position in sound if position % each == 0}
-    if len(complete) * each >= positions:
+    complete = {position for position in sound if position % per_run == 0}
+    if len(complete) * per_run >= positions:
         return None, {}
-    return newest, {position: run for position, run in sound.items() if position - position % each in complete}
+    return newest, {position: run for position, run in sound.items() if position - position % per_run in complete}
 
 
 def new_campaign(name: str) -> str:
@@ -55,10 +55,10 @@ class NewestCampaign:
 
 def newest_campaign(keeper: RunStore, plan: Plan) -> NewestCampaign:
     """Return the newest stored campaign of a plan."""
-    specs, each = expand(plan), len(recordings_of(plan))
+    specs, per_run = expand(plan), len(recordings_of(plan))
     plan_hash = plan_sha256(plan, specs)
     begun = [run.campaign for run in keeper.runs(plan_sha256=plan_hash) if run.campaign]
-    unfinished, done = find_unfinished(keeper, plan_hash, len(specs) * each, each)
+    unfinished, done = find_unfinished(keeper, plan_hash, len(specs) * per_run, per_run)
     return NewestCampaign(begun[-1] if begun else None, unfinished is not None, done)
 
 
@@ -79,9 +79,9 @@ class Ledger:
     @classmethod
     def of(cls, plan: Plan, specs: list[RunSpec], keeper: RunStore, resume: bool) -> Ledger:
         """Return a new ledger, or with ``resume`` the newest unfinished one; ``specs``: runs of the plan."""
-        plan_hash, planned, each = plan_sha256(plan, specs), titles(plan, specs), recordings_of(plan)
-        unfinished, done = find_unfinished(keeper, plan_hash, len(planned), len(each)) if resume else (None, {})
-        return cls(unfinished or new_campaign(plan.name), plan_hash, planned, each, plan.text, done)
+        plan_hash, planned, recordings = plan_sha256(plan, specs), titles(plan, specs), recordings_of(plan)
+        unfinished, done = find_unfinished(keeper, plan_hash, len(planned), len(recordings)) if resume else (None, {})
+        return cls(unfinished or new_campaign(plan.name), plan_hash, planned, recordings, plan.text, done)
 
     def has(self, spec: RunSpec) -> bool:
         return spec.position * len(self.recordings) in self.done

@@ -290,12 +290,12 @@ class _Run:
 
     def _follow(self, task: Task) -> None:
         """Wait until the task has ended, by itself or on request."""
-        asked = False
+        stop_sent = False
         while task.running:
             task.look(_LOOK_S)
             self._report("measuring")
-            if self.context.stopping.requested and not asked:
-                asked = True
+            if self.context.stopping.requested and not stop_sent:
+                stop_sent = True
                 task.ask()
         task.wait(_END_TIMEOUT_S)
 

@@ -86,7 +86,7 @@ def _plan(table: Table, folder: Path) -> Plan:
     changes = dict(_change(change, configurations) for change in table.tables("configuration", []))
     wires = _wires(table.table("pins", "[pins]"))
     settings = _settings(table.table("settings", "[settings]"))
-    loads = {load.name: load for load in (read_load_table(each, folder) for each in table.tables("load", []))}
+    loads = {load.name: load for load in (read_load_table(load, folder) for load in table.tables("load", []))}
     _check_boards(table, boards, configurations, instrument)
     defaults = _defaults(table, (*LOADS, *loads))
     monitor = table.take("monitor", bool, "true", False)
@@ -301,7 +301,7 @@ def _parameters(table: Table) -> dict[str, tuple[Value, ...]]:
     parameters: dict[str, tuple[Value, ...]] = {}
     for name, value in table.take("parameters", dict, "a table", {}).items():
         values = value if isinstance(value, list) else [value]
-        if not _NAME.match(name) or not values or not all(isinstance(each, str | int | float) for each in values):
+        if not _NAME.match(name) or not values or not all(isinstance(item, str | int | float) for item in values):
             raise table.fault(
                 f"parameters: {name} must be a probe option without its dashes, set to a text, a number, "
                 "true, false, or a list of these",

@@ -57,10 +57,10 @@ class Clock:
     """Estimates the remaining time; it learns the duration of a boot and the overhead of a run."""
 
     def __init__(self, specs: Sequence[RunSpec]) -> None:
-        boot, found, run = _Overhead(20.0), _Overhead(0.0), _Overhead(2.5)
+        boot, as_booted, run = _Overhead(20.0), _Overhead(0.0), _Overhead(2.5)
         self._left: list[tuple[_Overhead, float]] = []
         for (_, configuration), runs in groupby(specs, lambda spec: (spec.board, spec.configuration)):
-            self._left.append((found if configuration == AS_BOOTED else boot, 0.0))
+            self._left.append((as_booted if configuration == AS_BOOTED else boot, 0.0))
             self._left += [(run, spec.duration_s + (spec.warm_up_s if spec.load != _QUIET else 0.0)) for spec in runs]
         self._begun_s: float | None = None
 

@@ -269,10 +269,10 @@ def with_configurations(
 
 def known_configurations(plan: Plan, keeper: RunStore, done: Mapping[int, str]) -> dict[str, dict[str, Configuration]]:
     """Return by board the configurations read in earlier runs; ``done``: run ids by position in the store."""
-    specs, each = expand(plan), len(recordings_of(plan))
+    specs, per_run = expand(plan), len(recordings_of(plan))
     seen: dict[str, dict[str, Configuration]] = {}
     for position, run in done.items():
-        spec = specs[position // each]
+        spec = specs[position // per_run]
         configurations = seen.setdefault(spec.board, {})
         if spec.configuration not in configurations:
             configuration = keeper.load(run).head.configuration

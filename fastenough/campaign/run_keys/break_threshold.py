@@ -16,10 +16,10 @@ class BreakThreshold(RunKey):
     name = "break"
 
     def parameters(self, table: Table) -> Mapping[str, Value]:
-        """The threshold as the probe takes it."""
-        given = table.text(self.name, '"100us"')
+        """Return the threshold in the form of the probe's option."""
+        threshold = table.text(self.name, '"100us"')
         try:
-            return {BREAK: f"{parse_duration_ns(given)}ns"}
+            return {BREAK: f"{parse_duration_ns(threshold)}ns"}
         except ValueError as error:
             raise table.fault(f"{self.name}: {error}", self.name) from error
 
