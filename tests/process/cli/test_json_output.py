@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from fastenough.analysis.change_effects import ChangeEffect
 from fastenough.analysis.injections import InjectionResult
-from fastenough.analysis.station_delays import StationAgreement, StationResult
+from fastenough.analysis.station_delays import StationResult
 from fastenough.cli import (
     audit,
     bench,
@@ -167,7 +167,7 @@ def _calibrated() -> None:
 
 
 def _stations() -> None:
-    row = StationAgreement, StationResult("irq", 1000, 5, 0, 0, 5, 0, 1010, 10, 1000, (("task hog", 5),))
+    row = StationResult("irq", 1000, 5, 0, 0, 5, 0, 1010, 10, 1000, (("task hog", 5),))
     trials = [StationTrial("irq", 0, (row,), counted=(("late", 1),)), StationTrial("irq", 1, reason="no module")]
     print_json({"board": "local", "stations": list(map(calibrate_monitor._plain, trials)), "agreement": []})
 
