@@ -305,7 +305,7 @@ def _switch(cpu: _Cpu, event: _Event) -> None:
 
 
 def _wakeup(cpus: dict[int, _Cpu], event: _Event) -> None:
-    """Whether a woken real-time task precedes all tasks of its CPU."""
+    """Handle the wake-up of a real-time task that precedes all tasks of its CPU."""
     found = _WOKEN.search(event.rest)
     if found is None:
         return

@@ -46,7 +46,7 @@ PERIOD_ERROR = 0.01
 BoolArray = NDArray[np.bool_]
 
 
-def drawn_order(seed: str, rounds: int) -> tuple[str, ...]:
+def order_of_arms(seed: str, rounds: int) -> tuple[str, ...]:
     """For each run of so many rounds "A", without the change, or "B", with it: of each pair one of both, the order by
     chance, and at least two pairs of either order."""
     random_ = random.Random(seed)

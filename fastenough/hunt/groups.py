@@ -51,7 +51,7 @@ class Groups:
         self._names = sorted(space.stressors)
         self._met = np.zeros((len(self._names), len(self._names)))
 
-    def drawn(self) -> tuple[Recipe, ...]:
+    def draw(self) -> tuple[Recipe, ...]:
         """Of several random groups, the one whose stressors have met least.
 
         Each turn has the same stressors, except those that exceed the bounds.

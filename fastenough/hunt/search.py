@@ -63,31 +63,31 @@ class Search:
 
     def _round(self, trials: TrialBudget) -> TrialGenerator[None]:
         most = affordable(int(_HALVING * trials.left))
-        yield from self._look_at_groups(trials, max(1, int(_GROUPS * trials.left)))
+        yield from self._try_groups(trials, max(1, int(_GROUPS * trials.left)))
         if len(self.looks) < 2:
             raise BudgetSpent
         chosen = candidates(self.looks, self.turns, most, self._tried)
         self._tried |= set(chosen)
         for candidate in (yield from halve(trials, chosen)):
-            confirmed = yield from confirm(trials, candidate, self._worst)
+            confirmed = yield from confirm(trials, candidate, self._reference)
             self.confirmations += 1
             if confirmed is not None:
                 self.whole = confirmed
-                self._now(trials, confirmed)
-                yield from self._made_smaller(trials, confirmed)
+                self._set_result(trials, confirmed)
+                yield from self._minimise(trials, confirmed)
                 return
 
     @property
-    def _worst(self) -> Recipe | str:
+    def _reference(self) -> Recipe | str:
         """The worst known load, which the next result must exceed."""
         return self.found.recipe if self.found else self.worst_fixed
 
-    def _now(self, trials: TrialBudget, confirmed: Confirmed) -> None:
+    def _set_result(self, trials: TrialBudget, confirmed: Confirmed) -> None:
         self.found, trials.found_ns = confirmed, confirmed.typical_ns
 
-    def _look_at_groups(self, trials: TrialBudget, count: int) -> TrialGenerator[None]:
+    def _try_groups(self, trials: TrialBudget, count: int) -> TrialGenerator[None]:
         for _ in range(count):
-            turns = self._groups.drawn()
+            turns = self._groups.draw()
             maxima = yield from trials.make(turns, Phase.GROUPS)
             each = len(maxima) // len(turns)
             self.looks += [
@@ -96,7 +96,7 @@ class Search:
                 if each
             ]
 
-    def _made_smaller(self, trials: TrialBudget, confirmed: Confirmed) -> TrialGenerator[None]:
+    def _minimise(self, trials: TrialBudget, confirmed: Confirmed) -> TrialGenerator[None]:
         """Find the smallest recipe that is confirmed like the whole one and nearly reaches its effect."""
         steps = [confirmed.recipe]
         with suppress(BudgetSpent):
@@ -105,6 +105,6 @@ class Search:
         while smaller > 0 and trials.left >= LEAST_TRIALS:
             again = yield from confirm(trials, steps[smaller], confirmed.beside)
             if again is not None and again.octaves >= _REACHED * confirmed.octaves:
-                self._now(trials, again)
+                self._set_result(trials, again)
                 return
             smaller //= 2

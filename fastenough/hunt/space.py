@@ -81,11 +81,11 @@ class Space:
         """Number of stressors of a group: half of all, if the bounds allow it."""
         return max(1, min(self.most, len(self.stressors) // 2))
 
-    def drawn_part(self, name: str, random_: random.Random) -> Part:
+    def draw_part(self, name: str, random_: random.Random) -> Part:
         parameters = self.stressors[name].parameters
         return Part(name, tuple(random_.randrange(len(each.values)) for each in parameters))
 
-    def drawn(self, size: int, random_: random.Random) -> Recipe:
+    def draw(self, size: int, random_: random.Random) -> Recipe:
         """Random stressors and levels, uniformly distributed."""
         names = random_.sample(sorted(self.stressors), min(size, len(self.stressors)))
-        return self.fitting([self.drawn_part(name, random_) for name in names])
+        return self.fitting([self.draw_part(name, random_) for name in names])

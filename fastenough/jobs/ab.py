@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fastenough.analysis.paired import ROUND, Pair, drawn_order, judged_name
+from fastenough.analysis.paired import ROUND, Pair, judged_name, order_of_arms
 from fastenough.board import Board
 from fastenough.campaign import Plan, Progress, run_campaign
 from fastenough.campaign.expand import expand, plan_sha256, titles
@@ -75,7 +75,7 @@ class AbTest:
 class AbRuns:
     """The finished runs in order.
 
-    ``order``: the arm of each, see :func:`drawn_order`; ``signal``: number of the signal that stopped the test, or 0.
+    ``order``: the arm of each, see :func:`order_of_arms`; ``signal``: number of the signal that stopped the test, or 0.
     """
 
     campaign: str
@@ -143,7 +143,7 @@ class _AbCampaign(OneCampaign):
     @property
     def order(self) -> tuple[str, ...]:
         """The arm of each run."""
-        return drawn_order(self.campaign, self.trial.rounds)
+        return order_of_arms(self.campaign, self.trial.rounds)
 
     def resume(self) -> None:
         """Continue the latest campaign of this test; raises BadInput if there is none or another bench runs it.

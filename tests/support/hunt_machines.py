@@ -82,7 +82,7 @@ class Machine:
         self._alone_ns = {name: BASE_NS * 8 ** random_.random() * self.kind.main_effects for name in names}
         self._triggers = [self._drawn_trigger(names) for _ in range(self.kind.triggers)]
         drawn = random.Random(self.seed)
-        self.fixed = {f"fixed-{place}": self.space.drawn(size, drawn) for place, size in enumerate((1, 1, 1, 4, 4))}
+        self.fixed = {f"fixed-{place}": self.space.draw(size, drawn) for place, size in enumerate((1, 1, 1, 4, 4))}
 
     def _drawn_trigger(self, names: Sequence[str]) -> dict[str, range]:
         begins = self._numbers.integers(0, LEVELS - self.kind.width + 1, self.kind.members)
@@ -145,18 +145,18 @@ Draw = Callable[[Space, random.Random], tuple[Recipe, ...]]
 
 def same_size(space: Space, random_: random.Random) -> tuple[Recipe, ...]:
     """As many stressors as the hunt's groups have, levels drawn evenly."""
-    return (space.drawn(space.group_size, random_),)
+    return (space.draw(space.group_size, random_),)
 
 
 def any_size(space: Space, random_: random.Random) -> tuple[Recipe, ...]:
     """One stressor to as many as the hunt's groups have, each number as likely as any other."""
-    return (space.drawn(random_.randint(1, space.group_size), random_),)
+    return (space.draw(random_.randint(1, space.group_size), random_),)
 
 
 def in_turns(space: Space, random_: random.Random) -> tuple[Recipe, ...]:
     """As any_size, their levels drawn anew in each turn, as in the hunt's groups."""
-    first = space.drawn(random_.randint(1, space.group_size), random_)
-    return first, *(tuple(space.drawn_part(part.stressor, random_) for part in first) for _ in range(TURNS - 1))
+    first = space.draw(random_.randint(1, space.group_size), random_)
+    return first, *(tuple(space.draw_part(part.stressor, random_) for part in first) for _ in range(TURNS - 1))
 
 
 class RandomSearch:

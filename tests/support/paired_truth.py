@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastenough.analysis.clusters import holm
-from fastenough.analysis.paired import PERIOD_ERROR, BoolArray, drawn_order, period_of, student
+from fastenough.analysis.paired import PERIOD_ERROR, BoolArray, order_of_arms, period_of, student
 from tests.support.late_values import COVERED, Values, stalls
 
 WIDTH = 1000
@@ -54,7 +54,7 @@ MACHINES: Mapping[str, Machine] = {
 
 def order_of(random: np.random.Generator, rounds: int) -> tuple[str, ...]:
     """As the program draws it."""
-    return drawn_order(str(random.integers(1 << 32)), rounds)
+    return order_of_arms(str(random.integers(1 << 32)), rounds)
 
 
 def quantiles_of(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fastenough.analysis.paired import Effect, Effects, TailRate, drawn_order
+from fastenough.analysis.paired import Effect, Effects, TailRate, order_of_arms
 from fastenough.cli.ab import conclusion
 from fastenough.store import Store
 from tests.support.cli_calls import command_line, environment
@@ -59,7 +59,7 @@ def test_runs_take_turns_and_the_setting_is_put_back(tmp_path: Path, probe_binar
     set_ = [[one.in_effect for one in run.head.settings if one.name == "transparent-huge-pages"] for run in runs]
     order = said["order"]
     assert set_ == [[wanted] if arm == "B" else [] for arm in order]
-    assert order == list(drawn_order(said["campaign"], 3))
+    assert order == list(order_of_arms(said["campaign"], 3))
     summaries = store.runs(campaign=said["campaign"])
     assert [run.id for run in sorted(summaries, key=lambda run: run.position or 0)] == said["runs"]
     assert [title.rpartition(", ")[2][:2] for title in summaries[0].planned] == [f"{arm}:" for arm in order]

@@ -14,8 +14,8 @@ from fastenough.analysis.paired import (
     LEAST_ROUNDS,
     Effects,
     Pair,
-    drawn_order,
     judged_name,
+    order_of_arms,
     paired,
     period_of,
     student,
@@ -81,18 +81,18 @@ def test_a_drift_is_no_effect(tmp_path: Path) -> None:
     assert all(effect.lower_ns <= 0 <= effect.upper_ns for effect in found.effects)
     random = np.random.default_rng(3)
     machine = MACHINES["drift of 10 µs from first to last run"]
-    order = drawn_order("seed", 4)
+    order = order_of_arms("seed", 4)
     without, with_it, first = sides(quantiles_of(machine, random, order, intervals=3)[..., 0], order)
     lower, upper, _ = student(with_it - without, with_it - without, first, 0.95)
     assert lower <= 0 <= upper and upper - lower < 1.0, "an even drift is no part of the interval either"
 
 
 def test_orders_are_drawn_and_can_be_drawn_again() -> None:
-    orders = {seed: drawn_order(seed, 3) for seed in map(str, range(200))}
+    orders = {seed: order_of_arms(seed, 3) for seed in map(str, range(200))}
     for seed, order in orders.items():
         pairs = ["".join(order[place : place + 2]) for place in range(0, 12, 2)]
         assert set(pairs) == {"AB", "BA"} and min(map(pairs.count, ("AB", "BA"))) >= LEAST_OF_ORDER
-        assert drawn_order(seed, 3) == order
+        assert order_of_arms(seed, 3) == order
     assert len(set(orders.values())) == 50, "all that there are"
 
 

@@ -124,7 +124,7 @@ def test_what_cannot_be_tried_ends_no_search() -> None:
 def test_groups_let_every_two_meet_and_every_level_come_up() -> None:
     machine = Machine(Kind(), 1)
     groups = Groups(machine.space, TURNS, random.Random(4))
-    drawn = [groups.drawn() for _ in range(60)]
+    drawn = [groups.draw() for _ in range(60)]
     met = Counter(pair for turns in drawn for pair in combinations((part.stressor for part in turns[0]), 2))
     at_random = random.Random(4)
     evenly = Counter(
@@ -145,7 +145,7 @@ def test_pairs_are_known_by_what_their_groups_have_over() -> None:
     drawn = random.Random(2)
     looks = []
     for _ in range(200):
-        group = SPACE.drawn(4, drawn)
+        group = SPACE.draw(4, drawn)
         levels = {part.stressor: part.levels[0] for part in group}
         together = levels.get("b") == levels.get("g") == 2
         alone = 1.0 * ("a" in levels)
@@ -234,6 +234,6 @@ def test_bounds_hold_for_every_recipe() -> None:
     sized = StressorParameter("bytes", ("1", "2", "64"), (1, 2, 64))
     space = Space({name: Stressor(name, (sized,), 1 << 20) for name in "abcdef"}, 100 << 20, 4)
     for seed in range(50):
-        drawn = space.drawn(6, random.Random(seed))
+        drawn = space.draw(6, random.Random(seed))
         assert len(drawn) <= 4 and sum(map(space.memory_of, drawn)) <= 100 << 20
     assert space.value(Part("a", (2,)), "bytes") == "64" and space.group_size == 3
