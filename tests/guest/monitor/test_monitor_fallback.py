@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where the kernel does not tell its types, its own histograms stand in for the monitor, or one line says why not."""
+"""On a kernel without BTF type information, its own histograms replace the monitor, or one line gives the reason."""
 
 from __future__ import annotations
 
