@@ -67,7 +67,7 @@ def _texts(link: Link, patterns: Iterable[str]) -> dict[str, str]:
 
 
 def _further(facts: Iterable[Fact], inputs: Inputs) -> list[str]:
-    """Files that are known only now, in the order in which facts name them."""
+    """Files whose names follow from the first answers, in the order of the facts."""
     paths: dict[str, None] = {}
     for name_files in dict.fromkeys(fact.further for fact in facts if fact.further):
         paths.update(dict.fromkeys(name_files(inputs)))
@@ -75,7 +75,7 @@ def _further(facts: Iterable[Fact], inputs: Inputs) -> list[str]:
 
 
 def gather(link: Link, facts: Sequence[Fact] = FACTS) -> Inputs:
-    """Ask a board everything that any of the facts is parsed from, each file and command once."""
+    """Read from a board all files and commands that the facts need, each once."""
     files = _texts(link, (pattern for fact in facts for pattern in fact.files))
     files |= _texts(link, _further(facts, Inputs(files, {})))
     outputs: dict[str, str] = {}
@@ -92,7 +92,7 @@ def gather(link: Link, facts: Sequence[Fact] = FACTS) -> Inputs:
 def collect(link: Link, only: Collection[str] | None = None) -> dict[str, Any]:
     """The profile: every fact by name, None where it is absent, and under ``absent`` the reason for each of those.
 
-    ``only``: the names of the facts that are wanted; all of them where it is None.
+    ``only``: names of the requested facts; None for all.
     """
     facts = [fact for fact in FACTS if only is None or fact.name in only]
     inputs = gather(link, facts)
@@ -111,7 +111,7 @@ def collect(link: Link, only: Collection[str] | None = None) -> dict[str, Any]:
 
 
 def profile_sha256(profile: dict[str, Any]) -> str:
-    """The hash of what makes a board and its configuration, without what changes from run to run."""
+    """The hash of the board and its configuration, without volatile facts."""
     volatile = {fact.name for fact in FACTS if fact.volatile} | {"absent"}
     lasting = {name: value for name, value in profile.items() if name not in volatile}
     return hashlib.sha256(json.dumps(lasting, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the kernel records or accounts for while it runs: trace events, kprobes, BPF programs, pressure statistics."""
+"""Tracing and accounting in the kernel: trace events, kprobes, BPF programs, pressure statistics."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def bpf_programs(text: str) -> dict[str, int]:
 
 
 def _tracing(inputs: Inputs) -> dict[str, Any]:
-    """Enabled events, those of instances too, kprobes by name, BPF programs by kind; None for what cannot be read."""
+    """Enabled events, including those of instances, kprobes by name, BPF programs by kind; None if unknown."""
     events, kprobes, programs = inputs.get(_EVENTS), inputs.get(_KPROBES), inputs.outputs.get(_BPF)
     if events is None and kprobes is None and programs is None:
         raise Absent("neither tracefs nor bpftool can be used here")
@@ -53,7 +53,7 @@ def _tracing(inputs: Inputs) -> dict[str, Any]:
 
 
 def _pressure(inputs: Inputs) -> bool:
-    """Whether pressure stall information is gathered."""
+    """Whether pressure stall information is collected."""
     if inputs.get("/proc/version") is None:
         raise Absent("/proc cannot be read here")
     return inputs.get(_PRESSURE) is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is granted of the machine to the bench and to all it starts: CPUs, and time on them."""
+"""CPUs and CPU time granted to the bench and to its processes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _NS_PER_US = 1000
 _MOST_LEVELS = 32
 
 _ORDINARY = re.compile(r"[\w./:@\\,+=-]+")
-"""Of such characters groups have their names; others could be taken for a pattern."""
+"""Characters allowed in names of groups; others could act as a pattern."""
 
 _Budget = tuple[int, int]
-"""µs granted, of so many µs."""
+"""Granted µs and period in µs."""
 
 
 def _allowed(inputs: Inputs) -> str:
@@ -32,7 +32,7 @@ def _allowed(inputs: Inputs) -> str:
 
 
 def parse_groups(text: str) -> dict[str, str]:
-    """The path of this process's group by controller; "" stands for the unified hierarchy (version 2)."""
+    """The path of this process's group by controller; "" is the unified hierarchy (version 2)."""
     paths = {}
     for line in text.splitlines():
         _, controllers, path = line.split(":", 2)
@@ -41,7 +41,7 @@ def parse_groups(text: str) -> dict[str, str]:
 
 
 def parse_mounts(text: str) -> dict[str, tuple[str, str]]:
-    """Root and mount point of each hierarchy by controller (proc(5), mountinfo); "" stands for the unified one."""
+    """Root and mount point of each hierarchy by controller (proc(5), mountinfo); "" is the unified one."""
     mounts: dict[str, tuple[str, str]] = {}
     for line in text.splitlines():
         words, _, rest = line.partition(" - ")
@@ -56,7 +56,7 @@ def parse_mounts(text: str) -> dict[str, tuple[str, str]]:
 
 
 def _levels(inputs: Inputs, controller: str) -> tuple[int, list[str]]:
-    """Version, and the folders of the own group and of those above it that can be seen here, the own one first."""
+    """Version, and the visible folders of the own group and its parents, the own one first."""
     paths, mounts = parse_groups(inputs.text(_GROUPS)), parse_mounts(inputs.text(_MOUNTS))
     version = 1 if controller in paths else 2
     hierarchy = controller if version == 1 else ""
@@ -113,7 +113,7 @@ def _pair(inputs: Inputs, granted: str, period: str) -> _Budget | None:
 
 
 def _tightest(inputs: Inputs, budget: Callable[[Inputs, str], _Budget | None]) -> dict[str, int] | None:
-    """Of all levels, the one that grants the smallest share; None where none is set."""
+    """The smallest share over all levels; None if none is set."""
     _, folders = _levels(inputs, "cpu")
     found = [limit for folder in folders if (limit := budget(inputs, folder)) is not None]
     if not found:
@@ -133,7 +133,7 @@ def _cpuset(inputs: Inputs) -> str:
 
 
 def _throttled(inputs: Inputs) -> dict[str, Any]:
-    """Since the groups were made, over all levels; path and version tell which groups they are."""
+    """Throttling since the creation of the groups, over all levels; path and version identify the groups."""
     version, folders = _levels(inputs, "cpu")
     counted = {"nr_periods": 0, "nr_throttled": 0, "throttled_ns": 0}
     for folder in folders:

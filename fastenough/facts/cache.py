@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Shares of the cache: whether the processor can give them out, and whether that is in use."""
+"""Cache allocation: whether the processor supports it, and whether it is in use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FLAGS = {"cat_l2", "cat_l3", "cdp_l2", "cdp_l3", "mba"}
 
 
 def _cache(inputs: Inputs) -> dict[str, Any]:
-    """``can``: what of resource control the processor has; ``kernel``: whether this kernel knows it; ``mounted``;
+    """``can``: features of resource control of the processor; ``kernel``: whether the kernel supports it; ``mounted``;
     ``tcc``: whether the firmware has Intel's tables for time-coordinated computing (RTCT, PTCT)."""
     line = next((line for line in inputs.text(_CPUINFO).splitlines() if line.startswith("flags")), None)
     if line is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where the kernel prints to, and how much."""
+"""Consoles of the kernel and the log level."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A real-time core beside Linux (Xenomai's Cobalt, EVL), and the libraries that programs for it are built with."""
+"""A real-time core beside Linux (Xenomai's Cobalt, EVL), and its libraries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EVL_VERSION = "pkg-config --modversion evl"
 
 
 def _core(inputs: Inputs) -> tuple[str | None, str | None, int | None]:
-    """The core's name, its version and the number of its binary interface, None for what it does not tell."""
+    """The core's name, version and ABI number, None if unknown."""
     version = inputs.get(_COBALT)
     if version is not None:
         return "cobalt", version, None
@@ -24,7 +24,7 @@ def _core(inputs: Inputs) -> tuple[str | None, str | None, int | None]:
 
 
 def _library(inputs: Inputs) -> dict[str, str] | None:
-    """Of Xenomai also for which core: mercury is its API on Linux alone."""
+    """Versions of the libraries; of Xenomai also the core: mercury is its API on Linux only."""
     if _XENOMAI_VERSION in inputs.outputs:
         return {
             "name": "xenomai",

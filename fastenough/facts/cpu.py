@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The processor: model, number, topology, and the flags that matter for time."""
+"""The processor: model, number, topology, and flags related to timing."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ _ARM_PARTS = {
 
 
 _MOST_CPUS = 1 << 16
-"""More than any kernel is built for: a damaged list must not fill the memory."""
+"""Upper bound of CPU numbers: a damaged list must not fill the memory."""
 
 
 def cpu_list(text: str) -> list[int]:
-    """CPU numbers out of the kernel's list form, such as ``0-3,8``; raises ValueError for what is none."""
+    """CPU numbers of a kernel list such as ``0-3,8``; raises ValueError for an invalid one."""
     cpus: list[int] = []
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
@@ -80,7 +80,7 @@ def cpu_list(text: str) -> list[int]:
 
 
 def cpus_of(link: Link, which: str) -> list[int]:
-    """The CPUs of a board that are ``online`` or ``present``; raises OSError, FastenoughError for what is no list."""
+    """The CPUs of a board that are ``online`` or ``present``; raises OSError, FastenoughError for a bad list."""
     try:
         return cpu_list(link.read(f"/sys/devices/system/cpu/{which}").decode(errors="replace"))
     except ValueError as error:
@@ -99,7 +99,7 @@ def list_form(cpus: set[int]) -> str:
 
 
 def parse_cpuinfo(text: str) -> list[dict[str, str]]:
-    """The blocks of /proc/cpuinfo, one per processor; what stands outside them (board names) is in a block apart."""
+    """The blocks of /proc/cpuinfo, one per processor; other lines (board names) are a separate block."""
     blocks = [block for block in text.split("\n\n") if block.strip()]
     return [
         {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in block.splitlines())}
@@ -108,7 +108,7 @@ def parse_cpuinfo(text: str) -> list[dict[str, str]]:
 
 
 def arm_model(block: dict[str, str]) -> str | None:
-    """The core's name out of implementer and part, the numbers themselves where the name is not known here."""
+    """The core's name from implementer and part, or the numbers if the name is unknown."""
     if "CPU part" not in block:
         return None
     implementer, part = int(block["CPU implementer"], 0), int(block["CPU part"], 0)

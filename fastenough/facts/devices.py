@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What devices and their drivers do by themselves: interrupt coalescing, polling for memory errors, link power."""
+"""Autonomous activity of devices and drivers: interrupt coalescing, polling for memory errors, link power."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ASPM = "/sys/module/pcie_aspm/parameters/policy"
 
 
 def parse_coalescing(text: str) -> dict[str, dict[str, Any]]:
-    """By interface: whether reception is adaptive, and µs and frames that an interrupt is held back for."""
+    """By interface: whether reception is adaptive, and µs and frames by which an interrupt is delayed."""
     found: dict[str, dict[str, Any]] = {}
     for block in re.split(r"^Coalesce parameters for ", text, flags=re.MULTILINE)[1:]:
         name = block.partition(":")[0].strip()
@@ -36,7 +36,7 @@ def _coalescing(inputs: Inputs) -> dict[str, dict[str, Any]]:
 
 
 def _memory_errors(inputs: Inputs) -> dict[str, Any]:
-    """Memory controllers that the kernel polls for errors, and how often."""
+    """Memory controllers polled for errors by the kernel, and the polling interval."""
     controllers, poll_ms = sorted(name for _, name in inputs.matching(_CONTROLLERS)), inputs.number(_EDAC)
     if not controllers and poll_ms is None:
         raise Absent("no driver of a memory controller is loaded (EDAC)")

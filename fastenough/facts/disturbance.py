@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What takes time away without asking: the hypervisor's steal, the firmware's SMIs; and what has happened so far."""
+"""Disturbances from outside the kernel since boot: steal by the hypervisor, SMIs of the firmware."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TICK_NS = 10_000_000
 
 
 def parse_steal_ns(text: str) -> int:
-    """Stolen time of all CPUs since boot out of /proc/stat, which counts it in hundredths of a second."""
+    """Stolen time of all CPUs since boot from /proc/stat, in units of 10 ms."""
     for line in text.splitlines():
         words = line.split()
         if words and words[0] == "cpu":

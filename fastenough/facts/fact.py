@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a fact is: the files and commands it is read from, and a pure function that parses them."""
+"""Definition of a fact: its files and commands, and a pure function that parses them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 
 class Absent(Exception):
-    """The fact cannot be known here; the message says why."""
+    """The fact is not available on this board; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a board answered: contents by path, outputs by command line."""
+    """Data read from a board: contents by path, outputs by command line."""
 
     files: Mapping[str, str]
     outputs: Mapping[str, str]
@@ -30,20 +30,20 @@ class Inputs:
         return self.text(path) if path in self.files else None
 
     def number(self, path: str) -> int | None:
-        """The integer a file holds, None where there is no such file or no such number."""
+        """The integer in a file, None if there is no such file or number."""
         try:
             return int(self.text(path), 0)
         except (Absent, ValueError):
             return None
 
     def output(self, command: str) -> str:
-        """What a command printed; raises Absent."""
+        """The output of a command; raises Absent."""
         if command not in self.outputs:
             raise Absent(f"{command.split(maxsplit=1)[0]} is not there")
         return self.outputs[command]
 
     def matching(self, pattern: str) -> Iterator[tuple[tuple[str, ...], str]]:
-        """For each file that matches, what its starred path components are, and its content."""
+        """For each matching file, the values of its wildcards, and its content."""
         wanted = pattern.split("/")
         for path, content in self.files.items():
             parts = path.split("/")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Interrupts: what they are called, and which CPUs may serve them."""
+"""Interrupts: names and CPU affinities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DEFAULT = "/proc/irq/default_smp_affinity"
 
 
 def parse_interrupts(text: str) -> dict[str, str]:
-    """By interrupt: what /proc/interrupts says of it after the counts (controller, line, actions)."""
+    """By interrupt: its text after the counts in /proc/interrupts (controller, line, actions)."""
     header, *lines = text.splitlines()
     cpus = len(header.split())
     named = {}

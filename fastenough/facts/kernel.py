@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The kernel: what was built, with which preemption, and how it was booted."""
+"""The kernel: build, preemption model and command line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OF_INTEREST = re.compile(
 
 
 def parse_preemption(version: str, realtime: str | None, chosen: str, options: dict[str, str]) -> str:
-    """The preemption model in force: preempt-rt, preempt, lazy, voluntary or none; stock where only that is sure.
+    """The preemption model in effect: preempt-rt, preempt, lazy, voluntary or none; stock if only that is known.
 
     A dynamic kernel chooses at boot: ``chosen`` holds debugfs' answer in round brackets or the command line; of
     several ``preempt=`` the last counts, and a kernel that is not dynamic ignores them all.
@@ -50,7 +50,7 @@ def parse_preemption(version: str, realtime: str | None, chosen: str, options: d
 
 
 def parse_config(text: str) -> dict[str, str]:
-    """Every option that is set, by name."""
+    """All options that are set, by name."""
     pairs = (line.partition("=") for line in text.splitlines() if line.startswith("CONFIG_"))
     return {name: value for name, _, value in pairs}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What somebody asks of idle states at the moment, through /dev/cpu_dma_latency."""
+"""The current latency request to idle states, from /dev/cpu_dma_latency."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from fastenough.facts.fact import Absent, Fact, Inputs
 
 _ASK = "od -An -td4 -N4 /dev/cpu_dma_latency"
 _NOBODY_US = 2_000_000_000
-"""What the kernel says where nobody asks for anything (pm_qos.h)."""
+"""Value of the kernel without a request (pm_qos.h)."""
 
 
 def _request(inputs: Inputs) -> int:
-    """µs; -1 where nobody asks."""
+    """The request in µs; -1 for none."""
     try:
         us = int(inputs.output(_ASK))
     except Absent as reason:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What ordinary users may ask for: real-time priority and locked memory, by limits.conf(5)."""
+"""Limits of ordinary users for real-time priority and locked memory (limits.conf(5))."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def _lines(inputs: Inputs) -> list[dict[str, str]]:
 
 
 def _groups(inputs: Inputs) -> list[str]:
-    """Of the groups that distributions grant real-time priority to, those that there are."""
+    """The existing groups of those to which distributions grant real-time priority."""
     known = {line.partition(":")[0] for line in inputs.text(_GROUPS).splitlines()}
     return sorted(known.intersection(_NAMED))
 
 
 def _limits(inputs: Inputs) -> dict[str, Any]:
-    """Lines for rtprio and memlock, and the groups that are meant to have them."""
+    """Lines for rtprio and memlock, and the groups intended for them."""
     return {"lines": _lines(inputs), "groups": _groups(inputs)}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The machine around the processor: board, firmware, and whether it is a real one."""
+"""The machine: board, firmware, and virtualization."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _DMI_HYPERVISORS = (
     ("Apple Virtualization", "apple"),
     ("Google Compute Engine", "google"),
 )
-"""What firmware calls itself under which hypervisor; the same signs systemd-detect-virt goes by."""
+"""Firmware names by hypervisor, as used by systemd-detect-virt."""
 _CLOCK_HYPERVISORS = (("kvm-clock", "kvm"), ("hyperv", "microsoft"), ("xen", "xen"))
 _TREE_HYPERVISORS = (("linux,kvm", "kvm"), ("xen", "xen"), ("vmware", "vmware"))
 _QEMU_SIGNS = ("QEMU", "dummy-virt", "riscv-virtio", "qemu,")
@@ -87,7 +87,7 @@ def _from_firmware(inputs: Inputs) -> str | None:
 
 
 def _from_kernel(inputs: Inputs) -> str | None:
-    """What the kernel itself found at boot: its paravirtual clocks, Xen's own directory, the CPU's flag."""
+    """The hypervisor that the kernel detected: paravirtual clocks, Xen's directory, CPU flag."""
     kind = inputs.get(_HYPERVISOR_TYPE)
     if kind and "control_d" not in (inputs.get("/proc/xen/capabilities") or ""):
         return kind
@@ -113,12 +113,12 @@ def _from_cpu(inputs: Inputs) -> str | None:
 
 
 def _hypervisor(inputs: Inputs) -> str | None:
-    """The hypervisor's name, ``unknown`` where there is one without a name, None on bare hardware."""
+    """The name of the hypervisor, ``unknown`` for one without a name, None on bare hardware."""
     return _from_kernel(inputs) or _from_firmware(inputs) or _from_tree(inputs) or _from_cpu(inputs)
 
 
 def _emulated(inputs: Inputs) -> bool:
-    """Whether instructions are interpreted or translated: QEMU's machine without any sign of hardware help.
+    """Whether instructions are emulated: a QEMU machine without signs of hardware virtualization.
 
     On Arm a guest under hardware virtualisation may show no sign either; it then counts as emulated, which forbids
     claims about speed rather than allowing false ones.
@@ -153,7 +153,7 @@ def _hostname(inputs: Inputs) -> str:
 
 
 def _container(inputs: Inputs) -> str | None:
-    """The container manager around the bench, None where there is none to be seen."""
+    """The container manager of the bench, None if none is visible."""
     if "/.dockerenv" in inputs.files:
         return "docker"
     if "/run/.containerenv" in inputs.files:

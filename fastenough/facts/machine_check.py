@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How often the kernel asks the processor for errors that were corrected."""
+"""Interval at which the kernel polls the processor for corrected errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fastenough.facts.fact import Absent, Fact, Inputs
 
 _FOLDER = "/sys/devices/system/machinecheck/machinecheck0/"
 _HEXADECIMAL = 16
-"""As the kernel writes the interval, in seconds (Documentation/arch/x86/x86_64/machinecheck.rst)."""
+"""The interval in seconds (Documentation/arch/x86/x86_64/machinecheck.rst)."""
 
 
 def _machine_check(inputs: Inputs) -> dict[str, Any]:

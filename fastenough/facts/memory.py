@@ -14,7 +14,7 @@ _NODES = "/sys/devices/system/node/node*/cpulist"
 
 
 def parse_meminfo(text: str) -> dict[str, int]:
-    """Sizes in bytes, counts as they are."""
+    """Sizes in bytes, and counts."""
     values = {}
     for name, number, unit in re.findall(r"^([^:\n]+):\s+(\d+)(?: (kB))?$", text, re.MULTILINE):
         values[name] = int(number) * (1024 if unit else 1)
@@ -22,7 +22,7 @@ def parse_meminfo(text: str) -> dict[str, int]:
 
 
 def chosen(text: str | None) -> str | None:
-    """The word in brackets, square or round, in a file that lists its possible values."""
+    """The selected value, in square or round brackets, in a file that lists possible values."""
     found = re.search(r"\[(\w+)\]|\((\w+)\)", text or "")
     return found[1] or found[2] if found else None
 

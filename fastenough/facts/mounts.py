@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""File systems that lie on a device or behind a network."""
+"""File systems on a device or network."""
 
 from __future__ import annotations
 

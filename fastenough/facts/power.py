@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What saves power and costs latency: frequency scaling, idle states, power limits."""
+"""Power management that affects latency: frequency scaling, idle states, power limits."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _frequency(inputs: Inputs) -> dict[str, Any]:
 
 
 def _idle(inputs: Inputs) -> dict[str, Any]:
-    """By CPU and state: name, exit latency and residency in µs, whether disabled; and who decides."""
+    """By CPU and state: name, exit latency and residency in µs, whether disabled; and the governor."""
     states: dict[str, dict[str, dict[str, Any]]] = {}
     for name in _IDLE_NAMES:
         for (cpu, state), content in inputs.matching(_IDLE + name):
@@ -83,7 +83,7 @@ def _profile(inputs: Inputs) -> str:
 
 
 def _idle_injection(inputs: Inputs) -> dict[str, int]:
-    """Cooling devices that make CPUs idle by force, by kind: the greatest state in effect (0: none)."""
+    """Cooling devices that inject idle time, by kind: the greatest state in effect (0: none)."""
     states = {device: int(text) for (device,), text in inputs.matching(_COOLING.format("cur_state"))}
     found: dict[str, int] = {}
     for (device,), kind in inputs.matching(_COOLING.format("type")):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the scheduler's debug files and control groups say: fair server, preemption choices, isolated partitions."""
+"""Scheduler: fair server, available preemption models (debugfs), isolated partitions (control groups)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PARTITIONS = "/sys/fs/cgroup/cpuset.cpus.isolated"
 
 
 def _debugfs(inputs: Inputs) -> dict[str, Any]:
-    """``fair_server``: ns of each period by CPU; ``preemption``: the models that can be chosen while it runs."""
+    """``fair_server``: ns of each period by CPU; ``preemption``: the models available at run time."""
     choices = inputs.get(_DEBUG + "preempt")
     fair = {cpu: {"runtime_ns": int(text)} for (cpu,), text in inputs.matching(_FAIR.format("runtime"))}
     for (cpu,), text in inputs.matching(_FAIR.format("period")):

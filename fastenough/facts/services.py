@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Services that wake up by themselves, or move what was placed."""
+"""Services that wake up periodically, or change placements."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NAMES = (
     "collectd",
     "auditd",
 )
-"""As the kernel calls them: at most 15 letters."""
+"""Names of the services in the kernel: at most 15 characters."""
 
 
 def _services(inputs: Inputs) -> list[str]:

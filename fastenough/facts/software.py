@@ -31,13 +31,13 @@ _OF_INTEREST = (
 
 
 def parse_os_release(text: str) -> dict[str, str]:
-    """The assignments of os-release(5), quotes taken off."""
+    """The assignments of os-release(5) without quotes."""
     pairs = (line.partition("=") for line in text.splitlines() if "=" in line and not line.startswith("#"))
     return {name: value.strip("\"'") for name, _, value in pairs}
 
 
 def parse_status(text: str) -> dict[str, str]:
-    """Versions by installed package out of a dpkg or opkg status file."""
+    """Versions by installed package from a dpkg or opkg status file."""
     packages = {}
     for block in text.split("\n\n"):
         fields = dict(line.split(": ", 1) for line in block.splitlines() if ": " in line and not line.startswith(" "))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tasks that exist already and may come before ours."""
+"""Existing tasks that may preempt the measured ones."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from fastenough.facts.fact import Fact, Inputs
 
 _STATS = "/proc/[0-9]*/task/[0-9]*/stat"
 POLICIES = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
-"""Scheduling policies by their numbers in sched.h."""
+"""Scheduling policies by number (sched.h)."""
 _PF_KTHREAD = 0x00200000
 _REAL_TIME = {"fifo", "rr", "deadline"}
 
 
 @dataclass(frozen=True)
 class TaskStat:
-    """One thread, as /proc/PID/task/TID/stat shows it (proc(5))."""
+    """A thread from /proc/PID/task/TID/stat (proc(5))."""
 
     tid: int
     comm: str
@@ -30,7 +30,7 @@ class TaskStat:
 
 
 def parse_task(text: str) -> TaskStat:
-    """Raises ValueError or IndexError for what is no stat line."""
+    """The thread of a stat line; raises ValueError or IndexError for an invalid one."""
     first, _, rest = text.rpartition(")")
     tid, _, comm = first.partition("(")
     fields = rest.split()
@@ -38,7 +38,7 @@ def parse_task(text: str) -> TaskStat:
 
 
 def is_kernel_thread(text: str) -> bool:
-    """Whether a stat line is that of a thread of the kernel."""
+    """Whether a stat line is that of a kernel thread."""
     return bool(int(text.rpartition(")")[2].split()[6]) & _PF_KTHREAD)
 
 

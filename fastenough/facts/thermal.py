@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Heat: how warm it is, from where on the kernel slows CPUs down, and how often the processor has done so itself."""
+"""Temperatures, trip points of the kernel, and number of throttling events of the processor."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _zones(inputs: Inputs) -> dict[str, dict[str, Any]]:
 
 
 def _thermal(inputs: Inputs) -> dict[str, Any]:
-    """Zones by name, and how often CPUs were slowed since boot, None where the processor does not count it."""
+    """Zones by name, and throttling events since boot, None if the processor does not count them."""
     counts = [int(text) for scope in ("core", "package") for _, text in inputs.matching(_COUNT.format(scope))]
     zones = _zones(inputs)
     if not counts and not zones:

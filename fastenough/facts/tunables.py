@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tunables of kernel and memory management that move latencies."""
+"""Tunables of kernel and memory management that affect latency."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def _value(text: str) -> int | str:
 
 
 def _tunables(inputs: Inputs) -> dict[str, int | str | None]:
-    """By name; None where this kernel does not have it."""
+    """Values by name; None if this kernel does not have it."""
     return {name: None if (text := inputs.get(path)) is None else _value(text) for name, path in _FILES.items()}
 
 
 def _work_queues(inputs: Inputs) -> dict[str, str]:
-    """Work queues with a mask of CPUs of their own, by name."""
+    """CPU masks of work queues with a mask of their own, by name."""
     return {name: mask for (name,), mask in inputs.matching(_WORK_QUEUES)}
 
 

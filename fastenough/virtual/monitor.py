@@ -17,7 +17,7 @@ from fastenough.virtual.probe import FAMILIES, guest_arch
 
 MONITOR = "/bin/fastenough-monitor"
 INJECTOR = "/bin/fastenough-inject"
-"""Where they lie in the guest."""
+"""Paths of the programs in the guest."""
 _TARGETS = {MONITOR: "target/monitor/fastenough-monitor", INJECTOR: "target/monitor/inject/fastenough-inject"}
 _OPTIONS = ("-Dprobe_static=true", "-Dmonitor=enabled", "-Ddebug=false", "-Dc_link_args=-s")
 _LIBRARIES = ("libbpf-dev", "libelf-dev", "zlib1g-dev")
@@ -37,7 +37,7 @@ endian = 'little'
 
 
 def _libraries(cache: Path, arch: str) -> Path:
-    """The libraries that it is linked with, fetched as the guests' kernels are; whole or not there."""
+    """The libraries that it is linked with, fetched like kernels of guests."""
     tree = cache / f"libraries-{arch}"
     complete = tree / "complete.json"
     if not complete.is_file():
@@ -51,9 +51,9 @@ def _libraries(cache: Path, arch: str) -> Path:
 
 
 def build_monitor(arch: str = GUEST_ARCH) -> dict[str, bytes]:
-    """The programs of this checkout by where they lie in the guest.
+    """The programs of this checkout by path in the guest.
 
-    Raises NotApplicable without tools, FastenoughError with the first complaint.
+    Raises NotApplicable without tools, FastenoughError with the first error.
     """
     if arch not in _TRIPLETS:
         raise NotApplicable(f"the monitor is not built for guests of {arch}")
@@ -80,7 +80,7 @@ def build_monitor(arch: str = GUEST_ARCH) -> dict[str, bytes]:
 
 
 def install_monitor(link: Link) -> str:
-    """Put both into the guest; returns where the monitor lies."""
+    """Copy both into the guest; returns the path of the monitor."""
     for place, content in build_monitor(guest_arch(link)).items():
         link.write(place, content)
         link.run(["chmod", "755", place])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A guest's pins, whatever machine it is: what drives its inputs and sees its outputs change."""
+"""The pins of a guest on any machine: driving its inputs and receiving edges of its outputs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEPT = 1 << 16
 
 @dataclass(frozen=True)
 class Edge:
-    """An output of the guest changed; the time is when the bench read of it (CLOCK_MONOTONIC)."""
+    """A change of an output of the guest; the time is that of its reception (CLOCK_MONOTONIC)."""
 
     line: int
     level: int
@@ -33,9 +33,9 @@ class Edge:
 
 
 class Pins(ABC):
-    """Drives the guest's inputs and sees its outputs change.
+    """Drives the guest's inputs and receives the edges of its outputs.
 
-    ``on_edge``, when given, is called in the draining thread with every edge, before it is kept.
+    ``on_edge``, if given, is called in the receiving thread with every edge, before it is queued.
     """
 
     def __init__(self) -> None:
@@ -46,18 +46,18 @@ class Pins(ABC):
 
     @abstractmethod
     def drive(self, line: int, level: int) -> int:
-        """Set an input of the guest; returns when QEMU had taken it (CLOCK_MONOTONIC, ns)."""
+        """Set an input of the guest; returns the time at which QEMU had set it (CLOCK_MONOTONIC, ns)."""
 
     @abstractmethod
     def settle(self) -> None:
-        """Until every edge that the guest has made has been heard."""
+        """Wait until every edge of the guest has been received."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the pins; the thread ends."""
+        """Close the pins; the thread ends."""
 
     def wait(self, line: int, level: int, timeout_s: float) -> Edge:
-        """The next edge of that line to that level; edges before it are forgotten.  Raises Stalled."""
+        """The next edge of that line to that level; earlier edges are dropped.  Raises Stalled."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             while True:
@@ -69,14 +69,14 @@ class Pins(ABC):
                     raise Stalled(f"output {line} did not become {level} within {timeout_s:g} s")
 
     def take(self) -> list[Edge]:
-        """Every edge kept since the last look (at most 65536)."""
+        """All edges since the last call (at most 65536)."""
         with self._changed:
             edges = list(self._edges)
             self._edges.clear()
             return edges
 
     def heard(self, line: int, level: int) -> None:
-        """An output changed just now."""
+        """Called at a change of an output."""
         edge = Edge(line, level, time.monotonic_ns())
         if self.on_edge is not None:
             self.on_edge(edge)
@@ -87,34 +87,34 @@ class Pins(ABC):
 
 
 class Emulator(Protocol):
-    """What pins need of the QEMU that they are in."""
+    """The interface of a QEMU process that pins require."""
 
     def connect(self, name: str, timeout_s: float) -> socket:
-        """One of its sockets."""
+        """Connect to one of its sockets."""
 
     def find(self, kind: str) -> str:
-        """The path of its first device of that type."""
+        """The QOM path of its first device of that type."""
 
 
 class PinPort(Protocol):
-    """How pins come out of one QEMU: what it is started with in ``directory``, and who then opens them.
+    """Access to the pins of a QEMU process: its arguments, with sockets in ``directory``, and opening the pins.
 
-    ``chip`` is their label, as the guest sees it; ``modules``: what the guest needs for them, folders of our module's
-    sources.
+    ``chip`` is their label in the guest; ``modules``: modules that the guest needs for them, as folders of the
+    module sources.
     """
 
     chip: ClassVar[str]
     modules: ClassVar[tuple[str, ...]]
 
     def __init__(self, directory: Path) -> None:
-        """Before QEMU starts."""
+        """Prepare, before QEMU starts."""
 
     @property
     def words(self) -> list[str]:
-        """For QEMU's command line."""
+        """Arguments for QEMU."""
 
     def open(self, emulator: Emulator) -> Pins:
-        """The pins of a QEMU that runs, until they are closed; then they may be opened again."""
+        """Open the pins of a running QEMU; after closing they may be opened again."""
 
     def close(self) -> None:
-        """Leave nothing behind when QEMU has ended."""
+        """Clean up after QEMU has ended."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The user-space probe for the guest, and the tool its kernel threads are raised with: static, cross-built."""
+"""The user-space probe and ``chrt`` for the guest: static, cross-built."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from fastenough.virtual.module import compiler
 from fastenough.virtual.packages import GUEST_ARCH, cache_lock
 
 PROBE = "/bin/fastenough-probe"
-"""Where it lies in the guest."""
+"""Path of the probe in the guest."""
 _TARGET = "target/probe/fastenough-probe"
 _CHRT = Path(__file__).resolve().parent / "chrt.c"
 FAMILIES = {"arm64": "aarch64", "amd64": "x86_64", "armhf": "arm"}
-"""What meson calls the architectures of guests."""
+"""Meson's names of the architectures of guests."""
 _CROSS_FILE = """[binaries]
 c = '{compiler}'
 [host_machine]
@@ -30,7 +30,7 @@ endian = 'little'
 
 
 def build_probe(arch: str = GUEST_ARCH) -> bytes:
-    """The probe of this checkout; raises FastenoughError with the first complaint, NotApplicable without tools."""
+    """The probe of this checkout; raises FastenoughError with the first error, NotApplicable without tools."""
     with cache_lock() as cache:
         cross = cache / f"guest-{arch}.ini"
         cross.write_text(_CROSS_FILE.format(compiler=compiler(arch), family=FAMILIES[arch]))
@@ -77,7 +77,7 @@ def guest_arch(link: Link) -> str:
 
 
 def install(link: Link) -> str:
-    """Put both into the guest; returns where the probe lies."""
+    """Copy both into the guest; returns the path of the probe."""
     arch = guest_arch(link)
     for place, content in ((PROBE, build_probe(arch)), ("/bin/chrt", build_chrt(arch))):
         link.write(place, content)

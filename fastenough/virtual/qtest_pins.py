@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The pins of machines that have some, over QEMU's qtest socket.
+"""Pins of machines with GPIO hardware, over QEMU's qtest socket.
 
-QEMU stops the guest while a reply waits to be read: a thread of its own drains the socket, always.
+QEMU stops the guest while a reply is unread: a separate thread always reads the socket.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REPLY_S = 20.0
 
 
 class QtestPins(Pins):
-    """The lines of one device, over a connection to qtest; some may be ``taken`` for other purposes."""
+    """The lines of a device, over a connection to qtest; those in ``taken`` have other purposes."""
 
     def __init__(self, connection: socket.socket, device: str, taken: frozenset[int] = frozenset()) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class QtestPins(Pins):
         return time.monotonic_ns()
 
     def settle(self) -> None:
-        """The reply to a question comes behind them."""
+        """Wait for the reply to a query, which follows all earlier edges."""
         self._ask("endianness")
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ class QtestPins(Pins):
 
 
 class QtestPort:
-    """The socket that QEMU listens at for them."""
+    """The qtest socket of QEMU."""
 
     modules: ClassVar[tuple[str, ...]] = ()
     taken: ClassVar[frozenset[int]] = frozenset()
@@ -90,15 +90,15 @@ class QtestPort:
         return QtestPins(emulator.connect("qtest", _OPEN_S), self.device(emulator), self.taken)
 
     def device(self, emulator: Emulator) -> str:
-        """QEMU's path of the device whose lines they are."""
+        """The QOM path of the device."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """QEMU's socket goes with it."""
+        """Does nothing: QEMU removes its socket."""
 
 
 class Pl061Port(QtestPort):
-    """Of arm64's ``virt``; one of its lines is the power key."""
+    """The PL061 of arm64's ``virt``; one of its lines is the power key."""
 
     chip: ClassVar[str] = "9030000.pl061"
     taken: ClassVar[frozenset[int]] = frozenset({3})
@@ -108,7 +108,7 @@ class Pl061Port(QtestPort):
 
 
 class ImxPort(QtestPort):
-    """Of the i.MX6's seventh port on ``sabrelite``."""
+    """The seventh port of the i.MX6 on ``sabrelite``."""
 
     chip: ClassVar[str] = "20b4000.gpio"
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The pins of machines that have none: memory shared with the guest and a bell each way (QEMU's ivshmem-doorbell).
+"""Pins of machines without GPIO hardware: memory shared with the guest, and doorbells (QEMU's ivshmem-doorbell).
 
-The guest's side, and what lies where in the memory, is ``target/module/pins/fastenough_pins.c``.  We are the server
-that QEMU asks for the memory and the bells: it is given number 0, whose state may be saved, and we are number 1.
+The guest's side, and the layout of the memory, are in ``target/module/pins/fastenough_pins.c``.  The bench is the
+server that gives QEMU memory and bells: QEMU is peer 0, whose state can be saved, and the bench is peer 1.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RING_ENTRIES = 16384
 
 
 class _Memory:
-    """Words of 32 bits in the shared memory, by their place in bytes."""
+    """32-bit words in the shared memory, by byte offset."""
 
     def __init__(self) -> None:
         self.descriptor = os.memfd_create("pins")
@@ -78,7 +78,7 @@ class SharedPins(Pins):
         return time.monotonic_ns()
 
     def settle(self) -> None:
-        """They are in the memory as soon as they are made."""
+        """Does nothing: edges are in the memory immediately."""
         self._listen()
         self._require_whole()
 
@@ -113,7 +113,7 @@ class SharedPins(Pins):
 
 
 class SharedPort:
-    """The server that one QEMU gets memory and bells from."""
+    """The server from which a QEMU process gets memory and bells."""
 
     chip: ClassVar[str] = "fastenough_pins"
     modules: ClassVar[tuple[str, ...]] = ("pins",)
@@ -151,7 +151,7 @@ class SharedPort:
             os.close(bell)
 
     def _serve(self) -> None:
-        """The protocol's version, the guest's number, the memory, our bell and the guest's."""
+        """Send the protocol version, the guest's number, the memory, and both bells."""
         with contextlib.suppress(OSError):
             self._connection, _ = self._server.accept()
             for number, descriptor in (

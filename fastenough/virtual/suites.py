@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Other releases of Debian than this machine's: fetched from the same server, signed by the same keys.
+"""Other releases of Debian than this machine's, from the same server with the same signing keys.
 
 Their kernels' build tools are programs of this machine's architecture, but may need a newer C library than it has.
 """
@@ -19,7 +19,7 @@ _PROGRAM = ".program"
 
 
 def _server() -> str:
-    """Where this machine gets Debian from; raises NotApplicable where it is no Debian."""
+    """The Debian server of this machine; raises NotApplicable if it does not run Debian."""
     if shutil.which("apt-get") is None:
         raise NotApplicable("apt-get is missing; the virtual bench needs a Debian machine")
     command = ["apt-get", "indextargets", "--format", "$(LABEL) $(REPO_URI)"]
@@ -31,13 +31,13 @@ def _server() -> str:
 
 
 def choose_suite(folder: Path, suite: str) -> None:
-    """Let the apt whose folder that is (``packages.Apt``) read that release alone."""
+    """Restrict the apt of that folder (``packages.Apt``) to that release."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "sources.list").write_text(f"deb [signed-by={_KEYRING}] {_server()} {suite} main\n")
 
 
 def run_with_their_libc(tree: Path) -> None:
-    """Put each build tool that this machine's C library is too old for behind a script that names the tree's own."""
+    """Wrap each build tool that needs a newer C library than this machine's in a script that uses the tree's."""
     for tools in (tree / "usr/lib").glob("linux-kbuild-*"):
         for tool in sorted(tools.rglob("*")):
             if tool.suffix != _PROGRAM and not tool.is_symlink() and tool.is_file() and _is_too_new(tool):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Debian's own programs for boards that lack them: with their libraries and their loader, to be unpacked anywhere.
+"""Debian's programs for boards that lack them, with their libraries and loader, to be unpacked anywhere.
 
 They are fetched as the kernels are (``packages``): by the machine's own apt, from its own sources, and nothing is
 installed.  They run whatever libraries a board has: each is started by the loader beside it, which has the program's
@@ -25,7 +25,7 @@ from fastenough.model import FastenoughError
 from fastenough.virtual.packages import Apt, cache_lock, file_hash, host_arch, output_of
 
 _LAYOUT = 1
-"""Part of the folder's name: raise it when what is in it changes."""
+"""Part of the name of the folder: increase it when the content changes."""
 _RECORD = "tools.json"
 _NEEDED = re.compile(r"\(NEEDED\)\s+Shared library: \[([^]/]+)\]")
 _LOADER = re.compile(r"Requesting program interpreter: [^]]*/([^]/]+)\]")
@@ -44,7 +44,7 @@ class Tools:
     versions: Mapping[str, str]
 
     def archive(self, tools: Sequence[str]) -> bytes:
-        """Some of them as a compressed tar: ``bin/TOOL`` starts one, wherever it is unpacked."""
+        """Some of them as a compressed tar: ``bin/TOOL`` starts one, in any folder."""
         stream = io.BytesIO()
         with tarfile.open(fileobj=stream, mode="w") as archive:
             for name in sorted({name for tool in tools for name in self.files[tool]}):
@@ -56,9 +56,9 @@ class Tools:
 
 
 def fetch_tools(packages: Mapping[str, str], arch: str) -> Tools:
-    """Programs, each of its Debian package, from the cache or else through apt.
+    """Programs from Debian packages, from the cache or through apt.
 
-    Raises NotApplicable where this is no Debian machine, FastenoughError where apt has no such package.
+    Raises NotApplicable if this is not a Debian machine, FastenoughError if apt has no such package.
     """
     key = hashlib.sha256(json.dumps([_LAYOUT, *sorted(packages.items())]).encode()).hexdigest()[:16]
     with cache_lock() as cache:
@@ -76,7 +76,7 @@ def fetch_tools(packages: Mapping[str, str], arch: str) -> Tools:
 
 
 def _known(folder: Path) -> Tools | None:
-    """What was fetched before, None unless it still is what it was."""
+    """The programs fetched before, None unless their files are unchanged."""
     try:
         said: dict[str, Any] = json.loads((folder / _RECORD).read_bytes())
         if any(file_hash(folder / name) != known for name, known in said["sha256"].items()):
@@ -87,7 +87,7 @@ def _known(folder: Path) -> Tools | None:
 
 
 def _made(apt: Apt, packages: Mapping[str, str], arch: str, tree: Path) -> Path:
-    """A folder within the tree that the packages are unpacked into: what the programs need, and a record of it."""
+    """Create a folder in the tree of unpacked packages with the files of the programs, and their record."""
     apt.update()
     named = sorted({package if arch == host_arch() else f"{package}:{arch}" for package in packages.values()})
     shutil.rmtree(tree, ignore_errors=True)
@@ -105,7 +105,7 @@ def _made(apt: Apt, packages: Mapping[str, str], arch: str, tree: Path) -> Path:
 
 
 def _gathered(tree: Path, tools: Sequence[str], made: Path) -> dict[str, list[str]]:
-    """Copies what each program needs into a folder, and tells its files."""
+    """Copy the files that each program needs into a folder; returns their names."""
     libraries = {path.name: path for place in ("lib", "usr/lib") for path in sorted((tree / place).glob("*/*.so*"))}
     for part in ("bin", "lib", "programs", "run"):
         (made / part).mkdir(parents=True)
@@ -130,7 +130,7 @@ def _program(tree: Path, tool: str) -> Path:
 
 
 def _needed_by(program: Path, libraries: Mapping[str, Path]) -> tuple[list[str], str]:
-    """The libraries that a program is linked with, and those that they are; and its loader's name."""
+    """The libraries of a program, including indirect ones, and the name of its loader."""
     waiting, needed, loader = [program], [], ""
     while waiting:
         said = output_of(["readelf", "--wide", "--dynamic", "--program-headers", str(waiting.pop())])
