@@ -103,7 +103,7 @@ def forbids_pass(others: Sequence[ExcludedRuns], selection: Selection) -> bool:
     return selection is Selection.CHOSEN or any(one.exceeds for one in others)
 
 
-def named(others: Sequence[ExcludedRuns]) -> str:
+def exclusion_text(others: Sequence[ExcludedRuns]) -> str:
     """The excluded runs with their results, the first few by name."""
     runs = "; ".join(one.text for one in others[:_MOST_NAMED])
     more = f"; and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
@@ -113,7 +113,7 @@ def named(others: Sequence[ExcludedRuns]) -> str:
     )
 
 
-def selection_stated(others: Sequence[ExcludedRuns]) -> str:
+def selection_note(others: Sequence[ExcludedRuns]) -> str:
     """The note of a headline that states the selection."""
     worse = sum(one.exceeds for one in others)
     exceed = f", {worse:,} of them above the allowed rate" if worse else ""
@@ -127,12 +127,12 @@ def judged_without(assessment: Assessment, others: Sequence[ExcludedRuns], selec
     """
     if not others:
         return assessment
-    text = named(others)
+    text = exclusion_text(others)
     if selection is Selection.ONLY_THESE:
         return replace(
             assessment,
             cautions=(*assessment.cautions, text),
-            headline=f"{assessment.headline} ({selection_stated(others)})",
+            headline=f"{assessment.headline} ({selection_note(others)})",
         )
     if assessment.verdict is not Verdict.PASS or not forbids_pass(others, selection):
         return replace(assessment, cautions=(*assessment.cautions, text))

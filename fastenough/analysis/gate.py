@@ -17,7 +17,7 @@ from fastenough.analysis.checks import findings_of
 from fastenough.analysis.clusters import holm
 from fastenough.analysis.compare import Comparison, Sides
 from fastenough.analysis.differences import all_differences, differing_keys, run_values
-from fastenough.analysis.excluded_runs import ExcludedRuns, Selection, forbids_pass, named
+from fastenough.analysis.excluded_runs import ExcludedRuns, Selection, exclusion_text, forbids_pass
 from fastenough.analysis.machine import is_emulated
 from fastenough.analysis.merged import grouped, load_name
 from fastenough.model import BadInput, Requirement, Verdict
@@ -331,7 +331,7 @@ def held_without(held: LimitResult, others: Sequence[ExcludedRuns], selection: S
     """
     if not others:
         return held
-    reason = f"{held.reason}; {named(others)}"
+    reason = f"{held.reason}; {exclusion_text(others)}"
     if held.verdict is not Verdict.PASS or not forbids_pass(others, selection):
         return replace(held, reason=reason)
     return replace(

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from fastenough.analysis.compare_wording import said_of
-from fastenough.analysis.excluded_runs import Selection, selection_stated
+from fastenough.analysis.excluded_runs import Selection, selection_note
 from fastenough.analysis.gate import LimitResult, subject_of
 from fastenough.cli.commands import Command
 from fastenough.cli.options import existing_store, json_option, only_these_option, store_option
@@ -37,7 +37,7 @@ def conclusion(checked: CheckResult, selection: Selection) -> str:
     ]
     text = f"compared with the baseline, {'; '.join(said)}" if said else "no run to compare with the baseline"
     stated = selection is Selection.ONLY_THESE and checked.excluded
-    return f"{text} ({selection_stated(checked.excluded)})" if stated else text
+    return f"{text} ({selection_note(checked.excluded)})" if stated else text
 
 
 def _print(checked: CheckResult, said: str) -> None:

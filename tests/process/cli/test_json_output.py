@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from fastenough.analysis.change_effects import ChangeEffect
 from fastenough.analysis.injections import InjectionResult
-from fastenough.analysis.station_delays import StationResult
+from fastenough.analysis.station_delays import StationAgreement, StationResult
 from fastenough.cli import (
     audit,
     bench,
@@ -169,7 +169,9 @@ def _calibrated() -> None:
 def _stations() -> None:
     row = StationResult("irq", 1000, 5, 0, 0, 5, 0, 1010, 10, 1000, (("task hog", 5),))
     trials = [StationTrial("irq", 0, (row,), counted=(("late", 1),)), StationTrial("irq", 1, reason="no module")]
-    print_json({"board": "local", "stations": list(map(calibrate_monitor._plain, trials)), "agreement": []})
+    agreed = StationAgreement(100, 98, 97, (10, 20), (("asleep", 1),))
+    agreement = [asdict(agreed) | {"unexplained": agreed.unexplained}]
+    print_json({"board": "local", "stations": list(map(calibrate_monitor._plain, trials)), "agreement": agreement})
 
 
 RESULTS: dict[str, list[Callable[[], object]]] = {
