@@ -158,7 +158,7 @@ class LabgridBoard:
             with closing(Console(has.get("console"))) as console:
                 if configuration == POWER_CYCLED:
                     _act(self.place, "cycle")
-                with closing(self._reached(address_of(has["service"]), console)) as link:
+                with closing(self._connect(address_of(has["service"]), console)) as link:
                     yield Booted(
                         link,
                         configuration_of(link, configuration),
@@ -171,7 +171,7 @@ class LabgridBoard:
                 with contextlib.suppress(FastenoughError):
                     _act(self.place, "release")
 
-    def _reached(self, address: Address, console: Console) -> SshLink:
+    def _connect(self, address: Address, console: Console) -> SshLink:
         """Return the link once the board has booted; raise BoardGone with the last console output."""
         deadline = time.monotonic() + self.boot_s
         while True:

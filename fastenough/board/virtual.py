@@ -59,12 +59,12 @@ class GuestBoard:
     @contextmanager
     def boot(self, configuration: str) -> Iterator[Booted]:
         require_configuration(self, configuration)
-        with _running(self.which) if configuration == AS_BOOTED else _own_guest(configuration) as booted:
+        with _running_guest(self.which) if configuration == AS_BOOTED else _new_guest(configuration) as booted:
             yield booted
 
 
 @contextmanager
-def _running(which: str) -> Iterator[Booted]:
+def _running_guest(which: str) -> Iterator[Booted]:
     with closing(open_virtual(which)) as link:
         kernel = find_kernel(link.name.partition(":")[2])
         yield Booted(
@@ -78,7 +78,7 @@ def _running(which: str) -> Iterator[Booted]:
 
 
 @contextmanager
-def _own_guest(configuration: str) -> Iterator[Booted]:
+def _new_guest(configuration: str) -> Iterator[Booted]:
     kernel, _, arguments = configuration.partition(" ")
     with VirtualBoard(kernel, arguments=arguments) as board:
         yield Booted(

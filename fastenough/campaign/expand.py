@@ -89,10 +89,10 @@ class RunSpec:
 
 def expand(plan: Plan) -> list[RunSpec]:
     """Return the runs, ordered by board, configuration, entry, repetition, implementation, parameters, load."""
-    return list(_expanded(plan))
+    return list(_generate_runs(plan))
 
 
-def _expanded(plan: Plan) -> Iterator[RunSpec]:
+def _generate_runs(plan: Plan) -> Iterator[RunSpec]:
     positions = itertools.count()
     places = itertools.product(plan.boards or (DEFAULT_BOARD,), plan.configurations)
     for (board, configuration), entry in itertools.product(places, plan.entries):

@@ -84,7 +84,7 @@ class InstrumentRun:
         self._instrument = instrument
         self._request = request
         self._transcript = transcript
-        self._before = self._simulated()
+        self._before = self._simulator_counts()
         head = RunHead(
             "", implementation, calibration=instrument.calibration, self_test=instrument.self_test, port=instrument.name
         )
@@ -113,7 +113,7 @@ class InstrumentRun:
     def ended(self) -> bool:
         return self._run.ended is not None
 
-    def explained(self, error: FastenoughError) -> FastenoughError:
+    def explain(self, error: FastenoughError) -> FastenoughError:
         """Return the error with the last message of a simulated gauge that has ended."""
         fault = self._instrument.simulated.fault() if self._instrument.simulated else ""
         return type(error)(f"{error}; {fault}") if fault else error
@@ -127,7 +127,7 @@ class InstrumentRun:
             end = replace(end, outcome=Outcome.FAILED, reasons=tuple(fault))
         self._transcript.take(line_bytes(end_line(end)))
 
-    def _simulated(self) -> Mapping[str, int]:
+    def _simulator_counts(self) -> Mapping[str, int]:
         """Return the counters of the simulated gauge; empty for a real one."""
         counted = self._instrument.simulated.counters() if self._instrument.simulated else {}
         return {name: count for name, count in counted.items() if name in _SIMULATOR_COUNTS}
@@ -137,7 +137,7 @@ class InstrumentRun:
         if counters is None:
             return {}
         simulated = {
-            f"simulator_{name}": count - self._before.get(name, 0) for name, count in self._simulated().items()
+            f"simulator_{name}": count - self._before.get(name, 0) for name, count in self._simulator_counts().items()
         }
         return simulated | agreement_counts(counters.common, counters.by_series, board, self._request.probe)
 

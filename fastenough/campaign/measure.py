@@ -93,7 +93,7 @@ def measure(site: BoardSetup, spec: RunSpec, context: RunContext) -> Transcript:
             find_implementation(spec.implementation).needs(site.booted)
             for name, value in spec.keys.items():
                 stack.enter_context(KEYS[name].during(value, site.booted))
-            entries = settings.apply_all(_wanted(act, site.booted.link))
+            entries = settings.apply_all(_act_settings(act, site.booted.link))
             act = with_trace(act, entries, context.tell)
             load = stack.enter_context(run_load(site.booted.link, site.plan.load(spec.load), spec, added.profile or {}))
             added = replace(added, load=load.stated, settings=(*added.settings, *entries))
@@ -111,7 +111,7 @@ def measure(site: BoardSetup, spec: RunSpec, context: RunContext) -> Transcript:
     return made
 
 
-def _wanted(act: Act, link: Link) -> dict[str, str | int]:
+def _act_settings(act: Act, link: Link) -> dict[str, str | int]:
     """Return the settings that the act requires, by name."""
     pins = pins_requested(act)
     return kernel_settings(act, link) | ({"pin": pins} if pins else {}) | housekeeping_setting(act, link)
@@ -245,17 +245,17 @@ class _Run:
             raise EndedBySignal(_STOPPED)
         fault: FastenoughError | None = None
         try:
-            self._measured()
+            self._measure_task()
         except StorageFailure:
             raise
         except FastenoughError as error:
-            fault = self._failed(error)
+            fault = self._end_failed(error)
         if self._beside is not None:
-            self._beside.close(self._counted(), self.reasons)
+            self._beside.close(self._board_counts(), self.reasons)
         if fault is not None:
             raise fault
 
-    def _measured(self) -> None:
+    def _measure_task(self) -> None:
         """Measure; an instrument that must not miss the first edge must not miss the last one either."""
         beside = self._beside
         if beside is not None and beside.first:
@@ -278,7 +278,7 @@ class _Run:
         """Context in which the board's task records; reasons of a failure are collected before the task is ended."""
         with self._implementation.start(self.site.booted, self.act, self.settings) as task:
             if self._beside:
-                self.own.revise = self._revised
+                self.own.revise = self._revise_end
             task.follow(self.own.take)
             self._late_settings()
             try:
@@ -314,7 +314,7 @@ class _Run:
         if "in" in self.act.parameters and consumer:
             self.settings.apply_all({name: f"{requested}:{consumer}" for name, requested in self.site.late.items()})
 
-    def _revised(self, end: dict[str, Any]) -> dict[str, Any]:
+    def _revise_end(self, end: dict[str, Any]) -> dict[str, Any]:
         """Return the end line; a task that the bench ended by a signal is completed, unless something else failed."""
         if self.reasons:
             return end | {"outcome": Outcome.FAILED.value, "reasons": self.reasons}
@@ -323,12 +323,12 @@ class _Run:
         return end
 
     def _last_words(self, error: FastenoughError) -> list[str]:
-        explained = self._beside.explained(error) if self._beside else error
+        explained = self._beside.explain(error) if self._beside else error
         return [str(explained), *self.site.booted.last_words()]
 
-    def _failed(self, error: FastenoughError) -> FastenoughError:
+    def _end_failed(self, error: FastenoughError) -> FastenoughError:
         """End the open recordings with the reason of the error; return the error with its explanation."""
-        explained = self._beside.explained(error) if self._beside else error
+        explained = self._beside.explain(error) if self._beside else error
         self.reasons = self.reasons or self._last_words(error)
         if self._beside is not None and self.main.writer is not None and not self._beside.ended:
             self._beside.end(Outcome.FAILED, self.reasons)
@@ -336,7 +336,7 @@ class _Run:
             self.own.fail(self.reasons, self.context.keeper.load(self.own.writer.id))
         return explained
 
-    def _counted(self) -> Counted | None:
+    def _board_counts(self) -> Counted | None:
         """Return the board's counts; None without its recording, or if the board is gone."""
         with suppress(FastenoughError):
             if self.own.writer is not None:

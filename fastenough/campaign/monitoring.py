@@ -66,7 +66,7 @@ def monitoring(booted: Booted, act: Act, transcript: Transcript, thread_name: st
     ``thread_name``: name of one run's threads.  The recording has their usual name instead, so that recordings of
     several runs agree.  Raises NotApplicable if the monitor cannot run, Refused for arguments that it does not accept.
     """
-    transcript.revise = _as_completed
+    transcript.revise = _complete_end
 
     def take(raw: bytes) -> str | None:
         return transcript.take(raw.replace(thread_name.encode(), PROBES_NAME.encode()) if thread_name else raw)
@@ -79,12 +79,12 @@ def monitoring(booted: Booted, act: Act, transcript: Transcript, thread_name: st
             task.follow(lambda raw: take(as_monitor_line(raw)))
             yield task
         return
-    with _started(booted.link, find_monitor(booted.link), act) as task:
+    with _start(booted.link, find_monitor(booted.link), act) as task:
         task.follow(take)
         yield task
 
 
-def _started(link: Link, program: str, act: Act) -> Task:
+def _start(link: Link, program: str, act: Act) -> Task:
     """Start the monitor; raise NotApplicable for missing privileges, Refused for other faults."""
     try:
         return Task(link, [program, *options(act)], act.limit_s, _silence_s(act))
@@ -106,7 +106,7 @@ def _may_watch(link: Link) -> bool:
     return any(all(held >> capability & 1 for capability in enough) for enough in _ENOUGH)
 
 
-def _as_completed(end: dict[str, Any]) -> dict[str, Any]:
+def _complete_end(end: dict[str, Any]) -> dict[str, Any]:
     return end | {"outcome": Outcome.COMPLETED.value, "reasons": []} if end["outcome"] == Outcome.ABORTED else end
 
 

@@ -224,16 +224,16 @@ class _Runner:
         on_bench = booted.link.name == "local"
         if not on_bench and self.bench_settings is None:
             values = {name: value for name, value in self.plan.settings.items() if name in BENCH_SETTINGS}
-            self.bench_settings = self._applied(bench.enter_context(Settings(LocalLink())), values) if values else []
+            self.bench_settings = self._apply(bench.enter_context(Settings(LocalLink())), values) if values else []
         values = {
             name: value
             for name, value in self.plan.settings.items()
             if (on_bench or name not in BENCH_SETTINGS) and not self._is_late(name)
         }
-        made = self._applied(stack.enter_context(Settings(booted.link, self.journal)), values)
+        made = self._apply(stack.enter_context(Settings(booted.link, self.journal)), values)
         return [*(self.bench_settings or []), *made] if not on_bench else [*made]
 
-    def _applied(self, settings: Settings, values: Mapping[str, Requested]) -> list[RecordedSetting]:
+    def _apply(self, settings: Settings, values: Mapping[str, Requested]) -> list[RecordedSetting]:
         entries = settings.apply_all(values)
         print_settings(settings.restored, settings.warnings, entries, self.tell)
         return entries

@@ -219,7 +219,7 @@ def _wait_until_up(order: BoardOrder, link: str) -> str:
 def _newest(booted: Booted, order: BoardOrder) -> str:
     if not order.get("ring"):
         return ""
-    files = Ring(booted.link.raised, order["ring"]).listed()
+    files = Ring(booted.link.raised, order["ring"]).list_files()
     return files[-1].name if files else str(order.get("newest", ""))
 
 

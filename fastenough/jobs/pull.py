@@ -154,7 +154,7 @@ class _Pull:
         self.done = PullResult()
 
     def all(self) -> PullResult:
-        files = self._ring.listed()
+        files = self._ring.list_files()
         newest = files[-1] if files else None
         self.done.newest = newest.name if newest else ""
         vanished = self._vanished(files)

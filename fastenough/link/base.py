@@ -196,7 +196,7 @@ def read_matching(link: Link, patterns: Iterable[str]) -> dict[str, bytes]:
 
 def _one_by_one(link: Link, patterns: list[str]) -> dict[str, bytes]:
     contents = {}
-    for path in sorted({path for pattern in patterns for path in _expanded(link, pattern)}):
+    for path in sorted({path for pattern in patterns for path in _paths(link, pattern)}):
         try:
             contents[path] = link.read(path)
         except OSError:
@@ -204,7 +204,7 @@ def _one_by_one(link: Link, patterns: list[str]) -> dict[str, bytes]:
     return contents
 
 
-def _expanded(link: Link, pattern: str) -> list[str]:
+def _paths(link: Link, pattern: str) -> list[str]:
     return link.glob(pattern) if _is_pattern(pattern) else [pattern]
 
 

@@ -74,7 +74,7 @@ def _left(guard: int | None) -> Iterator[tuple[int, bool | None]]:
                 os.close(file)
 
 
-def _ended(file: int, left: bool | None) -> bool:
+def _kill_and_poll(file: int, left: bool | None) -> bool:
     """Kill a process that is known to be left; return whether it has ended.
 
     The first process of a namespace ends with everything in there.
@@ -90,7 +90,7 @@ def _ended(file: int, left: bool | None) -> bool:
 def _end_processes(guard: int | None) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     while time.monotonic() < deadline:
-        if sum(not _ended(file, left) for file, left in _left(guard)) == 0:
+        if sum(not _kill_and_poll(file, left) for file, left in _left(guard)) == 0:
             return
         time.sleep(_RETRY_S)
 

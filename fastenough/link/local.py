@@ -199,7 +199,7 @@ class LocalLink:
         return self
 
     def run(self, argv: Sequence[str], timeout_s: float = 10.0, input: bytes = b"") -> Completed:
-        process = self._started(argv, input, None, 0.0)
+        process = self._start_process(argv, input, None, 0.0)
         patience = Patience(process.name, timeout_s, MOST_OUTPUT)
         try:
             stdout = b"".join(process.chunks(patience))
@@ -212,9 +212,9 @@ class LocalLink:
     def start(
         self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None, limit_s: float = 0.0
     ) -> Process:
-        return self._started(argv, input, scratch, limit_s)
+        return self._start_process(argv, input, scratch, limit_s)
 
-    def _started(self, argv: Sequence[str], input: bytes, scratch: str | None, limit_s: float) -> LocalProcess:
+    def _start_process(self, argv: Sequence[str], input: bytes, scratch: str | None, limit_s: float) -> LocalProcess:
         if self.which(argv[0]) is None:
             raise FileNotFoundError(2, "no such command", argv[0])
         if scratch is not None:
@@ -253,7 +253,7 @@ _WRITE = 'printf %s "$2" >"$1"'
 class _Root(LocalLink):
     """Commands and writes with root privileges."""
 
-    def _started(self, argv: Sequence[str], input: bytes, scratch: str | None, limit_s: float) -> LocalProcess:
+    def _start_process(self, argv: Sequence[str], input: bytes, scratch: str | None, limit_s: float) -> LocalProcess:
         program = self.which(argv[0])
         if program is None:
             raise FileNotFoundError(2, "no such command", argv[0])

@@ -50,7 +50,7 @@ class Ring:
         self._link = link
         self.folder = folder
 
-    def listed(self) -> list[RingFile]:
+    def list_files(self) -> list[RingFile]:
         """Return the recordings, oldest first, without files of other names; raise BadInput if there is no ring."""
         listing = self._link.run(["sh", "-c", _LIST, "sh", self.folder], _TIMEOUT_S)
         if listing.status == _NO_FOLDER:

@@ -65,7 +65,7 @@ class AgentUpload:
         """
         refused: list[str] = []
         content, copies = b"", 0
-        with suppress(BrokenPipeError), self._limited(process, _TALK_S):
+        with suppress(BrokenPipeError), self._time_limit(process, _TALK_S):
             while (line := self._next(process)) is not None:
                 word, rest = line
                 if word == "board" and not content:
@@ -89,7 +89,7 @@ class AgentUpload:
         """Return the script's next line as first word and rest, without control characters; None at the end."""
         assert process.stdout is not None
         pending = b""
-        with self._limited(process, _OPENING_S):
+        with self._time_limit(process, _OPENING_S):
             while self._noise < _NOISE_MOST and (byte := os.read(process.stdout.fileno(), 1)):
                 self._noise += 1
                 pending += byte
@@ -104,12 +104,12 @@ class AgentUpload:
     def _write(self, process: subprocess.Popen[bytes], content: bytes) -> None:
         assert process.stdin is not None
         left = memoryview(content)
-        with self._limited(process, _OPENING_S + len(content) / _BYTES_PER_S):
+        with self._time_limit(process, _OPENING_S + len(content) / _BYTES_PER_S):
             while left:
                 left = left[process.stdin.write(left) or 0 :]
 
     @contextmanager
-    def _limited(self, process: subprocess.Popen[bytes], limit_s: float) -> Iterator[None]:
+    def _time_limit(self, process: subprocess.Popen[bytes], limit_s: float) -> Iterator[None]:
         """Context that kills the process after a time limit, which ends blocked reads and writes."""
 
         def end() -> None:

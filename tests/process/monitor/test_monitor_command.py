@@ -208,7 +208,7 @@ def test_rights_that_are_lacking_are_no_bad_input(tmp_path: Path, link: LocalLin
     require_root("the difference to root")
     program = install(tmp_path, refusing=(2, "the monitor needs root"))
     with pytest.raises(error, match=r"^the monitor needs root$"):
-        monitoring._started(link, str(program), Act("monitor"))
+        monitoring._start(link, str(program), Act("monitor"))
 
 
 class _Without(LocalLink):
