@@ -125,6 +125,7 @@ def test_only_the_cpus_that_are_named_are_measured(tmp_path: Path, probe_binary:
     assert {series.cpu for series in store.load(made).series} == {0}
 
 
+@pytest.mark.slow
 def test_what_is_booted_is_tried_as_a_setting_is(tmp_path: Path, probe_binary: Path) -> None:
     store = Store(tmp_path / "store")
     plan = Plan(
@@ -178,6 +179,7 @@ def test_after_kill_9_the_next_one_puts_it_back(tmp_path: Path, probe_binary: Pa
     assert "stat-interval" in again.stderr.splitlines()[1], "it is a finding again, so that --resume goes on"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

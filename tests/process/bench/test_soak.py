@@ -24,10 +24,12 @@ def unit(name: str) -> str:
     return found[1].replace("\\\n", " ")
 
 
+@pytest.mark.slow
 def test_half_a_minute_of_the_probe_as_a_service(tmp_path: Path) -> None:
     print(soak_probe(HALF_A_MINUTE, tmp_path))
 
 
+@pytest.mark.slow
 @needs_root("the monitor")
 def test_half_a_minute_of_the_monitor_as_a_service(tmp_path: Path) -> None:
     print(soak_monitor(HALF_A_MINUTE, tmp_path))

@@ -20,6 +20,7 @@ from tests.support.ssh_boards import Server
 pytestmark = [pytest.mark.machines, pytest.mark.usefixtures("at_lab")]
 
 
+@pytest.mark.slow
 def test_a_place_is_held_switched_reached_and_let_go(server: Server, lab: Lab) -> None:
     lab.switch.said.clear()
     with open_board("labgrid:board").boot(POWER_CYCLED) as booted:
@@ -50,6 +51,7 @@ def test_what_a_killed_bench_held_is_taken_over(lab: Lab) -> None:
     assert "None" in holder(lab)
 
 
+@pytest.mark.slow
 def test_a_switch_that_never_answers_is_given_up(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fastenough.board.labgrid._act.__defaults__", (8.0,))
     lab.switch.stuck.set()
@@ -81,6 +83,7 @@ def test_a_coordinator_that_is_away_or_silent_is_said(lab: Lab, monkeypatch: pyt
     refused(NotApplicable, "labgrid:board: acquire failed: .*(refused|[Cc]onnect|UNAVAILABLE|unavailable)")
 
 
+@pytest.mark.slow
 def test_an_exporter_that_hangs_does_not_hang_us(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """Last: the coordinator drops an exporter that does not answer, which then ends."""
     monkeypatch.setattr("fastenough.board.labgrid._act.__defaults__", (15.0,))

@@ -42,6 +42,7 @@ def _said(booted: Booted, what: str) -> bool:
     return eventually(lambda: what in " ".join(booted.last_words()), 20)
 
 
+@pytest.mark.slow
 def test_a_run_on_a_board_that_dies_says_what_its_console_said_last(server: Server, lab: Lab, tmp_path: Path) -> None:
     bench = subprocess.Popen(
         [
@@ -117,6 +118,7 @@ def test_a_flood_is_bounded(server: Server, lab: Lab) -> None:
         assert "line 27" not in words
 
 
+@pytest.mark.slow
 def test_a_console_that_comes_back_is_read_again(server: Server, lab: Lab) -> None:
     with open_board("labgrid:board").boot(AS_BOOTED) as booted:
         lab.wire.say(b"before\n")
@@ -129,6 +131,7 @@ def test_a_console_that_comes_back_is_read_again(server: Server, lab: Lab) -> No
         assert _said(booted, "before | after")
 
 
+@pytest.mark.slow
 def test_a_board_that_does_not_come_up_says_what_its_console_said(
     server: Server, lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

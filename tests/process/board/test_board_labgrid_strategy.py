@@ -99,6 +99,7 @@ def _one_line(said: str) -> str:
     return line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "states"), [("BootStrategy", _STATES), ("BootGraph", ("off", "rt"))])
 def test_configurations_are_the_states_and_asking_switches_nothing(
     environment: Environment, kind: str, states: tuple[str, ...]
@@ -115,6 +116,7 @@ def test_without_a_strategy_there_is_the_power_switch(environment: Environment) 
     assert open_board("labgrid:other").configurations() == (AS_BOOTED, POWER_CYCLED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["BootStrategy", "BootGraph"])
 def test_a_configuration_is_reached_through_the_strategy(lab: Lab, environment: Environment, kind: str) -> None:
     path = environment(kind)
@@ -153,6 +155,7 @@ def test_a_plan_boots_each_configuration_once_and_measures_in_it(environment: En
     assert _switched(path) == ["off", "on", "off", "on"]
 
 
+@pytest.mark.slow
 def test_the_console_is_the_strategys_until_it_is_up(lab: Lab, environment: Environment) -> None:
     path = environment("BootStrategy", "SerialDriver: {{}}")
     readers = []
@@ -170,6 +173,7 @@ def test_the_console_is_the_strategys_until_it_is_up(lab: Lab, environment: Envi
     assert _switched(path) == ["off", "on"]
 
 
+@pytest.mark.slow
 def test_a_strategy_that_fails_says_why(lab: Lab, environment: Environment, tmp_path: Path) -> None:
     path = environment("BootStrategy")
     ended = _bench("timer", "--board", "labgrid:board", "--configuration", "burnt", "--store", str(tmp_path / "store"))
@@ -185,6 +189,7 @@ def test_a_strategy_that_fails_says_why(lab: Lab, environment: Environment, tmp_
     assert "None" in holder(lab)
 
 
+@pytest.mark.slow
 def test_a_strategy_that_hangs_is_given_up(lab: Lab, environment: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
     path = environment("BootStrategy")
     monkeypatch.setattr("fastenough.board.labgrid._TRANSITION_S", 12.0)

@@ -74,6 +74,7 @@ def test_a_run_as_an_ordinary_user_who_may_sudo(tmp_path: Path, monkeypatch: pyt
         assert eventually(lambda: not other.processes(), 5)
 
 
+@pytest.mark.slow
 def test_a_load_on_a_board_behind_ssh_is_proven_and_gone(server: Server) -> None:
     require("stress-ng")
     with open_board(NAME).boot(AS_BOOTED) as booted:
@@ -89,6 +90,7 @@ def test_a_load_on_a_board_behind_ssh_is_proven_and_gone(server: Server) -> None
     assert eventually(lambda: not server.processes(), 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["kill-session", "stop-agent"])
 def test_a_run_whose_board_goes_says_why(server: Server, tmp_path: Path, how: str) -> None:
     bench = _bench("timer", "interval=5ms", "--duration", "60s", "--store", str(tmp_path))

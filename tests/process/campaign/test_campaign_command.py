@@ -91,6 +91,7 @@ def test_a_plan_that_comes_with_fastenough_is_known_by_its_name(tmp_path: Path, 
     assert "three: Three runs" in command_line("campaign", "plan", "quick", cwd=tmp_path).stdout, "a file comes first"
 
 
+@pytest.mark.slow
 def test_a_killed_campaign_is_looked_at_and_gone_on_with(tmp_path: Path, probe_binary: str) -> None:
     folder = _plan(tmp_path, duration="2s")
     bench = subprocess.Popen(
@@ -184,6 +185,7 @@ def test_every_state_is_told_with_its_reason(tmp_path: Path) -> None:
     assert reasons[1:3] == ["no such tool", "the load died"] and "killed" in reasons[3] and not reasons[4]
 
 
+@pytest.mark.slow
 def test_what_is_changed_by_hand_needs_a_terminal(tmp_path: Path, probe_binary: str) -> None:
     """Nobody is asked twice, and the same kernel under another name is not believed."""
     folder = _plan(tmp_path, BY_HAND)
@@ -207,6 +209,7 @@ def test_what_is_changed_by_hand_needs_a_terminal(tmp_path: Path, probe_binary: 
     assert (one.name, other.name) == ("stock", "rt") and one.kernel_release == other.kernel_release
 
 
+@pytest.mark.slow
 def test_at_a_terminal_a_person_is_asked_until_it_fits(tmp_path: Path, probe_binary: str) -> None:
     folder = _plan(tmp_path, BY_HAND)
     with Terminal("campaign", "run", "plan.toml", cwd=folder, columns=200) as terminal:

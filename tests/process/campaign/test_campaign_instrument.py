@@ -112,6 +112,7 @@ def test_both_recordings_of_every_run_are_kept(plan: Path, tmp_path: Path, probe
     assert store.verify() == {}
 
 
+@pytest.mark.slow
 def test_interrupted_it_goes_on_where_it_was(plan: Path, tmp_path: Path, probe_binary: str) -> None:
     store = Store(tmp_path / "store")
     stopping = StopRequest()
@@ -139,6 +140,7 @@ _run(Path(sys.argv[1]), Store(Path(sys.argv[2])), sys.argv[3],
 """
 
 
+@pytest.mark.slow
 def test_killed_in_mid_run_what_was_finished_is_kept_and_the_rest_is_marked(
     plan: Path, tmp_path: Path, probe_binary: str
 ) -> None:

@@ -183,6 +183,7 @@ def test_what_the_plan_says_cannot_be_said_beside_it(tmp_path: Path, words: tupl
     assert not (tmp_path / "fastenough-data").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "said"),
     [

@@ -209,6 +209,7 @@ def test_what_the_probe_takes_is_not_refused(tmp_path: Path, probe_binary: Path,
     check_plan(read_plan(_written(tmp_path, RANGES.format(line))))
 
 
+@pytest.mark.slow
 def test_the_second_entry_ends_a_command_too(tmp_path: Path, probe_binary: Path) -> None:
     _written(tmp_path, RANGES.format("priority = 100"))
     done = command_line("campaign", "run", "plan.toml", "--as-granted", cwd=tmp_path)

@@ -112,6 +112,7 @@ def test_what_is_done_after_the_runs_is_told_step_by_step(tmp_path: Path) -> Non
     assert [(what, round(share(), 1)) for what, share in steps] == [("judging", 0), ("making the report", 1)]
 
 
+@pytest.mark.slow
 def test_a_person_sees_it(tmp_path: Path) -> None:
     store = Store(tmp_path / "fastenough-data")
     writer = store.begin({})

@@ -157,6 +157,7 @@ def test_a_missing_tool_is_not_applicable_and_the_rest_goes_on(
     assert quiet.outcome is Outcome.COMPLETED
 
 
+@pytest.mark.slow
 def test_resuming_does_what_is_left(store: Store, probe_binary: str) -> None:
     plan = _plan("none", "busy", "none")
     stopping = StopRequest()
@@ -178,6 +179,7 @@ def test_resuming_does_what_is_left(store: Store, probe_binary: str) -> None:
     assert fresh.id != resumed.id
 
 
+@pytest.mark.slow
 def test_what_the_probe_refuses_ends_the_campaign(store: Store, probe_binary: str) -> None:
     for wrong in ({"interval": "0us"}, {"no-such-option": 1}, {"priority": 100}, {"affinity": 4000}):
         with pytest.raises(BadInput) as caught:
@@ -260,6 +262,7 @@ _run(store, _plan("busy", "none", "busy", duration_s=float(sys.argv[3])), sys.ar
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_kill_9_at_any_time(tmp_path: Path, probe_binary: str, seed: int) -> None:
     bench = start_bench(_BENCH, str(tmp_path), probe_binary, "1.0")
@@ -281,6 +284,7 @@ def test_kill_9_at_any_time(tmp_path: Path, probe_binary: str, seed: int) -> Non
     assert store.verify() == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_in_good_order(tmp_path: Path, probe_binary: str, number: signal.Signals) -> None:
     bench = start_bench(_BENCH, str(tmp_path), probe_binary, "60.0")

@@ -70,6 +70,7 @@ def _in_effect(recording: Recording) -> dict[str, object]:
     return {setting.name: setting.in_effect for setting in recording.head.settings}
 
 
+@pytest.mark.slow
 def test_an_experiment_of_a_user_with_sudo(sudoer: User, plan: str) -> None:
     bench = _bench(sudoer, "--plan", plan)
     _, said = bench.communicate(timeout=200)
@@ -88,6 +89,7 @@ def test_an_experiment_of_a_user_with_sudo(sudoer: User, plan: str) -> None:
     assert {path.lstat().st_uid for path in sudoer.home.rglob("*")} - {0} == {sudoer.uid}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_an_experiment_that_is_ended_leaves_nothing_of_roots(sudoer: User, plan: str, number: signal.Signals) -> None:
     bench = _bench(sudoer, "--plan", plan)

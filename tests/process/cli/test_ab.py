@@ -81,6 +81,7 @@ def test_what_this_machine_cannot_change_is_not_applicable(tmp_path: Path, probe
     assert not list(tmp_path.glob("fastenough-data/runs/*"))
 
 
+@pytest.mark.slow
 @needs_root("it changes settings")
 @needs_huge_pages
 @pytest.mark.parametrize(
@@ -102,6 +103,7 @@ def test_wrong_usage_is_one_line(tmp_path: Path, probe_binary: Path, arguments: 
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 @needs_root("it changes settings")
 @needs_huge_pages
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -134,6 +136,7 @@ def test_the_setting_is_put_back_however_it_ends(tmp_path: Path, probe_binary: P
     assert HUGE_PAGES.read_text() == before
 
 
+@pytest.mark.slow
 @needs_root("it changes settings")
 @needs_huge_pages
 def test_a_trial_that_was_killed_goes_on(tmp_path: Path, probe_binary: Path) -> None:

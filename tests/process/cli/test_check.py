@@ -75,6 +75,7 @@ def test_growth_is_judged_by_its_interval(
         assert ("the new run is greater at 50 %" in done.stdout) == bool(shift_ns)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limits", "confidence", "status"), [(12, "99.98%", 1), (1, "99.99%", 1), (1, "99.9999%", 2)])
 def test_every_confidence_that_is_taken_can_be_shown(tmp_path: Path, limits: int, confidence: str, status: int) -> None:
     """4,000 draws alone cannot resolve any of these: 12 limits at 99.98 % need chances of 1 in 60,000."""
@@ -104,6 +105,7 @@ def test_chances_far_beyond_the_draws_are_told_apart() -> None:
         assert difference.is_no_more(confidence) == (-difference.interval(2 * confidence - 1)[1] >= 0)
 
 
+@pytest.mark.slow
 def test_a_limit_without_a_baseline_is_a_requirement(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     assert bench.check(ABSOLUTE.format("1ms", 0)).returncode == 0
@@ -113,6 +115,7 @@ def test_a_limit_without_a_baseline_is_a_requirement(tmp_path: Path) -> None:
     assert both.returncode == 1 and "1 of 2 limits met" in both.stdout
 
 
+@pytest.mark.slow
 def test_the_environment_is_warned_of_by_its_keys(tmp_path: Path) -> None:
     profile = PROFILE | {"clocksource": "hpet", "modules": ["loop", "nfs"]}
     allowed = '[allow]\ndiffers = ["configuration"]\n'
@@ -129,6 +132,7 @@ def test_the_environment_is_warned_of_by_its_keys(tmp_path: Path) -> None:
     assert "warning" not in same.check(GROWTH.format("1us")).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("broken", "status", "said"),
     [
@@ -162,6 +166,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", OTHERS)
 def test_another_machine_or_kernel_is_a_failure_unless_it_is_allowed(tmp_path: Path, key: str) -> None:
     bench = Bench(tmp_path, head=OTHERS[key])
@@ -177,6 +182,7 @@ def test_another_machine_or_kernel_is_a_failure_unless_it_is_allowed(tmp_path: P
     assert bench.check(f'[allow]\ndiffers = ["{key}"]\n{limits}').returncode == 0
 
 
+@pytest.mark.slow
 def test_a_load_that_is_no_longer_measured_is_a_failure_unless_it_is_allowed(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     proof = {"name": "cpu", "ran": True, "cpu_time_s": 60.0, "processes": 2, "reasons": []}
@@ -190,6 +196,7 @@ def test_a_load_that_is_no_longer_measured_is_a_failure_unless_it_is_allowed(tmp
     assert bench.check(None, *also).returncode == 0, "nothing is gated without limits"
 
 
+@pytest.mark.slow
 def test_a_board_that_is_no_longer_measured_is_a_failure_unless_boards_may_differ(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     write(tmp_path / "other.jsonl", Plan(shifted(3, 0), run_id="other", head={"board": "another"}))
@@ -214,6 +221,7 @@ def night(store: Store, scratch: Path, number: int, slower: float, **more: objec
     return keep(store, scratch, values=bursty(number + 1, slower), begin_ns=number * 86_400 * 10**9, **more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("slower", "verdict"), [(1.0, Verdict.PASS), (1.3, Verdict.FAIL)])
 def test_nights_since_the_last_change_are_taken_together(tmp_path: Path, slower: float, verdict: Verdict) -> None:
     """Alone a night shows no regression of 30 %; what was before another kernel, or before the baseline, is not
@@ -235,6 +243,7 @@ def test_nights_since_the_last_change_are_taken_together(tmp_path: Path, slower:
     assert (1 < len(together.run_ids) < 16) == (slower > 1), "no more nights than are needed"
 
 
+@pytest.mark.slow
 def test_the_greatest_confidence_can_be_asked_of_many_nights(tmp_path: Path) -> None:
     """Each window has its share of the error, and so a greater confidence than can be asked for."""
     store = Store(tmp_path / "store")
@@ -246,6 +255,7 @@ def test_the_greatest_confidence_can_be_asked_of_many_nights(tmp_path: Path) -> 
     assert held.verdict is Verdict.FAIL and held.limit == limits.limits[0]
 
 
+@pytest.mark.slow
 def test_an_unsound_baseline_never_passes(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     write(bench.baseline, Plan(shifted(1, 0), run_id="base", lost=3))
@@ -262,6 +272,7 @@ def test_a_baseline_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> N
         read_baseline(store, ["2026"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limits", "status", "said"),
     [
@@ -279,6 +290,7 @@ def test_a_limit_that_is_for_nothing_is_not_kept_by_that(
     assert (done.returncode, said in done.stdout) == (status, True), done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_files_for_a_ci(tmp_path: Path) -> None:
     bench = Bench(tmp_path, 3000, head={"configuration": "<b>|evil"})
     limits = "".join(map(GROWTH.format, ("1us", "50us", "3us")))
@@ -326,6 +338,7 @@ def test_a_run_above_the_limit_that_is_not_named_forbids_a_pass(tmp_path: Path) 
     assert "only these runs: 1 other run of the same kind excluded, 1 of them above" in said["conclusion"]
 
 
+@pytest.mark.slow
 def test_the_newest_campaign_is_checked_without_its_baseline(tmp_path: Path) -> None:
     store = Store(tmp_path / "fastenough-data")
     origin = {"campaign": "c", "plan_sha256": "p", "positions": 3, "planned": ("one", "two", "three")}

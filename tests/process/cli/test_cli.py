@@ -99,6 +99,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
 def test_wrong_usage_is_one_clear_line_and_status_2(
     fastenough: Fastenough,
@@ -114,6 +115,7 @@ def test_wrong_usage_is_one_clear_line_and_status_2(
     assert not (tmp_path / "report").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("campaign",), ("farm",), ("farm", "token"), ("store",), ("gauge",), ("bench",)])
 def test_a_group_alone_prints_its_usage_on_lines_of_their_own(fastenough: Fastenough, words: tuple[str, ...]) -> None:
     ended = fastenough(*words)
@@ -125,6 +127,7 @@ def test_a_group_alone_prints_its_usage_on_lines_of_their_own(fastenough: Fasten
     assert len(lines) > 8 and "\\x0a" not in ended.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (ROOT / ".venv").exists(), reason="this checkout is not set up")
 @pytest.mark.parametrize(("on_path", "called"), [(False, "checkout/bin/fastenough"), (True, "fastenough")])
 def test_the_launcher_of_a_checkout_names_itself_in_hints(tmp_path: Path, on_path: bool, called: str) -> None:
@@ -209,6 +212,7 @@ def test_former_spellings_are_accepted_and_not_shown(
     assert re.search(rf"^ +{option}\b", shown, re.MULTILINE) and not re.search(rf"^ +{former} ", shown, re.MULTILINE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "suggested", "help_of"),
     [
@@ -240,6 +244,7 @@ def test_commands_are_grouped_as_their_page_says(fastenough: Fastenough) -> None
     assert headings == ["Options", *SECTIONS, "Example"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("columns", "widest"), [("60", 60), ("100", 100), ("200", 120), (None, 80)])
 def test_help_is_as_wide_as_the_terminal_and_at_most_120(columns: str | None, widest: int, tmp_path: Path) -> None:
     environment = {name: value for name, value in ENVIRONMENT.items() if name != "COLUMNS"}
@@ -284,6 +289,7 @@ def test_list_and_show(measured: Path, fastenough: Fastenough) -> None:
         assert act["n"] + act["missed"] == due["n"]
 
 
+@pytest.mark.slow
 def test_compare_names_what_differs(measured: Path, fastenough: Fastenough) -> None:
     first, second = run_ids(measured)
     ended = fastenough("compare", first, second, "--limit", "100us", "--store", str(measured / "fastenough-data"))
@@ -291,6 +297,7 @@ def test_compare_names_what_differs(measured: Path, fastenough: Fastenough) -> N
     assert "different load: 'none' against 'cpu'" in ended.stdout
 
 
+@pytest.mark.slow
 def test_store_is_rebuilt_and_verified(measured: Path, fastenough: Fastenough, tmp_path: Path) -> None:
     before = run_ids(measured)
     (measured / "fastenough-data" / "index.sqlite").unlink()
@@ -300,6 +307,7 @@ def test_store_is_rebuilt_and_verified(measured: Path, fastenough: Fastenough, t
     assert fastenough("store", "verify", "--store", store).returncode == 0
 
 
+@pytest.mark.slow
 def test_report_on_runs_measured_before(measured: Path, fastenough: Fastenough, tmp_path: Path) -> None:
     ended = fastenough("report", "--store", str(measured / "fastenough-data"), "--limit", "1ns", "--json")
     assert ended.returncode == 1, ended.stderr
@@ -320,6 +328,7 @@ def test_assess_leaves_a_report_and_the_verdicts_status(
     assert document["assessment"]["settle"]
 
 
+@pytest.mark.slow
 def test_a_report_is_enough_where_no_verdict_is_asked_for(
     fastenough: Fastenough,
     tmp_path: Path,
@@ -330,6 +339,7 @@ def test_a_report_is_enough_where_no_verdict_is_asked_for(
     assert (tmp_path / "report" / "index.html").is_file()
 
 
+@pytest.mark.slow
 def test_a_board_that_cannot_be_reached_is_one_error(fastenough: Fastenough, tmp_path: Path) -> None:
     """No run is kept, and the last report stays."""
     (tmp_path / "report").mkdir()
@@ -341,6 +351,7 @@ def test_a_board_that_cannot_be_reached_is_one_error(fastenough: Fastenough, tmp
     assert not list(tmp_path.glob("fastenough-data/runs/*"))
 
 
+@pytest.mark.slow
 def test_interrupted_assessment_keeps_its_data(tmp_path: Path, probe_binary: Path) -> None:
     """The runs are longer than the test may take: it is the first that is interrupted, however slow the machine is."""
     running = subprocess.Popen(
@@ -363,12 +374,14 @@ def test_interrupted_assessment_keeps_its_data(tmp_path: Path, probe_binary: Pat
     assert read_recording(sealed[0]).outcome == "aborted"
 
 
+@pytest.mark.slow
 def test_doctor_says_the_fix(fastenough: Fastenough, probe_binary: Path) -> None:
     findings = json.loads(fastenough("doctor", "--json").stdout)
     assert {"probe", "kernel", "loads"} <= {finding["matter"] for finding in findings}
     assert all(finding["fix"] for finding in findings if finding["state"] != "fine")
 
 
+@pytest.mark.slow
 def test_doctor_without_privilege_misses_real_time(tmp_path: Path, probe_binary: Path) -> None:
     """Without CAP_SYS_NICE nothing can be measured under real-time priority, and doctor says so with the fix."""
     require_root("it gives a capability away")

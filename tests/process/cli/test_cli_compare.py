@@ -95,6 +95,7 @@ def test_what_was_made_slower_is_found_slower(tmp_path: Path, columns: int) -> N
     assert any("together at 95 % (Holm)" in line for line in shown) and "x0a" not in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [80, 200])
 def test_three_runs_stand_beside_a_base(tmp_path: Path, columns: int) -> None:
     """One slower, one faster, one alike; all four maxima on one line, which is no test."""
@@ -120,6 +121,7 @@ def test_three_runs_stand_beside_a_base(tmp_path: Path, columns: int) -> None:
     assert maxima.count("fourth ") >= 2 and maxima.count("no test can show") == 2
 
 
+@pytest.mark.slow
 def test_wrong_numbers_of_runs_and_unsound_ones(tmp_path: Path) -> None:
     store = Store(tmp_path / "fastenough-data")
     runs = [keep(store, tmp_path / "scratch", lost=lost) for lost in (0, 0, 0, 0, 7)]
@@ -132,6 +134,7 @@ def test_wrong_numbers_of_runs_and_unsound_ones(tmp_path: Path) -> None:
     assert b"lost" in unsound.stdout
 
 
+@pytest.mark.slow
 def test_a_run_does_not_differ_from_itself(tmp_path: Path) -> None:
     keep(Store(tmp_path / "fastenough-data"), tmp_path / "scratch")
     said = fastenough("compare", "last", "last", "--limit", "10us", cwd=tmp_path).stdout.decode()

@@ -51,6 +51,7 @@ def completed(tmp_path: Path, probe_binary: str) -> Completed:
     return ask
 
 
+@pytest.mark.slow
 def test_bash_completes_commands_options_and_values(completed: Completed) -> None:
     assert completed("") == list(COMMANDS)
     assert completed("comp") == ["compare", "completion"]

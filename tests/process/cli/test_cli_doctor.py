@@ -160,6 +160,7 @@ def test_every_finding_says_what_it_concerns(tmp_path: Path, probe_binary: str) 
     assert all((finding["severity"] == "none") == (finding["state"] == "fine") for finding in findings)
 
 
+@pytest.mark.slow
 @needs_root("it gives a capability away")
 @pytest.mark.parametrize("columns", [80, 200])
 def test_red_is_for_what_is_wrong(tmp_path: Path, probe_binary: str, columns: int) -> None:

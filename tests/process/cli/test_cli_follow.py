@@ -118,6 +118,7 @@ def test_a_run_is_followed_to_its_end(recorded: Recorded, followers: list[Follow
     assert follower.complaints == ""
 
 
+@pytest.mark.slow
 def test_a_run_that_has_ended_is_told_at_once(recorded: Recorded) -> None:
     writer = recorded.begin()
     recorded.add(len(recorded.lines))
@@ -137,6 +138,7 @@ def test_a_run_that_begins_later_is_waited_for(recorded: Recorded, followers: li
     assert "completed after 16 s" in followers[0].said
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_is_unfinished(recorded: Recorded, followers: list[Follower]) -> None:
     """The kernel gives up the dead writer's lock: nobody will add anything."""
     writer = recorded.begin()
@@ -148,6 +150,7 @@ def test_a_run_that_was_killed_is_unfinished(recorded: Recorded, followers: list
     assert "unfinished: the recording process has ended; no new data since 20" in followers[0].said
 
 
+@pytest.mark.slow
 def test_a_run_that_hangs_is_said_to_and_ctrl_c_ends_the_wait(recorded: Recorded, followers: list[Follower]) -> None:
     recorded.begin()
     recorded.add(4)
@@ -159,6 +162,7 @@ def test_a_run_that_hangs_is_said_to_and_ctrl_c_ends_the_wait(recorded: Recorded
     assert followers[0].complaints.strip() == ""
 
 
+@pytest.mark.slow
 def test_a_torn_line_is_no_line_until_it_is_whole(recorded: Recorded, followers: list[Follower]) -> None:
     recorded.begin()
     recorded.add(2)
@@ -242,6 +246,7 @@ def test_a_run_that_is_discarded_is_gone(recorded: Recorded, followers: list[Fol
     assert "the file was removed" in followers[0].said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -263,6 +268,7 @@ def test_what_cannot_be_followed_is_one_clear_line(recorded: Recorded, arguments
     assert said in ended.stderr.decode() and ended.stderr.count(b"\n") == 1
 
 
+@pytest.mark.slow
 @needs_root("a run that another user may not read")
 @pytest.mark.parametrize("mode", [0o755, 0o700])
 def test_an_ordinary_user_looks_at_a_run_of_root(recorded: Recorded, mode: int) -> None:
@@ -283,6 +289,7 @@ def test_an_ordinary_user_looks_at_a_run_of_root(recorded: Recorded, mode: int) 
                 assert "permission denied; run as root" in ended.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("columns", "more"),
     [
@@ -352,6 +359,7 @@ def test_only_what_was_added_is_read(recorded: Recorded, followers: list[Followe
     assert added <= _read_bytes(followers[0].process.pid) - before < 3 * added < size
 
 
+@pytest.mark.slow
 def test_another_process_measures(tmp_path: Path, probe_binary: str, followers: list[Follower]) -> None:
     """The follower waits for a real run, and what it says last is what the run's recording says."""
     Store(tmp_path / "fastenough-data")

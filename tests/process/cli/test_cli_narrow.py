@@ -39,6 +39,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("list",), ("show", "last"), ("compare", "last", "last")], ids=" ".join)
 def test_no_figure_stands_on_two_lines(home: Path, arguments: tuple[str, ...]) -> None:
     """But for the wall-clock time that a run begins with, which its id says too."""

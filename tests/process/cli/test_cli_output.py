@@ -65,6 +65,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 COMMANDS = [("list",), ("show", "last"), ("report",), ("store", "verify"), ("store", "rebuild")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
 def test_control_characters_do_not_reach_the_terminal(hostile: Path, arguments: tuple[str, ...]) -> None:
     ended = fastenough(*arguments, cwd=hostile)
@@ -82,6 +83,7 @@ def test_compare_two_runs_of_a_hostile_store(hostile: Path) -> None:
     assert not DRIVES.search(ended.stdout + ended.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -113,6 +115,7 @@ def test_a_plan_with_control_characters(tmp_path: Path, probe_binary: str) -> No
     assert not DRIVES.search(ended.stdout + ended.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "more"),
     [
@@ -155,6 +158,7 @@ def _on_terminal(cwd: Path, *arguments: str) -> tuple[int, bytes]:
     return process.wait(60), said
 
 
+@pytest.mark.slow
 def test_on_a_terminal_only_our_own_sequences(hostile: Path) -> None:
     """Bold headings are ours; the recording's title and clearing of the screen are not."""
     for arguments in (("list",), ("show", "last")):
@@ -166,6 +170,7 @@ def test_on_a_terminal_only_our_own_sequences(hostile: Path) -> None:
         assert b"\x07" not in said
 
 
+@pytest.mark.slow
 def test_a_live_bar_is_still_drawn(tmp_path: Path, probe_binary: str) -> None:
     status, said = _on_terminal(tmp_path, "run", "timer", "--duration", "2s")
     assert status == 0
@@ -229,6 +234,7 @@ def test_no_command_goes_round_the_one_way_to_the_terminal() -> None:
     assert not wrong
 
 
+@pytest.mark.slow
 def test_a_home_that_cannot_be_written_is_no_news(hostile: Path) -> None:
     """matplotlib keeps its caches elsewhere then, and need not say so."""
     nowhere = {"HOME": "/proc/nowhere", "XDG_CONFIG_HOME": "/proc/nowhere", "XDG_CACHE_HOME": "/proc/nowhere"}
@@ -237,6 +243,7 @@ def test_a_home_that_cannot_be_written_is_no_news(hostile: Path) -> None:
     assert ended.stderr == b""
 
 
+@pytest.mark.slow
 def test_a_load_of_ones_own_gets_no_package_it_does_not_come_in(tmp_path: Path, probe_binary: str) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text(

@@ -26,6 +26,7 @@ def test_the_catalogue_is_the_probes_own(probe_binary: str) -> None:
         assert all(f"--{parameter.name}" in told for parameter in (*probe.own, *probe.common))
 
 
+@pytest.mark.slow
 def test_help_of_run_names_probes_parameters_and_loads(tmp_path: Path, probe_binary: str) -> None:
     told = fastenough("run", "--help", cwd=tmp_path).stdout.decode()
     for word in ("mutex-pi", "interval=", "us", "priority=", "hackbench", "list-probes"):
@@ -41,6 +42,7 @@ def test_help_of_run_names_probes_parameters_and_loads(tmp_path: Path, probe_bin
     assert {"name": "timer"}.items() <= every["probes"][0].items()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -81,6 +83,7 @@ def test_a_plan_is_told_where(tmp_path: Path, probe_binary: str) -> None:
     assert ended.stderr.startswith(b"fastenough: plan.toml:4: run 1: interval=200 has no unit")
 
 
+@pytest.mark.slow
 def test_assess_wants_units_too(tmp_path: Path, probe_binary: str) -> None:
     ended = fastenough("assess", "--interval", "200", cwd=tmp_path)
     assert ended.returncode == 2
@@ -88,6 +91,7 @@ def test_assess_wants_units_too(tmp_path: Path, probe_binary: str) -> None:
     assert b"write a number and a unit" in ended.stderr
 
 
+@pytest.mark.slow
 def test_zero_needs_no_unit(tmp_path: Path, probe_binary: str) -> None:
     assert fastenough("run", "timer", "offset=0", "--duration", "1s", cwd=tmp_path).returncode == 0
 
@@ -98,6 +102,7 @@ def test_the_probes_words_become_parameters() -> None:
     )
 
 
+@pytest.mark.slow
 def test_reasons_are_printed_as_runs_end(tmp_path: Path, probe_binary: str) -> None:
     lacking = fastenough("run", "response", "chip=nowhere", "in=1", "out=2", "--duration", "1s", cwd=tmp_path)
     assert lacking.returncode == 5, lacking.stderr

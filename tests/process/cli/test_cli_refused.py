@@ -14,6 +14,7 @@ WITHOUT = ["setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"]
 pytestmark = [pytest.mark.machines, needs_root("it gives a capability away")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -41,6 +42,7 @@ def test_doctor_does_not_send_root_to_root(tmp_path: Path, probe_binary: str) ->
     assert "run as root" not in said and "sudo tee" not in said
 
 
+@pytest.mark.slow
 def test_root_may_measure_with_what_is_granted(tmp_path: Path, probe_binary: str) -> None:
     ended = fastenough("run", "timer", "--duration", "1s", "--as-granted", cwd=tmp_path, before=WITHOUT)
     assert ended.returncode == 0, ended.stderr

@@ -47,6 +47,7 @@ def _moment(wanted: str, cwd: Path, process: subprocess.Popen[bytes]) -> Callabl
     }[wanted]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("wanted", ["loading", "store made", "first run", "first run ended", "report"])
 def test_a_signal_at_any_moment(tmp_path: Path, probe_binary: str, wanted: str, number: signal.Signals) -> None:

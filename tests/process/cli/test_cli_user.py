@@ -51,6 +51,7 @@ def _latest(user: User) -> Recording:
     return read_recording(sorted(user.home.glob("fastenough-data/runs/*/recording.jsonl.zst"))[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [RUN, ("assess", "--loads", "none", "--duration", "2s")], ids=["run", "assess"])
 def test_who_may_nothing_is_told_what_to_grant(user: User, arguments: tuple[str, ...]) -> None:
     runs = set(user.home.glob("fastenough-data/runs/*"))
@@ -96,6 +97,7 @@ def test_the_grants_can_be_pasted(user: User, tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.slow
 def test_as_granted_is_measured_and_never_passes(user: User) -> None:
     ended = user.call(
         "assess", "--as-granted", "--loads", "none", "--duration", "2s", "--limit", "1h", "--miss-rate", "50%"
@@ -161,6 +163,7 @@ def _gone(tree: list[int]) -> bool:
     return not any(_says(pid, b"fastenough-probe") for pid in tree)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_reach_what_root_runs(sudoer: User, number: signal.Signals) -> None:
     process, tree = _measuring(sudoer, "timer", "--duration", "60s")
@@ -171,6 +174,7 @@ def test_signals_reach_what_root_runs(sudoer: User, number: signal.Signals) -> N
     assert _latest(sudoer).outcome == "aborted"
 
 
+@pytest.mark.slow
 def test_nothing_of_roots_outlives_a_killed_bench(sudoer: User) -> None:
     process, tree = _measuring(sudoer, "timer", "--duration", "60s")
     process.kill()
@@ -178,6 +182,7 @@ def test_nothing_of_roots_outlives_a_killed_bench(sudoer: User) -> None:
     assert eventually(lambda: _gone(tree))
 
 
+@pytest.mark.slow
 def test_a_killed_sudo_leaves_nothing(sudoer: User) -> None:
     process, tree = _measuring(sudoer, "timer", "--duration", "60s")
     sudo = next(pid for pid in tree if _says(pid, b"sudo\0-n"))
@@ -189,6 +194,7 @@ def test_a_killed_sudo_leaves_nothing(sudoer: User) -> None:
     assert _gone(tree)
 
 
+@pytest.mark.slow
 def test_a_guard_that_was_stopped_does_not_stop_sudo_for_ever(sudoer: User) -> None:
     process, tree = _measuring(sudoer, "timer", "--duration", "60s")
     guard = next(pid for pid in tree if _says(pid, b"guard.py") and not _says(pid, b"sudo\0-n"))
@@ -200,6 +206,7 @@ def test_a_guard_that_was_stopped_does_not_stop_sudo_for_ever(sudoer: User) -> N
     assert _gone(tree)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not HUGE_PAGES.exists(), reason="no transparent huge pages")
 def test_settings_of_a_killed_bench_are_named_and_put_back(sudoer: User) -> None:
     before = HUGE_PAGES.read_text()
@@ -256,6 +263,7 @@ def _leaf(words: list[str]) -> click.Context:
     return context
 
 
+@pytest.mark.slow
 def test_what_doctor_suggests_can_be_typed(user: User) -> None:
     ended = user.call("doctor", "--json")
     assert ended.returncode == 5, "an ordinary user gets no real-time priority"
@@ -271,6 +279,7 @@ def test_what_doctor_suggests_can_be_typed(user: User) -> None:
         _leaf(line.split())
 
 
+@pytest.mark.slow
 def test_doctor_says_of_an_ordinary_user_what_is_so(user: User) -> None:
     findings = {finding["matter"]: finding for finding in json.loads(user.call("doctor", "--json").stdout)}
     if Path("/dev/cpu_dma_latency").exists():
@@ -282,6 +291,7 @@ def test_doctor_says_of_an_ordinary_user_what_is_so(user: User) -> None:
     assert any(f"'{user.name} - rtprio 99'" in line for line in told), "to be pasted, unfolded"
 
 
+@pytest.mark.slow
 def test_without_sudo_nothing_is_said_of_what_root_may_run(user: User, sudoer: User, tmp_path: Path) -> None:
     """A Python of a third person's: who may not use sudo is told what to grant, who may, why it is not used."""
     for who, told in ((user, "rtprio 99"), (sudoer, "can be changed by other users, so ")):

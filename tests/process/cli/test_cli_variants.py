@@ -62,6 +62,7 @@ def test_a_list_names_the_parameter_that_differs(home: Path, columns: int) -> No
     assert ("board" in heading) == (columns == 200)
 
 
+@pytest.mark.slow
 def test_many_campaigns_are_asked_for_at_once(home: Path, tmp_path: Path) -> None:
     store = Store(tmp_path / "fastenough-data")
     for number in range(22):
@@ -98,6 +99,7 @@ def test_cpus_stand_side_by_side_where_rows_are_too_wide(tmp_path: Path) -> None
     assert len(printed_ns) == 16 and all(map(int.__ge__, printed_ns, worst_ns * 2)), "none is rounded down"
 
 
+@pytest.mark.slow
 def test_what_series_share_is_said_once(tmp_path: Path) -> None:
     keep(Store(tmp_path / "fastenough-data"), tmp_path / "scratch", series={"labels": {"size": 4096}})
     for columns in ("80", "300"):

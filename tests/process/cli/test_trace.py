@@ -246,6 +246,7 @@ def _rows(folder: Path, name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tracefs", "hog", "probe_binary")
 def test_who_held_the_task_up_is_found(tmp_path: Path) -> None:
     """The truth is injected: a task of higher priority takes the CPU for twice the threshold."""

@@ -99,6 +99,7 @@ def kinds(history: History) -> Counter[tuple[str, str]]:
         return Counter((row.board, row.kind) for row in connection.execute(select(ALERT.c.board, ALERT.c.kind)))
 
 
+@pytest.mark.slow
 def test_each_thing_is_told_once(farm: tuple[FarmData, History], listener: Listener) -> None:
     data, history = farm
     declare(history, data.changed, verdict="FAIL", verdict_reason="3 of 9 took longer")
@@ -182,6 +183,7 @@ def test_what_is_not_accepted_is_sent_again(farm: tuple[FarmData, History], list
     assert len(listener.got) == sum(kinds(history).values()) > 0
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_or_told_in_other_words_when_the_sender_is_killed(
     farm: tuple[FarmData, History], listener: Listener, tmp_path: Path
 ) -> None:

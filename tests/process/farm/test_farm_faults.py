@@ -63,6 +63,7 @@ def test_a_network_that_is_cut_costs_no_interval_and_no_other_board(tmp_path: Pa
             field.end()
 
 
+@pytest.mark.slow
 def test_a_farm_whose_clock_is_set_by_an_hour_switches_nothing_and_loses_nothing(tmp_path: Path) -> None:
     """First it is an hour ahead of its boards, then an hour behind them."""
     clock = SetClock(tmp_path / "clock")
@@ -84,6 +85,7 @@ def test_a_farm_whose_clock_is_set_by_an_hour_switches_nothing_and_loses_nothing
         field.end()
 
 
+@pytest.mark.slow
 def test_a_farm_killed_at_random_moments_loses_nothing_and_leaves_a_persons_place_alone(tmp_path: Path) -> None:
     """``make bench`` kills it at 50, with each database."""
     assert len(killed(tmp_path, "", points=2, seed=int(time.time()))) == 3

@@ -55,6 +55,7 @@ def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
         made.end()
 
 
+@pytest.mark.slow
 def test_boards_measure_beside_a_dead_one_a_switch_that_hangs_and_one_that_is_lent(field: Field) -> None:
     field.client("somebody", "-p", "lent", "acquire")
     field.ail("dark", "dead")
@@ -96,6 +97,7 @@ def test_a_plan_is_made_once_when_it_is_due_under_the_name_of_the_board(field: F
     assert [(run.outcome, run.position) for run in made] == [("completed", 0)]
 
 
+@pytest.mark.slow
 def test_a_board_that_comes_to_life_is_booted_and_one_given_back_too(field: Field) -> None:
     field.ail("dark", "none")
     field.ail("stuck", "none")
@@ -104,6 +106,7 @@ def test_a_board_that_comes_to_life_is_booted_and_one_given_back_too(field: Fiel
     field.become("measuring", "dark", "stuck", "lent")
 
 
+@pytest.mark.slow
 def test_a_coordinator_that_was_killed_is_told_again_what_is_held_and_nothing_is_switched(field: Field) -> None:
     before = [field.switched(name) for name in WELL]
     field.restart_coordinator()
@@ -140,6 +143,7 @@ def test_it_ends_in_order_lets_go_of_all_places_and_nothing_was_lost(field: Fiel
     assert said.returncode == 0 and "intervals of" in said.stdout
 
 
+@pytest.mark.slow
 def test_a_place_that_a_person_had_when_the_coordinator_was_started_again_is_not_switched(tmp_path: Path) -> None:
     """It is the only one of the farm, so that no other board shows that the coordinator has forgotten."""
     field = Field(tmp_path, ("lent",), SimulatedTimes(report_s=0.5, boot_s=0.5), TIMES)
@@ -158,6 +162,7 @@ def test_a_place_that_a_person_had_when_the_coordinator_was_started_again_is_not
         field.end()
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "farm.toml").write_text('[[board]]\nname = "; rm"\nplace = "p"\n')
     said = command_line("farm", "run", str(tmp_path / "farm.toml"))

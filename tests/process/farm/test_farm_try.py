@@ -130,6 +130,7 @@ def test_where_there_is_no_network_of_its_own_a_trial_says_who_can_disturb_it(mo
     assert len(said) == 1 and "other local users can reach labgrid" in said[0]
 
 
+@pytest.mark.slow
 @needs_root("a trial of root's")
 def test_nobody_else_reaches_the_labgrid_of_a_trial_of_roots() -> None:
     """labgrid's coordinator, the power switch and the consoles let everybody in who can connect to them."""

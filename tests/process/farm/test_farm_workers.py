@@ -48,6 +48,7 @@ async def all_of(workers: WorkerPool, count: int, limit_s: float = 60.0, for_s: 
         await workers.end()
 
 
+@pytest.mark.slow
 def test_few_processes_do_many_acts() -> None:
     answers = asyncio.run(all_of(WorkerPool(2), 8, for_s=0.05))
     assert [answer.fault for answer in answers] == [""] * 8

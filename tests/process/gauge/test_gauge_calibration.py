@@ -125,6 +125,7 @@ def test_other_pulses_are_refused(deviations: list[int], said: str) -> None:
         from_pps(Histogram.from_values(deviations, 4), HERTZ)
 
 
+@pytest.mark.slow
 def test_the_simulated_gauge_keeps_the_time_it_is_paced_by(instrument: Paced, tmp_path: Path) -> None:
     done = gauge_command("calibrate", instrument.port, "-D", "3s", "--json")
     assert done.returncode == 0, done.stderr
@@ -154,6 +155,7 @@ def test_the_simulated_gauge_keeps_the_time_it_is_paced_by(instrument: Paced, tm
     assert not (tmp_path / "no").exists()
 
 
+@pytest.mark.slow
 def test_the_simulated_gauge_against_pulses(instrument: Paced) -> None:
     """A pulse per 1.001 of the simulation's seconds: the gauge seems to be 1000 ppm too quick."""
     board = Follower(instrument.pins)

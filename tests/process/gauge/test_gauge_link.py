@@ -78,6 +78,7 @@ def test_a_run_accounts_for_every_edge(instrument: Paced, tmp_path: Path) -> Non
     assert ended["edges_in"] == board.answered
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_recording(instrument: Paced, tmp_path: Path) -> None:
     board = Follower(instrument.pins)
     record = tmp_path / "gauge.jsonl"
@@ -123,6 +124,7 @@ def test_the_command_writes_a_recording(instrument: Paced, tmp_path: Path) -> No
     )
 
 
+@pytest.mark.slow
 def test_periods_of_a_board(instrument: Paced, tmp_path: Path) -> None:
     board = Follower(instrument.pins)
     ending = threading.Event()
@@ -214,6 +216,7 @@ def test_unplugged_in_mid_run_keeps_the_data(instrument: Paced, tmp_path: Path) 
     assert "samples" in out
 
 
+@pytest.mark.slow
 def test_what_is_damaged_on_its_way_is_asked_for_again(
     instrument: Paced, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,6 +258,7 @@ def test_what_is_damaged_on_its_way_is_asked_for_again(
     assert stored == run.counters.common["sent"] > 0
 
 
+@pytest.mark.slow
 def test_interrupted_run_ends_its_recording(instrument: Paced, tmp_path: Path) -> None:
     Follower(instrument.pins)
     record = tmp_path / "gauge.jsonl"
@@ -286,6 +290,7 @@ def test_interrupted_run_ends_its_recording(instrument: Paced, tmp_path: Path) -
     assert recording.end and recording.end.outcome == "aborted"
 
 
+@pytest.mark.slow
 def test_ports_that_are_no_gauge(tmp_path: Path) -> None:
     assert "no such port" in one_line(gauge_command("id", "/dev/ttyNOTHING"), 2)
     plain = tmp_path / "file"
@@ -326,6 +331,7 @@ def test_what_the_gauge_refuses(instrument: Paced) -> None:
         gauge.stop()
 
 
+@pytest.mark.slow
 def test_options_that_do_not_fit(instrument: Paced, tmp_path: Path) -> None:
     record = str(tmp_path / "r")
     assert "periodic requires --period" in one_line(

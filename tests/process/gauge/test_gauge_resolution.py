@@ -56,6 +56,7 @@ def quantile_us(recording: Recording, series: int, share: float) -> float:
     return total.value_at_rank(-(-round(total.total * share * 100) // 100)) * recording.series[series].unit_ns / 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delay_us", [200, 307])
 def test_a_constant_answer_is_told_to_a_microsecond(gauge_build: Build, tmp_path: Path, delay_us: int) -> None:
     """In buckets of the Uno's own, 200 µs would read 207.938, and 307 µs 319.938.

@@ -50,6 +50,7 @@ def start(instrument: Paced, record: Path, intervals: int) -> subprocess.Popen[s
     return running
 
 
+@pytest.mark.slow
 def test_the_reset_button_fails_the_run(instrument: Paced, tmp_path: Path) -> None:
     Follower(instrument.pins)
     record = tmp_path / "gauge.jsonl"
@@ -105,6 +106,7 @@ def test_counters_that_wrap_go_on() -> None:
     assert now.after(BEFORE).common == {"sent": 101, "bytes_dropped": 65_540}
 
 
+@pytest.mark.slow
 def test_a_killed_bench_leaves_no_gauge_that_refuses(instrument: Paced, tmp_path: Path) -> None:
     Follower(instrument.pins)
     for number in range(2):

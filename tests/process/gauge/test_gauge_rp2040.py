@@ -38,6 +38,7 @@ SCENES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*list(SCENES)[:-1], pytest.param(list(SCENES)[-1], marks=pytest.mark.matrix)])
 def test_every_latency_is_in_its_bucket(gauge_build: Build, name: str) -> None:
     _, stats, taken, truth = play(gauge_build, SCENES[name]).blocks[:4]
@@ -49,6 +50,7 @@ def test_every_latency_is_in_its_bucket(gauge_build: Build, name: str) -> None:
     assert [count[what] for what in ("spurious", "resyncs", "timeouts0", "timeouts1")] == [0, 0, 0, 0]
 
 
+@pytest.mark.slow
 def test_it_says_who_it_is(gauge_build: Build) -> None:
     identity, tested, untested = play(
         gauge_build, ["say id", "follow 1 1", "say selftest", "still", "say selftest"]
@@ -82,6 +84,7 @@ def _waits(
     return _stimuli_after_answers(trace), counters(stats)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("image", "board"), [(IMAGES[0], "follow 300 400"), (IMAGES[1], "follow 1000 2500")])
 def test_waits_of_3_us_are_kept_to_the_cycle_where_none_is_counted_late(
     gauge_build: Build, tmp_path: Path, image: str, board: str
@@ -97,6 +100,7 @@ def test_waits_of_3_us_are_kept_to_the_cycle_where_none_is_counted_late(
     assert longer <= 10
 
 
+@pytest.mark.slow
 def test_no_wait_falls_into_a_blind_spot(gauge_build: Build, tmp_path: Path) -> None:
     """Waits about where it changes who hands them over are kept to the cycle."""
     trace = tmp_path / "edges"
@@ -117,6 +121,7 @@ def test_no_wait_falls_into_a_blind_spot(gauge_build: Build, tmp_path: Path) -> 
     assert min(waits) >= 4194300 and max(waits) <= 4194309
 
 
+@pytest.mark.slow
 def test_waits_are_kept_or_counted(gauge_build: Build, tmp_path: Path) -> None:
     waits, count = _waits(gauge_build, tmp_path / "drawn", "follow 600 2500", f"min={SHORTEST} max=2000")
     assert count["late"] <= 3
@@ -157,6 +162,7 @@ def test_one_lost_edge_costs_one_sample(gauge_build: Build, tmp_path: Path, befo
     assert max(b - a for a, b in itertools.pairwise(answers)) < 2 * TIMEOUT + 5000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("period", "jitter"), [(12_500, 800), (1_000_000, 60_000), (501, 7)])
 def test_periods_are_exact(gauge_build: Build, period: int, jitter: int) -> None:
     falls = 500 if period < 100_000 else 20
@@ -180,6 +186,7 @@ def test_periods_are_exact(gauge_build: Build, period: int, jitter: int) -> None
     assert sum(rows(taken).values()) == falls - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("period", [2, 3, 17, 100, 333])
 def test_no_rate_of_edges_locks_it_up(gauge_build: Build, period: int) -> None:
     """What is stored of too many edges is right, and commands are answered; RESPONSE goes on after them."""

@@ -43,6 +43,7 @@ def served(
         os.close(theirs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("image", "board"), [(IMAGES[0], "follow 300 9000"), (IMAGES[1], "follow 1000 1040")])
 def test_a_run_of_responses_tells_the_truth(gauge_build: Build, tmp_path: Path, image: str, board: str) -> None:
     """Over the pins few buckets are read: they are slow, and simulated time is slower still."""
@@ -69,6 +70,7 @@ def test_a_run_of_responses_tells_the_truth(gauge_build: Build, tmp_path: Path, 
         assert recording.lost(series) == 0
 
 
+@pytest.mark.slow
 def test_a_run_of_periods_tells_the_truth(gauge_build: Build, tmp_path: Path) -> None:
     trace = tmp_path / "edges"
     with (

@@ -91,6 +91,7 @@ def test_every_sample_is_streamed_at_the_rate_of_the_measurement(gauge_build: Bu
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "interruption",
     [

@@ -54,6 +54,7 @@ def stopped(process: subprocess.Popen[str]) -> Iterator[int]:
         process.send_signal(signal.SIGCONT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stall_ms", [400, 700, 2000])
 def test_edges_made_during_a_stall_come_at_their_times(instrument: Paced, stall_ms: int) -> None:
     """A toggle a millisecond: more edges than simavr has timers, and every period is exact."""
@@ -88,6 +89,7 @@ def test_edges_that_were_read_together_are_all_seen(instrument: Paced) -> None:
         assert gauge.counters().common["edges"] == 100
 
 
+@pytest.mark.slow
 def test_answers_survive_stalls(instrument: Paced) -> None:
     board = Follower(instrument.pins)
     with Gauge(instrument.port) as gauge:

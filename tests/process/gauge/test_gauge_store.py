@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[3]
 RESPONSE = ("--min", "500us", "--max", "2ms", "--interval", "300ms")
 
 
+@pytest.mark.slow
 def test_a_run_is_listed_shown_and_reported(instrument: Paced, tmp_path: Path) -> None:
     Follower(instrument.pins)
     store = str(tmp_path / "store")
@@ -71,6 +72,7 @@ def test_a_run_is_listed_shown_and_reported(instrument: Paced, tmp_path: Path) -
     assert command_line("store", "verify", "--store", store).returncode == 0
 
 
+@pytest.mark.slow
 def test_unplugged_in_mid_run_and_back_under_another_name(gauge_build: Build, tmp_path: Path) -> None:
     """The pseudo-terminal is another one after coming back; the link, as udev makes it, is not."""
     store = Store(tmp_path / "store")

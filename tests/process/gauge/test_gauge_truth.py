@@ -44,6 +44,7 @@ SCENES = {
 BY_TWOS = [list(SCENES)[at : at + 2] for at in range(0, len(SCENES), 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [pytest.param(BY_TWOS[0], marks=pytest.mark.matrix), *BY_TWOS[1:]], ids=" and ".join)
 def test_every_latency_is_in_its_bucket(gauge_build: Build, names: list[str]) -> None:
     plays = [gauge_build.start(SCENES[name]) for name in names]
@@ -127,6 +128,7 @@ def _waits(trace: Path) -> np.ndarray:
     )
 
 
+@pytest.mark.slow
 def test_waits_are_even_between_their_bounds(gauge_build: Build, tmp_path: Path) -> None:
     minimum, maximum = 4000, 20_000
     trace = tmp_path / "edges"

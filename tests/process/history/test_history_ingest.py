@@ -81,6 +81,7 @@ def totals(history: History, board: str) -> dict[int, int]:
     return {cpu: held.n for cpu, held in distribution(history, OWNER, board, SERIES, 0, LONG).cpus.items()}
 
 
+@pytest.mark.slow
 def test_totals_are_those_of_the_recordings(farm: FarmData, whole: History) -> None:
     for board in farm.boards:
         said: dict[int, int] = {}
@@ -263,6 +264,7 @@ def kill_while_taking(url: str, store: Path, moments_s: list[float]) -> None:
             process.send_signal(signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_nothing_is_lost_or_double(farm: FarmData, whole: History, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/killed.sqlite"
     kill_while_taking(url, farm.store.path, np.random.default_rng(5).uniform(0.0, 0.4, KILLS).tolist())

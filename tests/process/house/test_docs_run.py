@@ -127,6 +127,7 @@ def written(words: str, folder: Path) -> list[str]:
     return arguments
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", commands(here=True))
 def test_a_documented_command_works_as_written(words: str, measured: Path, tmp_path: Path) -> None:
     folder = tmp_path / "here"

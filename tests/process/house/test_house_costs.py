@@ -211,6 +211,7 @@ CHECKS = (Check("mine", "number of CPUs", Group.CPUS, Severity.LOW, _look, why="
     assert "number of CPUs" in copy.fastenough("audit")
 
 
+@pytest.mark.slow
 def test_a_section_of_the_report(copy: Copy, tmp_path: Path, probe_binary: str) -> None:
     copy.file(
         "fastenough/report/sections/mine.py",
@@ -417,6 +418,7 @@ const struct probe yield_probe = {.name = "yield", .summary = "what does giving 
 """
 
 
+@pytest.mark.slow
 def test_a_timed_act(copy: Copy, tmp_path: Path) -> None:
     copy.file("target/probe/acts/yield.c", ACT.lstrip())
     copy.line(

@@ -43,6 +43,7 @@ def test_each_test_runs_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     assert "failed" not in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("failing", "fails", "status"),
     [("overview", {1, 2, 3}, 1), ("other", {1, 2}, 1), ("overview", {1, 3}, 1), ("files", {1}, 0), ("other", {1}, 0)],
@@ -59,12 +60,14 @@ def test_what_failed_has_to_pass_alone_twice_and_is_told(
     ]
 
 
+@pytest.mark.slow
 def test_many_that_failed_get_no_second_chance(tmp_path: Path) -> None:
     many = "".join(PASSES_LATER.format(name=f"{number}", fails={1}) for number in range(5))
     assert main("check", suite(tmp_path, other=many)) == 1
     assert {path.read_text() for path in (tmp_path / "tests").glob("*.runs")} == {"."}
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
     assert main("check", suite(tmp_path, files="import nothing_of_this_name\n")) == 2
 
@@ -106,6 +109,7 @@ def with_sudo(root: Path, program: str, monkeypatch: pytest.MonkeyPatch) -> Path
     return root
 
 
+@pytest.mark.slow
 def test_what_needs_root_runs_through_sudo(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,6 +122,7 @@ def test_what_needs_root_runs_through_sudo(
     assert said.splitlines()[-2:] == ["failed:", "  tests/test_other.py::test_that_needs_root"]
 
 
+@pytest.mark.slow
 def test_what_needs_root_is_skipped_in_one_line_where_sudo_asks(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +153,7 @@ def test_what_runs_beside_others_has_no_instrument_at_its_pace() -> None:
         assert not any(word in text for word in IN_REAL_TIME), path
 
 
+@pytest.mark.slow
 def test_only_the_tests_of_the_tier_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main("slow", suite(tmp_path)) == NO_TESTS
     texts = {"files": "@pytest.mark.slow\ndef test_of_files(): pass\n"}
@@ -177,6 +183,7 @@ def collected(*words: str) -> list[str]:
     return [line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "tier"), [("unit/files", "quick"), ("process/bench", "check"), ("guest/settings", "slow")]
 )

@@ -99,6 +99,7 @@ def test_a_board_without_the_core_or_without_the_probe_is_not_applicable() -> No
         XENOMAI.needs(_on(CORE))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(Path("/proc/xenomai").exists(), reason="this machine has the core")
 @pytest.mark.parametrize("name", ["xenomai-user", "xenomai-kernel"])
 def test_this_machine_says_why_not(name: str) -> None:

@@ -80,6 +80,7 @@ def test_tasks_of_a_core_are_delayed_by_the_cores_own_program(
     assert sorted(acts.read_text().split()) == ["hog", "timer"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("implementation", "status"),
     [("xenomai-user", 5), ("evl-user", 5), ("linux-kernel", 2), ("evl-kernel", 2), ("unknown", 2)],
@@ -145,6 +146,7 @@ def test_sizes_that_cannot_be_told_apart_are_refused(sizes: tuple[int, ...]) -> 
         InjectionPlan(sizes, 5)
 
 
+@pytest.mark.slow
 @needs_root("real-time priorities")
 def test_the_command_prints_a_table_and_the_reason_for_what_it_cannot_try(probe_binary: str) -> None:
     done = command_line("calibrate", "--sizes=1ms,5ms", "--each=5")
@@ -156,6 +158,7 @@ def test_the_command_prints_a_table_and_the_reason_for_what_it_cannot_try(probe_
     assert "--gauge" in as_json["calibrations"][1]["reason"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

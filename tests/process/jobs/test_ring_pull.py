@@ -179,6 +179,7 @@ def test_a_profile_holds_until_the_board_is_booted_again(tmp_path: Path) -> None
     assert [store.load(run).head.profile is not None for run in runs] == [True, True, False]
 
 
+@pytest.mark.slow
 def test_what_a_service_recorded_is_merged_like_runs_of_one_kind(probe_binary: str, tmp_path: Path) -> None:
     ring, store = tmp_path / "ring", tmp_path / "store"
     ring.mkdir(mode=0o700)
@@ -195,6 +196,7 @@ def test_what_a_service_recorded_is_merged_like_runs_of_one_kind(probe_binary: s
     assert len(json.loads((tmp_path / "report" / "report.json").read_text())["runs"]) == len(recordings)
 
 
+@pytest.mark.slow
 def test_a_pull_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     """At random points, until nothing is left to pull."""
     ring, store, dice = tmp_path / "ring", tmp_path / "store", random.Random(3)
@@ -220,6 +222,7 @@ def test_a_pull_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert rest(store) == []
 
 
+@pytest.mark.slow
 def test_two_pulls_at_once_store_each_recording_once(tmp_path: Path) -> None:
     ring, store = tmp_path / "ring", tmp_path / "store"
     for serial in range(1, 9):
@@ -313,6 +316,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", HOSTILE)
 def test_what_is_no_sound_recording_is_refused_and_the_others_come(tmp_path: Path, what: str) -> None:
     ring, store = tmp_path / "ring", tmp_path / "store"
@@ -476,6 +480,7 @@ def test_a_machine_without_a_probe_is_pulled_from(tmp_path: Path) -> None:
     assert done.stdout.startswith("stored ")
 
 
+@pytest.mark.slow
 def test_it_is_told_in_words(tmp_path: Path) -> None:
     ring, store = tmp_path / "ring", tmp_path / "store"
     put(ring, 1, outcome=None)

@@ -334,6 +334,7 @@ def _mutated(dice: random.Random) -> bytes:
     return bytes(text[: dice.randint(1, len(text))])
 
 
+@pytest.mark.slow
 def test_mutated_frames_neither_break_it_nor_leave_anything(build_directory: Path, tmp_path: Path) -> None:
     watched = program(build_directory, "target/agent/watched-agent")
     dice = random.Random(20261122)

@@ -102,6 +102,7 @@ def test_interrupt_reaches_the_command() -> None:
     assert process.wait(10) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scratch", [False, True])
 def test_a_signal_reaches_a_command_that_is_just_being_started(scratch: bool) -> None:
     link = LocalLink()
@@ -138,6 +139,7 @@ time.sleep(1000)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_nothing_outlives_the_bench(number: signal.Signals, marker: str) -> None:
     scratch = LocalLink().scratch_name()

@@ -106,6 +106,7 @@ def test_a_board_behind_ssh_is_a_board_like_any_other(server: Server) -> None:
     assert eventually(lambda: not server.processes(), 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["kill-bench", "kill-ssh", "kill-agent", "stop-ssh", "stop-agent", "kill-session"])
 def test_whatever_dies_the_board_is_left_clean_and_the_bench_is_told(server: Server, how: str) -> None:
     if how == "kill-bench":
@@ -252,6 +253,7 @@ def test_what_a_login_script_says_is_passed_over(tmp_path: Path) -> None:
             assert link.run(["echo", "here"]).stdout == b"here\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "said"),
     [
@@ -342,6 +344,7 @@ def test_a_file_for_another_machine_is_not_sent(tmp_path: Path, monkeypatch: pyt
         file_for("vax")
 
 
+@pytest.mark.slow
 def test_a_link_that_goes_down_is_noticed_on_both_sides() -> None:
     require("ip")
     with network(77) as net, ssh_server(address=net.address, prefix=net.prefix) as other, _link(other) as link:
@@ -378,6 +381,7 @@ def test_our_file_is_not_sent_to_a_board_that_has_it(tmp_path: Path) -> None:
     assert min(sent["another"], sent["none"]) > size, sent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sudo", [False, True])
 def test_an_ordinary_user_is_raised_where_sudo_asks_no_question(sudo: bool) -> None:
     with ordinary_user(sudo=sudo) as user, ssh_server(user=user.name, prefix=user.prefix()) as other:

@@ -117,6 +117,7 @@ def test_what_is_proven_may_pass_and_what_is_not_may_only_fail(tmp_path: Path) -
     assert "no proof that the board had load none throughout the run: a CPU was busy for 50%" in reason
 
 
+@pytest.mark.slow
 def test_the_ring_of_a_real_probe_tells_how_busy_its_cpu_was(probe_binary: str, tmp_path: Path) -> None:
     """A CPU that another process fills is busy, and not idle, however busy the rest of this machine is."""
     hog = subprocess.Popen(["taskset", "-c", "0", sys.executable, "-c", "while True: pass"])
@@ -147,6 +148,7 @@ def bare_metal(lines: Sequence[bytes], stolen_ns: int) -> bytes:
     return b"".join(map(line_bytes, said))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stolen_ns", "facts", "verdict"),
     [

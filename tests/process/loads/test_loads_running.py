@@ -240,6 +240,7 @@ def test_statuses_that_are_fine_do_not_end_it() -> None:
         assert running.proof().ran
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("goes_on", "ran"), [("dd if=/dev/zero of={scratch}/f bs=64k count=9 status=none", True), (":", False)]
 )
@@ -340,6 +341,7 @@ with RunningLoad(LocalLink(), find_load(sys.argv[1]), 2, 600) as running:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["full", "hackbench", "at91", "brown-martin", "osadl"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_no_load_outlives_the_bench(name: str, number: signal.Signals) -> None:

@@ -47,6 +47,7 @@ def test_a_load_in_a_file_runs_and_its_own_counter_proves_it(tmp_path: Path) -> 
         assert eventually(lambda: (running.proof().counted or 0) > 3 and running.proof().ran), running.proof()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counter", ["echo 5", "echo done", "exit 3", "echo 9 >&2", "sleep 60"])
 def test_a_counter_that_stands_or_says_no_number_is_no_proof(counter: str, tmp_path: Path) -> None:
     text = WORKS.replace("cat {scratch}/done | wc -l", counter)
@@ -60,6 +61,7 @@ def test_a_counter_that_stands_or_says_no_number_is_no_proof(counter: str, tmp_p
     )
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_files_beside_names(tmp_path: Path) -> None:
     assert list(named_loads(["none", str(_file(tmp_path, WORKS)), "cpu"])) == ["none", "copies", "cpu"]
     other = _file(tmp_path, WORKS, "other.toml")
@@ -141,6 +143,7 @@ def test_what_cannot_be_is_told_with_its_line(tmp_path: Path, text: str, said: s
     assert said in str(caught.value) and "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_files_that_are_none_and_hostile_names_are_one_line(tmp_path: Path) -> None:
     folder = tmp_path / "x.toml"
     folder.mkdir()

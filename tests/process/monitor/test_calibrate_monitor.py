@@ -92,6 +92,7 @@ def test_an_injection_is_missed_where_it_is_not(monitor_binary: Path, inject_bin
     assert wrong.rows[0].elsewhere > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("--figure=x.svg",), ("--monitor", "--figure=x.pdf"), ("--monitor", "--sizes=1x")])
 def test_bad_input_is_one_line_and_status_2(words: tuple[str, ...]) -> None:
     done = command_line("calibrate", *words)

@@ -11,6 +11,8 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from fastenough.recording import Recording
 from fastenough.recording.culprits import culprit_words
 from tests.process.monitor.test_monitor_counts import assert_sums_agree
@@ -40,6 +42,7 @@ def assert_all_seen(recording: Recording, *slept: Slept) -> None:
     assert_sums_agree(recording)
 
 
+@pytest.mark.slow
 def test_a_monitor_that_is_stopped_loses_nothing(monitor_binary: Path, sleeper_binary: Path, tmp_path: Path) -> None:
     """The kernel counts on meanwhile; an interval is longer than it should be."""
     with sleeper(sleeper_binary, "fe-stopped", acts=int(1500 * STOPPED_S)) as task:

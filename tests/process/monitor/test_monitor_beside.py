@@ -39,6 +39,7 @@ def _measured(
     return store, run_campaign(plan, store, tell=told.append)
 
 
+@pytest.mark.slow
 def test_each_run_has_the_monitors_behind_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     store, campaign = _measured(tmp_path, monkeypatch, _plan(), install(tmp_path), told)
@@ -94,6 +95,7 @@ def test_the_threads_of_a_run_are_watched_and_no_other_probes(
         assert pids and len(others) > 1 and not pids & others
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "outcome", "said"),
     [
@@ -113,6 +115,7 @@ def test_a_fault_of_the_monitor_is_its_own(
     assert len(told) == 1 and said in told[0], "the same fault is told once"
 
 
+@pytest.mark.slow
 def test_what_was_measured_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Resumed, a campaign of which one run is missing makes that one and its monitor's."""
     store, first = _measured(tmp_path, monkeypatch, _plan(), install(tmp_path), [])

@@ -149,6 +149,7 @@ def _narrow_pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         yield reading
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("--json",), ()])
 def test_a_reader_that_stands_still_holds_up_no_recording(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]

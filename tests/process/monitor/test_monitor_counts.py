@@ -60,6 +60,7 @@ def test_every_wakeup_is_counted_once_and_its_stations_add_up(
     assert not stored(recording, "device-to-runnable")
 
 
+@pytest.mark.slow
 def test_flips_at_50_hz_lose_nothing(monitor_binary: Path, sleeper_binary: Path, tmp_path: Path) -> None:
     slept, recording = watched(
         monitor_binary, sleeper_binary, tmp_path, "--report", "20ms", period_ns=200_000, acts=40_000

@@ -97,6 +97,7 @@ def test_wakeups_by_a_device_begin_at_its_interrupt(monitor_binary: Path, tmp_pa
     assert "virtio" in str(found[-1].culprit["device"]) or "nvme" in str(found[-1].culprit["device"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "counts"),
     [

@@ -66,6 +66,7 @@ def slept(process: int) -> int:
     return sum(int(line.split()[1]) for text in told for line in text.splitlines() if line.startswith("voluntary_"))
 
 
+@pytest.mark.slow
 def test_each_recording_has_maxima_and_culprits_of_its_own(
     monitor: Path, task: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:

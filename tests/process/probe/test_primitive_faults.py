@@ -75,6 +75,7 @@ def _two_cpus() -> bool:
     return len(os.sched_getaffinity(0)) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("probe", "fault", "reason"), CASES, ids=[f"{probe} {fault}" for probe, fault, _ in CASES])
 def test_a_hand_over_that_fails_fails_the_run(
     faulty_probe: Path, tmp_path: Path, probe: str, fault: str, reason: str

@@ -126,6 +126,7 @@ def test_inversion_without_priorities_is_not_applicable(probe_binary: str, tmp_p
     assert _record(probe_binary, tmp_path / "r", "inversion", "-l2", "--policy=other").outcome is Outcome.NOT_APPLICABLE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("channel", ["pipe", "named"])
 def test_transfers_by_block_and_by_pipe(probe_binary: str, tmp_path: Path, channel: str) -> None:
     for view, sizes in (("block", {"10", "100", "1024", "10240"}), ("pipe", {"10", "100", "1024", "4096", "10240"})):
@@ -149,6 +150,7 @@ def crowded_cpu() -> Iterator[int]:
         process.wait()
 
 
+@pytest.mark.slow
 def test_a_rest_after_slow_work_is_not_taken_for_death(probe_binary: str, tmp_path: Path, crowded_cpu: int) -> None:
     """Two transfers among busy processes, the second longer than the watch waits; then the writer rests."""
     recording = _record(
@@ -267,6 +269,7 @@ def test_the_partner_ends_with_the_probe(
     assert eventually(lambda: ended(child))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["real-time", "ordinary"])
 def test_traffic_is_switched_off_half_way(probe_binary: str, tmp_path: Path, task: str) -> None:
     recording = _record(probe_binary, tmp_path / "r", "jitter", "-D2s", "--report=100ms", f"--task={task}")

@@ -30,6 +30,7 @@ def test_the_probe_depends_on_nothing(probe_binary: str) -> None:
     assert "INTERP" not in headers and "DYNAMIC" not in headers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", CROSS)
 def test_cross_built_probe_records_there(tmp_path: Path, architecture: str) -> None:
     runner = CROSS[architecture].runner

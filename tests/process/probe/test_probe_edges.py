@@ -54,6 +54,7 @@ def test_what_a_method_cannot_do_is_refused(probe_binary: str, arguments: str, s
     assert said in done.stderr
 
 
+@pytest.mark.slow
 @needs_root("real-time priorities")
 @pytest.mark.parametrize("arguments", RARE)
 def test_acts_rarer_than_the_timeout_are_no_failure(probe_binary: str, tmp_path: Path, arguments: str) -> None:

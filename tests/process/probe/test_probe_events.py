@@ -36,6 +36,7 @@ def _maxima(recording: Recording) -> list[int]:
     return [event.value for event in recording.events if event.kind == "max"]
 
 
+@pytest.mark.slow
 def test_the_maximum_has_its_event_when_the_ring_is_full(rising_probe: Path, tmp_path: Path) -> None:
     recording = _record(rising_probe, tmp_path / "r", "--loops", "1", "--report", "10s")
     assert _maxima(recording) == [*range(1, RING + 1), BURST]

@@ -52,6 +52,7 @@ def _run(probe: Path, directory: Path, *arguments: str) -> tuple[Recording, Samp
     return read_recording(recording), read_samples(samples)
 
 
+@pytest.mark.slow
 def test_being_held_up_between_the_clocks_shifts_neither_grid_nor_instants(halting_probe: Path, tmp_path: Path) -> None:
     recording, kept = _run(
         halting_probe, tmp_path, "--clock", "realtime", "-D", "500ms", "-t", "1", "--report", "100ms"

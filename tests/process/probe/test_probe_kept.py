@@ -74,6 +74,7 @@ def _changes(recording: Recording) -> tuple[SettingChange, ...]:
     return recording.end.changes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("meddle", "name", "before", "after"),
     [

@@ -75,6 +75,7 @@ def _ended(process: subprocess.Popen[bytes], timeout_s: float = 15.0) -> tuple[i
     return process.returncode, error.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", ENDING)
 def test_a_signal_ends_a_run_that_nobody_reads(probe_binary: str, pipe: StuckPipe, number: signal.Signals) -> None:
     process = subprocess.Popen(
@@ -115,6 +116,7 @@ def test_a_signal_ends_the_waiting_for_a_reader(probe_binary: str, tmp_path: Pat
     assert abs(status) in (number, 128 + number)
 
 
+@pytest.mark.slow
 def test_a_reader_that_takes_nothing_fails_the_run(tight_probe: Path, pipe: StuckPipe, tmp_path: Path) -> None:
     process = subprocess.Popen(
         [str(tight_probe), *TIMER, "--report", "20ms", "--record", "-"], stdout=pipe.writing, stderr=subprocess.PIPE

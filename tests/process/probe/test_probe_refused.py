@@ -150,6 +150,7 @@ def test_with_just_what_a_container_needs(probe_binary: str, tmp_path: Path) -> 
     assert all(setting.requested == setting.in_effect for setting in asked)
 
 
+@pytest.mark.slow
 def test_an_assessment_with_just_what_a_container_needs(probe_binary: str, tmp_path: Path) -> None:
     """In namespaces of its own, with two capabilities: load, probe, proof and report."""
     own_mounts()

@@ -93,6 +93,7 @@ def busy_run(probe_binary: str, tmp_path: Path) -> tuple[Path, int]:
     return tmp_path, limit_ns
 
 
+@pytest.mark.slow
 def test_rises_and_limits_are_those_of_the_samples(busy_run: tuple[Path, int]) -> None:
     directory, limit_ns = busy_run
     recording = read_recording(directory / "r")

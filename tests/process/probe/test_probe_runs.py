@@ -317,6 +317,7 @@ def test_a_pipe_that_does_not_block_loses_nothing(probe_binary: str, tmp_path: P
     assert read_recording(tmp_path / "r").outcome is Outcome.COMPLETED
 
 
+@pytest.mark.slow
 @needs_root("capabilities to give up")
 @pytest.mark.parametrize("act", [("timer",), ("mutex",), ("condvar",)])
 def test_a_probe_that_measures_has_no_capability_left(probe_binary: str, tmp_path: Path, act: tuple[str, ...]) -> None:

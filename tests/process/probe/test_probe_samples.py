@@ -104,6 +104,7 @@ def _held_up(probe: str, directory: Path, cpu: str) -> bool:
     return acts > 0
 
 
+@pytest.mark.slow
 @needs_root("real-time priorities")
 def test_what_there_was_no_room_for_is_counted(probe_binary: str, tmp_path: Path) -> None:
     """A reporter held up for longer than the ring lasts loses samples, and the file says how many.
@@ -145,6 +146,7 @@ def test_a_killed_run_leaves_readable_samples(probe_binary: str, tmp_path: Path)
     assert not read_samples(tmp_path / "torn").complete
 
 
+@pytest.mark.slow
 def test_a_full_disk_fails_the_run_and_keeps_what_was_written(probe_binary: str, tmp_path: Path) -> None:
     require_root("it mounts a small disk")
     disk = tmp_path / "disk"

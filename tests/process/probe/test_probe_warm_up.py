@@ -75,6 +75,7 @@ def _warmed(probe: str, path: Path, *more: str, after: bool = True, sent: Sequen
     return read_recording(path), process.returncode
 
 
+@pytest.mark.slow
 def test_a_stall_in_the_warm_up_is_not_counted_and_one_after_it_is(probe_binary: str, tmp_path: Path) -> None:
     recording, status = _warmed(probe_binary, tmp_path / "r", "--threshold", "300ms", "--limit", "300ms")
     (wakeup,), (corrected,) = recording.named("wakeup"), recording.named("wakeup_corrected")
@@ -96,6 +97,7 @@ def test_a_stall_in_the_warm_up_is_not_counted_and_one_after_it_is(probe_binary:
     assert max(event.value for event in recording.events if event.kind == "max") == total.maximum
 
 
+@pytest.mark.slow
 def test_the_grid_goes_on(probe_binary: str, tmp_path: Path) -> None:
     """Due times lie whole periods behind the begin that the head tells; events come a moment after their acts."""
     recording, _ = _warmed(probe_binary, tmp_path / "r", after=False)
@@ -174,6 +176,7 @@ _SEIZE, _INTERRUPT, _DETACH = 0x4206, 0x4207, 17
 """Requests of ptrace(2)."""
 
 
+@pytest.mark.slow
 @needs_root("ptrace of a process of real-time threads")
 def test_the_watchdog_holds_in_the_warm_up(probe_binary: str, tmp_path: Path) -> None:
     """The reporting thread, and only that, is kept from running: the run is ended long before the warm-up is over."""

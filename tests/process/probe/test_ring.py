@@ -64,6 +64,7 @@ def test_recordings_follow_each_other_without_a_gap(probe_binary: str, tmp_path:
         assert limit is not None and limit.runs >= 1 and limit.longest <= limit.exceeded
 
 
+@pytest.mark.slow
 def test_what_was_killed_loses_one_interval_at_most_and_the_gap_is_told(probe_binary: str, tmp_path: Path) -> None:
     """At random points, again and again: whole lines, sound recordings, and each says how the one before it ended."""
     ring, dice, killed_at = tmp_path / "ring", random.Random(7), []
@@ -130,6 +131,7 @@ def test_what_holds_no_whole_line_is_removed(probe_binary: str, tmp_path: Path) 
     assert files(ring)[0].name.startswith("0000000008-")
 
 
+@pytest.mark.slow
 def test_a_full_disk_drops_the_oldest_and_ends_no_measuring(probe_binary: str, tmp_path: Path) -> None:
     """A disk of 600 KiB of its own, of which somebody else takes whatever is free, and after 4 s gives it back."""
     script = """
@@ -197,6 +199,7 @@ def occupied(ring: Path) -> int:
     return found
 
 
+@pytest.mark.slow
 def test_it_takes_no_more_than_it_may(probe_binary: str, tmp_path: Path) -> None:
     ring = tmp_path / "ring"
     process = start(

@@ -130,6 +130,7 @@ def _foreign_alarm_to_each_thread(timer: subprocess.Popen[bytes]) -> None:
         time.sleep(0.0017)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("disturb", [_stop_and_continue, _foreign_alarm, _foreign_alarm_to_each_thread])
 @pytest.mark.parametrize("method", GRID_METHODS)
 def test_stalls_are_seen_after_an_interruption(

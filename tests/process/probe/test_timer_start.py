@@ -40,6 +40,7 @@ def _through_a_stuck_pipe(probe: str, path: Path, *arguments: str) -> Recording:
     return read_recording(path)
 
 
+@pytest.mark.slow
 @needs_root("a real-time priority")
 @pytest.mark.parametrize("method", METHODS)
 def test_a_head_that_is_late_delays_the_start(probe_binary: str, tmp_path: Path, method: str) -> None:
@@ -108,6 +109,7 @@ def _covered_from_before_the_begin(probe: str, path: Path, hog_ns: int, *argumen
     return (ended_ns - begin_ns if begun_ns < begin_ns else 0), recording
 
 
+@pytest.mark.slow
 @needs_root("a task above the probe's priority")
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs a CPU to wait on and one to take")
 @pytest.mark.parametrize("method", [*METHODS, "nanosleep", "ppoll"])

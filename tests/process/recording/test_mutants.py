@@ -29,6 +29,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, probe_binary: str) -> dict[s
     return trial.kinds(tmp_path_factory.mktemp("kinds"), probe_binary)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_mutants_are_refused_or_judged_as_they_deserve(whole: dict[str, bytes], part: int) -> None:
     """2,000 in all; ``make bench`` tries 100,000."""
@@ -39,6 +40,7 @@ def test_mutants_are_refused_or_judged_as_they_deserve(whole: dict[str, bytes], 
     assert trials.counts["passed"] >= 20, "what never passes cannot be contradicted"
 
 
+@pytest.mark.slow
 def test_mutants_in_the_store_and_mutants_of_columns(whole: dict[str, bytes], tmp_path: Path) -> None:
     store, counts, trials = Store(tmp_path / "store"), Counter[str](), trial.Trials(whole, 20261123)
     for number in range(150):

@@ -62,11 +62,13 @@ def _never() -> list[Interval]:
     raise AssertionError("a report of a year would read each interval of each recording out of its text")
 
 
+@pytest.mark.slow
 def test_a_report_goes_by_what_recordings_add_up_to_and_their_course(runs: list[Recording], tmp_path: Path) -> None:
     kept = [replace(run, intervals=LazySequence(_never), over_time=lambda run=run: run.timeline) for run in runs]
     assert (_report(kept, tmp_path / "report") / "index.html").is_file()
 
 
+@pytest.mark.slow
 def test_thousands_are_set_off_on_axes_as_in_the_text_beside_them(tmp_path: Path) -> None:
     run = watched(tmp_path, Watched(long={"runnable-to-running": 5_000_000}))
     drawn = (_report([run], tmp_path / "report") / "figures" / "stations-1.svg").read_text()
@@ -145,6 +147,7 @@ def test_a_culprit_in_words() -> None:
     assert culprit_words({"expiry_to_return_ns": 5}) == ""
 
 
+@pytest.mark.slow
 def test_the_report_says_it_for_each_load(runs: list[Recording], tmp_path: Path) -> None:
     out = _report(runs, tmp_path / "report")
     page = (out / "index.html").read_text()
@@ -171,6 +174,7 @@ def test_the_report_says_it_for_each_load(runs: list[Recording], tmp_path: Path)
             assert float(row["maximum [µs]"]) == max(total.maximum or 0 for total in totals)
 
 
+@pytest.mark.slow
 def test_what_takes_a_cpu_is_a_share_of_its_time(runs: list[Recording], tmp_path: Path) -> None:
     rows = {(row["load"], row["taken by"]): row for row in _rows(_report(runs, tmp_path / "r") / "tables/noise.csv")}
     taken = [runs[0].totals[series.id] for series in runs[0].named("noise-thread")]
@@ -180,6 +184,7 @@ def test_what_takes_a_cpu_is_a_share_of_its_time(runs: list[Recording], tmp_path
     assert float(row["times per second per CPU"]) == pytest.approx(sum(total.total for total in taken) / seconds)
 
 
+@pytest.mark.slow
 def test_the_monitor_changes_no_number_of_the_run_beside_it(runs: list[Recording], tmp_path: Path) -> None:
     measured = [recording(tmp_path, Plan(latencies(1, intervals=6), run_id=f"t-{load}", load=load)) for load in LOADS]
     alone, both = _report(measured, tmp_path / "alone"), _report([*measured, *runs], tmp_path / "both")
@@ -236,6 +241,7 @@ def test_events_of_the_monitor_stand_with_the_culprits_only(runs: list[Recording
     assert events.section(make_context(runs, judge(runs))) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "dark"), [(1400, False), (390, True)])
 def test_axe_finds_nothing(runs: list[Recording], tmp_path: Path, width: int, dark: bool) -> None:
     assert faults_of(_report(runs, tmp_path / "report") / "index.html", tmp_path, width=width, dark=dark) == []

@@ -61,6 +61,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "report" / "index.html"
 
 
+@pytest.mark.slow
 def test_the_parts_come_in_their_order(page: Path) -> None:
     text = page.read_text()
     assert re.findall(r'class="part" id="part-([a-z-]+)"', text) == ["evidence", "details", "appendix"]
@@ -109,6 +110,7 @@ def test_without_a_question_it_asks_what_was_measured() -> None:
     assert _note(text).question == "What is the latency measured by timer under the loads none, cpu, io, vm, hdd, full?"
 
 
+@pytest.mark.slow
 def test_who_states_no_limit_is_told_how_to(tmp_path: Path) -> None:
     runs = _runs(tmp_path)
     write_report(runs, judge(runs), tmp_path / "report", note=_note())
@@ -116,6 +118,7 @@ def test_who_states_no_limit_is_told_how_to(tmp_path: Path) -> None:
     assert "requirement = {limit = " in summary.partition("Next steps")[2]
 
 
+@pytest.mark.slow
 def test_other_reports_have_no_question(tmp_path: Path) -> None:
     runs = _runs(tmp_path)
     write_report(runs, judge(runs), tmp_path / "report")
@@ -132,6 +135,7 @@ def test_question_and_answer_are_on_the_first_screen(page: Path, tmp_path: Path,
     assert seen["order"] == sorted(seen["order"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "dark"), [(1400, True), (390, False)])
 def test_axe_finds_nothing(page: Path, tmp_path: Path, width: int, dark: bool) -> None:
     assert faults_of(page, tmp_path, width=width, dark=dark) == []

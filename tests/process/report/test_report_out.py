@@ -43,6 +43,7 @@ def fastenough(folder: Path, *words: str, user: list[str] | None = None) -> subp
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["assess", "report"])
 @pytest.mark.parametrize("out", ["file", "file/below", "/proc/nowhere", "folder-for-page", "link-to-nothing/x"])
 def test_a_place_that_cannot_be_written_is_found_first(tmp_path: Path, command: str, out: str) -> None:
@@ -56,6 +57,7 @@ def test_a_place_that_cannot_be_written_is_found_first(tmp_path: Path, command: 
     assert not (tmp_path / "fastenough-data").exists()
 
 
+@pytest.mark.slow
 def test_a_folder_of_another_user_is_found_first(tmp_path: Path) -> None:
     require_root("it becomes another user")
     for folder in (tmp_path, *tmp_path.parents[:2]):
@@ -143,10 +145,12 @@ def on_small_disk(tmp_path: Path, script: str, size: str, *words: str) -> str:
     return completed.stdout
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_former_report_whole(tmp_path: Path) -> None:
     assert on_small_disk(tmp_path, _FULL_DISK, "8m") == "whole\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", ["there", "gone"])
 def test_a_store_on_a_full_disk_can_be_read(tmp_path: Path, index: str) -> None:
     assert on_small_disk(tmp_path, _FULL_STORE, "300k", index) == "read\n"
@@ -170,6 +174,7 @@ def test_cells_that_a_spreadsheet_would_run(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_report_of_odd_recordings(tmp_path: Path) -> None:
     """What ends up in names of files and in drawings cannot lead out of the folder or into the page."""
     labels = {"placement": '../../x"><script>alert(1)</script>'}

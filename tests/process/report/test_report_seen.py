@@ -63,6 +63,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "report" / "index.html"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "height"), [(1400, 900), (800, 1300), (390, 1500)])
 def test_the_first_screen_has_table_and_figure(page: Path, tmp_path: Path, width: int, height: int) -> None:
     seen = found_in(page, tmp_path, _PLACES, width=width, height=height)
@@ -74,11 +75,13 @@ def test_the_first_screen_has_table_and_figure(page: Path, tmp_path: Path, width
     assert seen["options"] and not seen["parted"], "no option of a command is broken at the end of a line"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "dark"), [(1400, False), (800, False), (390, True)])
 def test_axe_finds_nothing(page: Path, tmp_path: Path, width: int, dark: bool) -> None:
     assert faults_of(page, tmp_path, width=width, dark=dark) == []
 
 
+@pytest.mark.slow
 def test_axe_finds_nothing_in_a_broken_experiment(tmp_path: Path) -> None:
     """With the tables of an instrument, with what failed, and with what is folded."""
     runs = [
@@ -103,6 +106,7 @@ def test_axe_finds_nothing_in_a_broken_experiment(tmp_path: Path) -> None:
     assert faults_of(tmp_path / "report" / "index.html", tmp_path, width=1280, dark=False) == []
 
 
+@pytest.mark.slow
 def test_axe_would_find_something(page: Path, tmp_path: Path) -> None:
     """So that nothing found means that it looked."""
     (tmp_path / "spoilt.html").write_text(
@@ -194,6 +198,7 @@ for (const scroll of document.querySelectorAll(".scroll")) {
 return found"""
 
 
+@pytest.mark.slow
 def test_no_text_of_a_figure_is_cut(tmp_path: Path) -> None:
     """With set-ups whose names are long, and bars whose labels are near the serial line."""
     runs = [

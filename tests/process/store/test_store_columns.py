@@ -203,6 +203,7 @@ def test_folding_puts_each_value_where_the_coarse_scale_has_it(k: int) -> None:
     assert interval_rows.folded(fine, k).tolist() == interval_rows.bucket_index(values, 4).tolist()
 
 
+@pytest.mark.slow
 def test_the_verdict_is_the_same_from_columns_and_from_text(store: Store, tmp_path: Path) -> None:
     run = keep(store, lost=0, missed=0)
     from_columns = fastenough("report", run, "--limit", "80us", "--json", "--store", str(store.path), cwd=tmp_path)
@@ -546,6 +547,7 @@ def _peak(folder: Path, intervals: int) -> int:
     return peak
 
 
+@pytest.mark.slow
 def test_making_columns_takes_no_more_memory_for_more_intervals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -198,6 +198,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("which", [1, 2])
 def test_a_damaged_run_forbids_a_pass_and_is_named(store: Store, damage: str, which: int) -> None:

@@ -66,6 +66,7 @@ def ended(process: subprocess.Popen[str]) -> str:
     return "".join(line for line in complained.splitlines() if "waiting for another rebuild" not in line)
 
 
+@pytest.mark.slow
 def test_three_rebuilds_and_a_reader_at_once(store: Store, tmp_path: Path) -> None:
     expected, stop = kept(store), tmp_path / "stop"
     command = [sys.executable, "-c", _LIST, str(store.path), str(RUNS), str(stop)]

@@ -37,6 +37,7 @@ def _stands(served: Served) -> None:
         assert eventually(lambda address=address: served.get(address).status == 200, 60), address
 
 
+@pytest.mark.slow
 def test_a_page_says_that_the_database_is_away_or_hangs_and_comes_when_it_answers(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

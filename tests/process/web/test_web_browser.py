@@ -95,6 +95,7 @@ def test_every_page_is_drawn_and_accessible(browser: Browser, served: Served, wi
             assert axe(page) == [], address
 
 
+@pytest.mark.slow
 def test_a_name_without_a_blank_is_no_wider_than_a_telephone(browser: Browser, served: Served, tmp_path: Path) -> None:
     site, name = site_of(served.farm, tmp_path), "L" * 199
     declare(site.history, name, public=True, rack="x" * 199, reason="y" * 199)
@@ -232,6 +233,7 @@ def files_served(folder: Path) -> Iterator[str]:
         thread.join()
 
 
+@pytest.mark.slow
 def test_the_published_site_draws_without_a_server(browser: Browser, served: Served, tmp_path: Path) -> None:
     site = replace(served.site, served=False, note="made up")
     publish(site, tmp_path, [page for page in PAGES if page.kind in (HTML, JSON) and "{run}" not in page.pattern])

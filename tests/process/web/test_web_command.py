@@ -40,6 +40,7 @@ def read(url: str) -> str:
         return str(answer.read().decode())
 
 
+@pytest.mark.slow
 def test_a_machines_own_store_is_shown_until_the_command_is_ended(own: FarmData, tmp_path: Path) -> None:
     (tmp_path / "fastenough-data").symlink_to(own.store.path)
     with command_serving(sys.executable, "-m", "fastenough", cwd=tmp_path, environment=environment()) as (server, url):
@@ -76,6 +77,7 @@ def test_half_requests_take_no_descriptors_from_others(own: FarmData, tmp_path: 
         assert json.loads(read(f"{url}index.json"))["boards"]
 
 
+@pytest.mark.slow
 def test_it_ends_though_the_database_hangs(tmp_path: Path) -> None:
     with running_server() as server:
         History.at(server.url).close()
@@ -101,6 +103,7 @@ def test_it_ends_though_the_database_hangs(tmp_path: Path) -> None:
                 server.send(signal.SIGCONT)
 
 
+@pytest.mark.slow
 def test_files_are_for_the_public_unless_all_boards_are_asked_for(own: FarmData, tmp_path: Path) -> None:
     asked = ("web", "--store", str(own.store.path), "--json")
     none = command_line(*asked, "--into", "public", cwd=tmp_path)
@@ -119,6 +122,7 @@ def test_files_are_for_the_public_unless_all_boards_are_asked_for(own: FarmData,
     assert "not &lt;real&gt;" in (tmp_path / "public" / "index.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_farms_history_is_shown_as_it_is(own: FarmData, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/farm.sqlite"
     history = History.at(url)
@@ -131,6 +135,7 @@ def test_a_farms_history_is_shown_as_it_is(own: FarmData, tmp_path: Path) -> Non
     assert command_line("web", "--database", url, "--rebuild", cwd=tmp_path).returncode == 2
 
 
+@pytest.mark.slow
 def test_the_demonstration_says_that_it_is_generated(own: FarmData, tmp_path: Path) -> None:
     demonstrate(own, tmp_path, tmp_path / "site")
     pages = list((tmp_path / "site").rglob("*.html"))
@@ -138,6 +143,7 @@ def test_the_demonstration_says_that_it_is_generated(own: FarmData, tmp_path: Pa
     assert all("none of its numbers was measured" in page.read_text() for page in pages)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

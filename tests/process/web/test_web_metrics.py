@@ -59,6 +59,7 @@ def of(text: bytes, name: str) -> dict[str, float]:
     return {labels["board"]: value for found, labels, value in samples(text) if found == name}
 
 
+@pytest.mark.slow
 def test_metrics_say_how_each_board_stands(farm: tuple[FarmData, History]) -> None:
     data, _ = farm
     text = metrics(site(farm))
@@ -79,6 +80,7 @@ def test_metrics_say_how_each_board_stands(farm: tuple[FarmData, History]) -> No
     assert set(states) == public
 
 
+@pytest.mark.slow
 def test_recordings_that_were_not_taken_are_counted_and_on_the_page(tmp_path: Path) -> None:
     data = make_store(tmp_path / "store", boards=4, days=1)
     with closing(History.at(f"sqlite:///{tmp_path}/history.sqlite")) as history:

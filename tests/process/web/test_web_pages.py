@@ -66,6 +66,7 @@ def walked(served: Served) -> dict[str, Answer]:
     return {address: served.get(address) for address, _ in addresses(served.site)}
 
 
+@pytest.mark.slow
 def test_every_page_is_served_and_safe(served: Served, walked: dict[str, Answer]) -> None:
     kinds = {page.kind for page in PAGES}
     assert len(walked) > 60
@@ -408,6 +409,7 @@ def test_a_board_of_any_name_has_a_page(data: FarmData, tmp_path: Path) -> None:
     assert all((into / "board" / path_part(name) / "index.html").is_file() for name in names)
 
 
+@pytest.mark.slow
 def test_the_published_site_is_the_served_one(served: Served, walked: dict[str, Answer], tmp_path: Path) -> None:
     into = tmp_path / "site"
     count = publish(replace(served.site, served=False), into)
