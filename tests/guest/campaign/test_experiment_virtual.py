@@ -141,7 +141,7 @@ def test_the_report_has_no_empty_cell_and_no_verdict(
             assert len(rows) == 4
             assert all(value for row in rows for value in row.values())
     with (tmp_path / "tables" / "agreement.csv").open(newline="") as stream:
-        assert [row["what follows"] for row in csv.DictReader(stream)] == ["agree"] * len(CELLS)
+        assert [row["conclusion"] for row in csv.DictReader(stream)] == ["agree"] * len(CELLS)
 
 
 def test_nothing_is_left_behind(experiment: tuple[Campaign, list[Recording]], state_directory: Path) -> None:
