@@ -83,4 +83,4 @@ def test_a_used_up_quota_of_the_unified_hierarchy_is_counted(board: VirtualBoard
     recording = parsed(list(process.lines(60.0)), tmp_path)
     assert process.wait(30.0) == 0, process.stderr()
     assert counter_total(recording, "cgroup_throttled")
-    assert "CPU quota was used up" in _broken_by(recording)
+    assert "used up its CPU quota" in _broken_by(recording)
