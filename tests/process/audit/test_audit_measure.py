@@ -25,6 +25,7 @@ from fastenough.jobs.audit_measure import AuditTrials, conclude_trials, report_t
 from fastenough.jobs.job_store import stored_conclusions
 from fastenough.store import Store
 from tests.support.cli_calls import command_line, environment
+from tests.support.json_documents import require_valid
 from tests.support.privileges import needs_root
 from tests.support.processes import eventually
 
@@ -102,7 +103,7 @@ def test_an_injected_delay_is_found_and_everything_is_put_back(tmp_path: Path, p
     done = command_line(*words("--duration", "600ms", "--interval", "500us", "--emit", "files", "--json"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert STATISTICS.read_text() == before
-    measured = json.loads(done.stdout)["measured"]
+    measured = require_valid("audit", done.stdout)["measured"]
     (tried,) = measured["alone"]
     effect, tail = tried["effect"], tried["tail"]
     assert tried["change"] == measured["best"] == {"stat-interval": "120"} and (effect["shown"] or tail["shown"])

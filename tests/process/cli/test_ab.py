@@ -17,6 +17,7 @@ from fastenough.analysis.paired import Effect, Effects, TailRate, order_of_arms
 from fastenough.cli.ab import conclusion
 from fastenough.store import Store
 from tests.support.cli_calls import command_line, environment
+from tests.support.json_documents import require_valid
 from tests.support.privileges import needs_root
 from tests.support.processes import eventually
 
@@ -53,7 +54,7 @@ def test_runs_take_turns_and_the_setting_is_put_back(tmp_path: Path, probe_binar
     )
     assert done.returncode == 0, done.stderr
     assert HUGE_PAGES.read_text() == before
-    said = json.loads(done.stdout)
+    said = require_valid("ab", done.stdout)
     store = Store(tmp_path / "fastenough-data")
     runs = [store.load(run) for run in said["runs"]]
     set_ = [[one.in_effect for one in run.head.settings if one.name == "transparent-huge-pages"] for run in runs]

@@ -31,6 +31,7 @@ from fastenough.gauge.session import Gauge
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Histogram, read_recording
 from tests.support.gauge_simulation import Follower, Paced, gauge_command
+from tests.support.json_documents import require_valid
 
 HERTZ = 16_000_000
 PASSED = {"passed": True, "minimum": {"0": 3, "1": 3}, "maximum": {"0": 3, "1": 4}}
@@ -129,7 +130,7 @@ def test_other_pulses_are_refused(deviations: list[int], said: str) -> None:
 def test_the_simulated_gauge_keeps_the_time_it_is_paced_by(instrument: Paced, tmp_path: Path) -> None:
     done = gauge_command("calibrate", instrument.port, "-D", "3s", "--json")
     assert done.returncode == 0, done.stderr
-    measured = json.loads(done.stdout)
+    measured = require_valid("gauge calibrate", done.stdout)
     assert abs(measured["tick_ps"] / 62_500 - 1) * 1e6 <= measured["uncertainty_ppm"] + measured["reference_ppm"]
     assert measured["readings"] > 50
     clock = kept(tmp_path, measured)
@@ -175,7 +176,7 @@ def test_the_simulated_gauge_against_pulses(instrument: Paced) -> None:
         ending.set()
         thread.join()
     assert done.returncode == 0, done.stderr
-    measured = json.loads(done.stdout)
+    measured = require_valid("gauge calibrate", done.stdout)
     assert measured["reference"].startswith("pulse per second")
     assert abs((measured["tick_ps"] / 62_500 - 1) * 1e6 + 1000) <= measured["uncertainty_ppm"] + 1
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import signal
 import subprocess
 import sys
@@ -36,6 +35,7 @@ from fastenough.gauge.stream import Frame, Splitter, latencies, parse_frame
 from fastenough.model import BadInput, Outcome
 from fastenough.recording import read_recording
 from tests.support.gauge_simulation import ROOT, Build, Follower, Impostor, Paced, Relay, gauge_command
+from tests.support.json_documents import require_valid
 from tests.support.processes import eventually, recorded
 
 
@@ -104,7 +104,7 @@ def test_the_command_writes_a_recording(instrument: Paced, tmp_path: Path) -> No
         "--json",
     )
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
+    said = require_valid("gauge run", done.stdout)
     recording = read_recording(record)
     assert [row["count"] for row in said["series"]] == [recording.totals[series].total for series in (0, 1)]
     assert sum(row["count"] for row in said["series"]) == board.answered
@@ -154,12 +154,14 @@ def test_periods_of_a_board(instrument: Paced, tmp_path: Path) -> None:
 
 
 def test_identity_and_self_test(instrument: Paced) -> None:
-    said = json.loads(gauge_command("id", instrument.port, "--json").stdout)
+    said = require_valid("gauge id", gauge_command("id", instrument.port, "--json").stdout)
     assert (said["mcu"], said["tick_ps"], said["k"]) == ("atmega328p", 62_500, 4)
     assert "resolution 62.5 ns" in gauge_command("id", instrument.port).stdout
     failed = gauge_command("selftest", instrument.port)
     assert failed.returncode == 4
     assert "connect the output to the input" in failed.stdout
+    said = require_valid("gauge selftest", gauge_command("selftest", instrument.port, "--json").stdout)
+    assert not said["passed"]
 
 
 def test_streamed_samples_are_those_of_the_histogram(instrument: Paced) -> None:

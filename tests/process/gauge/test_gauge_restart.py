@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from fastenough.gauge.session import Gauge
 from fastenough.model import Outcome
 from fastenough.recording import read_recording
 from tests.support.gauge_simulation import ROOT, Follower, Impostor, Paced, gauge_command
+from tests.support.json_documents import require_valid
 from tests.support.processes import eventually, recorded
 
 
@@ -116,7 +116,7 @@ def test_a_killed_bench_leaves_no_gauge_that_refuses(instrument: Paced, tmp_path
     said = gauge_command("stop", instrument.port)
     assert "measurement stopped" in said.stdout
     said = gauge_command("stop", instrument.port, "--json")
-    assert json.loads(said.stdout) == {"version": 1, "port": instrument.port, "stopped": False}
+    assert require_valid("gauge stop", said.stdout) == {"version": 1, "port": instrument.port, "stopped": False}
 
 
 def test_a_stream_left_on_is_turned_off(instrument: Paced) -> None:

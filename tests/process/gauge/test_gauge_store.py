@@ -22,6 +22,7 @@ from fastenough.recording.building import end_series, interval_series, series_en
 from fastenough.store import Store
 from tests.support.cli_calls import command_line
 from tests.support.gauge_simulation import Build, Follower, Paced, paced
+from tests.support.json_documents import require_valid
 from tests.support.processes import eventually, recorded
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -51,7 +52,7 @@ def test_a_run_is_listed_shown_and_reported(instrument: Paced, tmp_path: Path) -
         "--json",
     )
     assert done.returncode == 0, done.stderr
-    run = json.loads(done.stdout)["run"]
+    run = require_valid("gauge run", done.stdout)["run"]
     (listed,) = json.loads(command_line("list", "--store", store, "--json").stdout)
     assert (listed["id"], listed["board"], listed["probe"], listed["load"], listed["outcome"]) == (
         run,
@@ -61,7 +62,7 @@ def test_a_run_is_listed_shown_and_reported(instrument: Paced, tmp_path: Path) -
         "completed",
     )
     assert listed["samples"] == json.loads(done.stdout)["series"][0]["count"] > 0
-    shown = json.loads(command_line("show", run, "--store", store, "--json").stdout)
+    shown = require_valid("show", command_line("show", run, "--store", store, "--json").stdout)
     assert shown["head"]["instrument"]["mcu"] == "atmega328p"
     assert shown["head"]["run_id"] == run
     assert "emulated" in shown["head"]["marks"]

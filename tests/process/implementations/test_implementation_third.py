@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli_calls import environment
+from tests.support.json_documents import require_valid
 
 pytestmark = pytest.mark.untimed
 
@@ -83,7 +83,7 @@ def _fastenough(checkout: Path, probe: str, *words: str) -> tuple[int, list[dict
         text=True,
         check=False,
     )
-    return done.returncode, json.loads(done.stdout)["runs"] if done.stdout else [], done.stderr
+    return done.returncode, require_valid("run", done.stdout)["runs"] if done.stdout else [], done.stderr
 
 
 def test_it_is_usable_in_plans_and_on_the_command_line(checkout: Path, tmp_path: Path, probe_binary: str) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -28,6 +27,7 @@ from fastenough.jobs.injectors import HogInjector, InjectionPlan
 from fastenough.link import LocalLink
 from fastenough.model import BadInput, Configuration, FastenoughError
 from tests.support.cli_calls import command_line
+from tests.support.json_documents import require_valid
 from tests.support.privileges import needs_root
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -153,7 +153,7 @@ def test_the_command_prints_a_table_and_the_reason_for_what_it_cannot_try(probe_
     assert done.returncode == 0, done.stderr
     assert "all found, in order" in done.stdout
     assert re.search(r"module.*not applicable: .+", done.stdout)
-    as_json = json.loads(command_line("calibrate", "--sizes=1ms,5ms", "--each=5", "--json").stdout)
+    as_json = require_valid("calibrate", command_line("calibrate", "--sizes=1ms,5ms", "--each=5", "--json").stdout)
     assert [calibration["passed"] for calibration in as_json["calibrations"]] == [True, None, None]
     assert "--gauge" in as_json["calibrations"][1]["reason"]
 

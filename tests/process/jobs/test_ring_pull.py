@@ -29,6 +29,7 @@ from fastenough.recording import LoadStated, read_recording
 from fastenough.recording.building import HeadAdditions, completed_head, line_bytes
 from fastenough.store import Store
 from tests.support.cli_calls import ROOT, command_line, environment
+from tests.support.json_documents import require_valid
 from tests.support.processes import eventually
 from tests.support.recordings import Plan, instant, write
 from tests.support.rings import files, start
@@ -235,7 +236,7 @@ def test_two_pulls_at_once_store_each_recording_once(tmp_path: Path) -> None:
     ]
     said = [one.communicate(timeout=120) for one in both]
     assert [one.returncode for one in both] == [0, 0], said
-    counts = sorted(len(json.loads(stdout)["stored"]) for stdout, _ in said)
+    counts = sorted(len(require_valid("monitor pull", stdout)["stored"]) for stdout, _ in said)
     assert counts == [0, 8]
     check_all_there(ring, store)
 
@@ -445,7 +446,7 @@ def test_over_ssh(server: Server, tmp_path: Path) -> None:
     for serial in range(1, 4):
         put(ring, serial)
     done = command_line("monitor", "pull", f"--board={NAME}", f"--ring={ring}", f"--store={store}", "--json")
-    assert done.returncode == 0 and len(json.loads(done.stdout)["stored"]) == 3
+    assert done.returncode == 0 and len(require_valid("monitor pull", done.stdout)["stored"]) == 3
     check_all_there(ring, store, board=NAME)
     assert eventually(lambda: not server.processes(), 10)
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from fastenough.jobs.monitored_task import TaskMonitor, _process_of
 from fastenough.link.fake import FakeLink
 from fastenough.model import FastenoughError
 from tests.support.cli_calls import command_line
+from tests.support.json_documents import require_valid
 from tests.support.privileges import needs_root
 
 EACH = 10
@@ -35,7 +35,7 @@ def calibrated(
     done = command_line(
         "calibrate", "--monitor", f"--each={EACH}", "--sizes=300us,1ms", "--figure", str(figure), "--json"
     )
-    return done.returncode, json.loads(done.stdout), figure
+    return done.returncode, require_valid("calibrate", done.stdout), figure
 
 
 @needs_root("BPF and real-time priorities")

@@ -31,6 +31,7 @@ from fastenough.recording.wakeups import NOISE, STATIONS, SUMS
 from fastenough.store import Store
 from fastenough.store.directory import SEALED_FILE
 from tests.support.cli_calls import ROOT
+from tests.support.json_documents import require_valid
 from tests.support.monitor_recordings import Watched, lines
 from tests.support.paper_monitor import install
 from tests.support.privileges import require_root
@@ -124,7 +125,7 @@ def test_the_stream_is_one_object_a_line(
 ) -> None:
     _with(monkeypatch, install(home))
     assert _monitor("--duration", "1s", "--json") == ExitStatus.DONE
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    told = require_valid("monitor", capsys.readouterr().out)
     kept = Store(home / "store").load("last")
     assert [told[0]["type"], told[-1]["type"]] == ["begin", "end"] and told[0]["run"] == kept.run_id
     assert told[-1]["outcome"] == "completed" and told[-1]["counters"]["monitor_dropped"] == 0
