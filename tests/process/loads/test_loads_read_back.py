@@ -80,7 +80,7 @@ def test_a_board_under_load_is_busy_on_each_cpu_in_each_interval() -> None:
 
 def test_what_was_not_counted_is_not_shown() -> None:
     """An older probe, a CPU that was unplugged, and intervals too short for ticks: none of them shows anything."""
-    assert "not known of 1 interval" in proof(IDLE, [(1.0, 1.0), None])["reasons"][0]
+    assert "unknown for 1 interval" in proof(IDLE, [(1.0, 1.0), None])["reasons"][0]
     assert proof(IDLE, [])["ran"] is False
     assert proof(IDLE, [(0.2, 1.0)] * 500, SECOND // 50)["ran"] is False, "short intervals hide no load"
     assert proof(IDLE, [(1.0, 1.0)] * 500, SECOND // 50)["ran"] is True
