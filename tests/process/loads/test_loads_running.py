@@ -189,7 +189,7 @@ class _Bare(LocalLink):
 
 
 def test_missing_tool_names_its_fix() -> None:
-    with pytest.raises(NotApplicable, match=r"load cpu needs stress-ng, .*: apt-get install stress-ng$"):
+    with pytest.raises(NotApplicable, match=r"load cpu requires stress-ng, .*: apt-get install stress-ng$"):
         RunningLoad(_Bare(), LOADS["cpu"], 2, 3)
     with pytest.raises(NotApplicable, match="apt-get install rt-tests"):
         RunningLoad(_Bare(), LOADS["hackbench"], 2, 3)

@@ -49,7 +49,7 @@ def test_what_another_user_put_into_the_cache_is_refused(theirs: Path, tmp_path:
     victim.mkdir()
     (theirs / "virtual").symlink_to(victim)
     give(theirs / "virtual")
-    with pytest.raises(BadInput, match="virtual can be changed by other users"), cache_lock():
+    with pytest.raises(BadInput, match=r"other users can change .*virtual"), cache_lock():
         pass
     assert list(victim.iterdir()) == []
 
