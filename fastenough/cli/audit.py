@@ -122,7 +122,7 @@ def _put_back(link: Link) -> None:
     type=click.IntRange(min=LEAST_ROUNDS),
     default=5,
     show_default=True,
-    help="With --measure: rounds of four runs: without, with, with, without.",
+    help="With --measure: rounds of four runs: two pairs without and with, in random order.",
 )
 @click.option(
     "--duration",

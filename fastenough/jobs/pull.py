@@ -321,7 +321,7 @@ class _Pull:
             if refused
             else "nothing was recorded between them"
             if last.ended
-            else "the first of them was cut off"
+            else "the first recording was interrupted"
         )
         self.done.gaps.append(RecordingGap(last.run_id, file.run_id, _between_ns(last, head.begin), dropped, reason))
         self._last = replace(last, gap_told=file.run_id)
