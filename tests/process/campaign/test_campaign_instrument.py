@@ -17,7 +17,7 @@ import pytest
 from fastenough.board import Booted
 from fastenough.board.local import LocalBoard
 from fastenough.campaign import Campaign, Progress, StopRequest, read_plan, run_campaign
-from fastenough.implementations import IMPLEMENTATIONS, Act, Counted, Tally
+from fastenough.implementations import IMPLEMENTATIONS, Act, Counted, Tally, TaskKind
 from fastenough.implementations.linux_user import words
 from fastenough.implementations.task import Task
 from fastenough.model import Outcome
@@ -50,6 +50,7 @@ class StandIn:
     """Any task of this machine, in the place of one that follows a pin."""
 
     name = "stand-in"
+    kind = TaskKind.LINUX_USER
     line_thread = ""
 
     def check(self, probe: str, parameters: object, known: object) -> None:

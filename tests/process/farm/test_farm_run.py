@@ -55,7 +55,6 @@ def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
         made.end()
 
 
-@pytest.mark.slow
 def test_boards_measure_beside_a_dead_one_a_switch_that_hangs_and_one_that_is_lent(field: Field) -> None:
     field.client("somebody", "-p", "lent", "acquire")
     field.ail("dark", "dead")
@@ -97,7 +96,6 @@ def test_a_plan_is_made_once_when_it_is_due_under_the_name_of_the_board(field: F
     assert [(run.outcome, run.position) for run in made] == [("completed", 0)]
 
 
-@pytest.mark.slow
 def test_a_board_that_comes_to_life_is_booted_and_one_given_back_too(field: Field) -> None:
     field.ail("dark", "none")
     field.ail("stuck", "none")
@@ -106,7 +104,6 @@ def test_a_board_that_comes_to_life_is_booted_and_one_given_back_too(field: Fiel
     field.become("measuring", "dark", "stuck", "lent")
 
 
-@pytest.mark.slow
 def test_a_coordinator_that_was_killed_is_told_again_what_is_held_and_nothing_is_switched(field: Field) -> None:
     before = [field.switched(name) for name in WELL]
     field.restart_coordinator()

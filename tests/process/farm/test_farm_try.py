@@ -76,9 +76,15 @@ def test_boards_measure_and_pages_show_them_and_ctrl_c_leaves_nothing() -> None:
             return states[0].count("measuring") + states[0].count("pulling") >= 2
 
         assert eventually(measuring, 120), states
-        with urllib.request.urlopen(pages, timeout=30) as answer:
-            said = answer.read().decode()
-        assert "board-01" in said and "board-02" not in said, "the last board is not public"
+        page: list[str] = []
+
+        def listed() -> bool:
+            with urllib.request.urlopen(pages, timeout=30) as answer:
+                page[:] = [answer.read().decode()]
+            return "board-01" in page[0]
+
+        assert eventually(listed, 60), page
+        assert "board-02" not in page[0], "the last board is not public"
         assert gone(process, file, signal.SIGINT)
         assert process.wait(30) == 128 + signal.SIGINT
 
