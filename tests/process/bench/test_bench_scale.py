@@ -15,6 +15,7 @@ pytestmark = pytest.mark.untimed
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.mark.slow
 def test_a_small_scale_is_measured() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.bench.scale", "--runs", "2", "--listed", "20", "--seconds", "60", "--times", "1"],

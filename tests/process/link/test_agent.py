@@ -250,6 +250,7 @@ def test_a_link_says_how_long_a_command_may_be_silent() -> None:
         assert link.run(["sleep", "0.5"], 30.0).status == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("frame", "why"),
     [

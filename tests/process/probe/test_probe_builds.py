@@ -69,6 +69,7 @@ def test_cross_built_probe_records_there(tmp_path: Path, architecture: str) -> N
         assert recording.totals[wakeup.id].total + recording.missed(corrected.id) == periods >= 100
 
 
+@pytest.mark.slow
 def test_sanitizers_find_nothing(tmp_path: Path) -> None:
     probe = build_probe(
         tmp_path / "build",

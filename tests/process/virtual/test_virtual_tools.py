@@ -31,6 +31,7 @@ def _names(archive: bytes) -> list[str]:
         return content.getnames()
 
 
+@pytest.mark.slow
 def test_an_archive_holds_what_its_programs_need_and_no_more(fetched: Tools) -> None:
     small, large = fetched.archive(["hackbench"]), fetched.archive(list(TOOL_PACKAGES))
     assert {"bin/hackbench", "programs/hackbench", "run/hackbench", "lib/libc.so.6"} < set(_names(small))
