@@ -12,6 +12,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -24,6 +25,7 @@ from typing import BinaryIO, Self
 from fastenough.files import Untrusted
 
 _MOST_LINKS = 40
+_UNFINISHED = re.compile(r"\..*\.[0-9a-f]{16}\.new", re.ASCII | re.DOTALL)
 _SEARCH = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -262,6 +264,12 @@ class Folder:
             self.remove(beside)
             raise
         self.sync()
+
+    def remove_unfinished(self) -> None:
+        """Remove the files that killed callers of ``replacing`` left; the caller holds the folder's lock."""
+        for name in self.names():
+            if _UNFINISHED.fullmatch(name):
+                self.remove(name)
 
     def replace(self, name: str, content: bytes, mode: int = 0o644) -> None:
         """``replacing`` for content that is at hand."""

@@ -247,4 +247,7 @@ def spool_of(store: Folder, board: str, ring: str, waiting: Callable[[], None]) 
         pulled.below(_folder_name(board, ring), make=True) as folder,
         folder.turn(waiting),
     ):
+        with ids.turn(lambda: None):
+            ids.remove_unfinished()
+        folder.remove_unfinished()
         yield Spool(folder, pulled, ids)

@@ -263,3 +263,18 @@ def test_files_made_for_another_user_can_be_read_by_them(theirs: Path) -> None:
     store = Store(theirs / "store")
     run = keep(store, 0)
     assert all(path.stat().st_mode & 0o004 for path in (store.path / "runs" / run).iterdir())
+
+
+def test_a_pull_removes_what_a_killed_one_left_unfinished(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with store.spool("board", "ring", lambda: None) as spool:
+        spool.add("run.jsonl", b"{}\n")
+    (folder,) = (tmp_path / "pulled").glob("board-*")
+    unfinished = [place / f".run.{'0af3' * 4}.new" for place in (folder, tmp_path / "pulled/ids")]
+    others = [folder / ".run.new", folder / f"run.{'0af3' * 4}.new"]
+    for path in (*unfinished, *others):
+        path.write_bytes(b"")
+    with store.spool("board", "ring", lambda: None) as spool:
+        assert spool.size("run.jsonl") == 3
+    assert not any(path.exists() for path in unfinished)
+    assert all(path.exists() for path in others)
