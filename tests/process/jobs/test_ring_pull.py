@@ -250,7 +250,7 @@ def test_gaps_are_told_once_with_their_length_and_cause(tmp_path: Path) -> None:
     told = pulled(ring, store)
     assert [one.outcome for one in told.stored] == ["completed", None, "completed", "completed"]
     assert [(gap.ns, gap.dropped) for gap in told.gaps] == [(4 * SECOND, 0), (47 * SECOND, 3)]
-    assert "cut off" in told.gaps[0].reason and "overwritten" in told.gaps[1].reason
+    assert "interrupted" in told.gaps[0].reason and "overwritten" in told.gaps[1].reason
     put(ring, 8, begin_ns=63 * SECOND)
     put(ring, 9, begin_ns=70 * SECOND)
     told = pulled(ring, store)
