@@ -12,6 +12,7 @@ import errno
 import grp
 import os
 import pwd
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from fastenough.model import FastenoughError
 
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _MOST_LINKS = 40
+_UNFINISHED = re.compile(r"\.(.+)\.[0-9a-f]+\.new", re.ASCII | re.DOTALL)
 _ACCESS_LIST = "system.posix_acl_access"
 
 
@@ -186,6 +188,17 @@ def sync_directory(path: Path) -> None:
         os.close(directory)
 
 
+def unfinished_name(name: str) -> str:
+    """A random name for a file that is to take the place of ``name``."""
+    return f".{name}.{secrets.token_hex(8)}.new"
+
+
+def unfinished_file(name: str) -> str | None:
+    """The file that an :func:`unfinished_name` was made for; None for any other name."""
+    match = _UNFINISHED.fullmatch(name)
+    return match and match[1]
+
+
 @contextlib.contextmanager
 def replacing(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
     """A new file that takes the place of ``path``, whole and on disk, when the block ends without an exception.
@@ -197,7 +210,7 @@ def replacing(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
         if not stat.S_ISREG(found.st_mode):
             raise Untrusted(f"{path} is no regular file and is not replaced; remove it, or name another place")
         _require_owner(path, found.st_uid)
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
+    beside = path.with_name(unfinished_name(path.name))
     try:
         with os.fdopen(create_exclusive(beside, mode), "wb") as stream:
             yield stream

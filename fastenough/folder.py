@@ -12,20 +12,17 @@ import contextlib
 import errno
 import fcntl
 import os
-import re
-import secrets
 import shutil
 import stat
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from fastenough.files import Untrusted
+from fastenough.files import Untrusted, unfinished_file, unfinished_name
 
 _MOST_LINKS = 40
-_UNFINISHED = re.compile(r"\..*\.[0-9a-f]{16}\.new", re.ASCII | re.DOTALL)
 _SEARCH = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -239,7 +236,7 @@ class Folder:
 
     def require_room(self) -> None:
         """Raises OSError where no file can be made here; leaves none."""
-        trial = f".{secrets.token_hex(8)}.new"
+        trial = unfinished_name("trial")
         os.close(self.create(trial))
         self.remove(trial)
 
@@ -252,7 +249,7 @@ class Folder:
     def replacing(self, name: str, mode: int = 0o644) -> Iterator[BinaryIO]:
         """A new file that takes the place of ``name``, whole and on disk, when the block ends without an exception."""
         self.require_replaceable(name)
-        beside = f".{name}.{secrets.token_hex(8)}.new"
+        beside = unfinished_name(name)
         file = self.create(beside, mode)
         try:
             with os.fdopen(file, "wb") as stream:
@@ -265,10 +262,11 @@ class Folder:
             raise
         self.sync()
 
-    def remove_unfinished(self) -> None:
-        """Remove the files that killed callers of ``replacing`` left; the caller holds the folder's lock."""
+    def remove_unfinished(self, files: Collection[str] | None = None) -> None:
+        """Remove what killed callers of ``replacing`` left, of these files only if given; the caller holds the lock."""
         for name in self.names():
-            if _UNFINISHED.fullmatch(name):
+            file = unfinished_file(name)
+            if file is not None and (files is None or file in files):
                 self.remove(name)
 
     def replace(self, name: str, content: bytes, mode: int = 0o644) -> None:

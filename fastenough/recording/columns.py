@@ -120,9 +120,7 @@ def _alone(folder: Folder) -> Iterator[bool]:
     """Whether no other process creates columns in this folder; leftovers of killed ones are removed."""
     with folder.locked() as mine:
         if mine:
-            for name in folder.names():
-                if name.endswith(".new") and name.startswith(tuple(f".{file}." for file in FILES)):
-                    folder.remove(name)
+            folder.remove_unfinished(FILES)
         yield mine
 
 

@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from fastenough.files import lock_holder, private_directory, replace_whole, sync_directory, write_all
+from fastenough.files import lock_holder, private_directory, replace_whole, sync_directory, unfinished_file, write_all
 from fastenough.link import Link
 from fastenough.model import FastenoughError
 from fastenough.settings.kernel_module import ModulePlace
@@ -102,8 +102,9 @@ class Journal:
 
     def _opened(self) -> int:
         """Open the journal and remove a torn last line and half-written files of a bench that was killed."""
-        for left in self._path.parent.glob(f".{self._path.name}.*.new"):
-            left.unlink(missing_ok=True)
+        for left in self._path.parent.glob(".*.new"):
+            if unfinished_file(left.name) == self._path.name:
+                left.unlink(missing_ok=True)
         try:
             file = _open_own(self._path)
             content = self._content(file)
