@@ -8,24 +8,20 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fastenough.board import Booted
 from fastenough.board.local import LocalBoard
 from fastenough.campaign import Campaign, Progress, StopRequest, read_plan, run_campaign
-from fastenough.implementations import IMPLEMENTATIONS, Act, Counted, Tally, TaskKind
-from fastenough.implementations.linux_user import words
-from fastenough.implementations.task import Task
+from fastenough.implementations import IMPLEMENTATIONS
 from fastenough.model import Outcome
 from fastenough.recording import Recording
-from fastenough.settings import Settings
 from fastenough.store import Store
 from tests.support.gauge_simulation import Build, Follower, Paced, paced
 from tests.support.processes import eventually, start_bench
+from tests.support.stand_in import StandIn
 
 PLAN = """
 name = "beside"
@@ -46,30 +42,10 @@ repeat = 2
 """
 
 
-class StandIn:
-    """Any task of this machine, in the place of one that follows a pin."""
-
-    name = "stand-in"
-    kind = TaskKind.LINUX_USER
-    line_thread = ""
-
-    def check(self, probe: str, parameters: object, known: object) -> None:
-        """It can do everything."""
-
-    def needs(self, booted: Booted) -> None:
-        """It needs nothing."""
-
-    @contextmanager
-    def start(self, booted: Booted, act: Act, settings: Settings) -> Iterator[Task]:
-        parameters = {name: value for name, value in act.parameters.items() if name in ("interval", "allow-difference")}
-        with Task(booted.link, [booted.probe, *words(Act("timer", parameters))], act.limit_s) as task:
-            yield task
-
-    def counted(self, booted: Booted, act: Act, tally: Tally) -> Counted:
-        return Counted(tally.stored, tally.stored, tally.lost)
-
-
-IMPLEMENTATIONS["stand-in"] = StandIn()  # type: ignore[index]
+@pytest.fixture(autouse=True)
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Registered for each of these tests only: other tests list all implementations."""
+    monkeypatch.setitem(IMPLEMENTATIONS, StandIn.name, StandIn())
 
 
 @pytest.fixture
@@ -136,6 +112,7 @@ import sys
 sys.path.insert(0, ".")
 from tests.process.campaign.test_campaign_instrument import *
 from tests.process.campaign.test_campaign_instrument import _run
+IMPLEMENTATIONS[StandIn.name] = StandIn()
 _run(Path(sys.argv[1]), Store(Path(sys.argv[2])), sys.argv[3],
      on_progress=lambda progress: print(progress.phase, progress.run, flush=True))
 """

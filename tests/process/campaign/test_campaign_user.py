@@ -27,8 +27,10 @@ control-priority = 10
 _BENCH = """
 import sys
 sys.path.insert(0, {checkout!r})
-from tests.process.campaign import test_campaign_instrument  # it brings a task that needs no pins
 from fastenough.cli import main
+from fastenough.implementations import IMPLEMENTATIONS
+from tests.support.stand_in import StandIn
+IMPLEMENTATIONS[StandIn.name] = StandIn()
 sys.exit(main())
 """
 
