@@ -168,9 +168,7 @@ at("range").addEventListener("submit", event => {
 at("unselect").addEventListener("click", () => go(view().span, null));
 at("zoom").addEventListener("click", () => go(view().span, view().chosen, true));
 addEventListener("hashchange", showAll);
-addEventListener("recolour", showAll);
-let resized = 0;
-addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(showAll, 200); });
+addEventListener("redraw", showAll);
 
 let reloaded = Date.now();
 listen((name, row) => {

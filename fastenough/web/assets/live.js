@@ -43,5 +43,5 @@ listen((name, row) => {
   document.getElementById("listening").textContent = "Newest values of each board, updated live.";
 }, name => { if (strips.has(name)) strips.get(name).row.remove(); });
 strips.forEach(drawStrip);
-addEventListener("recolour", () => strips.forEach(drawStrip));
+addEventListener("redraw", () => strips.forEach(drawStrip));
 drawn();

@@ -101,9 +101,7 @@ if (form) {
   form.addEventListener("input", event => { say(event.target.dataset.filter, event.target.value); filter(); });
   document.querySelectorAll("[data-span]").forEach(button => button.addEventListener("click", () => { say("span", button.dataset.span); drawHeat(); }));
   addEventListener("hashchange", () => { filter(); order(); drawHeat(); });
-  addEventListener("recolour", drawHeat);
-  let resized = 0;
-  addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(drawHeat, 200); });
+  addEventListener("redraw", drawHeat);
   filter();
   order();
   drawHeat();

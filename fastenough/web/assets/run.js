@@ -11,5 +11,5 @@ async function drawRun() {
   drawn();
 }
 
-addEventListener("recolour", drawRun);
+addEventListener("redraw", drawRun);
 drawRun();

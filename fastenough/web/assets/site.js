@@ -110,6 +110,10 @@ function drawn() {
   });
 }
 
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("recolour")));
+/** Figures are drawn in the colours and the width of the page: each page listens to "redraw". */
+function redraw() { dispatchEvent(new Event("redraw")); }
+let resized = 0;
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(redraw, 200); });
 showAge();
 setInterval(showAge, 10000);

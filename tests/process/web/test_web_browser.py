@@ -105,6 +105,17 @@ def test_a_name_without_a_blank_is_no_wider_than_a_telephone(browser: Browser, s
                 assert page.evaluate("document.documentElement.scrollWidth") <= 390, address
 
 
+def test_a_figure_follows_the_width_of_the_page(browser: Browser, served: Served) -> None:
+    run = served.farm.injected.run
+    with opened(browser, f"{served.url}/run/{run}/", width=1400, bypass_csp=True) as page:
+        plot = page.locator("#distribution .uplot")
+        wide = plot.bounding_box()
+        page.set_viewport_size({"width": 390, "height": 800})
+        page.wait_for_function("document.querySelector('#distribution .uplot')?.clientWidth <= 390")
+        narrow = plot.bounding_box()
+        assert wide is not None and narrow is not None and wide["width"] > 2 * narrow["width"] > 560
+
+
 def shown(page: Page) -> tuple[str, str, str]:
     return (
         page.inner_text("[data-span][aria-pressed=true]"),
