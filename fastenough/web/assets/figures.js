@@ -2,7 +2,7 @@
 // Heat maps and ridges.  Each is drawn by a pen: on a canvas to be seen, or into an SVG to be kept.
 "use strict";
 
-const LEFT = 64, RIGHT = 16;   // the margins of every figure over time, so that their axes stand above each other
+const LEFT = 84, RIGHT = 20;   // the margins of every figure over time, so that their axes stand above each other
 
 class CanvasPen {
   constructor(place, width, height) {
@@ -222,9 +222,11 @@ function boardsFigure(data) {
         const y = bottom + 38, each = width < 600 ? 1 : 2, after = left + each * tints.length + 6;
         pen.text(left - 6, y, "1 %", colour("soft"), "end");
         tints.forEach((tint, place) => pen.rect(left + each * place, y - 10, each, 12, tint));
-        pen.text(after, y, Object.values(limits).some(Boolean) ? "of the limit (log)" : `of ${us(usual)} µs (log)`, colour("soft"));
-        pen.rect(after + 118, y - 10, 12, 12, colour("fail"));
-        pen.text(after + 134, y, "above", colour("soft"));
+        const scale = Object.values(limits).some(Boolean) ? "of the limit (log)" : `of ${us(usual)} µs (log)`;
+        const red = after + 7 * scale.length;  // no character is wider on average
+        pen.text(after, y, scale, colour("soft"));
+        pen.rect(red, y - 10, 12, 12, colour("fail"));
+        pen.text(red + 16, y, "above", colour("soft"));
       }
       names.forEach((name, row) => {
         const y = row * tall + 2;

@@ -226,6 +226,12 @@ function wantsLog(columns) {
   return xs[xs.length - 1] > 20 * median;
 }
 
+/** Labels of ticks; on a narrow plot every second one, counted from the greatest, so that none covers another. */
+function apart(u, ticks) {
+  const every = u.width < 600 && ticks.length > 4 ? 2 : 1;
+  return ticks.map((tick, place) => (ticks.length - 1 - place) % every ? "" : tick.toLocaleString("en"));
+}
+
 function distributionLines(place, data) {
   const columns = overEdges(data), cpus = Object.keys(data.cpus);
   if (columns[0].length < 2) {
@@ -235,9 +241,9 @@ function distributionLines(place, data) {
   const log = wantsLog(columns), most = columns.slice(1).flat().reduce((a, b) => Math.max(a, b || 0), 1);
   const end = Math.max(columns[0][columns[0].length - 1], (data.limit_ns || 0) / 1000) * 1.05;
   const options = {
-    ...sized(place, 320), padding: [10, RIGHT, 0, 0], cursor: {drag: {setScale: false}},
+    ...sized(place, 320), padding: [10, 2 * RIGHT, 0, 0], cursor: {drag: {setScale: false}},  // a label may end there
     scales: {x: {time: false, distr: log ? 3 : 1, range: [log ? columns[0][0] / 1.2 : 0, end]}, y: {distr: 3, range: [NO_SAMPLE, most * 3]}},
-    axes: [axis("latency, µs", {splits: () => latencyTicks({log, low: columns[0][0] / 1.2, high: end}), filter: (_, ticks) => ticks, values: (_, ticks) => ticks.map(tick => tick.toLocaleString("en"))}), axis("samples", {size: LEFT + 20, values: (_, ticks) => ticks.map(tick => tick === null || tick < 1 ? "" : tick >= 1e6 ? `${tick / 1e6} M` : tick >= 1e3 ? `${tick / 1e3} k` : tick)})],
+    axes: [axis("latency, µs", {splits: () => latencyTicks({log, low: columns[0][0] / 1.2, high: end}), filter: (_, ticks) => ticks, values: apart}), axis("samples", {size: LEFT, values: (_, ticks) => ticks.map(tick => tick === null || tick < 1 ? "" : tick >= 1e6 ? `${tick / 1e6} M` : tick >= 1e3 ? `${tick / 1e3} k` : tick)})],
     series: [{label: "from µs"}, ...cpus.map((cpu, at) => ({label: cpu === "all" ? "all CPUs" : `CPU ${cpu}`, value: (_, count) => count === null ? "–" : count < 1 ? "0" : count.toLocaleString("en"), stroke: cpuColour(at), width: 1.4, paths: uPlot.paths.stepped({align: 1}), points: {show: false}}))],
     hooks: {draw: [u => {
       if (!data.limit_ns) return;
