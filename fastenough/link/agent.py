@@ -232,6 +232,7 @@ _AT_ONCE = select.PIPE_BUF
 _SEND_S = 20.0
 _SEND_BYTES_PER_S = 20_000
 """Time limit for a frame: a constant, and its length at a minimum rate."""
+_GREET_AGAIN_S = 0.5
 _NO_COMMAND = 127
 _WHICH = (
     'case "$1" in */*) [ -x "$1" ] && echo "$1"; exit;; esac; IFS=:; '
@@ -368,11 +369,19 @@ class AgentLink:
         return self.gone
 
     def _begin(self, timeout_s: float) -> None:
-        """Reset the agent: end the processes of another bench, and discard the data for it."""
-        self.send(0, FrameKind.RESET, NUMBER.pack(round(self._pace.patience_s * 1000)) + self._nonce)
-        if not self._begun.wait(timeout_s):
-            self.close()
-            raise Stalled(f"{self.name} has not answered within {timeout_s:g} s: is another fastenough using it?")
+        """Reset the agent: end the processes of another bench, and discard the data for it.
+
+        A guest's port discards what arrives while the agent opens it again after another bench; the greeting is
+        therefore repeated until it is answered.  Further answers concern no command and are ignored.
+        """
+        greeting = NUMBER.pack(round(self._pace.patience_s * 1000)) + self._nonce
+        deadline = time.monotonic() + timeout_s
+        self.send(0, FrameKind.RESET, greeting)
+        while not self._begun.wait(min(_GREET_AGAIN_S, max(0.0, deadline - time.monotonic()))):
+            if time.monotonic() >= deadline:
+                self.close()
+                raise Stalled(f"{self.name} has not answered within {timeout_s:g} s: is another fastenough using it?")
+            self.send(0, FrameKind.RESET, greeting)
         if self._closing.is_set():
             raise BoardGone(self.gone)
 

@@ -69,6 +69,20 @@ def test_commands_say_what_they_say() -> None:
             assert link.run([own, "--version"]).text.startswith("fastenough-probe ")
 
 
+def test_a_greeting_that_is_lost_is_repeated() -> None:
+    """A guest's port loses what arrives before the agent has opened it again."""
+    greeting = FRAME.size + NUMBER.size + NONCE_SIZE
+    lossy = f"dd bs={greeting} count=1 status=none of=/dev/null; exec {find_probe()} agent stdio"
+    with closing(link_to("sh", "-c", lossy)) as link:
+        assert link.run(["echo", "there"]).stdout == b"there\n"
+
+
+def test_answers_to_a_repeated_greeting_are_ignored() -> None:
+    late = f"sleep 1.2; exec {find_probe()} agent stdio"
+    with closing(link_to("sh", "-c", late)) as link:
+        assert [link.run(["echo", str(number)]).text for number in range(3)] == ["0\n", "1\n", "2\n"]
+
+
 def test_a_hundred_megabytes_arrive_whole() -> None:
     with agent(QUICK) as link:
         begin = time.monotonic()
