@@ -50,6 +50,7 @@ def toggled(board: VirtualBoard, *chip: str) -> tuple[int, int, bytes]:
     done = board.link.run(
         [PROBE, "periodic", *chip, f"--out={OUTPUT_LINE}", "--interval=5ms", "--loops=20"], timeout_s=30.0
     )
+    board.pins.settle()
     return done.status, board.pins.counts[OUTPUT_LINE] - before, done.stderr
 
 
