@@ -33,6 +33,7 @@ from fastenough.link import LocalLink
 from fastenough.loads import LOADS, Load
 from fastenough.model import BadInput, ExitStatus, NotApplicable, Outcome
 from fastenough.store import Store
+from fastenough.store.campaign import planned_runs
 
 OUTCOME_STATUS = {
     Outcome.COMPLETED: ExitStatus.DONE,
@@ -64,6 +65,9 @@ def make_runs(
         newest = _begun(store, plan, begin)
         if begin is Begin.RESUMED and (complete := _complete(store, newest)) is not None:
             display.tell(f"campaign {complete} is complete; see: fastenough campaign status")
+            if as_json:
+                runs = tuple(run.run for run in planned_runs(store, complete) if run.run)
+                _print_json(store, Campaign(complete, runs, stopped=False))
             return ExitStatus.DONE
         opened = with_configurations(
             plan, opened, ManualBoot(display, stopping, booted), known_configurations(plan, store, newest.done)
@@ -100,15 +104,14 @@ def _complete(store: Store, begun: NewestCampaign) -> str | None:
     return None if begun.left else campaign
 
 
+def _print_json(store: Store, campaign: Campaign) -> None:
+    runs = [run for run in store.runs() if run.id in campaign.runs]
+    print_json({"campaign": campaign.id, "stopped": campaign.stopped, "runs": runs})
+
+
 def _print_result(store: Store, campaign: Campaign, as_json: bool) -> None:
     if as_json:
-        print_json(
-            {
-                "campaign": campaign.id,
-                "stopped": campaign.stopped,
-                "runs": [run for run in store.runs() if run.id in campaign.runs],
-            }
-        )
+        _print_json(store, campaign)
     else:
         print("\n".join(campaign.runs))
         print(f"see: fastenough show {campaign.runs[-1]}" if campaign.runs else "no run was made")

@@ -18,6 +18,7 @@ from fastenough.store import Store
 from fastenough.store.campaign import planned_runs
 from fastenough.store.summary import RunSummary
 from tests.support.cli_calls import command_line, environment
+from tests.support.json_documents import require_valid
 from tests.support.processes import ROOT, eventually
 from tests.support.terminal import Terminal, screen
 
@@ -75,6 +76,17 @@ def test_a_plan_is_told_and_nothing_is_measured(tmp_path: Path, probe_binary: st
     told = json.loads(command_line("campaign", "plan", "plan.toml", "--board", "virtual", "--json", cwd=folder).stdout)
     assert len(told["runs"]) == 12 and told["measured_s"] == 7200.0 < told["expected_s"]
     assert sorted(path.name for path in folder.iterdir()) == ["plan.toml"]
+
+
+@pytest.mark.slow
+def test_run_and_resume_print_what_their_schemas_say(tmp_path: Path, probe_binary: str) -> None:
+    folder = _plan(tmp_path)
+    run, resumed = (command_line("campaign", word, "plan.toml", "--json", cwd=folder) for word in ("run", "resume"))
+    for word, said in (("run", run), ("resume", resumed)):
+        assert said.returncode == 0, said.stderr
+        document = require_valid(f"campaign {word}", said.stdout)
+        assert [each["outcome"] for each in document["runs"]] == [Outcome.COMPLETED.value] * 3
+        assert document["stopped"] is False
 
 
 def test_a_plan_that_comes_with_fastenough_is_known_by_its_name(tmp_path: Path, probe_binary: str) -> None:
