@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -20,6 +19,7 @@ from fastenough.link import find_probe
 from fastenough.model import BadInput
 from fastenough.virtual.keeper import RUN_SETTING, bench_directory, open_virtual
 from fastenough.virtual.packages import fetch
+from tests.support.json_documents import require_valid
 from tests.support.processes import ended, eventually
 
 UP_S = 280
@@ -41,7 +41,7 @@ def bench(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
 def bench_json(*words: str) -> dict[str, Any]:
     done = bench(*words, "--json")
     assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout))
+    return dict(require_valid(f"bench {words[0]}", done.stdout))
 
 
 @pytest.fixture(autouse=True)

@@ -13,16 +13,20 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import BinaryIO
 
 import numpy as np
 import pytest
 import zstandard
+from click.testing import CliRunner
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
+from fastenough.cli import cli
+from fastenough.cli.farm_uploads import TOKEN_SETTING
 from fastenough.farm.push import Goal, parse_goal, push
 from fastenough.farm.tokens import Tokens
 from fastenough.model import BadInput
@@ -31,6 +35,8 @@ from fastenough.store import Store
 from fastenough.web import uploads
 from fastenough.web.uploads import UploadRate, upload_route
 from tests.process.jobs.test_ring_pull import check_all_there, pulled, put
+from tests.support.json_documents import require_valid
+from tests.support.mutant_trial import sealed
 from tests.support.recordings import Plan, write
 from tests.support.served import asked, served
 
@@ -76,6 +82,18 @@ def place(tmp_path: Path) -> Iterator[Place]:
 def recording(tmp_path: Path, run: str = "run-1", value_ns: int = 5_000, board: str = "testboard") -> bytes:
     values = [[np.full(100, value_ns, dtype=np.int64)] * 3]
     return write(tmp_path / f"{run}.jsonl", Plan(values, run, head={"board": board})).read_bytes()
+
+
+def test_push_prints_what_its_schema_says(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TOKEN_SETTING, place.token)
+    with closing(Store(tmp_path / "own")) as own:
+        run = sealed(own, recording(tmp_path))
+    goal = f"http://{place.goal.host}:{place.goal.port}"
+    words = ["farm", "push", run, "--to", goal, "--store", str(tmp_path / "own"), "--json"]
+    for new in (True, False):
+        done = CliRunner().invoke(cli, words, obj=SimpleNamespace(listen=lambda: None), catch_exceptions=False)
+        assert require_valid("farm push", done.stdout)["stored"] == {run: new}
+    assert place.runs() == [run]
 
 
 def test_a_recording_is_stored_once_however_often_it_comes(place: Place, tmp_path: Path) -> None:
