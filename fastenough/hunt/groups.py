@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm, rankdata
+from scipy import special
 
 from fastenough.hunt.space import Part, Recipe, Space
 
@@ -93,12 +93,21 @@ class TurnResiduals:
     over: NDArray[np.float64]
 
 
+def _ranks(values: Sequence[float]) -> NDArray[np.float64]:
+    """Rank of each value, from 1; equal values share their mean rank.
+
+    As scipy.stats.rankdata, which takes half a second to load: every command that names a hunt would wait for it.
+    """
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(count) - (count - 1) / 2)[place])
+
+
 def turn_residuals(looks: Sequence[GroupTurn], turns: int) -> TurnResiduals:
     """Residuals in normal scores of the ranks, so that a disturbed turn is one rank, however bad.
 
     ``turns``: number of turns of each group.
     """
-    scores = norm.ppf(rankdata([look.tail for look in looks]) / (len(looks) + 1))
+    scores = special.ndtri(_ranks([look.tail for look in looks]) / (len(looks) + 1))
     names = sorted({part.stressor for look in looks for part in look.recipe})
     column = {name: place for place, name in enumerate(names)}
     present = np.zeros((len(looks), len(names)))

@@ -16,10 +16,9 @@ import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import import_module
 from statistics import fmean
-from typing import TypeVar
-
-from scipy.stats import mannwhitneyu
+from typing import Any, TypeVar
 
 from fastenough.hunt.space import Recipe
 
@@ -127,5 +126,6 @@ def chance(worse: Sequence[float], better: Sequence[float]) -> float:
     The exact one-sided test of Wilcoxon (1945) and of Mann and Whitney (1947).  A trial is one value, so blocks within
     a trial may depend on one another.
     """
-    test = mannwhitneyu(worse, better, alternative="greater", method="exact")
+    stats: Any = import_module("scipy.stats")  # takes half a second: only where two recipes are compared
+    test = stats.mannwhitneyu(worse, better, alternative="greater", method="exact")
     return float(test.pvalue)
