@@ -32,7 +32,7 @@ TIERS = {"unit": "quick", "process": "check", "guest": "slow"}
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give each test its tier; unit tests judge nothing by the wall clock."""
+    """Give each test its tier."""
     for item in items:
         folder = item.path.relative_to(TESTS).parts[0]
         own = {mark.name for mark in item.iter_markers()} & {*TIERS.values()}
@@ -40,8 +40,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             raise pytest.UsageError(f"{item.nodeid} is marked {' and '.join(sorted(own))}; one tier is enough")
         if not own:
             item.add_marker(TIERS[folder])
-        if folder == "unit":
-            item.add_marker("untimed")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -5,9 +5,9 @@
 with its real parts, and ``slow`` all the rest.  The markers of pyproject.toml decide: a test has the tier of its folder
 unless it is marked with another one.
 
-Tests of ``check`` and ``slow`` that judge what was measured run one at a time.  Two lots run beside them at a lower
-priority: tests marked ``machines`` and tests marked ``untimed``.  Their output is printed when they have ended.  The
-status is 0 only if all tests passed.
+The unit tests of a tier run first, in two halves at the same time.  Of the others, those that judge what was measured
+run one at a time.  Two lots run beside them at a lower priority: tests marked ``machines`` and tests marked
+``untimed``.  Their output is printed when they have ended.  The status is 0 only if all tests passed.
 
 Other users of a machine may take its CPUs for any length of time.  Up to four failed tests are therefore run again
 alone; each has to pass twice in a row and is named at the end.  More failures count as they are.
@@ -31,11 +31,11 @@ from pathlib import Path
 from tests.support.privileges import list_of, sudo_prefix
 
 ROOT = Path(__file__).resolve().parents[1]
-TIERS = {"quick": "quick", "check": "(quick or check)", "slow": "slow"}
+TIERS = {"quick": "quick", "check": "(quick or check) and not matrix", "slow": "slow and not matrix"}
 """Which tests run, as an expression of pytest's option -m."""
 TIMED = "timed"
 LOTS = {TIMED: "not machines and not untimed", "machines": "machines", "untimed": "untimed and not machines"}
-"""Of the tests of a tier, those of each lot."""
+"""Of the tests of a tier that are no unit tests, those of each lot."""
 _NICE = "10"
 _MOST_DISTURBED = 4
 _TIMES_ALONE = 2
@@ -101,23 +101,28 @@ def _run(timed: Lot | None, others: Iterable[Lot], root: Path) -> list[Lot]:
     return [*([] if timed is None else [timed]), *beside]
 
 
-def _run_quick(root: Path, memory: Path) -> list[Lot]:
+def _run_units(tier: str, root: Path, memory: Path) -> list[Lot]:
     """Run the files of the unit tests in two halves at the same time."""
     files = sorted(str(path.relative_to(root)) for path in root.glob("tests/unit/*/test_*.py"))
     halves = [
-        Lot(["-q", "-m", TIERS["quick"], *half] if half else [], memory / f"half-{number}", nice="0")
+        Lot(["-q", "-m", TIERS[tier], *half] if half else [], memory / f"half-{number}", nice="0")
         for number, half in enumerate((files[::2], files[1::2]))
     ]
-    return _run(halves[0], halves[1:], root)
+    return _run(halves[0] if files else None, halves[1:], root)
+
+
+def _run_parts(tier: str, root: Path, memory: Path) -> list[Lot]:
+    """Run the tests with real processes and guests in their three lots."""
+    lots = {
+        name: Lot(["-m", f"{TIERS[tier]} and {which}", "--ignore=tests/unit"], memory / name)
+        for name, which in LOTS.items()
+    }
+    return _run(lots.pop(TIMED), lots.values(), root)
 
 
 def _run_tier(tier: str, root: Path, memory: Path) -> list[Lot]:
-    if tier == "quick":
-        return _run_quick(root, memory)
-    lots = {
-        name: Lot(["-m", f"{TIERS[tier]} and not matrix and {which}"], memory / name) for name, which in LOTS.items()
-    }
-    return _run(lots.pop(TIMED), lots.values(), root)
+    units = _run_units(tier, root, memory)
+    return units if tier == "quick" else units + _run_parts(tier, root, memory)
 
 
 def _run_as_root(lots: Sequence[Lot], root: Path, memory: Path) -> list[Lot]:
