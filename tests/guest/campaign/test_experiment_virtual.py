@@ -213,6 +213,29 @@ def test_a_module_that_does_not_match_fails_its_cells_and_no_other(
         assert recording.end is not None and "was built for kernel" in recording.end.reasons[0]
 
 
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("kernel", "where"),
+    [
+        ("rt-amd64", "linux-kernel"),
+        *(
+            pytest.param(*each, marks=pytest.mark.matrix)
+            for each in (("rt-amd64", "linux-user"), ("rt-armhf", "linux-kernel"), ("rt-armhf", "linux-user"))
+        ),
+    ],
+)
+def test_both_tasks_are_measured_on_other_architectures(kernel: str, where: str, tmp_path: Path) -> None:
+    changes = {"configurations": f'["{kernel}"]', "implementations": f'["{where}"]', "duration": '"2s"'}
+    store = Store(tmp_path / "store")
+    campaign = run_campaign(read_plan(plan(tmp_path, **changes)), store)
+    outside = measured_outside([store.load(run) for run in campaign.runs])
+    assert len(outside) == 2
+    for run in outside:
+        counts = agreement(run)
+        assert run.outcome is Outcome.COMPLETED, run.end
+        assert counts is not None and counts.complete and counts.lost_uncounted == 0, counts
+
+
 def test_interrupted_it_ends_in_good_order(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from fastenough.store import Store; "

@@ -5,13 +5,18 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from fastenough.gauge.session import Gauge
 from fastenough.virtual.board import VirtualBoard
+from tests.support.cli_calls import ROOT
 from tests.support.processes import eventually
 from tests.support.virtual_boards import PERIODIC, RESPONSE, booted, counted, leave_output_low, load_module
 
@@ -87,3 +92,21 @@ def test_no_edge_is_lost_while_the_gauge_is_stopped(board: VirtualBoard) -> None
     assert counters.common["edges"] in (returned // 2, (returned + 1) // 2)
     assert counters.common["edges"] == stored + counters.lost(0) + 1 > 2 * ENOUGH
     assert not board.gauge.fault()
+
+
+def test_a_killed_bench_leaves_nothing_of_its_gauge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    code = (
+        "import time; from fastenough.board import open_board; board = open_board('virtual').boot('stock'); "
+        "board.__enter__().wire_gauge(); print(flush=True); time.sleep(60)"
+    )
+    bench = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE)
+    assert bench.stdout is not None
+    bench.stdout.readline()
+    bench.send_signal(signal.SIGKILL)
+    bench.wait()
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    assert [path.name.startswith("fastenough-board-") for path in tmp_path.iterdir()] == [True]
+    with VirtualBoard("stock"):
+        assert not list(tmp_path.glob(f"fastenough-board-{bench.pid}-*"))
+    assert list(tmp_path.iterdir()) == []

@@ -6,10 +6,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +20,9 @@ from fastenough.virtual.initramfs import build_initramfs
 from fastenough.virtual.packages import GUEST_ARCH, cache_dir, fetch
 from fastenough.virtual.snapshot import Snapshot, snapshot_of
 from tests.support.privileges import require_root
-from tests.support.virtual_boards import booted, require_simulated_gauge
+from tests.support.virtual_boards import booted
+
+pytestmark = pytest.mark.untimed
 
 ROOT = Path(__file__).resolve().parents[3]
 NOWHERE = {f"{scheme}_proxy": "http://127.0.0.1:9" for scheme in ("http", "https")}
@@ -184,22 +184,3 @@ def test_checkouts_that_share_a_cache_get_their_own_programs(own_cache: Path, tm
     assert probes[0] == probes[2] != probes[1]
     assert b"9.9.9" in probes[1] and b"9.9.9" not in probes[0]
     assert len(list((own_cache / "built").iterdir())) == 2
-
-
-def test_a_killed_bench_leaves_nothing_of_its_gauge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    require_simulated_gauge()
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    code = (
-        "import time; from fastenough.board import open_board; board = open_board('virtual').boot('stock'); "
-        "board.__enter__().wire_gauge(); print(flush=True); time.sleep(60)"
-    )
-    bench = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE)
-    assert bench.stdout is not None
-    bench.stdout.readline()
-    bench.send_signal(signal.SIGKILL)
-    bench.wait()
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    assert [path.name.startswith("fastenough-board-") for path in tmp_path.iterdir()] == [True]
-    with VirtualBoard("stock"):
-        assert not list(tmp_path.glob(f"fastenough-board-{bench.pid}-*"))
-    assert list(tmp_path.iterdir()) == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import re
 import signal
 import socket
 import struct
@@ -14,10 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fastenough.analysis.edge_agreement import agreement
-from fastenough.campaign import read_plan, run_campaign
-from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
-from fastenough.store import Store
+from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.custom_kernels import KernelFiles, register_kernel
 from fastenough.virtual.packages import cache_dir, fetch
@@ -33,10 +29,11 @@ from tests.support.virtual_boards import (
     parsed,
     reading,
     recorded,
-    require_simulated_gauge,
     since_load,
     unload_module,
 )
+
+pytestmark = pytest.mark.untimed
 
 EDGES = 500
 PATIENCE_S = 60.0
@@ -45,7 +42,6 @@ KERNELS = [
     "stock-armhf",
     *(pytest.param(name, marks=pytest.mark.matrix) for name in ("stock-amd64", "rt-armhf")),
 ]
-ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="module", params=KERNELS)
@@ -178,32 +174,6 @@ def test_a_kernel_of_ones_own_boots_with_its_pins(tmp_path: Path) -> None:
             VirtualBoard(name)
     finally:
         (cache_dir() / "own" / name).unlink(missing_ok=True)
-
-
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    ("kernel", "where"),
-    [
-        ("rt-amd64", "linux-kernel"),
-        *(
-            pytest.param(*each, marks=pytest.mark.matrix)
-            for each in (("rt-amd64", "linux-user"), ("rt-armhf", "linux-kernel"), ("rt-armhf", "linux-user"))
-        ),
-    ],
-)
-def test_the_instrument_measures_both_tasks_there(kernel: str, where: str, tmp_path: Path) -> None:
-    require_simulated_gauge()
-    plan = (ROOT / "campaigns" / "brown-martin.toml").read_text().replace('["stock", "rt"]', f'["{kernel}"]')
-    plan = plan.replace('["linux-user", "linux-kernel"]', f'["{where}"]')
-    (tmp_path / "plan.toml").write_text(re.sub(r"(?m)^duration = [^#\n]*", 'duration = "2s"', plan))
-    store = Store(tmp_path / "store")
-    campaign = run_campaign(read_plan(tmp_path / "plan.toml"), store)
-    outside = [run for run in map(store.load, campaign.runs) if run.head.instrument]
-    assert len(outside) == 2
-    for run in outside:
-        counts = agreement(run)
-        assert run.outcome is Outcome.COMPLETED, run.end
-        assert counts is not None and counts.complete and counts.lost_uncounted == 0, counts
 
 
 @pytest.fixture

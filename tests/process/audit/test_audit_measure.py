@@ -180,6 +180,7 @@ def test_after_kill_9_the_next_one_puts_it_back(tmp_path: Path, probe_binary: Pa
     assert "stat-interval" in again.stderr.splitlines()[1], "it is a finding again, so that --resume goes on"
 
 
+@pytest.mark.untimed
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),

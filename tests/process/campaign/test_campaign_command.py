@@ -22,6 +22,8 @@ from tests.support.json_documents import require_valid
 from tests.support.processes import ROOT, eventually
 from tests.support.terminal import Terminal, screen
 
+pytestmark = pytest.mark.untimed
+
 PLAN = """
 name = "three"
 title = "Three runs"

@@ -179,6 +179,7 @@ def test_resuming_does_what_is_left(store: Store, probe_binary: str) -> None:
     assert fresh.id != resumed.id
 
 
+@pytest.mark.untimed
 @pytest.mark.slow
 def test_what_the_probe_refuses_ends_the_campaign(store: Store, probe_binary: str) -> None:
     for wrong in ({"interval": "0us"}, {"no-such-option": 1}, {"priority": 100}, {"affinity": 4000}):

@@ -82,6 +82,7 @@ def test_what_this_machine_cannot_change_is_not_applicable(tmp_path: Path, probe
     assert not list(tmp_path.glob("fastenough-data/runs/*"))
 
 
+@pytest.mark.untimed
 @pytest.mark.slow
 @needs_root("it changes settings")
 @needs_huge_pages

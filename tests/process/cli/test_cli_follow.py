@@ -23,6 +23,8 @@ from tests.support.processes import eventually
 from tests.support.recordings import Plan, latencies, write
 from tests.support.terminal import Terminal, screen
 
+pytestmark = pytest.mark.untimed
+
 
 @dataclass
 class Recorded:

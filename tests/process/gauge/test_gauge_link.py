@@ -292,6 +292,7 @@ def test_interrupted_run_ends_its_recording(instrument: Paced, tmp_path: Path) -
     assert recording.end and recording.end.outcome == "aborted"
 
 
+@pytest.mark.untimed
 @pytest.mark.slow
 def test_ports_that_are_no_gauge(tmp_path: Path) -> None:
     assert "no such port" in one_line(gauge_command("id", "/dev/ttyNOTHING"), 2)

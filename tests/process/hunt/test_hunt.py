@@ -70,6 +70,7 @@ def test_no_recipe_takes_more_memory_than_it_may() -> None:
     assert small.memory_bytes == 256 << 20 and len(SPACE.stressors) > 40 and set(PHASES)
 
 
+@pytest.mark.untimed
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "said"),
@@ -85,6 +86,7 @@ def test_a_load_space_that_cannot_be_is_one_line(tmp_path: Path, wrong: str, sai
     assert (done.returncode, done.stderr.count("\n")) == (2, 1) and said in done.stderr
 
 
+@pytest.mark.untimed
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "said"),

@@ -80,6 +80,7 @@ def test_tasks_of_a_core_are_delayed_by_the_cores_own_program(
     assert sorted(acts.read_text().split()) == ["hog", "timer"]
 
 
+@pytest.mark.untimed
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("implementation", "status"),
@@ -158,6 +159,7 @@ def test_the_command_prints_a_table_and_the_reason_for_what_it_cannot_try(probe_
     assert "--gauge" in as_json["calibrations"][1]["reason"]
 
 
+@pytest.mark.untimed
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "words",

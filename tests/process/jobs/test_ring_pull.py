@@ -35,6 +35,8 @@ from tests.support.recordings import Plan, instant, write
 from tests.support.rings import files, start
 from tests.support.ssh_boards import NAME, Server
 
+pytestmark = pytest.mark.untimed
+
 SECOND = 10**9
 TOLD = job.BoardNames("local", lambda head: HeadAdditions("local"))
 

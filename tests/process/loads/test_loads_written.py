@@ -143,6 +143,7 @@ def test_what_cannot_be_is_told_with_its_line(tmp_path: Path, text: str, said: s
     assert said in str(caught.value) and "\n" not in str(caught.value)
 
 
+@pytest.mark.untimed
 @pytest.mark.slow
 def test_files_that_are_none_and_hostile_names_are_one_line(tmp_path: Path) -> None:
     folder = tmp_path / "x.toml"

@@ -125,6 +125,7 @@ def add_station(copy: Path, name: str, line: str, text: str) -> Path:
     return copy / "build" / "target" / "monitor" / "fastenough-monitor"
 
 
+@pytest.mark.untimed
 @pytest.mark.slow
 def test_a_station_is_one_file_and_one_line_and_no_event_off_the_list(
     copy: Path, sleeper_binary: Path, tmp_path: Path
