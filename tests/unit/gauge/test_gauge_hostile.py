@@ -98,7 +98,7 @@ def chattering(said: bytes) -> Iterator[str]:
     ],
 )
 def test_a_port_that_chatters_is_no_gauge(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastenough.gauge.session._BOOT_S", 1.0)
+    monkeypatch.setattr("fastenough.gauge.session._BOOT_S", 0.3)
     with chattering(said) as port, pytest.raises(BadInput, match=r"unreadable|no reply"):
         Gauge(port)
 
@@ -156,7 +156,7 @@ LIES = {
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_take_that_cannot_be_is_refused(lie: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Line, "silence_s", 1.0)
+    monkeypatch.setattr(Line, "silence_s", 0.3)
     with Gauge(Impostor(Liar(lambda data: LIES[lie])).port) as gauge:
         gauge.start_periodic(16_000, 10**6)
         begun = time.monotonic()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fastenough.gauge.calibration import Calibration
+from fastenough.gauge.line import Line
 from fastenough.gauge.run import GaugeRun, Periodic, Response, RunHead
 from fastenough.gauge.session import Gauge
 from fastenough.model import FastenoughError, Outcome
@@ -113,8 +114,8 @@ TORN = {
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Silence is what lasts a second, so that the tests are quick."""
-    monkeypatch.setattr("fastenough.gauge.line.Line.exchange.__defaults__", (1.0, 10.0), raising=False)
+    """Silence is what lasts 0.3 s, so that the tests are quick; what was said in time but late is asked for again."""
+    monkeypatch.setattr(Line, "silence_s", 0.3)
 
 
 @pytest.mark.usefixtures("impatient")
