@@ -151,6 +151,7 @@ def rate(
 # --- configurations of a board
 
 _BOOTED = (
+    "machine",
     "configuration",
     "kernel",
     "kernel configuration",
@@ -168,14 +169,14 @@ def same_configuration(one: Head, other: Head) -> bool:
     Run-time settings do not count.  Unknown values are no difference.
     """
     keys = [key for key in RUN_KEYS if key.name in _BOOTED]
-    pairs = [(key.of(one, None), key.of(other, None)) for key in keys]
+    pairs = [(key, key.of(one, None), key.of(other, None)) for key in keys]
     return all(
         mine is None
         or theirs is None
         or isinstance(mine, UnknownValue)
         or isinstance(theirs, UnknownValue)
-        or mine == theirs
-        for mine, theirs in pairs
+        or key.agree(mine, theirs)
+        for key, mine, theirs in pairs
     )
 
 

@@ -11,6 +11,7 @@ from fastenough.analysis.keys import (
     FOR_COMPARING,
     FOR_MERGING,
     KEYED_FACTS,
+    MACHINE,
     RUN_KEYS,
     SERIES_KEYS,
     Forbids,
@@ -116,9 +117,11 @@ def _as_text(keys: Sequence[Key], values: Values) -> str:
 
 
 def group_text(recording: Recording) -> str:
-    """Equal for runs that may be merged, as one string to group by: the keys of the run and of all its series."""
+    """Equal for runs of one machine that may be merged, as one string to group by: the keys of the run and of all its
+    series, without the machine, which two runs can have in common and show in part only."""
+    keys = [key for key in RUN_KEYS if key.name != MACHINE]
     return "\n".join(
-        [_as_text(RUN_KEYS, run_values(recording)), *(kind_text(recording, series) for series in recording.series)]
+        [_as_text(keys, run_values(recording)), *(kind_text(recording, series) for series in recording.series)]
     )
 
 

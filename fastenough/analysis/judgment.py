@@ -26,7 +26,7 @@ from fastenough.analysis.clusters import confidence_of_look
 from fastenough.analysis.distinct import distinct, said_of
 from fastenough.analysis.evidence import Evidence
 from fastenough.analysis.keys import parameters_of
-from fastenough.analysis.machine import is_emulated
+from fastenough.analysis.machine import identity_cautions, is_emulated
 from fastenough.analysis.measures import CONFIDENCE, Bound, bound_above_maximum
 from fastenough.analysis.merged import Merged, cpus_not_measured, grouped, judged_series, load_name
 from fastenough.analysis.supported import all_supported, overall_supported
@@ -255,6 +255,7 @@ def judge(
             *wording.cautions(measured, verdict),
             *wording.declared(judgments, verdict),
             *wording.longer_ones(judgments, verdict),
+            *identity_cautions(measured),
             *said_of(again),
             *wording.looked_before(look, least, sure),
         ),

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from fastenough.model import HOW_LONG, Series
+from fastenough.model import HOW_LONG, Series, is_same_machine
 from fastenough.recording import Head
 
 
@@ -118,6 +118,18 @@ def _fact(name: str, *parts: str) -> _Fact:
     return _Fact(name, parts)
 
 
+@dataclass(frozen=True)
+class _Machine(_Fact):
+    """Identifiers of the machine; None if they are unknown, as in recordings of older versions."""
+
+    def __call__(self, head: Head, _: Series | None) -> list[str] | None:
+        return sorted(head.machine) or None
+
+
+def _may_be_one_machine(one: list[str] | None, other: list[str] | None) -> bool:
+    return is_same_machine(frozenset(one or ()), frozenset(other or ())) is not False
+
+
 def _processor(head: Head, series: Series | None) -> Any:
     cpu = _fact("cpu")(head, series)
     return {name: value for name, value in cpu.items() if name != "microcode"} if isinstance(cpu, dict) else cpu
@@ -211,6 +223,9 @@ def _tool(head: Head, _: Series | None) -> dict[str, Any]:
 
 # --- the registry
 
+MACHINE = "machine"
+"""Name of the key and of the fact."""
+
 RUN_KEYS: tuple[Key, ...] = (
     Key("probe", Forbids.BOTH, _head("probe"), "another probe measures another activation", titled=True),
     Key("emulation", Forbids.BOTH, _emulated, "under emulation timing is not meaningful"),
@@ -222,6 +237,13 @@ RUN_KEYS: tuple[Key, ...] = (
         agree=_where_both_state_it,
     ),
     Key("board", Forbids.MERGING, _head("board"), "two boards of one type are two machines", titled=True),
+    Key(
+        MACHINE,
+        Forbids.MERGING,
+        _Machine(MACHINE, ()),
+        "one name can stand for two machines; where both runs identify theirs, one must show all hardware of the other",
+        agree=_may_be_one_machine,
+    ),
     Key("configuration", Forbids.MERGING, _configuration, "a verdict applies to what was booted", titled=True),
     Key(
         "kernel",

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fastenough import words
+from fastenough.model import Machines
 from fastenough.recording import Recording
 
 COUNTERS = {
@@ -119,3 +120,23 @@ def _stolen_before(recording: Recording) -> int:
     """Stolen time since boot, in ns: a machine from which time is taken stays one when a short run sees none of it."""
     profile = recording.head.profile or {}
     return int(profile.get("steal_so_far_ns") or 0)
+
+
+def identity_cautions(recordings: Sequence[Recording]) -> list[str]:
+    """Caveats on boards with several machines, and on machines with several names."""
+    machines = Machines(recording.head.machine for recording in recordings)
+    numbers: dict[str, set[int]] = {}
+    for recording in recordings:
+        number = machines.number(recording.head.machine)
+        if number is not None:
+            numbers.setdefault(recording.head.board or "without a name", set()).add(number)
+    found = [
+        f"The runs of board {board} are of {len(several)} machines (machine ID or hardware differ); they are not merged"
+        for board, several in numbers.items()
+        if len(several) > 1
+    ]
+    for number in range(len(machines)):
+        names = [board for board, of in numbers.items() if number in of]
+        if len(names) > 1:
+            found.append(f"Boards {', '.join(names)} are one machine; runs under different names are not merged")
+    return found

@@ -17,7 +17,7 @@ from fastenough.analysis.differences import difference, group_text, kind_text, r
 from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, SERIES_KEYS
 from fastenough.analysis.machine import cpus_in_use
 from fastenough.analysis.resampling import Blocks, blocks_of
-from fastenough.model import BadInput, Role, Series
+from fastenough.model import BadInput, Machines, Role, Series
 from fastenough.recording import Histogram, Recording
 from fastenough.recording.aggregate import MOST_COUNT
 
@@ -39,9 +39,18 @@ def load_name(recording: Recording) -> str | None:
 
 def grouped(recordings: Iterable[Recording]) -> list[list[Recording]]:
     """Recordings in groups that may be merged, in order of first appearance."""
-    groups: dict[str, list[Recording]] = {}
+    alike: dict[str, list[Recording]] = {}
     for recording in recordings:
-        groups.setdefault(group_text(recording), []).append(recording)
+        alike.setdefault(group_text(recording), []).append(recording)
+    return [group for members in alike.values() for group in _of_one_machine(members)]
+
+
+def _of_one_machine(recordings: Sequence[Recording]) -> list[list[Recording]]:
+    """The recordings of each machine; those that do not identify theirs are with the first one."""
+    machines = Machines(recording.head.machine for recording in recordings)
+    groups: dict[int, list[Recording]] = {}
+    for recording in recordings:
+        groups.setdefault(machines.number(recording.head.machine) or 0, []).append(recording)
     return list(groups.values())
 
 

@@ -3,21 +3,21 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fastenough.board import Booted, marks_in
 from fastenough.campaign.acts import board_act, housekeeping_setting, instrument_request, pins_requested
+from fastenough.campaign.board_name import RecordedBoard
 from fastenough.campaign.expand import MONITORED, OWN, WHOLE, RunSpec
 from fastenough.campaign.instrument import INTERVAL_NS, InstrumentRun, OpenInstrument
 from fastenough.campaign.monitoring import monitor_beside, own_thread_name
-from fastenough.campaign.plan import DEFAULT_BOARD, Plan
+from fastenough.campaign.plan import Plan
 from fastenough.campaign.run_keys import KEYS
 from fastenough.campaign.stop import StopRequest
 from fastenough.campaign.tracing import kernel_settings, store_trace, with_trace
@@ -50,7 +50,7 @@ class BoardSetup:
     """
 
     plan: Plan
-    board: str
+    board: RecordedBoard
     booted: Booted
     journal: Path
     settings: Sequence[RecordedSetting] = ()
@@ -79,7 +79,9 @@ def measure(site: BoardSetup, spec: RunSpec, context: RunContext) -> Transcript:
     when the store cannot be written; the lines recorded so far stay.
     """
     context.report("profile", None)
-    added = HeadAdditions(site.board, site.booted.configuration, LoadStated(spec.load), requirement=spec.requirement)
+    added = HeadAdditions(
+        site.board.name, site.booted.configuration, LoadStated(spec.load), requirement=spec.requirement
+    )
     made: Transcript | None = None
     try:
         added = replace(
@@ -130,41 +132,18 @@ def store_unmeasured(spec: RunSpec, context: RunContext, added: HeadAdditions, e
     return transcript
 
 
-_SSH = "ssh://"
-_USER = re.compile(r"ssh://[^@/]*@")
-
-
-def name_in_runs(board: str, profile: Mapping[str, Any]) -> str:
-    """Return the name of a board in its runs.
-
-    The bench's own machine has its host name, even if reached by ssh (its boot id shows that).  The user of an ssh
-    address is not part of the name, since the machine is the same for every user.
-    """
-    here = board == DEFAULT_BOARD or (board.startswith(_SSH) and profile.get("boot_id") == _own_boot_id())
-    hostname = profile.get("hostname") if here else None
-    return str(hostname or _USER.sub(_SSH, board))
-
-
-@cache
-def _own_boot_id() -> str:
-    """Return the boot id of the bench's machine; empty if it cannot be read."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
-def head_additions(board: str, booted: Booted, settings: Sequence[RecordedSetting]) -> HeadAdditions:
-    """Return what the bench adds to every head: profile, configuration, marks and settings."""
+def head_additions(board: RecordedBoard, booted: Booted, settings: Sequence[RecordedSetting]) -> HeadAdditions:
+    """Return what the bench adds to every head: board, profile, configuration, marks and settings."""
     profile = collect(booted.link)
     return HeadAdditions(
-        name_in_runs(board, profile),
+        board.name,
         booted.configuration,
         None,
         profile,
         profile_sha256(profile),
         tuple(settings),
         tuple(dict.fromkeys((*booted.marks, *marks_in(profile)))),
+        address=board.address,
     )
 
 

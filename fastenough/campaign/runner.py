@@ -13,6 +13,7 @@ from pathlib import Path
 from fastenough.board import AS_BOOTED, Board, Booted, open_board
 from fastenough.board.configuration import Ask, ConfigurationChange, SwitchableBoard, require_remote
 from fastenough.campaign.acts import check_cpus
+from fastenough.campaign.board_name import name_in_runs, recorded_board
 from fastenough.campaign.expand import RunSpec, expand, recordings_of
 from fastenough.campaign.instrument import OpenInstrument, open_instrument
 from fastenough.campaign.ledger import Ledger
@@ -154,10 +155,13 @@ class _Runner:
         with suppress(BoardGone), opened as stack:
             if not self.ledger.done:
                 check_cpus(self.plan, booted.link)
+            recorded = recorded_board(board.name, booted.link, self.keeper)
+            if recorded.note is not None:
+                self._print_once(recorded.note)
             entries = self._settings(booted, stack, bench)
             late = {name: value for name, value in self.plan.settings.items() if self._is_late(name)}
             journal = run_journal(self.journal or default_journal(booted.link))
-            site = BoardSetup(self.plan, board.name, booted, journal, entries, late, instrument)
+            site = BoardSetup(self.plan, recorded, booted, journal, entries, late, instrument)
             for spec in specs:
                 if not self.stopping.requested:
                     self._run(site, spec)
@@ -186,7 +190,7 @@ class _Runner:
             if not self.ledger.done:
                 raise
             added = HeadAdditions(
-                site.board, site.booted.configuration, LoadStated(spec.load), requirement=spec.requirement
+                site.board.name, site.booted.configuration, LoadStated(spec.load), requirement=spec.requirement
             )
             transcript = store_unmeasured(spec, context, added, NotApplicable(str(refused)))
         self._clock.end()
@@ -211,7 +215,10 @@ class _Runner:
         """Store the runs of a configuration that did not boot, each with the reason."""
         for spec in specs:
             added = HeadAdditions(
-                board.name, Configuration(configuration), LoadStated(spec.load), requirement=spec.requirement
+                name_in_runs(board.name, {}),
+                Configuration(configuration),
+                LoadStated(spec.load),
+                requirement=spec.requirement,
             )
             self._clock.skip()
             self._report(spec, "ended", store_unmeasured(spec, self._context(spec), added, error))

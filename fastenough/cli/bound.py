@@ -13,12 +13,11 @@ import click
 
 from fastenough import words
 from fastenough.board import open_board
-from fastenough.campaign.measure import name_in_runs
+from fastenough.campaign.board_name import recorded_board
 from fastenough.cli.commands import Command, Option
 from fastenough.cli.options import DURATION, json_option, store_option
 from fastenough.cli.output import print_json, print_table, say
 from fastenough.cli.privileges import accessed_board
-from fastenough.facts import collect
 from fastenough.jobs.bound import CpuBound, bounds_of, is_trace_dat, recorded, report_bound, section_of, trace_cmd_lines
 from fastenough.model import BadInput
 from fastenough.report import require_writable
@@ -121,7 +120,7 @@ def command(
     """
     if report_path is not None:
         require_writable(report_path)
-    name, found = _recorded(board, duration_ns) if trace is None else ("", _read(trace))
+    name, found = _recorded(board, duration_ns, Store(store_path)) if trace is None else ("", _read(trace))
     if as_json:
         print_json([asdict(one) for one in found])
     else:
@@ -140,8 +139,8 @@ def _read(trace: BinaryIO) -> Sequence[CpuBound]:
         raise BadInput(f"{trace.name}: {reason}") from reason
 
 
-def _recorded(board: str, duration_ns: int) -> tuple[str, Sequence[CpuBound]]:
+def _recorded(board: str, duration_ns: int, store: Store) -> tuple[str, Sequence[CpuBound]]:
     """Trace the board; returns its name and the bounds."""
     with accessed_board(board) as (link, _):
         found = bounds_of(recorded(link.raised, duration_ns / 1e9))
-        return name_in_runs(open_board(board).name, collect(link, ("hostname", "boot_id"))), found
+        return recorded_board(open_board(board).name, link, store).name, found

@@ -22,6 +22,7 @@ FACTS: tuple[Fact, ...] = tuple(
         "FACTS",
         (
             "machine",
+            "identity",
             "kernel",
             "cpu",
             "memory",

@@ -23,6 +23,7 @@ from fastenough.analysis.approach_rating import (
     rate_published,
     setups,
 )
+from fastenough.analysis.machine import identity_cautions
 from fastenough.analysis.merged import load_name
 from fastenough.jobs.assess import Question, topic_of
 from fastenough.model import BadInput, Outcome, Requirement
@@ -95,13 +96,20 @@ def _of_one_board(recordings: Sequence[Recording], wanted: AdviceRequest) -> tup
     boards = list(dict.fromkeys(recording.head.board or "" for recording in mine))
     if wanted.board is None and len(boards) > 1:
         raise BadInput(
-            f"advice requires one board, but the runs are of several; add --board with one of {', '.join(boards)}"
+            "; ".join(
+                (
+                    "advice requires one board, but the runs are of several; add --board with one of "
+                    f"{', '.join(boards)}",
+                    *identity_cautions(mine),
+                )
+            )
         )
     mine = [recording for recording in mine if wanted.board in (None, recording.head.board)]
     if not mine:
         what = f" on board {wanted.board}" if wanted.board else ""
         raise BadInput(f"no run of {wanted.probe}{what}; measure some, or choose another")
-    return mine, [f"Damaged runs excluded: {', '.join(damaged)}"] if damaged else []
+    excluded = [f"Damaged runs excluded: {', '.join(damaged)}"] if damaged else []
+    return mine, [*excluded, *identity_cautions(mine)]
 
 
 def _by_instrument(runs: Sequence[Recording]) -> list[Recording]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from fastenough.board import Booted
+from fastenough.campaign.board_name import recorded_board
 from fastenough.campaign.measure import head_additions
 from fastenough.campaign.monitoring import monitoring
 from fastenough.campaign.transcript import RunStore, StorageFailure, Transcript
@@ -91,7 +92,7 @@ def monitor_run(board: str, booted: Booted, act: Act, keeper: RunStore) -> Itera
     ``finish()`` comes first where all goes well.  Raises NotApplicable where it cannot run, StorageFailure when
     the store cannot be written.
     """
-    added = replace(head_additions(board, booted, ()), load=NO_LOAD_STARTED)
+    added = replace(head_additions(recorded_board(board, booted.link, keeper), booted, ()), load=NO_LOAD_STARTED)
     transcript = Transcript(
         partial(keeper.begin, {}), added, lambda: LoadProof(NO_LOAD_STARTED.name, True, stated=True)
     )

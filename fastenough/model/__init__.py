@@ -2,6 +2,7 @@
 """The terms everything else speaks in; no behaviour beyond what the terms mean."""
 
 from fastenough.model.configuration import Configuration
+from fastenough.model.machine import Identifiers, Machines, identifiers_of, is_same_machine
 from fastenough.model.parameters import HOW_LONG, parameter_name
 from fastenough.model.requirement import RETURN_TIME_NS, Requirement
 from fastenough.model.series import Role, Said, Series
@@ -28,6 +29,8 @@ __all__ = [
     "Configuration",
     "ExitStatus",
     "FastenoughError",
+    "Identifiers",
+    "Machines",
     "NotApplicable",
     "Outcome",
     "Requirement",
@@ -36,5 +39,7 @@ __all__ = [
     "Series",
     "Unavailable",
     "Verdict",
+    "identifiers_of",
+    "is_same_machine",
     "parameter_name",
 ]

@@ -41,7 +41,7 @@ _SECOND_NS = 1_000_000_000
 class HeadAdditions:
     """Data of a run that the bench adds to the probe's head.
 
-    ``planned_ns``: planned duration of the run.
+    ``address``: by which the bench reached the board.  ``planned_ns``: planned duration of the run.
     """
 
     board: str | None = None
@@ -54,6 +54,7 @@ class HeadAdditions:
     instrument: Mapping[str, Any] | None = None
     requirement: Requirement | None = None
     planned_ns: int | None = None
+    address: str | None = None
 
 
 def line_bytes(line: Mapping[str, Any]) -> bytes:
@@ -100,6 +101,7 @@ def _added_line(added: Head | HeadAdditions) -> JsonLine:
     return _without_none(
         {
             "board": added.board,
+            "address": added.address,
             "profile": added.profile,
             "profile_sha256": added.profile_sha256,
             "configuration": None if added.configuration is None else asdict(added.configuration),
@@ -330,6 +332,7 @@ def made_head(
         profile=added.profile,
         profile_sha256=added.profile_sha256,
         board=added.board,
+        address=added.address,
         configuration=added.configuration,
         instrument=added.instrument,
         requirement=added.requirement,

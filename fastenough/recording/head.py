@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fastenough.model import Configuration, Outcome, Requirement, Series
+from fastenough.model import Configuration, Identifiers, Outcome, Requirement, Series, identifiers_of
 
 VERSION = 2
 """Version of new recordings."""
@@ -223,6 +223,7 @@ class Head:
     """The head line: what was measured and how.  ``version``: that of the file.
 
     ``boot_id``: the kernel's id of the boot; None if the measuring program does not state it.
+    ``address``: by which the bench reached the board, if the run is of a bench and not local.
     ``requirement``: stated before the run, for this run only.
     ``planned_n``: planned activations of each series, if known before the run.
     """
@@ -243,12 +244,18 @@ class Head:
     profile: Mapping[str, Any] | None = None
     profile_sha256: str | None = None
     board: str | None = None
+    address: str | None = None
     configuration: Configuration | None = None
     instrument: Mapping[str, Any] | None = None
     requirement: Requirement | None = None
     planned_n: int | None = None
     origin: Origin | None = None
     version: int = VERSION
+
+    @property
+    def machine(self) -> Identifiers:
+        """Identifiers of the machine, from the profile; empty if unknown."""
+        return identifiers_of(self.profile)
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,7 @@ def parsed_head(name: str, line: LineFields, version: int) -> Head:
         profile=line.get("profile"),
         profile_sha256=line.get("profile_sha256"),
         board=line.get("board"),
+        address=line.get("address"),
         configuration=Configuration(**line["configuration"]) if "configuration" in line else None,
         instrument=line.get("instrument"),
         planned_n=line.get("planned_n"),

@@ -27,6 +27,7 @@ GRAIN_NS = 50
 WALL_NS = 1_790_000_000_000_000_000
 PROFILE: dict[str, Any] = {
     "hostname": "example",
+    "machine": ["0f" * 16],
     "kernel": {"release": "6.1.0-30-rt-amd64", "version": "#1 SMP PREEMPT_RT", "preemption": "preempt-rt"},
     "kernel_config": {"sha256": "a1" * 32, "of_interest": {"CONFIG_PREEMPT_RT": "y"}},
     "cpu": {"model": "Example <CPU> & co", "count": 2, "microcode": "0x2f"},

@@ -46,6 +46,7 @@ def record(link: Link, board: str) -> dict[str, Any]:
         for path, text in {
             "/proc/sys/kernel/hostname": "board\n",
             "/proc/sys/kernel/random/boot_id": "00000000-0000-0000-0000-000000000000\n",
+            "/etc/machine-id": f"{'0' * 31}1\n",
         }.items()
         if path in files
     }

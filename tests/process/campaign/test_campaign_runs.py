@@ -18,7 +18,7 @@ import pytest
 from fastenough.board.base import checked_configuration
 from fastenough.board.local import LocalBoard
 from fastenough.campaign import Campaign, Entry, Plan, Progress, StopRequest, run_campaign
-from fastenough.campaign.measure import name_in_runs
+from fastenough.campaign.board_name import name_in_runs
 from fastenough.facts import FACTS
 from fastenough.link import LocalLink
 from fastenough.link.guard import descendants

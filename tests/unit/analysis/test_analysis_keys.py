@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from fastenough.analysis import MixedRuns, compare, differences, grouped, judge, keys, merge_samples, merged
+from fastenough.analysis.approach_rating import same_configuration
 from fastenough.analysis.keys import DOES_NOT_MATTER, RUN_KEYS, SERIES_KEYS, Forbids, Key
+from fastenough.analysis.machine import identity_cautions
 from fastenough.model import Configuration, Role
 from fastenough.recording import Recording
 from fastenough.recording.head import Head, Instant, LoadStated, RecordedSetting, Tool
@@ -56,6 +58,7 @@ OTHER: dict[str, Callable[[Head], Head]] = {
     "emulation": _head(marks=frozenset({"emulated"})),
     "act": _parameter(interval_ns=7),
     "board": _head(board="the other one"),
+    "machine": _profile(machine=["1e" * 16]),
     "configuration": _head(configuration=Configuration("rt")),
     "kernel": _profile(kernel=PROFILE["kernel"] | {"version": "#2"}),
     "kernel configuration": _profile(kernel_config={"sha256": "b2" * 32}),
@@ -263,6 +266,39 @@ def test_a_fact_that_was_not_collected_equals_nothing(tmp_path: Path) -> None:
         _changed(one, _profile(idle=None, absent={"idle": "not understood: ValueError()"}), run) for run in ("a", "b")
     ]
     assert len(grouped(not_parsed)) == 2
+
+
+def _of_machine(run: Recording, name: str, *identifiers: str) -> Recording:
+    return _changed(run, _profile(machine=list(identifiers) or None), name)
+
+
+def test_machines_of_one_name_are_not_merged_and_older_recordings_are_as_before(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    older, one, card, other = (
+        _of_machine(run, name, *identifiers)
+        for name, identifiers in (("older", ()), ("one", "a"), ("card", "ab"), ("other", "c"))
+    )
+    assert grouped([older, one, other, card]) == [[older, one, card], [other]]
+    assert grouped([other, older]) == [[other, older]]
+    assert grouped([older, older]) == [[older, older]]
+    assert len(judge([one, other]).judgments) == 2
+    assert not [text for text in judge([older, one, card]).cautions if "machine" in text]
+
+
+def test_two_machines_of_one_name_and_two_names_of_one_machine_are_caveats(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    one, other = _of_machine(run, "one", "a"), _of_machine(run, "other", "b")
+    named = _changed(one, _head(board="bench-3"), "named")
+    older = _changed(_of_machine(run, "older"), _head(board="bench-4"), "older")
+    assert identity_cautions([one, other]) == [
+        "The runs of board testboard are of 2 machines (machine ID or hardware differ); they are not merged"
+    ]
+    assert identity_cautions([one, named]) == [
+        "Boards testboard, bench-3 are one machine; runs under different names are not merged"
+    ]
+    assert identity_cautions([one, one]) == identity_cautions([one, older]) == []
+    assert set(identity_cautions([one, named])) <= set(judge([one, named]).cautions)
+    assert not same_configuration(one.head, other.head) and same_configuration(one.head, older.head)
 
 
 def test_groups_of_a_report_are_told_apart_by_what_differs(tmp_path: Path) -> None:

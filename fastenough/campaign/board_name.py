@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The name of a board in its runs: a machine has one name in a store, however it is reached."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from fastenough.campaign.plan import DEFAULT_BOARD
+from fastenough.campaign.transcript import RunStore
+from fastenough.facts import collect
+from fastenough.link import Link
+from fastenough.model import Identifiers, identifiers_of, is_same_machine
+
+_SSH = "ssh://"
+_USER = re.compile(r"ssh://[^@/]*@")
+_MOST_READ = 50
+"""So many runs of a store are read at most, the newest ones of each board and configuration."""
+
+
+@dataclass(frozen=True)
+class RecordedBoard:
+    """Name of a board in its runs, and the address by which it was reached (None: locally, or by a name).
+
+    ``note``: that earlier runs under this name are of another machine.
+    """
+
+    name: str
+    address: str | None = None
+    note: str | None = None
+
+
+def name_in_runs(board: str, profile: Mapping[str, Any]) -> str:
+    """Return the name of a board that no earlier run has named.
+
+    The bench's own machine has its host name, even if reached by ssh (its boot id shows that).  The user of an ssh
+    address is not part of the name, since the machine is the same for every user.
+    """
+    here = board == DEFAULT_BOARD or (board.startswith(_SSH) and profile.get("boot_id") == _own_boot_id())
+    hostname = profile.get("hostname") if here else None
+    return str(hostname or _without_user(board))
+
+
+def _without_user(board: str) -> str:
+    return _USER.sub(_SSH, board)
+
+
+@cache
+def _own_boot_id() -> str:
+    """Return the boot id of the bench's machine; empty if it cannot be read."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def recorded_board(board: str, link: Link, store: RunStore) -> RecordedBoard:
+    """Return the name and address of a board for its runs in a store.
+
+    A machine that is given by its address, or as the local one, keeps the name of its newest run in the store.  Any
+    other name was chosen by the user and stays.
+    """
+    profile = collect(link, ("hostname", "boot_id", "machine"))
+    machine, name = identifiers_of(profile), name_in_runs(board, profile)
+    address = _without_user(board) if board.startswith(_SSH) else None
+    if not machine:
+        return RecordedBoard(name, address)
+    chosen = {} if board == DEFAULT_BOARD or address else {"board": name}
+    known = list(_newest(store, **chosen))
+    name = next((earlier for earlier, other in known if is_same_machine(machine, other)), name)
+    under_name = [other for earlier, other in known if earlier == name]
+    return RecordedBoard(name, address, _replaced(name, under_name, machine))
+
+
+def _newest(store: RunStore, **equal: Any) -> Iterator[tuple[str, Identifiers]]:
+    """Name and machine of the newest run of each board in each configuration, newest first, where it is known."""
+    identified: set[tuple[str, str | None]] = set()
+    ended = (run for run in reversed(store.runs(brief=True, state="ended", **equal)) if run.board)
+    unread = (run for run in ended if (run.board, run.configuration) not in identified)
+    for run in islice(unread, _MOST_READ):
+        machine = store.load(run.id).head.machine
+        if machine:
+            identified.add((run.board, run.configuration))
+            yield run.board, machine
+
+
+def _replaced(name: str, earlier: list[Identifiers], machine: Identifiers) -> str | None:
+    if not earlier or any(is_same_machine(machine, other) for other in earlier):
+        return None
+    return (
+        f"board {name}: earlier runs in the store are of another machine (machine ID or hardware differ); "
+        "they are never merged with these"
+    )
