@@ -54,41 +54,64 @@ class ExcludedRuns:
         )
 
 
-def left_out(judged: Sequence[Recording], others: Iterable[Recording], assessment: Assessment) -> list[ExcludedRuns]:
-    """Those of ``others`` with the key of a judged run that has a requirement, the greatest maximum first."""
-    ids = {recording.run_id for recording in judged}
-    asked = [
-        (run_values(recording), required)
-        for recording in judged
-        if (required := assessment.requirement_of(recording.run_id)) is not None
-    ]
+@dataclass(frozen=True)
+class Asked:
+    """What is required of the runs with the key of ``run``.
+
+    ``series``: name of the series that it applies to, all CPUs together; None: each CPU of every judged series.
+    """
+
+    run: Recording
+    required: Requirement
+    series: str | None = None
+
+
+def asked_by(judged: Sequence[Recording], assessment: Assessment) -> list[Asked]:
+    """What an assessment required of each run that has a requirement."""
+    found = ((recording, assessment.requirement_of(recording.run_id)) for recording in judged)
+    return [Asked(recording, required) for recording, required in found if required is not None]
+
+
+def left_out(asked: Sequence[Asked], others: Iterable[Recording]) -> list[ExcludedRuns]:
+    """Those of ``others`` with the key of a run that something is asked of, the greatest maximum first.
+
+    Each is held against the first requirement that it exceeds, else against the first that applies to it.
+    """
+    keys = [run_values(one.run) for one in asked]
+    ids = {one.run.run_id for one in asked}
     found = []
     for other in others:
         if other.run_id in ids or other.damage is not None:
             continue
         values = run_values(other)
-        required = next((required for keys, required in asked if not differing_keys(keys, values)), None)
-        result = None if required is None else _result(other, required)
-        if result is not None:
-            found.append(result)
+        held = [_result(other, one) for one, key in zip(asked, keys, strict=True) if not differing_keys(key, values)]
+        results = [result for result in held if result is not None]
+        if results:
+            found.append(next((result for result in results if result.exceeds), results[0]))
     return sorted(found, key=lambda one: one.maximum_ns, reverse=True)
 
 
-def _result(recording: Recording, required: Requirement) -> ExcludedRuns | None:
+def _result(recording: Recording, asked: Asked) -> ExcludedRuns | None:
     """None where the run holds no latency."""
     try:
-        merged = [values for values in merged_per_cpu([recording]) if values.judged]
+        merged = [
+            values for values in merged_per_cpu([recording]) if values.judged and asked.series in (None, values.name)
+        ]
     except MixedRuns:
         return None
     if not merged:
         return None
-    n, exceeded = (
-        sum(numbers)
-        for numbers in zip(*((values.judged, values.exceeded(required.limit_ns)[1]) for values in merged), strict=True)
-    )
-    exceeds = any(values.exceeded(required.limit_ns)[1] > required.miss_rate * values.judged for values in merged)
+    required = asked.required
+    judged = [values.judged for values in merged]
+    exceeded = [values.exceeded(required.limit_ns)[1] for values in merged]
+    pairs = list(zip(judged, exceeded, strict=True)) if asked.series is None else [(sum(judged), sum(exceeded))]
     return ExcludedRuns(
-        recording.run_id, n, exceeded, max(values.maximum_ns or 0.0 for values in merged), exceeds, required.limit_ns
+        recording.run_id,
+        sum(judged),
+        sum(exceeded),
+        max(values.maximum_ns or 0.0 for values in merged),
+        any(above > required.miss_rate * n for n, above in pairs),
+        required.limit_ns,
     )
 
 

@@ -17,7 +17,7 @@ from fastenough.analysis.checks import findings_of
 from fastenough.analysis.clusters import holm
 from fastenough.analysis.compare import Comparison, Sides
 from fastenough.analysis.differences import all_differences, differing_keys, run_values
-from fastenough.analysis.excluded_runs import ExcludedRuns, Selection, exclusion_text, forbids_pass
+from fastenough.analysis.excluded_runs import Asked, ExcludedRuns, Selection, exclusion_text, forbids_pass
 from fastenough.analysis.machine import is_emulated
 from fastenough.analysis.merged import grouped, load_name
 from fastenough.model import BadInput, Requirement, Verdict
@@ -324,8 +324,21 @@ def checked_before(again: int, others: int, confidence: float) -> str:
     return "; ".join(said)
 
 
+def asked_of_growth(pair: BaselinePair, growth: Growth) -> list[Asked]:
+    """What a limit on growth requires of each judged series of a run: its share of activations above the quantile of
+    the baseline plus the allowed growth is at most that beyond the quantile."""
+    found = []
+    for sides in pair.sides:
+        base_ns = sides.base.value_ns(growth.quantile)
+        if base_ns is not None:
+            limit_ns = max(1, int(base_ns * (1 + growth.more_share) + growth.more_ns))
+            required = Requirement(limit_ns, 1 - growth.quantile, growth.confidence)
+            found.append(Asked(pair.runs[0], required, sides.other.merged.name))
+    return found
+
+
 def held_without(held: LimitResult, others: Sequence[ExcludedRuns], selection: Selection) -> LimitResult:
-    """The result of a limit without a baseline, with the excluded runs of the same key named.
+    """The result of a limit, with the excluded runs of the same key named.
 
     A PASS is refused as `forbids_pass` states.
     """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fastenough import report
 from fastenough.analysis import Assessment, judge
-from fastenough.analysis.excluded_runs import Selection, judged_without, left_out
+from fastenough.analysis.excluded_runs import Selection, asked_by, judged_without, left_out
 from fastenough.analysis.merged import load_name
 from fastenough.analysis.task_set import TaskAnswer, TaskSet, answer_of, judged_with
 from fastenough.board import Board, open_board
@@ -166,7 +166,7 @@ def judge_asked(recordings: Sequence[Recording], question: Question, store: Stor
         look=len(store.looks_before(asked, runs)) if asked else 0,
     )
     if asked:
-        others = left_out(judged, runs_alike(judged, store), assessment)
+        others = left_out(asked_by(judged, assessment), runs_alike(judged, store))
         assessment = judged_without(assessment, others, question.selection)
         store.note_look(asked, runs, assessment.verdict)
     return assessment
@@ -176,8 +176,11 @@ _MOST_ALIKE = 200
 """Maximum number of runs read per board, probe, implementation and load: those nearest in time."""
 
 
-def runs_alike(judged: Sequence[Recording], store: Store) -> Iterator[Recording]:
-    """Other runs of the store that may answer the same question."""
+def runs_alike(
+    judged: Sequence[Recording], store: Store, read: Callable[[str], Recording] | None = None
+) -> Iterator[Recording]:
+    """Other runs of the store that may answer the same question.  ``read``: read a run; default: the store's."""
+    read = read or store.load
     taken = {recording.run_id for recording in judged}
     begins = {
         (
@@ -196,7 +199,7 @@ def runs_alike(judged: Sequence[Recording], store: Store) -> Iterator[Recording]
             if run.id not in taken and run.state != "running"
         )
         for _, run_id in apart[:_MOST_ALIKE]:
-            yield store.load(run_id)
+            yield read(run_id)
 
 
 def judge_and_report(

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
-from fastenough.analysis import Assessment, judge, words
+from fastenough.analysis import judge, words
 from fastenough.analysis.checks import findings_of
 from fastenough.analysis.compare import Comparison, comparison_of, judged_together, sides_of
 from fastenough.analysis.differences import differing_keys, run_values
-from fastenough.analysis.excluded_runs import ExcludedRuns, Selection, judged_without, left_out
+from fastenough.analysis.excluded_runs import Asked, ExcludedRuns, Selection, asked_by, judged_without, left_out
 from fastenough.analysis.gate import (
     BaselinePair,
     Departure,
@@ -19,6 +20,7 @@ from fastenough.analysis.gate import (
     Growth,
     Limit,
     LimitResult,
+    asked_of_growth,
     beside,
     checked_before,
     departures,
@@ -49,8 +51,8 @@ class CheckResult:
     """``pairs``: the runs beside the baseline's; ``alone``: those that have none.  ``gaps``: what else forbids a PASS.
 
     ``not_applicable``: nothing could be measured, with the reasons.  ``departures``: in what the runs depart from the
-    baseline; with limits each is a FAIL.  ``excluded``: other runs of the store with the key of a run that a limit on
-    the latency applies to, if the runs were selected one by one, or by --only-these.
+    baseline; with limits each is a FAIL.  ``excluded``: other runs of the store with the key of a run that a limit
+    applies to, if the runs were selected one by one, or by --only-these.
     """
 
     verdict: Verdict
@@ -98,32 +100,43 @@ def _marked(pairs: Sequence[BaselinePair]) -> list[BaselinePair]:
     return [replace(pair, comparisons=tuple(next(marked) for _ in pair.comparisons)) for pair in pairs]
 
 
+Read = Callable[[str], Recording]
+
+
 @dataclass(frozen=True)
 class _Chosen:
-    """How the runs were selected; ``given``: ids of the runs and of the baseline, of which none is excluded."""
+    """How the runs were selected; ``given``: ids of the runs and of the baseline, of which none is excluded.
+
+    ``read``: read a run of the store, each once.
+    """
 
     selection: Selection
     given: frozenset[str]
+    store: Store
+    read: Read
 
-    def others(self, judged: Sequence[Recording], store: Store, assessment: Assessment) -> list[ExcludedRuns]:
-        """Other runs of the store with the key of these.
+    def others(self, judged: Sequence[Recording], asked: Sequence[Asked], since_ns: int = -1) -> list[ExcludedRuns]:
+        """Other runs of the store with the key of these that began later than ``since_ns`` (wall clock).
 
         None for the runs of a campaign: each night of a CI is judged by itself.
         """
         if self.selection is Selection.CAMPAIGN:
             return []
-        alike = (run for run in runs_alike(judged, store) if run.run_id not in self.given)
-        return left_out(judged, alike, assessment)
+        taken = {*self.given, *(recording.run_id for recording in judged)}
+        alike = (
+            run
+            for run in runs_alike(judged, self.store, self.read)
+            if run.run_id not in taken and run.head.begin.wall_ns > since_ns
+        )
+        return left_out(asked, alike)
 
 
 def _by_itself(
     limit: Limit,
     required: Requirement,
     runs: Sequence[Recording],
-    store: Store,
-    *,
-    together: Sequence[Requirement],
     chosen: _Chosen,
+    together: Sequence[Requirement],
 ) -> Iterator[tuple[LimitResult, list[ExcludedRuns]]]:
     """The results of a limit that needs no baseline, for the runs of each key, with the excluded runs of that key.
 
@@ -135,14 +148,14 @@ def _by_itself(
     ids = [one.run_id for one in mine]
     if asked is None:
         return
-    before = store.looks_before(asked, ids)
+    before = chosen.store.looks_before(asked, ids)
     again = len(looks_sharing_runs(before, ids))
     assessment = judge(mine, required, look=again)
     by_id = {recording.run_id: recording for recording in mine}
     groups = [[by_id[run] for run in judgment.run_ids] for judgment in assessment.judgments]
-    excluded = [chosen.others(group, store, assessment) for group in groups]
+    excluded = [chosen.others(group, asked_by(group, assessment)) for group in groups]
     verdict = judged_without(assessment, [one for each in excluded for one in each], chosen.selection).verdict
-    store.note_look(asked, ids, verdict)
+    chosen.store.note_look(asked, ids, verdict)
     said = checked_before(again, len(before) - again, required.confidence)
     for judgment, group, others in zip(assessment.judgments, groups, excluded, strict=True):
         held = held_requirement(limit, judgment, group, assessment.reasons, said)
@@ -163,12 +176,15 @@ def _unused(limits: Sequence[Limit], held: Sequence[LimitResult], runs: Sequence
             yield LimitResult(limit, Verdict.INCONCLUSIVE, reason, limit.subject)
 
 
-def earlier_nights(store: Store, runs: Sequence[Recording], baseline: Sequence[Recording]) -> list[Recording]:
+def earlier_nights(
+    store: Store, runs: Sequence[Recording], baseline: Sequence[Recording], read: Read | None = None
+) -> list[Recording]:
     """The runs of the store that answer the same question as these, newest first: those before them, since the last
     change of a key that forbids to merge, and since the baseline.
 
-    Runs that cannot be trusted are left out, and do not end the search.
+    Runs that cannot be trusted are left out, and do not end the search.  ``read``: read a run; default: the store's.
     """
+    read = read or store.load
     first, newest = runs[0], {run.run_id for run in (*runs, *baseline)}
     begin_ns, since_ns = (
         edge(run.head.begin.wall_ns for run in group) for edge, group in ((min, runs), (max, baseline))
@@ -182,7 +198,7 @@ def earlier_nights(store: Store, runs: Sequence[Recording], baseline: Sequence[R
             continue
         if began_ns <= since_ns or len(found) == MOST_NIGHTS:
             break
-        earlier = store.load(summary.id)
+        earlier = read(summary.id)
         if earlier.damage is not None or not is_same_question(earlier, first) or not judged_series(earlier):
             continue
         if differing_keys(run_values(earlier), run_values(first)):
@@ -192,9 +208,9 @@ def earlier_nights(store: Store, runs: Sequence[Recording], baseline: Sequence[R
     return found
 
 
-def _windows(pair: BaselinePair, store: Store) -> list[BaselinePair]:
+def _windows(pair: BaselinePair, chosen: _Chosen) -> list[BaselinePair]:
     """The runs alone, and together with as many before them, with three times as many, and so on."""
-    nights = earlier_nights(store, pair.runs, pair.baseline)
+    nights = earlier_nights(chosen.store, pair.runs, pair.baseline, chosen.read)
     windows, taken = [pair], len(pair.runs)
     while taken < len(pair.runs) + len(nights):
         taken = min(2 * taken, len(pair.runs) + len(nights))
@@ -204,10 +220,10 @@ def _windows(pair: BaselinePair, store: Store) -> list[BaselinePair]:
     return windows
 
 
-def _growth_held(limits: Sequence[Limit], pairs: Sequence[BaselinePair], store: Store) -> list[LimitResult]:
+def _growth_held(limits: Sequence[Limit], pairs: Sequence[BaselinePair], chosen: _Chosen) -> list[LimitResult]:
     """Of each limit on growth what the fewest nights decide; the windows share the error that is allowed."""
     asked = [limit for limit in limits if isinstance(limit.asked, Growth)]
-    windows = [_windows(pair, store) for pair in pairs if any(limit.is_for(pair.runs[0]) for limit in asked)]
+    windows = [_windows(pair, chosen) for pair in pairs if any(limit.is_for(pair.runs[0]) for limit in asked)]
     most = max(map(len, windows), default=0)
     shared = {id(limit): limit for limit in asked}
     stricter = [_stricter(limit, most) for limit in asked]
@@ -249,17 +265,36 @@ def _with_nights(held: LimitResult, pairs: Sequence[BaselinePair]) -> LimitResul
     )
 
 
-def _all_held(
-    limits: Sequence[Limit], runs: Sequence[Recording], pairs: Sequence[BaselinePair], store: Store, chosen: _Chosen
-) -> tuple[list[LimitResult], list[ExcludedRuns]]:
-    """The results of all limits, and the excluded runs, each once, by a limit that it exceeds if there is one."""
-    held, excluded = _growth_held(limits, pairs, store), []
+def _growth_without(
+    held: LimitResult, growth: Growth, pairs: Sequence[BaselinePair], chosen: _Chosen
+) -> tuple[LimitResult, list[ExcludedRuns]]:
+    """A result of a limit on growth with the runs since the baseline that it does not rest on."""
+    pair = next(pair for pair in pairs if pair.runs[0].run_id == held.run_ids[0])
+    since_ns = max(run.head.begin.wall_ns for run in pair.baseline)
+    found = chosen.others(pair.runs, asked_of_growth(pair, growth), since_ns)
+    others = [one for one in found if one.run_id not in held.run_ids]
+    return held_without(held, others, chosen.selection), others
+
+
+def _held_each(
+    limits: Sequence[Limit], runs: Sequence[Recording], pairs: Sequence[BaselinePair], chosen: _Chosen
+) -> Iterator[tuple[LimitResult, list[ExcludedRuns]]]:
+    """The result of each limit for each key, with the excluded runs of that key."""
+    for held in _growth_held(limits, pairs, chosen):
+        if isinstance(held.limit.asked, Growth):
+            yield _growth_without(held, held.limit.asked, pairs, chosen)
     together = [limit.asked for limit in limits if isinstance(limit.asked, Requirement)]
     for limit in limits:
         if isinstance(limit.asked, Requirement):
-            for one, others in _by_itself(limit, limit.asked, runs, store, together=together, chosen=chosen):
-                held.append(one)
-                excluded += others
+            yield from _by_itself(limit, limit.asked, runs, chosen, together)
+
+
+def _all_held(
+    limits: Sequence[Limit], runs: Sequence[Recording], pairs: Sequence[BaselinePair], chosen: _Chosen
+) -> tuple[list[LimitResult], list[ExcludedRuns]]:
+    """The results of all limits, and the excluded runs, each once, by a limit that it exceeds if there is one."""
+    results = list(_held_each(limits, runs, pairs, chosen))
+    held, excluded = [one for one, _ in results], [other for _, others in results for other in others]
     each_once = {one.run_id: one for one in sorted(excluded, key=lambda one: one.exceeds)}
     found = sorted(each_once.values(), key=lambda one: one.maximum_ns, reverse=True)
     return held + list(_unused(limits, held, runs)), found
@@ -314,8 +349,8 @@ def check(
     pairs, alone = _paired(measured, [run for run in baselines if judged_series(run)])
     on_step("judging")
     departed = departures(measured, [run for run in baselines if judged_series(run)], limits.allowed)
-    chosen = _Chosen(selection, frozenset(run.run_id for run in (*runs, *baselines)))
-    held, excluded = _all_held(limits.limits, measured, pairs, store, chosen)
+    chosen = _Chosen(selection, frozenset(run.run_id for run in (*runs, *baselines)), store, cache(store.load))
+    held, excluded = _all_held(limits.limits, measured, pairs, chosen)
     gaps = [*failed, *_gaps(limits.limits, held, alone, missing), *unfit]
     found = [one.verdict for one in held] + ([Verdict.INCONCLUSIVE] if gaps and limits.limits else [])
     found += [Verdict.FAIL] if departed and limits.limits else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,11 +15,12 @@ from numpy.typing import NDArray
 
 from fastenough.analysis.bootstrap import BootstrapDifference
 from fastenough.analysis.clusters import holm
+from fastenough.analysis.excluded_runs import Selection
 from fastenough.analysis.gate import Growth, Limit
 from fastenough.jobs.check import check, earlier_nights, read_baseline
 from fastenough.jobs.limits import Limits, read_limits
-from fastenough.model import BadInput, Verdict
-from fastenough.recording import read_recording
+from fastenough.model import BadInput, Requirement, Verdict
+from fastenough.recording import Recording, read_recording
 from fastenough.report.gate_summary import plain
 from fastenough.store import Store
 from tests.process.cli.test_cli_variants import keep
@@ -336,6 +338,70 @@ def test_a_run_above_the_limit_that_is_not_named_forbids_a_pass(tmp_path: Path) 
     said = json.loads(stated.stdout)
     assert (stated.returncode, said["verdict"], [one["run_id"] for one in said["excluded"]]) == (0, "PASS", [hidden])
     assert "only these runs: 1 other run of the same kind excluded, 1 of them above" in said["conclusion"]
+
+
+class _Counting(Store):
+    """A store that counts how often each run is read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.reads: Counter[str] = Counter()
+
+    def load(self, run: str) -> Recording:
+        self.reads[run] += 1
+        return super().load(run)
+
+
+def _growth_of(others: int, scratch: Path) -> tuple[_Counting, Recording, Recording, list[str]]:
+    """A store with a good run and later bad ones, with the good run, its baseline and the ids of the bad ones."""
+    store, day_ns = _Counting(scratch / "store"), 86_400 * 10**9
+    base = read_recording(write(scratch / "base.jsonl", Plan(shifted(1, 0), run_id="base", begin_ns=2 * day_ns)))
+    keep(store, scratch / "scratch", values=shifted(2, 50_000), begin_ns=day_ns)
+    good = keep(store, scratch / "scratch", values=shifted(3, 0), begin_ns=3 * day_ns)
+    bad = [
+        keep(store, scratch / "scratch", values=shifted(4 + n, 50_000), begin_ns=(4 + n) * day_ns)
+        for n in range(others)
+    ]
+    chosen = store.load(good)
+    store.reads.clear()
+    return store, chosen, base, bad
+
+
+@pytest.mark.parametrize(
+    ("selection", "verdict", "listed"),
+    [
+        (Selection.CHOSEN, Verdict.INCONCLUSIVE, True),
+        (Selection.ONLY_THESE, Verdict.PASS, True),
+        (Selection.CAMPAIGN, Verdict.PASS, False),
+    ],
+)
+def test_growth_that_is_not_named_forbids_a_pass(
+    selection: Selection, verdict: Verdict, listed: bool, tmp_path: Path
+) -> None:
+    store, good, base, bad = _growth_of(2, tmp_path)
+    limits = Limits((Limit("limit 1", Growth(0.95, more_ns=10_000)),))
+    checked = check([good], [base], limits, store, selection=selection)
+    assert checked.verdict is checked.held[0].verdict is verdict
+    assert {one.run_id for one in checked.excluded} == (set(bad) if listed else set()), "and none before the baseline"
+    assert all(one.exceeds and one.exceeded == one.n for one in checked.excluded)
+
+
+def test_a_run_that_did_not_grow_is_listed_as_within_the_limit(tmp_path: Path) -> None:
+    store, good, base, bad = _growth_of(1, tmp_path)
+    limits = Limits((Limit("limit 1", Growth(0.95, more_ns=1_000_000)),))
+    (one,) = check([good], [base], limits, store, selection=Selection.CHOSEN).excluded
+    assert one.run_id == bad[0] and not one.exceeds
+
+
+def test_each_other_run_is_read_once_whatever_the_number_of_limits(tmp_path: Path) -> None:
+    store, good, base, bad = _growth_of(4, tmp_path)
+    limits = [
+        *(Limit(f"limit {n}", Growth(0.95, more_ns=n * 1000)) for n in (10, 20, 30)),
+        *(Limit(f"limit {n}", Requirement(n * 1_000_000, 0.1)) for n in (1, 2, 3)),
+    ]
+    checked = check([good], [base], Limits(tuple(limits)), store, selection=Selection.CHOSEN)
+    assert len(checked.held) == len(limits)
+    assert set(bad) <= store.reads.keys() and max(store.reads.values()) == 1
 
 
 @pytest.mark.slow
