@@ -2,7 +2,8 @@
 """The HTTP server below the site: it bounds how many connections there are and how long they wait, and ends in time.
 
 A client that sends half a request, or reads no answer, holds a descriptor of the process.  Such connections are closed
-after a time, and before it, the longest waiting first, where there are too many.
+after a time, and before it, the longest waiting first, where there are too many.  Unread answers lie in memory: their
+total is bounded.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import os
 import resource
 import socket
 import threading
+from collections import Counter
+from dataclasses import dataclass
 from functools import partial
 from types import FrameType
 from typing import Any, cast
@@ -25,6 +28,8 @@ HEADER_S = 10.0
 STALLED_S = 60.0
 """How long a client may take nothing of an answer."""
 MOST_CONNECTIONS = 4096
+MOST_UNREAD_BYTES = 256 << 20
+"""How much of the answers may wait in memory for clients to read it, of all connections together."""
 END_S = 1.5
 """How long the server may take to end in order after SIGTERM or Ctrl-C; threads may wait for a database that hangs."""
 _ACCEPTED_AT_ONCE = 16
@@ -38,20 +43,40 @@ def most_connections() -> int:
     return max(16, min(MOST_CONNECTIONS, soft // 2))
 
 
-class Connection(H11Protocol):
-    """One connection; ``header_s`` as HEADER_S."""
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds of the connections of a server; the defaults are those of the site."""
 
-    def __init__(self, header_s: float, *args: Any, **named: Any) -> None:
+    header_s: float = HEADER_S
+    unread_bytes: int = MOST_UNREAD_BYTES
+
+
+class Connection(H11Protocol):
+    """One connection."""
+
+    def __init__(self, bounds: Bounds, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self._header_s = header_s
+        self._bounds = bounds
         self._waiting: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
         self.waits_since_s = 0.0
+        self.stalled_since_s = 0.0
 
     @property
     def waits(self) -> bool:
         """Whether no request is being answered."""
         return self.cycle is None or self.cycle.response_complete
+
+    @property
+    def unread_bytes(self) -> int:
+        """How much of an answer waits in memory; a little that will fit the socket soon is not counted."""
+        stalled = self._stalled is not None and not self.transport.is_closing()
+        return self.transport.get_write_buffer_size() if stalled else 0
+
+    @property
+    def host(self) -> str:
+        """Address of the client, or of the proxy before it."""
+        return self.client[0] if self.client else ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(cast("asyncio.Transport", transport))
@@ -85,6 +110,20 @@ class Connection(H11Protocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         self._stalled = self.loop.call_later(STALLED_S, self.transport.abort)
+        self.stalled_since_s = self.loop.time()
+        self._bound_unread()
+
+    def _bound_unread(self) -> None:
+        """Close connections until the unread answers fit: of the host that leaves most unread, the oldest first."""
+        unread = {one: one.unread_bytes for one in self.connections if isinstance(one, Connection) and one.unread_bytes}
+        by_host: Counter[str] = Counter()
+        for one, size in unread.items():
+            by_host[one.host] += size
+        while unread and by_host.total() > self._bounds.unread_bytes:
+            greatest, _ = by_host.most_common(1)[0]
+            oldest = min((one for one in unread if one.host == greatest), key=lambda one: one.stalled_since_s)
+            by_host[greatest] -= unread.pop(oldest)
+            oldest.transport.abort()
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -94,7 +133,7 @@ class Connection(H11Protocol):
 
     def _begin_waiting(self) -> None:
         self.waits_since_s = self.loop.time()
-        self._waiting = self.loop.call_later(self._header_s, self._give_up)
+        self._waiting = self.loop.call_later(self._bounds.header_s, self._give_up)
 
     def _end_waiting(self) -> None:
         if self._waiting is not None:
@@ -131,9 +170,9 @@ def raise_descriptors() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
-def make_server(app: ASGIApp, header_s: float = HEADER_S, log_level: str = "warning") -> Server:
+def make_server(app: ASGIApp, bounds: Bounds | None = None, log_level: str = "warning") -> Server:
     """The server of an application; ``run(sockets=[…])`` serves it until it is ended."""
-    http = cast("type[asyncio.Protocol]", partial(Connection, header_s))
+    http = cast("type[asyncio.Protocol]", partial(Connection, bounds or Bounds()))
     return Server(
         uvicorn.Config(
             app,

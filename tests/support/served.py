@@ -12,14 +12,20 @@ from contextlib import contextmanager
 from starlette.applications import Starlette
 
 from fastenough.farm.push import Goal
-from fastenough.web.server import HEADER_S, make_server
+from fastenough.web.server import Bounds, Server, make_server
 
 
 @contextmanager
-def served(app: Starlette, header_s: float = HEADER_S) -> Iterator[Goal]:
+def served(app: Starlette, bounds: Bounds | None = None) -> Iterator[Goal]:
     """Its address, until the block ends."""
+    with running(make_server(app, bounds)) as goal:
+        yield goal
+
+
+@contextmanager
+def running(server: Server) -> Iterator[Goal]:
+    """The address of a server, which runs until the block ends."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = make_server(app, header_s)
         serving = threading.Thread(target=server.run, args=([listening],))
         serving.start()
         try:

@@ -33,6 +33,7 @@ from fastenough.model import BadInput
 from fastenough.recording.building import line_bytes
 from fastenough.store import Store
 from fastenough.web import uploads
+from fastenough.web.server import Bounds
 from fastenough.web.uploads import UploadRate, upload_route
 from tests.process.jobs.test_ring_pull import check_all_there, pulled, put
 from tests.support.json_documents import require_valid
@@ -298,7 +299,7 @@ def test_half_a_request_is_given_up_and_a_whole_one_is_answered(tmp_path: Path) 
         await asyncio.sleep(0.6)
         return PlainTextResponse("whole")
 
-    with served(Starlette(routes=[Route("/", slow)]), header_s=0.3) as goal:
+    with served(Starlette(routes=[Route("/", slow)]), Bounds(header_s=0.3)) as goal:
         assert asked(goal, "GET", "/")[1] == b"whole"
         for sent in (b"", b"GET / HTTP/1.1\r\nHost: x\r\n", b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET /"):
             with socket.create_connection((goal.host, goal.port or 0), timeout=30) as half:
