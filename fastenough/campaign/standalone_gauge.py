@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass, replace
 
 from fastenough.board import configuration_in, marks_in
+from fastenough.campaign.board_name import recorded_board
 from fastenough.campaign.ledger import new_campaign
 from fastenough.campaign.transcript import RunStore, Writer
 from fastenough.facts import collect, profile_sha256
@@ -29,8 +30,8 @@ class StatedBoard:
     configuration: str | None = None
     load: str | None = None
 
-    def added(self) -> HeadAdditions:
-        """Return the additions to the recording's head."""
+    def added(self, keeper: RunStore) -> HeadAdditions:
+        """Return the additions to the head of a recording in a store."""
         load = LoadStated(self.load) if self.load else None
         stated = Configuration(self.configuration) if self.configuration is not None else None
         if self.board != LOCAL:
@@ -38,7 +39,7 @@ class StatedBoard:
         profile = collect(LocalLink())
         booted = configuration_in(profile)
         return HeadAdditions(
-            profile.get("hostname") or self.board,
+            recorded_board(LOCAL, LocalLink(), keeper).name,
             replace(booted, name=stated.name if stated else booted.name),
             load,
             profile,
@@ -58,7 +59,7 @@ class StoredRun:
         self._keeper = keeper
         self._outside = outside
         self._campaign = new_campaign(f"gauge-{probe}")
-        self._added = outside.added()
+        self._added = outside.added(keeper)
         self.writer: Writer | None = None
 
     def write(self, raw: bytes) -> int:

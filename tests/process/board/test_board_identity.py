@@ -12,9 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from fastenough.analysis import grouped
+from fastenough.campaign import Entry, Plan, run_campaign
 from fastenough.history import OWNER, History, board_statuses, catch_up
+from fastenough.jobs.advise import AdviceRequest, advise_by_runs
+from fastenough.link.ssh import CONFIG_SETTING
+from fastenough.model import Requirement
 from fastenough.store import Store
-from tests.support.cli_calls import command_line
 from tests.support.privileges import own_mounts
 from tests.support.ssh_boards import NAME, Server, ssh_server
 
@@ -49,34 +53,40 @@ def _machine(place: Path, address: str) -> Iterator[Server]:
         yield server
 
 
-def _run(server: Server, board: str, store: Path) -> str:
-    words = ("timer", "interval=5ms", "--duration", "1s", "--board", board, "--store", str(store))
-    done = command_line("run", *words, more=server.environment())
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
+def _run(board: str, store: Store) -> list[str]:
+    """Measure once; return the printed lines."""
+    entry = Entry("timer", ("none",), 0.3, {"interval": ("5ms",), "allow-difference": (True,)}, warm_up_s=0.0)
+    lines: list[str] = []
+    run_campaign(Plan("test", (entry,), boards=(board,)), store, journal=store.path / "journal", tell=lines.append)
+    return lines
 
 
-def test_one_machine_is_one_board_and_a_clone_is_not_merged_with_it(tmp_path: Path) -> None:
+def test_one_machine_is_one_board_and_a_clone_is_not_merged_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if not Path("/etc/machine-id").is_file():
         pytest.skip("this machine has no machine ID")
     tmp_path.chmod(0o755)
-    place = tmp_path / "store"
+    store = Store(tmp_path / "store")
     with _machine(tmp_path / "one", "00:1b:21:3c:4d:5e") as server:
-        for board in (NAME, "ssh://root@board", OTHER):
-            assert "another machine" not in _run(server, board, place)
-    store = Store(place)
-    heads = [store.load(run.id).head for run in store.runs()]
-    assert [head.board for head in heads] == [NAME] * 3
-    assert [head.address for head in heads] == [NAME, NAME, OTHER]
-    assert len({head.machine for head in heads}) == 1
+        monkeypatch.setenv(CONFIG_SETTING, str(server.config))
+        said = [line for board in ("ssh://root@board", OTHER) for line in _run(board, store)]
+    assert "another machine" not in "".join(said)
+    recordings = [store.load(run.id) for run in store.runs()]
+    heads = [recording.head for recording in recordings]
+    assert [head.board for head in heads] == [NAME] * 2
+    assert [head.address for head in heads] == [NAME, OTHER]
+    assert heads[0].machine == heads[1].machine != frozenset()
 
     history = History.at(f"sqlite:///{tmp_path}/history.sqlite")
     assert not catch_up(history, store).faults
     assert [each.board.name for each in board_statuses(history, OWNER, 0)] == [NAME]
-    advised = command_line("advise", "--limit", "10s", "--store", str(place))
-    assert f"3 runs of timer on {NAME}" in advised.stdout, advised.stderr
+    wanted = AdviceRequest(Requirement(10**10), "timer")
+    assert f"2 runs of timer on {NAME}" in advise_by_runs(recordings, wanted, store).basis
 
     with _machine(tmp_path / "clone", "00:1b:21:3c:4d:5f") as server:
-        assert "another machine" in _run(server, NAME, place)
-    clone = store.load(store.runs(last=1)[0].id).head
-    assert clone.board == NAME and not clone.machine & heads[0].machine
+        monkeypatch.setenv(CONFIG_SETTING, str(server.config))
+        assert "another machine" in "".join(_run(NAME, store))
+    clone = store.load(store.runs(last=1)[0].id)
+    assert clone.head.board == NAME and not clone.head.machine & heads[0].machine
+    assert [clone] in grouped([*recordings, clone])
