@@ -81,8 +81,8 @@ _CALL = re.compile(r"[\w./+-]{1,200}")
 def cli(signals: _Signals) -> None:
     """Measure whether this Linux meets a real-time deadline.
 
-    Each result has a confidence bound.  Data that are too few, or that a virtual machine or lost samples spoil, never
-    give a PASS.  COMMAND --help shows the options of a command.
+    Each result has a confidence bound.  Too few data, lost samples, or CPU time taken by the host of a virtual machine
+    never give a PASS.  COMMAND --help shows the options of a command.
     """
     signals.listen()
 

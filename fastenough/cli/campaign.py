@@ -156,8 +156,8 @@ def resume_command(plan_path: Path | None, board: str | None, store_path: Path, 
 def status_command(campaign: str | None, store_path: Path, as_json: bool) -> None:
     """Show the state of each run of a campaign.
 
-    A run is done, not applicable, failed, cut (interrupted) or open.  CAMPAIGN is an id or the beginning of one; the
-    default is the newest campaign.
+    A run is done, not applicable, failed, cut (interrupted), damaged, running or open.  CAMPAIGN is an id or the
+    beginning of one; the default is the newest campaign.
     """
     store = existing_store(store_path)
     found = find_campaign(store, campaign)

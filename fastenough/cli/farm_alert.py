@@ -78,7 +78,7 @@ def command(
     """Send alerts on the boards of a farm.
 
     Sends one alert per new maximum, tail change, FAIL or silent board of FARM.toml, until acknowledged.  A receiver
-    that does not accept alerts is reported once; with --json each change of that is a line of JSON.
+    that does not accept alerts is reported once; with --json, each such change is one line of JSON.
     """
     farm = read_farm(file)
     receivers = _receivers(alertmanager, webhook_file, site)

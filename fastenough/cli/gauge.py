@@ -257,7 +257,7 @@ def stop(port: str | None, as_json: bool) -> None:
 def flash_command(board: str, port: str | None, dry_run: bool, as_json: bool) -> None:
     """Write the firmware to a board.
 
-    Writes the firmware of the gauge to BOARD at PORT.
+    The board is an Arduino at PORT, or a Pico whose drive is mounted at PORT.
     """
     image = find_firmware(BOARDS[board])
     where = find_port(port)
@@ -397,8 +397,8 @@ def run_command(
 ) -> int:
     """Measure a board with the gauge.
 
-    The board must run PROBE.  PORT is a serial port or the serial number of the gauge.  The result is a run of the
-    store, or a recording in a file (--out).
+    The board must run the same probe.  PORT is a serial port or the serial number of the gauge.  The result is a run
+    of the store, or a recording in a file (--out).
     """
     request = _request(probe, {"min": min_ns, "max": max_ns, "timeout": timeout_ns, "period": period_ns})
     known = _InstrumentFiles(self_test_path, calibration_path)

@@ -86,6 +86,16 @@ def test_links_lead_somewhere(page: str) -> None:
     assert [target for target in targets if not (folder / target).exists()] == []
 
 
+def test_documents_named_in_the_help_exist() -> None:
+    named = {
+        name
+        for source in (ROOT / "fastenough").rglob("*.py")
+        for name in re.findall(r"\bdocs/\w[\w-]*\.md", source.read_text())
+    }
+    assert named
+    assert sorted(name for name in named if not (ROOT / name).exists()) == []
+
+
 _LOAD = 'name = "own"\nsource = "x"\ncommands = [["true"]]\n'
 
 
