@@ -166,26 +166,26 @@ class Table:
         label = f"{self._label}: " if self._label else ""
         return BadInput(f"{self._source.at((*self._key, *key))}: {label}{message}")
 
-    def take(self, key: str, kind: type | tuple[type, ...], what: str, default: Any = None) -> Any:
+    def take(self, key: str, kind: type | tuple[type, ...], example: str, default: Any = None) -> Any:
         """Take the value of a key of the given type, or ``default``; raise BadInput without either."""
         if key not in self._content:
             if default is None:
-                raise self.fault(f"{key} is missing; add {key} = {what}")
+                raise self.fault(f"{key} is missing; add {key} = {example}")
             return default
         value = self._content.pop(key)
         kinds = kind if isinstance(kind, tuple) else (kind,)
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise self.fault(f"{key} = {value!r} is invalid; write {key} = {what}", key)
+            raise self.fault(f"{key} = {value!r} is invalid; write {key} = {example}", key)
         return value
 
-    def text(self, key: str, what: str, default: str | None = None) -> str:
-        value: str = self.take(key, str, what, default)
+    def text(self, key: str, example: str, default: str | None = None) -> str:
+        value: str = self.take(key, str, example, default)
         if not value and default != "":
-            raise self.fault(f"{key} = {value!r} is invalid; write {key} = {what}", key)
+            raise self.fault(f"{key} = {value!r} is invalid; write {key} = {example}", key)
         return value
 
-    def number(self, key: str, what: str, least: int, default: int | None = None) -> int:
-        value: int = self.take(key, int, what, default)
+    def number(self, key: str, example: str, least: int, default: int | None = None) -> int:
+        value: int = self.take(key, int, example, default)
         if value < least:
             raise self.fault(f"{key} must be at least {least}, not {value}", key)
         return value

@@ -228,21 +228,23 @@ def series_end(
     )
 
 
-def end_series(series_id: int, said: SeriesEnd) -> JsonLine:
+def end_series(series_id: int, totals: SeriesEnd) -> JsonLine:
     """One entry of the end's ``series``."""
     entry: JsonLine = {
         "id": series_id,
-        "taken": said.taken,
-        "stored": said.stored,
-        "lost": said.lost,
-        "missed": said.missed,
+        "taken": totals.taken,
+        "stored": totals.stored,
+        "lost": totals.lost,
+        "missed": totals.missed,
     }
-    if said.stored:
-        entry |= {"min": said.minimum, "max": said.maximum}
-    if said.k is not None:
-        entry |= {"k": said.k, "buckets": [list(each) for each in zip(*said.buckets, strict=True)]}
+    if totals.stored:
+        entry |= {"min": totals.minimum, "max": totals.maximum}
+    if totals.k is not None:
+        entry |= {"k": totals.k, "buckets": [list(each) for each in zip(*totals.buckets, strict=True)]}
     return (
-        entry | {"sum": said.sum, "sum_sq": str(said.sum_sq)} | _order_line(said.rises, said.limit, said.order_unknown)
+        entry
+        | {"sum": totals.sum, "sum_sq": str(totals.sum_sq)}
+        | _order_line(totals.rises, totals.limit, totals.order_unknown)
     )
 
 
@@ -347,15 +349,15 @@ def made_end(outcome: Outcome, *reasons: str) -> End:
 def ended(recording: Recording, outcome: Outcome, reasons: Sequence[str]) -> End:
     """A new end for a recording, from its totals."""
     series = {
-        one.id: series_end(
-            recording.totals[one.id],
-            recording.lost(one.id),
-            recording.missed(one.id),
-            rises=recording.rises(one.id),
-            limit=recording.limit(one.id),
-            order_unknown=recording.order_unknown(one.id),
+        series_head.id: series_end(
+            recording.totals[series_head.id],
+            recording.lost(series_head.id),
+            recording.missed(series_head.id),
+            rises=recording.rises(series_head.id),
+            limit=recording.limit(series_head.id),
+            order_unknown=recording.order_unknown(series_head.id),
         )
-        for one in recording.series
+        for series_head in recording.series
     }
     return End(outcome, tuple(reasons), recording.stopped, series)
 

@@ -102,10 +102,10 @@ def stored_columns(source: SealedRecording) -> Columns | None:
     if source.folder.owner not in (0, os.geteuid()):
         return None
     try:
-        said = json.loads(source.folder.read(MANIFEST_FILE, _MOST_MANIFEST))
+        manifest = json.loads(source.folder.read(MANIFEST_FILE, _MOST_MANIFEST))
         content = source.folder.read(TOTALS_FILE, _most_bytes(source))
         intervals_sha256 = source.file_sha256(INTERVALS_FILE)
-        if said != source.manifest(
+        if manifest != source.manifest(
             source.file_sha256(source.file), hashlib.sha256(content).hexdigest(), intervals_sha256
         ):
             return None
@@ -193,9 +193,9 @@ def differ(source: SealedRecording, columns: Columns) -> bool:
     """Whether verified columns contradict the recording; raises BadInput or OSError."""
     with source.folder.open_file(source.file) as stream:
         lines = Reading(stream, source.file, source.sha256)
-        kept = stored_rows(source, columns.intervals_sha256)
+        stored = stored_rows(source, columns.intervals_sha256)
         try:
-            same = all(batch.equals(next(kept, None)) for batch in rows_of(lines)) and next(kept, None) is None
+            same = all(batch.equals(next(stored, None)) for batch in rows_of(lines)) and next(stored, None) is None
         except BadInput:
             return True
     recording = lines.recording()

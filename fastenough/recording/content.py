@@ -23,12 +23,12 @@ TRACE_FILE = "trace.txt.zst"
 """Trace of the kernel before the value that ended the run, as printed by tracefs."""
 
 
-def total_of(said: SeriesEnd) -> Histogram | None:
+def total_of(totals: SeriesEnd) -> Histogram | None:
     """The histogram of a series in the end line; None if it has none because the intervals are as fine."""
-    if said.k is None:
+    if totals.k is None:
         return None
-    index, count = (np.asarray(each, dtype=np.int64) for each in said.buckets)
-    return Histogram(said.k, index, count, said.minimum, said.maximum, said.sum, said.sum_sq)
+    index, count = (np.asarray(each, dtype=np.int64) for each in totals.buckets)
+    return Histogram(totals.k, index, count, totals.minimum, totals.maximum, totals.sum, totals.sum_sq)
 
 
 @dataclass(frozen=True)

@@ -116,14 +116,14 @@ def add_sparse(index: Sequence[IndexArray], count: Sequence[CountArray]) -> tupl
         return indices, counts
     lowest = int(indices.min())
     if int(indices.max()) - lowest >= _MOST_DENSE:
-        found, place = np.unique(indices, return_inverse=True)
+        buckets, place = np.unique(indices, return_inverse=True)
     else:
         place = indices - lowest
-        found = np.arange(lowest, int(indices.max()) + 1, dtype=np.int64)
-    dense = np.zeros(found.size, dtype=np.int64)
+        buckets = np.arange(lowest, int(indices.max()) + 1, dtype=np.int64)
+    dense = np.zeros(buckets.size, dtype=np.int64)
     np.add.at(dense, place, counts)
     filled = np.flatnonzero(dense)
-    return found[filled], dense[filled]
+    return buckets[filled], dense[filled]
 
 
 def _widest(parts: Sequence[Histogram]) -> tuple[tuple[int, int], ...]:
@@ -169,23 +169,23 @@ class Histogram:
     @classmethod
     def merged(cls, parts: Iterable[Histogram], k: int) -> Histogram:
         """The exact sum of histograms of one k; raises ValueError where the k differ."""
-        kept = [part for part in parts if part.total > 0]
-        if any(part.k != k for part in kept):
+        filled = [part for part in parts if part.total > 0]
+        if any(part.k != k for part in filled):
             raise ValueError(f"cannot add histograms of different resolution (k = {k} and another)")
-        if not kept:
+        if not filled:
             return cls(k)
-        index, count = add_sparse([part.index for part in kept], [part.count for part in kept])
-        minima = [part.minimum for part in kept if part.minimum is not None]
-        maxima = [part.maximum for part in kept if part.maximum is not None]
+        index, count = add_sparse([part.index for part in filled], [part.count for part in filled])
+        minima = [part.minimum for part in filled if part.minimum is not None]
+        maxima = [part.maximum for part in filled if part.maximum is not None]
         return cls(
             k,
             index,
             count,
             min(minima),
             max(maxima),
-            sum(part.sum for part in kept),
-            sum(part.sum_sq for part in kept),
-            _widest(kept),
+            sum(part.sum for part in filled),
+            sum(part.sum_sq for part in filled),
+            _widest(filled),
         )
 
     def folded(self, k: int) -> Histogram:

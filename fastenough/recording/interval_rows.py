@@ -171,7 +171,7 @@ def timeline_of(batches: Iterable[pa.RecordBatch], series: Iterable[Series]) -> 
 
 def intervals_of(batches: Iterable[pa.RecordBatch], series: Iterable[Series]) -> Iterator[Interval]:
     """The intervals of rows with folded buckets, without counters, load and order."""
-    k_of = {one.id: interval_scale(one.k) for one in series}
+    k_of = {declared.id: interval_scale(declared.k) for declared in series}
     for batch in batches:
         rows = pa.Table.from_batches([batch], SCHEMA)
         offsets, index = _lists(rows, "bucket")
@@ -180,7 +180,7 @@ def intervals_of(batches: Iterable[pa.RecordBatch], series: Iterable[Series]) ->
         scalars = rows.select(_SCALARS).to_pylist()
         for seq, places in groupby(range(len(scalars)), key=lambda place: scalars[place]["seq"]):
             mine = [(scalars[place], slice(*edges[place : place + 2])) for place in places]
-            told = [(row, part) for row, part in mine if row["series"] is not None]
+            with_series = [(row, part) for row, part in mine if row["series"] is not None]
             begin_mono_ns, end_mono_ns, begin_wall_ns, end_wall_ns = (mine[0][0][name] for name in _INSTANTS)
             yield Interval(
                 seq,
@@ -198,10 +198,10 @@ def intervals_of(batches: Iterable[pa.RecordBatch], series: Iterable[Series]) ->
                         int(row["sum"]),
                         int(row["sum_sq"]),
                     )
-                    for row, part in told
+                    for row, part in with_series
                 },
-                {row["series"]: row["lost"] for row, _ in told},
-                {row["series"]: row["missed"] for row, _ in told},
+                {row["series"]: row["lost"] for row, _ in with_series},
+                {row["series"]: row["missed"] for row, _ in with_series},
                 {},
             )
 

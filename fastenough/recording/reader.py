@@ -286,50 +286,50 @@ def _check_end(name: str, recording: Recording, end: End) -> None:
     """Raises BadInput unless buckets sum to stored, stored + lost = taken, and all intervals and series are present."""
     if recording.aggregate.intervals and end.at.mono_ns < recording.aggregate.end_mono_ns:
         raise BadInput(f"{name}: the end of the run lies before the end of the last interval")
-    untold = [one.id for one in recording.series if one.id not in end.series]
-    if untold:
-        raise BadInput(f"{name}: end: series {untold[0]} is missing")
-    for number, said in end.series.items():
+    missing = [one.id for one in recording.series if one.id not in end.series]
+    if missing:
+        raise BadInput(f"{name}: end: series {missing[0]} is missing")
+    for number, totals in end.series.items():
         where = f"{name}: end: series {number}"
         if number not in recording.aggregate.totals:
             raise BadInput(f"{where} is not declared in the head")
         total = recording.aggregate.totals[number]
-        if said.stored + said.lost != said.taken:
+        if totals.stored + totals.lost != totals.taken:
             raise BadInput(f"{where}: stored + lost does not equal taken")
         counted = (total.total, recording.lost(number), recording.missed(number), total.sum, total.sum_sq)
-        if counted != (said.stored, said.lost, said.missed, said.sum, said.sum_sq):
+        if counted != (totals.stored, totals.lost, totals.missed, totals.sum, totals.sum_sq):
             raise BadInput(f"{where}: the intervals do not add up to the totals")
-        if (said.minimum, said.maximum) != (total.minimum, total.maximum):
+        if (totals.minimum, totals.maximum) != (total.minimum, total.maximum):
             raise BadInput(f"{where}: minimum or maximum differs from the intervals")
-        _check_total(where, said, recording.aggregate.totals[number])
+        _check_total(where, totals, recording.aggregate.totals[number])
         rises = recording.rises(number)
-        if said.rises is not None and (rises is None or [list(each) for each in said.rises] != rises.entries()):
+        if totals.rises is not None and (rises is None or [list(each) for each in totals.rises] != rises.entries()):
             raise BadInput(f"{where}: the rises of the intervals do not add up to the total")
-        if (said.limit is not None and said.limit != recording.limit(number)) or (
-            said.order_unknown and said.order_unknown != recording.order_unknown(number)
+        if (totals.limit is not None and totals.limit != recording.limit(number)) or (
+            totals.order_unknown and totals.order_unknown != recording.order_unknown(number)
         ):
             raise BadInput(f"{where}: the limit counts or gaps of the intervals do not add up to the total")
 
 
-def _check_total(where: str, said: SeriesEnd, added: Histogram) -> None:
+def _check_total(where: str, totals: SeriesEnd, added: Histogram) -> None:
     """Raises BadInput unless buckets of the end are finer than those of the intervals and have the same values."""
-    if said.k is None:
-        if said.buckets[0]:
+    if totals.k is None:
+        if totals.buckets[0]:
             raise BadInput(f"{where}: its buckets have no resolution (k)")
         return
-    if said.k <= added.k:
-        raise BadInput(f"{where}: its buckets (k {said.k}) are not finer than those of the intervals (k {added.k})")
+    if totals.k <= added.k:
+        raise BadInput(f"{where}: its buckets (k {totals.k}) are not finer than those of the intervals (k {added.k})")
     total = checked_histogram(
         where,
         {
-            "count": said.stored,
-            "buckets": list(zip(*said.buckets, strict=True)),
-            "sum": said.sum,
-            "sum_sq": said.sum_sq,
-            "min": said.minimum,
-            "max": said.maximum,
+            "count": totals.stored,
+            "buckets": list(zip(*totals.buckets, strict=True)),
+            "sum": totals.sum,
+            "sum_sq": totals.sum_sq,
+            "min": totals.minimum,
+            "max": totals.maximum,
         },
-        said.k,
+        totals.k,
     )
     folded = total.folded(added.k)
     if (

@@ -37,10 +37,10 @@ class Rises:
     @classmethod
     def merged(cls, parts: Iterable[Rises], k: int) -> Rises:
         """The sum over consecutive intervals or runs, never over CPUs: one stall on two CPUs is not two."""
-        kept = [part for part in parts if part.edge.size]
-        if not kept:
+        filled = [part for part in parts if part.edge.size]
+        if not filled:
             return cls(k)
-        return cls(k, *add_sparse([part.edge for part in kept], [part.delta for part in kept]))
+        return cls(k, *add_sparse([part.edge for part in filled], [part.delta for part in filled]))
 
     def runs(self) -> EdgeArray:
         """How many runs of consecutive values in this bucket or above began, at each edge."""

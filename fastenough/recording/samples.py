@@ -63,7 +63,7 @@ class ReadState(Protocol):
     complete: bool
 
 
-def read_blocks(stream: BinaryIO, path: Path, told: ReadState) -> Iterator[tuple[int, int, bytes]]:
+def read_blocks(stream: BinaryIO, path: Path, progress: ReadState) -> Iterator[tuple[int, int, bytes]]:
     """Series, lost and samples of each block of a file; raises BadInput for another or damaged file."""
     head = stream.read(_HEAD.size)
     if len(head) < _HEAD.size or _HEAD.unpack(head) != (_MAGIC, _VERSION, SAMPLE.itemsize):
@@ -71,21 +71,21 @@ def read_blocks(stream: BinaryIO, path: Path, told: ReadState) -> Iterator[tuple
             f"{path}: not a sample file of version {_VERSION}; create one with: fastenough-probe timer --samples FILE"
         )
     for series, lost, samples in _blocks(stream, path):
-        if told.complete:
+        if progress.complete:
             raise BadInput(f"{path}: damaged: there is data after the end mark")
-        told.complete = series == _END_SERIES
-        if not told.complete:
+        progress.complete = series == _END_SERIES
+        if not progress.complete:
             yield series, lost, samples
 
 
 def read_samples(path: Path) -> SampleFile:
     """All samples of a file; raises BadInput for another or damaged file, OSError as ``open`` does."""
-    found: dict[int, list[bytes]] = {}
+    blocks_of: dict[int, list[bytes]] = {}
     lost: dict[int, int] = {}
     file = SampleFile({}, complete=False)
     with open_regular(path) as stream:
         for series, missing, samples in read_blocks(stream, path, file):
-            found.setdefault(series, []).append(samples)
+            blocks_of.setdefault(series, []).append(samples)
             lost[series] = lost.get(series, 0) + missing
-    file.series |= {series: _samples(b"".join(blocks), lost[series]) for series, blocks in found.items()}
+    file.series |= {series: _samples(b"".join(blocks), lost[series]) for series, blocks in blocks_of.items()}
     return file

@@ -51,13 +51,13 @@ class _SampleRows:
 
 def export_samples(source: Path, target: BinaryIO) -> Exported:
     """Write all samples of a sample file; raises BadInput for another file, Untrusted or OSError."""
-    told = Exported()
+    exported = Exported()
     waiting: dict[int, int] = {}
     rows = _SampleRows()
     with open_regular(source) as stream, parquet.writer(target, SCHEMA) as writer:
-        for series, lost, samples in read_blocks(stream, source, told):
-            told.lost[series] = told.lost.get(series, 0) + lost
-            told.kept[series] = told.kept.get(series, 0) + len(samples) // SAMPLE.itemsize
+        for series, lost, samples in read_blocks(stream, source, exported):
+            exported.lost[series] = exported.lost.get(series, 0) + lost
+            exported.kept[series] = exported.kept.get(series, 0) + len(samples) // SAMPLE.itemsize
             waiting[series] = waiting.get(series, 0) + lost
             if samples:
                 rows.add(series, samples, waiting.pop(series))
@@ -66,5 +66,5 @@ def export_samples(source: Path, target: BinaryIO) -> Exported:
                 rows = _SampleRows()
         if rows.count:
             writer.write_table(rows.table())
-        writer.add_key_value_metadata({"fastenough": json.dumps(asdict(told))})
-    return told
+        writer.add_key_value_metadata({"fastenough": json.dumps(asdict(exported))})
+    return exported

@@ -86,7 +86,7 @@ def written(
         "bucket": [total.index for total in totals],
         "bucket_count": [total.count for total in totals],
     }
-    said = {
+    metadata = {
         "version": VERSION,
         "recording_sha256": sha256,
         "head": head,
@@ -101,7 +101,7 @@ def written(
         "load": asdict(added.load),
         "wide": {number: total.wide for number, total in added.totals.items() if total.wide},
     }
-    schema = SCHEMA.with_metadata({_KEY: json.dumps(said)})
+    schema = SCHEMA.with_metadata({_KEY: json.dumps(metadata)})
     return parquet.written(pa.table([pa.array(values[field.name], field.type) for field in SCHEMA], schema=schema))
 
 
@@ -109,30 +109,30 @@ def read(content: bytes, name: str, sha256: str, most_values: int) -> tuple[dict
     """The metadata of the file, and the sums; raises BadInput, also for another recording."""
     file = parquet.opened(content, name, SCHEMA, most_values)
     try:
-        said = parse_line((file.schema_arrow.metadata or {})[_KEY])
-        if said["version"] != VERSION or said["recording_sha256"] != sha256:
+        metadata = parse_line((file.schema_arrow.metadata or {})[_KEY])
+        if metadata["version"] != VERSION or metadata["recording_sha256"] != sha256:
             raise ValueError("it has another version or belongs to another recording")
-        _sums_check()(said)
+        _sums_check()(metadata)
         rows = parquet.table(file, name)
-        totals = _histograms(rows, said.get("wide", {}))
+        totals = _histograms(rows, metadata.get("wide", {}))
         by_id = {
             column: dict(zip(rows["id"].to_pylist(), rows[column].to_pylist(), strict=True))
             for column in ("lost", "missed")
         }
         if len(by_id["lost"]) != rows.num_rows:
             raise ValueError("it contains a series twice")
-        return said, Aggregate(
+        return metadata, Aggregate(
             totals,
             by_id["lost"],
             by_id["missed"],
-            said["intervals"],
-            said["begin_mono_ns"],
-            said["end_mono_ns"],
-            {counter: CounterSum(**values) for counter, values in said["counters"].items()},
-            said["events"],
-            **_order_of(said["order"]),
-            covered_ns={int(number): ns for number, ns in said["covered_ns"].items()},
-            load=LoadSum(**said["load"]),
+            metadata["intervals"],
+            metadata["begin_mono_ns"],
+            metadata["end_mono_ns"],
+            {counter: CounterSum(**values) for counter, values in metadata["counters"].items()},
+            metadata["events"],
+            **_order_of(metadata["order"]),
+            covered_ns={int(number): ns for number, ns in metadata["covered_ns"].items()},
+            load=LoadSum(**metadata["load"]),
         )
     except (
         pa.ArrowException,
@@ -156,11 +156,11 @@ def _order_said(added: Aggregate) -> dict[str, Any]:
     }
 
 
-def _order_of(said: Mapping[str, Any]) -> dict[str, Any]:
+def _order_of(order: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "rises": {int(number): Rises.of(entries, k) for number, (k, entries) in said["rises"].items()},
-        "limits": {int(number): LimitCount(**count) for number, count in said["limits"].items()},
-        "order_unknown": {int(number): gaps for number, gaps in said["order_unknown"].items()},
+        "rises": {int(number): Rises.of(entries, k) for number, (k, entries) in order["rises"].items()},
+        "limits": {int(number): LimitCount(**count) for number, count in order["limits"].items()},
+        "order_unknown": {int(number): gaps for number, gaps in order["order_unknown"].items()},
     }
 
 

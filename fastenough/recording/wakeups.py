@@ -148,15 +148,15 @@ def wakeups(head: Head, events: Iterable[Event]) -> list[Wakeup]:
     one wake-up, of which the most complete event is used.  Noise is excluded.
     """
     by_id = {series.id: series for series in head.series}
-    found: dict[tuple[int | None, int, object], Wakeup] = {}
+    fullest: dict[tuple[int | None, int, object], Wakeup] = {}
     for event in events:
         series = None if event.series is None else by_id.get(event.series)
         if series is None or is_noise(series.name) or event.culprit is None or event.kind not in ("max", "threshold"):
             continue
         new = _wakeup(head, event, series)
         place = new.cpu, event.at.mono_ns, event.culprit.get("task_pid")
-        found[place] = _fuller(found[place], new) if place in found else new
-    return sorted(found.values(), key=lambda wakeup: -wakeup.delay_ns)
+        fullest[place] = _fuller(fullest[place], new) if place in fullest else new
+    return sorted(fullest.values(), key=lambda wakeup: -wakeup.delay_ns)
 
 
 def _fuller(one: Wakeup, other: Wakeup) -> Wakeup:

@@ -216,12 +216,12 @@ class Store:
     def find(self, prefix: str) -> str:
         """The id of the run with this prefix, or of the newest for ``last``; raises BadInput for none or several."""
         searched = "" if prefix == "last" else prefix.encode(errors="replace").decode()
-        found = self._query(lambda index: index.starting_with(searched))
-        found = found[-1:] if prefix == "last" else found
-        if len(found) != 1:
-            how_many = "no run" if not found else f"{len(found)} runs"
+        matches = self._query(lambda index: index.starting_with(searched))
+        matches = matches[-1:] if prefix == "last" else matches
+        if len(matches) != 1:
+            how_many = "no run" if not matches else f"{len(matches)} runs"
             raise BadInput(f"{how_many} in {self.path} with an id that begins with {prefix!r}; see 'fastenough list'")
-        return found[0][0]
+        return matches[0][0]
 
     def _name(self, run_id: str) -> str | None:
         if run_id and run_id_of(run_id) == run_id and self._runs.status_below(run_id, ".") is not None:

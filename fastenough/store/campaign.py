@@ -97,18 +97,18 @@ def find_campaign(store: Store, prefix: str | None) -> str:
         if newest is None:
             raise BadInput(f"{store.path} contains no campaign; start one with: fastenough campaign run PLAN")
         return newest
-    found = list(
+    matches = list(
         dict.fromkeys(
             run.campaign for run in store.runs(brief=True) if run.campaign and run.campaign.startswith(prefix)
         )
     )
-    if len(found) != 1:
-        which = f"choose one of {', '.join(found[:_MOST_NAMED])}" if found else "see fastenough list --json"
+    if len(matches) != 1:
+        which = f"choose one of {', '.join(matches[:_MOST_NAMED])}" if matches else "see fastenough list --json"
         raise BadInput(
-            f"{len(found) or 'no'} campaign{'s' if len(found) > 1 else ''} in {store.path} with an id that "
+            f"{len(matches) or 'no'} campaign{'s' if len(matches) > 1 else ''} in {store.path} with an id that "
             f"begins with {prefix!r}; {which}"
         )
-    return found[0]
+    return matches[0]
 
 
 def plan_of(store: Store, campaign: str | None = None) -> tuple[str, Plan]:

@@ -51,9 +51,9 @@ def conclude(store: Store, board: str, runs: Sequence[str], chapter: Mapping[str
     with (
         storage_errors(store.path / CONCLUSIONS),
         Folder.at(store.path) as folder,
-        folder.below(CONCLUSIONS, make=True) as kept,
+        folder.below(CONCLUSIONS, make=True) as conclusions_folder,
     ):
-        kept.replace(made.id + _ENDING, content, 0o444)
+        conclusions_folder.replace(made.id + _ENDING, content, 0o444)
     return made
 
 
@@ -64,14 +64,14 @@ def _plain(value: Any) -> Any:
 def conclusions(store: Store) -> Iterator[Conclusion]:
     """All conclusions, the newest first; invalid files are skipped."""
     try:
-        with Folder.at(store.path) as folder, folder.below(CONCLUSIONS) as kept:
-            names = kept.names()
+        with Folder.at(store.path) as folder, folder.below(CONCLUSIONS) as conclusions_folder:
+            names = conclusions_folder.names()
     except (OSError, Untrusted):
         return
     for name in reversed(names):
-        found = _head(store.path, name.removesuffix(_ENDING)) if name.endswith(_ENDING) else None
-        if found is not None:
-            yield found
+        conclusion = _head(store.path, name.removesuffix(_ENDING)) if name.endswith(_ENDING) else None
+        if conclusion is not None:
+            yield conclusion
 
 
 def chapter_of(store: Store, id: str) -> Mapping[str, Any] | None:
@@ -86,18 +86,18 @@ def _head(path: Path, id: str) -> Conclusion | None:
     if lines is None:
         return None
     try:
-        said = lines[0]
-        found = Conclusion(
+        summary = lines[0]
+        conclusion = Conclusion(
             id,
-            str(said["board"]),
-            int(said["made_s"]),
-            str(said["title"]),
-            str(said["lead"]),
-            tuple(map(str, said["runs"])),
+            str(summary["board"]),
+            int(summary["made_s"]),
+            str(summary["title"]),
+            str(summary["lead"]),
+            tuple(map(str, summary["runs"])),
         )
     except (KeyError, TypeError, ValueError):
         return None
-    return found if 0 <= found.made_s < _LATEST_S else None
+    return conclusion if 0 <= conclusion.made_s < _LATEST_S else None
 
 
 def _lines(path: Path, id: str) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:

@@ -42,12 +42,12 @@ _MOST_ATTACHED = 1 << 25
 
 
 @contextmanager
-def storage_errors(what: Path) -> Iterator[None]:
+def storage_errors(path: Path) -> Iterator[None]:
     """Convert errors of the operating system into a one-line FastenoughError."""
     try:
         yield
     except OSError as error:
-        raise FastenoughError(f"{what}: {error.strerror}; the data recorded so far is safe") from error
+        raise FastenoughError(f"{path}: {error.strerror}; the data recorded so far is safe") from error
 
 
 def _write_summary(folder: Folder, summary: RunSummary, mode: int) -> None:
@@ -169,23 +169,23 @@ def _describe(summary: RunSummary, head: Head, end: End | None) -> RunSummary:
     if end is None:
         return known
     wakeups = import_module("fastenough.recording.wakeups")
-    way = wakeups.longest_way(head, {number: said.taken for number, said in end.series.items()})
+    way = wakeups.longest_way(head, {number: totals.taken for number, totals in end.series.items()})
     name = way if wakeups.is_monitor(head) else next((series.name for series in head.series), None)
-    shown = {series.id: series.tick_ps or 1000 for series in head.series if series.name == name}
-    ends = {number: said for number, said in end.series.items() if number in shown}
-    worst = [said.maximum * shown[number] // 1000 for number, said in ends.items() if said.maximum is not None]
+    tick_ps = {series.id: series.tick_ps or 1000 for series in head.series if series.name == name}
+    ends = {number: totals for number, totals in end.series.items() if number in tick_ps}
+    worst = [totals.maximum * tick_ps[number] // 1000 for number, totals in ends.items() if totals.maximum is not None]
     duration_ns, worst_ns = end.at.mono_ns - head.begin.mono_ns, max(worst, default=None)
     if max(abs(duration_ns), abs(worst_ns or 0)) >= 2**63:
         raise BadInput("a time does not fit 64 bits")
-    untold = IMPORTED in head.marks and not duration_ns
+    unknown_length = IMPORTED in head.marks and not duration_ns
     return replace(
         known,
         state="ended",
         outcome=end.outcome.value,
         reason="; ".join(end.reasons) or None,
         worst_ns=worst_ns,
-        duration_ns=None if untold else duration_ns,
-        samples=sum(said.taken for said in ends.values()),
+        duration_ns=None if unknown_length else duration_ns,
+        samples=sum(totals.taken for totals in ends.values()),
     )
 
 
@@ -311,9 +311,9 @@ def _check_content(folder: Folder, sha256: str) -> str | None:
     try:
         name = recording_name(folder)
         with folder.open_file(name) as stream:
-            found = content_sha256(stream, name)
+            content_hash = content_sha256(stream, name)
     except OSError as error:
         return f"the recording cannot be read: {error.strerror}"
     except FastenoughError as error:
         return str(error)
-    return None if found == sha256 else f"{name}: SHA-256 mismatch: the content is not what was recorded"
+    return None if content_hash == sha256 else f"{name}: SHA-256 mismatch: the content is not what was recorded"

@@ -148,10 +148,10 @@ class Index:
         return [asdict(summary) | {"place": self._place, "stamp": stamp} for summary, stamp in summaries]
 
     def remove(self, ids: Iterable[str]) -> None:
-        wanted = list(ids)
+        run_ids = list(ids)
         with self._mendable(), self._engine.begin() as connection:
-            for begin in range(0, len(wanted), _PER_STATEMENT):
-                connection.execute(delete(_RUNS).where(_RUNS.c.id.in_(wanted[begin : begin + _PER_STATEMENT])))
+            for begin in range(0, len(run_ids), _PER_STATEMENT):
+                connection.execute(delete(_RUNS).where(_RUNS.c.id.in_(run_ids[begin : begin + _PER_STATEMENT])))
 
     def copy_over(self, file: str) -> None:
         """Copy this in-memory index over an SQLite file; raises sqlite3.Error if it cannot be locked.

@@ -48,15 +48,15 @@ def run_folders(runs: Folder) -> Iterator[tuple[str, str]]:
 
 def stamp(runs: Folder, name: str) -> tuple[str, bool]:
     """A string that changes with the files of a run, and whether its recording is newer than its summary."""
-    found = {file: runs.status_below(name, file) for file in (RUN_FILE, SEALED_FILE)}
-    if found[SEALED_FILE] is None:
-        found[LIVE_FILE] = runs.status_below(name, LIVE_FILE)
+    status_of = {file: runs.status_below(name, file) for file in (RUN_FILE, SEALED_FILE)}
+    if status_of[SEALED_FILE] is None:
+        status_of[LIVE_FILE] = runs.status_below(name, LIVE_FILE)
     text = " ".join(
         f"{entry.st_ino}:{entry.st_size}:{entry.st_mtime_ns}:{entry.st_ctime_ns}"
-        for entry in found.values()
+        for entry in status_of.values()
         if entry is not None
     )
-    summary, sealed = found[RUN_FILE], found[SEALED_FILE]
+    summary, sealed = status_of[RUN_FILE], status_of[SEALED_FILE]
     return text, summary is not None and sealed is not None and sealed.st_mtime_ns > summary.st_mtime_ns
 
 

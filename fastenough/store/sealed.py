@@ -75,9 +75,9 @@ def renew_columns(opening: Opening, run_id: str) -> None:
         if summary.sha256 is None or summary.state == "damaged":
             return
         source = _source(folder, summary)
-        kept = columns.stored_columns(source)
+        stored = columns.stored_columns(source)
         with suppress(BadInput):
-            if kept is None or columns.differ(source, kept):
+            if stored is None or columns.differ(source, stored):
                 _make(source)
 
 
@@ -135,12 +135,12 @@ def folded(opening: Opening, summary: RunSummary) -> FoldedRun | None:
         return None
     with opening() as folder:
         source = _source(folder, summary)
-        kept = columns.stored_columns(source)
-        if kept is None:
+        stored = columns.stored_columns(source)
+        if stored is None:
             return None
-        head, _ = ends_of_lines(kept.head, None, source.file)
-        batches = list(columns.stored_rows(source, kept.intervals_sha256))
-        return FoldedRun(intervals_of(batches, head.series), sum(kept.aggregate.events.values()))
+        head, _ = ends_of_lines(stored.head, None, source.file)
+        batches = list(columns.stored_rows(source, stored.intervals_sha256))
+        return FoldedRun(intervals_of(batches, head.series), sum(stored.aggregate.events.values()))
 
 
 def _timeline_of_text(opening: Opening, summary: RunSummary) -> Timeline:
@@ -151,10 +151,10 @@ def _timeline_of_text(opening: Opening, summary: RunSummary) -> Timeline:
 def _of_columns(opening: Opening, summary: RunSummary, source: SealedRecording) -> Recording | None:
     """The recording from its columns; None if there are none that belong to it, or if they contradict its end."""
 
-    kept = columns.stored_columns(source)
-    if kept is None:
+    stored = columns.stored_columns(source)
+    if stored is None:
         return None
-    intervals_sha256 = kept.intervals_sha256  # and not all that it holds, for as long as the recording is there
+    intervals_sha256 = stored.intervals_sha256  # and not all that it holds, for as long as the recording is there
 
     def over_time() -> Timeline:
         with suppress(BadInput, Untrusted, OSError), opening() as folder:
@@ -162,11 +162,11 @@ def _of_columns(opening: Opening, summary: RunSummary, source: SealedRecording) 
         return _timeline_of_text(opening, summary)
 
     laters = _laters(opening, summary)
-    if not kept.aggregate.events:
+    if not stored.aggregate.events:
         laters["events"] = ()
     with suppress(BadInput):
-        head, end = ends_of_lines(kept.head, kept.end, source.file)
-        return assembled(source.file, head, end, kept.aggregate, over_time=over_time, **laters)
+        head, end = ends_of_lines(stored.head, stored.end, source.file)
+        return assembled(source.file, head, end, stored.aggregate, over_time=over_time, **laters)
     return None
 
 

@@ -192,9 +192,9 @@ class Spool:
     def refused(self) -> dict[str, str]:
         """Reasons by name of refused recordings, which are not fetched again."""
         with suppress(OSError, Untrusted, ValueError, AttributeError, KeyError, TypeError):
-            said = json.loads(self._folder.read(_REFUSED, _MOST_REFUSED_BYTES))
-            if said["by"] == __version__:  # a newer version may know what this one does not
-                return {str(name): str(why) for name, why in said["recordings"].items()}
+            content = json.loads(self._folder.read(_REFUSED, _MOST_REFUSED_BYTES))
+            if content["by"] == __version__:  # a newer version may know what this one does not
+                return {str(name): str(why) for name, why in content["recordings"].items()}
         return {}
 
     def keep_refused(self, refused: Mapping[str, str]) -> None:
