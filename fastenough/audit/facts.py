@@ -26,18 +26,18 @@ class Facts:
 
     def get(self, fact: str, *keys: str) -> Any:
         """Return a fact, or its value under the keys; None if any of them is missing."""
-        found: Any = self._profile.get(fact)
+        value: Any = self._profile.get(fact)
         for key in keys:
-            found = found.get(key) if isinstance(found, Mapping) else None
-        return found
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return value
 
     def need(self, fact: str, *keys: str) -> Any:
         """Return the same as ``get``; raise Unknown, with the reason, if it is missing."""
-        found = self.get(fact, *keys)
-        if found is None:
+        value = self.get(fact, *keys)
+        if value is None:
             where = " ".join((fact, *keys)).replace("_", " ")
             raise Unknown(self.reason(fact) or f"{where}: not reported by this machine")
-        return found
+        return value
 
     def reason(self, fact: str) -> str | None:
         """Return why a fact is absent; None if it is present."""
@@ -51,10 +51,10 @@ class Facts:
 
     def option(self, name: str) -> str:
         """Return a kernel option's value without quotes, ``n`` if it is not set; raise Unknown."""
-        found = self._options.get(f"CONFIG_{name}")
-        if found is None and _OF_EVERY_KERNEL not in self._options:
+        value = self._options.get(f"CONFIG_{name}")
+        if value is None and _OF_EVERY_KERNEL not in self._options:
             raise Unknown(f"the known kernel configuration is incomplete and has no CONFIG_{name}")
-        return "n" if found is None else found.strip('"')
+        return "n" if value is None else value.strip('"')
 
     @cached_property
     def arguments(self) -> dict[str, str]:

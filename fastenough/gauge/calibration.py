@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is known of one instrument: its clock against a better one, and its own offset; kept as JSON files."""
+"""Calibration of one instrument: its clock against a better one, and its own offset; stored as JSON files."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def require_possible(calibration: Calibration, identity: Identity) -> None:
 
 
 def usable_tick_ps(calibration: Calibration | None, identity: Identity) -> float:
-    """The measured length of a tick where it is told from the nominal one and the board's clock can have it.
+    """The measured length of a tick if it differs significantly from the nominal one, else the nominal one.
 
     A simulated gauge counts nominal ticks.  Raises FastenoughError for a tick beyond the clock's tolerance.
     """
@@ -223,34 +223,34 @@ class SelfTest:
 def parse_self_test(lines: Sequence[str]) -> SelfTest:
     """From the reply to ``selftest``; raises Damaged."""
     exact = [numbers(line) for line in lines if line.startswith("series=")]
-    if any(not {"count", "min", "max"} <= found.keys() for found in exact):
+    if any(not {"count", "min", "max"} <= statistics.keys() for statistics in exact):
         raise Damaged(f"{lines[:1]!r} is not a self-test")
     return SelfTest(
         any(line.startswith("selftest=pass") for line in lines),
-        {found["series"]: found["min"] for found in exact if found["count"]},
-        {found["series"]: found["max"] for found in exact if found["count"]},
+        {statistics["series"]: statistics["min"] for statistics in exact if statistics["count"]},
+        {statistics["series"]: statistics["max"] for statistics in exact if statistics["count"]},
     )
 
 
 def _kept(path: Path, serial: str | None) -> dict[str, Any]:
-    """A kept JSON object; raises BadInput where it says that it is of another instrument."""
-    kept = json.loads(read_regular(path.resolve(), _MOST_BYTES))
-    if not isinstance(kept, dict):
+    """The JSON object of a file; raises BadInput if it names another instrument."""
+    content = json.loads(read_regular(path.resolve(), _MOST_BYTES))
+    if not isinstance(content, dict):
         raise TypeError
-    theirs = kept.get("serial")
+    theirs = content.get("serial")
     if serial and theirs and theirs != serial:
         raise BadInput(f"{path}: this file belongs to the gauge {theirs}, not to {serial}; name the file of this gauge")
-    return kept
+    return content
 
 
 def read_self_test(path: Path, serial: str | None = None) -> SelfTest:
-    """A self-test kept as JSON (``fastenough gauge selftest --json``); raises BadInput, also for one that failed."""
+    """A self-test stored as JSON (``fastenough gauge selftest --json``); raises BadInput, also for one that failed."""
     try:
-        kept = _kept(path, serial)
+        content = _kept(path, serial)
         by_series = [
-            {int(series): int(ticks) for series, ticks in kept[name].items()} for name in ("minimum", "maximum")
+            {int(series): int(ticks) for series, ticks in content[name].items()} for name in ("minimum", "maximum")
         ]
-        test = SelfTest(bool(kept["passed"]), *by_series)
+        test = SelfTest(bool(content["passed"]), *by_series)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, Untrusted) as error:
         raise BadInput(f"{path}: not a self-test; run: fastenough gauge selftest --json >{path}") from error
     if not test.passed:
@@ -262,16 +262,16 @@ def read_self_test(path: Path, serial: str | None = None) -> SelfTest:
 
 
 def read_calibration(path: Path, serial: str | None = None) -> Calibration:
-    """A calibration kept as JSON (``fastenough gauge calibrate --json``); raises BadInput."""
+    """A calibration stored as JSON (``fastenough gauge calibrate --json``); raises BadInput."""
     try:
-        kept = _kept(path, serial)
+        content = _kept(path, serial)
         calibration = Calibration(
-            float(kept["tick_ps"]),
-            float(kept["uncertainty_ppm"]),
-            float(kept["seconds"]),
-            str(kept["reference"]),
-            float(kept["reference_ppm"]),
-            int(kept["readings"]),
+            float(content["tick_ps"]),
+            float(content["uncertainty_ppm"]),
+            float(content["seconds"]),
+            str(content["reference"]),
+            float(content["reference_ppm"]),
+            int(content["readings"]),
         )
         if not 0 < calibration.tick_ps < 1e9 or not 0 <= calibration.total_ppm < 1e6:
             raise ValueError
@@ -280,17 +280,17 @@ def read_calibration(path: Path, serial: str | None = None) -> Calibration:
     return calibration
 
 
-def chosen(kept: Calibration | None, fresh: Calibration) -> Calibration:
-    """The kept calibration, where a short fresh one does not contradict it; raises BadInput where it does."""
-    if kept is None:
+def chosen(stored: Calibration | None, fresh: Calibration) -> Calibration:
+    """The stored calibration; raises BadInput if a short fresh one contradicts it."""
+    if stored is None:
         return fresh
-    if not kept.agrees_with(fresh):
-        off_ppm = abs(kept.tick_ps / fresh.tick_ps - 1) * 1e6
+    if not stored.agrees_with(fresh):
+        off_ppm = abs(stored.tick_ps / fresh.tick_ps - 1) * 1e6
         raise BadInput(
-            f"the gauge's clock is {off_ppm:.0f} ppm off the given calibration ({kept.tick_ps:.1f} ps, "
+            f"the gauge's clock is {off_ppm:.0f} ppm off the given calibration ({stored.tick_ps:.1f} ps, "
             f"now {fresh.tick_ps:.1f}); check that it is this gauge's, or calibrate again: fastenough gauge calibrate"
         )
-    return kept
+    return stored
 
 
 def described(known: Calibration | SelfTest | None) -> dict[str, Any] | None:

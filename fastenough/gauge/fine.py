@@ -18,8 +18,8 @@ _NUMBERS = 1 << 16
 class Fine:
     """Raw samples by series and coarse bucket, from when they come until the gauge's own histogram has counted them.
 
-    The gauge's histogram is the truth of how many there are: what it has counted and no raw sample came of stands for
-    itself as well as can be known, and ``coarse`` counts it.
+    The gauge's histogram gives the exact number of samples.  A sample that it has counted, but whose raw sample did not
+    arrive, is placed within its coarse bucket; ``coarse`` counts such samples.
     """
 
     def __init__(self, probe: str, k: int) -> None:
@@ -69,7 +69,8 @@ class Fine:
 def _stand_ins(missing: list[tuple[int, int, int]], their_sum: int) -> list[int]:
     """Values for samples of which only the coarse bucket is known: how many, the greatest that came of it, its top.
 
-    The greatest that came stands for those that did not, unless their exact sum says that this is too little.
+    The greatest sample that arrived is used for those that did not, unless their exact sum shows that this is too
+    small.
     """
     if sum(count * greatest for count, greatest, _ in missing) >= their_sum:
         return [greatest for count, greatest, _ in missing for _ in range(count)]

@@ -39,7 +39,7 @@ class GaugeLost(FastenoughError):
 
 
 class _Silent(GaugeLost):
-    """It is there and says nothing more."""
+    """The instrument is connected but no longer answers."""
 
 
 def _open(port: str) -> serial.Serial:
@@ -90,7 +90,7 @@ class Line:
         return found
 
     def _read_more(self) -> bool:
-        """Whether any text came: raw samples among it are no sign that a reply goes on."""
+        """Whether any text arrived: raw samples alone do not show that a reply continues."""
         try:
             data = self._serial.read(max(1, self._serial.in_waiting))
         except (serial.SerialException, OSError, TypeError) as error:

@@ -27,10 +27,10 @@ class Port:
 def _said(place: Path, name: str) -> str | None:
     """A line of sysfs, in the letters that udev allows in names; None where there is none."""
     try:
-        said = (place / name).read_text(errors="replace").strip()
+        text = (place / name).read_text(errors="replace").strip()
     except OSError:
         return None
-    return re.sub(r"[^A-Za-z0-9#+\-.:=@_/]", "_", said).replace("/", "_") or None
+    return re.sub(r"[^A-Za-z0-9#+\-.:=@_/]", "_", text).replace("/", "_") or None
 
 
 def _usb_device(place: Path) -> Path | None:
@@ -40,12 +40,12 @@ def _usb_device(place: Path) -> Path | None:
 
 def ports(sysfs: Path = SYSFS, devices: Path = DEVICES) -> list[Port]:
     """Every USB serial port there is, by name."""
-    found = []
+    usb_ports = []
     for entry in sorted((sysfs / "class" / "tty").glob("tty*")):
         usb = _usb_device((entry / "device").resolve()) if (entry / "device").exists() else None
         if usb is not None:
-            found.append(Port(str(devices / entry.name), _said(usb, "serial"), _said(usb, "product")))
-    return found
+            usb_ports.append(Port(str(devices / entry.name), _said(usb, "serial"), _said(usb, "product")))
+    return usb_ports
 
 
 def serial_of(device: str, sysfs: Path = SYSFS, devices: Path = DEVICES) -> str | None:
@@ -62,12 +62,12 @@ def find_port(named: str | None, sysfs: Path = SYSFS, devices: Path = DEVICES) -
     if named:
         return _with_serial(named, present, devices)
     if len(present) != 1:
-        found = (
+        problem = (
             "no USB serial port found"
             if not present
             else (f"several USB serial ports found: {', '.join(port.device for port in present)}")
         )
-        raise BadInput(f"{found}; plug in the gauge, or name its port, as in: fastenough gauge id /dev/ttyACM0")
+        raise BadInput(f"{problem}; plug in the gauge, or name its port, as in: fastenough gauge id /dev/ttyACM0")
     return present[0].device
 
 

@@ -36,7 +36,7 @@ class Refused(FastenoughError):
 
     @property
     def torn(self) -> bool:
-        """What it was told had changed on its way: by noise, or by what another program left there half said."""
+        """The command was damaged on its way: by noise, or by an incomplete command of another program."""
         return str(self) in ("damaged line", "line too long")
 
 
@@ -56,9 +56,9 @@ def with_crc(line: str) -> bytes:
 
 def checked_text(line: bytes) -> str:
     """The text of a line that must carry its CRC; raises Damaged."""
-    body, mark, said = line.rpartition(b" *")
+    body, mark, checksum = line.rpartition(b" *")
     text = body.decode("ascii", errors="replace")
-    if not mark or len(said) != 4 or said != b"%04X" % crc16(body) or not text.isprintable():
+    if not mark or len(checksum) != 4 or checksum != b"%04X" % crc16(body) or not text.isprintable():
         raise Damaged(f"the line {line[:60]!r} is damaged")
     return text
 
@@ -112,18 +112,18 @@ class Identity:
 
 def parse_identity(lines: list[str]) -> Identity:
     """From the reply to ``id``; raises Damaged when it is not one."""
-    found = pairs(lines[0]) if lines else {}
-    if found.get("gauge", "fastenough") != "fastenough":
+    fields = pairs(lines[0]) if lines else {}
+    if fields.get("gauge", "fastenough") != "fastenough":
         raise Damaged(f"this is another instrument: {lines[0][:60]!r}")
     try:
         identity = Identity(
-            found["firmware"],
-            found["mcu"],
-            number(found["protocol"]),
-            number(found["tick_ps"]),
-            number(found["k"]),
-            number(found["bits"]),
-            found.get("simulated") == "1",
+            fields["firmware"],
+            fields["mcu"],
+            number(fields["protocol"]),
+            number(fields["tick_ps"]),
+            number(fields["k"]),
+            number(fields["bits"]),
+            fields.get("simulated") == "1",
         )
     except KeyError as error:
         raise Damaged(f"the identity {lines[:1]!r} lacks {error}") from error
@@ -171,10 +171,10 @@ def parse_take(lines: list[str], identity: Identity) -> Take:
     exact: dict[int, dict[str, int]] = {}
     for line in lines[1:]:
         if line.startswith("series="):
-            found = numbers(line)
-            if not {"count", "min", "max", "sum", "sum_sq"} <= found.keys() or found["series"] in exact:
+            statistics = numbers(line)
+            if not {"count", "min", "max", "sum", "sum_sq"} <= statistics.keys() or statistics["series"] in exact:
                 raise Damaged(f"{line[:60]!r} lacks a statistic or is repeated")
-            exact[found.pop("series")] = found
+            exact[statistics.pop("series")] = statistics
         else:
             place, count = _row(line, identity)
             if place in rows:
@@ -221,14 +221,14 @@ class Running:
             raise Damaged("a bucket of the histogram has shrunk")
         if any(series not in take.exact for series, _ in grown):
             raise Damaged("a series has rows but no statistics")
-        found = {
+        histograms = {
             series: _histogram(
                 self.k, [(bucket, count) for (of, bucket), count in grown.items() if of == series], exact
             )
             for series, exact in take.exact.items()
         }
         self.known = {place: count % (1 << _BUCKET_BITS) for place, count in take.rows.items()}
-        return found
+        return histograms
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ class Counters:
     by_series: dict[int, dict[str, int]]
 
     def lost(self, series: int) -> int:
-        """Samples that were taken and have no value: timed out, cut off by a storm of edges, dropped, not kept."""
+        """Samples that were taken and have no value: timed out, cut off by a storm of edges, dropped, not stored."""
         counted = self.by_series.get(series, {})
         return sum(
             counted.get(name, 0)

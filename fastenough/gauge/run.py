@@ -92,7 +92,7 @@ class Periodic:
         return identity.k < FINE_K and self.period_ns >= STREAMED_PERIOD_NS and not identity.simulated
 
     def start(self, gauge: Gauge, tick_ps: float) -> None:
-        """The period is told in ticks as long as they are: each sample is off by what the period is off."""
+        """The period is sent in measured ticks: an error of the period is an error of each sample."""
         gauge.start_periodic(
             _ticks(gauge, "period", self.period_ns, tick_ps), _ticks(gauge, "timeout", self.timeout_ns, tick_ps)
         )
@@ -284,19 +284,19 @@ class GaugeRun:
 
     def end(self, outcome: Outcome = Outcome.COMPLETED, reasons: Sequence[str] = ()) -> Outcome:
         """Stops the instrument, reads the rest, writes the end; the outcome as written."""
-        said = list(reasons)
+        all_reasons = list(reasons)
         try:
             self._drain()
         except FastenoughError as error:
-            said = said or [str(error)]
+            all_reasons = all_reasons or [str(error)]
             outcome = Outcome.ABORTED if outcome is Outcome.ABORTED else Outcome.FAILED
         except KeyboardInterrupt:
-            said = said or ["interrupted while the last samples were read"]
+            all_reasons = all_reasons or ["interrupted while the last samples were read"]
             outcome = Outcome.FAILED if outcome is Outcome.FAILED else Outcome.ABORTED
         if outcome is Outcome.COMPLETED and not any(total.total for total in self._totals.values()):
             outcome = Outcome.FAILED
-            said.append("no samples arrived; check the wiring and the board's program")
+            all_reasons.append("no samples arrived; check the wiring and the board's program")
         series = {number: series_end(total, self._lost[number]) for number, total in self._totals.items()}
-        self.ended = End(outcome, tuple(said), Instant.now(), series, self._counted)
+        self.ended = End(outcome, tuple(all_reasons), Instant.now(), series, self._counted)
         self._writer.line(end_line(self.ended))
         return outcome

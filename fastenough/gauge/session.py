@@ -54,7 +54,8 @@ _READINGS = 400
 class Gauge:
     """An instrument on a serial port (or pseudo-terminal), at rest; use it in a ``with`` statement.
 
-    ``was_measuring``: somebody had left it so, and it was stopped.  ``serial``: the adapter's number, None without one.
+    ``was_measuring``: it was still measuring when it was opened, and was stopped.  ``serial``: the adapter's number,
+    None without one.
     """
 
     def __init__(self, port: str) -> None:
@@ -151,7 +152,7 @@ class Gauge:
         self._line.ask(command, _nothing_more)
 
     def _start(self, command: str) -> None:
-        """Where the reply was damaged it may measure already, and is stopped before it is told once more."""
+        """After a damaged reply it may be measuring already, so it is stopped before the command is repeated."""
         self._line.ask(command, _nothing_more, fix=self.rest)
         self._takes, self._running = 0, Running(self.identity.k)
 

@@ -13,14 +13,14 @@ from fastenough.facts.cpu import list_form
 
 
 def _isolated_cpus(facts: Facts) -> Seen:
-    said = facts.get("cpu_isolation", "isolated")
+    reported = facts.get("cpu_isolation", "isolated")
     partitions = as_cpus(facts.get("isolated_partitions"))
-    if isolated := as_cpus(said) | partitions:
+    if isolated := as_cpus(reported) | partitions:
         how = " (cpuset partition)" if isolated == partitions else ""
         return fine(f"{words.cpus(sorted(isolated))}{how}: no ordinary tasks or loads")
     if facts.count < 2:
         return fine("only one CPU: isolation is not possible")
-    if said is None:
+    if reported is None:
         return unknown("this kernel does not report isolated CPUs", boot(f"isolcpus={facts.set_apart}"))
     return costs("none: real-time tasks share their CPU with all other tasks", boot(f"isolcpus={facts.set_apart}"))
 
@@ -109,11 +109,11 @@ def _agreement(facts: Facts) -> Seen:
         return fine("at most one of isolcpus, nohz_full and rcu_nocbs is set")
     if len({frozenset(cpus) for cpus in named.values()}) == 1:
         return fine(f"{', '.join(named)} name the same CPUs")
-    wanted = named.get("isolcpus") or set.union(*named.values())
-    said = "; ".join(f"{name}={list_form(cpus) or 'none'}" for name, cpus in named.items())
+    common_cpus = named.get("isolcpus") or set.union(*named.values())
+    differing = "; ".join(f"{name}={list_form(cpus) or 'none'}" for name, cpus in named.items())
     return costs(
-        f"different CPUs: {said}",
-        *(boot(f"{name}={list_form(wanted)}") for name, cpus in named.items() if cpus != wanted),
+        f"different CPUs: {differing}",
+        *(boot(f"{name}={list_form(common_cpus)}") for name, cpus in named.items() if cpus != common_cpus),
     )
 
 

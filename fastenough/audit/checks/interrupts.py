@@ -73,16 +73,16 @@ def _interrupt_priorities(facts: Facts) -> Seen:
 
 
 def _coalescing(facts: Facts) -> Seen:
-    found = sorted(
+    cards = sorted(
         name
         for name, card in facts.need("interrupt_coalescing").items()
         if card["adaptive"] or (card["rx_us"] or 0) > 0 or (card["rx_frames"] or 0) > 1
     )
-    if not found:
+    if not cards:
         return fine("no network card delays interrupts")
     return costs(
-        f"{', '.join(found)}: receive interrupts are delayed",
-        done(f"ethtool -C {found[0]} adaptive-rx off rx-usecs 0 rx-frames 1"),
+        f"{', '.join(cards)}: receive interrupts are delayed",
+        done(f"ethtool -C {cards[0]} adaptive-rx off rx-usecs 0 rx-frames 1"),
     )
 
 

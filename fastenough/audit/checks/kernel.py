@@ -133,10 +133,10 @@ _FLAGS = {
 
 def _taint(facts: Facts) -> Seen:
     bits = int(facts.need("kernel", "tainted"))
-    found = [said for flag, said in _FLAGS.items() if bits >> flag & 1]
-    if not found:
+    taints = [said for flag, said in _FLAGS.items() if bits >> flag & 1]
+    if not taints:
         return fine("no relevant taint")
-    return hides(", ".join(found), done("check the kernel log, and boot without them before measuring"))
+    return hides(", ".join(taints), done("check the kernel log, and boot without them before measuring"))
 
 
 def _rcu_callbacks(facts: Facts) -> Seen:
@@ -198,10 +198,10 @@ def _powerpc_errata(facts: Facts) -> Seen:
     architecture = str(facts.need("cpu", "architecture"))
     if not architecture.startswith("ppc"):
         return fine(f"not applicable to {architecture}")
-    found = [name for name in _ERRATA if facts.option(name) == "y"]
-    if not found:
+    workarounds = [name for name in _ERRATA if facts.option(name) == "y"]
+    if not workarounds:
         return fine("none is built in")
-    return costs("built in: " + ", ".join(found), build(*(f"CONFIG_{name}=n" for name in found)))
+    return costs("built in: " + ", ".join(workarounds), build(*(f"CONFIG_{name}=n" for name in workarounds)))
 
 
 def _mitigations(facts: Facts) -> Seen:
@@ -229,33 +229,33 @@ def _split_locks(facts: Facts) -> Seen:
 
 
 def _preempt_argument(facts: Facts) -> Seen:
-    given = [
+    models = [
         word.partition("=")[2]
         for word in str(facts.need("cmdline")).partition(" -- ")[0].split()
         if word.startswith("preempt=")
     ]
-    if not given:
+    if not models:
         return fine("the boot line selects no preemption model")
     if facts.real_time_kernel:
         return (
             costs(
-                f"preempt={given[-1]} on a PREEMPT_RT kernel: it is ignored or selects lazy preemption",
+                f"preempt={models[-1]} on a PREEMPT_RT kernel: it is ignored or selects lazy preemption",
                 done("remove preempt= from the boot line"),
             )
-            if given[-1] != "full"
+            if models[-1] != "full"
             else fine("preempt=full")
         )
     if facts.option("PREEMPT_DYNAMIC") != "y":
         return costs(
-            f"preempt={given[-1]} has no effect: this kernel was built without PREEMPT_DYNAMIC",
+            f"preempt={models[-1]} has no effect: this kernel was built without PREEMPT_DYNAMIC",
             build("CONFIG_PREEMPT_DYNAMIC=y"),
         )
-    if len(set(given)) > 1:
+    if len(set(models)) > 1:
         return costs(
-            f"preempt= is given {len(given)} times; the last one, {given[-1]}, is in effect",
-            done(f"keep one preempt= on the boot line (in effect: {given[-1]})"),
+            f"preempt= is given {len(models)} times; the last one, {models[-1]}, is in effect",
+            done(f"keep one preempt= on the boot line (in effect: {models[-1]})"),
         )
-    return fine(f"preempt={given[-1]} is in effect")
+    return fine(f"preempt={models[-1]} is in effect")
 
 
 def _rcu_polling(facts: Facts) -> Seen:
@@ -301,17 +301,17 @@ _OFF = ("off", "0", "n", "no", "-")
 
 
 def _boot_debugging(facts: Facts) -> Seen:
-    found = sorted(
+    arguments = sorted(
         f"{name}={value}" if value else name
         for name, value in facts.arguments.items()
         if name in _DEBUGGING and value not in _OFF
     )
-    if not found:
+    if not arguments:
         return fine("the boot line enables no checks or traces")
-    heavy = any(each.startswith(_HEAVY_BOOT_DEBUGGING) for each in found)
+    heavy = any(argument.startswith(_HEAVY_BOOT_DEBUGGING) for argument in arguments)
     return costs(
-        f"the boot line has {' '.join(found)}",
-        done(f"remove from the boot line: {' '.join(found)}"),
+        f"the boot line has {' '.join(arguments)}",
+        done(f"remove from the boot line: {' '.join(arguments)}"),
         severity=None if heavy else Severity.LOW,
     )
 
@@ -319,19 +319,19 @@ def _boot_debugging(facts: Facts) -> Seen:
 def _events(facts: Facts) -> Seen:
     known = facts.need("tracing")
     events, kprobes, programs = known["events"], known["kprobes"], known["bpf_programs"]
-    found, changes = [], list[Change]()
+    enabled, changes = [], list[Change]()
     if events:
-        found.append(f"{len(events)} trace event{'s' * (len(events) > 1)} ({events[0]}{', …' * (len(events) > 1)})")
+        enabled.append(f"{len(events)} trace event{'s' * (len(events) > 1)} ({events[0]}{', …' * (len(events) > 1)})")
         changes.append(written("/sys/kernel/tracing/events/enable", 0))
     if kprobes:
-        found.append(f"{len(kprobes)} kprobe{'s' * (len(kprobes) > 1)}")
+        enabled.append(f"{len(kprobes)} kprobe{'s' * (len(kprobes) > 1)}")
         changes.append(done("clear /sys/kernel/tracing/kprobe_events"))
     if programs:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(programs.items()))
-        found.append(f"BPF programs: {kinds}")
+        enabled.append(f"BPF programs: {kinds}")
         changes.append(done("stop the programs that loaded them (bpftool prog show)"))
-    if found:
-        return costs("; ".join(found), *changes)
+    if enabled:
+        return costs("; ".join(enabled), *changes)
     missing = [
         name
         for name, value in (("trace events", events), ("kprobes", kprobes), ("BPF programs", programs))
@@ -343,23 +343,23 @@ def _events(facts: Facts) -> Seen:
 
 
 def _accounting(facts: Facts) -> Seen:
-    found, changes = [], list[Change]()
+    enabled, changes = [], list[Change]()
     if facts.get("tunables", "schedstats") == 1:
-        found.append("scheduler statistics")
+        enabled.append("scheduler statistics")
         changes.append(sysctl("kernel.sched_schedstats", 0))
     if facts.get("tunables", "delay_accounting") == 1:
-        found.append("delay accounting")
+        enabled.append("delay accounting")
         changes.append(sysctl("kernel.task_delayacct", 0))
     if facts.need("pressure_statistics"):
-        found.append("pressure stall information")
+        enabled.append("pressure stall information")
         changes.append(boot("psi=0"))
     if facts.arguments.get("audit") in ("1", "on"):
-        found.append("system-call audit")
+        enabled.append("system-call audit")
         changes.append(boot("audit=0"))
-    if not found:
+    if not enabled:
         facts.need("tunables")
         return fine("no scheduling or pressure statistics, and no system-call audit on the boot line")
-    return costs(", ".join(found), *changes)
+    return costs(", ".join(enabled), *changes)
 
 
 CHECKS = (

@@ -98,23 +98,23 @@ def _does(facts: Facts, argument: str, option: str) -> bool:
 
 
 def _memory_hardening(facts: Facts) -> Seen:
-    said: list[str] = []
+    reasons: list[str] = []
     changes: list[Change] = []
     sampled_ms = _sampled_ms(facts)
     by_interrupt = facts.option("KFENCE_STATIC_KEYS") == "y" and sampled_ms != "0"
     if sampled_ms != "0":
-        said.append(
+        reasons.append(
             f"KFENCE samples an allocation every {sampled_ms} ms"
             + (", and interrupts every CPU" if by_interrupt else "")
         )
         changes += [boot(f"{_INTERVAL}=0"), *([build("CONFIG_KFENCE_STATIC_KEYS=n")] if by_interrupt else [])]
     for argument, (option, does) in _FILLED.items():
         if _does(facts, argument, option):
-            said.append(does)
+            reasons.append(does)
             changes.append(boot(f"{argument}=0"))
-    if not said:
+    if not reasons:
         return fine("none")
-    return costs("; ".join(said), *changes, severity=Severity.MEDIUM if by_interrupt else None)
+    return costs("; ".join(reasons), *changes, severity=Severity.MEDIUM if by_interrupt else None)
 
 
 def _numa_balancing(facts: Facts) -> Seen:

@@ -58,19 +58,19 @@ _BESIDE = 5
 
 def _real_time_tasks(facts: Facts) -> Seen:
     tasks = list(facts.need("real_time_tasks"))
-    found = [
-        each
-        for each in tasks
-        if not str(each["comm"]).startswith(_KERNELS)
-        and each["policy"] != "deadline"
-        and int(each["priority"]) > _BESIDE
+    above = [
+        task
+        for task in tasks
+        if not str(task["comm"]).startswith(_KERNELS)
+        and task["policy"] != "deadline"
+        and int(task["priority"]) > _BESIDE
     ]
-    found += [each for each in tasks if each["policy"] == "deadline"]
-    if not found:
+    above += [task for task in tasks if task["policy"] == "deadline"]
+    if not above:
         facts.require_all_tasks()
         return fine("only kernel threads")
-    named = ", ".join(f"{each['comm']} ({each['policy']} {each['priority']})" for each in found[:_NAMED])
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    named = ", ".join(f"{task['comm']} ({task['policy']} {task['priority']})" for task in above[:_NAMED])
+    more = f" and {len(above) - _NAMED} more" if len(above) > _NAMED else ""
     return costs(f"{named}{more}", done("lower them below the measured task", ("rt-ceiling", str(_BESIDE))))
 
 
@@ -187,11 +187,11 @@ def _migration(facts: Facts) -> Seen:
 def _thread_priorities(facts: Facts) -> Seen:
     raised = sorted(
         {
-            f"{each['comm'].partition('/')[0]} ({each['policy']} {each['priority']})"
-            for each in facts.interrupt_threads()
-            if str(each["comm"]).startswith(("ksoftirqd/", "rcuc/", "rcub/"))
-            and each["policy"] in ("fifo", "rr")
-            and int(each["priority"]) > _HIGH_PRIORITY
+            f"{task['comm'].partition('/')[0]} ({task['policy']} {task['priority']})"
+            for task in facts.interrupt_threads()
+            if str(task["comm"]).startswith(("ksoftirqd/", "rcuc/", "rcub/"))
+            and task["policy"] in ("fifo", "rr")
+            and int(task["priority"]) > _HIGH_PRIORITY
         }
     )
     if not raised:

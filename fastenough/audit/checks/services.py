@@ -34,11 +34,11 @@ _GOOD = ("tuned", "rtkit-daemon", "stalld")
 
 
 def _services(facts: Facts) -> Seen:
-    found = [str(name) for name in facts.need("services") if name not in (*_GOOD, "irqbalance")]
-    if not found:
+    periodic = [str(name) for name in facts.need("services") if name not in (*_GOOD, "irqbalance")]
+    if not periodic:
         facts.require_all_tasks()
         return fine("no periodic service is running")
-    return costs(", ".join(found), done("systemctl stop or mask the services that are not needed"))
+    return costs(", ".join(periodic), done("systemctl stop or mask the services that are not needed"))
 
 
 _NAMED = 4
@@ -46,21 +46,21 @@ _NAMED = 4
 
 def _file_systems(facts: Facts) -> Seen:
     known = facts.need("mounts")
-    far = [str(each["point"]) for each in known if each["network"]]
+    far = [str(mount["point"]) for mount in known if mount["network"]]
     writing = [
-        str(each["point"])
-        for each in known
-        if not {"relatime", "noatime", "ro"} & set(each["options"])
-        and not each["network"]
-        and not str(each["kind"]).startswith(("fuse", "overlay"))
+        str(mount["point"])
+        for mount in known
+        if not {"relatime", "noatime", "ro"} & set(mount["options"])
+        and not mount["network"]
+        and not str(mount["kind"]).startswith(("fuse", "overlay"))
     ]
     if not far and not writing:
         return fine("no network file system, none with access times")
-    said = [f"network file system: {', '.join(far[:_NAMED])}"] if far else []
-    said += [f"access times are written: {', '.join(writing[:_NAMED])}"] if writing else []
+    reasons = [f"network file system: {', '.join(far[:_NAMED])}"] if far else []
+    reasons += [f"access times are written: {', '.join(writing[:_NAMED])}"] if writing else []
     changes = [done("keep the task's program, libraries and data on a local file system")] if far else []
     changes += [done("mount them with noatime")] if writing else []
-    return costs("; ".join(said), *changes, severity=Severity.MEDIUM if "/" in far else None)
+    return costs("; ".join(reasons), *changes, severity=Severity.MEDIUM if "/" in far else None)
 
 
 CHECKS = (

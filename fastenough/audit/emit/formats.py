@@ -70,10 +70,10 @@ def _tuned_cpu(lines: Sequence[Line]) -> list[str]:
         ("idle-latency", "force_latency = {}"),
     )
     rows = [
-        each
-        for name, said in named
+        row
+        for name, template in named
         if (line := setting_of(lines, name)) is not None and line.change.setting
-        for each in line.written(said.format(line.change.setting[1]))
+        for row in line.written(template.format(line.change.setting[1]))
     ]
     return ["[cpu]", *rows] if rows else []
 

@@ -28,14 +28,14 @@ class DriveBoard:
         """Copies the image to the drive, and waits until it is gone: nothing can be read back from it."""
         drive = Path(port)
         try:
-            said = (drive / _INFO).read_text(errors="replace")
+            info = (drive / _INFO).read_text(errors="replace")
             device = drive.stat().st_dev
         except OSError as error:
             raise BadInput(
                 f"{port}: not the drive of a board in its boot loader; hold the button BOOTSEL while "
                 f"you plug it in, and name the folder where the drive {self.board_id} is mounted"
             ) from error
-        if f"Board-ID: {self.board_id}" not in said.splitlines():
+        if f"Board-ID: {self.board_id}" not in info.splitlines():
             raise BadInput(f"{port}: the drive of another board; expected: {self.board_id}")
         if not dry_run:
             self._write(drive, device, image)
@@ -61,10 +61,10 @@ class DriveBoard:
 def _is_there(drive: Path, device: int) -> bool:
     """A drive that went while it was mounted may leave its files behind in memory, but not its device."""
     try:
-        shown = (drive / _INFO).exists()
+        mounted = (drive / _INFO).exists()
     except OSError:
         return False
-    return shown and (os.major(device) == 0 or Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}").exists())
+    return mounted and (os.major(device) == 0 or Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}").exists())
 
 
 BOARDS = {
