@@ -82,7 +82,7 @@ class LabgridFailure(FastenoughError):
 def _labgrid(order: BoardOrder, act: str) -> Mapping[str, Any]:
     """Run one labgrid act in a child process: labgrid's managers are singletons of a process.  Raises LabgridFailure.
 
-    Nothing waits here: whoever ordered the act ends the group in time.
+    There is no time-out here: the process that ordered the act ends the group in time.
     """
 
     def act_there(pipe: socket.socket) -> None:
@@ -175,7 +175,7 @@ def boot(order: BoardOrder) -> Answer:
 
 @contextmanager
 def _console(port: Mapping[str, Any] | None) -> Iterator[Callable[[], list[str]]]:
-    """While inside, the console is read; gives what it said last."""
+    """Reads the console while inside; yields a function that returns its last lines."""
     if not port:
         yield list
         return
@@ -280,7 +280,7 @@ def measure(order: BoardOrder) -> Answer:
     )
     runs = [store.load(run) for run in campaign.runs]
     failed = [why for run in runs if run.outcome is Outcome.FAILED for why in (run.end.reasons if run.end else ())]
-    told = "; ".join(dict.fromkeys(failed[:_MOST_REASONS]))
+    summary = "; ".join(dict.fromkeys(failed[:_MOST_REASONS]))
     return {"stored": list(campaign.runs)} | (
-        {"fault": told or "a run failed; no reason was recorded"} if failed else {}
+        {"fault": summary or "a run failed; no reason was recorded"} if failed else {}
     )

@@ -79,17 +79,17 @@ def new_observations(
     history: History, boards: Sequence[BoardStatus], now_s: int, noted: Container[Key]
 ) -> Iterator[Observation]:
     """Yield new 30-day maxima and tail changes that are not ``noted`` yet, each with its context."""
-    for one in boards:
-        name = one.board.name
+    for status in boards:
+        name = status.board.name
         for event in events(history, OWNER, name, now_s - _LOOK_BACK_S, now_s + 1):
             key = f"{event.at_s} {event.value_ns}"
             if (
                 event.new_maximum
-                and event.series == one.board.main
+                and event.series == status.board.main
                 and (name, "maximum", key) not in noted
                 and _was_watched(history, name, event)
             ):
-                yield _new_maximum(history, one, event, key)
+                yield _new_maximum(history, status, event, key)
         for change in changes(history, OWNER, name, now_s - _TAIL_BACK_S, now_s + 1):
             if change.kind == TAIL and (name, TAIL, str(change.at_s)) not in noted:
                 yield Observation(
@@ -107,14 +107,19 @@ def _was_watched(history: History, name: str, event: LatencyEvent) -> bool:
     return bool(runs(history, OWNER, name, 0, event.at_s - _DAY_S))
 
 
-def _new_maximum(history: History, one: BoardStatus, event: LatencyEvent, key: str) -> Observation:
-    limit = one.board.limit_ns
+def _new_maximum(history: History, status: BoardStatus, event: LatencyEvent, key: str) -> Observation:
+    limit = status.board.limit_ns
     above = "" if limit is None or event.value_ns <= limit else f", above the limit of {words.exact_time(limit)}"
     where = "" if event.cpu is None else f" on CPU {event.cpu}"
-    summary = f"{one.board.name}: new maximum: {words.latency(event.value_ns)}{where}{above}"
+    summary = f"{status.board.name}: new maximum: {words.latency(event.value_ns)}{where}{above}"
     more = {"value_ns": str(event.value_ns), "culprit": event.culprit or "unknown", "run": event.run}
     return Observation(
-        one.board.name, "maximum", key, event.at_s, summary, more=more | _context(history, one.board.name, event.at_s)
+        status.board.name,
+        "maximum",
+        key,
+        event.at_s,
+        summary,
+        more=more | _context(history, status.board.name, event.at_s),
     )
 
 
@@ -133,30 +138,30 @@ def _context(history: History, name: str, at_s: int) -> dict[str, str]:
 
 def lasting_observations(boards: Sequence[BoardStatus], now_s: int) -> Iterator[Observation]:
     """Yield the boards that FAIL or exceed their limit, are silent or dead, or have refused recordings."""
-    for one in (one for one in boards if one.state is not BoardCondition.RETIRED):
-        name, at_s = one.board.name, one.seen_s or now_s
-        if one.verdict == Verdict.FAIL:
-            yield Observation(name, "fail", "fail", at_s, f"{name}: FAIL: {one.verdict_reason}", lasts=True)
-        elif one.above_ns is not None:
+    for status in (status for status in boards if status.state is not BoardCondition.RETIRED):
+        name, at_s = status.board.name, status.seen_s or now_s
+        if status.verdict == Verdict.FAIL:
+            yield Observation(name, "fail", "fail", at_s, f"{name}: FAIL: {status.verdict_reason}", lasts=True)
+        elif status.above_ns is not None:
             yield Observation(
                 name,
                 "fail",
                 "fail",
                 at_s,
-                f"{name}: maximum latency {words.latency(one.above_ns)} within 30 days, above the "
-                f"limit of {words.exact_time(one.board.limit_ns)}",
+                f"{name}: maximum latency {words.latency(status.above_ns)} within 30 days, above the "
+                f"limit of {words.exact_time(status.board.limit_ns)}",
                 lasts=True,
             )
-        if one.state is BoardCondition.DEAD or one.silence:
-            why = f"dead: {one.reason}" if one.state is BoardCondition.DEAD else f"silent: {one.silence}"
+        if status.state is BoardCondition.DEAD or status.silence:
+            why = f"dead: {status.reason}" if status.state is BoardCondition.DEAD else f"silent: {status.silence}"
             yield Observation(name, "silent", "silent", at_s, f"{name}: {why}", lasts=True)
-        if one.refusal is not None and now_s - one.refusal.at_s < _DAY_S:
+        if status.refusal is not None and now_s - status.refusal.at_s < _DAY_S:
             yield Observation(
                 name,
                 "refused",
                 "refused",
-                one.refusal.at_s,
-                f"{name}: recording {one.refusal.name} {one.refusal.label}: {one.refusal.reason}",
+                status.refusal.at_s,
+                f"{name}: recording {status.refusal.name} {status.refusal.label}: {status.refusal.reason}",
                 lasts=True,
             )
 
@@ -377,11 +382,11 @@ def note_observations(
 def _note_lasting(connection: Connection, now: Mapping[tuple[str, str], Observation], now_s: int) -> None:
     rows = connection.execute(select(ALERT).where(ALERT.c.lasts, ALERT.c.ended_s.is_(None))).mappings().all()
     under_way = {(row["board"], row["kind"]): row["id"] for row in rows}
-    for what, number in under_way.items():
-        if what not in now:
+    for place, number in under_way.items():
+        if place not in now:
             connection.execute(update(ALERT).where(ALERT.c.id == number).values(ended_s=now_s))
-    for what, seen in now.items():
-        if what not in under_way:
+    for place, seen in now.items():
+        if place not in under_way:
             _insert(connection, seen, f"{seen.key} {now_s}"[:64], now_s)
 
 
@@ -402,7 +407,7 @@ def _insert(connection: Connection, seen: Observation, key: str, now_s: int) -> 
 
 def pending(history: History, receiver: str) -> list[Alert]:
     """Return the alerts that a receiver has not accepted yet, in sending order."""
-    found: list[Alert] = []
+    alerts: list[Alert] = []
     with history.reading() as connection:
         for end in (False, True):
             taken = exists().where(
@@ -411,8 +416,8 @@ def pending(history: History, receiver: str) -> list[Alert]:
             question = select(ALERT).where(~taken)
             if end:
                 question = question.where(ALERT.c.ended_s.is_not(None))
-            found += [_alert_of_row(row, end) for row in connection.execute(question).mappings()]
-    return sorted(found, key=lambda alert: (alert.id, alert.end))
+            alerts += [_alert_of_row(row, end) for row in connection.execute(question).mappings()]
+    return sorted(alerts, key=lambda alert: (alert.id, alert.end))
 
 
 def _alert_of_row(row: Mapping[str, Any] | Any, end: bool) -> Alert:

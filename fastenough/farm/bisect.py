@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The first of several configurations, in order, with which a board is too slow: each step judged with evidence.
+"""Find the first of several configurations, in order, with which a board is too slow.
 
-Configurations are halved between a good and a bad one.  What is good and bad a criterion says (criteria.py), by bounds
-at a confidence, never by a maximum; one of which neither is shown is measured longer, up to a limit, and then stepped
-round.  The chance that any step errs is shared out: each is judged at 1 - (1 - confidence) / :func:`most_judged`, and
-each further look at one configuration errs less often (docs/method.md, repeated looks), so that what is said at the end
-holds at the confidence that was required."""
+The search halves the range between a good and a bad configuration.  A criterion (criteria.py) decides which is which,
+by confidence bounds, never by a maximum.  An undecided configuration is measured longer, up to a limit, and then
+skipped.  The allowed error is divided among the steps: each is judged at 1 - (1 - confidence) / :func:`most_judged`,
+and each further look at one configuration has a smaller share (docs/method.md, repeated looks).  The conclusion
+therefore holds at the required confidence."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ class BisectStep:
 
 @dataclass(frozen=True)
 class Bisection:
-    """``conclusion``: one sentence.  ``decided``: the first bad one stands right behind the last good one.
-    ``differs``: what differs between those two, what shapes a latency first; ``confidence``: of all steps together.
-    ``emulated``: it holds in emulation alone, and of speed it says nothing."""
+    """``conclusion``: one sentence.  ``decided``: no undecided configuration is between the last good and the first bad
+    one.  ``differs``: the differences between those two, the most relevant to latency first; ``confidence``: of all
+    steps together.  ``emulated``: the result holds in emulation only and says nothing about speed."""
 
     conclusion: str
     decided: bool
@@ -165,8 +165,8 @@ def bisect(
     question: BisectSetup,
     tell: Callable[[BisectStep], None] = lambda step: None,
 ) -> Bisection:
-    """Find where good ends and bad begins; the first configuration is said to be good, the last to be bad, and both are
-    measured before that is believed.  Where they go from good to bad more than once, one such place is found.
+    """Find the last good and the first bad configuration.  The first configuration must be good and the last bad; both
+    are measured first to confirm it.  If good turns to bad more than once, one such place is found.
 
     ``tell`` is given each step once it is judged.  Raises BadInput for fewer than two, or one named twice.
     """
@@ -174,10 +174,12 @@ def bisect(
         raise BadInput("give at least two different configurations, from the good one to the bad one")
     search = _Search(configurations, measure, question, tell)
     good, bad = 0, len(configurations) - 1
-    for end, wanted in ((good, Rating.GOOD), (bad, Rating.BAD)):
-        found = search.found(end)
-        if found is not wanted:
-            return search.told(None if end == good else good, None, _end_conclusion(configurations[end], wanted, found))
+    for end, expected in ((good, Rating.GOOD), (bad, Rating.BAD)):
+        rating = search.found(end)
+        if rating is not expected:
+            return search.told(
+                None if end == good else good, None, _end_conclusion(configurations[end], expected, rating)
+            )
     while (middle := search.next_between(good, bad)) is not None:
         match search.found(middle):
             case Rating.GOOD:
@@ -187,10 +189,10 @@ def bisect(
     return search.told(good, bad, _conclusion(configurations, good, bad))
 
 
-def _end_conclusion(configuration: str, wanted: Rating, found: Rating) -> str:
-    end = "first" if wanted is Rating.GOOD else "last"
+def _end_conclusion(configuration: str, expected: Rating, rating: Rating) -> str:
+    end = "first" if expected is Rating.GOOD else "last"
     return (
-        f"the {end} configuration, {configuration}, is {found}, but must be {wanted}; choose another {end} "
+        f"the {end} configuration, {configuration}, is {rating}, but must be {expected}; choose another {end} "
         "configuration or another limit"
     )
 

@@ -49,12 +49,12 @@ def rename_board(file: Path, name: str, new: str) -> None:
 
 def _board(farm: Farm, name: str) -> BoardEntry:
     """Raises BadInput."""
-    found = next((board for board in farm.boards if board.name == name), None)
-    if found is None:
+    entry = next((board for board in farm.boards if board.name == name), None)
+    if entry is None:
         raise BadInput(
             f"no board {name!r} in the farm file; its boards are {', '.join(board.name for board in farm.boards)}"
         )
-    return found
+    return entry
 
 
 def _change(
@@ -63,7 +63,7 @@ def _change(
     """Write values of a board into the file, which must then say what is meant, and into the history."""
     farm = read_farm(file)
     expected = changed(farm, _board(farm, name))
-    with closing(FarmState(farm.state)) as kept:  # which refuses where the farm is at work
+    with closing(FarmState(farm.state)) as farm_state:  # which refuses where the farm is at work
         new = file.with_name(file.name + _NEW)
         try:
             new.write_text(_with_values(file.read_text(), name, values))
@@ -76,8 +76,8 @@ def _change(
             with closing(Store(farm.store)) as store, closing(History.of(store, farm.database)) as history:
                 if expected.name != name:
                     rename_in_history(history, name, expected.name, expected.formerly)
-                    kept.rename(name, expected.name)
-                state = kept.boards().get(expected.name, BoardState())
+                    farm_state.rename(name, expected.name)
+                state = farm_state.boards().get(expected.name, BoardState())
                 declare(history, **declaration_of(expected, state, farm.id))
             new.replace(file)
         except OSError as error:

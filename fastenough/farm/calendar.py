@@ -59,11 +59,13 @@ def parse_dates(every_s: float, days: Sequence[str], at: str) -> Dates:
     unknown = next((day for day in days if day not in DAYS), None)
     if unknown is not None:
         raise ValueError(f"days: unknown day {unknown!r}; use {', '.join(DAYS)}")
-    told = _AT.fullmatch(at)
-    if told is None:
+    time_of_day = _AT.fullmatch(at)
+    if time_of_day is None:
         raise ValueError(f'at = {at[:20]!r} is not a time of day; use HH:MM in UTC, such as at = "06:00"')
     return Dates(
-        every_s, frozenset(map(DAYS.index, days)) or frozenset(range(7)), int(told[1]) * 3600.0 + int(told[2]) * 60.0
+        every_s,
+        frozenset(map(DAYS.index, days)) or frozenset(range(7)),
+        int(time_of_day[1]) * 3600.0 + int(time_of_day[2]) * 60.0,
     )
 
 

@@ -74,12 +74,12 @@ class Times:
 class BoardEntry:
     """One board.
 
-    ``place``: its name at labgrid's coordinator; empty: nobody can switch it.  ``link``: how it is touched, as
+    ``place``: its name at labgrid's coordinator; empty: the board cannot be switched.  ``link``: how it is reached, as
     ``--board`` names it; empty: by the place's network service.  ``ring``: folder on the board where its service
     records; empty: none.  ``load``: what else the board does while its service records, which is read back; None: not
-    stated.  ``requirement``: what its cycles are judged by where their plan states nothing; None: nothing
-    is required.  ``simulated``: what it records is no real board's, and says so.  ``retired``: nothing is done with it
-    any more, and its pages stay.  ``formerly``: names under which it recorded before, the first one first.
+    stated.  ``requirement``: what its cycles are judged by where their plan states nothing; None: nothing is required.
+    ``simulated``: what it records is no real board's, and says so.  ``retired``: nothing is done with it any more, and
+    its pages stay.  ``formerly``: names under which it recorded before, the first one first.
     """
 
     name: str
@@ -116,7 +116,7 @@ class Farm:
 
     @property
     def id(self) -> str:
-        """By which a history that several farms share tells their boards apart."""
+        """Identifies this farm's boards in a history that several farms share."""
         return f"{socket.gethostname()}:{self.store.resolve()}"[:300]
 
 
@@ -125,9 +125,9 @@ def due_s(board: BoardEntry) -> float:
     return board.times.pull_s if board.ring else max((plan.dates.every_s for plan in board.plans), default=0.0)
 
 
-def _named(table: Table, key: str, what: str, default: str | None = None) -> str:
+def _named(table: Table, key: str, example: str, default: str | None = None) -> str:
     """A name that may stand in paths, addresses and tables of any other program."""
-    name = table.text(key, what, default)
+    name = table.text(key, example, default)
     if name and _NAME.fullmatch(name) is None:
         raise table.fault(
             f"{key} = {name[:LINE_CHARS]!r} is not a valid name; use up to 64 letters, digits, dots, "
@@ -257,16 +257,16 @@ def _board(table: Table, base: Path) -> BoardEntry:
 
 
 def _require_distinct(table: Table, boards: tuple[BoardEntry, ...]) -> None:
-    for what in ("name", "place"):
+    for key in ("name", "place"):
         seen: set[str] = set()
         for number, board in enumerate(boards):
-            value = getattr(board, what)
+            value = getattr(board, key)
             if value and value in seen:
                 raise table.fault(
-                    f"two boards have the {what} {value!r}; use a different {what} for each board",
+                    f"two boards have the {key} {value!r}; use a different {key} for each board",
                     "board",
                     number,
-                    what,
+                    key,
                 )
             seen.add(value)
 

@@ -146,24 +146,23 @@ class SlowdownCriterion:
     def _found(
         self, seen: Sequence[_SeriesDifference], against: Sequence[str], loads: int, confidence: float
     ) -> CriterionResult:
-        """Each of several loads may call it bad by mistake, so that each errs as much less often; good it is under all
-        of them."""
-        told = tuple(one.text(self.growth, confidence) for one in seen)
+        """Bad under any load is bad, so the allowed error is divided among the loads; good requires every load."""
+        texts = tuple(difference.text(self.growth, confidence) for difference in seen)
         error = (1 - confidence) / max(1, len(seen))
         slower = [
             text
-            for one, text in zip(seen, told, strict=True)
-            if one.beyond is not None and one.beyond.chance_of_no_more() <= error
+            for difference, text in zip(seen, texts, strict=True)
+            if difference.beyond is not None and difference.beyond.chance_of_no_more() <= error
         ]
         if slower:
             return CriterionResult(Rating.BAD, tuple(slower))
-        within = all(one.beyond is not None and one.beyond.is_no_more(confidence) for one in seen)
+        within = all(difference.beyond is not None and difference.beyond.is_no_more(confidence) for difference in seen)
         if within and len(seen) >= loads and not against:
-            return CriterionResult(Rating.GOOD, told)
+            return CriterionResult(Rating.GOOD, texts)
         if within:
             missing = "not measured under each load of the first configuration"
             return CriterionResult(Rating.UNDECIDED, tuple(against) or (missing,))
-        return CriterionResult(Rating.UNDECIDED, told, ("measure longer, or allow a larger difference",), closed=False)
+        return CriterionResult(Rating.UNDECIDED, texts, ("measure longer, or allow a larger difference",), closed=False)
 
 
 @dataclass(frozen=True)
@@ -176,11 +175,11 @@ class _SeriesDifference:
 
     def text(self, growth: Growth, confidence: float) -> str:
         before, now = (side.value_ns(growth.quantile) for side in (self.sides.base, self.sides.other))
-        drawn = difference_of(self.sides.base.edges(growth.quantile), self.sides.other.edges(growth.quantile))
+        difference = difference_of(self.sides.base.edges(growth.quantile), self.sides.other.edges(growth.quantile))
         at = f"{self.subject}: {self.sides.name} at {words.percent(growth.quantile)}"
-        if before is None or now is None or drawn is None:
+        if before is None or now is None or difference is None:
             return f"{at}: too few samples for an interval"
-        lower, upper = drawn.interval(confidence)
+        lower, upper = difference.interval(confidence)
         return (
             f"{at}: {words.latency(now)}, first configuration {words.latency(before)}; difference "
             f"{words.microseconds_interval(lower, upper)} µs ({words.percent(confidence)} confidence), "

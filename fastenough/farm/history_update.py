@@ -39,7 +39,7 @@ _DECLARED_STATES = {BoardPhase.RESERVED: "lent", BoardPhase.DEAD: "dead"}
 
 def declaration_of(board: BoardEntry, state: BoardState, farm: str = "") -> dict[str, Any]:
     """Return the columns that the history stores for a board of a farm."""
-    told = "retired" if board.retired else _DECLARED_STATES.get(state.phase, "ok")
+    condition = "retired" if board.retired else _DECLARED_STATES.get(state.phase, "ok")
     required = board.requirement
     return {
         "name": board.name,
@@ -47,10 +47,10 @@ def declaration_of(board: BoardEntry, state: BoardState, farm: str = "") -> dict
         "public": board.public,
         "limit_ns": None if required is None else required.limit_ns,
         "requirement": "" if required is None else json.dumps(asdict(required)),
-        "state": told,
+        "state": condition,
         "farm": farm,
         "formerly": json.dumps(board.formerly) if board.formerly else "",
-        "reason": state.reason if told != "ok" else "",
+        "reason": state.reason if condition != "ok" else "",
         "due_s": round(due_s(board)),
     }
 

@@ -107,10 +107,10 @@ def _window(store: Store, runs: Sequence[RunSummary], cycle: StoredCampaign, new
 
 def _guarded(whole: Assessment, window: _Window, requirement: Requirement | None) -> tuple[Verdict, str]:
     """The verdict on the window; no PASS beside a value above the limit in a recording that cannot be judged."""
-    verdict, said = whole.verdict, [_reason(whole)]
+    verdict, reasons = whole.verdict, [_reason(whole)]
     worst = max(window.left_out, key=_maximum_ns, default=None)
     if worst is not None:
-        said.append(f"{words.counted(len(window.left_out), 'recording')} excluded (incomplete, failed or damaged)")
+        reasons.append(f"{words.counted(len(window.left_out), 'recording')} excluded (incomplete, failed or damaged)")
     if (
         verdict is Verdict.PASS
         and worst is not None
@@ -118,12 +118,12 @@ def _guarded(whole: Assessment, window: _Window, requirement: Requirement | None
         and _maximum_ns(worst) > requirement.limit_ns
     ):
         verdict = Verdict.INCONCLUSIVE
-        said.insert(
+        reasons.insert(
             0,
             f"Not enough evidence: the incomplete run {worst.run_id} contains "
             f"{words.latency(_maximum_ns(worst))}, above the limit of {words.exact_time(requirement.limit_ns)}",
         )
-    return verdict, "; ".join(said)
+    return verdict, "; ".join(reasons)
 
 
 def _maximum_ns(recording: Recording) -> float:

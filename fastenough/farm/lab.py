@@ -59,7 +59,7 @@ class SimulatedTimes:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody uses now; all different."""
+    """Free ports of the loopback interface, all different."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:
@@ -68,7 +68,7 @@ def free_ports(count: int) -> list[int]:
 
 
 class Lab:
-    """``processes``: coordinator, exporter and rack, which somebody has to end."""
+    """``processes``: coordinator, exporter and rack, which the caller must end."""
 
     def __init__(self, folder: Path, names: Sequence[str], pace: SimulatedTimes = SimulatedTimes()) -> None:
         self.folder, self.names, self.pace = folder, tuple(names), pace
@@ -105,7 +105,7 @@ class Lab:
         self._await("coordinator", b"listening on")
 
     def start_exporter(self) -> None:
-        """It ends when the coordinator goes, or drops it; whoever has a lab lets systemd start it again."""
+        """The exporter ends when the coordinator ends or drops it; in a real lab systemd starts it again."""
         self._run(
             "exporter",
             "-m",
@@ -127,10 +127,10 @@ class Lab:
                 [sys.executable, "-P", *words], cwd=home, stdout=log, stderr=log, stdin=subprocess.DEVNULL
             )
 
-    def _await(self, name: str, said: bytes) -> None:
+    def _await(self, name: str, ready_text: bytes) -> None:
         deadline = time.monotonic() + _READY_S
         path = self.folder / f"{name}.log"
-        while said not in path.read_bytes():
+        while ready_text not in path.read_bytes():
             if time.monotonic() > deadline or self.processes[name].poll() is not None:
                 raise FastenoughError(
                     f"labgrid's {name} did not start; its last output: {path.read_text(errors='replace')[-200:]}"

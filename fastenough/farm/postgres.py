@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A PostgreSQL of one's own in a folder, for trying a farm: nobody else can reach it."""
+"""A private PostgreSQL in a folder, for a trial farm; other users cannot connect to it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _READY_S = 30.0
 def server_tool(name: str) -> str:
     """The newest installed program of that name; raises NotApplicable where there is none."""
     installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    found = str(installed[-1]) if installed else shutil.which(name)
-    if found is None:
+    tool_path = str(installed[-1]) if installed else shutil.which(name)
+    if tool_path is None:
         raise NotApplicable("PostgreSQL is not installed (apt-get install postgresql)")
-    return found
+    return tool_path
 
 
 def as_server_user() -> list[str]:

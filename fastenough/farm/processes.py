@@ -80,7 +80,7 @@ class ActProcesses:
             _kill(self._running[key])
 
     async def end(self) -> None:
-        """Let every act end in order for a while, then at once."""
+        """Ask every act to end; kill those that have not ended after a while."""
         for process in self._running.values():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid or 0, signal.SIGTERM)
@@ -138,17 +138,17 @@ class WorkerPool:
             self._running.pop(key, None)
 
     async def _answer(self, worker: _Worker, work: Work, order: Order, limit_s: float) -> ActResult:
-        said = b""
+        reply = b""
         try:
-            said = await asyncio.wait_for(worker.answer(work, order), limit_s)
+            reply = await asyncio.wait_for(worker.answer(work, order), limit_s)
         except TimeoutError:
             return ActResult({"fault": f"no answer within {limit_s:g} s; the process was killed"})
         finally:
-            if said.endswith(b"\n") and not self._ended:
+            if reply.endswith(b"\n") and not self._ended:
                 self._idle.append(worker)
             else:
                 await worker.end()
-        return _answer(said)
+        return _answer(reply)
 
     def _started(self) -> _Worker:
         ours, theirs = self._context.Pipe()
@@ -199,7 +199,7 @@ def _answer(said: bytes) -> ActResult:
 
 async def _readable(pipe: Connection, until: bytes = b"") -> bytes:
     """Read a pipe up to its end, or up to ``until``."""
-    loop, said = asyncio.get_running_loop(), b""
+    loop, content = asyncio.get_running_loop(), b""
     while True:
         ready = asyncio.Event()
         loop.add_reader(pipe.fileno(), ready.set)
@@ -208,13 +208,13 @@ async def _readable(pipe: Connection, until: bytes = b"") -> bytes:
         finally:
             loop.remove_reader(pipe.fileno())
         part = os.read(pipe.fileno(), 65536)
-        said += part
-        if not part or len(said) > _MOST_BYTES or (until and said.endswith(until)):
-            return said
+        content += part
+        if not part or len(content) > _MOST_BYTES or (until and content.endswith(until)):
+            return content
 
 
 def _kill(process: context.ForkServerProcess) -> None:
-    """The process and its group; one that has not made its group yet has nobody in it."""
+    """Kill the process and its group; a process that has not made its group yet is alone."""
     for kill in (os.killpg, os.kill):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             kill(process.pid or 0, signal.SIGKILL)

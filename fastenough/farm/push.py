@@ -44,7 +44,7 @@ def parse_goal(url: str) -> Goal:
 def push(goal: Goal, token: str, run: str, recording: BinaryIO, length: int) -> bool:
     """Send one recording; False where the store there has it already.  No other address is followed.
 
-    Raises BadInput for what is refused there, FastenoughError where nobody answers.
+    Raises BadInput for what is refused there, FastenoughError if there is no answer.
     """
     kind = http.client.HTTPSConnection if goal.encrypted else http.client.HTTPConnection
     connection = kind(goal.host, goal.port, timeout=_PATIENCE_S)
@@ -56,22 +56,22 @@ def push(goal: Goal, token: str, run: str, recording: BinaryIO, length: int) -> 
             {"Authorization": f"Bearer {token}", "Content-Length": str(length), "Content-Type": "application/zstd"},
         )
         answer = connection.getresponse()
-        said = answer.read(_MOST_ANSWER_BYTES)
+        body = answer.read(_MOST_ANSWER_BYTES)
     except (OSError, http.client.HTTPException) as error:
         raise FastenoughError(
             f"{goal.host}: {str(error) or type(error).__name__}; repeat the command to send the rest"
         ) from error
     finally:
         connection.close()
-    return _stored(goal, run, answer.status, said)
+    return _stored(goal, run, answer.status, body)
 
 
-def _stored(goal: Goal, run: str, status: int, said: bytes) -> bool:
+def _stored(goal: Goal, run: str, status: int, body: bytes) -> bool:
     if status in (200, 201):
         try:
-            return bool(json.loads(said)["stored"])
+            return bool(json.loads(body)["stored"])
         except (ValueError, KeyError, TypeError) as error:
             raise FastenoughError(f"{goal.host}: the server is not a fastenough website") from error
-    why = (said_lines(said) or ["no reason given"])[0] if status != 404 else "the website does not accept uploads"
+    why = (said_lines(body) or ["no reason given"])[0] if status != 404 else "the website does not accept uploads"
     refused = BadInput if 400 <= status < 500 and status not in (408, 429) else FastenoughError
     raise refused(f"{run}: refused by {goal.host} (HTTP status {status}): {why}")

@@ -3,9 +3,9 @@
 
     python -m fastenough.farm.rack RACK.json
 
-Each board is a serial console, and a probe of our own that writes a true ring of recordings: of this machine, so that
-nothing in it says anything of a board.  ``PUT /relay/N/value`` switches board N, as labgrid's back end ``rest`` does;
-``GET`` tells.  ``POST /fault/N`` with one of the words in `FAULTS` makes a board ill.
+Each board is a serial console, and a probe of our own that writes a true ring of recordings: they are of this machine
+and say nothing about a board.  ``PUT /relay/N/value`` switches board N, as labgrid's back end ``rest`` does; ``GET``
+reads its state.  ``POST /fault/N`` with one of the words in `FAULTS` makes a board faulty.
 """
 
 from __future__ import annotations
@@ -123,14 +123,18 @@ async def _switch(boards: Sequence[_Board], reader: asyncio.StreamReader, writer
             name, _, value = line.partition(b":")
             length = int(value) if name.lower() == b"content-length" else length
         body = (await reader.readexactly(min(length, 4096))).decode()
-        _, what, number, *_ = path.split("/")
+        _, resource, number, *_ = path.split("/")
         board = boards[int(number)]
-        if method == "POST" and what == "fault" and body in FAULTS:
+        if method == "POST" and resource == "fault" and body in FAULTS:
             board.ail(body)
         elif method == "PUT":
             await board.power(body == "1")
-        told = json.dumps({"on": board.on, "switched": board.switched}) if what == "fault" else str(int(board.on))
-        writer.write(f"HTTP/1.1 200 OK\r\nContent-Length: {len(told)}\r\nConnection: close\r\n\r\n{told}".encode())
+        content = (
+            json.dumps({"on": board.on, "switched": board.switched}) if resource == "fault" else str(int(board.on))
+        )
+        writer.write(
+            f"HTTP/1.1 200 OK\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n{content}".encode()
+        )
         await writer.drain()
     writer.close()
 

@@ -86,11 +86,11 @@ class Backlog:
     under_way: dict[str, GrowingRecording] = field(default_factory=dict)
     refused: dict[str, list[list[str]]] = field(default_factory=dict)
 
-    def add(self, board: BoardEntry, said: Mapping[str, Any]) -> None:
-        stored = said.get("stored", ())
+    def add(self, board: BoardEntry, answer: Mapping[str, Any]) -> None:
+        stored = answer.get("stored", ())
         self.stored.update(stored)
         self.judge.update([board.name] if stored else [])
-        for run, name in said.get("under_way", ()):
+        for run, name in answer.get("under_way", ()):
             self.under_way[board.name] = {
                 "board": board.name,
                 "spool": board.first_name,
@@ -98,8 +98,8 @@ class Backlog:
                 "run": run,
                 "name": name,
             }
-        if said.get("refused"):
-            self.refused[board.name] = list(said["refused"])
+        if answer.get("refused"):
+            self.refused[board.name] = list(answer["refused"])
 
     def before(self, later: Backlog) -> Backlog:
         """Both of them."""
@@ -147,14 +147,14 @@ class FarmRun:
             self.states[name] = replace(self.states[name], pull_s=now_s + later_s)
 
     def end(self) -> None:
-        """Ask it to end in order."""
+        """Ask the farm to end: acts first, then the places are released."""
         self._ending.set()
 
     async def run(self) -> None:
         """Until it is asked to end; then acts end, and places are let go."""
         loops = [
-            asyncio.ensure_future(one)
-            for one in (
+            asyncio.ensure_future(task)
+            for task in (
                 self._every(_TICK_S, self._tick),
                 self._every(self.farm.reconcile_s, self._reconcile),
                 self._every(self.beat_s, self._beat),
@@ -165,17 +165,17 @@ class FarmRun:
         ending = asyncio.ensure_future(self._ending.wait())
         try:
             done, _ = await asyncio.wait([*loops, ending], return_when=asyncio.FIRST_COMPLETED)
-            for one in done:
-                one.result()
+            for task in done:
+                task.result()
         finally:
-            for one in (*loops, ending):
-                one.cancel()
+            for task in (*loops, ending):
+                task.cancel()
             await asyncio.gather(*loops, ending, return_exceptions=True)
             await self._finish()
 
-    async def _every(self, period_s: float, what: Callable[[], Any]) -> None:
+    async def _every(self, period_s: float, act: Callable[[], Any]) -> None:
         while True:
-            answer = what()
+            answer = act()
             if answer is not None:
                 await answer
             await asyncio.sleep(period_s)
@@ -186,7 +186,7 @@ class FarmRun:
             self._event(name, Tick(due(board.plans, now_s)))
 
     def _now_s(self) -> float:
-        """By the wall clock; where that was set, what is kept of the boards goes with it."""
+        """By the wall clock; if it was set, the times in the states of the boards are shifted with it."""
         now_s, was_set_s = self.clock.read()
         if was_set_s:
             self.states = {name: shift_times(state, was_set_s) for name, state in self.states.items()}
@@ -201,15 +201,15 @@ class FarmRun:
         self.faults.coordinator = answer.fault
         if answer.fault:
             return
-        said, me = answer.said["places"], answer.said["me"]
+        place_states, me = answer.said["places"], answer.said["me"]
         forgot = any(
-            said.get(board.place, {}).get("holder") == "" and self.states[name].phase in UP
+            place_states.get(board.place, {}).get("holder") == "" and self.states[name].phase in UP
             for name, board in self._boards.items()
             if board.place
         )
         for name, board in self._boards.items():
             if board.place:
-                place = said.get(board.place, {"holder": None})
+                place = place_states.get(board.place, {"holder": None})
                 self._event(name, PlaceStatus(**place, ours=place["holder"] == me, forgot=forgot))
 
     def _event(self, name: str, event: Event) -> None:
@@ -344,7 +344,7 @@ class FarmRun:
         self.say(line)
 
     async def _finish(self) -> None:
-        """Acts end in order, and the places are let go: their boards go on recording by themselves."""
+        """End all acts and release the places; their boards continue to record."""
         await asyncio.gather(
             *(processes.end() for processes in (self._acts, self._pulling, self._pulling_again, self._updating))
         )
@@ -369,15 +369,15 @@ class FarmRun:
 
 
 def _ended(act: BoardAct, answer: ActResult) -> ActEnded:
-    said = answer.said
+    fields = answer.said
     return ActEnded(
         act,
         " ".join(words.said_lines(answer.fault.encode()))[:500],
-        str(said.get("lent", "")),
-        bool(said.get("grown")),
-        str(said.get("link", "")),
-        str(said.get("newest", "")),
-        _refused_text(said.get("refused") or ()),
+        str(fields.get("lent", "")),
+        bool(fields.get("grown")),
+        str(fields.get("link", "")),
+        str(fields.get("newest", "")),
+        _refused_text(fields.get("refused") or ()),
     )
 
 

@@ -83,9 +83,9 @@ def _reading(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)
 
 
-def _state(said: Mapping[str, object]) -> BoardState:
+def _state(stored: Mapping[str, object]) -> BoardState:
     """Build a state from stored fields; ignores fields of other versions."""
-    known = {name: value for name, value in said.items() if name in _FIELDS}
+    known = {name: value for name, value in stored.items() if name in _FIELDS}
     state = BoardState(**known)  # type: ignore[arg-type]
     return BoardState(
         **known

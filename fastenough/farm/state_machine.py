@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The state machine of a board: a pure function of state, event and time.
 
-off -> booting -> ready <-> measuring          a pull goes on beside either
-         |            \\-> dead (nothing new came of it for too long)
-         \\-> dead -> booting (after a back-off)
-any -> reserved (a person has reserved the place: all acts stop) -> off
+off -> booting -> ready <-> measuring          a pull may run beside either |            \\-> dead (nothing new came of
+it for too long) \\-> dead -> booting (after a back-off) any -> reserved (a person has reserved the place: all acts
+stop) -> off
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ _MATTERS = {BoardAct.BOOT: (BoardPhase.BOOTING,), BoardAct.PULL: UP, BoardAct.ME
 
 @dataclass(frozen=True)
 class BoardState:
-    """All that is known of a board.
+    """The state of a board.
 
     Times are seconds since 1970: ``retry_s``: when a dead board is tried again; ``pull_s``: when the next pull is due;
     ``fresh_s``: when something new came of it, or it came up; ``begun_s`` and ``made_s``: since when the plan's cycle
@@ -94,17 +93,18 @@ class BoardState:
 
 @dataclass(frozen=True)
 class Tick:
-    """Time goes on; ``due``: what its calendar asks for now."""
+    """Time has passed; ``due``: the cycle that the calendar requires now."""
 
     due: DueCycle | None = None
 
 
 @dataclass(frozen=True)
 class PlaceStatus:
-    """What the coordinator says of its place: who holds it, empty for nobody; None: it knows no such place.
+    """The place as the coordinator reports it.  ``holder``: its user, empty if it is free, None if there is no such
+    place.
 
-    ``forgot``: it was started again, and knows of nobody what they had.  ``created_s``, ``changed_s``: when it says
-    that the place was made and changed last; 0 where it does not.
+    ``forgot``: the coordinator was restarted and has lost its list of acquired places.  ``created_s``, ``changed_s``:
+    creation and last change of the place; 0: not reported.
     """
 
     holder: str | None
@@ -118,8 +118,8 @@ class PlaceStatus:
 class ActEnded:
     """An act has ended.
 
-    ``fault``: why it failed, empty where it did not.  ``lent``: the person who has the place.  ``grown``: something
-    new came of the board.  ``refused``: what a pull refused, in words.
+    ``fault``: why it failed, empty if it did not.  ``lent``: the person who has the place.  ``grown``: new data of the
+    board arrived.  ``refused``: recordings that a pull refused, as text.
     """
 
     act: BoardAct
@@ -136,7 +136,7 @@ Event = Tick | PlaceStatus | ActEnded
 
 @dataclass(frozen=True)
 class Start:
-    """An act to begin; of a plan its file, and whether an earlier part of this cycle goes on."""
+    """An act to begin; for a plan with its file, and whether it resumes an earlier part of this cycle."""
 
     act: BoardAct
     plan: Path | None = None
@@ -166,7 +166,7 @@ def step(board: BoardEntry, state: BoardState, event: Event, now_s: float) -> Tr
 
 
 def restore(state: BoardState, now_s: float) -> BoardState:
-    """What is left of a state after the farm was ended: no act of it goes on.
+    """The state of a board when the farm starts again: its acts have ended with the farm.
 
     A board that was up is not booted again: it is pulled, which shows whether it still records.
     """
@@ -276,8 +276,8 @@ def _with_place_times(state: BoardState, seen: PlaceStatus) -> BoardState:
 
 
 def _reservation_lost(state: BoardState, seen: PlaceStatus) -> bool:
-    """Whether nobody gave the place back, and yet nobody has it: giving back changes a place, and what a coordinator
-    reads of its places when it is started has not changed since, or was made anew."""
+    """Whether the place is free although it was not released.  A release changes the place.  After a restart of the
+    coordinator the place has no later change, or was created again."""
     given_back = seen.created_s == state.lent_created_s and seen.changed_s > state.lent_changed_s
     return state.lent_changed_s > 0 and not given_back
 

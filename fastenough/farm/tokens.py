@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Upload tokens: each is shown once, and only its hash is stored.
 
-A token is ``fe1.ID.SECRET``; the secret has 256 random bits, so that one round of SHA-256 is enough to keep it by.
-They are in a file of one user, which nobody else may read or write.
+A token is ``fe1.ID.SECRET``; the secret has 256 random bits, so that storing one round of SHA-256 is sufficient. Tokens
+are in a file that only its owner may read or write.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _NOBODY_SHA256 = hashlib.sha256(b"").hexdigest()
 
 @dataclass(frozen=True)
 class Token:
-    """What is kept of one: ``name`` says whose it is, ``boards`` whose recordings it may upload, so many an hour."""
+    """A token as stored.  ``name``: its holder; ``boards``: boards whose recordings it permits, at most
+    ``per_hour``."""
 
     id: str
     name: str
@@ -55,7 +56,7 @@ class Tokens:
         self.path = path
 
     def add(self, name: str, boards: Sequence[str], per_hour: int = UPLOADS_AN_HOUR) -> str:
-        """A new token, which nobody can show again; raises BadInput for a name that is taken or is none."""
+        """A new token, which cannot be printed again; raises BadInput for a name that is taken or invalid."""
         if not _NAME.fullmatch(name):
             raise BadInput(f"invalid token name {name!r}; use up to 64 letters, digits and . _ @ -")
         if not boards or any(not board or not board.isprintable() for board in boards):
@@ -79,11 +80,11 @@ class Tokens:
     def revoke(self, which: str) -> Token:
         """The token of that name or id, which is none from now on; raises BadInput where there is none."""
         with self._changed() as tokens:
-            found = next((token for token in tokens if which in (token.name, token.id)), None)
-            if found is None:
+            revoked = next((token for token in tokens if which in (token.name, token.id)), None)
+            if revoked is None:
                 raise BadInput(f"no token {which!r} in {self.path}; list the tokens with: fastenough farm token list")
-            tokens.remove(found)
-        return found
+            tokens.remove(revoked)
+        return revoked
 
     def listed(self) -> list[Token]:
         """All, oldest first; none where there is no file.  Raises BadInput for a file that others may read."""
@@ -95,14 +96,14 @@ class Tokens:
         except (OSError, Untrusted) as error:
             raise self._fault(error) from error
 
-    def known(self, said: str) -> Token | None:
-        """The token that somebody presents, None for any other text.  How long it takes tells nothing of secrets."""
-        shape = _SHAPE.fullmatch(said)
+    def known(self, presented: str) -> Token | None:
+        """The token of this text, None if it is none.  The comparison takes constant time."""
+        shape = _SHAPE.fullmatch(presented)
         identity, secret = shape.groups() if shape else ("", "")
-        found = next((token for token in self.listed() if token.id == identity), None)
-        kept = _NOBODY_SHA256 if found is None else found.sha256
-        same = hmac.compare_digest(kept, hashlib.sha256(secret.encode()).hexdigest())
-        return found if same else None
+        match = next((token for token in self.listed() if token.id == identity), None)
+        expected_sha256 = _NOBODY_SHA256 if match is None else match.sha256
+        same = hmac.compare_digest(expected_sha256, hashlib.sha256(secret.encode()).hexdigest())
+        return match if same else None
 
     @contextmanager
     def _changed(self) -> Iterator[list[Token]]:
@@ -121,10 +122,10 @@ class Tokens:
 
     def _read(self, folder: Folder) -> list[Token]:
         try:
-            found = folder.status(self.path.name)
+            status = folder.status(self.path.name)
         except FileNotFoundError:
             return []
-        if stat.S_IMODE(found.st_mode) & 0o077 or found.st_uid != os.geteuid():
+        if stat.S_IMODE(status.st_mode) & 0o077 or status.st_uid != os.geteuid():
             raise BadInput(
                 f"{self.path} is accessible to other users; check its content, then run: chmod 600 {self.path}"
             )

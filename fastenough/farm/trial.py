@@ -162,10 +162,11 @@ async def _tell_pages(folder: Path, pages: subprocess.Popen[bytes], address: str
 
 
 def _leave_network(say: Say) -> None:
-    """From now on this process and what it starts have a loopback of their own: labgrid asks nobody who they are, so
-    that any local user could switch the boards of root's trial.  What was started before, the website, is still seen.
+    """Move this process and its later children into a network namespace with its own loopback.  labgrid has no
+    authentication, so any local user could otherwise switch the boards of root's trial.  The website, started before,
+    remains reachable.
 
-    Where the kernel permits no network of its own, such as in a container, ``say`` is given what follows from that.
+    If the kernel permits no network namespace, as in a container, ``say`` gets a warning.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_CLONE_NEWNET) == 0:
@@ -179,7 +180,7 @@ def _leave_network(say: Say) -> None:
 
 
 def trial(folder: Path, boards: int, guests: int, port: int, say: Say) -> None:
-    """All of it, until somebody ends this process."""
+    """Run the whole trial until this process is ended."""
     folder.chmod(0o711)  # PostgreSQL, which never runs as root, passes through
     (folder / "tmp").mkdir()
     os.environ["TMPDIR"] = str(folder / "tmp")  # so that what guests leave when they are killed goes with the folder
