@@ -26,10 +26,10 @@ def seen_by(question: Select[Any], viewer: Viewer) -> Select[Any]:
 def board_view(history: History, viewer: Viewer, name: str) -> Iterator[tuple[Connection, int]]:
     """A view of one moment and the number of a board in it; raises UnknownBoard."""
     with history.reading() as connection:
-        found = connection.execute(seen_by(select(BOARD.c.id).where(BOARD.c.name == name), viewer)).scalar()
-        if found is None:
+        number = connection.execute(seen_by(select(BOARD.c.id).where(BOARD.c.name == name), viewer)).scalar()
+        if number is None:
             raise UnknownBoard(name)
-        yield connection, int(found)
+        yield connection, int(number)
 
 
 def series_number(connection: Connection, name: str) -> int:

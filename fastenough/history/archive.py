@@ -103,7 +103,7 @@ def _close(history: History, folder: Folder, board: int, begin_s: int) -> str | 
 
 
 def _outside(of_board: Any, column: Any, span: Span, kept: Sequence[Span]) -> Any:
-    """What of a span lies in none of those that are kept."""
+    """The rows of a span outside all kept spans."""
     return and_(of_board, _within(column, span), not_(or_(false(), *(_within(column, moment) for moment in kept))))
 
 
@@ -112,7 +112,7 @@ def _within(column: Any, span: Span) -> Any:
 
 
 def kept_spans(connection: Connection, board: int, span: Span) -> list[Span]:
-    """The times around new maxima and changes whose rows are kept for ever, an hour to either side."""
+    """The times within an hour of new maxima and changes, whose rows are never removed."""
     hours = connection.execute(
         select(HOUR.c.series, HOUR.c.begin_s, HOUR.c.max_ns)
         .where(
@@ -148,13 +148,13 @@ def _new_maxima(hours: Sequence[Any]) -> Iterable[int]:
 
 def _joined(spans: Iterable[Span]) -> list[Span]:
     """Without overlaps."""
-    found: list[Span] = []
+    joined: list[Span] = []
     for begin, end in sorted(spans):
-        if found and begin <= found[-1][1]:
-            found[-1] = found[-1][0], max(end, found[-1][1])
+        if joined and begin <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
         else:
-            found.append((begin, end))
-    return found
+            joined.append((begin, end))
+    return joined
 
 
 def _named(board: int, span: Span) -> Select[Any]:
@@ -244,7 +244,7 @@ def _read(files: Sequence[int], series: str, span: Span) -> list[dict[str, Any]]
     paths = [f"/proc/self/fd/{file}" for file in files]
     try:
         with duckdb.connect() as duck:
-            found = duck.execute(
+            rows = duck.execute(
                 f"SELECT {', '.join(names)} FROM read_parquet(?) WHERE series = ? AND begin_s >= ? AND begin_s < ?",
                 [paths, series, *span],
             ).fetchall()
@@ -253,4 +253,4 @@ def _read(files: Sequence[int], series: str, span: Span) -> list[dict[str, Any]]
             f"cannot read a closed month of the history ({str(error).splitlines()[0]}); the runs "
             "are safe; rebuild the history with: fastenough farm rebuild, or web --rebuild"
         ) from error
-    return [dict(zip(names, row, strict=True)) for row in found]
+    return [dict(zip(names, row, strict=True)) for row in rows]

@@ -51,7 +51,7 @@ def board_of_run(history: History, viewer: Viewer, run: str) -> str:
 
 
 def board_status(history: History, viewer: Viewer, name: str, now_s: int) -> BoardStatus:
-    """How one board stands; raises UnknownBoard."""
+    """The status of one board; raises UnknownBoard."""
     with board_view(history, viewer, name) as (connection, number):
         return _board_statuses(connection, select(BOARD.c.id).where(BOARD.c.id == number), now_s)[0]
 
@@ -115,14 +115,14 @@ def _board_statuses(connection: Connection, numbers: Select[tuple[int]], now_s: 
 
 def _refused(connection: Connection, numbers: Select[tuple[int]], now_s: int) -> dict[int, list[RowMapping]]:
     """By board, what was first refused within the window, the newest first."""
-    found: dict[int, list[RowMapping]] = {}
+    refused_of: dict[int, list[RowMapping]] = {}
     for row in connection.execute(
         select(REFUSED)
         .where(REFUSED.c.board.in_(numbers), REFUSED.c.at_s > now_s - WINDOW_S)
         .order_by(REFUSED.c.at_s.desc(), REFUSED.c.name.desc())
     ).mappings():
-        found.setdefault(row["board"], []).append(row)
-    return found
+        refused_of.setdefault(row["board"], []).append(row)
+    return refused_of
 
 
 def _importance(row: RowMapping) -> tuple[bool, int, str]:
@@ -131,20 +131,20 @@ def _importance(row: RowMapping) -> tuple[bool, int, str]:
 
 
 def _board(row: RowMapping, nows: Sequence[RowMapping]) -> _BoardRows:
-    shown = json.loads(row["shown"])
+    facts = json.loads(row["shown"])
     series = sorted(nows, key=_importance)
     board = BoardInfo(
         name=row["name"],
         rack=row["rack"],
         public=row["public"],
-        cpus=shown.get("cpus", 0),
-        arch=shown.get("arch", ""),
-        model=shown.get("model", ""),
-        kernel=shown.get("kernel", ""),
-        preemption=shown.get("preemption", ""),
+        cpus=facts.get("cpus", 0),
+        arch=facts.get("arch", ""),
+        model=facts.get("model", ""),
+        kernel=facts.get("kernel", ""),
+        preemption=facts.get("preemption", ""),
         configuration=row["configuration"],
         limit_ns=row["limit_ns"],
-        facts=shown.get("facts", {}),
+        facts=facts.get("facts", {}),
         series=tuple(BoardSeries(now["name"], now["judged"], now["from_event"], now["to_event"]) for now in series),
         main=series[0]["name"] if series else "",
         requirement=_requirement(row),
@@ -339,7 +339,7 @@ def _silent_after_s(row: RowMapping, now: RowMapping | None) -> int:
 
 
 def _silence(now: RowMapping | None, after_s: int, refusal: RefusedRecording | None, now_s: int) -> str:
-    """Why nothing can be said of what a board does now; empty where something can."""
+    """Why the present state of a board is unknown; empty if it is known."""
     if now is None:
         return (
             "no data yet"
@@ -357,14 +357,14 @@ def _silence(now: RowMapping | None, after_s: int, refusal: RefusedRecording | N
     )
 
 
-def _states(one: BoardStatus, row: RowMapping, recent: _Recent, now_s: int) -> Iterator[tuple[BoardCondition, str]]:
+def _states(status: BoardStatus, row: RowMapping, recent: _Recent, now_s: int) -> Iterator[tuple[BoardCondition, str]]:
     """What is true of a board, the most urgent first, each with why."""
     if row["state"] == BoardCondition.RETIRED:
         yield BoardCondition.RETIRED, row["reason"]
     if row["state"] == BoardCondition.DEAD:
         yield BoardCondition.DEAD, row["reason"]
-    if one.verdict == Verdict.FAIL:
-        yield BoardCondition.FAIL, one.verdict_reason
+    if status.verdict == Verdict.FAIL:
+        yield BoardCondition.FAIL, status.verdict_reason
     if recent.more_ns is not None:
         yield (
             BoardCondition.NEW_MAXIMUM,
@@ -373,24 +373,24 @@ def _states(one: BoardStatus, row: RowMapping, recent: _Recent, now_s: int) -> I
                 f"{words.latency(recent.before_ns)}"
             ),
         )
-    if one.above_ns is not None:
+    if status.above_ns is not None:
         yield (
             BoardCondition.ABOVE,
             (
-                f"{words.latency(one.above_ns)} within {DAYS_SHOWN} days, above the limit of "
-                f"{words.exact_time(one.board.limit_ns)}"
+                f"{words.latency(status.above_ns)} within {DAYS_SHOWN} days, above the limit of "
+                f"{words.exact_time(status.board.limit_ns)}"
             ),
         )
     if row["state"] == BoardCondition.RESERVED:
         yield BoardCondition.RESERVED, row["reason"]
-    if one.silence:
-        yield BoardCondition.SILENT, one.silence
-    if one.refusal is not None and one.refusal.at_s > now_s - DAY_S:
-        yield BoardCondition.REFUSED, f"{one.refusal.name}: {one.refusal.reason}"
-    if one.changed_s is not None and now_s - DAY_S < one.changed_s <= now_s:
+    if status.silence:
+        yield BoardCondition.SILENT, status.silence
+    if status.refusal is not None and status.refusal.at_s > now_s - DAY_S:
+        yield BoardCondition.REFUSED, f"{status.refusal.name}: {status.refusal.reason}"
+    if status.changed_s is not None and now_s - DAY_S < status.changed_s <= now_s:
         yield BoardCondition.CHANGED, "the configuration changed within 24 hours"
     yield (
         (BoardCondition.OK, "")
-        if one.seen_s is not None
+        if status.seen_s is not None
         else (BoardCondition.NO_DATA, "no run records when it was measured")
     )

@@ -27,12 +27,12 @@ _MOST_REASON = 500
 
 
 def declare(history: History, name: str, **said: Any) -> None:
-    """Note what the farm says of a board, whether it has measured yet or not: ``rack``, ``public``, ``limit_ns``,
-    ``requirement`` (JSON, of which the limit is), ``state`` (ok, lent, dead or retired) and ``reason``, ``due_s`` (how
-    long may pass until new data come), ``farm``, ``formerly`` (JSON list of names that it had), and its verdicts as
-    `verdict_on` of the farm returns them.
+    """Store the farm's data on a board, which need not have measured yet: ``rack``, ``public``, ``limit_ns``,
+    ``requirement`` (JSON, of which the limit is), ``state`` (ok, lent, dead or retired) and ``reason``, ``due_s``
+    (longest time until new data), ``farm``, ``formerly`` (JSON list of earlier names), and its verdicts as `verdict_on`
+    of the farm returns them.
 
-    What is not named stays.  A board that nobody declared is not public, and is never called silent.
+    Other columns do not change.  A board that no farm declared is not public and never counts as silent.
     """
     with history.writing() as connection:
         board = _board_number(connection, name)
@@ -41,12 +41,12 @@ def declare(history: History, name: str, **said: Any) -> None:
 
 def _board_number(connection: Connection, name: str) -> int:
     lock_board(connection, name)
-    found = connection.execute(select(BOARD.c.id).where(BOARD.c.name == name)).scalar()
-    if found is None:
-        found = _renamed(connection, name)
-    if found is None:
-        found = connection.execute(insert(BOARD).values(name=name).returning(BOARD.c.id)).scalar_one()
-    return int(found)
+    number = connection.execute(select(BOARD.c.id).where(BOARD.c.name == name)).scalar()
+    if number is None:
+        number = _renamed(connection, name)
+    if number is None:
+        number = connection.execute(insert(BOARD).values(name=name).returning(BOARD.c.id)).scalar_one()
+    return int(number)
 
 
 def _renamed(connection: Connection, name: str) -> int | None:
@@ -70,7 +70,7 @@ def rename(history: History, name: str, new: str, formerly: Iterable[str]) -> No
 
 
 def disown(history: History, farm: str, names: Collection[str]) -> None:
-    """Boards of a farm that its file no longer names are not public any more, and nobody waits for them."""
+    """Boards that the farm's file no longer names become non-public and are not expected to send data."""
     with history.writing() as connection:
         connection.execute(
             update(BOARD)
@@ -97,9 +97,9 @@ def lock_board(connection: Connection, board: str) -> None:
 
 def series_numbers(connection: Connection, sources: Iterable[HistorySeries]) -> dict[str, int]:
     """By name; new ones are entered."""
-    wanted = {source.name: source.series for source in sources}
-    known = _known(connection, wanted)
-    missing = sorted(wanted.keys() - known.keys())
+    series_of = {source.name: source.series for source in sources}
+    known = _known(connection, series_of)
+    missing = sorted(series_of.keys() - known.keys())
     if missing:
         put(
             connection,
@@ -107,15 +107,15 @@ def series_numbers(connection: Connection, sources: Iterable[HistorySeries]) -> 
             [
                 {
                     "name": name,
-                    "judged": wanted[name].role is Role.VERDICT,
-                    "from_event": wanted[name].from_event,
-                    "to_event": wanted[name].to_event,
+                    "judged": series_of[name].role is Role.VERDICT,
+                    "from_event": series_of[name].from_event,
+                    "to_event": series_of[name].to_event,
                 }
                 for name in missing
             ],
             keys=("name",),
         )
-        known = _known(connection, wanted)
+        known = _known(connection, series_of)
     return known
 
 
@@ -130,13 +130,13 @@ def enter_run(connection: Connection, run_id: str, head: Head, begin_s: int, end
     Raises BadInput where the history has the run under another board.
     """
     board = _board_number(connection, board_name(head))
-    found = connection.execute(select(RUN).where(RUN.c.name == run_id)).mappings().one_or_none()
-    if found is not None and found["board"] != board:
+    entered = connection.execute(select(RUN).where(RUN.c.name == run_id)).mappings().one_or_none()
+    if entered is not None and entered["board"] != board:
         raise BadInput(f"{run_id}: the history already has a run with this ID from another board")
-    if found is not None:
-        if end_s is not None and end_s > found["end_s"]:
-            connection.execute(update(RUN).where(RUN.c.id == found["id"]).values(end_s=end_s))
-        return board, int(found["id"])
+    if entered is not None:
+        if end_s is not None and end_s > entered["end_s"]:
+            connection.execute(update(RUN).where(RUN.c.id == entered["id"]).values(end_s=end_s))
+        return board, int(entered["id"])
     return board, _new_run(connection, (board, begin_s, end_s), run_id, head)
 
 
@@ -200,22 +200,22 @@ def _note_changes(connection: Connection, before: RowMapping | None, after: RowM
     if before is None or before["profile"] in (None, after["profile"]):
         return
     was, now = (_profile(connection, run["profile"]) for run in (before, after))
-    found = [
+    rows = [
         {
             "board": after["board"],
             "at_s": after["begin_s"],
             "kind": CONFIGURATION,
-            "key": one.key,
-            "was": one.was,
-            "now": one.now,
-            "latency": one.latency,
+            "key": difference.key,
+            "was": difference.was,
+            "now": difference.now,
+            "latency": difference.latency,
             "last_run": before["id"],
             "run": after["id"],
         }
-        for one in profile_differences(was, now)[:_MOST_CHANGES]
+        for difference in profile_differences(was, now)[:_MOST_CHANGES]
     ]
-    if found:
-        connection.execute(insert(CHANGE), found)
+    if rows:
+        connection.execute(insert(CHANGE), rows)
 
 
 def _profile(connection: Connection, sha256: str) -> dict[str, Any]:
@@ -224,7 +224,7 @@ def _profile(connection: Connection, sha256: str) -> dict[str, Any]:
 
 
 def _note_newest(connection: Connection, board: int) -> None:
-    """What is told of a board is what its newest run with a profile says."""
+    """Update the facts shown for a board from its newest run with a profile."""
     newest = (
         connection.execute(
             select(RUN.c.configuration, RUN.c.profile)
@@ -235,14 +235,14 @@ def _note_newest(connection: Connection, board: int) -> None:
         .mappings()
         .one()
     )
-    shown = display_facts(_profile(connection, newest["profile"])) if newest["profile"] else {}
+    facts = display_facts(_profile(connection, newest["profile"])) if newest["profile"] else {}
     changed = select(func.max(CHANGE.c.at_s)).where(CHANGE.c.board == board, CHANGE.c.kind == CONFIGURATION)
     connection.execute(
         update(BOARD)
         .where(BOARD.c.id == board)
         .values(
             configuration=newest["configuration"],
-            shown=json.dumps(shown),
+            shown=json.dumps(facts),
             changed_s=connection.execute(changed).scalar(),
         )
     )
@@ -276,16 +276,16 @@ def _enter_refused(connection: Connection, board: int, rows: Iterable[tuple[str,
             if known.get(name[:200], ("", ""))[:2] != (kind, reason[:_MOST_REASON])
         ],
     )
-    kept = (
+    newest = (
         select(REFUSED.c.name)
         .where(REFUSED.c.board == board)
         .order_by(REFUSED.c.at_s.desc(), REFUSED.c.name.desc())
         .limit(_MOST_REFUSED)
     )
-    connection.execute(delete(REFUSED).where(REFUSED.c.board == board, REFUSED.c.name.not_in(kept)))
+    connection.execute(delete(REFUSED).where(REFUSED.c.board == board, REFUSED.c.name.not_in(newest)))
 
 
 def is_declared(history: History) -> bool:
-    """Whether a farm has said of any board what it is, and so which ones are public."""
+    """Whether any board was declared by a farm, so that the farm decides which boards are public."""
     with history.reading() as connection:
         return connection.execute(select(BOARD.c.id).where(BOARD.c.watched).limit(1)).first() is not None

@@ -234,10 +234,10 @@ def migrate(connection: Connection, to: str = VERSION) -> None:
     """In the transaction that is open: what was there before stays where anything fails."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(7701, 0)"))
-    found = version_of(connection)
-    if (found is not None and not found.isdecimal()) or int(found or 0) > int(VERSION):
+    version = version_of(connection)
+    if (version is not None and not version.isdecimal()) or int(version or 0) > int(VERSION):
         raise FastenoughError(
-            f"the history has version {found}; this fastenough supports versions up to {VERSION}; update "
+            f"the history has version {version}; this fastenough supports versions up to {VERSION}; update "
             "fastenough, or name another database"
         )
     config = Config()

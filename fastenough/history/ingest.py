@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Import recordings into the history: each interval exactly once, even if the process is killed at any time.
 
-A recording only grows.  How far it was read is written in the transaction that writes what was read: where anything
-fails, neither is there, and the next take goes on from the same line."""
+A recording only grows.  The transaction that writes data also writes how far the recording was read.  If it fails,
+neither is written, and the next take continues from the same line."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def ingest_run(history: History, store: Store, run_id: str) -> int:
     """Read what a run's recording has grown by; returns how many intervals were new.
 
     Raises BadInput for a recording that is damaged, Ahead for one whose rest lies ahead of this machine's clock, and
-    FastenoughError where store or database cannot be used: the next take goes on where this one stood.
+    FastenoughError where store or database cannot be used: the next take continues where this one ended.
     """
     with store.opened(run_id) as stream:
         first, place = _begin(history, run_id, stream)
@@ -211,7 +211,7 @@ def _sealed_sizes(history: History) -> dict[str, int]:
 def _begin(history: History, run_id: str, stream: BinaryIO) -> tuple[bytes, _Position]:
     """The head's line, empty where it is not whole yet, and where to go on."""
     first = next(_lines(stream, run_id, 0), b"")
-    told = hashlib.sha256(first).hexdigest()
+    head_sha256 = hashlib.sha256(first).hexdigest()
     with history.reading() as connection:
         row = (
             connection.execute(select(CURSOR).join(RUN, CURSOR.c.run == RUN.c.id).where(RUN.c.name == run_id))
@@ -219,10 +219,10 @@ def _begin(history: History, run_id: str, stream: BinaryIO) -> tuple[bytes, _Pos
             .one_or_none()
         )
     if row is None:
-        return first, _Position(len(first), 0, told)
+        return first, _Position(len(first), 0, head_sha256)
     # the bench completes heads and ends when a recording comes into the store: other offsets, the same intervals
-    offset = row["offset"] if row["head"] == told else len(first)
-    return first, _Position(offset, row["intervals"], told)
+    offset = row["offset"] if row["head"] == head_sha256 else len(first)
+    return first, _Position(offset, row["intervals"], head_sha256)
 
 
 def _lines(stream: BinaryIO, run_id: str, offset: int) -> Iterator[bytes]:
@@ -321,7 +321,7 @@ class _RunIngest:
         return True
 
     def _begin_s(self, intervals: list[Interval]) -> int:
-        """When the run began; where its head lies ahead of this machine's clock, its first interval tells."""
+        """When the run began; by its first interval if the head is ahead of this machine's clock."""
         if is_ahead(self.head.begin.wall_ns, self.history.wall_s()):
             return intervals[0].begin_wall_ns // 10**9 if intervals else 0
         return self.head.begin.wall_ns // 10**9
@@ -345,12 +345,14 @@ def _stands_at(connection: Connection, run: int) -> int:
     return connection.execute(select(CURSOR.c.intervals).where(CURSOR.c.run == run)).scalar() or 0
 
 
-def _add_standouts(connection: Connection, board: int, run: int, found: dict[tuple[int, str, int], Standout]) -> None:
+def _add_standouts(
+    connection: Connection, board: int, run: int, standouts: dict[tuple[int, str, int], Standout]
+) -> None:
     """The greatest of each five minutes stays."""
     here = connection.execute(
-        select(EVENT).where(EVENT.c.run == run, EVENT.c.slot_s.in_({slot_s for _, _, slot_s in found}))
+        select(EVENT).where(EVENT.c.run == run, EVENT.c.slot_s.in_({slot_s for _, _, slot_s in standouts}))
     ).mappings()
-    kept = {(row["series"], row["kind"], row["slot_s"]): row["value_ns"] for row in here}
+    greatest = {(row["series"], row["kind"], row["slot_s"]): row["value_ns"] for row in here}
     put(
         connection,
         EVENT,
@@ -361,13 +363,13 @@ def _add_standouts(connection: Connection, board: int, run: int, found: dict[tup
                 "series": key[0],
                 "kind": key[1],
                 "slot_s": key[2],
-                "at_s": one.at_s,
-                "cpu": one.cpu,
-                "value_ns": one.value_ns,
-                "culprit": one.culprit,
+                "at_s": standout.at_s,
+                "cpu": standout.cpu,
+                "value_ns": standout.value_ns,
+                "culprit": standout.culprit,
             }
-            for key, one in found.items()
-            if one.value_ns > kept.get(key, -1)
+            for key, standout in standouts.items()
+            if standout.value_ns > greatest.get(key, -1)
         ],
     )
 
@@ -394,12 +396,12 @@ _OF_ALL = (PROFILE, SERIES)
 
 
 def rebuild(history: History, store: Store, own: Collection[str] = (), farm: str = "") -> IngestResult:
-    """Forget all that came out of recordings and read it again.
+    """Delete all data from recordings and read the recordings again.
 
-    ``farm``: the one that asks, empty where none does; ``own``: its boards, of which what it says stays.  A board that
-    it no longer names is forgotten, and read again where the store holds runs of it, as one that nobody declared.
-    Another farm's, of which this store holds nothing, stay as they are: nothing could be read again of them here.
-    Killed meanwhile, the next `catch_up` goes on.
+    ``farm``: the calling farm, empty if there is none; ``own``: its boards, whose declared data stay.  A board that the
+    farm no longer names is deleted; if the store has runs of it, they are read again as those of an undeclared board.
+    Boards of other farms without runs in this store do not change, because they could not be read again here.  If this
+    is interrupted, the next `catch_up` continues.
     """
     mine = {*own, *(run.board for run in store.runs(brief=True))}
     with history.writing() as connection:

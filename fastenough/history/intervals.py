@@ -118,7 +118,7 @@ def require_possible(run_id: str, cells: Mapping[Key, IntervalRow]) -> None:
 
 @dataclass(frozen=True)
 class Standout:
-    """The greatest value of five minutes that an event tells of."""
+    """The greatest value of five minutes that has an event."""
 
     at_s: int
     cpu: int
@@ -162,12 +162,12 @@ def interval_rows(
 
 def _folded(keys: list[Key], held: list[Histogram]) -> HistogramSet:
     """Exact: a bucket of k = 4 is a union of buckets of any finer k."""
-    sizes = np.array([one.index.size for one in held], dtype=np.int64)
-    index = np.concatenate([np.empty(0, dtype=np.int64), *(one.index for one in held)])
-    count = np.concatenate([np.empty(0, dtype=np.int64), *(one.count for one in held)])
+    sizes = np.array([histogram.index.size for histogram in held], dtype=np.int64)
+    index = np.concatenate([np.empty(0, dtype=np.int64), *(histogram.index for histogram in held)])
+    count = np.concatenate([np.empty(0, dtype=np.int64), *(histogram.count for histogram in held)])
     which = np.repeat(np.arange(sizes.size), sizes)
-    ks = np.repeat(np.array([one.k for one in held], dtype=np.int64), sizes)
-    for k in {one.k for one in held} - {K}:
+    ks = np.repeat(np.array([histogram.k for histogram in held], dtype=np.int64), sizes)
+    for k in {histogram.k for histogram in held} - {K}:
         mine = ks == k
         lowest = np.where(index[mine] < 0, -bucket_lowest(-index[mine], k), bucket_lowest(index[mine], k))
         index[mine] = bucket_index(lowest, K)
@@ -175,21 +175,24 @@ def _folded(keys: list[Key], held: list[Histogram]) -> HistogramSet:
 
 
 def standouts_of(
-    events: Iterable[Event], sources: Mapping[int, HistorySeries], told: Mapping[int, int], series: Mapping[str, int]
+    events: Iterable[Event],
+    sources: Mapping[int, HistorySeries],
+    counterpart: Mapping[int, int],
+    series: Mapping[str, int],
 ) -> dict[tuple[int, str, int], Standout]:
     """By (series, kind, begin): the greatest of each five minutes."""
-    found: dict[tuple[int, str, int], Standout] = {}
+    standouts: dict[tuple[int, str, int], Standout] = {}
     for event in events:
-        source = sources.get(told.get(-1 if event.series is None else event.series, -1))
+        source = sources.get(counterpart.get(-1 if event.series is None else event.series, -1))
         if event.kind not in ("max", "threshold") or source is None or event.value is None:
             continue
         value_ns = abs(event.value) if source.series.two_sided else max(event.value, 0)
         key = (series[source.name], event.kind, slot_s(event.at.wall_ns))
-        if key not in found or found[key].value_ns < value_ns:
-            said = culprit_words(event.culprit) if event.culprit else event.text or ""
+        if key not in standouts or standouts[key].value_ns < value_ns:
+            text = culprit_words(event.culprit) if event.culprit else event.text or ""
             cpu = event.cpu if event.cpu is not None and 0 <= event.cpu < _MOST_CPUS else source.cpu
-            found[key] = Standout(event.at.wall_ns // 10**9, cpu, min(value_ns, _MOST_NS), said[:1000])
-    return found
+            standouts[key] = Standout(event.at.wall_ns // 10**9, cpu, min(value_ns, _MOST_NS), text[:1000])
+    return standouts
 
 
 def interval_columns(cell: IntervalRow) -> dict[str, int | str]:

@@ -66,13 +66,13 @@ def profile_differences(was: Profile, now: Profile) -> list[ProfileDifference]:
         if name == "kernel_config.sha256"
         or (name.startswith("kernel_config.set.") and name.replace(".set.", ".of_interest.") in differing)
     }
-    if repeated != set(differing):  # a hash alone is told where nothing says what has changed
+    if repeated != set(differing):  # a changed hash is listed only without details of the change
         differing = [name for name in differing if name not in repeated]
-    found = [
+    differences = [
         ProfileDifference(name, before.get(name, "")[:_MOST_TOLD], after.get(name, "")[:_MOST_TOLD], _matters(name))
         for name in differing
     ]
-    return sorted(found, key=lambda one: not one.latency)
+    return sorted(differences, key=lambda difference: not difference.latency)
 
 
 def _matters(name: str) -> bool:
@@ -85,7 +85,7 @@ _TOLD_ONLY = {"packages", "modules"}
 
 
 def display_facts(profile: Profile) -> dict[str, Any]:
-    """What is told of a board in lists and at the top of its page: cpus, arch, model, kernel, preemption, facts."""
+    """Facts shown for a board in lists and at the top of its page: cpus, arch, model, kernel, preemption, facts."""
     count = _part(profile, "cpu", "count")
     return {
         "cpus": int(count) if count.isdecimal() else 0,
@@ -99,11 +99,11 @@ def display_facts(profile: Profile) -> dict[str, Any]:
 
 def _facts(profile: Profile) -> dict[str, str]:
     governors = {
-        str(each.get("scaling_governor"))
-        for each in _below(profile, "frequency", "cpus").values()
-        if isinstance(each, dict)
+        str(cpu.get("scaling_governor"))
+        for cpu in _below(profile, "frequency", "cpus").values()
+        if isinstance(cpu, dict)
     }
-    found = {
+    facts = {
         "governor": ", ".join(sorted(governors)),
         "isolcpus": _part(profile, "cpu_isolation", "isolated"),
         "nohz_full": _part(profile, "cpu_isolation", "nohz_full"),
@@ -113,7 +113,7 @@ def _facts(profile: Profile) -> dict[str, str]:
         "hypervisor": _text(profile, "hypervisor"),
         "command line": _text(profile, "cmdline"),
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in facts.items() if value}
 
 
 def _part(profile: Profile, fact: str, name: str) -> str:

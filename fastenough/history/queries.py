@@ -205,10 +205,10 @@ def maxima(  # noqa: PLR0917 - every question: who asks, of what, and when
     for cpu in np.unique(cpus).tolist():
         fine[cpu] = np.full(((last - first) // HOUR_S, per_hour), NOTHING, dtype=np.int64)
         fine[cpu][places[which[cpus == cpu]]] = values[cpus == cpu]
-    each = {cpu: hours.ravel() if step_s == STEP_S else hours.max(axis=1) for cpu, hours in fine.items()}
+    by_cpu = {cpu: hours.ravel() if step_s == STEP_S else hours.max(axis=1) for cpu, hours in fine.items()}
     times = np.arange(first, last, step_s, dtype=np.int64)
     within = (times + step_s > begin_s) & (times < end_s)
-    return MaximaSeries(times[within], step_s, {cpu: values[within] for cpu, values in each.items()})
+    return MaximaSeries(times[within], step_s, {cpu: values[within] for cpu, values in by_cpu.items()})
 
 
 def worst(history: History, viewer: Viewer, begin_s: int, end_s: int, step_s: int = HOUR_S) -> Worst:
@@ -227,11 +227,11 @@ def worst(history: History, viewer: Viewer, begin_s: int, end_s: int, step_s: in
             )
             .group_by(HOUR.c.board, HOUR.c.series, place)
         ).all()
-    found = {name: np.full(steps, NOTHING, dtype=np.int64) for name in sorted(names.values())}
+    maxima_of = {name: np.full(steps, NOTHING, dtype=np.int64) for name in sorted(names.values())}
     for board, series, at, max_ns in rows:
         if board in names and main.get(board) == series:
-            found[names[board]][at] = max_ns
-    return Worst(first + step_s * np.arange(steps, dtype=np.int64), found)
+            maxima_of[names[board]][at] = max_ns
+    return Worst(first + step_s * np.arange(steps, dtype=np.int64), maxima_of)
 
 
 def latest(history: History, viewer: Viewer, end_s: int, steps: int) -> dict[str, list[int | None]]:
@@ -246,14 +246,14 @@ def latest(history: History, viewer: Viewer, end_s: int, steps: int) -> dict[str
                 HOUR.c.begin_s > first - HOUR_S, HOUR.c.begin_s <= end_s, HOUR.c.series.in_(set(main.values()))
             )
         ).all()
-    found: dict[str, list[int | None]] = {name: [None] * steps for name in names.values()}
+    maxima_of: dict[str, list[int | None]] = {name: [None] * steps for name in names.values()}
     for board, series, begin_s, data in rows:
         if board in names and main.get(board) == series:
             hour = np.max(list(HourMaxima.of(data).of_cpu.values()), axis=0).tolist()
             for place, value in enumerate(hour, (begin_s - first) // STEP_S):
                 if 0 <= place < steps and value != NOTHING:
-                    found[names[board]][place] = value
-    return found
+                    maxima_of[names[board]][place] = value
+    return maxima_of
 
 
 Integers = NDArray[np.int64]
@@ -268,17 +268,25 @@ def distribution(  # noqa: PLR0917 - every question: who asks, of what, and when
 ) -> Distribution:
     """By CPU, of all five minutes that begin in the range; raises UnknownBoard.
 
-    Whole months and cycles are taken as they are kept, what is left at the ends from the five minutes themselves.
+    Whole months and cycles come from their own rows, the remaining ends from the five-minute rows.
     """
     with board_view(history, viewer, name) as (connection, board):
-        kept = _SeriesRows(history, connection, board, series)
-        rows = [row for table, spans in _tables_of(begin_s, end_s) for span in spans for row in kept.rows(table, span)]
+        series_rows = _SeriesRows(history, connection, board, series)
+        rows = [
+            row
+            for table, spans in _tables_of(begin_s, end_s)
+            for span in spans
+            for row in series_rows.rows(table, span)
+        ]
     by_cpu: dict[int, list[tuple[int, bytes]]] = {}
     for row in rows:
         if row["cpu"] != ALL_CPUS:
             by_cpu.setdefault(row["cpu"], []).append((row["max_ns"], row["histogram"]))
     return Distribution(
-        begin_s, end_s, {cpu: _added_up(held) for cpu, held in sorted(by_cpu.items())}, tuple(sorted(kept.elsewhere_s))
+        begin_s,
+        end_s,
+        {cpu: _added_up(held) for cpu, held in sorted(by_cpu.items())},
+        tuple(sorted(series_rows.elsewhere_s)),
     )
 
 
@@ -327,8 +335,8 @@ def heat(  # noqa: PLR0917 - as above
     times = np.arange(first, max(end_s, first + 1), step_s, dtype=np.int64)
     table = CYCLE if step_s == CYCLE_S else INTERVAL
     with board_view(history, viewer, name) as (connection, board):
-        kept = _SeriesRows(history, connection, board, series)
-        rows = [row for row in kept.rows(table, (first, int(times[-1]) + step_s)) if row["cpu"] != ALL_CPUS]
+        series_rows = _SeriesRows(history, connection, board, series)
+        rows = [row for row in series_rows.rows(table, (first, int(times[-1]) + step_s)) if row["cpu"] != ALL_CPUS]
     index, count, which = unpacked_histograms([row["histogram"] for row in rows])
     places = np.array([(row["begin_s"] - first) // step_s for row in rows], dtype=np.int64)
     low, high = (int(index.min()), int(index.max())) if index.size else (0, -1)
@@ -336,7 +344,12 @@ def heat(  # noqa: PLR0917 - as above
     np.add.at(counts, (places[which] if which.size else which, index - low), count)
     buckets = np.arange(low, high + 1)
     return Heat(
-        times, step_s, bucket_lowest(buckets, K), bucket_highest(buckets, K), counts, tuple(sorted(kept.elsewhere_s))
+        times,
+        step_s,
+        bucket_lowest(buckets, K),
+        bucket_highest(buckets, K),
+        counts,
+        tuple(sorted(series_rows.elsewhere_s)),
     )
 
 
@@ -365,7 +378,8 @@ def _left(span: Span, taken: Span | None) -> list[Span]:
 
 @dataclass(frozen=True)
 class _SeriesRows:
-    """A board's series, wherever its rows are kept.  ``elsewhere_s``: months that were asked for and are not here."""
+    """Rows of a board's series, from the database or the archive.  ``elsewhere_s``: requested months that are in
+    neither."""
 
     history: History
     connection: Connection

@@ -57,13 +57,13 @@ def _add_intervals(
     connection: Connection, board: int, run: int, cells: Mapping[Key, IntervalRow], pile: HistogramSet
 ) -> None:
     begins = [begin_s for _, begin_s, _ in cells]
-    wanted = select(INTERVAL).where(
+    question = select(INTERVAL).where(
         INTERVAL.c.board == board,
         INTERVAL.c.series.in_({series for series, _, _ in cells}),
         INTERVAL.c.begin_s.between(min(begins), max(begins)),
         INTERVAL.c.run == run,
     )
-    here = {(row["series"], row["begin_s"], row["cpu"]): row for row in connection.execute(wanted).mappings()}
+    here = {(row["series"], row["begin_s"], row["cpu"]): row for row in connection.execute(question).mappings()}
     here = {key: row for key, row in here.items() if key in cells}
     packed = pile.plus(HistogramSet.unpacked((key, row["histogram"]) for key, row in here.items())).packed()
     put(
@@ -79,7 +79,7 @@ def _add_intervals(
 
 def _add_hours(connection: Connection, board: int, cells: Mapping[Key, IntervalRow]) -> None:
     keys = {(series, begin_s - begin_s % HOUR_S) for series, begin_s, _ in cells}
-    found = connection.execute(
+    hour_rows = connection.execute(
         select(HOUR).where(
             HOUR.c.board == board,
             HOUR.c.series.in_({series for series, _ in keys}),
@@ -88,7 +88,7 @@ def _add_hours(connection: Connection, board: int, cells: Mapping[Key, IntervalR
     )
     hours = {key: HourMaxima() for key in keys}
     counts = {key: [0, 0] for key in keys}
-    for row in found.mappings():
+    for row in hour_rows.mappings():
         key = row["series"], row["begin_s"]
         if key in keys:
             hours[key], counts[key] = HourMaxima.of(row["maxima"]), [row["count"], row["lost"]]
@@ -130,12 +130,12 @@ def _worst(maxima: Mapping[Key, int], windows: Mapping[Key, Key]) -> dict[Key, i
 
 
 def _add_histograms(
-    connection: Connection, table: Table, board: int, each: HistogramSet, maxima: Mapping[Key, int]
+    connection: Connection, table: Table, board: int, of_cpus: HistogramSet, maxima: Mapping[Key, int]
 ) -> None:
     """Of each CPU, and of all together."""
-    together = {key: _of_all(key) for key in each.keys}
-    more, worst = each.plus(each.by(together)), {**maxima, **_worst(maxima, together)}
-    found = connection.execute(
+    together = {key: _of_all(key) for key in of_cpus.keys}
+    more, worst = of_cpus.plus(of_cpus.by(together)), {**maxima, **_worst(maxima, together)}
+    rows = connection.execute(
         select(table).where(
             table.c.board == board,
             table.c.series.in_({key[0] for key in worst}),
@@ -143,7 +143,7 @@ def _add_histograms(
         )
     )
     here: list[tuple[Key, bytes]] = []
-    for row in found.mappings():
+    for row in rows.mappings():
         key = (row["series"], row["begin_s"], row["cpu"])
         if key in worst:
             here.append((key, row["histogram"]))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The tables of today, of SQLite and PostgreSQL alike.  `migrations/` holds those of every version, frozen.
 
-``interval`` holds five minutes of a CPU in each row.  What follows from it is kept beside it: ``hour`` (the maxima of
-its twelve five minutes on all CPUs), ``cycle`` and ``month`` (histograms), ``now`` (a row for each board's series).
-Each of them adds up, or keeps the greatest: the order in which recordings are read does not matter.
+``interval`` holds five minutes of a CPU in each row.  Tables derived from it: ``hour`` (the maxima of its twelve five
+minutes on all CPUs), ``cycle`` and ``month`` (histograms), ``now`` (a row for each board's series). Each of them adds
+up, or keeps the greatest: the order in which recordings are read does not matter.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ BOARD = Table(
     METADATA,
     Column("id", Integer, primary_key=True),
     Column("name", String(200), nullable=False, unique=True),
-    # what the farm says of it: not in any recording, and kept when all is read again
+    # declared by the farm: in no recording, and unchanged by a rebuild
     Column("rack", String(200), nullable=False, default=""),
     Column("public", Boolean, nullable=False, default=False),
     Column("watched", Boolean, nullable=False, default=False),

@@ -102,21 +102,21 @@ class TailWatch:
         self._looked_at: dict[int, int] = {}
 
     def look(self, history: History) -> list[TailChange]:
-        """The changes that were not known yet; each is noted, once, before it is told."""
+        """The new changes; each is stored once, before it is returned."""
         with history.reading() as connection:
             main = main_series(connection)
             newest = {
                 (row.board, row.series): int(row.newest_s)
                 for row in connection.execute(select(NOW.c.board, NOW.c.series, NOW.c.newest_s))
             }
-        found: list[TailChange] = []
+        tail_changes: list[TailChange] = []
         for board, series in main.items():
             closed_s = newest[board, series] // CYCLE_S * CYCLE_S
             if self._looked_at.get(board) != closed_s:
                 with history.writing() as connection:
-                    found += _noted(connection, board, series, closed_s)
+                    tail_changes += _noted(connection, board, series, closed_s)
                 self._looked_at[board] = closed_s
-        return found
+        return tail_changes
 
 
 def _noted(connection: Connection, board: int, series: int, closed_s: int) -> list[TailChange]:
@@ -169,7 +169,7 @@ def last_good(history: History, viewer: Viewer, name: str, before_s: int) -> str
     """The last run that ended before an instant and holds nothing above the board's limit; None where there is none
     within 60 days, or no limit.  Raises UnknownBoard.
 
-    A run is no verdict: that a longer one would have passed is not said.
+    This is no verdict: a longer run might not have stayed within the limit.
     """
     board = board_of(history, viewer, name)
     if board.limit_ns is None:
