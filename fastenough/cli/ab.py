@@ -86,14 +86,14 @@ def _print(effects: Effects) -> None:
         ("quantile", "without", "with", "effect", f"{words.percent(effects.confidence)} interval", "with it"),
         [
             (
-                words.percent(each.quantile),
-                words.microseconds(each.without_ns),
-                words.microseconds(each.with_ns),
-                micros(each.effect_ns),
-                words.microseconds_interval(*each.ends),
-                finding(each),
+                words.percent(effect.quantile),
+                words.microseconds(effect.without_ns),
+                words.microseconds(effect.with_ns),
+                micros(effect.effect_ns),
+                words.microseconds_interval(*effect.ends),
+                finding(effect),
             )
-            for each in effects.effects
+            for effect in effects.effects
         ],
     )
     if effects.tail is not None:
@@ -128,7 +128,7 @@ def _print_result(trial: AbTest, made: AbRuns, store: Store, as_json: bool) -> E
     pairs = made.pairs(store.load)
     effects = paired(pairs, trial.change)
     enough = effects is not None and bool(effects.effects)
-    said = (
+    result = (
         conclusion(effects, trial.name)
         if effects is not None
         else f"no conclusion about {trial.name}: fewer than {LEAST_PAIRS} valid pairs, or fewer than {LEAST_OF_ORDER} "
@@ -137,7 +137,7 @@ def _print_result(trial: AbTest, made: AbRuns, store: Store, as_json: bool) -> E
     if as_json:
         print_json(
             {
-                "conclusion": said,
+                "conclusion": result,
                 "campaign": made.campaign,
                 "change": trial.change,
                 "runs": made.runs,
@@ -146,7 +146,7 @@ def _print_result(trial: AbTest, made: AbRuns, store: Store, as_json: bool) -> E
             }
         )
         return ExitStatus.DONE if enough else ExitStatus.INCONCLUSIVE
-    say(said)
+    say(result)
     if any(is_emulated(recording) for pair in pairs for recording in (pair.without, pair.with_it)):
         say("caveat: emulated: timing is not meaningful")
     if effects is not None:

@@ -51,17 +51,17 @@ class _Details:
     verbose: bool
 
 
-def _print_result(found: Audit, measured: AuditTrials | None, details: _Details, as_json: bool) -> None:
+def _print_result(audit: Audit, measured: AuditTrials | None, details: _Details, as_json: bool) -> None:
     if as_json:
-        said: dict[str, Any] = {
-            "board": found.board,
-            "machine": found.machine,
-            "conclusion": summary(found),
-            "findings": [_with_how(asdict(each), each.changes) for each in found.findings],
+        document: dict[str, Any] = {
+            "board": audit.board,
+            "machine": audit.machine,
+            "conclusion": summary(audit),
+            "findings": [_with_how(asdict(result), result.changes) for result in audit.findings],
         }
-        print_json(said if measured is None else said | {"measured": as_document(measured)})
+        print_json(document if measured is None else document | {"measured": as_document(measured)})
         return
-    print_audit(found, details.everything, details.verbose)
+    print_audit(audit, details.everything, details.verbose)
     if measured is not None:
         print_measured(measured)
 

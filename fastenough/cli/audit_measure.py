@@ -65,15 +65,15 @@ class MeasureArguments:
     def changes(self, audit: Audit) -> dict[str, str]:
         """Name and value of each setting to try: with ``boots`` only those of ``only``; raises BadInput for a setting
         that no finding changes."""
-        found = {name: value for name, (_, value) in changeable_now(audit.findings).items()}
-        strange = [name for name in self.only if name not in found]
+        available = {name: value for name, (_, value) in changeable_now(audit.findings).items()}
+        strange = [name for name in self.only if name not in available]
         if strange:
             raise BadInput(
                 f"--only {', '.join(strange)}: no finding of this system is fixed by that setting; available: "
-                f"{', '.join(found) or 'none'}"
+                f"{', '.join(available) or 'none'}"
             )
         everything = not self.only and not self.boots
-        return {name: value for name, value in found.items() if everything or name in self.only}
+        return {name: value for name, value in available.items() if everything or name in self.only}
 
 
 def measured_audit(asked: MeasureArguments, audit: Audit, store: Store) -> AuditTrials:
@@ -138,25 +138,25 @@ def _row(tried: ChangeEffect) -> tuple[str, ...]:
 _COLUMNS = ("change", "load", "at", "without", "effect", "95 % interval", "quantile", "above the limit", "rate")
 
 
-def said_of(tried: ChangeEffect) -> str:
+def said_of(trial: ChangeEffect) -> str:
     """The measured effect of one change under one load, without the name of the change."""
-    effect, tail = tried.effect, tried.tail
+    effect, tail = trial.effect, trial.tail
     if effect is None or tail is None:
-        return f"under load {tried.load}: no conclusion ({'; '.join(tried.reasons)})"
+        return f"under load {trial.load}: no conclusion ({'; '.join(trial.reasons)})"
     interval = f"{words.microseconds_interval(effect.lower_ns, effect.upper_ns)} us"
-    said = []
+    effects = []
     if effect.direction:
-        said.append(
+        effects.append(
             f"{words.percent(effect.quantile)} {_direction(effect.direction)} by {micros(effect.effect_ns)} us "
             f"({interval})"
         )
     if tail.direction:
-        said.append(
+        effects.append(
             f"rate of values above {micros(tail.limit_ns)} us {_direction(tail.direction)}: "
             f"{words.rate(tail.with_it)} instead of {words.rate(tail.without)}"
         )
     nothing = f"no significant effect ({words.percent(effect.quantile)}: {interval})"
-    return f"under load {tried.load}: {'; '.join(said) or nothing}"
+    return f"under load {trial.load}: {'; '.join(effects) or nothing}"
 
 
 def _direction(direction: int) -> str:
@@ -175,8 +175,8 @@ def remarks(measured: AuditTrials) -> dict[str, Remark]:
 
 def conclusions(measured: AuditTrials) -> Iterator[str]:
     """The conclusions from all trials."""
-    best, tried = measured.best or {}, measured.alone
-    if not tried:
+    best, trials = measured.best or {}, measured.alone
+    if not trials:
         yield "nothing was measured"
     elif best:
         named = ", ".join(f"{name}={value}" for name, value in best.items())
@@ -184,11 +184,11 @@ def conclusions(measured: AuditTrials) -> Iterator[str]:
     elif measured.again:
         yield "effects of the first trials were not confirmed in a second trial; no change is recommended"
     else:
-        names = list(dict.fromkeys(each.name for each in tried))
+        names = list(dict.fromkeys(trial.name for trial in trials))
         of = names[0] if len(names) == 1 else f"any of {len(names)} changes"
         yield f"no significant effect of {of}; this does not prove that there is none"
-    for each in measured.together:
-        yield f"all of these together, {said_of(each)}"
+    for trial in measured.together:
+        yield f"all of these together, {said_of(trial)}"
 
 
 def print_measured(measured: AuditTrials) -> None:
@@ -200,15 +200,15 @@ def print_measured(measured: AuditTrials) -> None:
         print_table(
             "\nEach change alone, in µs, from pairs of runs without and with it in random order",
             _COLUMNS,
-            [_row(each) for each in measured.alone],
+            [_row(trial) for trial in measured.alone],
             texts=2,
         )
-        for title, tried in (
+        for title, trials in (
             ("Second trial, to confirm", measured.again),
             ("All of these together", measured.together),
         ):
-            if tried:
-                print_table(f"\n{title}", _COLUMNS, [_row(each) for each in tried], texts=2)
+            if trials:
+                print_table(f"\n{title}", _COLUMNS, [_row(trial) for trial in trials], texts=2)
         say(
             f'"at": {words.percent(AT)}, or a lower quantile if the runs are too short; the interval is the wider of '
             "the interval of the pairs (Student's t) and of a block bootstrap over time"

@@ -47,7 +47,7 @@ def _us(value_ns: int | None, otherwise: str) -> str:
     return otherwise if value_ns is None else words.microseconds(value_ns)
 
 
-def _print(found: Sequence[CpuBound]) -> None:
+def _print(bounds_of_cpus: Sequence[CpuBound]) -> None:
     print_table(
         "Terms [µs], each the longest observed, without interrupts",
         (
@@ -61,28 +61,31 @@ def _print(found: Sequence[CpuBound]) -> None:
         ),
         [
             (
-                str(one.traced.cpu),
+                str(cpu_bound.traced.cpu),
                 *map(words.microseconds, (terms.poid_ns, terms.paie_ns, terms.psd_ns, terms.dst_ns)),
-                f"{one.traced.sections:,}",
-                f"{one.traced.switches:,}",
+                f"{cpu_bound.traced.sections:,}",
+                f"{cpu_bound.traced.switches:,}",
             )
-            for one in found
-            for terms in (one.traced.blocking,)
+            for cpu_bound in bounds_of_cpus
+            for terms in (cpu_bound.traced.blocking,)
         ],
     )
     print()
-    ways = [bound.interrupts for bound in found[0].bounds]
+    ways = [bound.interrupts for bound in bounds_of_cpus[0].bounds]
     print_table(
         "Bound [µs], by interrupt model",
-        ("interrupts", *(f"CPU {one.traced.cpu}" for one in found)),
-        [(way, *(_us(one.bounds[place].latency_ns, "no bound") for one in found)) for place, way in enumerate(ways)]
+        ("interrupts", *(f"CPU {cpu_bound.traced.cpu}" for cpu_bound in bounds_of_cpus)),
+        [
+            (way, *(_us(cpu_bound.bounds[place].latency_ns, "no bound") for cpu_bound in bounds_of_cpus))
+            for place, way in enumerate(ways)
+        ]
         + [
-            ("longest observed", *(_us(one.traced.observed_ns, "none") for one in found)),
-            ("wake-ups", *(f"{one.traced.wakeups:,}" for one in found)),
+            ("longest observed", *(_us(cpu_bound.traced.observed_ns, "none") for cpu_bound in bounds_of_cpus)),
+            ("wake-ups", *(f"{cpu_bound.traced.wakeups:,}" for cpu_bound in bounds_of_cpus)),
         ],
     )
     print()
-    if any(one.traced.resolution_ns > 1 for one in found):
+    if any(cpu_bound.traced.resolution_ns > 1 for cpu_bound in bounds_of_cpus):
         say("The clock of the trace has a resolution of 1 µs: 1 µs was added to each term.")
     say(_MEANING)
 

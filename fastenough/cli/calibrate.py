@@ -42,15 +42,15 @@ def _sizes(text: str) -> tuple[int, ...]:
         raise BadInput(f"--sizes: {error}") from error
 
 
-def _row(found: InjectionResult) -> tuple[str, ...]:
+def _row(result: InjectionResult) -> tuple[str, ...]:
     return (
-        micros(found.asked_ns),
-        str(found.injected),
-        str(found.too_late),
-        str(found.found),
-        micros(found.injected_median_ns),
-        micros(found.found_median_ns),
-        micros(found.excess_median_ns),
+        micros(result.asked_ns),
+        str(result.injected),
+        str(result.too_late),
+        str(result.found),
+        micros(result.injected_median_ns),
+        micros(result.found_median_ns),
+        micros(result.excess_median_ns),
     )
 
 

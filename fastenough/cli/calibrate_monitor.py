@@ -48,19 +48,19 @@ def calibrate_stations(
         raise BadInput(f"--figure {figure}: use a name that ends in {' or '.join(sorted(_DRAWN))}")
     done: list[StationTrial] = []
     agreed: list[StationAgreement] = []
-    for one in _watched(calibrate_monitor(board, configuration, plan), plan):
-        if isinstance(one, StationTrial):
-            done.append(one)
+    for trial in _watched(calibrate_monitor(board, configuration, plan), plan):
+        if isinstance(trial, StationTrial):
+            done.append(trial)
         else:
-            agreed.append(one)
+            agreed.append(trial)
         if not as_json:
-            _show(one)
+            _show(trial)
     if as_json:
         print_json(
             {
                 "board": board.name,
                 "stations": list(map(_plain, done)),
-                "agreement": [asdict(one) | {"unexplained": one.unexplained} for one in agreed],
+                "agreement": [asdict(trial) | {"unexplained": trial.unexplained} for trial in agreed],
             }
         )
     if figure is not None:
@@ -107,15 +107,15 @@ def _row(row: StationResult) -> tuple[str, ...]:
     )
 
 
-def _show(one: StationTrial | StationAgreement) -> None:
-    if isinstance(one, StationAgreement):
-        _show_agreement(one)
+def _show(trial: StationTrial | StationAgreement) -> None:
+    if isinstance(trial, StationAgreement):
+        _show_agreement(trial)
         return
-    if not one.applicable:
-        click.echo(f"{one.station}: not applicable: {one.reason}\n")
+    if not trial.applicable:
+        click.echo(f"{trial.station}: not applicable: {trial.reason}\n")
         return
     print_table(
-        f"{one.station}, CPU {one.cpu}, injected by {one.injector}: counts, and medians in µs",
+        f"{trial.station}, CPU {trial.cpu}, injected by {trial.injector}: counts, and medians in µs",
         (
             "size",
             "injected",
@@ -129,37 +129,37 @@ def _show(one: StationTrial | StationAgreement) -> None:
             "excess",
             "tolerated",
         ),
-        map(_row, one.rows),
+        map(_row, trial.rows),
         texts=0,
     )
-    for row in one.rows:
+    for row in trial.rows:
         named = ", ".join(f"{who} {times} times" for who, times in row.culprits[:_NAMED])
         click.echo(f"causes named for {micros(row.asked_ns)} µs: {named or 'none'}")
     click.echo(
         "all found at this station, with the injected size\n"
-        if one.passed
-        else f"inconclusive: {one.shortfall}\n"
-        if one.shortfall
+        if trial.passed
+        else f"inconclusive: {trial.shortfall}\n"
+        if trial.shortfall
         else "MISSED: not every injected delay was found at its station\n"
     )
 
 
-def _show_agreement(one: StationAgreement) -> None:
+def _show_agreement(agreement: StationAgreement) -> None:
     counted = (
         ", ".join(
             f"{words.number(count)} {reason.removeprefix('monitor_').replace('_', ' ')}"
-            for reason, count in one.counted
+            for reason, count in agreement.counted
         )
         or "none lost"
     )
     click.echo(
-        f"Samples of the task matched with the monitor by their exact expiry: {words.number(one.joined)} of "
-        f"{words.number(one.taken)} ({words.percent(math.floor(one.share * 1e4) / 1e4)} of those with a sleeping "
-        f"task); {words.number(one.awake)} expired while the task was awake; {counted}; "
-        f"{words.number(one.unexplained)} unexplained."
+        f"Samples of the task matched with the monitor by their exact expiry: {words.number(agreement.joined)} of "
+        f"{words.number(agreement.taken)} ({words.percent(math.floor(agreement.share * 1e4) / 1e4)} of those with a "
+        f"sleeping task); {words.number(agreement.awake)} expired while the task was awake; {counted}; "
+        f"{words.number(agreement.unexplained)} unexplained."
     )
-    if one.remainder_ns:
-        least, median, high, most = map(micros, one.remainder_ns)
+    if agreement.remainder_ns:
+        least, median, high, most = map(micros, agreement.remainder_ns)
         click.echo(
             f"Latency of the task minus the sum of its stations, in µs: minimum {least}, median {median}, "
             f"99 % {high}, maximum {most}."

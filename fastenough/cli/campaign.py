@@ -160,14 +160,14 @@ def status_command(campaign: str | None, store_path: Path, as_json: bool) -> Non
     beginning of one; the default is the newest campaign.
     """
     store = existing_store(store_path)
-    found = find_campaign(store, campaign)
-    runs = planned_runs(store, found)
+    campaign_id = find_campaign(store, campaign)
+    runs = planned_runs(store, campaign_id)
     count = Counter(run.state for run in runs)
     counted = {state: count[state] for state in STATES if count[state]}
     if as_json:
-        print_json({"campaign": found, "states": counted, "runs": runs})
+        print_json({"campaign": campaign_id, "states": counted, "runs": runs})
     else:
-        _print_status(found, runs, ", ".join(f"{n:,} {state}" for state, n in counted.items()))
+        _print_status(campaign_id, runs, ", ".join(f"{n:,} {state}" for state, n in counted.items()))
 
 
 def _print_status(campaign: str, runs: Sequence[PlannedRun], counted: str) -> None:

@@ -79,14 +79,14 @@ def _print_differences(base: Recording, other: Recording, which: str, comparison
 
 def _print(recordings: Sequence[Recording], comparisons: Sequence[Comparison]) -> None:
     base, *others = recordings
-    by_run = [[each for each in comparisons if each.second_id == other.run_id] for other in others]
+    by_run = [[difference for difference in comparisons if difference.second_id == other.run_id] for other in others]
     for which, recording in zip(("base", *ORDINALS), recordings, strict=False):
         say(f"{which}: run {recording.run_id}", "  ")
     for text in cautions(recordings):
         say(f"caveat: {text}")
-    for which, other, each in zip(ORDINALS, others, by_run, strict=False):
-        _print_differences(base, other, which, each)
-    for name in dict.fromkeys(each.series for each in comparisons):
+    for which, other, difference in zip(ORDINALS, others, by_run, strict=False):
+        _print_differences(base, other, which, difference)
+    for name in dict.fromkeys(difference.series for difference in comparisons):
         same = [comparison for comparison in comparisons if comparison.series == name]
         for comparison in same:
             _print_quantiles(comparison, ORDINALS[[other.run_id for other in others].index(comparison.second_id)])

@@ -355,33 +355,33 @@ def kernel(inspected: InspectedBoard) -> Diagnosis:
 
 def governor(inspected: InspectedBoard) -> Diagnosis:
     """CPU frequency governor: a slow CPU delays tasks."""
-    found = _audited(inspected, "governor")
-    if found.standing is not Standing.COSTS:
-        return Diagnosis("governor", Condition.FINE, found.text)
+    result = _audited(inspected, "governor")
+    if result.standing is not Standing.COSTS:
+        return Diagnosis("governor", Condition.FINE, result.text)
     return Diagnosis(
         "governor",
         Condition.LIMITED,
-        found.text,
-        f'{found.changes[0].text}, or governor = "performance" under [settings] of a plan',
+        result.text,
+        f'{result.changes[0].text}, or governor = "performance" under [settings] of a plan',
     )
 
 
 def isolation(inspected: InspectedBoard) -> Diagnosis:
     """CPUs without ordinary tasks."""
-    found = _audited(inspected, "isolated-cpus")
-    if found.standing is Standing.FINE:
+    result = _audited(inspected, "isolated-cpus")
+    if result.standing is Standing.FINE:
         known = inspected.profile.get("cpu_isolation") or {}
         ticks = (
             "; the tick continues (no nohz_full)"
             if known.get("isolated") and not as_cpus(known.get("nohz_full"))
             else ""
         )
-        return Diagnosis("isolated CPUs", Condition.FINE, found.text + ticks)
-    apart = next((change.text.partition("=")[2] for change in found.changes), "CPU")
+        return Diagnosis("isolated CPUs", Condition.FINE, result.text + ticks)
+    apart = next((change.text.partition("=")[2] for change in result.changes), "CPU")
     return Diagnosis(
         "isolated CPUs",
         Condition.LIMITED,
-        found.text,
+        result.text,
         f"to reserve a CPU for the task, boot with isolcpus={apart} nohz_full={apart} rcu_nocbs={apart}",
     )
 

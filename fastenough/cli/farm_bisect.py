@@ -51,13 +51,14 @@ def _step_line(step: BisectStep) -> str:
     )
 
 
-def _print(found: Bisection) -> None:
+def _print(bisection: Bisection) -> None:
     print()
-    if found.emulated:
+    if bisection.emulated:
         say("caveat: emulated: timing is not meaningful")
     say(
-        f"{found.conclusion}; {words.counted(found.measurements, 'measurement')} of "
-        f"{words.counted(len(found.steps), 'configuration')}, overall confidence {words.percent(found.confidence)}"
+        f"{bisection.conclusion}; {words.counted(bisection.measurements, 'measurement')} of "
+        f"{words.counted(len(bisection.steps), 'configuration')}, overall confidence "
+        f"{words.percent(bisection.confidence)}"
     )
     print_table(
         "",
@@ -70,19 +71,19 @@ def _print(found: Bisection) -> None:
                 str(step.measurements),
                 f"{step.runs[0]} … {step.runs[-1]}" if len(step.runs) > 1 else "".join(step.runs),
             )
-            for step in found.steps
+            for step in bisection.steps
         ],
         texts=2,
     )
     settle = [
         f"{step.configuration}: {line}"
-        for step in found.steps
-        if step.configuration in found.undecided
+        for step in bisection.steps
+        if step.configuration in bisection.undecided
         for line in step.settle
     ]
     for title, lines in (
         ("Next steps for undecided configurations", settle),
-        ("Differences between the last good and the first bad configuration", found.differs),
+        ("Differences between the last good and the first bad configuration", bisection.differs),
     ):
         if lines:
             print(f"{title}:")
@@ -246,14 +247,14 @@ def command(
         replace(plan, name="bisect", loads=loads_of_files(loads)), configurations, _words(install), kernel
     )
     check_plan(plan)
-    found = _bisect(plan, question, configurations, Store(store_path))
-    if isinstance(found, BisectInterrupted):
-        return 128 + found.signal
+    bisection = _bisect(plan, question, configurations, Store(store_path))
+    if isinstance(bisection, BisectInterrupted):
+        return 128 + bisection.signal
     if as_json:
-        print_json({"bisection": found, "measurements": found.measurements})
+        print_json({"bisection": bisection, "measurements": bisection.measurements})
     else:
-        _print(found)
-    return ExitStatus.DONE if found.decided else ExitStatus.INCONCLUSIVE
+        _print(bisection)
+    return ExitStatus.DONE if bisection.decided else ExitStatus.INCONCLUSIVE
 
 
 def _words(command_text: str) -> list[str]:

@@ -53,11 +53,11 @@ def _stored(store: Store, found: ImportedRun, source: Source) -> str:
         raise
 
 
-def _document(run_id: str, found: ImportedRun) -> dict[str, Any]:
+def _document(run_id: str, imported: ImportedRun) -> dict[str, Any]:
     return {
         "id": run_id,
-        "tool": found.tool,
-        "version": found.version,
+        "tool": imported.tool,
+        "version": imported.version,
         "series": [
             {
                 "name": series.title,
@@ -68,7 +68,7 @@ def _document(run_id: str, found: ImportedRun) -> dict[str, Any]:
                 "mean": series.in_ns(series.mean),
                 "overflow": series.overflow,
             }
-            for series in found.series
+            for series in imported.series
         ],
     }
 
@@ -93,14 +93,14 @@ def command(files: tuple[Path, ...], unit: str | None, store_path: Path, as_json
     store = Store(store_path)
     if store.index_fault is not None:
         raise BadInput(f"{store_path}: cannot import: {store.index_fault}")
-    runs = [(_stored(store, found, source), found, source) for source, found in taken]
+    runs = [(_stored(store, imported, source), imported, source) for source, imported in taken]
     if as_json:
-        print_json({"runs": [_document(run_id, found) for run_id, found, _ in runs]})
+        print_json({"runs": [_document(run_id, imported) for run_id, imported, _ in runs]})
         return
-    for run_id, found, source in runs:
+    for run_id, imported, source in runs:
         print_table(
-            f"{run_id}: {found.tool} {found.version or '(version unknown)'}, {source.path} (times in µs)",
+            f"{run_id}: {imported.tool} {imported.version or '(version unknown)'}, {source.path} (times in µs)",
             _COLUMNS,
-            [_row(series) for series in found.series],
+            [_row(series) for series in imported.series],
         )
     say(_CAVEAT)

@@ -80,7 +80,7 @@ def export(samples: Path, parquet: Path, as_json: bool) -> ExitStatus:
     exporting = import_module("fastenough.recording.samples_parquet")  # which loads pyarrow
     try:
         with replacing(parquet) as target:
-            told = exporting.export_samples(samples, target)
+            exported = exporting.export_samples(samples, target)
     except Untrusted as error:
         raise BadInput(str(error)) from error
     except OSError as error:
@@ -89,12 +89,13 @@ def export(samples: Path, parquet: Path, as_json: bool) -> ExitStatus:
             "folder"
         ) from error
     if as_json:
-        print_json(told)
+        print_json(exported)
     else:
-        for series in sorted(told.kept):
+        for series in sorted(exported.kept):
             print(
-                f"series {series}: {words.counted(told.kept[series], 'sample')}, {words.number(told.lost[series])} lost"
+                f"series {series}: {words.counted(exported.kept[series], 'sample')}, "
+                f"{words.number(exported.lost[series])} lost"
             )
-        if not told.complete:
+        if not exported.complete:
             print(f"{samples} is truncated; all complete samples were converted")
     return ExitStatus.DONE

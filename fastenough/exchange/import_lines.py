@@ -34,17 +34,17 @@ _MOST_INTERVALS = 600
 _SECOND_NS = 10**9
 
 
-def recording_lines(found: ImportedRun, source: Source, run_id: str) -> Iterator[JsonLine]:
+def recording_lines(imported: ImportedRun, source: Source, run_id: str) -> Iterator[JsonLine]:
     """The lines of the recording: head, intervals, events, end."""
-    head = _head(found, source, run_id)
+    head = _head(imported, source, run_id)
     yield head_line(head)
-    totals: list[list[Histogram]] = [[] for _ in found.series]
+    totals: list[list[Histogram]] = [[] for _ in imported.series]
     at = head.begin
-    for seq, (begin, end, held) in enumerate(_intervals(found, head.begin)):
-        lost = [_lost(series) if seq == 0 else 0 for series in found.series]
-        missed = [series.missed if seq == 0 else 0 for series in found.series]
-        for kept, histogram in zip(totals, held, strict=True):
-            kept.append(histogram)
+    for seq, (begin, end, held) in enumerate(_intervals(imported, head.begin)):
+        lost = [_lost(series) if seq == 0 else 0 for series in imported.series]
+        missed = [series.missed if seq == 0 else 0 for series in imported.series]
+        for of_series, histogram in zip(totals, held, strict=True):
+            of_series.append(histogram)
         yield interval_line(
             seq,
             begin,
@@ -53,63 +53,67 @@ def recording_lines(found: ImportedRun, source: Source, run_id: str) -> Iterator
             {},
         )
         at = end
-    for event in found.events:
+    for event in imported.events:
         yield event_line(event)
     ends = {
-        number: series_end(Histogram.merged(kept, K), _lost(series), series.missed)
-        for number, (kept, series) in enumerate(zip(totals, found.series, strict=True))
+        number: series_end(Histogram.merged(of_series, K), _lost(series), series.missed)
+        for number, (of_series, series) in enumerate(zip(totals, imported.series, strict=True))
     }
-    outcome, reasons = (Outcome.ABORTED, (found.aborted,)) if found.aborted else (Outcome.COMPLETED, ())
+    outcome, reasons = (Outcome.ABORTED, (imported.aborted,)) if imported.aborted else (Outcome.COMPLETED, ())
     yield end_line(End(outcome, reasons, at, ends))
 
 
-def _head(found: ImportedRun, source: Source, run_id: str) -> Head:
+def _head(imported: ImportedRun, source: Source, run_id: str) -> Head:
     begin_mono_ns = min(
         (
-            *(int(sample.mono_ns[0]) for sample in found.samples if sample.value.size),
-            *(event.at.mono_ns for event in found.events),
+            *(int(sample.mono_ns[0]) for sample in imported.samples if sample.value.size),
+            *(event.at.mono_ns for event in imported.events),
         ),
         default=0,
     )
     text = source.text if len(source.content) <= _MOST_TEXT else ""
     return Head(
-        tool=Tool(found.tool, found.version or "unknown"),
+        tool=Tool(imported.tool, imported.version or "unknown"),
         run_id=run_id,
-        probe=found.probe or found.tool,
-        implementation=found.implementation,
-        parameters=found.parameters,
-        series=tuple(_series(number, series) for number, series in enumerate(found.series)),
-        settings=found.settings,
+        probe=imported.probe or imported.tool,
+        implementation=imported.implementation,
+        parameters=imported.parameters,
+        series=tuple(_series(number, series) for number, series in enumerate(imported.series)),
+        settings=imported.settings,
         cost_ns={},
-        interval_ns=max(_SECOND_NS, 0 if found.samples else found.duration_ns or 0),
-        begin=Instant(begin_mono_ns, found.begin_wall_ns or 0),
+        interval_ns=max(_SECOND_NS, 0 if imported.samples else imported.duration_ns or 0),
+        begin=Instant(begin_mono_ns, imported.begin_wall_ns or 0),
         marks=frozenset({IMPORTED}),
-        board=found.board,
-        load=found.load,
-        configuration=found.configuration,
-        profile=found.profile,
-        origin=Origin(source.path.rpartition("/")[2], source.sha256, len(source.content), found.facts, text or None),
+        board=imported.board,
+        load=imported.load,
+        configuration=imported.configuration,
+        profile=imported.profile,
+        origin=Origin(source.path.rpartition("/")[2], source.sha256, len(source.content), imported.facts, text or None),
     )
 
 
-def _series(number: int, found: ImportedSeries) -> Series:
-    said = Said(
-        found.count, found.minimum, found.maximum, None if found.mean is None else float(found.mean), found.overflow
+def _series(number: int, imported: ImportedSeries) -> Series:
+    stated = Said(
+        imported.count,
+        imported.minimum,
+        imported.maximum,
+        None if imported.mean is None else float(imported.mean),
+        imported.overflow,
     )
     return Series(
         id=number,
-        name=found.name,
-        unit="ns" if found.unit_ns == 1 else "ticks",
-        clock=found.clock,
-        from_event=found.from_event,
-        to_event=found.to_event,
+        name=imported.name,
+        unit="ns" if imported.unit_ns == 1 else "ticks",
+        clock=imported.clock,
+        from_event=imported.from_event,
+        to_event=imported.to_event,
         k=K,
-        role=found.role,
-        cpu=found.cpu,
-        period_ns=found.period_ns,
-        tick_ps=None if found.unit_ns == 1 else found.unit_ns * 1000,
-        labels=dict(found.labels),
-        said=said,
+        role=imported.role,
+        cpu=imported.cpu,
+        period_ns=imported.period_ns,
+        tick_ps=None if imported.unit_ns == 1 else imported.unit_ns * 1000,
+        labels=dict(imported.labels),
+        said=stated,
     )
 
 
@@ -120,14 +124,14 @@ def _lost(series: ImportedSeries) -> int:
     return (series.overflow or 0) if series.maximum is None else 0
 
 
-def _intervals(found: ImportedRun, begin: Instant) -> Iterator[tuple[Instant, Instant, list[Histogram]]]:
+def _intervals(imported: ImportedRun, begin: Instant) -> Iterator[tuple[Instant, Instant, list[Histogram]]]:
     """One interval for a file of totals; one for each second if the time of each value is known."""
-    if found.samples:
-        yield from _by_second(found.samples, begin)
+    if imported.samples:
+        yield from _by_second(imported.samples, begin)
         return
-    length_ns = found.duration_ns or 0
+    length_ns = imported.duration_ns or 0
     end = Instant(begin.mono_ns + length_ns, begin.wall_ns + length_ns if begin.wall_ns else 0)
-    yield begin, end, [histogram_of(series) for series in found.series]
+    yield begin, end, [histogram_of(series) for series in imported.series]
 
 
 def _by_second(samples: Sequence[TimedValues], begin: Instant) -> Iterator[tuple[Instant, Instant, list[Histogram]]]:

@@ -99,14 +99,14 @@ class ImportedRun:
     load: LoadStated | None = None
 
 
-def faults(found: ImportedRun) -> Iterator[str]:
+def faults(imported: ImportedRun) -> Iterator[str]:
     """Inconsistencies that the tool cannot have written."""
-    titles = [series.title for series in found.series]
+    titles = [series.title for series in imported.series]
     if not titles:
         yield "it contains no series"
     if len(set(titles)) != len(titles):
         yield "it contains a series twice"
-    for series in found.series:
+    for series in imported.series:
         fault = next(_of_sizes(series), None)
         if fault is not None:
             yield f"{series.title}: {fault}"

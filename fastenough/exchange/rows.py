@@ -46,19 +46,19 @@ class SeriesTotal:
     @property
     def identity(self) -> tuple[object, ...]:
         """The values of SERIES_COLUMNS."""
-        one = self.series
+        series = self.series
         return (
-            one.id,
-            one.name,
-            one.cpu,
+            series.id,
+            series.name,
+            series.cpu,
             self.labels,
-            one.bytes,
-            one.period_ns,
-            one.clock,
-            one.from_event,
-            one.to_event,
-            one.corrected,
-            one.role.value,
+            series.bytes,
+            series.period_ns,
+            series.clock,
+            series.from_event,
+            series.to_event,
+            series.corrected,
+            series.role.value,
         )
 
     @property

@@ -65,17 +65,17 @@ IMPORTER = _StressNg()
 
 
 def _instances(reading: LineReader) -> tuple[list[_Instance], str | None]:
-    found: dict[str, _Instance] = {}
+    instances: dict[str, _Instance] = {}
     version = None
     for line in reading:
         match = _OURS.fullmatch(line)
         if match is not None:
-            _take(reading, found.setdefault(match[1], _Instance(match[1])), match[2])
+            _take(reading, instances.setdefault(match[1], _Instance(match[1])), match[2])
         elif told := re.search(r"\] stress-ng (\d+\.\d+\.\d+)", line):
             version = told[1]
-        elif line.strip() and found and not _OTHERS.match(line):
+        elif line.strip() and instances and not _OTHERS.match(line):
             reading.refuse(f"not a line of stress-ng: {line[:60]!r}")
-    measured = [one for one in found.values() if "sched" in one.said]
+    measured = [one for one in instances.values() if "sched" in one.said]
     for one in measured:
         missing = [what for what in ("mean", "extremes") if what not in one.said]
         if missing:
@@ -83,28 +83,28 @@ def _instances(reading: LineReader) -> tuple[list[_Instance], str | None]:
     return measured, version
 
 
-def _take(reading: LineReader, one: _Instance, said: str) -> None:
+def _take(reading: LineReader, instance: _Instance, text: str) -> None:
     for name, pattern in (("sched", _SCHED), ("mean", _MEAN), ("extremes", _EXTREMES), ("width", _DISTRIBUTION)):
-        if match := pattern.fullmatch(said):
-            if name in one.said:
+        if match := pattern.fullmatch(text):
+            if name in instance.said:
                 reading.refuse("a stressor repeats this line")
-            one.said[name] = match
+            instance.said[name] = match
             return
-    if match := _PERCENTILE.fullmatch(said):
-        one.percentiles[match[1]] = reading.integer(match[2], "a percentile")
-    elif match := _FIRST.fullmatch(said):
-        one.shown = reading.count(match[1], "buckets"), reading.count(match[2], "buckets")
-    elif (match := _ROW.fullmatch(said)) and "width" in one.said:
+    if match := _PERCENTILE.fullmatch(text):
+        instance.percentiles[match[1]] = reading.integer(match[2], "a percentile")
+    elif match := _FIRST.fullmatch(text):
+        instance.shown = reading.count(match[1], "buckets"), reading.count(match[2], "buckets")
+    elif (match := _ROW.fullmatch(text)) and "width" in instance.said:
         edge = reading.count(match[1], "a bucket")
-        if edge <= next(reversed(one.rows), -1):
+        if edge <= next(reversed(instance.rows), -1):
             reading.refuse("its rows do not ascend")
-        one.rows[edge] = reading.count(match[2], "a count")
-    elif re.match(r"\s*(\d|min:|max:|mean:|sched)", said):
-        reading.refuse(f"not a line of cyclic: {said[:60]!r}")
+        instance.rows[edge] = reading.count(match[2], "a count")
+    elif re.match(r"\s*(\d|min:|max:|mean:|sched)", text):
+        reading.refuse(f"not a line of cyclic: {text[:60]!r}")
 
 
-def _series(reading: LineReader, one: _Instance, labels: dict[str, int]) -> ImportedSeries:
-    sched, extremes = one.said["sched"], one.said["extremes"]
+def _series(reading: LineReader, instance: _Instance, labels: dict[str, int]) -> ImportedSeries:
+    sched, extremes = instance.said["sched"], instance.said["extremes"]
     count = reading.count(sched[3], "samples")
     series = ImportedSeries(
         "wakeup",
@@ -114,24 +114,29 @@ def _series(reading: LineReader, one: _Instance, labels: dict[str, int]) -> Impo
         count,
         reading.integer(extremes[1], "min"),
         reading.integer(extremes[2], "max"),
-        Decimal(one.said["mean"][1]),
+        Decimal(instance.said["mean"][1]),
         Decimal("0.01"),
         period_ns=reading.count(sched[2], "delay") or None,
         clock="realtime",
         labels=labels,
     )
-    return series if "width" not in one.said else _distributed(reading, one, series)
+    return series if "width" not in instance.said else _distributed(reading, instance, series)
 
 
-def _distributed(reading: LineReader, one: _Instance, series: ImportedSeries) -> ImportedSeries:
+def _distributed(reading: LineReader, instance: _Instance, series: ImportedSeries) -> ImportedSeries:
     """The series with its distribution; values beyond the last row are only counted."""
-    width = reading.count(one.said["width"][1], "intervals")
-    shown, buckets = one.shown or (0, 0)
-    if not width or not one.rows or max(one.rows) != (shown - 1) * width or any(edge % width for edge in one.rows):
+    width = reading.count(instance.said["width"][1], "intervals")
+    shown, buckets = instance.shown or (0, 0)
+    if (
+        not width
+        or not instance.rows
+        or max(instance.rows) != (shown - 1) * width
+        or any(edge % width for edge in instance.rows)
+    ):
         reading.refuse(f"its distribution does not have the {shown} buckets it reports: file truncated or modified")
     if series.maximum is not None and buckets != series.maximum // width + 1:
         reading.refuse("the number of buckets does not match the maximum: file modified")
-    filled = tuple(_rows(one, width))
+    filled = tuple(_rows(instance, width))
     return ImportedSeries(
         **{
             **vars(series),

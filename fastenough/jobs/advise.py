@@ -62,39 +62,39 @@ def probe_of(probes: Sequence[str], named: str | None) -> str:
     )
 
 
-def advise_by_runs(recordings: Sequence[Recording], wanted: AdviceRequest, store: Store) -> Advice:
+def advise_by_runs(recordings: Sequence[Recording], request: AdviceRequest, store: Store) -> Advice:
     """Walk the flowchart with measurements; raises BadInput if they are of several boards and none was named.
 
     The setups share the error that the confidence allows, so that the confidence applies to the advice as a whole.
     Each further look at a setup counts, as in every verdict.
     """
-    mine, cautions = _of_one_board(recordings, wanted)
+    mine, cautions = _of_one_board(recordings, request)
     boxes: dict[str, list[Recording]] = {}
     for recording in mine:
         boxes.setdefault(approach_of(recording.head.implementation, kernel_of(recording.head)), []).append(recording)
     unfit = {name: _unfit(runs) for name, runs in boxes.items()}
-    candidates = {name: _candidates(_by_instrument(runs), wanted, store) for name, runs in boxes.items()}
+    candidates = {name: _candidates(_by_instrument(runs), request, store) for name, runs in boxes.items()}
     loads = sorted({load for recording in mine if (load := load_name(recording)) not in (None, "none")})
-    each = _shared(wanted.requirement, sum(len(candidates.get(box, ())) for box in chart_of(wanted.requirement)))
+    shared_requirement = _shared(request.requirement, sum(len(candidates.get(box, ())) for box in chart_of(request.requirement)))
     standings = {
-        name: _box(some, each, loads, wanted, store) if some else unfit[name] for name, some in candidates.items()
+        name: _box(some, shared_requirement, loads, request, store) if some else unfit[name] for name, some in candidates.items()
     }
     return advise(
         standings,
-        wanted.requirement,
-        probe=wanted.probe,
-        times=wanted.times,
+        request.requirement,
+        probe=request.probe,
+        times=request.times,
         cautions=cautions,
-        basis=f"your measurements: {words.counted(len(mine), 'run')} of {wanted.probe} on "
+        basis=f"your measurements: {words.counted(len(mine), 'run')} of {request.probe} on "
         f"{mine[0].head.board or 'a board without a name' if mine else 'no board'}",
     )
 
 
-def _of_one_board(recordings: Sequence[Recording], wanted: AdviceRequest) -> tuple[list[Recording], list[str]]:
+def _of_one_board(recordings: Sequence[Recording], request: AdviceRequest) -> tuple[list[Recording], list[str]]:
     damaged = [recording.run_id for recording in recordings if recording.damage is not None]
-    mine = [recording for recording in recordings if recording.damage is None and recording.head.probe == wanted.probe]
+    mine = [recording for recording in recordings if recording.damage is None and recording.head.probe == request.probe]
     boards = list(dict.fromkeys(recording.head.board or "" for recording in mine))
-    if wanted.board is None and len(boards) > 1:
+    if request.board is None and len(boards) > 1:
         raise BadInput(
             "; ".join(
                 (
@@ -104,10 +104,10 @@ def _of_one_board(recordings: Sequence[Recording], wanted: AdviceRequest) -> tup
                 )
             )
         )
-    mine = [recording for recording in mine if wanted.board in (None, recording.head.board)]
+    mine = [recording for recording in mine if request.board in (None, recording.head.board)]
     if not mine:
-        what = f" on board {wanted.board}" if wanted.board else ""
-        raise BadInput(f"no run of {wanted.probe}{what}; measure some, or choose another")
+        what = f" on board {request.board}" if request.board else ""
+        raise BadInput(f"no run of {request.probe}{what}; measure some, or choose another")
     excluded = [f"Damaged runs excluded: {', '.join(damaged)}"] if damaged else []
     return mine, [*excluded, *identity_cautions(mine)]
 
@@ -161,16 +161,16 @@ def report_advice(advice: Advice, recordings: Sequence[Recording], wanted: Advic
     report.write_report(mine, judge(mine), out, advice=advice)
 
 
-def advise_by_reference(reference: Reference, wanted: AdviceRequest) -> Advice:
+def advise_by_reference(reference: Reference, request: AdviceRequest) -> Advice:
     """Walk the flowchart with published figures, taken as exact: a demonstration, not evidence about any machine."""
-    figures = reference.of(wanted.probe)
+    figures = reference.of(request.probe)
     boards = list(dict.fromkeys(figure.board for figure in figures))
-    if wanted.board is None and len(boards) > 1:
+    if request.board is None and len(boards) > 1:
         raise BadInput(f"{reference.name} has figures of several boards; add --board with one of {', '.join(boards)}")
-    figures = tuple(figure for figure in figures if wanted.board in (None, figure.board))
+    figures = tuple(figure for figure in figures if request.board in (None, figure.board))
     if not figures:
         raise BadInput(
-            f"{reference.name} has no figures of {wanted.probe} on {wanted.board or 'any board'}; it has "
+            f"{reference.name} has no figures of {request.probe} on {request.board or 'any board'}; it has "
             f"{', '.join(reference.probes)}{' on ' + ', '.join(boards) if boards else ''}"
         )
     boxes: dict[str, dict[tuple[str, str], list[PublishedFigure]]] = {}
@@ -181,14 +181,14 @@ def advise_by_reference(reference: Reference, wanted: AdviceRequest) -> Advice:
             PublishedFigure(name, one.p95_ns, one.maximum_ns, one.beyond)
         )
     standings = {
-        name: best(rate_published(some, wanted.requirement, wanted.times) for some in of_box.values())
+        name: best(rate_published(some, request.requirement, request.times) for some in of_box.values())
         for name, of_box in boxes.items()
     }
     return advise(
         standings,
-        wanted.requirement,
-        probe=wanted.probe,
-        times=wanted.times,
+        request.requirement,
+        probe=request.probe,
+        times=request.times,
         basis=f"published figures of {reference.name}, taken as exact: neither your measurements nor bounds",
         cautions=(f"No evidence about your machine: {reference.source}",),
     )
