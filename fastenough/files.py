@@ -131,16 +131,16 @@ def private_directory(path: Path) -> Path:
     """
     with contextlib.suppress(FileExistsError):
         path.mkdir(mode=0o700)
-    found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode):
-        raise Untrusted(f"{path} is no folder of its own; remove it")
-    if found.st_uid != os.geteuid():
+    status = path.lstat()
+    if not stat.S_ISDIR(status.st_mode):
+        raise Untrusted(f"{path} is not a directory; remove it")
+    if status.st_uid != os.geteuid():
         raise Untrusted(
-            f"{path} belongs to user {found.st_uid}, not to the user who runs this ({os.geteuid()}); "
+            f"{path} belongs to user {status.st_uid}, not to the user who runs this ({os.geteuid()}); "
             "remove it, or name another place"
         )
-    if found.st_mode & _OTHERS_MAY_WRITE:
-        raise Untrusted(f"{path} can be written by other users; chmod 700 it after looking what is in it")
+    if status.st_mode & _OTHERS_MAY_WRITE:
+        raise Untrusted(f"{path} can be written by other users; check its contents, then run: chmod 700 {path}")
     return path
 
 

@@ -47,21 +47,21 @@ class _Walk:
         """Into the next component; raises OSError where it is missing or no folder, Untrusted for another's link."""
         part = self.left[0]
         entry = os.open(part, _SEARCH, dir_fd=self.at)
-        found = os.fstat(entry)
-        if not stat.S_ISLNK(found.st_mode):
+        status = os.fstat(entry)
+        if not stat.S_ISLNK(status.st_mode):
             os.close(self.at)
             self.at = entry
             self.left.popleft()
-            if not stat.S_ISDIR(found.st_mode):
+            if not stat.S_ISDIR(status.st_mode):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(self._path))
             return
         try:
             self._links += 1
             if self._links > _MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(self._path))
-            if found.st_uid not in (0, os.geteuid()):
+            if status.st_uid not in (0, os.geteuid()):
                 raise Untrusted(
-                    f"{self._path}: {part} is a symbolic link of user {found.st_uid}, which is not "
+                    f"{self._path}: {part} is a symbolic link of user {status.st_uid}, which is not "
                     "followed; name the folder itself"
                 )
             self.left.popleft()
@@ -176,16 +176,18 @@ class Folder:
         except OSError:
             return False
 
-    def _require_expected(self, name: str, found: os.stat_result) -> None:
+    def _require_expected(self, name: str, status: os.stat_result) -> None:
         """A regular file, and not another user's whom this folder does not belong to."""
         path = self.path / name
-        if not stat.S_ISREG(found.st_mode):
-            what = "a symbolic link, which is not followed" if stat.S_ISLNK(found.st_mode) else "no regular file"
+        if not stat.S_ISREG(status.st_mode):
+            what = "a symbolic link, which is not followed" if stat.S_ISLNK(status.st_mode) else "no regular file"
             raise Untrusted(f"{path} is {what}; remove it")
-        if found.st_uid not in (0, os.geteuid(), self.owner):
-            raise Untrusted(f"{path} belongs to user {found.st_uid}, whose folder this is not; remove it")
-        if found.st_nlink > 1 and found.st_uid != self.owner:
-            raise Untrusted(f"{path} is another name (hard link) of a file that is not the folder's owner's; remove it")
+        if status.st_uid not in (0, os.geteuid(), self.owner):
+            raise Untrusted(f"{path} belongs to user {status.st_uid}, not to the owner of the folder; remove it")
+        if status.st_nlink > 1 and status.st_uid != self.owner:
+            raise Untrusted(
+                f"{path} is a hard link to a file that does not belong to the owner of the folder; remove it"
+            )
 
     def _require_name(self, name: str) -> None:
         """A path would leave the folder, or follow links on its way."""

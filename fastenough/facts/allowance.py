@@ -84,14 +84,14 @@ def _files(inputs: Inputs) -> list[str]:
         ),
         "cpuset": ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"),
     }
-    found = []
+    paths = []
     for controller, files in names.items():
         try:
             _, folders = _levels(inputs, controller)
         except (Absent, ValueError, IndexError):
             continue
-        found += [f"{folder}/{file}" for folder in folders for file in files]
-    return [path for path in found if _ORDINARY.fullmatch(path)]
+        paths += [f"{folder}/{file}" for folder in folders for file in files]
+    return [path for path in paths if _ORDINARY.fullmatch(path)]
 
 
 def _quota(inputs: Inputs, folder: str) -> _Budget | None:

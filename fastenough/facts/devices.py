@@ -17,18 +17,18 @@ _ASPM = "/sys/module/pcie_aspm/parameters/policy"
 
 def parse_coalescing(text: str) -> dict[str, dict[str, Any]]:
     """By interface: whether reception is adaptive, and µs and frames by which an interrupt is delayed."""
-    found: dict[str, dict[str, Any]] = {}
+    interfaces: dict[str, dict[str, Any]] = {}
     for block in re.split(r"^Coalesce parameters for ", text, flags=re.MULTILINE)[1:]:
         name = block.partition(":")[0].strip()
         adaptive = re.search(r"^Adaptive RX: (\S+)", block, re.MULTILINE)
         pairs = re.findall(r"^(rx-usecs|rx-frames):\s+(\d+)$", block, re.MULTILINE)
         numbers = {key: int(value) for key, value in pairs}
-        found[name] = {
+        interfaces[name] = {
             "adaptive": adaptive is not None and adaptive[1] == "on",
             "rx_us": numbers.get("rx-usecs"),
             "rx_frames": numbers.get("rx-frames"),
         }
-    return found
+    return interfaces
 
 
 def _coalescing(inputs: Inputs) -> dict[str, dict[str, Any]]:

@@ -12,18 +12,18 @@ _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "ceph", "afs")
 
 
 def _mounts(inputs: Inputs) -> list[dict[str, Any]]:
-    found = []
+    file_systems = []
     for line in inputs.text(_MOUNTS).splitlines():
         words, _, rest = line.partition(" - ")
         kind, source = rest.split()[:2]
         point, options = words.split()[4:6]
         if source.startswith("/dev/") or kind in _NETWORK or point == "/" or kind.startswith("fuse."):
-            found.append(
+            file_systems.append(
                 {"point": point, "kind": kind, "options": sorted(set(options.split(","))), "network": kind in _NETWORK}
             )
-    if not found:
+    if not file_systems:
         raise Absent("no file system can be seen")
-    return found
+    return file_systems
 
 
 FACTS = (Fact("mounts", _mounts, files=(_MOUNTS,), volatile=True),)

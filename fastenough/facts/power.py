@@ -64,7 +64,7 @@ def _idle(inputs: Inputs) -> dict[str, Any]:
 
 def _power_caps(inputs: Inputs) -> dict[str, dict[str, Any]]:
     """By zone: its name, whether it is enforced, and the long-term limit beside the greatest possible, in µW."""
-    found: dict[str, dict[str, Any]] = {}
+    zones: dict[str, dict[str, Any]] = {}
     for key, file in (
         ("name", "name"),
         ("enabled", "enabled"),
@@ -72,10 +72,10 @@ def _power_caps(inputs: Inputs) -> dict[str, dict[str, Any]]:
         ("max_uw", "constraint_0_max_power_uw"),
     ):
         for (zone,), content in inputs.matching(_CAP.format(file)):
-            found.setdefault(zone, {})[key] = _number(content)
-    if not found:
+            zones.setdefault(zone, {})[key] = _number(content)
+    if not zones:
         raise Absent("the kernel controls no power limits here (no powercap)")
-    return found
+    return zones
 
 
 def _profile(inputs: Inputs) -> str:

@@ -17,7 +17,7 @@ def _zones(inputs: Inputs) -> dict[str, dict[str, Any]]:
     temperatures = dict(inputs.matching(_ZONE.format("temp")))
     trips = {place: int(text) for place, text in inputs.matching(_TRIP.format("temp"))}
     kinds = {(zone, name.removesuffix("_type")): text for (zone, name), text in inputs.matching(_TRIP.format("type"))}
-    found: dict[str, dict[str, Any]] = {}
+    zones: dict[str, dict[str, Any]] = {}
     for (zone,), kind in inputs.matching(_ZONE.format("type")):
         slowing = [
             value
@@ -25,12 +25,12 @@ def _zones(inputs: Inputs) -> dict[str, dict[str, Any]]:
             if where == zone and kinds.get((zone, name.removesuffix("_temp"))) in _SLOWING and value > 0
         ]
         text = temperatures.get((zone,))
-        found[zone] = {
+        zones[zone] = {
             "kind": kind,
             "millidegrees": None if text is None else int(text),
             "slowed_from_millidegrees": min(slowing, default=None),
         }
-    return found
+    return zones
 
 
 def _thermal(inputs: Inputs) -> dict[str, Any]:

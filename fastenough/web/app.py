@@ -48,15 +48,15 @@ _ASSET_FRESH_S = 600
 _LOG = logging.getLogger(__name__)
 
 
-def _cached_response(request: Request, kept: CachedPage, kind: str, fresh_s: float = FRESH_S) -> Response:
-    packs = kept.packed is not None and "gzip" in request.headers.get("accept-encoding", "")
-    tag = f'"{kept.tag}{"-gzip" if packs else ""}"'
+def _cached_response(request: Request, cached: CachedPage, kind: str, fresh_s: float = FRESH_S) -> Response:
+    packs = cached.packed is not None and "gzip" in request.headers.get("accept-encoding", "")
+    tag = f'"{cached.tag}{"-gzip" if packs else ""}"'
     headers = SAFE | {"ETag": tag, "Cache-Control": f"max-age={fresh_s:.0f}", "Vary": "Accept-Encoding"}
     if tag in [known.strip().removeprefix("W/") for known in request.headers.get("if-none-match", "").split(",")]:
         return Response(status_code=304, headers=headers)
     if packs:
         headers["Content-Encoding"] = "gzip"
-    return Response(kept.packed if packs else kept.body, media_type=None, headers=headers | {"Content-Type": kind})
+    return Response(cached.packed if packs else cached.body, media_type=None, headers=headers | {"Content-Type": kind})
 
 
 def _message_page(status: int, title: str, text: str) -> Response:
@@ -95,7 +95,7 @@ def _route(site: Site, shelf: PageCache, page: Page, patience_s: float) -> Route
             named["query"] = _query_of(request)
             address += f"?{request.url.query}"
         try:
-            kept = await _within(patience_s, shelf.get(address, lambda: page.make(site, **named)))
+            cached = await _within(patience_s, shelf.get(address, lambda: page.make(site, **named)))
         except (NotFound, UnknownBoard):
             return _not_found()
         except Unavailable as error:
@@ -104,7 +104,7 @@ def _route(site: Site, shelf: PageCache, page: Page, patience_s: float) -> Route
             return _unavailable(f"{page.pattern} was not generated within {patience_s:g} s")
         except FastenoughError as error:
             return _message_page(400, "Invalid request", str(error))
-        return _cached_response(request, kept, page.kind)
+        return _cached_response(request, cached, page.kind)
 
     return Route(page.pattern, answer, methods=READING)
 

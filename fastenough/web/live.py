@@ -24,18 +24,18 @@ _BACKLOG = 30
 Row = dict[str, Any]
 
 
-def row_of(one: BoardStatus) -> Row:
+def row_of(status: BoardStatus) -> Row:
     """Return the fields that are sent when a board changes.  The reason is excluded: it changes with time."""
     return {
-        "state": one.state,
-        "label": one.state.label,
-        "style": one.state.style,
-        "shape": one.state.shape,
-        "seen_s": one.seen_s,
-        "max_5min_ns": one.max_5min_ns,
-        "max_24h_ns": one.max_24h_ns,
-        "max_30d_ns": one.max_30d_ns,
-        "max_ever_ns": one.max_ever_ns,
+        "state": status.state,
+        "label": status.state.label,
+        "style": status.state.style,
+        "shape": status.state.shape,
+        "seen_s": status.seen_s,
+        "max_5min_ns": status.max_5min_ns,
+        "max_24h_ns": status.max_24h_ns,
+        "max_30d_ns": status.max_30d_ns,
+        "max_ever_ns": status.max_ever_ns,
     }
 
 

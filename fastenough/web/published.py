@@ -104,16 +104,16 @@ def _below(folder: Folder, parts: Sequence[str]) -> Iterator[Folder]:
 def _former(folder: Folder, into: Path) -> set[str]:
     """The files of the site that stands there; raises BadInput for a folder that holds anything else."""
     try:
-        said = json.loads(folder.read(_LIST, _MOST_LIST_BYTES))
+        paths = json.loads(folder.read(_LIST, _MOST_LIST_BYTES))
     except FileNotFoundError:
         if folder.names():
             raise BadInput(f"--out-dir {into}: the folder contains other files; name an empty or new folder") from None
         return set()
     except ValueError:
-        said = None
-    if not isinstance(said, list) or not all(isinstance(path, str) and _is_ours(path) for path in said):
+        paths = None
+    if not isinstance(paths, list) or not all(isinstance(path, str) and _is_ours(path) for path in paths):
         raise BadInput(f"--out-dir {into}: its {_LIST} is invalid; name an empty or new folder")
-    return set(said)
+    return set(paths)
 
 
 def _is_ours(path: str) -> bool:

@@ -75,17 +75,17 @@ def summary_of(site: Site, run: str) -> RunSummary:
     """
     if site.store is None:
         raise NotFound(run)
-    found = next(iter(site.store.runs(id=run, brief=True)), None)
-    here = site.store.has(_NO_RUN if found is None else found.id)
-    board = found.board if found is not None and here and found.board else ""
+    summary = next(iter(site.store.runs(id=run, brief=True)), None)
+    here = site.store.has(_NO_RUN if summary is None else summary.id)
+    board = summary.board if summary is not None and here and summary.board else ""
     try:
         named = board_of_run(site.history, site.viewer, run)
         board_of(site.history, site.viewer, named or board)
     except UnknownBoard as error:
         raise NotFound(run) from error
-    if found is None or not here or (found.board is None and found.state == "damaged"):
+    if summary is None or not here or (summary.board is None and summary.state == "damaged"):
         raise NotFound(run)
-    return replace(found, board=named or board)
+    return replace(summary, board=named or board)
 
 
 def recording_of(site: Site, run: str) -> Recording:

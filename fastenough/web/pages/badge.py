@@ -51,30 +51,30 @@ class Summary:
 
 def summary_of(site: Site, name: str) -> Summary:
     """Raises UnknownBoard."""
-    one = board_status(site.history, site.viewer, name, site.now_s)
-    if one.seen_s is None:
-        return Summary(one.board, "no data", one.reason, 0, "never", None)
-    seen = distribution(site.history, site.viewer, name, one.board.main, one.seen_s - CYCLE_S, one.seen_s)
+    status = board_status(site.history, site.viewer, name, site.now_s)
+    if status.seen_s is None:
+        return Summary(status.board, "no data", status.reason, 0, "never", None)
+    seen = distribution(site.history, site.viewer, name, status.board.main, status.seen_s - CYCLE_S, status.seen_s)
     greatest = [buckets.max_ns for buckets in seen.cpus.values() if buckets.max_ns is not None]
-    word, why = _verdict(one, site.now_s, due=is_declared(site.history))
+    word, why = _verdict(status, site.now_s, due=is_declared(site.history))
     if seen.elsewhere_s:
         return Summary(
-            one.board,
+            status.board,
             word,
             "the data of the last 12 hours is in the store of another farm",
             0,
-            f"{datetime.fromtimestamp(one.seen_s, UTC):%Y-%m-%d}",
+            f"{datetime.fromtimestamp(status.seen_s, UTC):%Y-%m-%d}",
             None,
-            one.seen_s,
+            status.seen_s,
         )
     return Summary(
-        one.board,
+        status.board,
         word,
         why,
         sum(buckets.n for buckets in seen.cpus.values()),
-        f"{datetime.fromtimestamp(one.seen_s, UTC):%Y-%m-%d}",
+        f"{datetime.fromtimestamp(status.seen_s, UTC):%Y-%m-%d}",
         max(greatest, default=None),
-        one.seen_s,
+        status.seen_s,
     )
 
 
@@ -111,15 +111,15 @@ def _quoted(text: str) -> str:
 
 def junit(site: Site, name: str) -> bytes:
     """One test case: only a PASS is one that passed."""
-    found = summary_of(site, name)
+    board_summary = summary_of(site, name)
     verdict = (
-        Verdict(found.word)
-        if found.word in set(Verdict)
-        else (Verdict.NO_LIMIT if found.board.limit_ns is None else Verdict.INCONCLUSIVE)
+        Verdict(board_summary.word)
+        if board_summary.word in set(Verdict)
+        else (Verdict.NO_LIMIT if board_summary.board.limit_ns is None else Verdict.INCONCLUSIVE)
     )
     return suite(
-        [Case("board", found.board.name, verdict, [found.why], found.said)],
-        SuiteContext([found.board.name], found.seen_s),
+        [Case("board", board_summary.board.name, verdict, [board_summary.why], board_summary.said)],
+        SuiteContext([board_summary.board.name], board_summary.seen_s),
     )
 
 
@@ -129,21 +129,21 @@ def _plain(text: str) -> str:
 
 def markdown(site: Site, name: str) -> bytes:
     """A table of one row and the reason, for the summary of a CI job."""
-    found = summary_of(site, name)
-    board = found.board
+    board_summary = summary_of(site, name)
+    board = board_summary.board
     limit = "none" if board.limit_ns is None else words.exact_time(board.limit_ns)
     cells = (
         board.name,
-        found.word,
+        board_summary.word,
         limit,
-        words.latency(found.maximum_ns),
-        words.number(found.n),
+        words.latency(board_summary.maximum_ns),
+        words.number(board_summary.n),
         board.kernel,
-        found.until,
+        board_summary.until,
     )
     return (
         f"| board | verdict | limit | maximum of 12 h | n | kernel | data until |\n|---|---|---|---|---|---|---|\n"
-        f"| {' | '.join(map(_plain, cells))} |\n\n{_plain(found.why)}\n"
+        f"| {' | '.join(map(_plain, cells))} |\n\n{_plain(board_summary.why)}\n"
     ).encode()
 
 

@@ -203,16 +203,16 @@ def view(site: Site, query: Sequence[tuple[str, str]]) -> CompareView:
 
 
 def _facts(site: Site, query: Sequence[tuple[str, str]]) -> bytes:
-    found = view(site, query)
+    comparison = view(site, query)
     return as_json(
         {
-            "runs": found.runs,
-            "refused": found.refused,
-            "conclusion": found.conclusion,
-            "cautions": found.cautions,
-            "differs": found.differs,
-            "comparisons": found.comparisons,
-            "how": found.how,
+            "runs": comparison.runs,
+            "refused": comparison.refused,
+            "conclusion": comparison.conclusion,
+            "cautions": comparison.cautions,
+            "differs": comparison.differs,
+            "comparisons": comparison.comparisons,
+            "how": comparison.how,
         }
     )
 

@@ -63,19 +63,21 @@ def _without_nothing(values: Any) -> list[int | None]:
     return [None if value == NOTHING else value for value in values.tolist()]
 
 
-def _maxima_facts(site: Site, board: BoardInfo, found: MaximaSeries, begin_s: int, end_s: int) -> dict[str, Any]:
-    asked = site.history, site.viewer, board.name, begin_s, end_s
+def _maxima_facts(
+    site: Site, board: BoardInfo, maxima_series: MaximaSeries, begin_s: int, end_s: int
+) -> dict[str, Any]:
+    question = site.history, site.viewer, board.name, begin_s, end_s
     return {
         "board": board.name,
         "series": board.main,
         "begin_s": begin_s,
         "end_s": end_s,
-        "step_s": found.step_s,
+        "step_s": maxima_series.step_s,
         "limit_ns": board.limit_ns,
-        "times_s": found.times_s.tolist(),
-        "cpus": {str(cpu): _without_nothing(values) for cpu, values in sorted(found.values_ns.items())},
-        "bands": [[band.begin_s, band.end_s, band.load, band.configuration, band.run] for band in bands(*asked)],
-        "changes": [change for change in changes(*asked) if change.kind == "configuration"],
+        "times_s": maxima_series.times_s.tolist(),
+        "cpus": {str(cpu): _without_nothing(values) for cpu, values in sorted(maxima_series.values_ns.items())},
+        "bands": [[band.begin_s, band.end_s, band.load, band.configuration, band.run] for band in bands(*question)],
+        "changes": [change for change in changes(*question) if change.kind == "configuration"],
     }
 
 
@@ -121,14 +123,14 @@ def _buckets(found: Buckets) -> dict[str, Any]:
     }
 
 
-def distribution_facts(found: Distribution, limit_ns: int | None) -> dict[str, Any]:
+def distribution_facts(plot: Distribution, limit_ns: int | None) -> dict[str, Any]:
     """What a latency plot is drawn of."""
     return {
-        "begin_s": found.begin_s,
-        "end_s": found.end_s,
+        "begin_s": plot.begin_s,
+        "end_s": plot.end_s,
         "limit_ns": limit_ns,
-        "elsewhere_s": found.elsewhere_s,
-        "cpus": {str(cpu): _buckets(one) for cpu, one in sorted(found.cpus.items())},
+        "elsewhere_s": plot.elsewhere_s,
+        "cpus": {str(cpu): _buckets(buckets) for cpu, buckets in sorted(plot.cpus.items())},
     }
 
 
@@ -161,19 +163,19 @@ def _heat(site: Site, name: str, span: str) -> dict[str, Any]:
     """Counts by time and latency, all CPUs; of several steps in one column the counts are added."""
     board, chosen = _main(site, name), span_of(span)
     begin_s, end_s = chosen.until(site.now_s)
-    found = heat(site.history, site.viewer, name, board.main, begin_s, end_s)
-    each = max(1, -(-found.times_s.size // _HEAT_COLUMNS))
-    begins = range(0, found.times_s.size, each)
-    columns = [found.count[at : at + each].sum(axis=0) for at in begins]
+    cells = heat(site.history, site.viewer, name, board.main, begin_s, end_s)
+    steps_per_column = max(1, -(-cells.times_s.size // _HEAT_COLUMNS))
+    begins = range(0, cells.times_s.size, steps_per_column)
+    columns = [cells.count[at : at + steps_per_column].sum(axis=0) for at in begins]
     return {
         "begin_s": begin_s,
         "end_s": end_s,
-        "times_s": [int(found.times_s[at]) for at in begins],
-        "step_s": found.step_s * each,
-        "lower_ns": found.lower_ns.tolist(),
-        "upper_ns": found.upper_ns.tolist(),
+        "times_s": [int(cells.times_s[at]) for at in begins],
+        "step_s": cells.step_s * steps_per_column,
+        "lower_ns": cells.lower_ns.tolist(),
+        "upper_ns": cells.upper_ns.tolist(),
         "columns": _sparse(columns),
-        "elsewhere_s": found.elsewhere_s,
+        "elsewhere_s": cells.elsewhere_s,
     }
 
 
@@ -247,12 +249,14 @@ def _second(query: Query, name: str) -> int:
     return int(said)
 
 
-def with_maximum(site: Site, board: BoardInfo, seen: MaximaSeries, told: Sequence[LatencyEvent]) -> list[LatencyEvent]:
+def with_maximum(
+    site: Site, board: BoardInfo, seen: MaximaSeries, latency_events: Sequence[LatencyEvent]
+) -> list[LatencyEvent]:
     """Events of a range, with its maximum before them where no event tells of it, as in the middle of a run."""
     worst = seen.worst_ns
     greatest = int(worst.max(initial=NOTHING))
-    if greatest == NOTHING or any(one.series == board.main and one.value_ns >= greatest for one in told):
-        return list(told)
+    if greatest == NOTHING or any(one.series == board.main and one.value_ns >= greatest for one in latency_events):
+        return list(latency_events)
     place = int(worst.argmax())
     at_s = int(seen.times_s[place])
     cpu = next(cpu for cpu, values in seen.values_ns.items() if values[place] == greatest)
@@ -268,7 +272,7 @@ def with_maximum(site: Site, board: BoardInfo, seen: MaximaSeries, told: Sequenc
             runs[-1].run if runs else "",
             new_maximum=False,
         ),
-        *told,
+        *latency_events,
     ]
 
 
@@ -278,15 +282,15 @@ def _selection(site: Site, name: str, query: Query) -> bytes:
     begin_s, end_s = _second(query, "begin"), _second(query, "end")
     if not begin_s < end_s <= begin_s + _LONGEST_S:
         raise BadInput("invalid range; end must be after begin, and the range at most 20 years")
-    asked = site.history, site.viewer, name, begin_s, end_s
-    found = maxima(site.history, site.viewer, name, board.main, begin_s, end_s)
-    seen = coarser(found, drawable_step(end_s - begin_s, found.step_s))
+    question = site.history, site.viewer, name, begin_s, end_s
+    all_maxima = maxima(site.history, site.viewer, name, board.main, begin_s, end_s)
+    seen = coarser(all_maxima, drawable_step(end_s - begin_s, all_maxima.step_s))
     plot = distribution(site.history, site.viewer, name, board.main, begin_s, end_s)
     return as_json(
         {
             **_maxima_facts(site, board, seen, begin_s, end_s),
-            "changes": changes(*asked),
-            "events": with_maximum(site, board, found, events(*asked, most=_MOST_SELECTED_EVENTS)),
+            "changes": changes(*question),
+            "events": with_maximum(site, board, all_maxima, events(*question, most=_MOST_SELECTED_EVENTS)),
             "distribution": distribution_facts(plot, board.limit_ns),
         }
     )

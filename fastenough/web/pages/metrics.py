@@ -81,8 +81,8 @@ def _info(boards: list[BoardStatus]) -> Iterator[str]:
     yield from family(
         _INFO, "gauge", "1; properties of the board, its 30-day verdict and the verdict on its newest cycle."
     )
-    for one in boards:
-        board = one.board
+    for status in boards:
+        board = status.board
         yield (
             _INFO
             + labelled(
@@ -94,8 +94,8 @@ def _info(boards: list[BoardStatus]) -> Iterator[str]:
                     "kernel": board.kernel,
                     "preemption": board.preemption,
                     "configuration": board.configuration,
-                    "verdict": one.verdict or "none",
-                    "newest_cycle": one.cycle_verdict or "none",
+                    "verdict": status.verdict or "none",
+                    "newest_cycle": status.cycle_verdict or "none",
                 }
             )
             + " 1\n"

@@ -51,20 +51,20 @@ def _named(names: list[str]) -> tuple[str, ...]:
 
 
 def overview(site: Site) -> OverviewView:
-    found = board_statuses(site.history, site.viewer, site.now_s)
-    counts = [Count(state, state.shape, sum(one.state is state for one in found)) for state in _URGENT]
-    seen_s = [one.seen_s for one in found if one.seen_s is not None]
+    statuses = board_statuses(site.history, site.viewer, site.now_s)
+    counts = [Count(state, state.shape, sum(status.state is state for status in statuses)) for state in _URGENT]
+    seen_s = [status.seen_s for status in statuses if status.seen_s is not None]
     known_s = [at_s for at_s in seen_s if at_s <= site.now_s + STALE_S] or seen_s  # one clock ahead is not news of all
     return OverviewView(
         max(known_s, default=None),
         tuple(count for count in counts if count.boards),
-        _named([one.board.kernel for one in found]),
-        _named([one.board.arch for one in found]),
-        _named([one.board.rack for one in found]),
-        _named([one.state.value for one in found]),
-        _named([one.verdict or "none" for one in found]),
+        _named([status.board.kernel for status in statuses]),
+        _named([status.board.arch for status in statuses]),
+        _named([status.board.rack for status in statuses]),
+        _named([status.state.value for status in statuses]),
+        _named([status.verdict or "none" for status in statuses]),
         tuple(SPANS),
-        tuple(found),
+        tuple(statuses),
     )
 
 
@@ -88,20 +88,20 @@ def _table(site: Site) -> bytes:
             header,
             *(
                 (
-                    one.state.value,
-                    one.board.name,
-                    one.board.rack,
-                    one.board.arch,
-                    one.board.kernel,
-                    one.max_5min_ns,
-                    one.max_24h_ns,
-                    one.max_30d_ns,
-                    one.max_ever_ns,
-                    one.board.limit_ns,
-                    one.verdict,
-                    one.seen_s,
+                    status.state.value,
+                    status.board.name,
+                    status.board.rack,
+                    status.board.arch,
+                    status.board.kernel,
+                    status.max_5min_ns,
+                    status.max_24h_ns,
+                    status.max_30d_ns,
+                    status.max_ever_ns,
+                    status.board.limit_ns,
+                    status.verdict,
+                    status.seen_s,
                 )
-                for one in board_statuses(site.history, site.viewer, site.now_s)
+                for status in board_statuses(site.history, site.viewer, site.now_s)
             ),
         ]
     )

@@ -124,7 +124,7 @@ def _title(recording: Recording) -> str:
 def view(site: Site, run: str) -> RunView:
     summary, board, seen = _visible_run(site, run)
     began_ns = seen.recording.head.begin.wall_ns
-    drawn = _drawn(seen.context)
+    plotted = _drawn(seen.context)
     return RunView(
         None,
         summary,
@@ -134,8 +134,8 @@ def view(site: Site, run: str) -> RunView:
         seen.recording.duration_ns,
         seen.assessment,
         tuple(sections_of(seen.context)),
-        drawn.kind.name if drawn else "",
-        drawn.kind.all_cpus.n if drawn else 0,
+        plotted.kind.name if plotted else "",
+        plotted.kind.all_cpus.n if plotted else 0,
         tuple(one for one in conclusions_of(site) if run in one.runs),
     )
 

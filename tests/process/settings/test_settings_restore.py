@@ -275,7 +275,7 @@ def test_what_cannot_be_put_back_stays_noted(tmp_path: Path) -> None:
 
 def test_no_journal_no_change(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(FastenoughError, match="no folder of its own"):
+    with pytest.raises(FastenoughError, match="is not a directory"):
         Settings(FakeLink(BOOT_ID), tmp_path / "file" / "journal")
 
 
