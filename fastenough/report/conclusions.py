@@ -130,14 +130,14 @@ _EFFECTS_NOTE = (
 )
 
 
-def _effect_row(tried: ChangeEffect) -> tuple[object, ...]:
-    effect, tail = tried.effect, tried.tail
+def _effect_row(trial: ChangeEffect) -> tuple[object, ...]:
+    effect, tail = trial.effect, trial.tail
     if effect is None or tail is None:
-        return (tried.name, tried.load, tried.pairs, *(None,) * 8, "; ".join(tried.reasons) or "no conclusion")
+        return (trial.name, trial.load, trial.pairs, *(None,) * 8, "; ".join(trial.reasons) or "no conclusion")
     return (
-        tried.name,
-        tried.load,
-        tried.pairs,
+        trial.name,
+        trial.load,
+        trial.pairs,
         effect.quantile,
         effect.without_ns,
         effect.effect_ns,
@@ -178,7 +178,7 @@ def _bound_text(latency_ns: int | None) -> str:
     return "no bound" if latency_ns is None else words.microseconds(latency_ns)
 
 
-def bound_section(found: Sequence[tuple[TracedCpu, Sequence[Composed]]], meaning: str) -> Section:
+def bound_section(traced: Sequence[tuple[TracedCpu, Sequence[Composed]]], meaning: str) -> Section:
     """``meaning``: what the bounds mean, and their limits."""
     terms = ReportTable(
         "bound-terms",
@@ -194,18 +194,18 @@ def bound_section(found: Sequence[tuple[TracedCpu, Sequence[Composed]]], meaning
         ),
         [
             (
-                one.cpu,
-                one.blocking.poid_ns,
-                one.blocking.paie_ns,
-                one.blocking.psd_ns,
-                one.blocking.dst_ns,
-                one.sections,
-                one.switches,
+                cpu.cpu,
+                cpu.blocking.poid_ns,
+                cpu.blocking.paie_ns,
+                cpu.blocking.psd_ns,
+                cpu.blocking.dst_ns,
+                cpu.sections,
+                cpu.switches,
             )
-            for one, _ in found
+            for cpu, _ in traced
         ],
     )
-    ways = [bound.interrupts for bound in found[0][1]]
+    ways = [bound.interrupts for bound in traced[0][1]]
     bounds = ReportTable(
         "bound",
         "Bound by interrupt model, and the longest latency in the same trace",
@@ -215,7 +215,7 @@ def bound_section(found: Sequence[tuple[TracedCpu, Sequence[Composed]]], meaning
             Column(f"{_SEEN} [µs]", _NS),
             Column("wake-ups"),
         ),
-        [(one.cpu, *(bound.latency_ns for bound in bounds), one.observed_ns, one.wakeups) for one, bounds in found],
+        [(cpu.cpu, *(bound.latency_ns for bound in bounds), cpu.observed_ns, cpu.wakeups) for cpu, bounds in traced],
     )
     return Section("bound", "Bound on scheduling latency from kernel blocking", meaning, [bounds, terms])
 
@@ -226,18 +226,18 @@ _LEFT = words.microseconds_down
 def _responses(answer: TaskAnswer) -> ReportTable:
     rows = [
         (
-            one.task.name,
-            on.measured.cpu,
-            one.task.priority,
-            one.task.period_ns,
-            one.task.compute_ns,
-            one.task.deadline_ns,
-            one.response_ns,
-            one.slack_ns,
-            str(one.kept),
+            response.task.name,
+            cpu_answer.measured.cpu,
+            response.task.priority,
+            response.task.period_ns,
+            response.task.compute_ns,
+            response.task.deadline_ns,
+            response.response_ns,
+            response.slack_ns,
+            str(response.kept),
         )
-        for on in answer.cpus
-        for one in on.responses
+        for cpu_answer in answer.cpus
+        for response in cpu_answer.responses
     ]
     columns = (
         Column("task", numeric=False),

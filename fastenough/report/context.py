@@ -224,26 +224,26 @@ def named_entries(members: Sequence[tuple[RunGroup, SeriesKind]]) -> tuple[Serie
     parts: list[dict[str, str]] = [
         {"load": f"load {group.load}", "setup": group.setup}
         | {
-            label: told
+            label: labelled
             for label, value in kind.series.labels.items()
-            if value != kind.series.name and (told := f"{label} {value}") not in group.setup.split(" · ")
+            if value != kind.series.name and (labelled := f"{label} {value}") not in group.setup.split(" · ")
         }
         | {"series": kind.series.name}
         for group, kind in members
     ]
     telling = [
         name
-        for name in dict.fromkeys(name for one in parts for name in one)
-        if name != "series" and len({one[name] for one in parts if name in one}) > 1
+        for name in dict.fromkeys(name for part in parts for name in part)
+        if name != "series" and len({part[name] for part in parts if name in part}) > 1
     ]
     if _apart(parts, [*telling, "series"]) > _apart(parts, telling):
         telling.append("series")
     telling = telling or ["load"]
-    said = [" · ".join(filter(None, (one.get(name) for name in telling))) for one in parts]
-    again = [said[:place].count(one) for place, one in enumerate(said)]
+    entry_names = [" · ".join(filter(None, (part.get(name) for name in telling))) for part in parts]
+    again = [entry_names[:place].count(part) for place, part in enumerate(entry_names)]
     return tuple(
         SeriesEntry(group, kind, f"{name} ({times + 1})" if times else name)
-        for (group, kind), name, times in zip(members, said, again, strict=True)
+        for (group, kind), name, times in zip(members, entry_names, again, strict=True)
     )
 
 

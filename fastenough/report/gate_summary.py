@@ -29,17 +29,17 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _quantiles(comparison: Comparison) -> list[str]:
     rows: list[Sequence[str]] = []
-    for one in comparison.quantiles:
-        if one.first_ns is None:
+    for difference in comparison.quantiles:
+        if difference.first_ns is None:
             continue
-        interval = "–" if one.ends is None else words.microseconds_interval(*one.ends)
+        interval = "–" if difference.ends is None else words.microseconds_interval(*difference.ends)
         rows.append(
             (
-                words.percent(one.quantile),
-                words.microseconds(one.first_ns),
-                words.microseconds(one.second_ns),
+                words.percent(difference.quantile),
+                words.microseconds(difference.first_ns),
+                words.microseconds(difference.second_ns),
                 interval,
-                "significant" if one.shown else "not significant",
+                "significant" if difference.shown else "not significant",
             )
         )
     rows.append(("maximum (no test)", *map(words.microseconds, comparison.maxima_ns), "–", "–"))

@@ -241,17 +241,17 @@ def _draw_range(axes: Axes, at: float, entry: SeriesEntry) -> None:
 
 def _ranges(context: Context, entries: Sequence[SeriesEntry]) -> Picture:
     """A range each for many entries, or entries of several probes, whose plots could not be distinguished."""
-    drawn, note = _foremost(context, entries)
+    foremost, note = _foremost(context, entries)
     rows = [
         (entry.name, m.n, m.minimum_ns, m.quantile(0.95).value_ns, m.quantile(0.999).value_ns, m.maximum_ns)
-        for entry in drawn
+        for entry in foremost
         for m in (entry.kind.measures,)
     ]
     data = (("measured", "n", "min_ns", "p95_ns", "p99_9_ns", "max_ns"), rows)
-    n = sum(entry.kind.all_cpus.n for entry in drawn)
-    instruments = ", ".join(dict.fromkeys(entry.group.instrument for entry in drawn))
+    n = sum(entry.kind.all_cpus.n for entry in foremost)
+    instruments = ", ".join(dict.fromkeys(entry.group.instrument for entry in foremost))
     return plot.picture(
-        _draw_ranges(context, drawn),
+        _draw_ranges(context, foremost),
         "overview",
         f"Diamonds mark the maxima. n = {n:,} in total; {instruments}. {note}".rstrip(),
         data,

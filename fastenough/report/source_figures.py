@@ -82,34 +82,34 @@ def _bins_us(figures: Sequence[Figure], held: Sequence[Merged]) -> tuple[NDArray
     return np.linspace(begin_us, end_us, _BINS + 1), beyond
 
 
-def histograms(drawn: FigureTexts, figures: Sequence[Figure], held: Sequence[Merged]) -> Picture:
+def histograms(texts: FigureTexts, figures: Sequence[Figure], held: Sequence[Merged]) -> Picture:
     """Figures 2 and 4: linear histograms on one axis, and the mark within which 95 % lie."""
     edges_us, beyond = _bins_us(figures, held)
     drawing, rows = _rows(len(figures), _ROW_IN)
-    for axes, name, one, values in zip(rows, names(figures), figures, held, strict=True):
+    for axes, name, figure, values in zip(rows, names(figures), figures, held, strict=True):
         axes.stairs(shares(values, edges_us), edges_us, fill=True, color=plot.COLOURS[0])
         for side in (1, -1) if values.two_sided else (1,):
-            if one.p95_ns is not None:
-                axes.axvline(side * one.p95_ns / 1000.0, color=plot.LIMIT, linestyle="--", linewidth=1)
+            if figure.p95_ns is not None:
+                axes.axvline(side * figure.p95_ns / 1000.0, color=plot.LIMIT, linestyle="--", linewidth=1)
         _named(axes, name)
         axes.set_ylabel("%")
         axes.set_xlim(edges_us[0], edges_us[-1])
-    rows[-1].set_xlabel(f"{drawn.quantity} [µs]")
-    _titled(drawing, drawn, f"Share of the samples by {drawn.quantity}")
+    rows[-1].set_xlabel(f"{texts.quantity} [µs]")
+    _titled(drawing, texts, f"Share of the samples by {texts.quantity}")
     cut = f" {words.counted(beyond, 'sample')} lie beyond the axis." if beyond else ""
     data = (
         ("configuration", "implementation", "from_us", "to_us", "percent"),
         [
-            (one.configuration, one.implementation, *band)
-            for one, values in zip(figures, held, strict=True)
+            (figure.configuration, figure.implementation, *band)
+            for figure, values in zip(figures, held, strict=True)
             for band in zip(edges_us[:-1], edges_us[1:], shares(values, edges_us), strict=True)
         ],
     )
     return plot.picture(
         drawing,
-        f"{drawn.name}-histograms",
-        f"Share of the samples by {drawn.quantity}, on a linear "
-        f"scale; 95 % lie within the dashed line.{cut} {drawn.conditions}",
+        f"{texts.name}-histograms",
+        f"Share of the samples by {texts.quantity}, on a linear "
+        f"scale; 95 % lie within the dashed line.{cut} {texts.conditions}",
         data,
         wide=True,
     )
@@ -145,18 +145,18 @@ def _bar(axes: Axes, at: float, share: str, value_ns: float, colour: str) -> Non
     )
 
 
-def bars(drawn: FigureTexts, figures: Sequence[Figure]) -> Picture:
+def bars(texts: FigureTexts, figures: Sequence[Figure]) -> Picture:
     """Figures 3 and 5: maximum and 95 % envelope on a logarithmic scale, and the serial line as a yardstick."""
     drawing, axes = plot.new_figure("", (plot.WIDE_IN[0], 1.0 + _BAR_IN * len(figures)))
     rows = [
-        (place + off, one, share, value_ns or 0.0, colour)
-        for place, one in enumerate(figures)
+        (place + off, figure, share, value_ns or 0.0, colour)
+        for place, figure in enumerate(figures)
         for off, share, value_ns, colour in (
-            (-0.2, "95 %", one.p95_ns, plot.COLOURS[0]),
-            (0.2, "100 %", one.maximum_ns, plot.COLOURS[1]),
+            (-0.2, "95 %", figure.p95_ns, plot.COLOURS[0]),
+            (0.2, "100 %", figure.maximum_ns, plot.COLOURS[1]),
         )
     ]
-    least_us = min([SERIAL_US, *((one.p95_ns or 1e9) / 1000.0 for one in figures)])
+    least_us = min([SERIAL_US, *((figure.p95_ns or 1e9) / 1000.0 for figure in figures)])
     greatest_us = max([SERIAL_US, *(value_ns / 1000.0 for _, _, _, value_ns, _ in rows)])
     axes.set_xscale("log")
     axes.set_xlim(max(0.05, least_us / 3), greatest_us * 6)
@@ -166,18 +166,18 @@ def bars(drawn: FigureTexts, figures: Sequence[Figure]) -> Picture:
     axes.set_yticks(range(len(figures)), names(figures), parse_math=False)
     axes.invert_yaxis()
     plot.plain_log_axis(axes.xaxis)
-    axes.set_xlabel(f"{drawn.quantity} [µs], logarithmic")
-    _titled(drawing, drawn, f"95 % and 100 % of the samples by {drawn.quantity}")
+    axes.set_xlabel(f"{texts.quantity} [µs], logarithmic")
+    _titled(drawing, texts, f"95 % and 100 % of the samples by {texts.quantity}")
     data = (
         ("configuration", "implementation", "share", "value_ns"),
-        [(one.configuration, one.implementation, share, value_ns) for _, one, share, value_ns, _ in rows],
+        [(figure.configuration, figure.implementation, share, value_ns) for _, figure, share, value_ns, _ in rows],
     )
     return plot.picture(
         drawing,
-        f"{drawn.name}-bars",
-        f"95 % and 100 % of the samples by {drawn.quantity}, on a "
+        f"{texts.name}-bars",
+        f"95 % and 100 % of the samples by {texts.quantity}, on a "
         f"logarithmic scale; dotted: the time of {_SERIAL_BYTES} bytes on a serial line. "
-        f"{drawn.conditions}",
+        f"{texts.conditions}",
         data,
         wide=True,
     )
@@ -200,35 +200,35 @@ def _places_us(axes: Axes) -> NDArray[np.float64]:
     return np.asarray(scale.inverted().transform(np.linspace(low, high, _TRACES + 1)))
 
 
-def overlay(drawn: FigureTexts, figures: Sequence[Figure], held: Sequence[Merged]) -> Picture:
+def overlay(texts: FigureTexts, figures: Sequence[Figure], held: Sequence[Merged]) -> Picture:
     """All edges over one another, as on an oscilloscope in overlay mode; single edges are visible."""
     drawing, rows = _rows(len(figures), _ROW_IN)
     (plot.linear_axis if plot.fits_linear(held) else plot.log_axis)(rows[0], held)
     edges_us = _places_us(rows[0])
     norm = LogNorm(1, max(10, *(values.n for values in held)))
     data: list[tuple[object, ...]] = []
-    for axes, name, one, values in zip(rows, names(figures), figures, held, strict=True):
-        found = traces(values, edges_us)
+    for axes, name, figure, values in zip(rows, names(figures), figures, held, strict=True):
+        counts = traces(values, edges_us)
         axes.set_facecolor(plot.GROUND)
         mesh = axes.pcolormesh(
-            edges_us, _LEVELS, np.ma.masked_equal(found, 0), cmap=plot.DENSITY, norm=norm, rasterized=True
+            edges_us, _LEVELS, np.ma.masked_equal(counts, 0), cmap=plot.DENSITY, norm=norm, rasterized=True
         )
         _named(axes, f"{name}: max {words.latency(values.maximum_ns)}")
         data += [
-            (one.configuration, one.implementation, *band)
-            for band in zip(edges_us[:-1], edges_us[1:], found[1], strict=True)
+            (figure.configuration, figure.implementation, *band)
+            for band in zip(edges_us[:-1], edges_us[1:], counts[1], strict=True)
             if band[-1]
         ]
-    rows[0].set_yticks([np.mean(_LEVELS[:2]), np.mean(_LEVELS[2:])], reversed(drawn.levels))
-    rows[-1].set_xlabel(f"{drawn.quantity} [µs]" + (", logarithmic" if rows[0].get_xscale() != "linear" else ""))
+    rows[0].set_yticks([np.mean(_LEVELS[:2]), np.mean(_LEVELS[2:])], reversed(texts.levels))
+    rows[-1].set_xlabel(f"{texts.quantity} [µs]" + (", logarithmic" if rows[0].get_xscale() != "linear" else ""))
     plot.plain_log_axis(drawing.colorbar(mesh, ax=list(rows), label="traces", pad=0.01).ax.yaxis)
-    _titled(drawing, drawn, "Oscilloscope overlay")
+    _titled(drawing, texts, "Oscilloscope overlay")
     header: Data = (("configuration", "implementation", "from_us", "to_us", "traces"), data)
     return plot.picture(
         drawing,
-        f"{drawn.name}-overlay",
+        f"{texts.name}-overlay",
         f"All edges drawn over one another; darker means more. An empty area means that no edge was there. "
-        f"{drawn.conditions}",
+        f"{texts.conditions}",
         header,
         wide=True,
     )

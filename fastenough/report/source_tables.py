@@ -86,7 +86,7 @@ _PRINTED: tuple[tuple[str, Of], ...] = (
 def frequency_table(name: str, caption: str, over: str, figures: Sequence[Figure], note: str = "") -> ReportTable:
     """Tables 5 and 7: 1/(2 L) for 95 % and 100 %, and as its source printed it where there is one."""
     who, khz = _who(figures), words.kilohertz
-    printed = _PRINTED if any(one.printed_95_khz is not None for one in figures) else ()
+    printed = _PRINTED if any(figure.printed_95_khz is not None for figure in figures) else ()
     columns = (
         *(Column(title, numeric=False) for title, _ in who),
         Column("95 % frequency [kHz]", khz),
@@ -95,12 +95,12 @@ def frequency_table(name: str, caption: str, over: str, figures: Sequence[Figure
     )
     rows = [
         [
-            *(of(one) for _, of in who),
-            highest_frequency_hz(one.p95_ns),
-            None if one.beyond else highest_frequency_hz(one.maximum_ns),
-            *(of(one) for _, of in printed),
+            *(value_of(figure) for _, value_of in who),
+            highest_frequency_hz(figure.p95_ns),
+            None if figure.beyond else highest_frequency_hz(figure.maximum_ns),
+            *(value_of(figure) for _, value_of in printed),
         ]
-        for one in figures
+        for figure in figures
     ]
     header = [*(title for title, _ in who), "frequency_95_hz", "frequency_100_hz", *(title for title, _ in printed)]
     return ReportTable(name, caption, columns, rows, over=over, csv=(header, rows), note=note)
@@ -136,14 +136,18 @@ def maxima_by_kernel(name: str, caption: str, figures: Sequence[Figure], note: s
 
     Of several figures of one board and kernel the greatest counts.
     """
-    boards = list(dict.fromkeys(one.board for one in figures))
-    kernels = list(dict.fromkeys(one.configuration for one in figures))
+    boards = list(dict.fromkeys(figure.board for figure in figures))
+    kernels = list(dict.fromkeys(figure.configuration for figure in figures))
     if len(boards) < 2 or len(kernels) < 2:
         return []
 
     def cell(board: str, kernel: str) -> Cell | None:
-        found = [one for one in figures if (one.board, one.configuration) == (board, kernel) and one.maximum_ns]
-        return _maximum(max(found, key=lambda one: one.maximum_ns or 0.0)) if found else None
+        measured = [
+            figure
+            for figure in figures
+            if (figure.board, figure.configuration) == (board, kernel) and figure.maximum_ns
+        ]
+        return _maximum(max(measured, key=lambda figure: figure.maximum_ns or 0.0)) if measured else None
 
     rows = [[board, *(cell(board, kernel) for kernel in kernels)] for board in boards]
     columns = (Column("board", numeric=False), *(Column(f"{kernel} [µs]") for kernel in kernels))

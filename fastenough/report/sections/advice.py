@@ -32,16 +32,16 @@ _NAMES = {_HARDWARE: "use dedicated\nhardware", _DELIVER: "deliver"}
 
 def _edges(chart: Mapping[str, Turn]) -> list[tuple[str, str, str]]:
     """(from, to, label)."""
-    found = []
+    edges = []
     for box, turn in chart.items():
         if turn.asks:
-            found += [(box, turn.marginal, "no: marginal"), (box, turn.awful, "no: awful")]
+            edges += [(box, turn.marginal, "no: marginal"), (box, turn.awful, "no: awful")]
         else:
-            found.append((box, turn.awful, "no"))
+            edges.append((box, turn.awful, "no"))
         if turn.awful != _HARDWARE:
-            found.append((box, _HARDWARE, _OFF_THE_MAP))
-        found.append((box, _DELIVER, "yes"))
-    return found
+            edges.append((box, _HARDWARE, _OFF_THE_MAP))
+        edges.append((box, _DELIVER, "yes"))
+    return edges
 
 
 def _places(boxes: Sequence[str]) -> dict[str, Place]:
@@ -83,7 +83,7 @@ def _box(axes: Axes, advice: Advice, box: str, place: Place, on_path: bool) -> A
     )
 
 
-def _edge(axes: Axes, begin: Annotation, end: Annotation, said: str, on_path: bool) -> None:
+def _edge(axes: Axes, begin: Annotation, end: Annotation, label: str, on_path: bool) -> None:
     """An arrow from border to border; the boxes must be drawn before."""
     (x, y), (to_x, to_y) = begin.xy, end.xy
     axes.annotate(
@@ -102,7 +102,7 @@ def _edge(axes: Axes, begin: Annotation, end: Annotation, said: str, on_path: bo
         },
     )
     axes.annotate(
-        said,
+        label,
         (x + 0.55 * (to_x - x), y + 0.55 * (to_y - y)),
         fontsize=9,
         ha="center",
@@ -144,14 +144,14 @@ def _drawn(advice: Advice) -> Picture:
     axes.set_xlim(0, 1)
     axes.set_ylim(-0.4, len(places) - 1.6)
     boxes = {name: _box(axes, advice, name, place, name in walked) for name, place in places.items()}
-    for begin, end, said in edges:
-        if said == _OFF_THE_MAP:
+    for begin, end, label in edges:
+        if label == _OFF_THE_MAP:
             _straight_to_hardware(axes, boxes[begin], boxes[end], (begin, end) in taken)
         else:
-            _edge(axes, boxes[begin], boxes[end], said, (begin, end) in taken)
+            _edge(axes, boxes[begin], boxes[end], label, (begin, end) in taken)
     rows = [
-        (begin, end, said, advice.standings.get(begin, NOT_MEASURED).answer, "yes" if (begin, end) in taken else "no")
-        for begin, end, said in edges
+        (begin, end, label, advice.standings.get(begin, NOT_MEASURED).answer, "yes" if (begin, end) in taken else "no")
+        for begin, end, label in edges
     ]
     caption = (
         f"Bold: the path taken: {' → '.join(_spoken(walked))}. Each box states whether the approach is good at "

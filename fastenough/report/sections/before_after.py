@@ -98,7 +98,7 @@ def _picture(pair: BeforeAfter, number: int) -> Picture:
     )
 
 
-def _table(found: list[BeforeAfter]) -> ReportTable:
+def _table(all_pairs: list[BeforeAfter]) -> ReportTable:
     us = words.microseconds
     columns = (
         Column("load, series", numeric=False),
@@ -110,10 +110,10 @@ def _table(found: list[BeforeAfter]) -> ReportTable:
         Column("differences", numeric=False),
     )
     rows = []
-    for pair in found:
+    for pair in all_pairs:
         measures = [entry.kind.measures for entry in (pair.before, pair.after)]
-        quantiles = [each.quantile(quantile).value_ns for quantile in _QUANTILES for each in measures]
-        rows.append((pair.title, *quantiles, *(each.maximum_ns for each in measures), "; ".join(pair.differs)))
+        quantiles = [values.quantile(quantile).value_ns for quantile in _QUANTILES for values in measures]
+        rows.append((pair.title, *quantiles, *(values.maximum_ns for values in measures), "; ".join(pair.differs)))
     return ReportTable(
         "before-after",
         "All CPUs combined",
@@ -125,16 +125,16 @@ def _table(found: list[BeforeAfter]) -> ReportTable:
 
 
 def section(context: Context) -> Section | None:
-    found = list(pairs(context))
-    if not found:
+    all_pairs = list(pairs(context))
+    if not all_pairs:
         return None
     parts: list[Picture | ReportTable | Text] = [
-        _picture(pair, number) for number, pair in enumerate(found[:MOST_PAIRS], start=1)
+        _picture(pair, number) for number, pair in enumerate(all_pairs[:MOST_PAIRS], start=1)
     ]
-    if len(found) > MOST_PAIRS:
-        parts.append(Text(f"{len(found) - MOST_PAIRS} more are not drawn; the table has all."))
-    parts.append(_table(found))
-    if any(len(pair.differs) > 1 for pair in found):
+    if len(all_pairs) > MOST_PAIRS:
+        parts.append(Text(f"{len(all_pairs) - MOST_PAIRS} more are not drawn; the table has all."))
+    parts.append(_table(all_pairs))
+    if any(len(pair.differs) > 1 for pair in all_pairs):
         parts.append(Text("If several settings differ, these data cannot show which of them had the effect."))
     return Section(
         "before-after",

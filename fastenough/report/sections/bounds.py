@@ -52,17 +52,17 @@ def _shown(context: Context) -> list[ReportTable]:
     rows = [
         (
             judgment.load or "not stated",
-            shown.series,
-            ", ".join(map(str, shown.cpus)) or "–",
-            shown.n,
-            shown.exceeded,
-            " to ".join(map(str, dict.fromkeys(shown.disturbances))),
-            shown.longest,
-            shown.text,
-            shown.source,
+            evidence.series,
+            ", ".join(map(str, evidence.cpus)) or "–",
+            evidence.n,
+            evidence.exceeded,
+            " to ".join(map(str, dict.fromkeys(evidence.disturbances))),
+            evidence.longest,
+            evidence.text,
+            evidence.source,
         )
         for judgment in context.assessment.judgments
-        for shown in judgment.shown
+        for evidence in judgment.shown
     ]
     columns = (
         Column("load", numeric=False),
@@ -85,15 +85,15 @@ def _clusters(chosen: list[tuple[RunGroup, SeriesKind]]) -> list[ReportTable]:
             group.title.removeprefix("load "),
             kind.name,
             ", ".join(map(str, kind.worst_cpu.cpus)) or "–",
-            one.threshold_ns,
-            one.exceeded,
-            one.disturbances,
-            one.by_runs,
-            one.by_intervals,
-            one.effective_n,
+            index.threshold_ns,
+            index.exceeded,
+            index.disturbances,
+            index.by_runs,
+            index.by_intervals,
+            index.effective_n,
         )
         for group, kind in chosen
-        for one in extremal_indices(kind.worst_cpu)
+        for index in extremal_indices(kind.worst_cpu)
     ]
     columns = (
         Column("load", numeric=False),

@@ -171,9 +171,11 @@ def _tables(
     """Percentiles, frequencies, and one implementation across kernels."""
     ordered = sorted(figures, key=rank)
     home, across = at_home(ordered), across_kernels(ordered)
-    said = f"{task.quantity}{task.signs}"
+    signed_quantity = f"{task.quantity}{task.signs}"
     tables = [
-        percentile_table(f"{name}-percentiles", f"{whose}Percentiles of the {said}", task.quantity, home, note),
+        percentile_table(
+            f"{name}-percentiles", f"{whose}Percentiles of the {signed_quantity}", task.quantity, home, note
+        ),
         frequency_table(
             f"{name}-frequencies",
             f"{whose}Highest frequencies, rounded down",
@@ -185,7 +187,7 @@ def _tables(
         tables.append(
             percentile_table(
                 f"{name}-across-kernels",
-                f"{whose}One implementation across kernels: {said}",
+                f"{whose}One implementation across kernels: {signed_quantity}",
                 task.quantity,
                 across,
                 note,
@@ -201,14 +203,14 @@ def _tables(
 
 def _pictures(task: ExperimentTexts, cases: Sequence[ExperimentCase], load: str = "") -> list[Picture]:
     figures, held = [case.figure for case in cases], [case.kind.all_cpus for case in cases]
-    drawn = FigureTexts(
+    texts = FigureTexts(
         "-".join(filter(None, (task.probe, load))),
         task.quantity,
         task.levels,
         f"load {load}" if load else "",
         _conditions(cases),
     )
-    return [histograms(drawn, figures, held), bars(drawn, figures), overlay(drawn, figures, held)]
+    return [histograms(texts, figures, held), bars(texts, figures), overlay(texts, figures, held)]
 
 
 def _drawn(task: ExperimentTexts, cases: Sequence[ExperimentCase]) -> list[Part]:

@@ -31,15 +31,15 @@ def _level(level: ReturnLevel | None) -> Cell:
     return Cell(level.level_ns, words.microseconds(words.round_up(level.level_ns, 3)), interval)
 
 
-def _row(names: tuple[Any, ...], found: Estimate, missions: list[int]) -> list[Any]:
-    by_mission = {level.mission_ns: level for level in found.levels}
-    rate = "" if found.per_hour is None else f"{found.per_hour:,.3g} disturbances an hour"
+def _row(names: tuple[Any, ...], estimate: Estimate, missions: list[int]) -> list[Any]:
+    by_mission = {level.mission_ns: level for level in estimate.levels}
+    rate = "" if estimate.per_hour is None else f"{estimate.per_hour:,.3g} disturbances an hour"
     return [
         *names,
-        Cell(found.method, found.method, rate),
-        found.maxima,
-        found.shape,
-        found.fit,
+        Cell(estimate.method, estimate.method, rate),
+        estimate.maxima,
+        estimate.shape,
+        estimate.fit,
         *(_level(by_mission.get(mission)) for mission in missions),
     ]
 
@@ -64,7 +64,7 @@ def _table(rows: list[tuple[tuple[Any, ...], Estimate]]) -> ReportTable:
     missions = [
         mission
         for mission in MISSIONS_NS
-        if any(level.mission_ns == mission for _, found in rows for level in found.levels)
+        if any(level.mission_ns == mission for _, estimate in rows for level in estimate.levels)
     ]
     columns = (
         Column("load", numeric=False),
@@ -80,17 +80,17 @@ def _table(rows: list[tuple[tuple[Any, ...], Estimate]]) -> ReportTable:
     csv = [
         [
             *names,
-            found.method,
-            found.maxima,
-            found.shape,
-            found.fit,
+            estimate.method,
+            estimate.maxima,
+            estimate.shape,
+            estimate.fit,
             level.mission_ns,
             level.level_ns,
             level.low_ns,
             level.high_ns,
         ]
-        for names, found in rows
-        for level in found.levels
+        for names, estimate in rows
+        for level in estimate.levels
     ]
     return ReportTable(
         "extremes",
@@ -117,10 +117,10 @@ def section(context: Context) -> Section | None:
     ]
     if not chosen:
         return None
-    given: list[tuple[tuple[Any, ...], Estimate]] = []
+    accepted: list[tuple[tuple[Any, ...], Estimate]] = []
     refused: list[str] = []
     changes: list[str] = []
-    for group, kind, values in sorted(chosen, key=lambda one: -(one[2].maximum_ns or 0.0))[:_MOST]:
+    for group, kind, values in sorted(chosen, key=lambda candidate: -(candidate[2].maximum_ns or 0.0))[:_MOST]:
         title = ", ".join(filter(None, (group.title, kind.name, words.cpus(values.cpus) if values.cpus else "")))
         if _broken(context, group):
             refused.append(f"{title}: the data are not valid (see the verdict)")
@@ -131,13 +131,13 @@ def section(context: Context) -> Section | None:
             values.cpus[0] if values.cpus else None,
             values.maximum_ns,
         )
-        for found in estimates(values.parts):
-            if found.levels:
-                given.append((names, found))
+        for estimate in estimates(values.parts):
+            if estimate.levels:
+                accepted.append((names, estimate))
             else:
-                refused.append(f"{title}: {found.method}: {found.refused}")
+                refused.append(f"{title}: {estimate.method}: {estimate.refused}")
         changes += _changes(title, maxima_of(values.parts))
-    return _section(given, refused, changes, len(chosen) > _MOST)
+    return _section(accepted, refused, changes, len(chosen) > _MOST)
 
 
 def _section(

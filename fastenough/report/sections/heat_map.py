@@ -128,28 +128,28 @@ class _Map:
         return ["latency from [µs]", "to [µs]", *moments], [["maximum [µs]", "", *maxima], *bands]
 
 
-def heat_figure(drawn: _Map, beside: list[_Map]) -> Figure:
+def heat_figure(heat: _Map, beside: list[_Map]) -> Figure:
     """The heat map of one kind of series, all CPUs combined.  All loads of one setup share axes and colours."""
     total_s = max(other.columns[-1].end_s for other in beside)
     _, scale, unit = next(entry for entry in _TIME_UNITS if total_s >= entry[0])
-    times = np.array([column.begin_s for column in drawn.columns] + [drawn.columns[-1].end_s]) / scale
-    figure, axes = plot.new_figure(drawn.entry.name)
+    times = np.array([column.begin_s for column in heat.columns] + [heat.columns[-1].end_s]) / scale
+    figure, axes = plot.new_figure(heat.entry.name)
     axes.grid(False)
     axes.set_facecolor(plot.GROUND)
     mesh = axes.pcolormesh(
         times,
-        drawn.edges,
-        np.ma.masked_equal(drawn.counts, 0),
+        heat.edges,
+        np.ma.masked_equal(heat.counts, 0),
         cmap=plot.DENSITY,
         rasterized=True,
         norm=LogNorm(1, max(10.0, *(float(other.counts.max()) for other in beside))),
     )
-    maxima = np.clip([column.maximum_us for column in drawn.columns], drawn.edges[0], None)
+    maxima = np.clip([column.maximum_us for column in heat.columns], heat.edges[0], None)
     axes.stairs(maxima, times, baseline=None, color=plot.LIMIT, linewidth=0.8)
-    for join in drawn.joins if len(drawn.joins) <= 50 else ():
+    for join in heat.joins if len(heat.joins) <= 50 else ():
         axes.axvline(join / scale, color="#999999", linewidth=0.5, linestyle=":")
     axes.set_yscale("log")
-    axes.set_ylim(drawn.edges[0], drawn.edges[-1] * 1.15)
+    axes.set_ylim(heat.edges[0], heat.edges[-1] * 1.15)
     axes.set_xlim(0, total_s / scale)
     plot.plain_log_axis(axes.yaxis)
     axes.set_xlabel(f"measured time [{unit}]")

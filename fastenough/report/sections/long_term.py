@@ -61,21 +61,23 @@ def _columns(found: FiveMinutes, begin_wall_ns: int, end_wall_ns: int) -> tuple[
     return _dates(begin_wall_ns + together * np.arange(heights.size + 1)), heights
 
 
-def _maxima_figure(entry: SeriesEntry, found: FiveMinutes, window: str, begin_wall_ns: int, end_wall_ns: int) -> Figure:
+def _maxima_figure(
+    entry: SeriesEntry, maxima: FiveMinutes, window: str, begin_wall_ns: int, end_wall_ns: int
+) -> Figure:
     figure, axes = plot.new_figure(f"Five-minute maxima, {window}: {entry.name}", plot.WIDE_IN)
-    edges, heights = _columns(found, begin_wall_ns, end_wall_ns)
+    edges, heights = _columns(maxima, begin_wall_ns, end_wall_ns)
     axes.stairs(heights, edges, baseline=None, color=plot.COLOURS[0], linewidth=1.0, label="maximum, all CPUs")
-    worst_us = found.worst_ns / 1000.0
-    cpu = "" if found.worst_cpu is None else f", CPU {found.worst_cpu}"
+    worst_us = maxima.worst_ns / 1000.0
+    cpu = "" if maxima.worst_cpu is None else f", CPU {maxima.worst_cpu}"
     axes.axhline(
         worst_us,
         color=plot.LIMIT,
         linestyle="--",
         linewidth=1.0,
-        label=f"overall maximum: {words.latency(found.worst_ns)}{cpu}, {words.minute(found.worst_wall_ns)}",
+        label=f"overall maximum: {words.latency(maxima.worst_ns)}{cpu}, {words.minute(maxima.worst_wall_ns)}",
     )
-    if begin_wall_ns <= found.worst_wall_ns <= end_wall_ns:
-        axes.plot(_dates([found.worst_wall_ns]), [worst_us], "D", color=plot.LIMIT, markersize=5)
+    if begin_wall_ns <= maxima.worst_wall_ns <= end_wall_ns:
+        axes.plot(_dates([maxima.worst_wall_ns]), [worst_us], "D", color=plot.LIMIT, markersize=5)
     if worst_us > _LINEAR_UP_TO * float(np.nanmedian(heights)):
         axes.set_yscale("log")
         plot.plain_log_axis(axes.yaxis)
@@ -103,21 +105,21 @@ def _drawn(found: FiveMinutes) -> str:
     return f"Intervals are up to {longest} long; the maximum of an interval is drawn over its whole length. "
 
 
-def _maxima(entry: SeriesEntry, found: FiveMinutes, number: int) -> Iterator[Picture]:
+def _maxima(entry: SeriesEntry, maxima: FiveMinutes, number: int) -> Iterator[Picture]:
     """One figure for each window that is longer than the data of the one before."""
-    end_wall_ns = int(found.begin_wall_ns[-1]) + FIVE_MINUTES_NS
+    end_wall_ns = int(maxima.begin_wall_ns[-1]) + FIVE_MINUTES_NS
     shown_ns = 0
     for place, (window, length_ns) in enumerate(WINDOWS):
-        if found.span_ns <= shown_ns:
+        if maxima.span_ns <= shown_ns:
             return
-        begin_wall_ns = max(end_wall_ns - length_ns, int(found.begin_wall_ns[0]))
-        figure = _maxima_figure(entry, found, window, begin_wall_ns, end_wall_ns)
-        within = found.begin_wall_ns >= begin_wall_ns
+        begin_wall_ns = max(end_wall_ns - length_ns, int(maxima.begin_wall_ns[0]))
+        figure = _maxima_figure(entry, maxima, window, begin_wall_ns, end_wall_ns)
+        within = maxima.begin_wall_ns >= begin_wall_ns
         data: Data = (
             ["begin_utc", "maximum_ns"],
             [
                 [words.minute(int(wall_ns)), float(value_ns)]
-                for wall_ns, value_ns in zip(found.begin_wall_ns[within], found.maximum_ns[within], strict=True)
+                for wall_ns, value_ns in zip(maxima.begin_wall_ns[within], maxima.maximum_ns[within], strict=True)
             ],
         )
         yield plot.picture(
@@ -125,7 +127,7 @@ def _maxima(entry: SeriesEntry, found: FiveMinutes, number: int) -> Iterator[Pic
             f"maxima-{number}-{place + 1}",
             f"Maxima of {int(within.sum()):,} five-minute intervals up to "
             f"{words.minute(end_wall_ns)}, {entry.kind.name}: "
-            f"{entry.group.label(entry.kind.all_cpus)}. {_drawn(found)}Gaps: not measured.",
+            f"{entry.group.label(entry.kind.all_cpus)}. {_drawn(maxima)}Gaps: not measured.",
             data,
             wide=True,
         )
@@ -140,16 +142,16 @@ def _stairs(stretch: Stretch) -> tuple[FloatArray, FloatArray]:
     return np.maximum(bucket_lowest(index, INTERVAL_K) / 1000.0, _LEAST_US), decades
 
 
-def _ridge_figure(entry: SeriesEntry, found: Sequence[Stretch], scale: str) -> Figure:
+def _ridge_figure(entry: SeriesEntry, ridges: Sequence[Stretch], scale: str) -> Figure:
     """Latency plots of stretches of time: the oldest at the back, the most recent in front.
 
     ``scale`` of the latencies: linear, as OSADL's article recommends, or log.
     """
     figure, axes = plot.new_figure(
-        f"Latency plots over time, most recent in front: {entry.name}", (plot.WIDE_IN[0], 2.2 + 0.13 * len(found))
+        f"Latency plots over time, most recent in front: {entry.name}", (plot.WIDE_IN[0], 2.2 + 0.13 * len(ridges))
     )
-    for row, stretch in enumerate(found):
-        foot = (len(found) - 1 - row) * _ROW_DECADES
+    for row, stretch in enumerate(ridges):
+        foot = (len(ridges) - 1 - row) * _ROW_DECADES
         edges_us, decades = _stairs(stretch)
         axes.stairs(foot + decades, edges_us, baseline=foot, fill=True, color="#ffffff", zorder=row + 2)
         axes.stairs(foot + decades, edges_us, baseline=foot, color=plot.COLOURS[0], linewidth=0.8, zorder=row + 2.3)
@@ -169,20 +171,20 @@ def _ridge_figure(entry: SeriesEntry, found: Sequence[Stretch], scale: str) -> F
     else:
         axes.set_xlim(0, None)
         axes.xaxis.set_major_formatter(plot.plain)
-    step = max(1, len(found) // 10)
-    feet = range(0, len(found), step)
+    step = max(1, len(ridges) // 10)
+    feet = range(0, len(ridges), step)
     axes.set_yticks(
         [foot * _ROW_DECADES for foot in feet],
-        [words.minute(found[len(found) - 1 - foot].begin_wall_ns).removesuffix(" UTC") for foot in feet],
+        [words.minute(ridges[len(ridges) - 1 - foot].begin_wall_ns).removesuffix(" UTC") for foot in feet],
     )
     axes.set_ylabel("begin (UTC)")
     axes.set_ylim(0, None)
     return figure
 
 
-def _ridges(entry: SeriesEntry, found: FiveMinutes, number: int) -> Iterator[Picture | Folded]:
+def _ridges(entry: SeriesEntry, maxima: FiveMinutes, number: int) -> Iterator[Picture | Folded]:
     """On a linear axis; folded, on a logarithmic one."""
-    length_ns = stretch_for(found.span_ns, MOST_STRETCHES - 1)  # the first and the last may be parts of one
+    length_ns = stretch_for(maxima.span_ns, MOST_STRETCHES - 1)  # the first and the last may be parts of one
     held = stretches(entry.kind.all_cpus.parts, length_ns)[-MOST_STRETCHES:]
     if len(held) < LEAST_STRETCHES:
         return
@@ -212,15 +214,15 @@ def _ridges(entry: SeriesEntry, found: FiveMinutes, number: int) -> Iterator[Pic
 
 def section(context: Context) -> Section | None:
     chosen = [
-        (entry, found)
+        (entry, maxima)
         for entry in (*context.entries, *context.ways)
-        if (found := five_minutes(entry.kind.all_cpus.parts)) is not None and found.span_ns > LEAST_NS
+        if (maxima := five_minutes(entry.kind.all_cpus.parts)) is not None and maxima.span_ns > LEAST_NS
     ]
     if not chosen:
         return None
     parts: list[Picture | Text | Folded] = []
-    for number, (entry, found) in enumerate(chosen[:MOST_ENTRIES], start=1):
-        parts += itertools.chain(_maxima(entry, found, number), _ridges(entry, found, number))
+    for number, (entry, maxima) in enumerate(chosen[:MOST_ENTRIES], start=1):
+        parts += itertools.chain(_maxima(entry, maxima, number), _ridges(entry, maxima, number))
     if len(chosen) > MOST_ENTRIES:
         parts.append(Text(f"{len(chosen) - MOST_ENTRIES} more are not drawn; the tables have all."))
     return Section(

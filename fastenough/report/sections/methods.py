@@ -102,8 +102,8 @@ def data_checks(context: Context) -> Section | None:
 
 
 def edge_agreement(context: Context) -> Section | None:
-    found = [(recording, counts) for recording in context.recordings if (counts := agreement(recording)) is not None]
-    if not found:
+    counted = [(recording, counts) for recording in context.recordings if (counts := agreement(recording)) is not None]
+    if not counted:
         return None
     columns = (
         Column("configuration", numeric=False),
@@ -132,7 +132,7 @@ def edge_agreement(context: Context) -> Section | None:
             counts.lost_uncounted,
             counts.text,
         )
-        for recording, counts in found
+        for recording, counts in counted
     ]
     return Section(
         "agreement",

@@ -177,14 +177,14 @@ def _cut(text: str) -> str:
     return text if len(text) <= _SAID_CHARS else f"{text[: _SAID_CHARS - 2]} …"
 
 
-def _draw(group: RunGroup, drawn: list[Wakeup]) -> Figure:
+def _draw(group: RunGroup, worst: list[Wakeup]) -> Figure:
     """One bar per wake-up with its stations in order, and the cause above."""
     figure, axes = plot.new_figure(
-        f"Worst wake-ups by station: {group.title}", (plot.WIDE_IN[0], 1.4 + 0.44 * len(drawn))
+        f"Worst wake-ups by station: {group.title}", (plot.WIDE_IN[0], 1.4 + 0.44 * len(worst))
     )
-    used = [name for name in STATIONS if any(name in wakeup.parts for wakeup in drawn)]
+    used = [name for name in STATIONS if any(name in wakeup.parts for wakeup in worst)]
     look = {name: (plot.COLOURS[place], _HATCHES[place]) for place, name in enumerate(used)}
-    for row, wakeup in enumerate(drawn):
+    for row, wakeup in enumerate(worst):
         left_us = 0.0
         for name, ns in wakeup.parts.items():
             colour, hatch = look[name]
@@ -199,13 +199,13 @@ def _draw(group: RunGroup, drawn: list[Wakeup]) -> Figure:
                 linewidth=0.6,
             )
             left_us += ns / 1000
-        said = _cut(f"{_place(wakeup, group)}: {words.latency(wakeup.delay_ns)}; {wakeup.said or 'cause unknown'}")
+        label = _cut(f"{_place(wakeup, group)}: {words.latency(wakeup.delay_ns)}; {wakeup.said or 'cause unknown'}")
         axes.annotate(
-            said.replace("$", r"\$"), (0.0, row - 0.05), xycoords=("axes fraction", "data"), fontsize=9, va="bottom"
+            label.replace("$", r"\$"), (0.0, row - 0.05), xycoords=("axes fraction", "data"), fontsize=9, va="bottom"
         )
     axes.set_yticks([])
-    axes.set_ylim(len(drawn) - 0.45, -0.6)
-    axes.set_xlim(0, max(wakeup.delay_ns for wakeup in drawn) / 1000 * 1.02)
+    axes.set_ylim(len(worst) - 0.45, -0.6)
+    axes.set_xlim(0, max(wakeup.delay_ns for wakeup in worst) / 1000 * 1.02)
     axes.xaxis.set_major_formatter(plot.plain)
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("time since the wake-up was due [µs]")
@@ -217,7 +217,7 @@ def _draw(group: RunGroup, drawn: list[Wakeup]) -> Figure:
     return figure
 
 
-def _data(drawn: list[Wakeup]) -> Data:
+def _data(worst: list[Wakeup]) -> Data:
     """One row per wake-up."""
     header = ["run", "after_s", "cpu", "delay_ns", *(f"{name} [ns]" for name in STATIONS), "blamed", "said"]
     return header, [
@@ -230,22 +230,22 @@ def _data(drawn: list[Wakeup]) -> Data:
             wakeup.blamed,
             wakeup.said,
         ]
-        for wakeup in drawn
+        for wakeup in worst
     ]
 
 
 def breakdown(group: RunGroup, name: str, most: int = MOST_DRAWN) -> Picture | None:
     """The worst wake-ups of one load as stacked bars; None if none was recorded station by station."""
-    found = [wakeup for wakeup in worst_wakeups(group.recordings) if wakeup.longest]
-    if not found:
+    complete = [wakeup for wakeup in worst_wakeups(group.recordings) if wakeup.longest]
+    if not complete:
         return None
-    drawn = found[:most]
+    worst = complete[:most]
     return plot.picture(
-        _draw(group, drawn),
+        _draw(group, worst),
         name,
-        f"The {len(drawn)} worst of {words.counted(len(found), 'wake-up')} "
+        f"The {len(worst)} worst of {words.counted(len(complete), 'wake-up')} "
         f"recorded station by station, {group.title}, {group.instrument}.",
-        _data(drawn),
+        _data(worst),
         wide=True,
     )
 
@@ -378,16 +378,16 @@ _LOST = {
 }
 
 
-def _cause_row(group: RunGroup, found: BlamedTask) -> tuple[object, ...]:
-    task = found.worst.culprit.get("task")
+def _cause_row(group: RunGroup, cause: BlamedTask) -> tuple[object, ...]:
+    task = cause.worst.culprit.get("task")
     return (
         group.title.removeprefix("load "),
-        found.who,
-        named(found.station) or "–",
-        found.times,
-        found.worst.delay_ns,
+        cause.who,
+        named(cause.station) or "–",
+        cause.times,
+        cause.worst.delay_ns,
         "–" if task is None else str(task),
-        found.worst.said or "–",
+        cause.worst.said or "–",
     )
 
 

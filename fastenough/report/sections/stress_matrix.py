@@ -74,11 +74,11 @@ def section(context: Context) -> Section | None:
     for group in context.groups:
         for kind in group.judged_kinds:
             matrices.setdefault((group.setup, kind.name), []).append((group, kind))
-    chosen = {said: members for said, members in matrices.items() if len(members) > 1 or len(matrices) <= _FEW}
+    chosen = {title: members for title, members in matrices.items() if len(members) > 1 or len(matrices) <= _FEW}
     beside = stress_beside(
         "stress-matrix-all",
         "All configurations, all CPUs combined",
-        {" · ".join(filter(None, said)): _figures(members) for said, members in chosen.items()},
+        {" · ".join(filter(None, title)): _figures(members) for title, members in chosen.items()},
     )
     several = len({group.load for group in context.groups}) > 1
     tables = [_matrix(number, members) for number, members in enumerate(chosen.values(), start=1)] if several else []

@@ -44,9 +44,9 @@ def activity(context: Context) -> Section | None:
         for recording in measured
     ]
     values = {counter: {row[at] for row in rows} for at, counter in enumerate(COUNTERS, _NAMED)}
-    shown = [at for at, counter in enumerate(COUNTERS, _NAMED) if values[counter] not in ({0}, {None})]
+    counted = [at for at, counter in enumerate(COUNTERS, _NAMED) if values[counter] not in ({0}, {None})]
     columns = (Column("load", numeric=False), Column("run", numeric=False), *(_show(counter) for counter in COUNTERS))
-    places = [*range(_NAMED), *shown]
+    places = [*range(_NAMED), *counted]
     table = ReportTable(
         "machine",
         "Counted during each run; unknown: not available on this system",
@@ -59,7 +59,7 @@ def activity(context: Context) -> Section | None:
         for counter in COUNTERS
         if values[counter] not in ({0}, {None})
     )
-    parts: list[ReportTable | Text] = [table] if shown else []
+    parts: list[ReportTable | Text] = [table] if counted else []
     parts += _meanings([counter for counter in COUNTERS if values[counter] == {0}], "0 in every run")
     unknown = [counter for counter in COUNTERS if values[counter] == {None} and counter not in _OF_CORES]
     parts += _meanings(unknown, "Unknown (not available on this system)")
@@ -124,11 +124,11 @@ def settings(context: Context) -> Section | None:
         Column(title, numeric=False)
         for title in ("setting", "scope", "requested", "in effect", "state", "reason", "loads")
     )
-    shown = [
+    rows_with_loads = [
         (*row, "all runs" if len(loads) == len(measured) else ", ".join(dict.fromkeys(loads)))
         for row, loads in rows.items()
     ]
-    odd = [row for row in shown if row[_JUDGED] in (_DIFFERS, _NOT_VERIFIED)]
+    odd = [row for row in rows_with_loads if row[_JUDGED] in (_DIFFERS, _NOT_VERIFIED)]
     parts: list[Part] = (
         [
             ReportTable(
@@ -140,8 +140,8 @@ def settings(context: Context) -> Section | None:
     )
     parts.append(
         Folded(
-            f"All {words.counted(len(shown), 'setting')}",
-            [ReportTable("settings", "Settings as read back from the running system", columns, shown)],
+            f"All {words.counted(len(rows_with_loads), 'setting')}",
+            [ReportTable("settings", "Settings as read back from the running system", columns, rows_with_loads)],
         )
     )
     return Section(

@@ -91,14 +91,14 @@ def _case(recording: Recording) -> TracedDelay | None:
     )
 
 
-def _class(one: Slice, delayed: TracedTask | None) -> str:
-    if one.kind is TraceKind.SOFTIRQ:
+def _class(activity: Slice, delayed: TracedTask | None) -> str:
+    if activity.kind is TraceKind.SOFTIRQ:
         return "soft-IRQs"
-    if one.kind is not TraceKind.TASK:
+    if activity.kind is not TraceKind.TASK:
         return "interrupts and timers"
-    if delayed is not None and one.task.pid == delayed.pid:
+    if delayed is not None and activity.task.pid == delayed.pid:
         return "the delayed task"
-    return "other real-time tasks" if one.task.real_time else "ordinary tasks"
+    return "other real-time tasks" if activity.task.real_time else "ordinary tasks"
 
 
 def _cpus(case: TracedDelay) -> list[int]:
@@ -110,10 +110,10 @@ def _cpus(case: TracedDelay) -> list[int]:
 def _bars(axes: Axes, case: TracedDelay, cpus: Sequence[int]) -> set[str]:
     """Draw the slices; returns their classes."""
     bars: dict[tuple[int, str], list[tuple[float, float]]] = {}
-    for one in case.trace.within(case.begin_ns, case.read_ns):
-        if one.cpu in cpus and not (one.kind is TraceKind.TASK and one.task.idle):
-            bars.setdefault((one.cpu, _class(one, case.delayed)), []).append(
-                ((one.begin_ns - case.read_ns) / _US, (one.end_ns - one.begin_ns) / _US)
+    for activity in case.trace.within(case.begin_ns, case.read_ns):
+        if activity.cpu in cpus and not (activity.kind is TraceKind.TASK and activity.task.idle):
+            bars.setdefault((activity.cpu, _class(activity, case.delayed)), []).append(
+                ((activity.begin_ns - case.read_ns) / _US, (activity.end_ns - activity.begin_ns) / _US)
             )
     for cpu in cpus:
         known_ns = case.trace.known_ns.get(cpu, case.read_ns)
@@ -185,15 +185,15 @@ def _figure(case: TracedDelay) -> Figure:
 def _data(case: TracedDelay) -> Data:
     rows = [
         (
-            one.cpu,
-            _KIND[one.kind],
-            one.name,
-            one.task.name,
-            one.task.priority,
-            (one.begin_ns - case.read_ns) / _US,
-            (one.end_ns - one.begin_ns) / _US,
+            activity.cpu,
+            _KIND[activity.kind],
+            activity.name,
+            activity.task.name,
+            activity.task.priority,
+            (activity.begin_ns - case.read_ns) / _US,
+            (activity.end_ns - activity.begin_ns) / _US,
         )
-        for one in case.trace.within(case.begin_ns, case.read_ns)
+        for activity in case.trace.within(case.begin_ns, case.read_ns)
     ]
     return ("CPU", "kind", "name", "task", "kernel priority", "begin [us]", "duration [us]"), rows
 
@@ -210,7 +210,7 @@ def _picture(case: TracedDelay, number: int) -> Picture:
 
 
 def _shares(case: TracedDelay, cpu: int, number: int) -> ReportTable:
-    found: list[Share] = shares(case.trace, cpu, case.due_ns, case.read_ns)
+    cpu_shares: list[Share] = shares(case.trace, cpu, case.due_ns, case.read_ns)
     rows = [
         (
             share.name if case.delayed is None or share.name != case.delayed.name else f"{share.name} (delayed)",
@@ -219,7 +219,7 @@ def _shares(case: TracedDelay, cpu: int, number: int) -> ReportTable:
             share.ns / max(1, case.delay_ns),
             share.times,
         )
-        for share in found
+        for share in cpu_shares
     ]
     columns = (
         Column("running", numeric=False),
@@ -253,16 +253,16 @@ def _stations(case: TracedDelay) -> str:
 
 def _course(case: TracedDelay, cpu: int, number: int) -> ReportTable:
     """The last slices of the CPU."""
-    slices = [one for one in case.trace.within(case.begin_ns, case.read_ns) if one.cpu == cpu]
+    slices = [activity for activity in case.trace.within(case.begin_ns, case.read_ns) if activity.cpu == cpu]
     rows = [
         (
-            (one.begin_ns - case.read_ns) / _US,
-            (one.end_ns - one.begin_ns) / _US,
-            _KIND[one.kind],
-            one.name,
-            one.task.priority if one.kind is TraceKind.TASK else None,
+            (activity.begin_ns - case.read_ns) / _US,
+            (activity.end_ns - activity.begin_ns) / _US,
+            _KIND[activity.kind],
+            activity.name,
+            activity.task.priority if activity.kind is TraceKind.TASK else None,
         )
-        for one in slices[-_MOST_ROWS:]
+        for activity in slices[-_MOST_ROWS:]
     ]
     columns = (
         Column("begin [µs]", lambda us: f"{us:,.0f}"),
