@@ -88,7 +88,7 @@ def cli(signals: _Signals) -> None:
 
 
 class _Signals:
-    """The first signal ends the command as Ctrl-C does; its number says which exit status stands for that.
+    """The first signal ends the command as Ctrl-C does; its number determines the exit status.
 
     Listened to only once the command's modules are loaded: until then nothing is open that would have to be ended in
     order, and what loads them may take a KeyboardInterrupt for another error.

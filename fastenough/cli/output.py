@@ -131,7 +131,7 @@ class _Raw(io.TextIOBase):
 
 
 def _tamed(stream: TextIO | None, descriptor: int, spelled: Callable[[str], str]) -> TextIO:
-    """``stream`` is None where the caller has closed the descriptor: then nothing is said there."""
+    """``stream`` is None if the caller has closed the descriptor; its output is then discarded."""
     if stream is None:
         nowhere = os.open(os.devnull, os.O_RDWR)
         if nowhere != descriptor:

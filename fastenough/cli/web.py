@@ -47,7 +47,7 @@ def _bound(host: str, port: int) -> socket.socket:
         bound = socket.socket(family, kind, protocol)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(place)
-        bound.listen()  # whoever is told the address may connect at once
+        bound.listen()  # so that a client can connect as soon as the address is printed
     except OSError as error:
         raise BadInput(f"--listen {host}:{port}: {error.strerror or error}; use another address or port") from error
     return bound
@@ -59,7 +59,7 @@ def _upload_routes(store: Store | None, tokens: Path | None) -> list[Route]:
     if store is None:
         raise BadInput("--uploads requires a store for the recordings; give --store")
     known = import_module("fastenough.farm.tokens").Tokens(tokens)
-    known.listed()  # what is wrong with the file is said now
+    known.listed()  # an invalid file is reported now
     return [import_module("fastenough.web.uploads").upload_route(store.path, known.known)]
 
 

@@ -43,7 +43,7 @@ def zigzag(value: int) -> bytes:
 
 
 def payload(index: Sequence[int], count: Sequence[int]) -> bytes:
-    """Counts from bucket 0 on; a negative number stands for so many empty ones."""
+    """Counts from bucket 0 on; a negative number is a run of that many empty buckets."""
     encoded, at = bytearray(), 0
     for place, number in zip(index, count, strict=True):
         if place > at:

@@ -21,10 +21,10 @@ PROBES = ("timer", "response", "periodic")
 
 @dataclass(frozen=True)
 class CoreUser(LinuxUser):
-    """``core``: a file that is there where the kernel has the core, ``without``: what is said where it is not.
-    ``platform``: of the probe.  ``lines``: the folder of the chips that the core knows, ``module``: our driver that
-    makes one known to it.  ``choices``: what a parameter may be where Linux knows others.  ``line_thread``: the core's
-    own interrupt handler wakes the task, so there is no thread.
+    """``core``: a file that exists if the kernel has the core; ``without``: the reason if it does not. ``platform``: of
+    the probe.  ``lines``: the folder of the chips that the core knows, ``module``: our driver that makes one known to
+    it.  ``choices``: what a parameter may be where Linux knows others.  ``line_thread``: the core's own interrupt
+    handler wakes the task, so there is no thread.
     """
 
     name: str = ""

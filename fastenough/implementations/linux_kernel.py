@@ -43,7 +43,7 @@ _TIMEOUT_S = 20.0
 
 
 def words(path: str, act: Act) -> str:
-    """What is said to ``insmod``."""
+    """The arguments of ``insmod``."""
     method = str(act.parameters.get(_METHOD, next(iter(TIMER_TASKS))))
     said = [path, f"task={TIMER_TASKS[method] if act.probe == 'timer' else act.probe}"]
     said += [f"{own}={act.parameters[name]}" for name, own in _WORDS.items() if name in act.parameters]

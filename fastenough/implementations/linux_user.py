@@ -21,7 +21,7 @@ def words(act: Act) -> list[str]:
 
 
 def options(act: Act) -> list[str]:
-    """What is said to a program that does one act only, and records it."""
+    """The arguments of a program that does one act only, and records it."""
     line = []
     for name, value in act.parameters.items():
         if value is True:

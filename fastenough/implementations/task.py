@@ -32,7 +32,7 @@ class EndedBySignal(FastenoughError):
 
 
 class Refused(BadInput):
-    """What a task says of its options, in its own words: ``--interval`` and the like."""
+    """The task refused an option; the message is its own and names the option, as in ``--interval``."""
 
 
 class Task:
@@ -42,7 +42,7 @@ class Task:
     slow bench never stops the board.  Raises what the task's exit status says (Refused, NotApplicable, EndedBySignal,
     else FastenoughError) with its own words when it ends without a first line.
 
-    ``silence_s``: how long nothing may be said; a task that was asked to end may take as long where that is longer.
+    ``silence_s``: longest time without output, and least time that a task has to end when asked.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Task:
         self._process.wait(_END_TIMEOUT_S)
 
     def ended_early(self) -> FastenoughError:
-        """Why it has ended although nobody asked it to."""
+        """The reason why the task ended by itself."""
         if self._fault is not None:
             return self._fault
         try:
@@ -164,9 +164,9 @@ class Task:
 
 
 class Probing(Task):
-    """A task whose recording is kept in memory, for who asks it something while it goes on.
+    """A task whose recording is held in memory, so that it can be queried while it runs.
 
-    ``head`` is there from the begin.  ``silence_s``: how long it may say nothing.
+    ``head`` is there from the begin.  ``silence_s``: longest time without output.
     """
 
     def __init__(self, link: Link, argv: Sequence[str], limit_s: float, silence_s: float = _HEAD_TIMEOUT_S) -> None:

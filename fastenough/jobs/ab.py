@@ -234,9 +234,9 @@ def make_ab_test(
     """Make the runs in pairs; the change is put back after each run that has it.  ``on_progress`` is also given on
     which side the run is, in words.
 
-    With ``resume`` the newest campaign of the same trial goes on, where anything of it is left.
-    SIGINT and SIGTERM end the run under way in good order and the trial with it.  Raises as ``run_campaign`` and
-    :func:`require_changeable` do, NotApplicable where nothing can be measured here, FastenoughError where a run fails.
+    ``resume``: continue the newest campaign of the same trial if it is incomplete. SIGINT and SIGTERM end the run under
+    way in good order and the trial with it.  Raises as ``run_campaign`` and :func:`require_changeable` do,
+    NotApplicable where nothing can be measured here, FastenoughError where a run fails.
     """
     keeper, stopping = _AbCampaign(store, trial), StopRequest()
     if resume:

@@ -230,8 +230,8 @@ def calibrate(
 ) -> Iterator[WitnessResult]:
     """Test each witness of a board with each injector that is permitted there.
 
-    Interrupts are kept off only on a board that one can lose: a guest.  Tasks of a real-time core (``implementation``)
-    are delayed by a task of that core, and by nothing of Linux, which the core does not wait for.
+    Interrupts are disabled on guests only, because the board may stop responding.  Tasks of a real-time core
+    (``implementation``) are delayed by a task of that core, and by nothing of Linux, which the core does not wait for.
 
     ``port``: the gauge's port or serial number, None for the simulated one of a guest that is booted for the purpose;
     ``output``: what it watches, None where the board knows it.  Raises BadInput where that is not known, NotApplicable

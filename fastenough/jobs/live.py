@@ -45,7 +45,7 @@ class FileFate(StrEnum):
 class FileTail:
     """An open file that grows; it can be read to its end even if renamed or removed.  Raises OSError and Untrusted.
 
-    What stands behind the last newline is read again until it is a line: a writer may take back half of one.
+    Text after the last newline is read again until it is a line, because a writer may remove an incomplete line.
     """
 
     def __init__(self, folder: Folder, name: str) -> None:

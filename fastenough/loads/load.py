@@ -47,10 +47,10 @@ class Load:
 
     In ``commands``, ``{cpus}`` stands for the number of CPUs in use, ``{scratch}`` for a directory of the command's
     own, removed at the end, and ``{limit_s}`` for the time after which the command must be gone by itself.
-    ``disk_bytes`` and ``memory_bytes`` are bounds per CPU.  ``counter`` is a command that says a number, which grows as
-    the load works: a proof of its own, where its processes do not show it; ``{scratch}`` is the first command's.
-    ``start_s`` is how long it may take until the processes that are expected of it are there.
-    ``trial`` is a command that succeeds where the commands can run; its last words are the reason why they cannot.
+    ``disk_bytes`` and ``memory_bytes`` are bounds per CPU.  ``counter`` is a command that prints a number, which grows
+    as the load works: the proof of a load whose processes do not show its work; ``{scratch}`` is the first command's.
+    ``start_s`` is how long it may take until the processes that are expected of it are there. ``trial`` is a command
+    that succeeds where the commands can run; its last words are the reason why they cannot.
     """
 
     name: str

@@ -46,7 +46,7 @@ _UNPACK_S = 180.0
 
 @dataclass(frozen=True)
 class CopiedTools:
-    """``folder`` of the programs; ``told``: their names.  They are removed when ``holder`` ends."""
+    """``folder``: directory of the programs; ``told``: their names.  They are removed when ``holder`` ends."""
 
     holder: Process
     folder: str

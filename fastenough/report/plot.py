@@ -103,7 +103,7 @@ def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 2) ->
 
 
 def count_axis(axes: Axes, most: int) -> None:
-    """A logarithmic y axis of counts, of which the greatest is ``most``; no tick stands for less than one sample."""
+    """A logarithmic y axis of counts, of which the greatest is ``most``; no tick is below one sample."""
     top = max(10, most * 3)
     axes.set_yscale("log")
     axes.set_ylim(FLOOR, top)
@@ -158,7 +158,7 @@ def places(edges: NDArray[np.float64], axes: Axes, most: int) -> NDArray[np.intp
 def drawable(
     heights: NDArray[np.float64], edges: NDArray[np.float64], axes: Axes
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Stairs with no more steps than can be told apart on these axes: of those in one place the tallest is drawn.
+    """Stairs with no more steps than these axes can show: of several at one place the tallest is drawn.
 
     No count is drawn lower than it is, and the last edge stays where it is: what lies beyond the axes stays beyond.
     """

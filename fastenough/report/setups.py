@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""By which words groups of runs are told apart in titles, by the registry of keys."""
+"""Words that distinguish groups of runs in titles, from the registry of keys."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def _query_of(request: Request) -> tuple[tuple[str, str], ...]:
 
 
 def _unavailable(why: str) -> Response:
-    """The reason is for the log: it may name what is nobody's business."""
+    """The reason goes to the log only, because it may name private boards."""
     _LOG.warning("page unavailable: %s", why)
     response = _message_page(
         503, "Temporarily unavailable", "The history database does not respond. No data is lost. Try again in a minute."
@@ -83,7 +83,7 @@ def _unavailable(why: str) -> Response:
 
 
 async def _within(patience_s: float, making: Coroutine[Any, Any, CachedPage]) -> CachedPage:
-    """The thread that makes a page goes on after its time, so that a database that hangs holds one for each page."""
+    """Wait for a page until a time-out; its thread continues, so a database that hangs occupies one thread per page."""
     return await asyncio.wait_for(asyncio.shield(making), patience_s)
 
 
@@ -124,7 +124,7 @@ async def _follow(follow: Callable[[], object]) -> None:
             await run_in_threadpool(follow)
         except FastenoughError as error:
             _LOG.warning("history update failed: %s", error)
-        except Exception:  # the server goes on: pages say how old their data is
+        except Exception:  # the server continues; pages show the age of their data
             _LOG.warning("history update failed", exc_info=True)
 
 
@@ -146,7 +146,7 @@ def _refused(_: Request, error: Exception) -> Response:
 
 
 class _HostCheck:
-    """Before all else: who asks for another name than the site has is told nothing."""
+    """Refuse requests for a host name that is not one of the site's, before anything else."""
 
     def __init__(self, app: ASGIApp, names: Collection[str]) -> None:
         self._app, self._names = app, names

@@ -60,14 +60,14 @@ class Live:
         return len(self._listeners)
 
     async def run(self) -> None:
-        """Until cancelled.  A history that cannot be read says nothing until it can."""
+        """Send changes until cancelled; nothing is sent while the history cannot be read."""
         while True:
             await self._wanted.wait()
             try:
                 self.tell(await run_in_threadpool(rows, self._site))
             except FastenoughError as error:
                 _LOG.warning("live: %s", error)
-            except Exception:  # the others are still told
+            except Exception:  # a failed query does not end the live view
                 _LOG.warning("live: history query failed", exc_info=True)
             await asyncio.sleep(POLL_S)
             if not self._listeners:

@@ -102,7 +102,7 @@ def _below(folder: Folder, parts: Sequence[str]) -> Iterator[Folder]:
 
 
 def _former(folder: Folder, into: Path) -> set[str]:
-    """The files of the site that stands there; raises BadInput for a folder that holds anything else."""
+    """The files of an earlier site in the folder; raises BadInput for a folder with other content."""
     try:
         paths = json.loads(folder.read(_LIST, _MOST_LIST_BYTES))
     except FileNotFoundError:
@@ -141,8 +141,8 @@ def _remove(folder: Folder, path: str) -> None:
 def publish(site: Site, into: Path, pages: Sequence[Page] = PAGES) -> int:
     """Write the site into a folder, new, empty or of a site before; returns how many files it has.
 
-    Each file is written beside its place and renamed, so that whoever serves the folder never shows half of one; the
-    first page comes last.  Raises BadInput where it cannot be written there.
+    Each file is written under a temporary name and renamed, so that a web server never sends a part of one.  The first
+    page is written last.  Raises BadInput where it cannot be written there.
     """
     try:
         with Folder.at(into, make=True) as folder:

@@ -29,7 +29,8 @@ class NotFound(LookupError):
 
 @dataclass(frozen=True)
 class Site:
-    """What is shown to whom.  ``note``: said on top of every page, such as that its farm is generated.
+    """The content of a site, for one kind of viewer.  ``note``: a text at the top of every page, such as that its farm
+    is generated.
 
     ``served``: by a server, which shows things live and answers what is asked behind a '?'; a published site does not.
     """
@@ -68,10 +69,11 @@ _NO_RUN = "none"
 
 
 def summary_of(site: Site, run: str) -> RunSummary:
-    """With the board that the history has it under; raises Nowhere for a run that is not there, or is of a board that
-    is not there for who asks: after the same questions to store and history, so that the time tells nothing.
+    """The summary of a run, with its board as the history names it.  Raises NotFound for a missing run, and for a run
+    of a board that the viewer may not see.  Both cases take the same queries, so that the response time does not
+    distinguish them.
 
-    The index may know runs that were removed, or lie in another store: where that is concerns nobody here.
+    The index may list runs that were removed or are in another store; these count as missing.
     """
     if site.store is None:
         raise NotFound(run)

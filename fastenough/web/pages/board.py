@@ -85,7 +85,7 @@ class BoardView:
 
     @property
     def worst_cpu(self) -> int | None:
-        """That of the greatest latency of 30 days, where an event tells."""
+        """The CPU of the greatest latency of 30 days, if an event has it."""
         told = (*self.events, *self.greatest)
         return next((event.cpu for event in told if event.value_ns == self.standing.max_30d_ns), None)
 

@@ -77,7 +77,7 @@ class CompareView:
 
 
 def _named(query: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """The base and what stands beside it; nothing where no base is named."""
+    """The base run and the others; empty without a base."""
     base = [value for key, value in query if key == "base" and value]
     others = [value for key, value in query if key == "other" and value]
     if not base:
@@ -192,7 +192,8 @@ def _view(site: Site, asked: tuple[str, ...]) -> CompareView:
 
 
 def view(site: Site, query: Sequence[tuple[str, str]]) -> CompareView:
-    """Raises BadInput for what cannot be asked; a run that is not there, or not for who asks, is said to be so."""
+    """Raises BadInput for an invalid query.  A run that is missing or not visible to the viewer is reported as
+    unknown."""
     asked = _named(query)
     if len(asked) < 2:
         return CompareView(None, asked, _offered(site))

@@ -252,7 +252,8 @@ def _second(query: Query, name: str) -> int:
 def with_maximum(
     site: Site, board: BoardInfo, seen: MaximaSeries, latency_events: Sequence[LatencyEvent]
 ) -> list[LatencyEvent]:
-    """Events of a range, with its maximum before them where no event tells of it, as in the middle of a run."""
+    """Events of a range.  If none of them has its maximum, as in the middle of a run, the maximum is put before
+    them."""
     worst = seen.worst_ns
     greatest = int(worst.max(initial=NOTHING))
     if greatest == NOTHING or any(one.series == board.main and one.value_ns >= greatest for one in latency_events):
@@ -277,7 +278,7 @@ def with_maximum(
 
 
 def _selection(site: Site, name: str, query: Query) -> bytes:
-    """All that is told of a selected range; only a server can answer it."""
+    """The data of a selected range, as JSON; only a server can answer it."""
     board = _main(site, name)
     begin_s, end_s = _second(query, "begin"), _second(query, "end")
     if not begin_s < end_s <= begin_s + _LONGEST_S:
