@@ -293,17 +293,17 @@ def _enough(requirement: Requirement) -> str:
 
 
 def _own_cautions(requirement: Requirement, ending: Ending, aside: Sequence[tuple[str, ApproachRating]]) -> list[str]:
-    said = []
+    cautions = []
     if 0 < requirement.miss_rate < 0.05:
-        said.append(
+        cautions.append(
             "The paper's chart has two sides, 95 % and 100 %. A requirement that allows misses takes the "
             f"side of 95 %, and is judged at its own rate, {words.rate(requirement.miss_rate)}"
         )
     good = [name for name, standing in aside if standing.answer is Grade.GOOD]
     if good and requirement.miss_rate == 0 and ending is not Ending.DELIVER:
-        said.append(
+        cautions.append(
             f"Measured as good, but off the path: {', '.join(good)}. For 100 % the paper starts with Xenomai, "
             "since a path independent of Linux makes rare events less likely; the measurement allows no "
             "conclusion about events rarer than it can detect"
         )
-    return said
+    return cautions

@@ -126,14 +126,14 @@ def rate(
     """
     recordings = list(candidate.recordings)
     runs = tuple(recording.run_id for recording in recordings)
-    found = judge(recordings, requirement, loads=loads or None, look=candidate.look)
-    if found.verdict is not Verdict.FAIL:
+    assessment = judge(recordings, requirement, loads=loads or None, look=candidate.look)
+    if assessment.verdict is not Verdict.FAIL:
         idle = {load_name(recording) for recording in recordings} == {"none"}
-        if found.verdict is Verdict.PASS and not idle:
-            return ApproachRating(Grade.GOOD, found.reasons, (), runs, found.verdict)
-        reasons = (*found.reasons, *(("measured without load only",) if idle else ()))
-        settle = (*found.settle, *(("measure it under the load of the application (--load)",) if idle else ()))
-        return ApproachRating(Grade.UNDECIDED, reasons, settle, runs, found.verdict)
+        if assessment.verdict is Verdict.PASS and not idle:
+            return ApproachRating(Grade.GOOD, assessment.reasons, (), runs, assessment.verdict)
+        reasons = (*assessment.reasons, *(("measured without load only",) if idle else ()))
+        settle = (*assessment.settle, *(("measure it under the load of the application (--load)",) if idle else ()))
+        return ApproachRating(Grade.UNDECIDED, reasons, settle, runs, assessment.verdict)
     longer = replace(requirement, limit_ns=round(requirement.limit_ns * times))
     beyond = judge(recordings, longer, loads=loads or None, look=candidate.look)
     answer = {Verdict.PASS: Grade.MARGINAL, Verdict.FAIL: Grade.AWFUL}.get(beyond.verdict, Grade.NOT_GOOD)
@@ -142,9 +142,13 @@ def rate(
         far = judge(recordings, farthest, loads=loads or None, look=candidate.look)
         if far.verdict is Verdict.FAIL:
             answer, longer, beyond = Grade.OFF_THE_MAP, farthest, far
-    told = () if answer is Grade.NOT_GOOD else (f"at {words.exact_time(longer.limit_ns)}: {beyond.reasons[0]}",)
+    at_longer = () if answer is Grade.NOT_GOOD else (f"at {words.exact_time(longer.limit_ns)}: {beyond.reasons[0]}",)
     return ApproachRating(
-        answer, (*found.reasons, *told), beyond.settle if answer is Grade.NOT_GOOD else (), runs, found.verdict
+        answer,
+        (*assessment.reasons, *at_longer),
+        beyond.settle if answer is Grade.NOT_GOOD else (),
+        runs,
+        assessment.verdict,
     )
 
 
@@ -205,20 +209,20 @@ def rate_published(
     """Rate an approach by the worst of its published figures, without bounds."""
     limits = [requirement.limit_ns * factor for factor in (1, times, max(times, OFF_THE_MAP_TIMES))]
     keeps = [[_keeps(figure, limit_ns, requirement.miss_rate) for figure in figures] for limit_ns in limits]
-    told = tuple(
+    reasons = tuple(
         f"{figure.name}: 95 % at {words.latency(figure.p95_ns)}, 100 % at {words.latency(figure.maximum_ns)}, "
         "published values taken as exact"
         for figure in figures
     )
     if all(keeps[0]):
-        return ApproachRating(Grade.GOOD, told)
+        return ApproachRating(Grade.GOOD, reasons)
     if False not in keeps[0]:
-        return ApproachRating(Grade.UNDECIDED, told, ("the source has no value for this miss rate",))
+        return ApproachRating(Grade.UNDECIDED, reasons, ("the source has no value for this miss rate",))
     if all(keeps[1]):
-        return ApproachRating(Grade.MARGINAL, told)
+        return ApproachRating(Grade.MARGINAL, reasons)
     if False in keeps[2]:
-        return ApproachRating(Grade.OFF_THE_MAP, told)
-    return ApproachRating(Grade.AWFUL if False in keeps[1] else Grade.NOT_GOOD, told)
+        return ApproachRating(Grade.OFF_THE_MAP, reasons)
+    return ApproachRating(Grade.AWFUL if False in keeps[1] else Grade.NOT_GOOD, reasons)
 
 
 def _keeps(figure: PublishedFigure, limit_ns: float, miss_rate: float) -> bool | None:

@@ -158,12 +158,12 @@ def ranks_of_quantile(
     Within a bucket, values lie as they do in all samples, but for chance: of the bucket's values, in clusters of
     ``size_of`` it, so many more or fewer lie below a place in it as a binomial number varies.
     """
-    wanted = quantile * up_to[:, -1:]
-    bucket = np.minimum((up_to < wanted).sum(axis=1), up_to.shape[1] - 1)
+    values_below = quantile * up_to[:, -1:]
+    bucket = np.minimum((up_to < values_below).sum(axis=1), up_to.shape[1] - 1)
     row = np.arange(up_to.shape[0])
     below = np.where(bucket > 0, up_to[row, bucket - 1], 0.0)
     here = up_to[row, bucket] - below
-    share = np.where(here > 0, (wanted[:, 0] - below) / np.maximum(here, 1e-9), 1.0)
+    share = np.where(here > 0, (values_below[:, 0] - below) / np.maximum(here, 1e-9), 1.0)
     share = np.clip(share, 0.0, 1.0)
     sizes = np.zeros(total.size)
     for one in np.unique(bucket):

@@ -74,30 +74,30 @@ def _merged(runs: Sequence[Recording]) -> Merged:
 def _widened(effect: Effect, arms: Sequence[Merged], confidence: float) -> Effect:
     """Widen the interval by that of the bootstrap, if there is one."""
     without, with_it = (ResampledQuantiles(arm).edges(effect.quantile) for arm in arms)
-    drawn = difference_of(without, with_it)
-    if drawn is None:
+    difference = difference_of(without, with_it)
+    if difference is None:
         return effect
-    lower_ns, upper_ns = drawn.interval(confidence)
+    lower_ns, upper_ns = difference.interval(confidence)
     return replace(
         effect,
         lower_ns=min(effect.lower_ns, lower_ns),
         upper_ns=max(effect.upper_ns, upper_ns),
-        chance=max(effect.chance, drawn.chance_of_none()),
+        chance=max(effect.chance, difference.chance_of_none()),
     )
 
 
-def judge_effects(tried: Iterable[ChangeEffect], confidence: float = CONFIDENCE) -> tuple[ChangeEffect, ...]:
+def judge_effects(effects: Iterable[ChangeEffect], confidence: float = CONFIDENCE) -> tuple[ChangeEffect, ...]:
     """Mark the effects and rates that are significant among all changes and loads together (Holm)."""
-    everything = list(tried)
-    chances = [part.chance for each in everything for part in (each.effect, each.tail) if part is not None]
+    everything = list(effects)
+    chances = [part.chance for change in everything for part in (change.effect, change.tail) if part is not None]
     shown = iter(holm(chances, 1 - confidence))
     return tuple(
         replace(
-            each,
-            effect=None if each.effect is None else replace(each.effect, shown=next(shown)),
-            tail=None if each.tail is None else replace(each.tail, shown=next(shown)),
+            change,
+            effect=None if change.effect is None else replace(change.effect, shown=next(shown)),
+            tail=None if change.tail is None else replace(change.tail, shown=next(shown)),
         )
-        for each in everything
+        for change in everything
     )
 
 

@@ -107,24 +107,24 @@ def _settings_in_effect(recording: Recording) -> Iterator[CheckFinding]:
     for setting in recording.head.settings:
         if not setting.differs or (less and setting.name in _REAL_TIME):
             continue
-        what = f"{setting.name}{_whose(setting)} was requested as {setting.requested}"
+        requested = f"{setting.name}{_whose(setting)} was requested as {setting.requested}"
         why = "" if setting.reason is None else f" ({setting.reason})"
         if (setting.reason or "").startswith(NOT_APPLICABLE):
             yield CheckFinding(
                 Verdict.INCONCLUSIVE,
-                f"{what}, which is {setting.reason}",
+                f"{requested}, which is {setting.reason}",
                 f"do not request {setting.name} where it is not applicable",
             )
         elif setting.in_effect is None:
             yield CheckFinding(
                 Verdict.INCONCLUSIVE,
-                f"{what} and could not be read back{why}",
+                f"{requested} and could not be read back{why}",
                 f"make {setting.name} readable, or do not request it",
             )
         else:
             yield CheckFinding(
                 Verdict.BROKEN,
-                f"{what} but is {setting.in_effect}{why}",
+                f"{requested} but is {setting.in_effect}{why}",
                 "fix the cause (see fastenough doctor), then rerun",
             )
 

@@ -235,16 +235,16 @@ def comparison_of(
     sides: Sides, differs: tuple[str, ...], limits_ns: Sequence[float] = (), confidence: float = CONFIDENCE
 ) -> Comparison:
     """Compare one kind of series; nothing is marked as significant yet."""
-    one, other = sides.base.merged, sides.other.merged
+    base, other = sides.base.merged, sides.other.merged
     return Comparison(
-        "+".join(one.run_ids),
+        "+".join(base.run_ids),
         "+".join(other.run_ids),
         sides.name,
-        (one.n, other.n),
+        (base.n, other.n),
         differs + sides.differs,
         tuple(_quantile_difference(sides.base, sides.other, quantile, confidence) for quantile in QUANTILES),
-        (one.maximum_ns, other.maximum_ns),
-        tuple(_rate_difference(one, other, limit, confidence) for limit in limits_ns),
+        (base.maximum_ns, other.maximum_ns),
+        tuple(_rate_difference(base, other, limit, confidence) for limit in limits_ns),
         confidence,
     )
 

@@ -59,8 +59,8 @@ def refusal(keys: Sequence[Key], one: Values, other: Values) -> str | None:
 
 
 def all_differences(keys: Sequence[Key], one: Values, other: Values) -> tuple[str, ...]:
-    """In words, every key in which two runs (or series) differ, those first that shape a latency; what is not known for
-    one reason is told at once."""
+    """Every key in which two runs (or series) differ, as text, those that affect latency first.  Keys that are unknown
+    for the same reason share one entry."""
     shaping: list[str] = []
     others: list[str] = []
     unknown: dict[str, list[str]] = {}

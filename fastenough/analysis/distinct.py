@@ -62,11 +62,11 @@ def distinct(recordings: Iterable[Recording]) -> tuple[list[Recording], tuple[st
         for recording, _ in single
         if (reason := why.get(id(recording)) or _doubled(recording) or _contradicting(recording))
     }
-    kept = [
+    checked = [
         damaged_recording(why[id(recording)], recording.head) if id(recording) in why else recording
         for recording, _ in single
     ]
-    return kept, tuple(again)
+    return checked, tuple(again)
 
 
 def _begin_known(recording: Recording) -> bool:
@@ -78,16 +78,16 @@ def _copies(recordings: Sequence[tuple[Recording, _Data | None]]) -> dict[int, s
     """By ``id()`` of a recording: why it is a copy (its run id or data is that of another one)."""
     ids: set[str] = set()
     by_data: dict[_Data, str] = {}
-    found: dict[int, str] = {}
+    reasons: dict[int, str] = {}
     for recording, data in recordings:
         if recording.run_id in ids:
-            found[id(recording)] = "another recording with different data has the same run id"
+            reasons[id(recording)] = "another recording with different data has the same run id"
         elif data is not None and data in by_data:
-            found[id(recording)] = f"its data is a copy of run {by_data[data]}"
+            reasons[id(recording)] = f"its data is a copy of run {by_data[data]}"
         ids.add(recording.run_id)
         if data is not None:
             by_data.setdefault(data, recording.run_id)
-    return found
+    return reasons
 
 
 def _made_together(recordings: Sequence[Recording]) -> dict[int, str]:
@@ -97,7 +97,7 @@ def _made_together(recordings: Sequence[Recording]) -> dict[int, str]:
         head = recording.head
         key = (head.board, head.probe, head.implementation, head.instrument is None)
         alike.setdefault(key, []).append(_Made.of(recording))
-    found: dict[int, str] = {}
+    reason_of: dict[int, str] = {}
     for group in alike.values():
         begins, ends = (
             np.array([each[at] for each in map(_bounds, (made.recording for made in group))]) for at in (0, 1)
@@ -109,8 +109,8 @@ def _made_together(recordings: Sequence[Recording]) -> dict[int, str]:
             reasons = (made.doubt(group[other]) for other in np.flatnonzero(together).tolist())
             reason = next(filter(None, reasons), None)
             if reason is not None:
-                found[id(made.recording)] = reason
-    return found
+                reason_of[id(made.recording)] = reason
+    return reason_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -117,48 +117,48 @@ def _too_few(maxima: Maxima, times: int) -> str:
     )
 
 
-def _tested(found: Estimate, maxima: Maxima, values: FloatArray, family: Family, measured_ns: float) -> Estimate:
+def _tested(estimate: Estimate, maxima: Maxima, values: FloatArray, family: Family, measured_ns: float) -> Estimate:
     """Test by test, the cheapest first; only what passes all of them gets levels."""
     refused = next((reason for test in OVER_TIME if (reason := test(maxima))), None)
     if refused is not None:
-        return replace(found, refused=refused)
+        return replace(estimate, refused=refused)
     model = checked_model(values, maxima.step_ns, family)
-    found = replace(found, fit=model.fit, refused=model.reason)
-    if found.refused is not None:
-        return found
+    estimate = replace(estimate, fit=model.fit, refused=model.reason)
+    if estimate.refused is not None:
+        return estimate
     try:
-        return _levelled(found, Likelihood(maxima, found.threshold_ns), measured_ns)
+        return _levelled(estimate, Likelihood(maxima, estimate.threshold_ns), measured_ns)
     except NoFit as error:
-        return replace(found, refused=f"the fit failed: {error}")
+        return replace(estimate, refused=f"the fit failed: {error}")
 
 
-def _levelled(found: Estimate, likelihood: Likelihood, measured_ns: float) -> Estimate:
+def _levelled(estimate: Estimate, likelihood: Likelihood, measured_ns: float) -> Estimate:
     tail = likelihood.fitted()
-    found = replace(found, shape=tail.shape)
-    if found.threshold_ns is not None:
-        found = replace(found, per_hour=tail.per_hour(found.threshold_ns))
+    estimate = replace(estimate, shape=tail.shape)
+    if estimate.threshold_ns is not None:
+        estimate = replace(estimate, per_hour=tail.per_hour(estimate.threshold_ns))
     if tail.shape > MOST_SHAPE:
         return replace(
-            found,
+            estimate,
             refused=f"the tail is too heavy (shape {tail.shape:.2f}, above {MOST_SHAPE}): far beyond "
             "what was seen anything is possible",
         )
     if tail.shape < LEAST_SHAPE:
         return replace(
-            found,
+            estimate,
             refused=f"the maxima crowd at an upper bound (shape {tail.shape:.2f}, below "
             f"{LEAST_SHAPE}), so no interval can be given",
         )
     missions = [mission for mission in MISSIONS_NS if measured_ns / 2 <= mission <= _FARTHEST * measured_ns]
     if not missions:
-        return replace(found, refused=f"an hour is more than {_FARTHEST} times what was measured")
+        return replace(estimate, refused=f"an hour is more than {_FARTHEST} times what was measured")
     levels = tuple(map(likelihood.return_level, missions))
     greatest_ns = float(likelihood.maxima.values_ns.max())
     below = [level for level in levels if level.high_ns < greatest_ns]
     if below:
-        what = f"one {MISSIONS_NS[int(below[0].mission_ns)]} above at most {words.latency(below[0].high_ns)}"
+        level_text = f"one {MISSIONS_NS[int(below[0].mission_ns)]} above at most {words.latency(below[0].high_ns)}"
         return replace(
-            found,
-            refused=f"the estimate ({what}) contradicts the maximum of {words.latency(greatest_ns)} that was measured",
+            estimate,
+            refused=f"the estimate ({level_text}) contradicts the measured maximum of {words.latency(greatest_ns)}",
         )
-    return replace(found, levels=levels)
+    return replace(estimate, levels=levels)

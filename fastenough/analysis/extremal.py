@@ -106,14 +106,14 @@ def _values(merged: Merged) -> NDArray[np.int64]:
 
 def extremal_indices(merged: Merged, most: int = 6) -> list[ExtremalIndex]:
     """Of one CPU at the highest thresholds with enough disturbances, downwards, and none below the median."""
-    found: list[ExtremalIndex] = []
+    indices: list[ExtremalIndex] = []
     for threshold_ns in _thresholds(merged):
         index = extremal_index(merged, threshold_ns)
         if index is not None:
-            found.append(index)
-        if len(found) == most:
+            indices.append(index)
+        if len(indices) == most:
             break
-    return found
+    return indices
 
 
 def _thresholds(merged: Merged) -> list[float]:

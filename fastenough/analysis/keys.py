@@ -159,18 +159,18 @@ def _where_both_state_it(one: Mapping[str, Any], other: Mapping[str, Any]) -> bo
 
 
 def _settings(head: Head, _: Series | None) -> dict[str, str]:
-    """What was in effect, by name and, where it is one thread's or CPU's, by that.
+    """Settings in effect, by name and, for a setting of one thread or CPU, its thread or CPU.
 
-    A thread goes by its name: its number is another after each boot, and with each start of the bench.
+    A thread is identified by its name, because its number changes with each boot and each start of the bench.
     """
-    found: dict[str, list[str]] = {}
+    in_effect: dict[str, list[str]] = {}
     for setting in head.settings:
         thread = None if setting.thread is None else _TASK_NUMBER.sub("", setting.thread)
-        of = "".join(
-            f" of {what} {which}" for what, which in (("thread", thread), ("CPU", setting.cpu)) if which is not None
+        owner = "".join(
+            f" of {scope} {which}" for scope, which in (("thread", thread), ("CPU", setting.cpu)) if which is not None
         )
-        found.setdefault(f"{setting.name}{of}", []).append(str(setting.in_effect))
-    return {name: " and ".join(sorted(values)) for name, values in found.items()}
+        in_effect.setdefault(f"{setting.name}{owner}", []).append(str(setting.in_effect))
+    return {name: " and ".join(sorted(values)) for name, values in in_effect.items()}
 
 
 def _load(head: Head, _: Series | None) -> str | None:

@@ -65,8 +65,8 @@ def maxima_of(parts: Sequence[tuple[Recording, Series]]) -> Maxima:
     after it.  Where the intervals of runs differ in length, those of each run are gathered to stretches of one length:
     in a longer stretch the maximum is greater.
     """
-    found = [_of_run(run, series) for run, series in sorted(parts, key=lambda part: part[0].head.begin.wall_ns)]
-    there = [each for each in found if each[0].size]
+    of_runs = [_of_run(run, series) for run, series in sorted(parts, key=lambda part: part[0].head.begin.wall_ns)]
+    there = [each for each in of_runs if each[0].size]
     usual_ns = [float(np.median(lengths)) for _, _, lengths in there]
     stretch_ns = _common(usual_ns)
     joined = [

@@ -123,11 +123,11 @@ def quantile_of(merged: Merged, quantile: float, confidence: float = CONFIDENCE)
             "there on were only counted where this was imported from",
             merged.overflow_from_ns,
         )
-    drawn = drawn_ranks(merged, quantile)
-    if drawn is None:
+    resampled = drawn_ranks(merged, quantile)
+    if resampled is None:
         return Quantile(quantile, value_ns, None, None, _NO_INTERVAL)
     tail = (1.0 - confidence) / 2.0
-    low, high = np.quantile(drawn, [tail, 1.0 - tail])
+    low, high = np.quantile(resampled, [tail, 1.0 - tail])
     return Quantile(
         quantile, value_ns, ranks.lowest(max(1, int(np.floor(low)))), ranks.highest(min(n, int(np.ceil(high)))), None
     )

@@ -321,19 +321,19 @@ def paired(pairs: Sequence[Pair], changed: Collection[str] = (), confidence: flo
     if not enough(sound):
         return None
     name = judged_name(sound[0].without)
-    drawn, with_it_first = [_Drawn(pair, name) for pair in sound], orders(sound)
-    edges = {quantile: each for quantile in QUANTILES if (each := _edges(drawn, quantile)) is not None}
-    found = [_effect(each, quantile, with_it_first, confidence) for quantile, each in edges.items()]
+    resampled, with_it_first = [_Drawn(pair, name) for pair in sound], orders(sound)
+    edges = {quantile: pair_edges for quantile in QUANTILES if (pair_edges := _edges(resampled, quantile)) is not None}
+    effects = [_effect(pair_edges, quantile, with_it_first, confidence) for quantile, pair_edges in edges.items()]
     at = max((quantile for quantile in edges if quantile <= AT), default=None)
-    tail = None if at is None else _tail(drawn, edges[at], with_it_first, confidence)
-    shown = holm([*(effect.chance for effect in found), *([tail.chance] if tail else [])], 1 - confidence)
-    before, after = (sum(pair.arms[arm].merged.n for pair in drawn) for arm in (0, 1))
-    maxima = [tuple(pair.arms[arm].merged.maximum_ns or 0.0 for pair in drawn) for arm in (0, 1)]
+    tail = None if at is None else _tail(resampled, edges[at], with_it_first, confidence)
+    shown = holm([*(effect.chance for effect in effects), *([tail.chance] if tail else [])], 1 - confidence)
+    before, after = (sum(pair.arms[arm].merged.n for pair in resampled) for arm in (0, 1))
+    maxima = [tuple(pair.arms[arm].merged.maximum_ns or 0.0 for pair in resampled) for arm in (0, 1)]
     return Effects(
         name,
         len(sound),
         (before, after),
-        tuple(replace(effect, shown=mark) for effect, mark in zip(found, shown[: len(found)], strict=True)),
+        tuple(replace(effect, shown=mark) for effect, mark in zip(effects, shown[: len(effects)], strict=True)),
         tail and replace(tail, shown=shown[-1]),
         (maxima[0], maxima[1]),
         confidence,

@@ -274,11 +274,11 @@ def _most(most: int, holds: Callable[[int], bool]) -> int:
 def with_priorities(tasks: Sequence[PeriodicTask], terms: Terms = NO_TERMS) -> tuple[PeriodicTask, ...]:
     """The tasks, in their order, with priorities under which all deadlines are kept, where there are any.
 
-    Audsley, "Optimal priority assignment and feasibility of static priority tasks with arbitrary start times" (1991):
-    whoever can wait for all others gets the lowest priority.  Where nobody can, the latest deadline does: the answer is
-    then that the set is not schedulable.
+    Audsley, "Optimal priority assignment and feasibility of static priority tasks with arbitrary start times" (1991): a
+    task that meets its deadline below all others gets the lowest priority.  If there is none, the task with the latest
+    deadline gets it, and the set is not schedulable.
     """
-    given: dict[int, int] = {}
+    priority_of: dict[int, int] = {}
     waiting = list(range(len(tasks)))
     while waiting:
         behind = sorted(waiting, key=lambda at: tasks[at].deadline_ns - tasks[at].jitter_ns, reverse=True)
@@ -288,9 +288,9 @@ def with_priorities(tasks: Sequence[PeriodicTask], terms: Terms = NO_TERMS) -> t
             if _behind(tasks[at], [tasks[other] for other in waiting if other != at], terms).kept is DeadlineResult.YES
         )
         lowest = next(fitting, behind[0])
-        given[lowest] = len(given) + 1
+        priority_of[lowest] = len(priority_of) + 1
         waiting.remove(lowest)
-    return tuple(replace(task, priority=given[at]) for at, task in enumerate(tasks))
+    return tuple(replace(task, priority=priority_of[at]) for at, task in enumerate(tasks))
 
 
 def never_schedulable(tasks: Sequence[PeriodicTask], *, chosen: bool = False) -> tuple[str, ...]:
@@ -304,10 +304,14 @@ def never_schedulable(tasks: Sequence[PeriodicTask], *, chosen: bool = False) ->
     if used > 1:
         return (f"the tasks {_named(tasks)} require {float(used) * 100:.4g} % of one CPU",)
     if not chosen:
-        return tuple(_misses(one.task) for one in responses(tasks, peers_first=False) if one.kept is DeadlineResult.NO)
+        return tuple(
+            _misses(response.task)
+            for response in responses(tasks, peers_first=False)
+            if response.kept is DeadlineResult.NO
+        )
     ordered = with_priorities(tasks)
-    late = [one.task for one in responses(ordered) if one.kept is not DeadlineResult.YES]
-    rivals = [task for task in ordered if late and task.priority >= min(one.priority for one in late)]
+    late = [response.task for response in responses(ordered) if response.kept is not DeadlineResult.YES]
+    rivals = [task for task in ordered if late and task.priority >= min(response.priority for response in late)]
     if any(
         _response(task, [other for other in rivals if other is not task], NO_TERMS, task.blocking_ns).kept
         is not DeadlineResult.NO

@@ -146,10 +146,14 @@ class StationWitness:
 
     def _placed(self, asked_ns: int, group: Sequence[Injection], late: int) -> StationResult:
         position = {due_ns: place for place, due_ns in enumerate(self.seen.due_ns.tolist())}
-        matched = [(one, position[one.due_mono_ns]) for one in group if one.due_mono_ns in position]
+        matched = [
+            (injection, position[injection.due_mono_ns]) for injection in group if injection.due_mono_ns in position
+        ]
         values = self.seen.by_station[self.station]
-        astray = [(one, place) for one, place in matched if values[place] < least_ns(one.injected_ns)]
-        named = Counter(self.culprits[one.due_mono_ns] for one in group if one.due_mono_ns in self.culprits)
+        astray = [(injection, place) for injection, place in matched if values[place] < least_ns(injection.injected_ns)]
+        named = Counter(
+            self.culprits[injection.due_mono_ns] for injection in group if injection.due_mono_ns in self.culprits
+        )
         return StationResult(
             self.station,
             asked_ns,
@@ -157,8 +161,8 @@ class StationWitness:
             late,
             unseen=len(group) - len(matched),
             found=len(matched) - len(astray),
-            elsewhere=sum(self._elsewhere(one, place) for one, place in astray),
-            injected_median_ns=_median(one.injected_ns for one in group),
+            elsewhere=sum(self._elsewhere(injection, place) for injection, place in astray),
+            injected_median_ns=_median(injection.injected_ns for injection in group),
             undisturbed_median_ns=self.usual_ns[self.station],
             station_median_ns=_median(int(values[place]) for _, place in matched),
             culprits=tuple(named.most_common()),

@@ -117,18 +117,21 @@ def impossible(task_set: TaskSet) -> tuple[str, ...]:
 
 def answer_of(task_set: TaskSet, recordings: Sequence[Recording]) -> TaskAnswer:
     """The analysis with the terms of each CPU that may run the tasks; pure, never raises for recordings."""
-    found = measured_of(recordings)
-    wanted = sorted(set(task_set.cpus)) or sorted(found)
+    measured = measured_of(recordings)
+    cpus_needed = sorted(set(task_set.cpus)) or sorted(measured)
     missing = [
         f"{words.cpus([cpu])}: no {what} was measured"
-        for cpu in wanted
-        for what, held in (("wake-up", cpu in found), ("busy loop", cpu in found and found[cpu].spun_ns > 0))
+        for cpu in cpus_needed
+        for what, held in (("wake-up", cpu in measured), ("busy loop", cpu in measured and measured[cpu].spun_ns > 0))
         if not held
     ]
-    cpus = tuple(_on_cpu(task_set, found[cpu]) for cpu in wanted if cpu in found)
+    cpus = tuple(_on_cpu(task_set, measured[cpu]) for cpu in cpus_needed if cpu in measured)
     shown = bool(cpus) and not missing and all(one.schedulable for one in cpus)
     return TaskAnswer(
-        task_set, SCHEDULABLE if shown else NOT_SHOWN, cpus, tuple(missing) if wanted else ("no wake-up was measured",)
+        task_set,
+        SCHEDULABLE if shown else NOT_SHOWN,
+        cpus,
+        tuple(missing) if cpus_needed else ("no wake-up was measured",),
     )
 
 

@@ -122,7 +122,8 @@ class Share:
 
 
 def shares(trace: Trace, cpu: int, begin_ns: int, end_ns: int) -> list[Share]:
-    """Who had a CPU between two times, the greatest first: each moment counts for one only, and they sum to the whole.
+    """The CPU time of each user between two times, the greatest first.  Each moment counts once, so they sum to the
+    whole.
 
     An interrupt's time is its own and not the task's that it interrupted; likewise a soft-IRQ's, while who runs it is
     not itself off the CPU.
@@ -195,15 +196,15 @@ class _Reading:
     first_ns: int | None = None
     end_ns: int = 0
 
-    def line(self, found: re.Match[str]) -> None:
-        cpu, at_ns = int(found["cpu"]), _ns(found)
+    def line(self, match: re.Match[str]) -> None:
+        cpu, at_ns = int(match["cpu"]), _ns(match)
         if self.first_ns is None:
             self.first_ns = at_ns
         self.end_ns = max(self.end_ns, at_ns)
         if cpu not in self.now:
             begin_ns = self.known_ns[cpu] = max(self.known_ns.get(cpu, 0), self.first_ns)
-            self.now[cpu] = _task_slice(cpu, min(begin_ns, at_ns), TracedTask(found["comm"], int(found["pid"])))
-        event, fields = found["event"], found["fields"]
+            self.now[cpu] = _task_slice(cpu, min(begin_ns, at_ns), TracedTask(match["comm"], int(match["pid"])))
+        event, fields = match["event"], match["fields"]
         if event in _BEGINS:
             kind, name = _BEGINS[event]
             self.open_slices.setdefault((cpu, kind), []).append(
