@@ -104,7 +104,7 @@ class Implementation(Protocol):
         """
 
     def counted(self, booted: Booted, act: Act, tally: Tally) -> Counted | None:
-        """What the board counted, once the act has ended; None where it cannot tell."""
+        """The board's counts once the act has ended; None if it has none."""
 
 
 def vocabulary(parameters: Mapping[str, Value]) -> dict[str, Any]:
