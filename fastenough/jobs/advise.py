@@ -75,9 +75,12 @@ def advise_by_runs(recordings: Sequence[Recording], request: AdviceRequest, stor
     unfit = {name: _unfit(runs) for name, runs in boxes.items()}
     candidates = {name: _candidates(_by_instrument(runs), request, store) for name, runs in boxes.items()}
     loads = sorted({load for recording in mine if (load := load_name(recording)) not in (None, "none")})
-    shared_requirement = _shared(request.requirement, sum(len(candidates.get(box, ())) for box in chart_of(request.requirement)))
+    shared_requirement = _shared(
+        request.requirement, sum(len(candidates.get(box, ())) for box in chart_of(request.requirement))
+    )
     standings = {
-        name: _box(some, shared_requirement, loads, request, store) if some else unfit[name] for name, some in candidates.items()
+        name: _box(some, shared_requirement, loads, request, store) if some else unfit[name]
+        for name, some in candidates.items()
     }
     return advise(
         standings,

@@ -82,7 +82,7 @@ def test_a_private_directory_is_ours_alone(tmp_path: Path) -> None:
     with pytest.raises(Untrusted, match="written by other users"):
         private_directory(tmp_path / "open")
     (tmp_path / "link").symlink_to(tmp_path / "state")
-    with pytest.raises(Untrusted, match="no folder"):
+    with pytest.raises(Untrusted, match="not a directory"):
         private_directory(tmp_path / "link")
 
 
