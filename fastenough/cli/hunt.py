@@ -34,10 +34,11 @@ _REPORT = "report"
 
 
 def progress_note(ask: TrialRequest) -> str:
-    """Purpose and stressors of the current trial."""
+    """Purpose and stressors of the current trial; only the number of the stressors of several recipes in turns."""
     names = [] if isinstance(ask.subject, str) else sorted({part.stressor for recipe in ask.subject for part in recipe})
+    listed = ", ".join(names) if len(ask.subject) == 1 else words.counted(len(names), "stressor")
     best = f", highest typical maximum so far {readable(ask.found_ns)}" if ask.found_ns else ""
-    return f"{ask.phase}{': ' if names else ''}{', '.join(names)}{best}"
+    return f"{ask.phase}{f': {listed}' if names else ''}{best}"
 
 
 def _space(path: Path | None) -> tuple[tuple[str, ...], tuple[str, ...]]:

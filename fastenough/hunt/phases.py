@@ -94,8 +94,8 @@ def halving_cost(candidates: int) -> int:
 
 
 def affordable(trials: int) -> int:
-    """Number of candidates that this many trials can halve."""
-    return max((each for each in range(trials + 1) if halving_cost(each) <= trials), default=0)
+    """Number of candidates that this many trials can halve; the finalists take none."""
+    return max(each for each in range(trials + _FINALISTS + 1) if halving_cost(each) <= trials)
 
 
 def halve(trials: TrialBudget, candidates: Sequence[Recipe]) -> TrialGenerator[list[Recipe]]:

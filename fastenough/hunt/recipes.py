@@ -71,15 +71,12 @@ def _command(space: Space, part: Part, cpus: int) -> tuple[str, ...]:
     return ("sh", "-c", IN_PHASES, "sh", f"{on_ms / 1000:g}", f"{off_ms / 1000:g}", *arguments)
 
 
-def _turning(space: Space, name: str, turns: Sequence[Recipe], cpus: int) -> tuple[str, ...]:
-    """The command of one stressor of a group for all turns; empty in turns that exclude it.
+def _turning(space: Space, turns: Sequence[Recipe], place: int, cpus: int) -> tuple[str, ...]:
+    """The command that runs the stressor at one place of each turn's recipe; empty in turns with fewer stressors.
 
     It runs throughout its turn: a second is too short for phases of half a second.
     """
-    commands = [
-        " ".join(_arguments(space, part, cpus)) if part else ""
-        for part in (next((part for part in turn if part.stressor == name), None) for turn in turns)
-    ]
+    commands = [" ".join(_arguments(space, turn[place], cpus)) if place < len(turn) else "" for turn in turns]
     return ("sh", "-c", IN_TURNS, "sh", str(len(turns)), *commands)
 
 
@@ -94,12 +91,11 @@ def load_of(space: Space, turns: Sequence[Recipe], cpus: int) -> Load:
     if len(turns) == 1:
         commands = tuple(_command(space, part, cpus) for part in turns[0])
     else:
-        names = sorted({part.stressor for turn in turns for part in turn})
-        commands = tuple(_turning(space, name, turns, cpus) for name in names)
+        commands = tuple(_turning(space, turns, place, cpus) for place in range(max(map(len, turns))))
     memory = max(sum(map(space.memory_of, recipe)) for recipe in turns)
     return Load(
         name_of(turns),
-        f"{SOURCE_PREFIX}: {description_of(space, turns[0])}",
+        f"{SOURCE_PREFIX}: {', then '.join(description_of(space, recipe) for recipe in turns)}",
         ("stress-ng",),
         commands,
         Expectation(cpu_share=_CPU_SHARE),

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The whole search: fixed loads, then rounds of groups, halving, confirmation and minimisation."""
+"""The whole search: fixed loads, then rounds of groups, halving, confirmation and minimisation.
+
+A group is a trial of several random recipes of many stressors, each in a turn of its own.  An effect that requires two
+stressors at certain levels never shows in a trial of one stressor, and forty stressors have 780 pairs, of which a
+recipe of twenty contains 190.  A turn is short and its stressors share the machine, so effects appear weakly.  That is
+enough to choose candidates for further trials.  Each turn draws its own stressors: with the same ones in all turns, an
+effect at any level was observed several times, and most combinations never.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +14,40 @@ import random
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from statistics import median
 
-from fastenough.hunt.groups import Groups, GroupTurn, candidates
 from fastenough.hunt.phases import LEAST_TRIALS, Confirmed, affordable, confirm, halve, minimise
 from fastenough.hunt.space import Recipe, Space
 from fastenough.hunt.trials import BudgetSpent, Phase, TrialBudget, TrialGenerator, mean_tail, tail_of
 
 _EACH_FIXED = 2
-_GROUPS, _HALVING = 0.35, 0.3
+_GROUPS, _HALVING, _SHORT_HALVING = 0.35, 0.3, 0.2
 """Shares of the remaining trials that a round spends on groups and on halving; the rest confirms and minimises."""
+_LONG = 125
+"""With fewer trials left, a round halves less: minimising takes as many trials as in a long search."""
 _REACHED = 0.8
 """Share of the octaves of the whole recipe, above the common reference, that a smaller one must reach."""
-_LEAST = 4
-"""Least number of candidates of a round."""
+
+
+@dataclass(frozen=True)
+class GroupTurn:
+    """The recipe of one turn of a group, and the tail of its blocks.
+
+    ``excess``: octaves above the median of the trial's turns; what disturbs a whole trial makes no candidates.
+    """
+
+    recipe: Recipe
+    tail: float
+    excess: float
+
+
+def _group_turns(turns: Sequence[Recipe], maxima: Sequence[int]) -> list[GroupTurn]:
+    """The turns of a trial of equally many block maxima each; empty if it failed."""
+    each = len(maxima) // len(turns)
+    if not each:
+        return []
+    tails = [tail_of(maxima[turn * each : (turn + 1) * each]) for turn in range(len(turns))]
+    return [GroupTurn(recipe, tail, tail - median(tails)) for recipe, tail in zip(turns, tails, strict=True)]
 
 
 @dataclass
@@ -43,15 +71,12 @@ class Search:
     looks: list[GroupTurn] = field(default_factory=list)
     _tried: frozenset[Recipe] = frozenset()
 
-    def __post_init__(self) -> None:
-        self._groups = Groups(self.space, self.turns, self.random_)
-
     def run(self, left: int) -> TrialGenerator[None]:
         """Request trials until ``left`` are spent, or no candidate is worth another."""
         trials = TrialBudget(left)
         with suppress(BudgetSpent):
             yield from self._fixed_loads(trials)
-            while affordable(int(_HALVING * trials.left)) >= _LEAST:
+            while (1 - _GROUPS) * trials.left >= LEAST_TRIALS:
                 yield from self._round(trials)
 
     def _fixed_loads(self, trials: TrialBudget) -> TrialGenerator[None]:
@@ -62,11 +87,11 @@ class Search:
         self.worst_fixed = max(self.fixed, key=lambda name: mean_tail(tails[name]))
 
     def _round(self, trials: TrialBudget) -> TrialGenerator[None]:
-        most = affordable(int(_HALVING * trials.left))
+        most = affordable(int((_HALVING if trials.left >= _LONG else _SHORT_HALVING) * trials.left))
         yield from self._try_groups(trials, max(1, int(_GROUPS * trials.left)))
         if len(self.looks) < 2:
             raise BudgetSpent
-        chosen = candidates(self.looks, self.turns, most, self._tried)
+        chosen = self._candidates(most)
         self._tried |= set(chosen)
         for candidate in (yield from halve(trials, chosen)):
             confirmed = yield from confirm(trials, candidate, self._reference)
@@ -87,14 +112,14 @@ class Search:
 
     def _try_groups(self, trials: TrialBudget, count: int) -> TrialGenerator[None]:
         for _ in range(count):
-            turns = self._groups.draw()
+            turns = tuple(self.space.draw(self.space.group_size, self.random_) for _ in range(self.turns))
             maxima = yield from trials.make(turns, Phase.GROUPS)
-            each = len(maxima) // len(turns)
-            self.looks += [
-                GroupTurn(recipe, tail_of(maxima[turn * each : (turn + 1) * each]))
-                for turn, recipe in enumerate(turns)
-                if each
-            ]
+            self.looks += _group_turns(turns, maxima)
+
+    def _candidates(self, most: int) -> list[Recipe]:
+        """The worst recipes of groups that were no candidates yet, worst first."""
+        worst = sorted(self.looks, key=lambda look: -look.excess)
+        return list(dict.fromkeys(look.recipe for look in worst if look.recipe not in self._tried))[:most]
 
     def _minimise(self, trials: TrialBudget, confirmed: Confirmed) -> TrialGenerator[None]:
         """Find the smallest recipe that is confirmed like the whole one and nearly reaches its effect."""

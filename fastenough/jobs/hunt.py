@@ -45,6 +45,8 @@ _BESIDE_S = 3.5
 leave no time for a confirmation."""
 _LONG_S, _TURNS, _SHORT_TURNS = 900.0, 8, 4
 _LEAST_TRIALS = 40
+_SEARCH = "hunt 2"
+"""Changes with the search: the trials of another search must not be replayed."""
 _AT_ONCE = 8
 _TOO_HOT_MILLIDEGREES, _COOLING_S = 90_000, 60.0
 _STRESS_NG = Load("hunt", "", ("stress-ng",), (), Expectation())
@@ -77,7 +79,7 @@ class Hunt:
     @property
     def sha256(self) -> str:
         specs = expand(self.plan)
-        said = repr((plan_sha256(self.plan, specs), self.budget_s, self.only, self.fixed, "hunt"))
+        said = repr((plan_sha256(self.plan, specs), self.budget_s, self.only, self.fixed, _SEARCH))
         return hashlib.sha256(said.encode()).hexdigest()
 
 

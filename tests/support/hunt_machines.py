@@ -160,7 +160,7 @@ def in_turns(space: Space, random_: random.Random) -> tuple[Recipe, ...]:
 
 
 class RandomSearch:
-    """Draws until what is left suffices to confirm; then confirms the worst, as the hunt does, until one is."""
+    """Draws until what is left suffices to confirm three, or half is left; then confirms the worst until one is."""
 
     def __init__(self, machine: Machine, draw: Draw) -> None:
         self._machine, self._draw = machine, draw
@@ -175,7 +175,8 @@ class RandomSearch:
             fixed[name] += [] if tail is None else [tail]
         worst = max(fixed, key=lambda name: mean_tail(fixed[name]))
         drawn: list[tuple[float, Recipe]] = []
-        while trials.left > CONFIRMED_AT_MOST * 2 * CONFIRMATION_TURNS:
+        reserved = min(CONFIRMED_AT_MOST * 2 * CONFIRMATION_TURNS, trials.left // 2)
+        while trials.left > reserved:
             turns = self._draw(self._machine.space, self._random)
             maxima = np.log2((yield from trials.make(turns, Phase.GROUPS)))
             drawn += [

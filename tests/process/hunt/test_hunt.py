@@ -59,6 +59,15 @@ def test_a_recipe_is_a_load_file_that_plans_take(tmp_path: Path) -> None:
     )
 
 
+def test_each_turn_of_a_group_runs_its_own_stressors() -> None:
+    load = load_of(SPACE, (RECIPE, (part("fork"),)), 2)
+    turns = [command[command.index(IN_TURNS) + 2 :] for command in load.commands]
+    assert [number for number, *_ in turns] == ["2", "2"]
+    names = [[command.split()[1] if command else "" for command in commands] for _, *commands in turns]
+    assert names == [["--cpu", "--fork"], ["--vm", ""]]
+    assert "cpu" in load.source and "fork" in load.source
+
+
 def test_no_recipe_takes_more_memory_than_it_may() -> None:
     small = space_of(tuple(STRESSORS), 2, 1 << 30)
     largest = [
@@ -215,7 +224,8 @@ def test_a_killed_hunt_goes_on_and_leaves_nothing(tmp_path: Path, probe_binary: 
 
 def test_a_trial_is_told_with_the_stressors_in_it() -> None:
     turns = ((Part("vm", (0,)), Part("fork", (1,))), (Part("vm", (1,)),))
-    assert progress_note(TrialRequest(turns, Phase.GROUPS)) == f"{Phase.GROUPS}: fork, vm"
+    assert progress_note(TrialRequest(turns[:1], Phase.HALVING)) == f"{Phase.HALVING}: fork, vm"
+    assert progress_note(TrialRequest(turns, Phase.GROUPS)) == f"{Phase.GROUPS}: 2 stressors"
     assert progress_note(TrialRequest("full", Phase.FIXED)) == f"{Phase.FIXED}"
 
 

@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable
 from itertools import combinations, count
 
 import pytest
 
-from fastenough.hunt.groups import Groups, GroupTurn, candidates, suspect_pairs, turn_residuals
 from fastenough.hunt.phases import (
     CHANCE_SHARES,
     LEAST_TRIALS,
@@ -36,7 +34,6 @@ from fastenough.hunt.trials import (
 )
 from tests.support.hunt_machines import (
     BLOCKS,
-    STRESSORS,
     TURNS,
     Kind,
     Machine,
@@ -50,6 +47,7 @@ from tests.support.hunt_machines import (
 
 BUDGET = 220
 FEW = 6
+SEEDS = range(100, 100 + FEW)
 COST = 2 * max(CHANCE_SHARES)
 """Trials of a confirmation that goes to its end."""
 
@@ -63,29 +61,27 @@ SPACE = Space({name: Stressor(name, (StressorParameter("size", ("1", "2", "4")),
 
 @pytest.mark.check
 def test_what_is_hidden_is_found_and_named_where_others_do_not_see_it() -> None:
-    machines = [Machine(Kind(), seed) for seed in range(FEW)]
+    machines = [Machine(Kind(), seed) for seed in SEEDS]
     found = [hunted(machine, BUDGET) for machine in machines]
     assert sum(machine.provokes(each) for machine, each in zip(machines, found, strict=True)) >= FEW - 1
     assert sum(machine.provokes(each) and len(each) == 2 for machine, each in zip(machines, found, strict=True)) >= 4
     by_chance = [
-        searched_at_random(Machine(Kind(), seed), BUDGET, draw) for draw in (same_size, any_size) for seed in range(FEW)
+        searched_at_random(Machine(Kind(), seed), BUDGET, draw) for draw in (same_size, any_size) for seed in SEEDS
     ]
     assert sum(machine.provokes(each) for machine, each in zip(2 * machines, by_chance, strict=True)) <= FEW
     assert not any(machine.provokes(worst_of_fixed(machine, BUDGET)) for machine in machines)
 
 
-def test_what_a_few_groups_have_over_is_not_explained_away() -> None:
-    """40 groups of 8 of 48 stressors, each of 8 looks; in two of them two stressors meet that are worse at any level.
-    Taken for as many groups as there are looks, their stressors would explain nearly all of it."""
-    drawn, names = random.Random(7), [f"s{number:02}" for number in range(48)]
-    sets = [["s00", "s01", *drawn.sample(names[2:], 6)] for _ in range(2)]
-    sets += [drawn.sample(names[1:], 8) for _ in range(38)]
-    recipes = [tuple(Part(name, (level,)) for name in sorted(group)) for group in sets for level in range(TURNS)]
-    looks = [
-        GroupTurn(each, 10.0 + 4.0 * (place < 2 * TURNS) + drawn.gauss(0.0, 1.0)) for place, each in enumerate(recipes)
-    ]
-    over = turn_residuals(looks, TURNS).over[: 2 * TURNS]
-    assert over.mean() > 1.4 * turn_residuals(looks, 1).over[: 2 * TURNS].mean() > 0
+@pytest.mark.parametrize(("members", "budget"), [(2, 60), (2, 180), (3, 90), (3, 180)])
+def test_a_hunt_finds_what_random_search_of_as_many_trials_finds(members: int, budget: int) -> None:
+    """The same machines for both: a sixth of the stressors may run at once, and the trigger is there at any level."""
+    kind = Kind(members=members, width=8, most=8, stressors=48)
+
+    def finds(search: Callable[[Machine, int], Recipe]) -> int:
+        return sum(machine.provokes(search(machine, budget)) for machine in (Machine(kind, seed) for seed in range(10)))
+
+    at_random = finds(lambda machine, trials: searched_at_random(machine, trials, same_size))
+    assert finds(hunted) >= max(at_random, 5)
 
 
 def test_where_nothing_is_worse_nothing_is_found() -> None:
@@ -121,40 +117,39 @@ def test_what_cannot_be_tried_ends_no_search() -> None:
     assert search.found is None and search.worst_fixed == "none" and not search.confirmations
 
 
-def test_groups_let_every_two_meet_and_every_level_come_up() -> None:
-    machine = Machine(Kind(), 1)
-    groups = Groups(machine.space, TURNS, random.Random(4))
-    drawn = [groups.draw() for _ in range(60)]
-    met = Counter(pair for turns in drawn for pair in combinations((part.stressor for part in turns[0]), 2))
-    at_random = random.Random(4)
-    evenly = Counter(
-        pair
-        for _ in range(60)
-        for pair in combinations(sorted(at_random.sample(sorted(machine.space.stressors), STRESSORS // 2)), 2)
-    )
-    assert len(met) == 780
-    assert min(met.values()) > min(evenly.values())
-    for turns in drawn:
-        assert len(turns) == TURNS
-        for place, part in enumerate(turns[0]):
-            assert {turn[place].stressor for turn in turns} == {part.stressor}
-            assert sorted(turn[place].levels[0] for turn in turns) == list(range(8))
+def groups_of(space: Space, count: int) -> tuple[Search, list[tuple[Recipe, ...]]]:
+    """A search, and the groups that it tries first; the last turn of each is worse the later the group is, and every
+    third group is disturbed as a whole."""
+    search, left = Search(space, ("none",), TURNS, random.Random(4)), 3 * count
+    asking, groups = search.run(left), list[tuple[Recipe, ...]]()
+    ask = next(asking)
+    while ask.phase in (Phase.FIXED, Phase.GROUPS):
+        left -= 1
+        maxima = [1000]
+        if not isinstance(ask.subject, str):
+            groups.append(ask.subject)
+            quiet = 100_000 if len(groups) % 3 == 0 else 1000
+            maxima = [*[quiet] * (TURNS - 1), quiet * (1 + len(groups))]
+        ask = asking.send(TrialResult(maxima, left))
+    return search, groups
 
 
-def test_pairs_are_known_by_what_their_groups_have_over() -> None:
-    drawn = random.Random(2)
-    looks = []
-    for _ in range(200):
-        group = SPACE.draw(4, drawn)
-        levels = {part.stressor: part.levels[0] for part in group}
-        together = levels.get("b") == levels.get("g") == 2
-        alone = 1.0 * ("a" in levels)
-        looks.append(GroupTurn(group, 10.0 + alone + 4.0 * together + drawn.gauss(0.0, 0.3)))
-    seen = turn_residuals(looks, 1)
-    assert suspect_pairs(looks, seen, 1) == [recipe("b", "g", level=2)]
-    worst = looks[int(seen.over.argmax())].recipe
-    assert worst in candidates(looks, 1, 8, frozenset())
-    assert worst not in candidates(looks, 1, 8, frozenset({worst}))
+def test_each_turn_of_a_group_has_stressors_of_its_own() -> None:
+    """So that few groups contain nearly every two of them, and many contain every three."""
+    _, groups = groups_of(Machine(Kind(most=8, stressors=48), 1).space, 40)
+    turns = [turn for group in groups for turn in group]
+    assert {len(turn) for turn in turns} == {8}
+    met = {pair for turn in turns[: 20 * TURNS] for pair in combinations([part.stressor for part in turn], 2)}
+    assert len(met) > 0.9 * 48 * 47 / 2
+
+
+def test_candidates_are_the_worst_turns_that_were_none_before() -> None:
+    search, groups = groups_of(SPACE, 20)
+    assert [look.recipe for look in search.looks] == [turn for group in groups for turn in group]
+    worst = [group[-1] for group in reversed(groups)]
+    tried = len(search._tried)
+    assert tried >= 4 and search._tried == set(worst[:tried])
+    assert search._candidates(3) == worst[tried : tried + 3]
 
 
 def answered(tails: dict[Recipe | str, float], asking: object, noise: float = 0.0) -> object:
@@ -176,7 +171,7 @@ def test_halving_keeps_the_worst_and_costs_what_is_said() -> None:
     tails: dict[Recipe | str, float] = {each: 10.0 + place / 4 for place, each in enumerate(drawn)}
     made = TrialBudget(halving_cost(len(drawn)))
     assert answered(tails, halve(made, drawn), 0.1) == drawn[:-4:-1]
-    assert affordable(halving_cost(16)) == 16 and affordable(3) == 3 and halving_cost(3) == 0
+    assert affordable(halving_cost(16)) == 16 and affordable(3) == affordable(0) == 3 and halving_cost(3) == 0
 
 
 def test_confirmation_is_by_fresh_trials_and_ever_stricter() -> None:
