@@ -23,7 +23,7 @@ from fastenough.hunt.stressors import STRESSORS
 from fastenough.hunt.trials import TrialRequest
 from fastenough.implementations.catalogue import in_parameters
 from fastenough.implementations.task import Refused
-from fastenough.jobs.hunt import BLOCK, FIXED, Hunt, HuntResult, make_hunt
+from fastenough.jobs.hunt import BLOCK, FIXED, Hunt, HuntResult, make_hunt, turns_of
 from fastenough.jobs.hunt_report import MonitoredRun, conclude_hunt, monitor_load, report_hunt
 from fastenough.loads import LOADS, Load
 from fastenough.model import BadInput, ExitStatus
@@ -195,12 +195,12 @@ def command(
     if report_path is not None:
         require_writable(report_path)
     only, fixed = _space(load_space)
-    sketch = Hunt(_plan(probe, parameters, 1.0, board), budget_ns / 1e9, only, fixed)
-    plan = _plan(probe, parameters, float(sketch.turns), board)
+    budget_s = budget_ns / 1e9
+    plan = _plan(probe, parameters, float(turns_of(budget_s)), board)
     check_plan(plan)
     with Display() as display:
         opened, granted = boards_for(plan, as_granted, display.tell)
-        hunt, store = Hunt(granted, sketch.budget_s, only, fixed), Store(store_path)
+        hunt, store = Hunt(granted, budget_s, only, fixed), Store(store_path)
         try:
             hunted = make_hunt(
                 hunt,

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from fastenough.analysis.paired import judged_name
@@ -62,6 +63,11 @@ wait; rm -rf "$scratch"
 """A stressor that stress-ng skips ends at once with status 0; one that works still runs after a second."""
 
 
+def turns_of(budget_s: float) -> int:
+    """Recipes per trial of a group, one second each; a short hunt has shorter trials."""
+    return _TURNS if budget_s >= _LONG_S else _SHORT_TURNS
+
+
 @dataclass(frozen=True)
 class Hunt:
     """``plan``: one run without load.  ``only``: the stressors to use; empty: all."""
@@ -73,10 +79,9 @@ class Hunt:
 
     @property
     def turns(self) -> int:
-        """Recipes per trial of a group, one second each; a short hunt has shorter trials."""
-        return _TURNS if self.budget_s >= _LONG_S else _SHORT_TURNS
+        return turns_of(self.budget_s)
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         specs = expand(self.plan)
         said = repr((plan_sha256(self.plan, specs), self.budget_s, self.only, self.fixed, _SEARCH))
@@ -121,6 +126,27 @@ class BoardCapacity:
                 "a hunt requires two"
             )
         return space_of(chosen, self.cpus, self.available_bytes)
+
+
+@dataclass(frozen=True)
+class TrialNote:
+    """Stored with each trial, to continue an interrupted hunt: trials left and time spent before it, and the board."""
+
+    left: int
+    spent_s: float
+    ground: BoardCapacity
+
+    def as_json(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def of_json(cls, text: bytes) -> TrialNote:
+        note = json.loads(text)
+        ground = note["ground"]
+        capacity = BoardCapacity(
+            int(ground["cpus"]), tuple(map(str, ground["present"])), int(ground["available_bytes"])
+        )
+        return cls(int(note["left"]), float(note["spent_s"]), capacity)
 
 
 def examine_board(board: Board, only: Sequence[str]) -> BoardCapacity:
@@ -202,15 +228,15 @@ def block_maxima(recording: Recording, turns: int) -> list[int]:
 @dataclass
 class _HuntCampaign(OneCampaign):
     """The trials of one hunt.  ``spent_s``: time of the hunt so far, including ``before_s`` before the first trial;
-    ``kept``: notes of an interrupted hunt for each trial."""
+    ``title``, ``note``: of the current trial, the note as stored; ``kept``: notes of an interrupted hunt by trial."""
 
     hunt: Hunt
     left: int = 0
     spent_s: float = 0.0
     before_s: float = 0.0
     title: str = ""
-    ground: BoardCapacity | None = None
-    kept: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    note: bytes = b""
+    kept: dict[int, TrialNote] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.campaign = new_campaign("hunt")
@@ -229,19 +255,11 @@ class _HuntCampaign(OneCampaign):
             kept = self.store.attached(whole[position], HUNT_FILE) if position in whole else None
             if kept is None:
                 break
-            self.made[position], self.kept[position] = whole[position], json.loads(kept)
-        if self.kept:
-            of = self.kept[0]["ground"]
-            self.ground = BoardCapacity(int(of["cpus"]), tuple(map(str, of["present"])), int(of["available_bytes"]))
+            self.made[position], self.kept[position] = whole[position], TrialNote.of_json(kept)
 
     def begin(self, origin: Mapping[str, Any] | None = None) -> Writer:
         writer = self.placed(self.hunt.sha256, (*[""] * self.position, self.title))
-        writer.attach(
-            HUNT_FILE,
-            json.dumps(
-                {"left": self.left, "spent_s": self.spent_s, "ground": asdict(self.ground) if self.ground else None}
-            ).encode(),
-        )
+        writer.attach(HUNT_FILE, self.note)
         return writer
 
     def settle(self) -> None:
@@ -267,7 +285,7 @@ class _HuntRun:
     def run(self) -> int:
         """Run until the search is over or a signal stops it; returns the number of the signal, or 0."""
         earlier = dict(self.trials.made)
-        left = self._left() if 0 not in self.trials.kept else int(self.trials.kept[0]["left"])
+        left = self._left() if 0 not in self.trials.kept else self.trials.kept[0].left
         asking = self.search.run(left)
         with suppress(StopIteration):
             ask = next(asking)
@@ -289,8 +307,8 @@ class _HuntRun:
         """Number of trials that fit into the remaining time; for replayed trials, the number noted at that time."""
         kept = self.trials.kept.get(self.trials.position)
         if kept is not None:
-            self.trials.spent_s = float(kept["spent_s"])
-            return int(kept["left"])
+            self.trials.spent_s = kept.spent_s
+            return kept.left
         return self._left()
 
     def _left(self) -> int:
@@ -311,6 +329,7 @@ class _HuntRun:
         """Run one trial; None if it was stopped."""
         plan = self._plan(ask)
         self.trials.title = f"{ask.phase}: {expand(plan)[0].title}"
+        self.trials.note = TrialNote(self.trials.left, self.trials.spent_s, self.ground).as_json()
         campaign = run_campaign(
             plan,
             self.trials,
@@ -371,9 +390,10 @@ def make_hunt(
         trials.resume()
     else:
         store.settle()
-    trials.ground = trials.ground or examine_board(opened(hunt.plan.boards[0]), hunt.only)
-    ground = trials.ground
-    if not trials.kept:
+    if trials.kept:
+        ground = trials.kept[0].ground
+    else:
+        ground = examine_board(opened(hunt.plan.boards[0]), hunt.only)
         trials.spent_s = trials.before_s = time.monotonic() - begun_s
     seed = random.Random(trials.campaign)
     search = Search(ground.space(hunt.only), hunt.fixed, hunt.turns, seed)

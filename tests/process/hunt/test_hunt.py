@@ -25,7 +25,7 @@ from fastenough.hunt.space import Part, Recipe, Space
 from fastenough.hunt.stressors import PHASES, STRESSORS, space_of
 from fastenough.hunt.trials import Phase, TrialRequest
 from fastenough.jobs import hunt as hunting
-from fastenough.jobs.hunt import HUNT_FILE, BoardCapacity, Hunt, make_hunt
+from fastenough.jobs.hunt import HUNT_FILE, BoardCapacity, Hunt, TrialNote, make_hunt
 from fastenough.jobs.job_store import OneCampaign
 from fastenough.model import Outcome
 from fastenough.store import Store
@@ -220,6 +220,11 @@ def test_a_killed_hunt_goes_on_and_leaves_nothing(tmp_path: Path, probe_binary: 
     spent = [each["spent_s"] for each in kept]
     assert spent == sorted(spent) and kept[0]["ground"] == kept[-1]["ground"]
     assert set(kept[0]["ground"]["present"]) <= {"cpu", "switch", "fork"}
+
+
+def test_the_note_of_a_trial_is_read_as_it_was_stored() -> None:
+    note = TrialNote(17, 41.5, BoardCapacity(2, ("cpu", "fork"), 8 << 30))
+    assert TrialNote.of_json(note.as_json()) == note
 
 
 def test_a_trial_is_told_with_the_stressors_in_it() -> None:
