@@ -99,6 +99,7 @@ class SimulatedGauge:
         self._unsent: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._counted: queue.SimpleQueue[dict[str, int]] = queue.SimpleQueue()
         self._unwired = ""
+        self._hears = True
         if words[:1] != ["ready"]:
             self._popen.wait()
             fault = self.fault()
@@ -123,6 +124,8 @@ class SimulatedGauge:
                     self._hear(line.split())
         except (OSError, ValueError, FastenoughError) as error:
             self._unwired = f"lost the wire from the simulated gauge to the board: {error}"
+        self._hears = False
+        self._counted.put({})
 
     def _hear(self, words: list[str]) -> None:
         if words[0] == "counted":
@@ -159,11 +162,11 @@ class SimulatedGauge:
         return f"the simulated gauge exited with status {status}: {said}"
 
     def counters(self) -> dict[str, int]:
-        """Counters of the simulator since its start; empty after its end."""
-        if self._popen.poll() is not None:
-            return {}
+        """Counters of the simulator since its start; empty after its end, or once the board has gone."""
         while not self._counted.empty():
             self._counted.get()
+        if not self._hears or self._popen.poll() is not None:
+            return {}
         self._unsent.put("count\n")
         try:
             return self._counted.get(timeout=_COUNT_S)
