@@ -10,17 +10,15 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
-
-from sqlalchemy.engine import URL
 
 from fastenough.files import Untrusted, changeable_by_others, others_may_write
 from fastenough.folder import Folder
 from fastenough.model import BadInput, FastenoughError, Verdict
 from fastenough.store import looks
 from fastenough.store.directory import RUN_FILE, RunWriter, settle, storage_errors
-from fastenough.store.index import Index
 from fastenough.store.looks import Look, Topic
 from fastenough.store.reading import (
     attached_content,
@@ -42,6 +40,7 @@ from fastenough.store.summary import RunSummary, new_run_id
 
 if TYPE_CHECKING:
     from fastenough.recording import Recording
+    from fastenough.store.index import Index
     from fastenough.store.sealed import FoldedRun
 
 __all__ = ["INDEX_SETTING", "RunSummary", "RunWriter", "Store", "new_run_id"]
@@ -50,8 +49,14 @@ INDEX_SETTING = "FASTENOUGH_INDEX"
 """Environment variable that names another database for the index, such as one shared by several benches."""
 _SETTLED = {"ended", "cut-off"}
 _INDEX_FILE = "index.sqlite"
-_IN_MEMORY = URL.create("sqlite")
+_IN_MEMORY = "sqlite://"
 _Answer = TypeVar("_Answer")
+
+
+def _index_in(database: str | Path, place: str) -> Index:
+    """The index, whose module is imported on demand: it takes 0.1 s, and help and errors need no store."""
+    index: Index = import_module("fastenough.store.index").Index(database, place)
+    return index
 
 
 class StoreWriter(RunWriter):
@@ -109,8 +114,8 @@ class Store:
     def _keeps_index(self) -> bool:
         return os.access(self.path, os.W_OK, effective_ids=True) and self.is_private()
 
-    def _open(self, url: str | URL) -> None:
-        self._index = Index(url, self._place)
+    def _open(self, database: str | Path) -> None:
+        self._index = _index_in(database, self._place)
         self._refresh()
 
     def _open_index(self) -> None:
@@ -123,7 +128,7 @@ class Store:
                 self._open(_IN_MEMORY)
                 return
             self.require_own(_INDEX_FILE)
-            self._open(URL.create("sqlite", database=f"{self.path}/{_INDEX_FILE}"))
+            self._open(self.path / _INDEX_FILE)
         except (FastenoughError, OSError) as error:
             self._do_without(str(error))
 
@@ -211,7 +216,7 @@ class Store:
 
     def newest_campaign(self) -> str | None:
         """The campaign of the newest run that belongs to one."""
-        return self._query(Index.newest_campaign)
+        return self._query(lambda index: index.newest_campaign())
 
     def find(self, prefix: str) -> str:
         """The id of the run with this prefix, or of the newest for ``last``; raises BadInput for none or several."""
@@ -341,7 +346,7 @@ class Store:
 
     def _write_index(self, entries: Sequence[tuple[RunSummary, str]]) -> None:
         """Write the index file; one that SQLite cannot lock is not in use and is replaced."""
-        made = Index(_IN_MEMORY, self._place)
+        made = _index_in(_IN_MEMORY, self._place)
         made.put(entries)
         with suppress(Untrusted, sqlite3.Error):
             self.require_own(_INDEX_FILE)

@@ -80,10 +80,13 @@ def without_secrets(error: Exception, secrets: Iterable[str]) -> str:
 
 
 class Index:
-    """Summaries by run; ``place`` identifies the store in a shared database."""
+    """Summaries by run.
 
-    def __init__(self, url: str | URL, place: str) -> None:
-        parsed = url if isinstance(url, URL) else _parsed(url)
+    ``database``: its URL, or the file of an SQLite database.  ``place`` identifies the store in a shared database.
+    """
+
+    def __init__(self, database: str | Path, place: str) -> None:
+        parsed = URL.create("sqlite", database=str(database)) if isinstance(database, Path) else _parsed(database)
         self._secrets = secrets_of(parsed)
         self._place = place
         sqlite = parsed.get_backend_name() == "sqlite"

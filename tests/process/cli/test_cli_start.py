@@ -38,6 +38,11 @@ def test_nothing_heavy_is_loaded_for_the_help_of_a_light_command() -> None:
     assert not HEAVY & _loaded("list", "--help")
 
 
+@pytest.mark.parametrize("command", ["check", "hunt"])
+def test_help_waits_for_nothing_that_only_results_need(command: str) -> None:
+    assert not {"scipy.stats", "sqlalchemy", "matplotlib", "pyarrow"} & _loaded(command, "--help")
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_list_of_commands_says_of_each_what_its_own_help_says(name: str) -> None:
     command = cli.get_command(click.Context(cli), name)
