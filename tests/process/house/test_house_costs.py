@@ -87,12 +87,13 @@ class Copy:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Copy:
+    """With what Python has compiled, so that only changed modules are compiled again."""
     root = tmp_path / "copy"
     root.mkdir()
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, root / name)
         else:
             shutil.copy(source, root / name)
     return Copy(root)
