@@ -14,6 +14,7 @@ import pytest
 from tests.tiers import ROOT, main
 
 NO_TESTS = 5
+PART = "tests/process"
 IN_REAL_TIME = ("simulated_gauge", "Paced", "paced")
 MARKS = {"overview": ("check", "machines"), "files": ("quick", "untimed"), "other": ("check",)}
 HEAD = "import pytest\npytestmark = [{}]\n"
@@ -29,10 +30,10 @@ def test_of_{name}():
 
 def suite(root: Path, **texts: str) -> Path:
     """One test in each lot that passes, but for those whose text is given."""
-    (root / "tests").mkdir(parents=True)
+    (root / PART).mkdir(parents=True)
     for name, marks in MARKS.items():
         head = HEAD.format(", ".join(f"pytest.mark.{mark}" for mark in marks))
-        (root / "tests" / f"test_{name}.py").write_text(head + texts.get(name, f"def test_of_{name}(): pass\n"))
+        (root / PART / f"test_{name}.py").write_text(head + texts.get(name, f"def test_of_{name}(): pass\n"))
     return root
 
 
@@ -57,7 +58,7 @@ def test_what_failed_has_to_pass_alone_twice_and_is_told(
     last = capfd.readouterr().out.splitlines()[-2:]
     assert last == [
         "failed:" if status else "failed once, passed alone 2 times:",
-        f"  tests/test_{failing}.py::test_of_{failing}",
+        f"  {PART}/test_{failing}.py::test_of_{failing}",
     ]
 
 
@@ -66,7 +67,7 @@ def test_what_failed_has_to_pass_alone_twice_and_is_told(
 def test_many_that_failed_get_no_second_chance(tmp_path: Path) -> None:
     many = "".join(PASSES_LATER.format(name=f"{number}", fails={1}) for number in range(5))
     assert main("check", suite(tmp_path, other=many)) == 1
-    assert {path.read_text() for path in (tmp_path / "tests").glob("*.runs")} == {"."}
+    assert {path.read_text() for path in (tmp_path / PART).glob("*.runs")} == {"."}
 
 
 @pytest.mark.untimed
@@ -121,9 +122,9 @@ def test_what_needs_root_runs_through_sudo(
     texts = {"overview": FOR_ROOT.format(passes=True), "other": FOR_ROOT.format(passes=False)}
     assert main("check", with_sudo(suite(tmp_path, **texts), SUDO, monkeypatch)) == 1
     said = capfd.readouterr().out
-    assert [path.name for path in sorted((tmp_path / "tests").glob("*.ran"))] == ["test_other.ran", "test_overview.ran"]
+    assert [path.name for path in sorted((tmp_path / PART).glob("*.ran"))] == ["test_other.ran", "test_overview.ran"]
     assert said.count("1 passed, 1 skipped") == 2 and "2 tests need root: they run through sudo now" in said
-    assert said.splitlines()[-2:] == ["failed:", "  tests/test_other.py::test_that_needs_root"]
+    assert said.splitlines()[-2:] == ["failed:", f"  {PART}/test_other.py::test_that_needs_root"]
 
 
 @pytest.mark.untimed
@@ -135,7 +136,7 @@ def test_what_needs_root_is_skipped_in_one_line_where_sudo_asks(
     assert main("check", root) == 0
     last = capfd.readouterr().out.splitlines()[-1]
     assert last.startswith("skipped: 1 tests need root")
-    assert not (root / "tests" / "test_other.ran").exists()
+    assert not (root / PART / "test_other.ran").exists()
 
 
 def test_the_need_of_root_is_stated_in_one_place() -> None:
