@@ -61,6 +61,7 @@ def _run(board: str, store: Store) -> list[str]:
     return lines
 
 
+@pytest.mark.slow
 def test_one_machine_is_one_board_and_a_clone_is_not_merged_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
