@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fastenough import words
+from fastenough.analysis import sequential
 from fastenough.analysis.approach_rating import MARGINAL_TIMES, NOT_MEASURED, OFF_THE_MAP_TIMES, ApproachRating, Grade
 from fastenough.analysis.assessment import LIFE_SAFETY
-from fastenough.analysis.clusters import poisson_upper
 from fastenough.analysis.judgment import MINIMUM_DURATION_NS
 from fastenough.implementations import IMPLEMENTATIONS, TaskKind
 from fastenough.model import Requirement
@@ -281,11 +281,13 @@ _KERNELS = {"stock": "stock", "rt": "PREEMPT_RT", "xenomai": "Xenomai"}
 
 def _enough(requirement: Requirement) -> str:
     """Least measurement that gives a verdict, if nothing exceeds the limit."""
-    none_seen = float(poisson_upper(0, requirement.confidence))
     if requirement.miss_rate == 0:
-        least_ns = max(MINIMUM_DURATION_NS, none_seen * requirement.return_time_ns)
+        least_ns = max(
+            MINIMUM_DURATION_NS, sequential.unseen_upper(requirement.confidence) * requirement.return_time_ns
+        )
         return f"at least {words.duration(words.round_up(least_ns))} under each load of the application"
-    n = words.round_up((requirement.longest_burst or 1) * none_seen / requirement.miss_rate)
+    needed = sequential.events_upper(0, requirement.confidence) * (requirement.longest_burst or 1)
+    n = words.round_up(needed / requirement.miss_rate)
     return (
         f"at least {words.counted(n, 'activation')} and {words.duration(MINIMUM_DURATION_NS)} under each load of "
         "the application"

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from fastenough import words
+from fastenough.analysis.assessment import Assessment
 from fastenough.analysis.differences import run_values
-from fastenough.analysis.judgment import judge
 from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, UnknownValue
 from fastenough.analysis.merged import load_name
 from fastenough.implementations import IMPLEMENTATIONS, TaskKind
@@ -93,14 +93,6 @@ def setups(recordings: Sequence[Recording]) -> list[list[Recording]]:
     return list(groups.values())
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """Runs of one setup of an approach.  ``look``: number of earlier looks at them."""
-
-    recordings: Sequence[Recording]
-    look: int = 0
-
-
 def best(standings: Iterable[ApproachRating]) -> ApproachRating:
     """The best rating among setups of an approach; an undecided one ranks after a good one."""
     return min(standings, key=lambda standing: _BEST_FIRST.index(standing.answer), default=NOT_MEASURED)
@@ -118,15 +110,17 @@ _BEST_FIRST = (
 
 
 def rate(
-    candidate: Candidate, requirement: Requirement, loads: Sequence[str], times: float = MARGINAL_TIMES
+    recordings: Sequence[Recording],
+    judged: Callable[[Requirement], Assessment],
+    requirement: Requirement,
+    times: float = MARGINAL_TIMES,
 ) -> ApproachRating:
-    """Rate one setup.  ``loads``: loads that a good setup must have been measured under.
+    """Rate the runs of one setup.  ``judged``: their verdict on a requirement.
 
-    The confidence of the requirement is that of one candidate; callers that select the best of many must correct it.
+    The confidence of the requirement is that of one setup; callers that select the best of many must correct it.
     """
-    recordings = list(candidate.recordings)
     runs = tuple(recording.run_id for recording in recordings)
-    assessment = judge(recordings, requirement, loads=loads or None, look=candidate.look)
+    assessment = judged(requirement)
     if assessment.verdict is not Verdict.FAIL:
         idle = {load_name(recording) for recording in recordings} == {"none"}
         if assessment.verdict is Verdict.PASS and not idle:
@@ -135,11 +129,11 @@ def rate(
         settle = (*assessment.settle, *(("measure it under the load of the application (--load)",) if idle else ()))
         return ApproachRating(Grade.UNDECIDED, reasons, settle, runs, assessment.verdict)
     longer = replace(requirement, limit_ns=round(requirement.limit_ns * times))
-    beyond = judge(recordings, longer, loads=loads or None, look=candidate.look)
+    beyond = judged(longer)
     answer = {Verdict.PASS: Grade.MARGINAL, Verdict.FAIL: Grade.AWFUL}.get(beyond.verdict, Grade.NOT_GOOD)
     if answer is Grade.AWFUL:
         farthest = replace(requirement, limit_ns=round(requirement.limit_ns * max(times, OFF_THE_MAP_TIMES)))
-        far = judge(recordings, farthest, loads=loads or None, look=candidate.look)
+        far = judged(farthest)
         if far.verdict is Verdict.FAIL:
             answer, longer, beyond = Grade.OFF_THE_MAP, farthest, far
     at_longer = () if answer is Grade.NOT_GOOD else (f"at {words.exact_time(longer.limit_ns)}: {beyond.reasons[0]}",)

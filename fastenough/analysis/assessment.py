@@ -28,15 +28,6 @@ class CheckFinding:
 
 
 @dataclass(frozen=True)
-class Minimum:
-    """What a PASS needs at least, whatever was seen.  ``next_confidence``: of the look that follows this one, so that
-    what is advised is enough for it."""
-
-    duration_ns: int
-    next_confidence: float
-
-
-@dataclass(frozen=True)
 class Supported:
     """The hardest requirement the data supports at one miss rate: nothing (or rarely enough) above ``limit_ns``."""
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Rates of clustered events, on plain numbers or arrays of them (docs/method.md derives each).
+"""Rates of clustered events, on plain numbers (docs/method.md derives each).
 
 Of ``n`` activations ``x`` exceeded a limit, in clusters of a mean ``size``, which is the factor by which the variance
 of ``x`` is above that of independent activations.  ``x`` then carries as much evidence as ``x / size`` independent
-events do, and these are Poisson: Garwood 1936.
+events do, and these are Poisson (:mod:`sequential`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
+
+from fastenough.analysis import sequential
 
 FloatArray = NDArray[np.float64]
 
@@ -21,30 +22,6 @@ LEAST_DISTURBANCES = 10
 """Least number of disturbances for a rate per activation; no method gives one with fewer."""
 _LEAST_PIECES = 8
 """Of time, from which the size of clusters can be estimated at a scale."""
-
-
-def confidence_of_look(confidence: float, look: int) -> float:
-    """That of a look at a question that was judged ``look`` times before; the first one may err as stated.
-
-    The k-th further one may err 1 / (k (k + 1)) times as often, to two digits: these add up to 1, so that all that
-    follow the first, however many they are, err together no more often than it does.
-    """
-    if look == 0:
-        return confidence
-    error = (1.0 - confidence) / (look * (look + 1))
-    unit = 10.0 ** (math.floor(math.log10(error)) - 1)
-    return 1.0 - math.floor(error / unit + 1e-6) * unit
-
-
-def poisson_upper(seen: ArrayLike, confidence: float) -> FloatArray:
-    """Upper bound of the mean of a Poisson number: chi2(C; 2d + 2) / 2."""
-    return np.asarray(special.gammaincinv(np.asarray(seen) + 1.0, confidence))
-
-
-def poisson_lower(seen: ArrayLike, confidence: float) -> FloatArray:
-    """Lower bound of the mean of a Poisson number: chi2(1 - C; 2d) / 2, and 0 for none."""
-    seen = np.asarray(seen, dtype=np.float64)
-    return np.where(seen > 0, special.gammaincinv(np.maximum(seen, 1e-9), 1.0 - confidence), 0.0)
 
 
 def size_over_time(counts: NDArray[Any]) -> FloatArray:
@@ -93,30 +70,35 @@ def inflated(x: ArrayLike, size: ArrayLike) -> FloatArray:
     return np.asarray(size * (1.0 + np.sqrt(size / np.maximum(x, 1.0))))
 
 
-def rate_upper(n: ArrayLike, x: ArrayLike, size: ArrayLike, longest: ArrayLike, confidence: float) -> FloatArray:
-    """One-sided upper bound of the rate of exceedances per activation.
+def _with_longest(x: float, size: float, longest: float) -> tuple[float, float]:
+    """Number of independent events, and exceedances of each, that leave room for one as long as the ``longest``.
 
-    As if one more disturbance, as long as the ``longest``, had been seen: so Fay and Feuer 1997 bound weighted sums of
-    Poisson numbers.  With clusters all of one size this is that size times :func:`poisson_upper`.
+    Fay and Feuer 1997 bound weighted sums of Poisson numbers as if one more event, as long as the longest, had been
+    seen: y = x + longest exceedances with the variance v, which are y^2 / v events of v / y each.  That one event is
+    what a bound of the Poisson mean adds to those seen.  With events all of one size these are x / size events.
     """
-    e = inflated(x, size)
-    longest = np.maximum(longest, e)
-    total, variance = np.asarray(x) + longest, e * np.asarray(x) + longest * longest
-    mean = special.gammaincinv(total * total / variance, confidence) * variance / total
-    return np.asarray(np.minimum(1.0, mean / np.asarray(n)))
+    e = float(inflated(x, size))
+    longest = max(longest, e)
+    total, variance = x + longest, e * x + longest * longest
+    return max(0.0, total * total / variance - 1.0), variance / total
 
 
-def rate_lower(n: ArrayLike, x: ArrayLike, size: ArrayLike, confidence: float) -> FloatArray:
-    """One-sided lower bound of the rate of exceedances per activation."""
-    e = inflated(x, size)
-    return np.asarray(e * poisson_lower(np.asarray(x) / e, confidence) / np.asarray(n))
+def rate_upper(n: float, x: float, size: float, longest: float, confidence: float) -> float:
+    """One-sided upper bound of the rate of exceedances per activation, valid at every look."""
+    events, each = _with_longest(x, size, longest)
+    return min(1.0, each * sequential.events_upper(events, confidence) / n)
 
 
-def chance_of_more(n: ArrayLike, x: ArrayLike, size: ArrayLike, allowed: float) -> FloatArray:
-    """p-value: probability of at least this many exceedances at the allowed rate; inverse of :func:`rate_lower`."""
-    e = inflated(x, size)
-    events = np.asarray(x) / e
-    return np.where(events > 0, special.gammainc(np.maximum(events, 1e-9), np.asarray(n) * allowed / e), 1.0)
+def rate_is_within(n: float, x: float, size: float, longest: float, *, allowed: float, confidence: float) -> bool:
+    """Whether :func:`rate_upper` is at most the allowed rate; several times as quick."""
+    events, each = _with_longest(x, size, longest)
+    return sequential.log_evidence_below(events, n * allowed / each) >= sequential.log_required(confidence)
+
+
+def chance_of_more(n: float, x: float, size: float, allowed: float) -> float:
+    """p-value of the allowed rate where more exceed than allowed, valid at every look."""
+    e = float(inflated(x, size))
+    return sequential.p_value(sequential.log_evidence_above(x / e, n * allowed / e))
 
 
 def chance_where_most_exceed(n: float, x: float, intervals: int, allowed: float) -> float:
@@ -128,7 +110,7 @@ def chance_where_most_exceed(n: float, x: float, intervals: int, allowed: float)
     rest = n - x
     size = n / intervals
     e = float(inflated(max(rest, size), size))
-    return float(special.gammaincc(rest / e + 1.0, n * (1.0 - allowed) / e))
+    return sequential.p_value(sequential.log_evidence_below(rest / e, n * (1.0 - allowed) / e))
 
 
 def holm(p_values: list[float], error: float) -> list[bool]:

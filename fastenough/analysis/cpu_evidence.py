@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
-from fastenough.analysis import bounds, clusters
+from fastenough.analysis import bounds, clusters, sequential
 from fastenough.analysis.blocks import is_stationary, runs_agree
 from fastenough.analysis.disturbances import Disturbances, disturbances
 from fastenough.analysis.merged import Merged, merge_samples
@@ -26,9 +25,10 @@ UNSEEN_WITH_PERIOD = 1e-2
 class CpuEvidence:
     """Samples of one CPU under one load, with their disturbances, against a requirement.
 
-    ``confidence``: of every bound, higher than required for a further look at the same question.  ``upper``: upper
-    bound of the rate of exceedances per activation; None with fewer than ten disturbances.  ``steady``: the system did
-    not change during the measurement.  ``merged``: False if several runs differ too much and are judged one by one.
+    ``confidence``: of every bound; each is valid at every look.  ``upper``: upper bound of the rate of exceedances per
+    activation; None with fewer than ten disturbances.  ``p_value``: of the allowed rate, where more exceed.
+    ``steady``: the system did not change during the measurement.  ``merged``: False if several runs differ too much
+    and are judged one by one.
     """
 
     values: Merged
@@ -42,7 +42,12 @@ class CpuEvidence:
 
     @property
     def every_ns(self) -> float:
-        """Lower bound of the mean time between disturbances, in ns; dependent ones count as one."""
+        """Lower bound of the mean time between disturbances, in ns; dependent ones count as one.
+
+        Where none is allowed one would refute the requirement, so that nothing is set aside for rates above 0.
+        """
+        if self.never and not self.seen.possibly:
+            return self.seen.time_ns / sequential.unseen_upper(self.confidence)
         return self.seen.time_ns / self.seen.events_upper(self.confidence)
 
     @property
@@ -113,26 +118,25 @@ class CpuEvidence:
         )
 
     def _rate_passes(self, n: float, events: float, size: float) -> bool:
-        return (
-            float(clusters.rate_upper(n, events * size, size, _longest(self.seen, self.requirement), self.confidence))
-            <= self.requirement.miss_rate
+        longest = _longest(self.seen, self.requirement)
+        return clusters.rate_is_within(
+            n, events * size, size, longest, allowed=self.requirement.miss_rate, confidence=self.confidence
         )
 
     def _rate_fails(self, n: float, events: float, size: float) -> bool:
-        return float(clusters.chance_of_more(n, events * size, size, self.requirement.miss_rate)) <= (
-            1.0 - self.confidence
-        )
+        return clusters.chance_of_more(n, events * size, size, self.requirement.miss_rate) <= 1.0 - self.confidence
 
     def _declared_passes(self, n: float, events: float) -> bool:
-        declared = self.requirement.longest_burst or 1
-        return declared * float(clusters.poisson_upper(events, self.confidence)) <= self.requirement.miss_rate * n
+        expected = n * self.requirement.miss_rate / (self.requirement.longest_burst or 1)
+        return sequential.log_evidence_below(events, expected) >= sequential.log_required(self.confidence)
 
     def _few_fail(self, n: float, events: float) -> bool:
-        return events > 0 and float(special.gammainc(events, n * self.requirement.miss_rate)) <= 1.0 - self.confidence
+        evidence = sequential.log_evidence_above(events, n * self.requirement.miss_rate)
+        return evidence >= sequential.log_required(self.confidence)
 
 
 def _p_value(seen: Disturbances, allowed: float) -> float:
-    """p-value: probability of at least the certain exceedances at the allowed rate."""
+    """p-value of the allowed rate, by what certainly exceeds the limit; valid at every look."""
     if seen.surely == 0 or seen.n == 0:
         return 1.0
     if allowed == 0:
@@ -140,8 +144,8 @@ def _p_value(seen: Disturbances, allowed: float) -> float:
     if 2 * seen.surely > seen.n and seen.counts.size:
         return clusters.chance_where_most_exceed(seen.n, seen.surely, seen.counts.size, allowed)
     if seen.enough:
-        return float(clusters.chance_of_more(seen.n, seen.surely, seen.size, allowed))
-    return float(special.gammainc(seen.sure_events, seen.n * allowed)) if seen.sure_events else 1.0
+        return clusters.chance_of_more(seen.n, seen.surely, seen.size, allowed)
+    return sequential.p_value(sequential.log_evidence_above(seen.sure_events, seen.n * allowed))
 
 
 def _longest(seen: Disturbances, requirement: Requirement) -> float:
@@ -154,7 +158,7 @@ def weigh(
 ) -> CpuEvidence:
     """Evidence of counted disturbances about a requirement."""
     upper = (
-        float(clusters.rate_upper(seen.n, seen.possibly, seen.size, _longest(seen, requirement), confidence))
+        clusters.rate_upper(seen.n, seen.possibly, seen.size, _longest(seen, requirement), confidence)
         if seen.enough
         else None
     )

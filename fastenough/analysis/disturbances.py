@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastenough.analysis.clusters import LEAST_DISTURBANCES, poisson_upper, size_of
+from fastenough.analysis import sequential
+from fastenough.analysis.clusters import LEAST_DISTURBANCES, size_of
 from fastenough.analysis.dependence import LEAST_INTERVALS, Clusters, clusters_of
 from fastenough.analysis.merged import Merged, Part
 from fastenough.recording import Histogram
@@ -77,15 +78,15 @@ class Disturbances:
         return self.clusters.scale * self.time_ns / self.counts.size if self.clusters.scale else 0.0
 
     def events_upper(self, confidence: float) -> float:
-        """Upper bound on how many independent events such a time holds on average, at a confidence.
+        """Upper bound on how many independent events such a time holds on average, valid at every look.
 
         Disturbances that depend on each other are one event, which may begin in the time free of others only.  Where no
         dependence is significant, disturbances count for as many as their spread over time says.
         """
         if self.clusters.scale:
-            return float(poisson_upper(self.clusters.most, confidence)) / max(self.clusters.free, 1e-9)
+            return sequential.events_upper(self.clusters.most, confidence) / max(self.clusters.free, 1e-9)
         each = self.most / min(self.most, max(1.0, self.independent)) if self.most else 1.0
-        return each * float(poisson_upper(self.most / each, confidence))
+        return each * sequential.events_upper(self.most / each, confidence)
 
     @property
     def events(self) -> int:

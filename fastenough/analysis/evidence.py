@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from fastenough import words
-from fastenough.analysis import clusters, wording
-from fastenough.analysis.assessment import CheckFinding, Minimum, StatedMaximum
+from fastenough.analysis import clusters, sequential, wording
+from fastenough.analysis.assessment import CheckFinding, StatedMaximum
 from fastenough.analysis.cpu_evidence import CpuEvidence, evidence_per_cpu
 from fastenough.analysis.dependence import PIECES_SUPPORTED
 from fastenough.analysis.machine import steal_text
@@ -30,7 +30,7 @@ class Evidence:
 
     recordings: list[Recording]
     requirement: Requirement
-    minimum: Minimum
+    minimum_duration_ns: int
     shown: list[CpuEvidence]
     failing: tuple[CpuEvidence, ...] = ()
 
@@ -38,10 +38,6 @@ class Evidence:
     def undecided(self) -> list[CpuEvidence]:
         """Neither within what is allowed nor shown to exceed it."""
         return [one for one in self.shown if not one.within and one not in self.failing]
-
-    def next_time(self, one: CpuEvidence) -> CpuEvidence:
-        """As it will be judged when more was measured: how much more it takes follows from that."""
-        return replace(one, confidence=self.minimum.next_confidence)
 
     def where(self, some: Sequence[CpuEvidence]) -> str:
         """Names the first of these, and how many there are beside it."""
@@ -101,7 +97,7 @@ def _never_shown(evidence: Evidence) -> Iterator[CheckFinding]:
     wanted_ns = evidence.requirement.return_time_ns
     text = f"{evidence.place(lacking)}, {wording.statement(weakest)}"
     if not weakest.dense:
-        more = evidence.next_time(weakest).activations_for_never - weakest.seen.n
+        more = weakest.activations_for_never - weakest.seen.n
         yield CheckFinding(
             Verdict.INCONCLUSIVE,
             f'{text}; {words.counted(weakest.seen.n, "activation")} are too few for "never"',
@@ -109,7 +105,7 @@ def _never_shown(evidence: Evidence) -> Iterator[CheckFinding]:
             more,
         )
         return
-    needed_ns = wanted_ns * float(clusters.poisson_upper(0, evidence.minimum.next_confidence))
+    needed_ns = wanted_ns * sequential.unseen_upper(weakest.confidence)
     more_ns = float(max(1, words.round_up(needed_ns - weakest.seen.time_ns)))
     yield CheckFinding(
         Verdict.INCONCLUSIVE,
@@ -129,7 +125,7 @@ def _rate_shown(evidence: Evidence) -> Iterator[CheckFinding]:
         weakest = max(lacking, key=lambda one: one.upper or 0.0)
         text = f"{evidence.place(lacking)}, {wording.rate_text(weakest)}; {_allowed(evidence)}"
         yield _settled(
-            evidence.next_time(weakest),
+            weakest,
             text,
             "the measured rate is too close to the allowed rate for any reasonable number of samples; "
             "choose a longer limit or a higher miss rate",
@@ -182,7 +178,6 @@ _TO_BE_SEEN = (
 
 def _too_few(evidence: Evidence, weakest: CpuEvidence, some: Sequence[CpuEvidence]) -> CheckFinding:
     text = f"{evidence.place(some)}, {wording.statement(weakest)}; {_allowed(evidence)}"
-    weakest = evidence.next_time(weakest)
     if weakest.needed is None:
         text += (
             f"; {_hanging_together(weakest)}fewer than {clusters.LEAST_DISTURBANCES} disturbances: no rate can be "
@@ -237,7 +232,7 @@ def _resolved(evidence: Evidence) -> Iterator[CheckFinding]:
 
 def _long_enough(evidence: Evidence) -> Iterator[CheckFinding]:
     duration_ns = sum(recording.duration_ns for recording in evidence.recordings)
-    wanted_ns = evidence.minimum.duration_ns
+    wanted_ns = evidence.minimum_duration_ns
     if duration_ns < wanted_ns:
         more_ns = wanted_ns - duration_ns
         measured = f"{words.duration(duration_ns)} measured" if duration_ns else "measured time not stated"
@@ -300,11 +295,15 @@ def merged_per_cpu(recordings: Sequence[Recording]) -> list[Merged]:
 
 
 def evidence_of(
-    recordings: list[Recording], merged: Sequence[Merged], requirement: Requirement, minimum: Minimum, confidence: float
+    recordings: list[Recording],
+    merged: Sequence[Merged],
+    requirement: Requirement,
+    minimum_duration_ns: int,
+    confidence: float,
 ) -> Evidence:
-    """What runs of one key show whose data can be trusted, merged per CPU; ``confidence``: that of this look."""
+    """What runs of one key show whose data can be trusted, merged per CPU; ``confidence``: of each bound."""
     shown = [one for values in merged for one in evidence_per_cpu(values, requirement, confidence)]
-    return Evidence(recordings, requirement, minimum, shown)
+    return Evidence(recordings, requirement, minimum_duration_ns, shown)
 
 
 def stated(one: CpuEvidence) -> StatedMaximum:

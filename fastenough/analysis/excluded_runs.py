@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from fastenough import words
 from fastenough.analysis.assessment import Assessment
+from fastenough.analysis.cpu_evidence import evidence_per_cpu
 from fastenough.analysis.differences import differing_keys, run_values
 from fastenough.analysis.evidence import merged_per_cpu
 from fastenough.analysis.merged import MixedRuns
@@ -115,15 +116,38 @@ def _result(recording: Recording, asked: Asked) -> ExcludedRuns | None:
     )
 
 
-def forbids_pass(others: Sequence[ExcludedRuns], selection: Selection) -> bool:
+def meets_together(judged: Sequence[Recording], others: Sequence[Recording], assessment: Assessment) -> bool:
+    """Whether each requirement that allows misses is met by the judged runs and ``others`` of their kind as well.
+
+    All of them are the data of the question, which only grow: so their evidence is valid however often somebody
+    measures anew until the newest runs pass by themselves.  Where no miss is allowed `forbids_pass` covers that.
+    """
+    sure = max(required.confidence for required in assessment.requirements)
+    for judgment in assessment.judgments:
+        required = judgment.requirement
+        if required is None or not required.miss_rate:
+            continue
+        group = [recording for recording in judged if recording.run_id in judgment.run_ids]
+        values = run_values(group[0])
+        alike = [other for other in others if not differing_keys(values, run_values(other))]
+        if alike and not all(
+            one.within
+            for merged in merged_per_cpu([*group, *alike])
+            for one in evidence_per_cpu(merged, required, sure)
+        ):
+            return False
+    return True
+
+
+def forbids_pass(others: Sequence[ExcludedRuns], selection: Selection, *, together: bool = True) -> bool:
     """Whether a PASS without these runs is refused.
 
-    It is where runs were chosen one by one, or where an excluded run exceeds the allowed rate, unless ``selection`` is
-    ONLY_THESE, which the headline then states.
+    It is where runs were chosen one by one, where an excluded run exceeds the allowed rate, or where all of them do not
+    meet the requirement ``together``, unless ``selection`` is ONLY_THESE, which the headline then states.
     """
     if selection is Selection.ONLY_THESE or not others:
         return False
-    return selection is Selection.CHOSEN or any(one.exceeds for one in others)
+    return selection is Selection.CHOSEN or not together or any(one.exceeds for one in others)
 
 
 def exclusion_text(others: Sequence[ExcludedRuns]) -> str:
@@ -143,10 +167,13 @@ def selection_note(others: Sequence[ExcludedRuns]) -> str:
     return f"only these runs: {words.counted(len(others), 'other run')} of the same kind excluded{exceed}"
 
 
-def judged_without(assessment: Assessment, others: Sequence[ExcludedRuns], selection: Selection) -> Assessment:
+def judged_without(
+    assessment: Assessment, others: Sequence[ExcludedRuns], selection: Selection, *, together: bool = True
+) -> Assessment:
     """The assessment, with the excluded runs named.
 
-    A PASS is refused as `forbids_pass` states.
+    A PASS is refused as `forbids_pass` states; ``together``: whether these runs and the excluded ones meet the
+    requirement.
     """
     if not others:
         return assessment
@@ -157,14 +184,18 @@ def judged_without(assessment: Assessment, others: Sequence[ExcludedRuns], selec
             cautions=(*assessment.cautions, text),
             headline=f"{assessment.headline} ({selection_note(others)})",
         )
-    if assessment.verdict is not Verdict.PASS or not forbids_pass(others, selection):
+    if assessment.verdict is not Verdict.PASS or not forbids_pass(others, selection, together=together):
         return replace(assessment, cautions=(*assessment.cautions, text))
     ids = " ".join(one.run_id for one in others)
     return replace(
         assessment,
         verdict=Verdict.INCONCLUSIVE,
-        headline=f"Not enough evidence: {words.counted(len(others), 'run')} of the same kind "
-        f"excluded, {sum(one.exceeds for one in others):,} of them above the allowed rate",
+        headline=f"Not enough evidence: {words.counted(len(others), 'run')} of the same kind excluded, "
+        + (
+            f"{sum(one.exceeds for one in others):,} of them above the allowed rate"
+            if together
+            else "and all runs together do not meet the requirement"
+        ),
         reasons=(text, *assessment.reasons),
         settle=(
             f"judge all runs together (fastenough report with these runs and {ids}), or pass --only-these, which the "

@@ -303,27 +303,6 @@ def held_growth(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> list[
     return [_held(one, slower.get(id(one), False)) for one in found]
 
 
-def checked_before(again: int, others: int, confidence: float) -> str:
-    """The note that a limit failed before: ``again`` times by some of these runs, ``others`` times by other runs."""
-    said = (
-        [
-            f"some of these runs were judged {words.counted(again, 'time')} before and did not pass, so a higher "
-            "confidence is required"
-        ]
-        if again
-        else []
-    )
-    said += (
-        [
-            f"{words.counted(others, 'earlier check')} of other runs did not pass: confidence "
-            f"{words.percent(confidence)} applies to each check separately"
-        ]
-        if others
-        else []
-    )
-    return "; ".join(said)
-
-
 def asked_of_growth(pair: BaselinePair, growth: Growth) -> list[Asked]:
     """What a limit on growth requires of each judged series of a run: its share of activations above the quantile of
     the baseline plus the allowed growth is at most that beyond the quantile."""
@@ -352,16 +331,14 @@ def held_without(held: LimitResult, others: Sequence[ExcludedRuns], selection: S
     )
 
 
-def held_requirement(
-    limit: Limit, judgment: Judgment, runs: Group, reasons: Sequence[str], said: str = ""
-) -> LimitResult:
-    """The result of a limit without a baseline.  ``said``: a note to append."""
+def held_requirement(limit: Limit, judgment: Judgment, runs: Group, reasons: Sequence[str]) -> LimitResult:
+    """The result of a limit without a baseline."""
     reason = "; ".join(finding.text for finding in judgment.findings) or "; ".join(reasons)
     seen = f"{words.counted(judgment.n, 'activation')}, maximum {words.latency(judgment.maximum_ns)}"
     return LimitResult(
         limit,
         judgment.verdict,
-        "; ".join(filter(None, (reason or seen, said))),
+        reason or seen,
         subject_of(runs[0]),
         judgment.run_ids,
         sum(run.duration_ns for run in runs),

@@ -21,8 +21,7 @@ from dataclasses import dataclass, replace
 
 from fastenough import words
 from fastenough.analysis import checks, evidence, wording
-from fastenough.analysis.assessment import Assessment, CheckFinding, Judgment, Minimum
-from fastenough.analysis.clusters import confidence_of_look
+from fastenough.analysis.assessment import Assessment, CheckFinding, Judgment
 from fastenough.analysis.distinct import distinct, said_of
 from fastenough.analysis.evidence import Evidence
 from fastenough.analysis.keys import parameters_of
@@ -64,7 +63,7 @@ class _Weighed:
     evidence: Evidence | None
 
 
-def _weigh(asked: Asked, minimum: Minimum, confidence: float) -> _Weighed:
+def _weigh(asked: Asked, minimum_duration_ns: int, confidence: float) -> _Weighed:
     requirement, recordings = asked
     checked = [(recording, checks.findings_of(recording)) for recording in recordings]
     named = len(recordings) > 1 or recordings[0].damage is not None
@@ -85,7 +84,8 @@ def _weigh(asked: Asked, minimum: Minimum, confidence: float) -> _Weighed:
     if not sound:
         return weighed
     trusted = merged if len(sound) == len(recordings) else evidence.merged_per_cpu(sound)
-    return replace(weighed, evidence=evidence.evidence_of(sound, trusted, requirement, minimum, confidence))
+    shown = evidence.evidence_of(sound, trusted, requirement, minimum_duration_ns, confidence)
+    return replace(weighed, evidence=shown)
 
 
 def _with_failing(weighed: Sequence[_Weighed], confidence: float) -> list[_Weighed]:
@@ -212,7 +212,6 @@ def judge(
     loads: Sequence[str] | None = None,
     missing: Sequence[str] = (),
     minimum_duration_ns: int = MINIMUM_DURATION_NS,
-    look: int = 0,
 ) -> Assessment:
     """Judge recordings by what is required of them; of those of which nothing is required, say what was seen.
 
@@ -220,17 +219,15 @@ def judge(
     state, if anything.  ``confidence`` is used where no requirement states one.  ``loads``: names of the loads that
     were to be measured; one that is missing forbids a PASS, and so does each run in ``missing``, which were planned
     and are not among the recordings.  ``minimum_duration_ns``: measured time a PASS needs under each load.
-    ``look``: how often this was judged before; each further look may err less often.  Never raises for recordings.
+    PASS and FAIL are valid however often growing data are judged.  Never raises for recordings.
     """
     recordings, again = distinct(_judged_ones(recordings))
     unfit = _unfit(recordings)
     measured = [recording for recording in recordings if recording.outcome is not Outcome.NOT_APPLICABLE]
     judgeable = [recording for recording in measured if not _measures_speed_only(recording)]
     asked = _asked_of(judgeable, requirement, probe)
-    least = max((required.confidence for required, _ in asked if required is not None), default=confidence)
-    sure, later = (confidence_of_look(least, each) for each in (look, look + 1))
-    minimum = Minimum(minimum_duration_ns, later)
-    weighed = _with_failing([_weigh(one, minimum, sure if one[0] else confidence) for one in asked], sure)
+    sure = max((required.confidence for required, _ in asked if required is not None), default=confidence)
+    weighed = _with_failing([_weigh(one, minimum_duration_ns, sure if one[0] else confidence) for one in asked], sure)
     judgments = tuple(map(_judge_group, weighed))
     required = requirement is not None or any(recording.head.requirement for recording in recordings)
     gaps = [
@@ -257,7 +254,6 @@ def judge(
             *wording.longer_ones(judgments, verdict),
             *identity_cautions(measured),
             *said_of(again),
-            *wording.looked_before(look, least, sure),
         ),
         judgments=judgments,
         supported=overall_supported(judgments),

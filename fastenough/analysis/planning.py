@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from scipy import special
 
-GOAL = 0.9
+GOAL = 0.88
 """Probability of a verdict with the advised number of activations."""
 _GROWTH = 1.15
 _HALVINGS = 24

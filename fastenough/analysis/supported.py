@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from fastenough import words
 from fastenough.analysis.assessment import Judgment, Supported
-from fastenough.analysis.clusters import rate_upper
+from fastenough.analysis.clusters import rate_is_within
 from fastenough.analysis.cpu_evidence import evidence_per_cpu
 from fastenough.analysis.disturbances import disturbances
 from fastenough.analysis.measures import bound_above_maximum
@@ -36,8 +36,8 @@ def _hardest(values: Merged, miss_rate: float, confidence: float) -> int | None:
 
     def exceeds(limit_ns: int) -> bool:
         seen = disturbances(values, limit_ns)
-        return seen.enough and bool(
-            rate_upper(seen.n, seen.possibly, seen.size, seen.longest_run, confidence) > miss_rate
+        return seen.enough and not rate_is_within(
+            seen.n, seen.possibly, seen.size, seen.longest_run, allowed=miss_rate, confidence=confidence
         )
 
     limits = _limits(values, miss_rate)

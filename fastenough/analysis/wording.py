@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fastenough import words
+from fastenough.analysis import sequential
 from fastenough.analysis.assessment import CheckFinding, Judgment
-from fastenough.analysis.clusters import poisson_upper
 from fastenough.analysis.cpu_evidence import CpuEvidence
 from fastenough.analysis.machine import counter_total, steal_text
 from fastenough.analysis.merged import load_name
@@ -496,24 +496,12 @@ def longer_ones(judgments: Sequence[Judgment], verdict: Verdict) -> Iterator[str
     ]
     if rates and verdict is Verdict.PASS:
         weakest = min(rates, key=lambda one: one.n)
-        every = words.number(int(words.round_down(weakest.n / float(poisson_upper(0, weakest.confidence)))))
+        every = words.number(int(words.round_down(weakest.n / sequential.unseen_upper(weakest.confidence))))
         sure = words.percent(weakest.confidence)
         yield (
             "The rate applies to disturbances no longer than those measured. A longer one, which delays more "
             f"activations in a row, may still begin at 1 in {every} activations ({sure} confidence). If the system's "
             "design bounds the length of a disturbance, declare it before measuring (--longest-burst)"
-        )
-
-
-def looked_before(look: int, required: float, confidence: float) -> Iterator[str]:
-    """The caveat that the requirement was judged ``look`` times before, at the confidence ``required``."""
-    if look:
-        times = float(poisson_upper(0, confidence) / poisson_upper(0, required))
-        yield (
-            f"This requirement, or another one of the same system, was judged here {words.counted(look, 'time')} "
-            "before and did not pass. Retesting until it passes inflates false passes. This verdict therefore "
-            f"requires {words.percent(confidence)} confidence, and {times:.1f} times the measured time if nothing "
-            "exceeds the limit. Judge all runs of this system together (fastenough report RUN...)"
         )
 
 

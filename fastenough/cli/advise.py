@@ -12,6 +12,7 @@ import click
 from fastenough import words
 from fastenough.analysis.advice import Advice, Ending, Step
 from fastenough.analysis.approach_rating import MARGINAL_TIMES
+from fastenough.analysis.excluded_runs import Selection
 from fastenough.cli.commands import Command, Option
 from fastenough.cli.options import existing_store, json_option, requirement, requirement_options, store_option
 from fastenough.cli.output import print_json, say
@@ -92,7 +93,7 @@ def _by_runs(names: Sequence[str], out: Path | None, store_path: Path, wanted: A
     with Work("reading the runs") as work:
         recordings = read_runs(store, [run.id for run in fitting], work.step)
         work.step("judging each approach")
-        wanted = replace(wanted, probe=probe)
+        wanted = replace(wanted, probe=probe, selection=Selection.CHOSEN if chosen else Selection.CAMPAIGN)
         advice = advise_by_runs(recordings, wanted, store)
         others = [name for name in probes if name != probe]
         if others:

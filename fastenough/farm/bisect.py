@@ -4,7 +4,7 @@
 The search halves the range between a good and a bad configuration.  A criterion (criteria.py) decides which is which,
 by confidence bounds, never by a maximum.  An undecided configuration is measured longer, up to a limit, and then
 skipped.  The allowed error is divided among the steps: each is judged at 1 - (1 - confidence) / :func:`most_judged`,
-and each further look at one configuration has a smaller share (docs/method.md, repeated looks).  The conclusion
+and evidence about one configuration is valid at each look (docs/method.md, sequential evidence).  The conclusion
 therefore holds at the required confidence."""
 
 from __future__ import annotations

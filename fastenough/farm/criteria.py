@@ -16,7 +16,6 @@ from fastenough.analysis import judge
 from fastenough.analysis.assessment import Assessment
 from fastenough.analysis.bootstrap import BootstrapDifference, difference_of
 from fastenough.analysis.checks import findings_between
-from fastenough.analysis.clusters import confidence_of_look
 from fastenough.analysis.compare import Sides, sides_of
 from fastenough.analysis.gate import Growth, beside, subject_of
 from fastenough.analysis.merged import MixedRuns, judged_series
@@ -95,7 +94,7 @@ class RequirementCriterion:
     def look(
         self, runs: Sequence[Recording], first: Sequence[Recording], confidence: float, looks: int
     ) -> CriterionResult:
-        assessment = judge(runs, replace(self.requirement, confidence=confidence), loads=self.loads or None, look=looks)
+        assessment = judge(runs, replace(self.requirement, confidence=confidence), loads=self.loads or None)
         closed = assessment.verdict is not Verdict.INCONCLUSIVE or assessment.all_not_applicable
         return CriterionResult(
             _RATINGS.get(assessment.verdict, Rating.UNDECIDED),
@@ -110,6 +109,15 @@ def _more_ns(assessment: Assessment) -> int:
     """What would decide it, as far as anything says so: under each load as long as under the one that needs most."""
     needed = [finding.more_ns or 0.0 for judgment in assessment.judgments for finding in judgment.findings]
     return math.ceil(max(needed, default=0.0)) * max(1, len(assessment.judgments))
+
+
+def _confidence_of_look(confidence: float, looks: int) -> float:
+    """That of a comparison that was made ``looks`` times before with fewer data.
+
+    The first may err as stated, the k-th further one 1 / (k (k + 1)) times as often: these add up to 1, so that all
+    that follow the first, however many they are, err together no more often than it does.
+    """
+    return confidence if looks == 0 else 1.0 - (1.0 - confidence) / (looks * (looks + 1))
 
 
 @dataclass(frozen=True)
@@ -141,7 +149,7 @@ class SlowdownCriterion:
             seen = list(_series_differences(self.growth, runs, first))
         except MixedRuns as error:
             return CriterionResult(Rating.UNDECIDED, (str(error),))
-        return self._found(seen, [why for _, why in against], len(_keys(first)), confidence_of_look(confidence, looks))
+        return self._found(seen, [why for _, why in against], len(_keys(first)), _confidence_of_look(confidence, looks))
 
     def _found(
         self, seen: Sequence[_SeriesDifference], against: Sequence[str], loads: int, confidence: float

@@ -66,7 +66,7 @@ def verdicts_on(
     if not window.earlier and not window.left_out:
         whole = of_cycle
     else:
-        whole = judge([*window.earlier, *newest], requirement, missing=cycle.missing, look=window.cycles)
+        whole = judge([*window.earlier, *newest], requirement, missing=cycle.missing)
     verdict, reason = _guarded(whole, window, requirement or newest[0].head.requirement)
     return _verdict_columns(verdict, reason, of_cycle.verdict, _reason(of_cycle), window.from_s)
 
@@ -75,13 +75,11 @@ def verdicts_on(
 class _Window:
     """Earlier recordings of the same configuration.
 
-    ``left_out``: those that were cut off, failed or are damaged, none of which can be judged.  ``cycles``: how many
-    cycles ended before the newest one.
+    ``left_out``: those that were cut off, failed or are damaged, none of which can be judged.
     """
 
     earlier: list[Recording]
     left_out: list[Recording]
-    cycles: int
     from_s: int
 
 
@@ -91,7 +89,6 @@ def _window(store: Store, runs: Sequence[RunSummary], cycle: StoredCampaign, new
     begin_s = min(recording.head.begin.wall_ns for recording in newest) // 10**9
     earlier: list[Recording] = []
     left_out: list[Recording] = []
-    cycles: set[str] = set()
     for run in reversed(runs):
         if run.id in cycle.runs or (run.begin_wall_ns or 0) // 10**9 < last_s - WINDOW_S:
             continue
@@ -100,9 +97,8 @@ def _window(store: Store, runs: Sequence[RunSummary], cycle: StoredCampaign, new
             left_out.append(recording)
         elif run.outcome != "not-applicable" and same_configuration(recording.head, newest[0].head):
             (earlier if run.outcome == "completed" else left_out).append(recording)
-            cycles.add(run.campaign or run.id)
             begin_s = min(begin_s, recording.head.begin.wall_ns // 10**9)
-    return _Window(earlier[::-1], left_out, len(cycles), begin_s)
+    return _Window(earlier[::-1], left_out, begin_s)
 
 
 def _guarded(whole: Assessment, window: _Window, requirement: Requirement | None) -> tuple[Verdict, str]:

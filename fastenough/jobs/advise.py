@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from fastenough import report, words
@@ -14,7 +15,6 @@ from fastenough.analysis.advice import Advice, advise, approach_of, chart_of
 from fastenough.analysis.approach_rating import (
     MARGINAL_TIMES,
     ApproachRating,
-    Candidate,
     Grade,
     PublishedFigure,
     best,
@@ -23,25 +23,28 @@ from fastenough.analysis.approach_rating import (
     rate_published,
     setups,
 )
+from fastenough.analysis.assessment import Assessment
+from fastenough.analysis.excluded_runs import Selection
 from fastenough.analysis.machine import identity_cautions
 from fastenough.analysis.merged import load_name
-from fastenough.jobs.assess import Question, topic_of
+from fastenough.jobs.assess import Question, judge_asked
 from fastenough.model import BadInput, Outcome, Requirement
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import MONITOR
 from fastenough.reference import Reference
 from fastenough.store import RunSummary, Store
-from fastenough.store.looks import Topic
 
 
 @dataclass(frozen=True)
 class AdviceRequest:
-    """A request for advice.  ``board``: None if there is only one; ``times``: largest factor counted as marginal."""
+    """A request for advice.  ``board``: None if there is only one; ``times``: largest factor counted as marginal;
+    ``selection``: how the runs were selected."""
 
     requirement: Requirement
     probe: str
     board: str | None = None
     times: float = MARGINAL_TIMES
+    selection: Selection = Selection.CAMPAIGN
 
 
 def current_runs(store: Store) -> list[RunSummary]:
@@ -66,14 +69,13 @@ def advise_by_runs(recordings: Sequence[Recording], request: AdviceRequest, stor
     """Walk the flowchart with measurements; raises BadInput if they are of several boards and none was named.
 
     The setups share the error that the confidence allows, so that the confidence applies to the advice as a whole.
-    Each further look at a setup counts, as in every verdict.
     """
     mine, cautions = _of_one_board(recordings, request)
     boxes: dict[str, list[Recording]] = {}
     for recording in mine:
         boxes.setdefault(approach_of(recording.head.implementation, kernel_of(recording.head)), []).append(recording)
     unfit = {name: _unfit(runs) for name, runs in boxes.items()}
-    candidates = {name: _candidates(_by_instrument(runs), request, store) for name, runs in boxes.items()}
+    candidates = {name: setups(_by_instrument(runs)) for name, runs in boxes.items()}
     loads = sorted({load for recording in mine if (load := load_name(recording)) not in (None, "none")})
     shared_requirement = _shared(
         request.requirement, sum(len(candidates.get(box, ())) for box in chart_of(request.requirement))
@@ -128,27 +130,20 @@ def _unfit(runs: Sequence[Recording]) -> ApproachRating:
     return ApproachRating(Grade.NO_DATA, tuple(f"not applicable here: {reason}" for reason in reasons))
 
 
-def _candidates(runs: Sequence[Recording], wanted: AdviceRequest, store: Store) -> list[Candidate]:
-    return [
-        Candidate(some, len(store.looks_before(_question(some, wanted), [one.run_id for one in some])))
-        for some in setups(runs)
-    ]
-
-
-def _question(runs: Sequence[Recording], wanted: AdviceRequest) -> Topic:
-    """The same topic as ``report`` uses for these runs, so that looks are counted together."""
-    return topic_of(runs, Question(wanted.requirement, wanted.requirement.confidence)) or Topic("")
-
-
 def _box(
-    candidates: Sequence[Candidate], requirement: Requirement, loads: Sequence[str], wanted: AdviceRequest, store: Store
+    candidates: Sequence[list[Recording]],
+    requirement: Requirement,
+    loads: Sequence[str],
+    wanted: AdviceRequest,
+    store: Store,
 ) -> ApproachRating:
-    """Rate one approach; the store counts the look."""
-    ratings = [rate(candidate, requirement, loads, wanted.times) for candidate in candidates]
-    for candidate, standing in zip(candidates, ratings, strict=True):
-        if standing.verdict is not None:
-            store.note_look(_question(candidate.recordings, wanted), standing.runs, standing.verdict)
-    return best(ratings)
+    """Rate one approach by all runs of the store that answer the question."""
+
+    def judged(recordings: list[Recording], required: Requirement) -> Assessment:
+        question = Question(required, required.confidence, tuple(loads), selection=wanted.selection)
+        return judge_asked(recordings, question, store)
+
+    return best(rate(some, partial(judged, some), requirement, wanted.times) for some in candidates)
 
 
 def _shared(requirement: Requirement, candidates: int) -> Requirement:

@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from fastenough import report
 from fastenough.analysis import Assessment, judge
-from fastenough.analysis.excluded_runs import Selection, asked_by, judged_without, left_out
+from fastenough.analysis.excluded_runs import Selection, asked_by, judged_without, left_out, meets_together
 from fastenough.analysis.merged import load_name
 from fastenough.analysis.task_set import TaskAnswer, TaskSet, answer_of, judged_with
 from fastenough.board import Board, open_board
 from fastenough.campaign import Entry, Plan, Progress, run_campaign
 from fastenough.jobs.job_store import store_conclusion, stored_conclusions
-from fastenough.model import BadInput, Requirement
+from fastenough.model import BadInput, Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import is_monitor
 from fastenough.reference import Reference
@@ -23,7 +23,6 @@ from fastenough.report.conclusions import tasks_section
 from fastenough.report.context import Note
 from fastenough.report.document import Section
 from fastenough.store import Store
-from fastenough.store.looks import Topic, question_of
 
 OnStep = Callable[[str, Callable[[], float]], None]
 """Progress callback: the step that begins, and a function that returns its completed share, 0 to 1."""
@@ -125,37 +124,9 @@ def read_runs(store: Store, runs: Sequence[str], on_step: OnStep = no_progress) 
     return recordings
 
 
-def topic_of(
-    recordings: Sequence[Recording], question: Question, by: str = "assessment", together: Sequence[Requirement] = ()
-) -> Topic | None:
-    """The question: what is required, by what is asked or by the runs themselves, and of what; None where nothing is.
-
-    What was asked ``by`` somebody else, under other loads, or of another kernel or command line, belongs to another
-    family.  ``together``: all requirements that are judged at once, where there are several.
-    """
-    asked, families = set(), set()
-    for recording in recordings:
-        head = recording.head
-        given = question.required if question.probe in (None, head.probe) else None
-        required = given or head.requirement
-        if required is not None:
-            of = (
-                head.board,
-                head.configuration and asdict(head.configuration),
-                head.probe,
-                head.implementation,
-                load_name(recording),
-            )
-            asked.add(str((asdict(required), *of)))
-            families.add(question_of("family", by, str(of)))
-    at_once = question_of(sorted(str(asdict(each)) for each in together)) if together else ""
-    return Topic(question_of(by, sorted(asked)), tuple(sorted(families)), at_once) if asked else None
-
-
 def judge_asked(recordings: Sequence[Recording], question: Question, store: Store) -> Assessment:
-    """Judge recordings against a requirement; the store counts the look."""
+    """Judge recordings against a requirement; all runs of the store that answer the question are its data."""
     judged = [recording for recording in recordings if not is_monitor(recording.head)]
-    asked, runs = topic_of(judged, question), [recording.run_id for recording in judged]
     assessment = judge(
         recordings,
         question.required,
@@ -163,13 +134,13 @@ def judge_asked(recordings: Sequence[Recording], question: Question, store: Stor
         confidence=question.confidence,
         loads=question.loads or None,
         missing=question.missing,
-        look=len(store.looks_before(asked, runs)) if asked else 0,
     )
-    if asked:
-        others = left_out(asked_by(judged, assessment), runs_alike(judged, store))
-        assessment = judged_without(assessment, others, question.selection)
-        store.note_look(asked, runs, assessment.verdict)
-    return assessment
+    if not assessment.requirements:
+        return assessment
+    others = left_out(asked_by(judged, assessment), runs_alike(judged, store))
+    passed = assessment.verdict is Verdict.PASS and question.selection is Selection.CAMPAIGN
+    together = not passed or meets_together(judged, [store.load(one.run_id) for one in others], assessment)
+    return judged_without(assessment, others, question.selection, together=together)
 
 
 _MOST_ALIKE = 200

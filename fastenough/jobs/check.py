@@ -12,7 +12,7 @@ from fastenough.analysis import judge, words
 from fastenough.analysis.checks import findings_of
 from fastenough.analysis.compare import Comparison, comparison_of, judged_together, sides_of
 from fastenough.analysis.differences import differing_keys, run_values
-from fastenough.analysis.excluded_runs import Asked, ExcludedRuns, Selection, asked_by, judged_without, left_out
+from fastenough.analysis.excluded_runs import Asked, ExcludedRuns, Selection, asked_by, left_out
 from fastenough.analysis.gate import (
     BaselinePair,
     Departure,
@@ -22,7 +22,6 @@ from fastenough.analysis.gate import (
     LimitResult,
     asked_of_growth,
     beside,
-    checked_before,
     departures,
     held_growth,
     held_requirement,
@@ -31,13 +30,12 @@ from fastenough.analysis.gate import (
     subject_of,
 )
 from fastenough.analysis.merged import judged_series, load_name
-from fastenough.jobs.assess import Question, runs_alike, topic_of
+from fastenough.jobs.assess import runs_alike
 from fastenough.jobs.limits import Limits
 from fastenough.model import BadInput, FastenoughError, Outcome, Requirement, Verdict
 from fastenough.recording import Recording, read_recording
 from fastenough.recording.wakeups import is_monitor
 from fastenough.store import Store
-from fastenough.store.looks import looks_sharing_runs
 
 _WEIGHT = (Verdict.FAIL, Verdict.BROKEN, Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.NO_LIMIT)
 
@@ -132,34 +130,24 @@ class _Chosen:
 
 
 def _by_itself(
-    limit: Limit,
-    required: Requirement,
-    runs: Sequence[Recording],
-    chosen: _Chosen,
-    together: Sequence[Requirement],
+    limit: Limit, required: Requirement, runs: Sequence[Recording], chosen: _Chosen
 ) -> Iterator[tuple[LimitResult, list[ExcludedRuns]]]:
     """The results of a limit that needs no baseline, for the runs of each key, with the excluded runs of that key.
 
-    New runs are judged by themselves, as the nights of a CI are; where some of them were judged before and did not
-    pass, it is a further look.  ``together``: the requirements of the whole file, stated at once.
+    New runs are judged by themselves, as the nights of a CI are.
     """
     mine = [recording for recording in runs if limit.is_for(recording)]
-    asked = topic_of(mine, Question(required, required.confidence), "gate", together)
-    ids = [one.run_id for one in mine]
-    if asked is None:
+    if not mine:
         return
-    before = chosen.store.looks_before(asked, ids)
-    again = len(looks_sharing_runs(before, ids))
-    assessment = judge(mine, required, look=again)
+    assessment = judge(mine, required)
     by_id = {recording.run_id: recording for recording in mine}
-    groups = [[by_id[run] for run in judgment.run_ids] for judgment in assessment.judgments]
-    excluded = [chosen.others(group, asked_by(group, assessment)) for group in groups]
-    verdict = judged_without(assessment, [one for each in excluded for one in each], chosen.selection).verdict
-    chosen.store.note_look(asked, ids, verdict)
-    said = checked_before(again, len(before) - again, required.confidence)
-    for judgment, group, others in zip(assessment.judgments, groups, excluded, strict=True):
-        held = held_requirement(limit, judgment, group, assessment.reasons, said)
-        yield held_without(held, others, chosen.selection), others
+    for judgment in assessment.judgments:
+        group = [by_id[run] for run in judgment.run_ids]
+        others = chosen.others(group, asked_by(group, assessment))
+        yield (
+            held_without(held_requirement(limit, judgment, group, assessment.reasons), others, chosen.selection),
+            others,
+        )
 
 
 def _unused(limits: Sequence[Limit], held: Sequence[LimitResult], runs: Sequence[Recording]) -> Iterator[LimitResult]:
@@ -283,10 +271,9 @@ def _held_each(
     for held in _growth_held(limits, pairs, chosen):
         if isinstance(held.limit.asked, Growth):
             yield _growth_without(held, held.limit.asked, pairs, chosen)
-    together = [limit.asked for limit in limits if isinstance(limit.asked, Requirement)]
     for limit in limits:
         if isinstance(limit.asked, Requirement):
-            yield from _by_itself(limit, limit.asked, runs, chosen, together)
+            yield from _by_itself(limit, limit.asked, runs, chosen)
 
 
 def _all_held(

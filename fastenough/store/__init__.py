@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from fastenough.files import Untrusted, changeable_by_others, others_may_write
 from fastenough.folder import Folder
-from fastenough.model import BadInput, FastenoughError, Verdict
-from fastenough.store import looks
+from fastenough.model import BadInput, FastenoughError
 from fastenough.store.directory import RUN_FILE, RunWriter, settle, storage_errors
-from fastenough.store.looks import Look, Topic
 from fastenough.store.reading import (
     attached_content,
     columns_fault_of,
@@ -284,15 +282,6 @@ class Store:
         that was changed after it was stored."""
         name = self._name(run_id)
         return None if name is None else attached_content(self._runs, name, file)
-
-    def looks_before(self, topic: Topic, runs: Sequence[str]) -> list[Look]:
-        """The looks at a family of questions before the one by these runs, since the last PASS of the question."""
-        return looks.looks_before(self._folder, topic, runs)
-
-    def note_look(self, topic: Topic, runs: Sequence[str], verdict: Verdict) -> None:
-        """Record a look; does nothing in a store without write permission."""
-        with suppress(OSError, Untrusted):
-            looks.note(self._folder, topic, runs, verdict)
 
     def fault(self, run_id: str) -> str | None:
         """The fault of a run of this store, None if its recording matches its hash."""

@@ -250,26 +250,32 @@ AS_BAD = ((0.5, 1 - STATED), (1.0, 1 - STATED), (1.5, 1 - STATED), (1.0, A_MONTH
 
 
 LOOKS = (1, 2, 10, 50)
-LOOKED_AT = ("bursts of 20", "bursts of 20, declared")
+LOOKED_AT = GATED | {
+    "clusters of 3 late activations, 3 s apart, declared as 1": (
+        *DEPENDENT["clusters of 3 late activations, 3 s apart"],
+        6.5,
+        1,
+    )
+}
 EACH_LOOK = 30
 """Intervals that are measured for each."""
 
 
 def looked_again(repetitions: int, seed: int) -> Iterator[Row]:
-    """Looking until it passes, at a machine just at the limit.
-
-    The first look errs as stated, all that follow together as often once more.
-    """
-    first, all_looks = (most_errors(repetitions, error) for error in (STATED, 2 * STATED))
+    """Looking until it passes, at a machine just at the limit; where each look measures anew and is judged alone, as
+    the nights of a gate are, no error is promised for all of them together."""
+    most = most_errors(repetitions)
     for name, again in product(LOOKED_AT, Again):
-        machine, size, disturbances, longest = GATED[name]
+        machine, size, disturbances, longest = LOOKED_AT[name]
         allowed = _rate(EACH_LOOK, disturbances, size)
-        random = np.random.default_rng([seed, list(GATED).index(name)])
+        random = np.random.default_rng([seed, list(LOOKED_AT).index(name)])
         counts = made(machine, random, repetitions * LOOKS[-1], EACH_LOOK, allowed)
         passed, failed = by_looks(counts, LOOKS[-1], Requirement(1, allowed, 1 - STATED, longest), again)
         wrong = [found[:, :looks].any(axis=1).mean() for found in (passed, failed) for looks in LOOKS]
-        held = again is Again.AS_FIRST or (max(wrong[0], wrong[len(LOOKS)]) <= first and max(wrong) <= all_looks)
-        yield Row((f"{name}; {again}", *map(percent, (*wrong[: len(LOOKS)], wrong[-1]))), held)
+        promised = {Again.ALL: wrong, Again.NEW: wrong[: len(LOOKS)], Again.ALONE: ()}[again]
+        yield Row(
+            (f"{name}; {again}", *map(percent, (*wrong[: len(LOOKS)], wrong[-1]))), max(promised, default=0) <= most
+        )
 
 
 def gated(months: int, seed: int) -> Iterator[Row]:
@@ -369,7 +375,7 @@ def simulated(repetitions: int) -> tuple[str, bool]:
             list(several_runs(fewer_repetitions, SEED)),
         ),
         (
-            f"Repeated looks as advised, {fewer_repetitions:,} times each:",
+            f"Looks as advised, {fewer_repetitions:,} times each:",
             ERRORS,
             list(advised(fewer_repetitions, SEED)),
         ),
@@ -380,7 +386,7 @@ def simulated(repetitions: int) -> tuple[str, bool]:
             list(followed(fewer_repetitions, SEED)),
         ),
         (
-            f"Repeated looks until a PASS, with {EACH_LOOK} s at 1 kHz more at each look, {months:,} times each:",
+            f"Looks until a PASS, with {EACH_LOOK} s at 1 kHz more at each look, {months:,} times each:",
             (
                 "machine",
                 *(f"false PASS within {words.counted(looks, 'look')}" for looks in LOOKS),

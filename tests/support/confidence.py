@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from fastenough.analysis.blocks import resampled, runs_agree
-from fastenough.analysis.clusters import confidence_of_look, holm, size_of
+from fastenough.analysis.clusters import holm, size_of
 from fastenough.analysis.cpu_evidence import CpuEvidence, weigh
 from fastenough.analysis.disturbances import Disturbances, OrderSource, grouped_counts
 from fastenough.analysis.merged import Merged
@@ -124,11 +124,11 @@ def disturbances_of(counts: Counted, which: int, source: OrderSource) -> Disturb
 
 
 def verdicts(
-    counts: Counted, requirement: Requirement, source: OrderSource = OrderSource.LIMIT, confidence: float | None = None
+    counts: Counted, requirement: Requirement, source: OrderSource = OrderSource.LIMIT
 ) -> Iterator[CpuEvidence]:
     """What the program says of each repetition."""
     for which in range(counts.exceeded.size):
-        yield weigh(_VALUES, disturbances_of(counts, which, source), requirement, confidence or requirement.confidence)
+        yield weigh(_VALUES, disturbances_of(counts, which, source), requirement, requirement.confidence)
 
 
 @dataclass(frozen=True)
@@ -239,14 +239,12 @@ def by_advice(
     passed = failed = 0
     for _ in range(repetitions):
         counts = made(machine, random, 1, intervals, allowed)
-        for look in range(MOST_LOOKS):
-            sure, later = (confidence_of_look(1 - STATED, each) for each in (look, look + 1))
-            [one] = verdicts(counts, requirement, confidence=sure)
-            passed, failed = passed + one.within, failed + (one.p_value <= 1 - sure)
-            deciding = replace(one, confidence=later).deciding
-            more = 0 if deciding is None else ceil((deciding - counts.n) / WIDTH)
+        for _ in range(MOST_LOOKS):
+            [one] = verdicts(counts, requirement)
+            passed, failed = passed + one.within, failed + (one.p_value <= STATED)
+            more = 0 if one.deciding is None else ceil((one.deciding - counts.n) / WIDTH)
             there = counts.counts.shape[1]
-            if one.within or one.p_value <= 1 - sure or not 0 < more <= MOST_TIMES * intervals - there:
+            if one.within or one.p_value <= STATED or not 0 < more <= MOST_TIMES * intervals - there:
                 break
             counts = joined([counts, made(machine, random, 1, more, allowed)], 1)
     return Errors(passed / repetitions, failed / repetitions, 0.0)
@@ -270,30 +268,29 @@ def after_advice(
     machine: Machine, random: np.random.Generator, repetitions: int, true: float, required: Requirement
 ) -> Advised:
     """Measure once, and where it is undecided once more as long as is advised; ``true``: the rate of the machine."""
-    sure, later = (confidence_of_look(required.confidence, look) for look in (0, 1))
     undecided, times, decided = 0, [], 0
     for _ in range(repetitions):
         counts = made(machine, random, 1, FIRST, true)
-        [one] = verdicts(counts, required, confidence=sure)
-        if one.within or one.p_value <= 1 - sure:
+        [one] = verdicts(counts, required)
+        if one.within or one.p_value <= STATED:
             continue
         undecided += 1
-        deciding = replace(one, confidence=later).deciding
+        deciding = one.deciding
         if deciding is None or deciding > MOST_TIMES * counts.n:
             continue
         times.append(deciding / counts.n)
         more = made(machine, random, 1, max(1, ceil((deciding - counts.n) / WIDTH)), true)
-        [two] = verdicts(joined([counts, more], 1), required, confidence=later)
-        decided += two.within or two.p_value <= 1 - later
+        [two] = verdicts(joined([counts, more], 1), required)
+        decided += two.within or two.p_value <= STATED
     return Advised(len(times) / max(1, undecided), decided / max(1, len(times)), float(np.median(times or [0.0])))
 
 
 class Again(StrEnum):
     """What is judged at each look."""
 
-    NEW = "new data each time"
     ALL = "all data together"
-    AS_FIRST = "new data each time, and were each at 95 %"
+    NEW = "new data each time, PASS if all data together pass as well"
+    ALONE = "new data each time, judged alone"
 
 
 Found = NDArray[np.bool_]
@@ -308,14 +305,16 @@ def by_looks(counts: Counted, looks: int, requirement: Requirement, again: Again
 
 
 def _looked(counts: Counted, first: int, looks: int, requirement: Requirement, again: Again) -> list[tuple[bool, bool]]:
+    new = list(verdicts(counts.part(slice(first, first + looks)), requirement))
+    if again is Again.ALONE:
+        return [(one.within, one.p_value <= STATED) for one in new]
     found, data = [], counts.part(slice(first, first + 1))
     for look in range(looks):
         if look:
-            new = counts.part(slice(first + look, first + look + 1))
-            data = joined([data, new], 1) if again is Again.ALL else new
-        sure = requirement.confidence if again is Again.AS_FIRST else confidence_of_look(requirement.confidence, look)
-        [one] = verdicts(data, requirement, confidence=sure)
-        found.append((one.within, one.p_value <= 1 - sure))
+            data = joined([data, counts.part(slice(first + look, first + look + 1))], 1)
+        [every] = verdicts(data, requirement)
+        judged = every if again is Again.ALL else new[look]
+        found.append((judged.within and every.within, judged.p_value <= STATED))
     return found
 
 

@@ -5,32 +5,27 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
-from fastenough.analysis import blocks, clusters, extremal, planning
-
-
-@pytest.mark.parametrize(("d", "confidence"), [(0, 0.95), (1, 0.9), (12, 0.99), (3.7, 0.95)])
-def test_poisson_bounds_are_those_of_chi_square(d: float, confidence: float) -> None:
-    assert clusters.poisson_upper(d, confidence) == pytest.approx(stats.chi2.ppf(confidence, 2 * d + 2) / 2)
-    lower = stats.chi2.ppf(1 - confidence, 2 * d) / 2 if d else 0.0
-    assert clusters.poisson_lower(d, confidence) == pytest.approx(lower)
+from fastenough.analysis import blocks, clusters, extremal, planning, sequential
 
 
 def test_the_rate_is_as_the_method_says_it() -> None:
+    """With clusters all of one size, that size times the bound of independent events."""
     n, x, size, confidence = 120_000, 400, 20.0, 0.95
     e = size * (1 + np.sqrt(size / x))
-    upper = e * stats.chi2.ppf(confidence, 2 * x / e + 2) / (2 * n)
-    lower = e * stats.chi2.ppf(1 - confidence, 2 * x / e) / (2 * n)
+    upper = e * sequential.events_upper(x / e, confidence) / n
     assert clusters.rate_upper(n, x, size, 1, confidence) == pytest.approx(upper)
-    assert clusters.rate_lower(n, x, size, confidence) == pytest.approx(lower)
-    assert clusters.chance_of_more(n, x, size, lower) == pytest.approx(1 - confidence)
+    for allowed in (0.999 * upper, 1.001 * upper):
+        within = clusters.rate_is_within(n, x, size, 1, allowed=allowed, confidence=confidence)
+        assert within is (allowed > upper), "sentence and verdict agree"
     assert clusters.chance_of_more(n, 0, 1.0, 0.01) == 1.0
 
 
-def test_independent_exceedances_give_about_the_exact_binomial_bound() -> None:
-    upper = stats.beta.ppf(0.95, 101, 99_900)
-    assert clusters.rate_upper(100_000, 100, 1.0, 1, 0.95) == pytest.approx(upper, rel=0.02)
+def test_bounds_of_independent_exceedances_cost_little_more_than_the_exact_binomial_one() -> None:
+    """They hold at every look; the exact one at a single one."""
+    exact = stats.beta.ppf(0.95, 101, 99_900)
+    assert 1.0 < clusters.rate_upper(100_000, 100, 1.0, 1, 0.95) / exact < 1.2
 
 
 def test_the_size_of_clusters_is_found_from_counts_over_time() -> None:
@@ -43,27 +38,26 @@ def test_the_size_of_clusters_is_found_from_counts_over_time() -> None:
 
 
 def test_one_more_of_the_longest_is_taken_as_seen() -> None:
-    """The gamma interval of Fay and Feuer, of runs of which each is a Poisson number by itself: 300 of 1, two of 60."""
+    """300 runs of 1 and two of 60: at least the gamma interval of Fay and Feuer, of runs of which each is Poisson."""
     weights, seen = np.array([1.0, 60.0]), np.array([300, 2])
     total, variance = weights @ seen + 60.0, weights**2 @ seen + 60.0**2
     upper = variance / (2 * total) * stats.chi2.ppf(0.95, 2 * total**2 / variance)
-    x = weights @ seen
-    size = weights**2 @ seen / x
-    allowance = clusters.inflated(x, size) / size
+    x = float(weights @ seen)
+    size = float(weights**2 @ seen) / x
     found = 100_000 * clusters.rate_upper(100_000, x, size, 60, 0.95)
-    assert upper < found < allowance * upper
+    assert upper < found < 2 * upper
     assert found > 1.1 * 100_000 * clusters.rate_upper(100_000, x, size, 1, 0.95)
 
 
 @pytest.mark.parametrize(("events", "allowed"), [(5.0, 0.009), (12.0, 0.016)])
-def test_as_many_samples_as_advised_decide_nine_times_in_ten(events: float, allowed: float) -> None:
+def test_as_many_samples_as_advised_decide_in_most_cases(events: float, allowed: float) -> None:
     """Counted on rates drawn as the data leave them open; what decides if all goes on as it did decides less often."""
 
     def passes(n: float, seen: float) -> bool:
-        return bool(clusters.poisson_upper(seen, 0.95) <= allowed * n)
+        return bool(special.gammaincinv(seen + 1, 0.95) <= allowed * n)
 
     def fails(n: float, seen: float) -> bool:
-        return bool(clusters.poisson_lower(seen, 0.95) > allowed * n)
+        return bool(seen > 0 and special.gammaincinv(seen, 0.05) > allowed * n)
 
     total = planning.samples_to_decide(planning.EventCount(1000, events), passes, fails)
     assert total is not None
@@ -74,7 +68,7 @@ def test_as_many_samples_as_advised_decide_nine_times_in_ten(events: float, allo
     for n in (total, as_seen):
         later = events + random.poisson(rates * (n - 1000))
         decided.append(np.mean([passes(n, seen) or fails(n, seen) for seen in later]))
-    assert decided[0] >= 0.88 and decided[1] < 0.75
+    assert decided[0] >= 0.83 and decided[1] < 0.75
 
 
 def test_no_amount_is_advised_at_the_rate_allowed() -> None:

@@ -284,7 +284,7 @@ RARE: list[tuple[str, dict[str, Any], Requirement, Verdict, str]] = [
         _rate(lambda second: 20 * (second == 7)),
         RATE,
         Verdict.INCONCLUSIVE,
-        "1 disturbance in 60 s: at most 1 disturbance above 50 µs per 12.6 s (95 % confidence); 1 in 1,000 allowed; "
+        "1 disturbance in 60 s: at most 1 disturbance above 50 µs per 7.8 s (95 % confidence); 1 in 1,000 allowed; "
         "fewer than 10 disturbances: no rate can be derived",
     ),
     (
@@ -407,8 +407,8 @@ def test_an_emulated_machine_never_fails_either(tmp_path: Path) -> None:
 def test_too_few_samples_say_how_many_more_and_how_long(tmp_path: Path) -> None:
     values = [cpu[:12] for cpu in VALUES]
     [finding] = _judge(tmp_path, _good(values=values), replace(LIMIT, return_time_ns=10**10)).judgments[0].findings
-    assert (finding.more_samples, finding.more_ns) == (13_000, 13e9), "enough for the look that follows"
-    assert finding.settle == "measure 13 s longer under this load"
+    assert (finding.more_samples, finding.more_ns) == (6_000, 6e9)
+    assert finding.settle == "measure 6 s longer under this load"
     enough = [[*cpu[:12], *cpu[:3]] for cpu in VALUES]
     assert _judge(tmp_path, _good(values=enough), replace(LIMIT, return_time_ns=10**10)).verdict is Verdict.PASS
 
@@ -439,7 +439,7 @@ def test_how_much_longer_is_said_once(tmp_path: Path) -> None:
     """A run may be too short for never, and too short at all: the longer of the two settles both."""
     said = _judge(tmp_path, _good(values=[cpu[:3] for cpu in VALUES]))
     assert len([finding for finding in said.judgments[0].findings if finding.more_ns]) == 2
-    assert [settle for settle in said.settle if "longer" in settle] == ["load cpu: measure 13 s longer under this load"]
+    assert [settle for settle in said.settle if "longer" in settle] == ["load cpu: measure 9 s longer under this load"]
 
 
 @pytest.mark.parametrize(

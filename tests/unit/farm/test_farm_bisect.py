@@ -103,7 +103,7 @@ def test_what_is_not_decided_is_measured_longer(tmp_path: Path) -> None:
 
 def test_where_none_between_can_be_decided_it_says_so(tmp_path: Path) -> None:
     at_limit = {name: ALLOWED for name in NAMES[1:-1]}
-    question = BisectSetup(RequirementCriterion(REQUIREMENT, ("cpu",)), 40 * 10**9, 40 * 10**9)
+    question = BisectSetup(RequirementCriterion(REQUIREMENT, ("cpu",)), 80 * 10**9, 80 * 10**9)
     found = bisect(NAMES, Simulated(tmp_path, rates(4) | at_limit), question)
     assert not found.decided
     assert f"after {NAMES[0]} (good) and no later than {NAMES[-1]} (bad)" in found.conclusion
@@ -114,7 +114,7 @@ def test_where_none_between_can_be_decided_it_says_so(tmp_path: Path) -> None:
 
 def test_one_that_cannot_be_decided_is_stepped_round(tmp_path: Path) -> None:
     board = Simulated(tmp_path, rates(6) | {NAMES[4]: ALLOWED})
-    found = bisect(NAMES, board, BisectSetup(RequirementCriterion(REQUIREMENT, ("cpu",)), 40 * 10**9, 40 * 10**9))
+    found = bisect(NAMES, board, BisectSetup(RequirementCriterion(REQUIREMENT, ("cpu",)), 80 * 10**9, 80 * 10**9))
     assert (found.last_good, found.first_bad) == (NAMES[5], NAMES[6])
     assert {step.configuration: step.found for step in found.steps}[NAMES[4]] is Rating.UNDECIDED
 

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""All runs of a store that answer a question are its data, however often and in whatever words it is asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fastenough.analysis import judge
+from fastenough.analysis.excluded_runs import Selection
+from fastenough.analysis.gate import Limit, LimitResult
+from fastenough.jobs.assess import Question, judge_asked
+from fastenough.jobs.check import check
+from fastenough.jobs.limits import Limits
+from fastenough.model import Requirement, Verdict
+from fastenough.recording import Recording
+from fastenough.recording.building import HeadAdditions, completed_head
+from fastenough.store import Store
+from tests.support.recordings import Plan, recording, write
+
+LIMIT = Requirement(200_000)
+
+
+def _run(folder: Path, run_id: str, seconds: int, **more: object) -> Recording:
+    values = [[np.full(1000, 5000)] * seconds]
+    return recording(folder, Plan(values, run_id=run_id, views=("wakeup_corrected",), **more))
+
+
+def test_growing_data_pass_at_the_stated_confidence_at_any_look(tmp_path: Path) -> None:
+    """15 s without an event are 3.0 return times, whether they were looked at before or not."""
+    store, question = Store(tmp_path / "store"), Question(LIMIT, 0.95)
+    runs = [_run(tmp_path, f"run-{number}", 3) for number in range(5)]
+    said = [judge_asked(runs[: count + 1], question, store) for count in range(5)]
+    assert [one.verdict for one in said] == [Verdict.INCONCLUSIVE] * 4 + [Verdict.PASS]
+    assert {one.confidence for each in said for judgment in each.judgments for one in judgment.shown} == {0.95}
+
+
+REWORDED: tuple[Callable[[int], Requirement], ...] = (
+    lambda number: replace(LIMIT, limit_ns=LIMIT.limit_ns + number),
+    lambda number: replace(LIMIT, return_time_ns=LIMIT.return_time_ns - number),
+    lambda number: replace(LIMIT, confidence=LIMIT.confidence + number * 1e-6),
+    lambda number: replace(LIMIT, longest_burst=1 + number),
+)
+"""Ways to ask nearly the same, by number."""
+
+
+@pytest.mark.parametrize("reworded", REWORDED)
+def test_a_question_in_other_words_gains_nothing(tmp_path: Path, reworded: Callable[[int], Requirement]) -> None:
+    """One value above each of the limits forbids a PASS of the runs that were measured until none was seen."""
+    store = Store(tmp_path / "store")
+    _stored(store, tmp_path, 250_000)
+    best = _stored(store, tmp_path, 100_000)
+    assert {judge_asked([best], Question(reworded(number), 0.95), store).verdict for number in range(20)} == {
+        Verdict.INCONCLUSIVE
+    }
+
+
+def test_what_is_advised_is_enough(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    said = judge_asked([_run(tmp_path, "run", 12)], Question(LIMIT, 0.95), store)
+    [finding] = said.judgments[0].findings
+    assert said.verdict is Verdict.INCONCLUSIVE and finding.more_ns
+    enough = math.ceil(12 + finding.more_ns / 1e9)
+    following = [_run(tmp_path, f"after-{more}", more) for more in (enough, enough - 2)]
+    assert [judge([run], LIMIT).verdict for run in following] == [Verdict.PASS, Verdict.INCONCLUSIVE]
+
+
+def test_measuring_anew_until_it_passes_passes_by_all_runs_together_only(tmp_path: Path) -> None:
+    """Four misses are allowed in each run.  The first has two, which decides nothing; those that follow have none, and
+    pass by themselves, but not before all of them together do."""
+    store, allowed = Store(tmp_path / "store"), Requirement(200_000, 2e-4, longest_burst=1)
+    _stored(store, tmp_path, 250_000, times=2)
+    alone, verdicts = [], []
+    for _ in range(3):
+        newest = _stored(store, tmp_path, 100_000)
+        alone.append(judge([newest], allowed).verdict)
+        verdicts.append(judge_asked([newest], Question(allowed, 0.95), store).verdict)
+    assert alone == [Verdict.PASS] * 3
+    assert verdicts == [Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.PASS]
+
+
+def test_a_gate_judges_the_runs_of_a_night_by_themselves(tmp_path: Path) -> None:
+    store, short, long = Store(tmp_path / "store"), _run(tmp_path, "short", 12), _run(tmp_path, "long", 17)
+    assert [_gate(store, run).verdict for run in (short, long)] == [Verdict.INCONCLUSIVE, Verdict.PASS]
+    assert _gate(store, short, _run(tmp_path, "more", 3)).verdict is Verdict.PASS, "or of several nights together"
+
+
+def _stored(store: Store, scratch: Path, worst_ns: int, times: int = 1, **more: object) -> Recording:
+    """A run of 20 s in the store, of which single values, seconds apart, are the worst."""
+    values = [np.full(1000, 5000) for _ in range(20)]
+    for number in range(times):
+        values[number * 20 // times][500] = worst_ns
+    writer = store.begin()
+    plan = Plan([values], run_id=writer.id, views=("wakeup_corrected",), **more)
+    for line in write(scratch / "recording", plan).read_bytes().splitlines(keepends=True):
+        writer.line(line)
+    writer.end()
+    return store.load(writer.id)
+
+
+def test_a_pass_of_the_best_of_several_runs_is_refused_unless_that_is_stated(tmp_path: Path) -> None:
+    """Two runs of the same question exceed the limit and are not given."""
+    store = Store(tmp_path / "store")
+    best, *others = (_stored(store, tmp_path, worst_ns) for worst_ns in (100_000, 250_000, 300_000))
+    _stored(store, tmp_path, 900_000, load="another")
+    assert judge([best], LIMIT).verdict is Verdict.PASS
+    said = {
+        selection: judge_asked([best], Question(LIMIT, 0.95, selection=selection), store) for selection in Selection
+    }
+    assert {selection: each.verdict for selection, each in said.items()} == {
+        Selection.CHOSEN: Verdict.INCONCLUSIVE,
+        Selection.CAMPAIGN: Verdict.INCONCLUSIVE,
+        Selection.ONLY_THESE: Verdict.PASS,
+    }
+    assert all(run.run_id in said[Selection.CHOSEN].reasons[0] for run in others)
+    assert "only these runs: 2 other runs of the same kind excluded, 2 of them above" in (
+        said[Selection.ONLY_THESE].headline
+    )
+    together = judge_asked([best, *others], Question(LIMIT, 0.95, selection=Selection.CHOSEN), store)
+    assert together.verdict is Verdict.FAIL
+
+
+def test_runs_left_out_that_keep_the_limit_forbid_a_pass_of_chosen_runs_only(tmp_path: Path) -> None:
+    """A campaign is judged by its own runs, which nobody chose; a run that was interrupted counts too."""
+    store = Store(tmp_path / "store")
+    best, _ = _stored(store, tmp_path, 100_000), _stored(store, tmp_path, 110_000, outcome="aborted")
+    chosen, campaign = (
+        judge_asked([best], Question(LIMIT, 0.95, selection=selection), store)
+        for selection in (Selection.CHOSEN, Selection.CAMPAIGN)
+    )
+    assert (chosen.verdict, campaign.verdict) == (Verdict.INCONCLUSIVE, Verdict.PASS)
+    assert "1 run of the same kind in the store" in " ".join(campaign.cautions)
+    _stored(store, tmp_path, 210_000, outcome="aborted")
+    again = judge_asked([best], Question(LIMIT, 0.95), store)
+    assert again.verdict is Verdict.INCONCLUSIVE
+
+
+def _gate(store: Store, *runs: Recording) -> LimitResult:
+    [held] = check(runs, [], Limits((Limit("limits.toml", LIMIT),)), store).held
+    return held
+
+
+def test_a_gate_refuses_a_pass_of_chosen_runs_as_a_report_does(tmp_path: Path) -> None:
+    """Two runs of the same question exceed the limit and are not given; runs of another load are of no concern."""
+    store, limits = Store(tmp_path / "store"), Limits((Limit("limits.toml", LIMIT),))
+    best, *others = (_stored(store, tmp_path, worst_ns) for worst_ns in (100_000, 250_000, 300_000))
+    _stored(store, tmp_path, 900_000, load="another")
+    checked = {each: check([best], [], limits, store, selection=each) for each in Selection}
+    assert {each: one.held[0].verdict for each, one in checked.items()} == {
+        Selection.CHOSEN: Verdict.INCONCLUSIVE,
+        Selection.CAMPAIGN: Verdict.PASS,
+        Selection.ONLY_THESE: Verdict.PASS,
+    }
+    for selection in (Selection.CHOSEN, Selection.ONLY_THESE):
+        assert [(one.run_id, one.n, one.exceeded, one.exceeds) for one in checked[selection].excluded] == [
+            (run.run_id, 20_000, 1, True) for run in others[::-1]
+        ]
+        [held] = checked[selection].held
+        assert all(run.run_id in held.reason for run in others)
+    assert checked[Selection.CAMPAIGN].excluded == (), "the nights before are judged by themselves"
+    together = check([best, *others], [], limits, store, selection=Selection.CHOSEN)
+    assert (together.held[0].verdict, together.excluded) == (Verdict.FAIL, ())
+    baseline = check([best], others, limits, store, selection=Selection.CHOSEN)
+    assert (baseline.held[0].verdict, baseline.excluded) == (Verdict.PASS, ()), "the baseline is given, too"
+
+
+def test_a_gate_without_a_run_that_keeps_the_limit_is_refused_as_well(tmp_path: Path) -> None:
+    store, limits = Store(tmp_path / "store"), Limits((Limit("limits.toml", LIMIT),))
+    best, other = (_stored(store, tmp_path, worst_ns) for worst_ns in (100_000, 110_000))
+    for selection, verdict in ((Selection.CHOSEN, Verdict.INCONCLUSIVE), (Selection.ONLY_THESE, Verdict.PASS)):
+        checked = check([best], [], limits, store, selection=selection)
+        assert checked.held[0].verdict is verdict
+        assert [(one.run_id, one.exceeds) for one in checked.excluded] == [(other.run_id, False)]
+
+
+def test_the_bench_says_in_the_head_how_much_was_planned() -> None:
+    line = {"series": [{"period_ns": 1_000_000}, {}], "parameters": {}, "settings": [], "marks": []}
+    assert completed_head(line, "id", HeadAdditions(planned_ns=10**10))["planned_n"] == 10_000
+    assert "planned_n" not in completed_head(
+        line | {"parameters": {"loops": 5}}, "id", HeadAdditions(planned_ns=10**10)
+    )
+    assert "planned_n" not in completed_head(line | {"series": [{}]}, "id", HeadAdditions(planned_ns=10**10))
