@@ -449,6 +449,12 @@ RUN_CHECKS: tuple[Callable[[Recording], Iterator[CheckFinding]], ...] = (
 )
 
 
+def check_title(check: Callable[..., Iterator[CheckFinding]]) -> str:
+    """The title of a check, from the name of its function."""
+    title = check.__name__.strip("_").replace("_", " ")
+    return title[0].upper() + title[1:]
+
+
 def findings_of(recording: Recording) -> list[CheckFinding]:
     """The findings of every check; of a damaged recording, only the damage."""
     return _found(recording, RUN_CHECKS)

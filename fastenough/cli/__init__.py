@@ -38,6 +38,8 @@ SECTIONS = {
         "compare": ("fastenough.cli.compare", "Compare runs with a base run."),
         "advise": ("fastenough.cli.advise", "Choose a kernel and an implementation for a limit."),
         "reference": ("fastenough.cli.reference", "Show published reference systems."),
+        "pack": ("fastenough.cli.pack", "Pack runs and their verdict as evidence."),
+        "verify": ("fastenough.cli.verify", "Check an evidence pack and recompute its verdict."),
     },
     "Tune": {
         "audit": ("fastenough.cli.audit", "Find settings that cost latency or hide it."),

@@ -9,24 +9,11 @@ from pathlib import Path
 import click
 
 from fastenough.cli.commands import Command
+from fastenough.cli.new_file import new_file
 from fastenough.cli.options import existing_store, store_option
 from fastenough.cli.output import write_raw
 from fastenough.exchange import EXPORTERS, export
-from fastenough.files import Untrusted, replacing
 from fastenough.model import BadInput
-
-
-def _write_new(path: Path, content: bytes) -> None:
-    """Write a new file; raises BadInput if it exists or cannot be written."""
-    if path.is_symlink() or path.exists():
-        raise BadInput(f"{path} exists; name a new file")
-    try:
-        with replacing(path) as target:
-            target.write(content)
-    except Untrusted as error:
-        raise BadInput(str(error)) from error
-    except OSError as error:
-        raise BadInput(f"{error.filename or path}: {error.strerror}; name a new file in a writable folder") from error
 
 
 @click.command(cls=Command, example="fastenough export last --to csv --out run.csv")
@@ -55,6 +42,7 @@ def command(runs: tuple[str, ...], form: str | None, out: Path | None, store_pat
     chosen = list(dict.fromkeys(map(store.find, runs)))
     content = export([store.load(run) for run in chosen], form)
     if out is not None:
-        _write_new(out, content)
+        with new_file(out) as target:
+            target.write(content)
         return
     write_raw(content)

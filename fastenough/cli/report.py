@@ -56,7 +56,7 @@ def _note(store: Store, campaign: StoredCampaign) -> Note | None:
         return None
 
 
-def _probe_of(recordings: Sequence[Recording], named: str | None) -> str | None:
+def probe_of(recordings: Sequence[Recording], named: str | None) -> str | None:
     """The probe that the limit applies to; raises BadInput if that is ambiguous or no run has it."""
     probes = list(
         dict.fromkeys(
@@ -126,7 +126,7 @@ def command(
     chosen = _reported(store, runs)
     with Work("reading the runs") as work:
         recordings = read_runs(store, chosen.runs, work.step)
-        judged = None if required is None else _probe_of(recordings, probe)
+        judged = None if required is None else probe_of(recordings, probe)
         question = Question(
             required,
             confidence,

@@ -8,13 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from fastenough.files import Untrusted
 from fastenough.folder import Folder
 from fastenough.model import BadInput, Configuration, FastenoughError
 from fastenough.recording import (
-    Event,
     Head,
     Instant,
     Interval,
@@ -26,9 +24,10 @@ from fastenough.recording import (
 )
 from fastenough.recording.building import HeadAdditions, made_head
 from fastenough.recording.columns import SealedRecording
-from fastenough.recording.content import TRACE_FILE, LazySequence
+from fastenough.recording.content import TRACE_FILE
 from fastenough.recording.head import Tool
-from fastenough.recording.interval_rows import intervals_of, timeline_of
+from fastenough.recording.interval_rows import intervals_of
+from fastenough.recording.lazy_text import lazy_parts, recording_of_text, timeline_of_text
 from fastenough.recording.reader import Reading, assembled, ends_of_lines
 from fastenough.recording.timeline import Timeline
 from fastenough.store.directory import attached_file, read_summary, recording_name, storage_errors, unsealed
@@ -104,20 +103,6 @@ def _text(opening: Opening, summary: RunSummary) -> Iterator[Reading]:
         raise FastenoughError(f"run {summary.id}: its recording can no longer be read: {error.strerror}") from error
 
 
-def _laters(opening: Opening, summary: RunSummary) -> dict[str, Any]:
-    """Intervals and events, each read from the text on demand."""
-
-    def intervals() -> list[Interval]:
-        with _text(opening, summary) as lines:
-            return [part for part in lines if isinstance(part, Interval)]
-
-    def events() -> list[Event]:
-        with _text(opening, summary) as lines:
-            return list(lines.events())
-
-    return {"intervals": LazySequence(intervals), "events": LazySequence(events)}
-
-
 @dataclass(frozen=True)
 class FoldedRun:
     """A sealed run without its text: ``intervals`` as `intervals_of` makes them, and how many events the text has."""
@@ -143,11 +128,6 @@ def folded(opening: Opening, summary: RunSummary) -> FoldedRun | None:
         return FoldedRun(intervals_of(batches, head.series), sum(stored.aggregate.events.values()))
 
 
-def _timeline_of_text(opening: Opening, summary: RunSummary) -> Timeline:
-    with _text(opening, summary) as lines:
-        return timeline_of(list(columns.rows_of(lines)), lines.series)
-
-
 def _of_columns(opening: Opening, summary: RunSummary, source: SealedRecording) -> Recording | None:
     """The recording from its columns; None if there are none that belong to it, or if they contradict its end."""
 
@@ -159,14 +139,15 @@ def _of_columns(opening: Opening, summary: RunSummary, source: SealedRecording) 
     def over_time() -> Timeline:
         with suppress(BadInput, Untrusted, OSError), opening() as folder:
             return columns.timeline(_source(folder, summary), intervals_sha256, head.series)
-        return _timeline_of_text(opening, summary)
+        return timeline_of_text(text)
 
-    laters = _laters(opening, summary)
+    text = partial(_text, opening, summary)
+    parts = lazy_parts(text)
     if not stored.aggregate.events:
-        laters["events"] = ()
+        parts["events"] = ()
     with suppress(BadInput):
         head, end = ends_of_lines(stored.head, stored.end, source.file)
-        return assembled(source.file, head, end, stored.aggregate, over_time=over_time, **laters)
+        return assembled(source.file, head, end, stored.aggregate, over_time=over_time, **parts)
     return None
 
 
@@ -174,9 +155,7 @@ def _of_text(opening: Opening, summary: RunSummary, source: SealedRecording) -> 
     """The recording from its text, if columns cannot be stored: one pass now, further ones on demand."""
     with source.folder.open_file(source.file) as stream:
         lines = Reading(stream, source.file, source.sha256)
-        for _ in lines:
-            pass
-        return lines.recording(over_time=lambda: _timeline_of_text(opening, summary), **_laters(opening, summary))
+        return recording_of_text(lines, partial(_text, opening, summary))
 
 
 def _known_head(summary: RunSummary) -> Head:

@@ -36,6 +36,7 @@ from fastenough.jobs.bound import CpuBound
 from fastenough.jobs.calibrate import WitnessResult
 from fastenough.jobs.hunt_report import MonitoredRun
 from fastenough.jobs.pull import PullResult
+from fastenough.jobs.verify import Verified
 from fastenough.loads import Load
 from fastenough.model import Outcome, Series, Verdict
 from fastenough.recording.samples_parquet import Exported
@@ -262,6 +263,17 @@ DOCUMENTS: Mapping[str, Any] = {
             Versioned({"reference": Reference, "claims": ListOf({"claim": Claim, "computed": str})}),
         )
     ),
+    "pack": Versioned(
+        {
+            "pack": str,
+            "signed": bool,
+            "runs": _Strings,
+            "verdict": Verdict,
+            "headline": str,
+            "excluded": ListOf(ExcludedRuns),
+        }
+    ),
+    "verify": Versioned(Extended(Verified, {"pack": str})),
     "audit": _AUDIT,
     "ab": Versioned(
         {

@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from fastenough.analysis import load_name, words
-from fastenough.analysis.assessment import CheckFinding
-from fastenough.analysis.checks import RUN_CHECKS
+from fastenough.analysis.checks import RUN_CHECKS, check_title
 from fastenough.analysis.edge_agreement import agreement
-from fastenough.recording import Recording
 from fastenough.report.context import Context, configuration_word
 from fastenough.report.document import Column, Folded, ReportTable, Section, Text
 
@@ -72,19 +70,12 @@ def definitions(context: Context) -> Section | None:
     return Section("method", "Methods", "", parts)
 
 
-Check = Callable[[Recording], Iterator[CheckFinding]]
-
-
-def _name(check: Check) -> str:
-    """The title of a check, from the name of its function."""
-    said = check.__name__.strip("_").replace("_", " ")
-    return said[0].upper() + said[1:]
-
-
 def _passed(context: Context) -> Folded | None:
     """The checks that all runs passed."""
     measured = [recording for group in context.groups for recording in group.recordings]
-    passed = [_name(check) for check in RUN_CHECKS if not any(finding for one in measured for finding in check(one))]
+    passed = [
+        check_title(check) for check in RUN_CHECKS if not any(finding for one in measured for finding in check(one))
+    ]
     if not measured or not passed:
         return None
     return Folded(

@@ -75,6 +75,8 @@ COMMANDS = {
     "list": [(), ("--last", "1")],
     "show": [("last",)],
     "report": [("--limit", "1ms"), ("--limit", "1us", "--beside", "at91sam"), ()],
+    "pack": [("--limit", "1ms", "--out", "pack.zip")],
+    "verify": [("pack.zip",)],
     "compare": [("BASE", "LAST")],
     "check": [("LAST", "--baseline", "BASE", "--limits", "limits.toml"), ("LAST", "--baseline", "BASE")],
     "advise": [("--limit", "100us", "--probe", "timer"), ("--limit", "100us", "--miss-rate", "5%", "--probe", "timer")],

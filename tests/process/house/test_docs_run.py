@@ -51,7 +51,10 @@ ADDED = {
 """Times of commands that name none; an assessment shares its time among six loads (of three probes for tasks), a second
 for each at least."""
 SHORTER = ((r"--duration \S+", "--duration 200ms"), (r"--rounds \d+", "--rounds 3"), (r"--budget \S+", "--budget 5s"))
-_BEFORE = {"farm token revoke rack-5": "farm token add rack-5 --board r5s7"}
+_BEFORE = {
+    "farm token revoke rack-5": "farm token add rack-5 --board r5s7",
+    "verify evidence.zip": "pack --limit 100us --out evidence.zip",
+}
 """What a page has its reader do first."""
 VERDICTS = (ExitStatus.DONE, ExitStatus.FAIL, ExitStatus.INCONCLUSIVE, ExitStatus.NOT_APPLICABLE)
 """Statuses of a command that was understood and has done its work; a machine that lacks a feature says so."""

@@ -12,7 +12,7 @@ import pytest
 from fastenough.analysis import judge
 from fastenough.campaign import Campaign, Entry, Plan, monitoring, read_plan, run_campaign
 from fastenough.campaign.monitoring import PROBES_NAME
-from fastenough.cli.report import _probe_of
+from fastenough.cli.report import probe_of
 from fastenough.implementations import Act
 from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.recording.wakeups import MONITOR
@@ -154,4 +154,4 @@ def test_a_load_that_only_the_monitor_saw_is_missing(tmp_path: Path) -> None:
 
 def test_a_limit_needs_no_probe_named_beside_a_monitor(tmp_path: Path) -> None:
     run = recording(tmp_path, Recorded(quiet("one"), run_id="one"))
-    assert _probe_of([run, watched(tmp_path, Watched())], None) == "timer"
+    assert probe_of([run, watched(tmp_path, Watched())], None) == "timer"

@@ -32,6 +32,7 @@ ORDER = [
     "reference",
     "audit",
     "exchange",
+    "pack",
     "report",
     "history",
     "jobs",

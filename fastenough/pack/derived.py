@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The members that follow from the recordings and the question; and the versions of the programs that made them."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+import fastenough
+from fastenough.analysis import Assessment
+from fastenough.pack.assumptions import assumptions_of
+from fastenough.pack.manifest import ASSESSMENT, ASSUMPTIONS, MACHINES
+from fastenough.pack.plain import to_json
+from fastenough.pack.question import PackedQuestion, judged
+from fastenough.recording import Recording
+
+
+@dataclass(frozen=True)
+class Versions:
+    """The programs on which a verdict depends.  ``source_sha256``: hash of the source of fastenough, and so of the
+    method (docs/pack.md says how to compute it)."""
+
+    fastenough: str
+    source_sha256: str
+    python: str
+    numpy: str
+    scipy: str
+
+
+@cache
+def versions_here() -> Versions:
+    """Those of this process."""
+    return Versions(
+        fastenough.__version__, _source_sha256(), platform.python_version(), version("numpy"), version("scipy")
+    )
+
+
+def _source_sha256() -> str:
+    """The hash of a list of the package's Python files with their hashes, as sha256sum(1) prints it."""
+    package = Path(fastenough.__file__).parent
+    names = sorted(path.relative_to(package).as_posix() for path in package.rglob("*.py"))
+    lines = (f"{hashlib.sha256((package / name).read_bytes()).hexdigest()}  {name}\n" for name in names)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Derived:
+    """The verdict, and the members by name."""
+
+    assessment: Assessment
+    members: Mapping[str, bytes]
+
+
+def derive(recordings: Sequence[Recording], question: PackedQuestion) -> Derived:
+    """What follows from these recordings; the same in every process of the same versions."""
+    assessment = judged(recordings, question)
+    return Derived(
+        assessment,
+        {
+            ASSESSMENT: to_json(assessment),
+            ASSUMPTIONS: to_json(assumptions_of(recordings, question, assessment)),
+            MACHINES: to_json({recording.run_id: recording.head.profile for recording in recordings}),
+        },
+    )

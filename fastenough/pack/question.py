@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The question of a pack, and the members that follow from it and the recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fastenough.analysis import Assessment, judge
+from fastenough.analysis.excluded_runs import ExcludedRuns, Selection, judged_without
+from fastenough.model import Requirement
+from fastenough.recording import Recording
+
+
+@dataclass(frozen=True)
+class PackedQuestion:
+    """What was asked, and what only the store knew.
+
+    ``required`` applies to the runs of ``probe`` (None: of every probe); without it runs are judged by the requirement
+    in their heads.  ``missing``: planned runs that the store did not have.  ``selection``: name of a Selection.
+    ``excluded``: other runs of the store with the key of a judged run, with their results.
+    """
+
+    required: Requirement | None
+    confidence: float
+    probe: str | None
+    loads: tuple[str, ...]
+    missing: tuple[str, ...]
+    selection: str
+    excluded: tuple[ExcludedRuns, ...]
+
+    def __post_init__(self) -> None:
+        if self.selection not in Selection.__members__:
+            raise ValueError("its selection is unknown")
+        if not 0 < self.confidence < 1:
+            raise ValueError("its confidence is not between 0 and 1")
+
+
+def judged_alone(recordings: Sequence[Recording], question: PackedQuestion) -> Assessment:
+    """The verdict on these recordings, whatever else the store has."""
+    return judge(
+        recordings,
+        question.required,
+        probe=question.probe,
+        confidence=question.confidence,
+        loads=question.loads or None,
+        missing=question.missing,
+    )
+
+
+def judged(recordings: Sequence[Recording], question: PackedQuestion) -> Assessment:
+    """The verdict on these recordings, with the excluded runs that the question states."""
+    return judged_without(judged_alone(recordings, question), question.excluded, Selection[question.selection])
