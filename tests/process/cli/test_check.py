@@ -393,6 +393,18 @@ def test_a_run_that_did_not_grow_is_listed_as_within_the_limit(tmp_path: Path) -
     assert one.run_id == bad[0] and not one.exceeds
 
 
+@pytest.mark.parametrize(("quantile", "exceeds"), [(0.95, True), (0.5, False)])
+def test_growth_of_some_values_counts_by_the_share_that_the_quantile_permits(
+    quantile: float, exceeds: bool, tmp_path: Path
+) -> None:
+    store, good, base, _ = _growth_of(0, tmp_path)
+    values = [[row + 50_000 * (np.arange(row.size) % 5 == 0) for row in rows] for rows in latencies(4)]
+    keep(store, tmp_path / "scratch", values=values, begin_ns=4 * 86_400 * 10**9)
+    limits = Limits((Limit("limit 1", Growth(quantile, more_ns=10_000)),))
+    (one,) = check([good], [base], limits, store, selection=Selection.CHOSEN).excluded
+    assert one.exceeds is exceeds and 0.2 <= one.exceeded / one.n < 0.5
+
+
 def test_each_other_run_is_read_once_whatever_the_number_of_limits(tmp_path: Path) -> None:
     store, good, base, bad = _growth_of(4, tmp_path)
     limits = [
