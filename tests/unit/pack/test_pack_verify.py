@@ -316,6 +316,17 @@ def test_damaged_compression_and_bombs_are_refused(tmp_path: Path, good: bytes) 
     require_refused(tmp_path, with_recording(good, bomb, b""), "too many")
 
 
+def test_recordings_are_bounded_together(tmp_path: Path, good: bytes) -> None:
+    """Each alone is within its bound."""
+    large = bytes(50 << 20)
+    names = [name for name in files_of(good) if name.startswith("recordings/")]
+    pack = with_files(good, dict.fromkeys(names, zstandard.compress(large)))
+    files = files_of(pack)
+    sha256 = hashlib.sha256(large).hexdigest()
+    manifest = changed(files["manifest.json"], lambda said: [run.update(sha256=sha256) for run in said["runs"]])
+    require_refused(tmp_path, zipped(files | {"manifest.json": manifest}), "its recordings expand")
+
+
 def test_what_is_no_file_is_refused(tmp_path: Path, good: bytes) -> None:
     for path in (tmp_path / "absent.zip", tmp_path):
         with pytest.raises(BadInput):
