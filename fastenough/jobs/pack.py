@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fastenough.analysis import Assessment, load_name
-from fastenough.analysis.excluded_runs import ExcludedRuns, asked_by, left_out
+from fastenough.analysis.excluded_runs import ExcludedRuns, Selection, asked_by, left_out, meets_together
 from fastenough.campaign.expand import PLAN_FILE
 from fastenough.jobs.assess import OnStep, Question, no_progress, runs_alike
-from fastenough.model import BadInput
+from fastenough.model import BadInput, Verdict
 from fastenough.pack.archive import ArchiveWriter
 from fastenough.pack.derived import Derived, derive, versions_here
 from fastenough.pack.manifest import (
@@ -98,8 +98,11 @@ def _packed(recordings: Sequence[Recording], question: Question, store: Store) -
         question.selection.name,
         excluded=(),
     )
-    others = left_out(asked_by(judged, judged_alone(recordings, asked)), runs_alike(judged, store))
-    return replace(asked, excluded=tuple(others))
+    alone = judged_alone(recordings, asked)
+    others = left_out(asked_by(judged, alone), runs_alike(judged, store))
+    passed = alone.verdict is Verdict.PASS and question.selection is Selection.CAMPAIGN
+    together = not passed or meets_together(judged, [store.load(one.run_id) for one in others], alone)
+    return replace(asked, excluded=tuple(others), together=together)
 
 
 def write_members(prepared: Prepared, stream: BinaryIO, on_step: OnStep = no_progress) -> tuple[ArchiveWriter, bytes]:

@@ -18,7 +18,8 @@ class PackedQuestion:
 
     ``required`` applies to the runs of ``probe`` (None: of every probe); without it runs are judged by the requirement
     in their heads.  ``missing``: planned runs that the store did not have.  ``selection``: name of a Selection.
-    ``excluded``: other runs of the store with the key of a judged run, with their results.
+    ``excluded``: other runs of the store with the key of a judged run, with their results.  ``together``: whether the
+    judged runs and these meet the requirement.
     """
 
     required: Requirement | None
@@ -28,6 +29,7 @@ class PackedQuestion:
     missing: tuple[str, ...]
     selection: str
     excluded: tuple[ExcludedRuns, ...]
+    together: bool = True
 
     def __post_init__(self) -> None:
         if self.selection not in Selection.__members__:
@@ -50,4 +52,5 @@ def judged_alone(recordings: Sequence[Recording], question: PackedQuestion) -> A
 
 def judged(recordings: Sequence[Recording], question: PackedQuestion) -> Assessment:
     """The verdict on these recordings, with the excluded runs that the question states."""
-    return judged_without(judged_alone(recordings, question), question.excluded, Selection[question.selection])
+    alone, selection = judged_alone(recordings, question), Selection[question.selection]
+    return judged_without(alone, question.excluded, selection, together=question.together)

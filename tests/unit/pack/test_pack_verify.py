@@ -107,7 +107,10 @@ def test_runs_left_out_are_stated_and_count(
     tmp_path: Path, store: Store, runs: list[str], selection: Selection
 ) -> None:
     pack = pack_of(store, [runs[0]], selection=selection)
-    (left,) = json.loads(files_of(pack)["question.json"])["excluded"]
+    question = json.loads(files_of(pack)["question.json"])
+    (left,) = question["excluded"]
+    apart = with_files(pack, {"question.json": text_of(question | {"together": False})})
+    assert verified(tmp_path, apart).same is (selection is Selection.ONLY_THESE)
     assert (left["run_id"], left["exceeded"], left["exceeds"]) == (runs[1], 1, True)
     found = verified(tmp_path, pack)
     allowed = selection is Selection.ONLY_THESE
