@@ -14,6 +14,7 @@
 #include "registry.h"
 
 #define LOOK_NS (100 * NS_PER_MS)
+#define OWN_PID_NAMESPACE 0xeffffffcu /* PROC_PID_INIT_INO of linux/proc_ns.h */
 
 /* Capabilities of <linux/capability.h>. */
 enum { ADMIN = 21, PERFMON = 38, BPF = 39 };
@@ -188,6 +189,18 @@ static const struct source monitor_source = {
 	.begin_totals = monitor_begin_totals,
 };
 
+/* The kernel's programs see the process IDs of the machine's own PID namespace; another one has IDs of its own. */
+static bool knows_pids(struct run *run)
+{
+	struct stat namespace;
+
+	if (!chosen.pid || stat("/proc/self/ns/pid", &namespace) || namespace.st_ino == OWN_PID_NAMESPACE)
+		return true;
+	run_not_applicable(run, "--pid: process IDs of this PID namespace (of a container) are not those of the kernel; run the "
+			   "monitor outside it, or select tasks by --comm or --cgroup");
+	return false;
+}
+
 static void monitor_setup(struct run *run)
 {
 	struct monitor *monitor = run_allocate(run, sizeof(*monitor));
@@ -201,7 +214,7 @@ static void monitor_setup(struct run *run)
 	add_series(monitor);
 	if (chosen.samples)
 		samples_begin(monitor, chosen.samples);
-	if (!programs_load(monitor))
+	if (!knows_pids(run) || !programs_load(monitor))
 		return;
 	symbols_read();
 	run->source = &monitor->source;

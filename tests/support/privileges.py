@@ -16,6 +16,8 @@ import pytest
 PREFIX = "needs root: "
 _LIST = "fastenough/needs-root"
 """Key of the list of tests in pytest's cache."""
+_OWN_PID_NAMESPACE = 0xEFFFFFFC
+"""Inode of the machine's own PID namespace: PROC_PID_INIT_INO of the kernel's linux/proc_ns.h."""
 _OF_THE_USER = ("HOME", "USER", "LOGNAME", "MAIL", "SHELL", "XDG_")
 """Variables, or their beginnings, that name places of the user who calls sudo."""
 
@@ -29,6 +31,13 @@ def require_root(purpose: str) -> None:
     """Skip the test, or the tests of the fixture, that calls this as an ordinary user."""
     if os.geteuid() != 0:
         pytest.skip(PREFIX + purpose)
+
+
+needs_kernel_pids = pytest.mark.skipif(
+    Path("/proc/self/ns/pid").stat().st_ino != _OWN_PID_NAMESPACE,
+    reason="process IDs of this PID namespace are not those of the kernel",
+)
+"""Mark of a test in which the monitor selects a task by its process ID."""
 
 
 def own_mounts(*, as_user: bool = False) -> list[str]:

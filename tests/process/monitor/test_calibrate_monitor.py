@@ -18,7 +18,7 @@ from fastenough.link.fake import FakeLink
 from fastenough.model import FastenoughError
 from tests.support.cli_calls import command_line
 from tests.support.json_documents import require_valid
-from tests.support.privileges import needs_root
+from tests.support.privileges import needs_kernel_pids, needs_root
 
 EACH = 10
 SIZES_NS = [300_000, 1_000_000]
@@ -39,6 +39,7 @@ def calibrated(
 
 
 @needs_root("BPF and real-time priorities")
+@needs_kernel_pids
 @two_cpus
 def test_each_station_is_found_with_its_size_and_its_culprit(calibrated: tuple[int, dict[str, Any], Path]) -> None:
     status, found, _ = calibrated
@@ -57,6 +58,7 @@ def test_each_station_is_found_with_its_size_and_its_culprit(calibrated: tuple[i
 
 
 @needs_root("BPF and real-time priorities")
+@needs_kernel_pids
 @two_cpus
 def test_the_task_and_its_stations_agree(calibrated: tuple[int, dict[str, Any], Path]) -> None:
     _, found, _ = calibrated
@@ -68,6 +70,7 @@ def test_the_task_and_its_stations_agree(calibrated: tuple[int, dict[str, Any], 
 
 
 @needs_root("BPF and real-time priorities")
+@needs_kernel_pids
 @two_cpus
 def test_what_was_found_is_drawn(calibrated: tuple[int, dict[str, Any], Path]) -> None:
     _, _, figure = calibrated
@@ -77,6 +80,7 @@ def test_what_was_found_is_drawn(calibrated: tuple[int, dict[str, Any], Path]) -
 
 
 @needs_root("BPF and real-time priorities")
+@needs_kernel_pids
 @two_cpus
 def test_an_injection_is_missed_where_it_is_not(monitor_binary: Path, inject_binary: Path) -> None:
     """The proof can fail: what was injected behind the system call is looked for before it."""

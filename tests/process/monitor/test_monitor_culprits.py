@@ -12,6 +12,7 @@ import pytest
 
 from fastenough.recording import Event
 from tests.support.monitored import Sleeper, Watch, events, sleeper, unseen, watching
+from tests.support.privileges import needs_kernel_pids
 
 DELAY_NS = 4_000_000
 PRIORITY = 97
@@ -86,6 +87,7 @@ def test_who_had_the_cpu_is_named(
         assert "schedule" in stack and "bpf" not in stack, "of who had the CPU last, without what looked"
 
 
+@needs_kernel_pids
 def test_what_ends_a_run_is_its_threshold(
     monitor_binary: Path, sleeper_binary: Path, probe_binary: str, tmp_path: Path
 ) -> None:

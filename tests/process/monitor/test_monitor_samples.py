@@ -15,7 +15,7 @@ from fastenough.analysis.station_delays import STATIONS, SUM, station_agreement,
 from fastenough.recording import Histogram, Recording, read_recording
 from fastenough.recording.samples import SampleFile, read_samples
 from tests.support.monitored import watching
-from tests.support.privileges import needs_root
+from tests.support.privileges import needs_kernel_pids, needs_root
 from tests.support.tools import require
 
 pytestmark = needs_root("BPF and real-time priorities")
@@ -73,6 +73,7 @@ def _watch(probe: str, monitor: Path, place: Path) -> tuple[Recording, SampleFil
     return read_recording(place / "record"), read_samples(place / "seen"), read_samples(place / "task")
 
 
+@needs_kernel_pids
 def test_samples_histograms_and_the_task_agree(probe_binary: str, monitor_binary: Path, tmp_path: Path) -> None:
     recording, kept, task = _watch(probe_binary, monitor_binary, tmp_path)
     assert kept.complete and recording.end is not None and recording.end.samples is not None

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.monitored import build_monitor
-from tests.support.privileges import needs_root
+from tests.support.privileges import needs_kernel_pids, needs_root
 from tests.support.processes import eventually
 from tests.support.rings import files, follows, notes, recordings
 
 PERIOD_NS = 500_000
-pytestmark = needs_root("the monitor")
+pytestmark = [needs_root("the monitor"), needs_kernel_pids]
 
 
 @pytest.fixture(scope="module")
