@@ -31,6 +31,11 @@ class Selection(StrEnum):
     CHOSEN = "named one by one"
     ONLY_THESE = "only these, as stated"
 
+    @classmethod
+    def of(cls, *, chosen: bool, only_these: bool) -> Selection:
+        """That of runs which were ``chosen`` one by one, or stated to be ``only_these``."""
+        return cls.ONLY_THESE if only_these else cls.CHOSEN if chosen else cls.CAMPAIGN
+
 
 @dataclass(frozen=True)
 class ExcludedRuns:

@@ -93,7 +93,7 @@ def _by_runs(names: Sequence[str], out: Path | None, store_path: Path, wanted: A
     with Work("reading the runs") as work:
         recordings = read_runs(store, [run.id for run in fitting], work.step)
         work.step("judging each approach")
-        wanted = replace(wanted, probe=probe, selection=Selection.CHOSEN if chosen else Selection.CAMPAIGN)
+        wanted = replace(wanted, probe=probe, selection=Selection.of(chosen=bool(chosen), only_these=False))
         advice = advise_by_runs(recordings, wanted, store)
         others = [name for name in probes if name != probe]
         if others:

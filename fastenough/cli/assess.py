@@ -225,7 +225,7 @@ def command(
         tuple(loads),
         ASSESSED,
         tasks=task_set,
-        selection=Selection.ONLY_THESE if only_these else Selection.CAMPAIGN,
+        selection=Selection.of(chosen=False, only_these=only_these),
     )
     if task_set is None:
         required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)

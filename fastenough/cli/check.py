@@ -150,7 +150,7 @@ def command(
     with 1 if a limit is exceeded.  Other runs of the store that answer the same question as RUNS are listed; a PASS
     without them requires --only-these.
     """
-    selection = Selection.ONLY_THESE if only_these else Selection.CHOSEN if runs else Selection.CAMPAIGN
+    selection = Selection.of(chosen=bool(runs), only_these=only_these)
     limits = Limits() if limits_path is None else read_limits(limits_path)
     store = existing_store(store_path)
     base = read_baseline(store, baselines)

@@ -63,7 +63,7 @@ def command(
         raise BadInput("--probe requires --limit")
     store = existing_store(store_path)
     chosen = choose_runs(store, runs)
-    selection = Selection.ONLY_THESE if only_these else Selection.CHOSEN if runs else Selection.CAMPAIGN
+    selection = Selection.of(chosen=bool(runs), only_these=only_these)
     with new_file(out) as target:
         with Work("reading the runs") as work:
             recordings = read_runs(store, chosen.runs, work.step)

@@ -134,7 +134,7 @@ def command(
             missing=chosen.missing,
             beside=tuple(map(find_reference, beside or ())),
             note=_note(store, chosen),
-            selection=Selection.ONLY_THESE if only_these else Selection.CHOSEN if runs else Selection.CAMPAIGN,
+            selection=Selection.of(chosen=bool(runs), only_these=only_these),
         )
         answer = judge_and_report(recordings, question, store, out, on_step=work.step)
     return print_answer(answer, out, as_json)
