@@ -9,7 +9,14 @@ from pathlib import Path
 
 from fastenough import report
 from fastenough.analysis import Assessment, judge
-from fastenough.analysis.excluded_runs import Selection, asked_by, judged_without, left_out, meets_together
+from fastenough.analysis.excluded_runs import (
+    ExcludedRuns,
+    Selection,
+    asked_by,
+    judged_without,
+    left_out,
+    meets_together,
+)
 from fastenough.analysis.merged import load_name
 from fastenough.analysis.task_set import TaskAnswer, TaskSet, answer_of, judged_with
 from fastenough.board import Board, open_board
@@ -135,12 +142,23 @@ def judge_asked(recordings: Sequence[Recording], question: Question, store: Stor
         loads=question.loads or None,
         missing=question.missing,
     )
-    if not assessment.requirements:
-        return assessment
-    others = left_out(asked_by(judged, assessment), runs_alike(judged, store))
-    passed = assessment.verdict is Verdict.PASS and question.selection is Selection.CAMPAIGN
-    together = not passed or meets_together(judged, [store.load(one.run_id) for one in others], assessment)
+    others, together = excluded_by(judged, assessment, question.selection, store)
     return judged_without(assessment, others, question.selection, together=together)
+
+
+def excluded_by(
+    judged: Sequence[Recording], assessment: Assessment, selection: Selection, store: Store
+) -> tuple[list[ExcludedRuns], bool]:
+    """Other runs of the store that answer the question, and whether all of them together meet the requirement.
+
+    ``assessment``: the verdict on the judged runs alone.  Those of the question are read again for a PASS only, so that
+    not every run that was looked at stays in memory.
+    """
+    if not assessment.requirements:
+        return [], True
+    others = left_out(asked_by(judged, assessment), runs_alike(judged, store))
+    passed = assessment.verdict is Verdict.PASS and selection is Selection.CAMPAIGN
+    return others, not passed or meets_together(judged, [store.load(one.run_id) for one in others], assessment)
 
 
 _MOST_ALIKE = 200

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fastenough.analysis import Assessment, load_name
-from fastenough.analysis.excluded_runs import ExcludedRuns, Selection, asked_by, left_out, meets_together
+from fastenough.analysis.excluded_runs import ExcludedRuns
 from fastenough.campaign.expand import PLAN_FILE
-from fastenough.jobs.assess import OnStep, Question, no_progress, runs_alike
-from fastenough.model import BadInput, Verdict
+from fastenough.jobs.assess import OnStep, Question, excluded_by, no_progress
+from fastenough.model import BadInput
 from fastenough.pack.archive import ArchiveWriter
 from fastenough.pack.derived import Derived, derive, versions_here
 from fastenough.pack.manifest import (
@@ -72,8 +72,8 @@ def prepare(
         recording_name(recording.run_id)
         _require_sealed(recording, store)
     on_step("judging", lambda: 0.0)
-    asked = _packed(chosen, question, store)
-    return Prepared(store, tuple(sorted(by_id)), asked, derive(chosen, asked))
+    asked, alone = _packed(chosen, question, store)
+    return Prepared(store, tuple(sorted(by_id)), asked, derive(chosen, asked, alone))
 
 
 def _require_sealed(recording: Recording, store: Store) -> None:
@@ -86,7 +86,8 @@ def _require_sealed(recording: Recording, store: Store) -> None:
         )
 
 
-def _packed(recordings: Sequence[Recording], question: Question, store: Store) -> PackedQuestion:
+def _packed(recordings: Sequence[Recording], question: Question, store: Store) -> tuple[PackedQuestion, Assessment]:
+    """The question with what the store knows of it, and the verdict on these recordings alone."""
     judged = [recording for recording in recordings if not is_monitor(recording.head)]
     loads = dict.fromkeys(name for recording in judged if (name := load_name(recording)) is not None)
     asked = PackedQuestion(
@@ -99,10 +100,8 @@ def _packed(recordings: Sequence[Recording], question: Question, store: Store) -
         excluded=(),
     )
     alone = judged_alone(recordings, asked)
-    others = left_out(asked_by(judged, alone), runs_alike(judged, store))
-    passed = alone.verdict is Verdict.PASS and question.selection is Selection.CAMPAIGN
-    together = not passed or meets_together(judged, [store.load(one.run_id) for one in others], alone)
-    return replace(asked, excluded=tuple(others), together=together)
+    others, together = excluded_by(judged, alone, question.selection, store)
+    return replace(asked, excluded=tuple(others), together=together), alone
 
 
 def write_members(prepared: Prepared, stream: BinaryIO, on_step: OnStep = no_progress) -> tuple[ArchiveWriter, bytes]:

@@ -28,7 +28,7 @@ from fastenough.pack.manifest import (
     recording_name,
 )
 from fastenough.pack.plain import from_json
-from fastenough.pack.question import PackedQuestion
+from fastenough.pack.question import PackedQuestion, judged_alone
 from fastenough.pack.signature import Signer, signer_of
 from fastenough.recording import Reading, Recording
 from fastenough.recording.lazy_text import recording_of_text
@@ -78,7 +78,7 @@ def verify(path: Path, signers: Path | None = None, on_step: OnStep = no_progres
         on_step("reading the runs", lambda: len(recordings) / len(runs))
         recordings += (_recording(contents, run) for run in runs)
         on_step("judging", lambda: 0.0)
-        derived = derive(recordings, question)
+        derived = derive(recordings, question, judged_alone(recordings, question))
         alike = versions == versions_here()
         same, differences = _compared(contents, derived.members, alike)
     return Verified(

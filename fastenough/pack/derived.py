@@ -16,7 +16,7 @@ from fastenough.analysis import Assessment
 from fastenough.pack.assumptions import assumptions_of
 from fastenough.pack.manifest import ASSESSMENT, ASSUMPTIONS, MACHINES
 from fastenough.pack.plain import to_json
-from fastenough.pack.question import PackedQuestion, judged
+from fastenough.pack.question import PackedQuestion, with_excluded
 from fastenough.recording import Recording
 
 
@@ -56,9 +56,12 @@ class Derived:
     members: Mapping[str, bytes]
 
 
-def derive(recordings: Sequence[Recording], question: PackedQuestion) -> Derived:
-    """What follows from these recordings; the same in every process of the same versions."""
-    assessment = judged(recordings, question)
+def derive(recordings: Sequence[Recording], question: PackedQuestion, alone: Assessment) -> Derived:
+    """What follows from these recordings; the same in every process of the same versions.
+
+    ``alone``: the verdict on them, whatever else the store has.
+    """
+    assessment = with_excluded(alone, question)
     return Derived(
         assessment,
         {

@@ -50,7 +50,6 @@ def judged_alone(recordings: Sequence[Recording], question: PackedQuestion) -> A
     )
 
 
-def judged(recordings: Sequence[Recording], question: PackedQuestion) -> Assessment:
-    """The verdict on these recordings, with the excluded runs that the question states."""
-    alone, selection = judged_alone(recordings, question), Selection[question.selection]
-    return judged_without(alone, question.excluded, selection, together=question.together)
+def with_excluded(alone: Assessment, question: PackedQuestion) -> Assessment:
+    """The verdict with the excluded runs that the question states."""
+    return judged_without(alone, question.excluded, Selection[question.selection], together=question.together)
