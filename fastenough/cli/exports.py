@@ -9,9 +9,8 @@ from pathlib import Path
 import click
 
 from fastenough.cli.commands import Command
-from fastenough.cli.new_file import new_file
 from fastenough.cli.options import existing_store, store_option
-from fastenough.cli.output import write_raw
+from fastenough.cli.output import new_file, write_raw
 from fastenough.exchange import EXPORTERS, export
 from fastenough.model import BadInput
 

@@ -21,9 +21,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TextIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from fastenough import words
+from fastenough.files import Untrusted, replacing
+from fastenough.model import BadInput
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -173,6 +176,20 @@ def print_json(document: Any) -> None:
     if isinstance(document, dict):
         document = {"version": JSON_VERSION} | document
     print(json.dumps(document, indent=2, default=_plain))
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """A new file, there when the block ends without an exception; raises BadInput if it exists or cannot be written."""
+    if path.is_symlink() or path.exists():
+        raise BadInput(f"{path} exists; name a new file")
+    try:
+        with replacing(path) as target:
+            yield target
+    except Untrusted as error:
+        raise BadInput(str(error)) from error
+    except OSError as error:
+        raise BadInput(f"{error.filename or path}: {error.strerror}; name a new file in a writable folder") from error
 
 
 def write_raw(content: bytes) -> None:

@@ -10,7 +10,6 @@ import click
 from fastenough import words
 from fastenough.analysis.excluded_runs import Selection
 from fastenough.cli.commands import Command
-from fastenough.cli.new_file import new_file
 from fastenough.cli.options import (
     existing_store,
     json_option,
@@ -19,7 +18,7 @@ from fastenough.cli.options import (
     requirement_options,
     store_option,
 )
-from fastenough.cli.output import print_json, say
+from fastenough.cli.output import new_file, print_json, say
 from fastenough.cli.progress import Work
 from fastenough.cli.report import choose_runs, probe_of
 from fastenough.jobs.assess import Question, read_runs
