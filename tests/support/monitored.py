@@ -11,10 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 from fastenough.recording import Event, Recording, read_recording
-from tests.support.privileges import needs_kernel_pids, require_root
+from tests.support.privileges import require_kernel_pids, require_root
 from tests.support.tools import ROOT, build, configure, require
 
 FIFO, OTHER = 1, 0
@@ -56,8 +54,8 @@ class Watch:
 def watching(monitor: Path, path: Path, *options: str) -> Iterator[Watch]:
     """The monitor while the context lasts; ended by SIGINT, as planned."""
     require_root("the monitor")
-    if any(option.startswith("--pid") for option in options) and needs_kernel_pids.args[0]:
-        pytest.skip(needs_kernel_pids.kwargs["reason"])
+    if any(option.startswith("--pid") for option in options):
+        require_kernel_pids()
     command = [str(monitor), "--quiet", "--until-interrupt", "--record", str(path), *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         watch = Watch(process, path)

@@ -33,11 +33,16 @@ def require_root(purpose: str) -> None:
         pytest.skip(PREFIX + purpose)
 
 
-needs_kernel_pids = pytest.mark.skipif(
-    Path("/proc/self/ns/pid").stat().st_ino != _OWN_PID_NAMESPACE,
-    reason="process IDs of this PID namespace are not those of the kernel",
-)
+_OTHER_PIDS = Path("/proc/self/ns/pid").stat().st_ino != _OWN_PID_NAMESPACE
+_WHY_OTHER_PIDS = "process IDs of this PID namespace are not those of the kernel"
+needs_kernel_pids = pytest.mark.skipif(_OTHER_PIDS, reason=_WHY_OTHER_PIDS)
 """Mark of a test in which the monitor selects a task by its process ID."""
+
+
+def require_kernel_pids() -> None:
+    """Skip the test that calls this where the monitor cannot select a task by its process ID."""
+    if _OTHER_PIDS:
+        pytest.skip(_WHY_OTHER_PIDS)
 
 
 def own_mounts(*, as_user: bool = False) -> list[str]:
