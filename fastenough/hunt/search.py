@@ -47,7 +47,8 @@ def _group_turns(turns: Sequence[Recipe], maxima: Sequence[int]) -> list[GroupTu
     if not each:
         return []
     tails = [tail_of(maxima[turn * each : (turn + 1) * each]) for turn in range(len(turns))]
-    return [GroupTurn(recipe, tail, tail - median(tails)) for recipe, tail in zip(turns, tails, strict=True)]
+    middle = median(tails)
+    return [GroupTurn(recipe, tail, tail - middle) for recipe, tail in zip(turns, tails, strict=True)]
 
 
 @dataclass
