@@ -18,6 +18,7 @@ from fastenough.model import NotApplicable
 from fastenough.settings import STATE_SETTING
 from tests.support.farm_data import FarmData, make_store
 from tests.support.gauge_simulation import Build, Paced, paced
+from tests.support.huge_pages import HUGE_PAGES, only_user
 from tests.support.labgrid_lab import Lab, running_lab
 from tests.support.monitored import build_monitor, build_sleeper
 from tests.support.privileges import SkippedForRoot
@@ -79,6 +80,15 @@ def state_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         del os.environ[STATE_SETTING]
     else:
         os.environ[STATE_SETTING] = before
+
+
+@pytest.fixture
+def huge_pages() -> Iterator[None]:
+    """The machine's setting for huge pages, for this test alone; it has to be as before at the test's end."""
+    if not HUGE_PAGES.exists():
+        pytest.skip("no transparent huge pages")
+    with only_user():
+        yield
 
 
 @pytest.fixture(scope="session")

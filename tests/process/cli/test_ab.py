@@ -17,21 +17,16 @@ from fastenough.analysis.paired import Effect, Effects, TailRate, order_of_arms
 from fastenough.cli.ab import conclusion
 from fastenough.store import Store
 from tests.support.cli_calls import command_line, environment
+from tests.support.huge_pages import HUGE_PAGES, other_value
 from tests.support.json_documents import require_valid
 from tests.support.privileges import needs_root
 from tests.support.processes import eventually
 
-HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 FREQUENCY = Path("/sys/devices/system/cpu/cpu0/cpufreq")
-needs_huge_pages = pytest.mark.skipif(not HUGE_PAGES.exists(), reason="no huge pages here")
-
-
-def other() -> str:
-    return "never" if "[never]" not in HUGE_PAGES.read_text() else "madvise"
 
 
 def words(*more: str) -> list[str]:
-    return ["ab", "--set", f"transparent-huge-pages={other()}", *more]
+    return ["ab", "--set", f"transparent-huge-pages={other_value()}", *more]
 
 
 def test_the_quantile_and_the_rate_each_have_their_own_finding() -> None:
@@ -46,9 +41,8 @@ def test_the_quantile_and_the_rate_each_have_their_own_finding() -> None:
 
 
 @needs_root("it changes settings")
-@needs_huge_pages
-def test_runs_take_turns_and_the_setting_is_put_back(tmp_path: Path, probe_binary: Path) -> None:
-    before, wanted = HUGE_PAGES.read_text(), other()
+def test_runs_take_turns_and_the_setting_is_put_back(tmp_path: Path, probe_binary: Path, huge_pages: None) -> None:
+    before, wanted = HUGE_PAGES.read_text(), other_value()
     done = command_line(
         *words("--rounds", "3", "--duration", "1s", "--json", "--", "timer", "interval=1ms"), cwd=tmp_path
     )
@@ -85,7 +79,6 @@ def test_what_this_machine_cannot_change_is_not_applicable(tmp_path: Path, probe
 @pytest.mark.untimed
 @pytest.mark.slow
 @needs_root("it changes settings")
-@needs_huge_pages
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -99,7 +92,9 @@ def test_what_this_machine_cannot_change_is_not_applicable(tmp_path: Path, probe
         ((), "--set"),
     ],
 )
-def test_wrong_usage_is_one_line(tmp_path: Path, probe_binary: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_usage_is_one_line(
+    tmp_path: Path, probe_binary: Path, huge_pages: None, arguments: tuple[str, ...], said: str
+) -> None:
     now = HUGE_PAGES.read_text().partition("[")[2].partition("]")[0]
     done = command_line("ab", *(word.format(now=now) for word in arguments), "--", "timer", cwd=tmp_path)
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
@@ -107,11 +102,12 @@ def test_wrong_usage_is_one_line(tmp_path: Path, probe_binary: Path, arguments: 
 
 @pytest.mark.slow
 @needs_root("it changes settings")
-@needs_huge_pages
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_the_setting_is_put_back_however_it_ends(tmp_path: Path, probe_binary: Path, number: signal.Signals) -> None:
+def test_the_setting_is_put_back_however_it_ends(
+    tmp_path: Path, probe_binary: Path, huge_pages: None, number: signal.Signals
+) -> None:
     """In the midst of a run that has it; after SIGKILL by whoever measures next, or by doctor."""
-    before, wanted = HUGE_PAGES.read_text(), other()
+    before, wanted = HUGE_PAGES.read_text(), other_value()
     process = subprocess.Popen(
         [sys.executable, "-m", "fastenough", *words("--duration", "5s", "--", "timer")],
         cwd=tmp_path,
@@ -140,8 +136,7 @@ def test_the_setting_is_put_back_however_it_ends(tmp_path: Path, probe_binary: P
 
 @pytest.mark.slow
 @needs_root("it changes settings")
-@needs_huge_pages
-def test_a_trial_that_was_killed_goes_on(tmp_path: Path, probe_binary: Path) -> None:
+def test_a_trial_that_was_killed_goes_on(tmp_path: Path, probe_binary: Path, huge_pages: None) -> None:
     """Whole pairs stay, the one that was cut is made again, and all runs are one trial."""
     before = HUGE_PAGES.read_text()
     command = words("--rounds", "3", "--duration", "300ms", "--json", "--", "timer", "interval=1ms")

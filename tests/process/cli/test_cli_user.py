@@ -22,6 +22,7 @@ from fastenough.files import Untrusted, require_trusted
 from fastenough.link.guard import descendants
 from fastenough.link.local import LocalLink
 from fastenough.recording import Recording, read_recording
+from tests.support.huge_pages import HUGE_PAGES, other_value
 from tests.support.ordinary_user import User, ordinary_user
 from tests.support.privileges import needs_root
 from tests.support.processes import ended as dead
@@ -30,7 +31,6 @@ from tests.support.terminal import screen
 
 pytestmark = pytest.mark.machines
 
-HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 NOBODY = 65534
 RUN = ("run", "timer", "--duration", "1s")
 
@@ -207,10 +207,8 @@ def test_a_guard_that_was_stopped_does_not_stop_sudo_for_ever(sudoer: User) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not HUGE_PAGES.exists(), reason="no transparent huge pages")
-def test_settings_of_a_killed_bench_are_named_and_put_back(sudoer: User) -> None:
-    before = HUGE_PAGES.read_text()
-    requested = "never" if "[never]" not in before else "madvise"
+def test_settings_of_a_killed_bench_are_named_and_put_back(sudoer: User, huge_pages: None) -> None:
+    before, requested = HUGE_PAGES.read_text(), other_value()
     plan = sudoer.home / "plan.toml"
     plan.write_text(
         f'name = "x"\nduration = "60s"\n[settings]\ntransparent-huge-pages = "{requested}"\n[[run]]\nprobe = "timer"\n'

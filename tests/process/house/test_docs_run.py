@@ -18,6 +18,7 @@ from fastenough.model import ExitStatus
 from fastenough.store import Store
 from tests.support.cli_calls import ROOT, command_line
 from tests.support.documented import WHOLE, documented_commands, is_incomplete
+from tests.support.huge_pages import other_value
 from tests.support.privileges import require_root
 
 NEEDS = (
@@ -56,6 +57,8 @@ _BEFORE = {
     "verify evidence.zip": "pack --limit 100us --out evidence.zip",
 }
 """What a page has its reader do first."""
+_CHANGES_HUGE_PAGES = "transparent-huge-pages="
+"""Words of a command that needs another value than the one that is in effect, and no other test that changes it."""
 VERDICTS = (ExitStatus.DONE, ExitStatus.FAIL, ExitStatus.INCONCLUSIVE, ExitStatus.NOT_APPLICABLE)
 """Statuses of a command that was understood and has done its work; a machine that lacks a feature says so."""
 _LOAD = 'name = "own"\nsource = "this test"\ncommands = [["sh", "-c", "while :; do :; done"]]\ncpu-share = 0.001\n'
@@ -108,6 +111,8 @@ def written(words: str, folder: Path) -> list[str]:
         shutil.copy(store.path / "runs" / before / "recording.jsonl.zst", folder / "baseline" / f"{load}.jsonl.zst")
     for pattern, shorter in SHORTER:
         words = re.sub(pattern, shorter, words)
+    if _CHANGES_HUGE_PAGES in words:
+        words = re.sub(rf"{_CHANGES_HUGE_PAGES}\S+", f"{_CHANGES_HUGE_PAGES}{other_value()}", words)
     for command, shorter in ADDED.items():
         if words.startswith(f"{command} ") and shorter.split()[0] not in words:
             name, _, more = words.partition(" ")
@@ -132,7 +137,11 @@ def written(words: str, folder: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", commands(here=True))
-def test_a_documented_command_works_as_written(words: str, measured: Path, tmp_path: Path) -> None:
+def test_a_documented_command_works_as_written(
+    words: str, measured: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if _CHANGES_HUGE_PAGES in words:
+        request.getfixturevalue("huge_pages")
     folder = tmp_path / "here"
     shutil.copytree(measured, folder)
     if words in _BEFORE:

@@ -20,10 +20,10 @@ from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.recording.head import RecordedSetting
 from fastenough.settings import SETTINGS, Settings, default_journal
 from fastenough.settings.place import FilePlace, TaskPlace, start_ticks
+from tests.support.huge_pages import HUGE_PAGES, other_value
 from tests.support.privileges import needs_root, require_root
 from tests.support.processes import eventually, start_bench
 
-HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 CPUFREQ = "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_{}"
 IDLE = "/sys/devices/system/cpu/cpu0/cpuidle/state{}/{}"
 BOOT_ID = {"/proc/sys/kernel/random/boot_id": "aaaa\n"}
@@ -128,10 +128,8 @@ def test_values_that_cannot_be(tmp_path: Path, name: str, requested: str | int) 
 
 
 @needs_root("it changes settings")
-@pytest.mark.skipif(not HUGE_PAGES.exists(), reason="no transparent huge pages")
-def test_huge_pages_of_this_machine(tmp_path: Path) -> None:
-    before = HUGE_PAGES.read_text()
-    requested = "never" if "[never]" not in before else "madvise"
+def test_huge_pages_of_this_machine(tmp_path: Path, huge_pages: None) -> None:
+    before, requested = HUGE_PAGES.read_text(), other_value()
     with Settings(LocalLink(), tmp_path / "journal") as settings:
         [entry] = settings.apply("transparent-huge-pages", requested)
         assert entry.in_effect == requested
