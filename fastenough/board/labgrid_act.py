@@ -5,9 +5,9 @@
                                                             places (all of them, whatever PLACE is)
 
 It prints one JSON object, and nothing else, to standard output; ``fault`` is the reason of a failure, and ``lent`` the
-person who has reserved the place, if that is the reason.  labgrid's back ends may block forever, so the caller kills
-this process after a time limit; it also ends, with its process group, when its standard input closes.  ``LG_ENV`` names
-labgrid's environment file, if any.
+place's entry of ``places``, if the reason is that a person has reserved it.  labgrid's back ends may block forever, so
+the caller kills this process after a time limit; it also ends, with its process group, when its standard input closes.
+``LG_ENV`` names labgrid's environment file, if any.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Fault(Exception):
 class Reserved(Fault):
     """The place is reserved by a person."""
 
-    def __init__(self, holder: str) -> None:
-        super().__init__(f"in use by {holder}")
-        self.holder = holder
+    def __init__(self, place: Any) -> None:
+        super().__init__(f"in use by {place.acquired}")
+        self.place = place
 
 
 def _call(session: Any, name: str, place: str) -> None:
@@ -78,7 +78,7 @@ def _acquire(session: Any, place: str) -> dict[str, Any]:
     """
     holder = session.places[place].acquired
     if holder and holder != _me(session):
-        raise Reserved(holder)
+        raise Reserved(session.places[place])
     if not holder:
         _call(session, "AcquirePlace", place)
     if not session.places[place].acquired_resources:
@@ -195,7 +195,7 @@ def main(coordinator: str, place: str, act: str, state: str | None = None) -> Ma
     try:
         return {"states": _states(place)} if act == "states" else _coordinate(coordinator, place, act, state)
     except Reserved as error:
-        return {"fault": str(error), "lent": error.holder}
+        return {"fault": str(error), "lent": _reservation(error.place)}
     except (Exception, SystemExit) as error:  # drivers and imports are third-party code
         return {"fault": f"LG_ENV={_ENVIRONMENT}:\n{_why(error)}" if act == "states" else _why(error)}
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The acts on a board.  Each is a function of an order, runs in a process of its own (`processes.py`) and returns JSON.
 
-``fault`` in a result is why the act failed.  ``lent`` names the person who reserved the place, if that is the reason.
+``fault`` in a result is why the act failed.  ``lent`` is the place's entry of
+`places`, if the reason is that a person has reserved it.
 """
 
 from __future__ import annotations

@@ -373,7 +373,7 @@ def _ended(act: BoardAct, answer: ActResult) -> ActEnded:
     return ActEnded(
         act,
         " ".join(words.said_lines(answer.fault.encode()))[:500],
-        str(fields.get("lent", "")),
+        PlaceStatus(**fields["lent"]) if "lent" in fields else None,
         bool(fields.get("grown")),
         str(fields.get("link", "")),
         str(fields.get("newest", "")),

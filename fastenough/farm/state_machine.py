@@ -118,13 +118,13 @@ class PlaceStatus:
 class ActEnded:
     """An act has ended.
 
-    ``fault``: why it failed, empty if it did not.  ``lent``: the person who has the place.  ``grown``: new data of the
+    ``fault``: why it failed, empty if it did not.  ``lent``: the place, if a person has it.  ``grown``: new data of the
     board arrived.  ``refused``: recordings that a pull refused, as text.
     """
 
     act: BoardAct
     fault: str = ""
-    lent: str = ""
+    lent: PlaceStatus | None = None
     grown: bool = False
     link: str = ""
     newest: str = ""
@@ -212,8 +212,8 @@ def _die(board: BoardEntry, state: BoardState, reason: str, now_s: float) -> Tra
     return _begin(dead, Start(BoardAct.RELEASE)) if board.place else (dead, [])
 
 
-def _reserve(state: BoardState, holder: str, now_s: float) -> Transition:
-    lent = _become(state, BoardPhase.RESERVED, now_s, f"reserved by {holder}")
+def _reserve(state: BoardState, seen: PlaceStatus, now_s: float) -> Transition:
+    lent = _become(_with_place_times(state, seen), BoardPhase.RESERVED, now_s, f"reserved by {seen.holder}")
     return lent, [Stop(act) for act in sorted(state.busy)]
 
 
@@ -251,7 +251,7 @@ def _place_reported(board: BoardEntry, state: BoardState, seen: PlaceStatus, now
     if state.phase is BoardPhase.RESERVED:
         return _reserved_place_reported(state, seen, now_s), []
     if seen.holder and not seen.ours:
-        return _reserve(_with_place_times(state, seen), seen.holder, now_s)
+        return _reserve(state, seen, now_s)
     if seen.holder is None and state.phase in (BoardPhase.OFF, BoardPhase.DEAD) and not state.busy:
         reason = f"the coordinator has no place {board.place}; create it with: labgrid-client -p {board.place} create"
         return replace(_become(state, BoardPhase.DEAD, now_s, reason), retry_s=now_s + board.times.retry_s), []

@@ -165,8 +165,11 @@ def test_a_place_that_nobody_has_and_nobody_gave_back_stays_lent(
 def test_what_labgrid_refuses_as_lent_is_lent() -> None:
     play = Play(RING)
     play.tell(Tick())
-    assert play.tell(ActEnded(BoardAct.BOOT, "in use by desk/somebody", lent="desk/somebody")) == []
+    lent = PlaceStatus("desk/somebody", created_s=5.0, changed_s=70.0)
+    assert play.tell(ActEnded(BoardAct.BOOT, "in use by desk/somebody", lent=lent)) == []
     assert play.state.phase is BoardPhase.RESERVED
+    play.tell(PlaceStatus("", created_s=5.0, changed_s=70.0))
+    assert play.state.phase is BoardPhase.RESERVED, "a restarted coordinator has forgotten the person"
 
 
 def test_a_coordinator_that_forgot_is_told_again_and_nothing_is_switched() -> None:
