@@ -33,6 +33,7 @@ from fastenough.store.reading import (
     stamp,
     summary_of,
 )
+from fastenough.store.removed import note_removed, removed_runs
 from fastenough.store.spool import Spool, arriving, spool_of
 from fastenough.store.summary import RunSummary, new_run_id
 
@@ -154,7 +155,19 @@ class Store:
             if state not in _SETTLED or now != before:
                 changed.append((summary_of(self._runs, name, suspicious=newer or state not in ("", "running")), now))
         self._index.put(entry for entry in changed if known.get(entry[0].id) != (entry[0].state, entry[1]))
-        self._index.remove(set(known) - set(present))
+        self._forget([run_id for run_id in known if run_id not in present])
+
+    def _forget(self, gone: Sequence[str]) -> None:
+        """Remove runs from the index whose folders are gone, once it is stored that they were there."""
+        if not gone:
+            return
+        missing = set(gone)
+        summaries = [one for one in self._index.find({}, brief=True) if one.id in missing and one.state != "running"]
+        try:
+            note_removed(self._folder, summaries)
+        except (OSError, Untrusted):  # such as a full disk: the next one to open the store tries again
+            return
+        self._index.remove(gone)
 
     def _query(self, question: Callable[[Index], _Answer]) -> _Answer:
         """The result of a query on the index.  An index in memory is updated from the directories
@@ -211,6 +224,14 @@ class Store:
         ``last``: only that many, the newest.  ``brief``: without the planned runs of their campaigns.
         """
         return self._query(lambda index: index.find(equal, last, brief=brief))
+
+    def removed(self, **equal: Any) -> list[RunSummary]:
+        """Summaries, oldest first, of the runs that somebody deleted and whose fields equal those given."""
+        return [
+            summary
+            for summary in removed_runs(self._folder)
+            if self._name(summary.id) is None and all(getattr(summary, name) == value for name, value in equal.items())
+        ]
 
     def newest_campaign(self) -> str | None:
         """The campaign of the newest run that belongs to one."""

@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -26,7 +26,7 @@ from fastenough.files import write_all
 from fastenough.folder import Folder
 from fastenough.model import IMPORTED, BadInput, FastenoughError
 from fastenough.recording.lines import MOST_LINE_BYTES, content_sha256
-from fastenough.store.summary import MOST_SUMMARY_BYTES, RUN_VERSION, RunSummary, damaged, parse_summary
+from fastenough.store.summary import MOST_SUMMARY_BYTES, RunSummary, damaged, parse_summary, summary_entry
 
 if TYPE_CHECKING:
     from fastenough.recording import End, Head
@@ -51,10 +51,7 @@ def storage_errors(path: Path) -> Iterator[None]:
 
 
 def _write_summary(folder: Folder, summary: RunSummary, mode: int) -> None:
-    entry = {"format": "fastenough-run", "version": RUN_VERSION} | asdict(summary)
-    if summary.files is None:  # which readers of before there were any do not know
-        del entry["files"]
-    folder.replace(RUN_FILE, json.dumps(entry, indent=1).encode() + b"\n", mode)
+    folder.replace(RUN_FILE, json.dumps(summary_entry(summary), indent=1).encode() + b"\n", mode)
 
 
 class RunWriter:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,6 +14,7 @@ from fastenough.model import Outcome
 from fastenough.recording.lines import parse_line
 
 RUN_VERSION = 1
+_FORMAT = "fastenough-run"
 MOST_SUMMARY_BYTES = 1 << 20
 INTEGERS = frozenset({"begin_wall_ns", "duration_ns", "samples", "worst_ns", "position", "positions", "bytes"})
 LISTS = frozenset({"planned", "files"})
@@ -73,10 +74,18 @@ def _is_fit(name: str, value: Any) -> bool:
     return isinstance(value, str)
 
 
+def summary_entry(summary: RunSummary) -> dict[str, Any]:
+    """The summary as it is stored in JSON."""
+    entry = {"format": _FORMAT, "version": RUN_VERSION} | asdict(summary)
+    if summary.files is None:  # which readers of before there were any do not know
+        del entry["files"]
+    return entry
+
+
 def parse_summary(raw: bytes, run_id: str) -> RunSummary:
     """The summary of this run; raises ValueError for anything else."""
     entry = parse_line(raw)
-    if not isinstance(entry, dict) or entry.pop("format", None) != "fastenough-run":
+    if not isinstance(entry, dict) or entry.pop("format", None) != _FORMAT:
         raise ValueError("it is not the summary of a run")
     if entry.pop("version", None) != RUN_VERSION:
         raise ValueError("its format version is not supported")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -258,10 +259,37 @@ def test_content_that_was_exchanged_is_noticed(store: Store) -> None:
 
 def test_a_removed_run_leaves_the_index(store: Store) -> None:
     run = keep_run(store)
-    for path in (store.path / "runs" / run).iterdir():
-        path.unlink()
-    (store.path / "runs" / run).rmdir()
+    shutil.rmtree(store.path / "runs" / run)
     assert Store(store.path).runs() == []
+
+
+def test_a_removed_run_is_not_forgotten(store: Store) -> None:
+    """Until it comes back, as from a backup; neither a rebuild nor a truncated line loses it."""
+    run, other = keep_run(store), keep_run(store)
+    [stored, _] = store.runs()
+    shutil.copytree(store.path / "runs" / run, store.path / "backup")
+    shutil.rmtree(store.path / "runs" / run)
+    with (store.path / "removed.jsonl").open("a") as file:
+        file.write('{"format": "fastenough-run", "ver')
+    again = Store(store.path)
+    assert again.rebuild() == {}
+    assert again.removed() == again.removed(board=stored.board) == [stored]
+    assert again.removed(board="another") == []
+    shutil.rmtree(store.path / "runs" / other)
+    assert [gone.id for gone in Store(store.path).removed()] == [run, other]
+    (store.path / "backup").rename(store.path / "runs" / run)
+    assert [gone.id for gone in Store(store.path).removed()] == [other]
+    assert [kept.id for kept in Store(store.path).runs()] == [run]
+
+
+def test_a_removed_run_stays_in_the_index_while_it_cannot_be_noted(store: Store) -> None:
+    run = keep_run(store)
+    shutil.rmtree(store.path / "runs" / run)
+    (store.path / "removed.jsonl").symlink_to("/dev/full")
+    assert [kept.id for kept in Store(store.path).runs()] == [run]
+    (store.path / "removed.jsonl").unlink()
+    later = Store(store.path)
+    assert later.runs() == [] and [gone.id for gone in later.removed()] == [run]
 
 
 def test_a_running_run_is_not_taken_for_dead(store: Store) -> None:
