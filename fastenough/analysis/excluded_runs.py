@@ -41,23 +41,27 @@ class Selection(StrEnum):
 class ExcludedRuns:
     """A run of the same key that is not judged: its n, exceedances and maximum.
 
-    ``exceeds``: more of its activations are above the limit than the requirement allows.
+    ``exceeded``: None if somebody deleted the run, of which only its summary is known then.  ``exceeds``: more of its
+    activations are above the limit than the requirement allows, or it was deleted and its maximum is above the limit.
     """
 
     run_id: str
     n: int
-    exceeded: int
+    exceeded: int | None
     maximum_ns: float
     exceeds: bool
     limit_ns: int
 
     @property
+    def deleted(self) -> bool:
+        return self.exceeded is None
+
+    @property
     def text(self) -> str:
+        n, limit = words.counted(self.n, "activation"), words.exact_time(self.limit_ns)
         above = words.number(self.exceeded) if self.exceeded else "none"
-        return (
-            f"run {self.run_id} ({above} of {words.counted(self.n, 'activation')} above "
-            f"{words.exact_time(self.limit_ns)}, maximum {words.latency(self.maximum_ns)})"
-        )
+        known = f"deleted; limit {limit}; {n}" if self.deleted else f"{above} of {n} above {limit}"
+        return f"run {self.run_id} ({known}, maximum {words.latency(self.maximum_ns)})"
 
 
 @dataclass(frozen=True)
@@ -191,7 +195,6 @@ def judged_without(
         )
     if assessment.verdict is not Verdict.PASS or not forbids_pass(others, selection, together=together):
         return replace(assessment, cautions=(*assessment.cautions, text))
-    ids = " ".join(one.run_id for one in others)
     return replace(
         assessment,
         verdict=Verdict.INCONCLUSIVE,
@@ -202,9 +205,14 @@ def judged_without(
             else "and all runs together do not meet the requirement"
         ),
         reasons=(text, *assessment.reasons),
-        settle=(
-            f"judge all runs together (fastenough report with these runs and {ids}), or pass --only-these, which the "
-            "headline then states",
-            *assessment.settle,
-        ),
+        settle=(_how_to_include(others), *assessment.settle),
     )
+
+
+def _how_to_include(others: Sequence[ExcludedRuns]) -> str:
+    """The next step after a PASS was refused because of these runs."""
+    state = "--only-these, which the headline then states"
+    if any(one.deleted for one in others):
+        return f"restore the deleted runs from a backup and judge all runs together, or pass {state}"
+    ids = " ".join(one.run_id for one in others)
+    return f"judge all runs together (fastenough report with these runs and {ids}), or pass {state}"

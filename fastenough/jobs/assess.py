@@ -10,6 +10,7 @@ from pathlib import Path
 from fastenough import report
 from fastenough.analysis import Assessment, judge
 from fastenough.analysis.excluded_runs import (
+    Asked,
     ExcludedRuns,
     Selection,
     asked_by,
@@ -29,7 +30,7 @@ from fastenough.reference import Reference
 from fastenough.report.conclusions import tasks_section
 from fastenough.report.context import Note
 from fastenough.report.document import Section
-from fastenough.store import Store
+from fastenough.store import RunSummary, Store
 
 OnStep = Callable[[str, Callable[[], float]], None]
 """Progress callback: the step that begins, and a function that returns its completed share, 0 to 1."""
@@ -156,9 +157,33 @@ def excluded_by(
     """
     if not assessment.requirements:
         return [], True
-    others = left_out(asked_by(judged, assessment), runs_alike(judged, store))
+    asked = asked_by(judged, assessment)
+    others = left_out(asked, runs_alike(judged, store))
     passed = assessment.verdict is Verdict.PASS and selection is Selection.CAMPAIGN
-    return others, not passed or meets_together(judged, [store.load(one.run_id) for one in others], assessment)
+    together = not passed or meets_together(judged, [store.load(one.run_id) for one in others], assessment)
+    return [*deleted_alike(asked, store), *others], together
+
+
+def deleted_alike(asked: Sequence[Asked], store: Store, since_ns: int = -1) -> list[ExcludedRuns]:
+    """Runs that somebody deleted from the store and whose maximum is above the limit of a question, newest first.
+
+    Their parameters and settings are gone with their recordings: board, configuration, probe, implementation and load
+    decide which question they answered.  ``since_ns``: only runs that began later (wall clock).
+    """
+    found = []
+    for gone in reversed(store.removed()):
+        limits = [one.required.limit_ns for one in asked if _answered(gone, one.run)]
+        limit_ns = min(limits, default=None)
+        if limit_ns is not None and (gone.worst_ns or 0) > limit_ns and (gone.begin_wall_ns or 0) > since_ns:
+            found.append(ExcludedRuns(gone.id, gone.samples or 0, None, float(gone.worst_ns or 0), True, limit_ns))
+    return found
+
+
+def _answered(gone: RunSummary, run: Recording) -> bool:
+    head = run.head
+    configuration = head.configuration.name if head.configuration else None
+    asked = (head.board, configuration, head.probe, head.implementation, load_name(run))
+    return asked == (gone.board, gone.configuration, gone.probe, gone.implementation, gone.load)
 
 
 _MOST_ALIKE = 200

@@ -30,7 +30,7 @@ from fastenough.analysis.gate import (
     subject_of,
 )
 from fastenough.analysis.merged import judged_series, load_name
-from fastenough.jobs.assess import runs_alike
+from fastenough.jobs.assess import deleted_alike, runs_alike
 from fastenough.jobs.limits import Limits
 from fastenough.model import BadInput, FastenoughError, Outcome, Requirement, Verdict
 from fastenough.recording import Recording, read_recording
@@ -126,7 +126,7 @@ class _Chosen:
             for run in runs_alike(judged, self.store, self.read)
             if run.run_id not in taken and run.head.begin.wall_ns > since_ns
         )
-        return left_out(asked, alike)
+        return [*deleted_alike(asked, self.store, since_ns), *left_out(asked, alike)]
 
 
 def _by_itself(

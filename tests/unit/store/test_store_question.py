@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -138,6 +139,33 @@ def test_runs_left_out_that_keep_the_limit_forbid_a_pass_of_chosen_runs_only(tmp
     _stored(store, tmp_path, 210_000, outcome="aborted")
     again = judge_asked([best], Question(LIMIT, 0.95), store)
     assert again.verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("selection", list(Selection))
+def test_a_run_above_the_limit_that_was_deleted_forbids_a_pass_unless_that_is_stated(
+    tmp_path: Path, selection: Selection
+) -> None:
+    """The summary that the store has of it is enough; runs that kept the limit may be deleted as one likes."""
+    store, limits = Store(tmp_path / "store"), Limits((Limit("limits.toml", LIMIT),))
+    best = _stored(store, tmp_path, 100_000)
+    worst, *others = (_stored(store, tmp_path, 250_000), _stored(store, tmp_path, 110_000))
+    others.append(_stored(store, tmp_path, 900_000, load="another"))
+    for run in others:
+        shutil.rmtree(store.path / "runs" / run.run_id)
+    before = judge_asked([best], Question(LIMIT, 0.95, selection=Selection.ONLY_THESE), Store(store.path))
+    assert "1 other run of the same kind" in before.headline
+    shutil.rmtree(store.path / "runs" / worst.run_id)
+    now = Store(store.path)
+    said = judge_asked([best], Question(LIMIT, 0.95, selection=selection), now)
+    verdict = Verdict.PASS if selection is Selection.ONLY_THESE else Verdict.INCONCLUSIVE
+    assert said.verdict is verdict
+    assert worst.run_id in " ".join((*said.reasons, *said.cautions)) and "1 of them above" in said.headline
+    checked = check([best], [], limits, now, selection=selection)
+    if selection is not Selection.CAMPAIGN:
+        assert checked.held[0].verdict is verdict
+        assert [(one.run_id, one.n, one.exceeded, one.maximum_ns) for one in checked.excluded] == [
+            (worst.run_id, 20_000, None, 250_000)
+        ]
 
 
 def _gate(store: Store, *runs: Recording) -> LimitResult:
