@@ -53,21 +53,21 @@ class VirtualBoard:
         content = build_initramfs(self.kernel)
         self._directory = directory or _own_directory()
         try:
-            self._up(content, cpus, snapshot and self.kernel.machine.restored and not arguments)
+            self._boot_or_restore(content, cpus, snapshot and self.kernel.machine.can_restore and not arguments)
         except BaseException:
             shutil.rmtree(self._directory, ignore_errors=True)
             raise
 
-    def _up(self, initramfs: bytes, cpus: int, snapshot: bool) -> None:
-        begin = time.monotonic()
+    def _boot_or_restore(self, initramfs: bytes, cpus: int, snapshot: bool) -> None:
+        begin_mono_s = time.monotonic()
         (self._directory / "initramfs").write_bytes(initramfs)
         saved = snapshot_of(self.kernel, initramfs, cpus)
-        self.was_restored = snapshot and saved.intact() and self._restored(saved, cpus)
+        self.was_restored = snapshot and saved.intact() and self._try_restore(saved, cpus)
         if not self.was_restored:
             self._start(cpus)
             if snapshot:
                 self._save(saved)
-        self.boot_s = time.monotonic() - begin
+        self.boot_s = time.monotonic() - begin_mono_s
 
     def _start(self, cpus: int, saved: Snapshot | None = None) -> None:
         self.qemu = Qemu(
@@ -87,7 +87,7 @@ class VirtualBoard:
             self.qemu.close()
             raise
 
-    def _restored(self, saved: Snapshot, cpus: int) -> bool:
+    def _try_restore(self, saved: Snapshot, cpus: int) -> bool:
         """Whether the guest was restored; an unusable state, such as that of another QEMU version, is discarded."""
         try:
             self._start(cpus, saved)
@@ -106,7 +106,7 @@ class VirtualBoard:
         time.sleep(0.5)
         try:
             with contextlib.suppress(OSError, FastenoughError):
-                saved.keep(self.qemu.save)
+                saved.store(self.qemu.save)
             self._connect()
         except BaseException:
             self.qemu.close()
@@ -118,7 +118,7 @@ class VirtualBoard:
             self.link = guest_link(self.qemu.connect("agent", 5.0), f"virtual:{self.kernel.name}", self._boot_timeout_s)
             self.link.run(["date", "-s", f"@{int(time.time())}"])
         except FastenoughError as error:
-            raise self.qemu.not_up(f"the guest with kernel {self.kernel.release} does not start") from error
+            raise self.qemu.start_error(f"the guest with kernel {self.kernel.release} does not start") from error
 
     def wire_gauge(self) -> SimulatedGauge:
         """A simulated gauge on the guest's pins until the board is closed; raises NotApplicable."""
@@ -145,8 +145,8 @@ class VirtualBoard:
 
 def _own_directory() -> Path:
     """A directory for the board of this process; those of killed processes are removed."""
-    for left in Path(tempfile.gettempdir()).glob(f"{_DIRECTORY}*-*"):
-        pid = left.name.removeprefix(_DIRECTORY).partition("-")[0]
-        if left.lstat().st_uid == os.geteuid() and not Path(f"/proc/{pid}").exists():
-            shutil.rmtree(left, ignore_errors=True)
+    for directory in Path(tempfile.gettempdir()).glob(f"{_DIRECTORY}*-*"):
+        pid = directory.name.removeprefix(_DIRECTORY).partition("-")[0]
+        if directory.lstat().st_uid == os.geteuid() and not Path(f"/proc/{pid}").exists():
+            shutil.rmtree(directory, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=f"{_DIRECTORY}{os.getpid()}-"))

@@ -21,7 +21,7 @@ from pathlib import Path
 from fastenough.model import BadInput
 from fastenough.virtual.kernels import KERNELS, Kernel
 from fastenough.virtual.machines import MACHINES
-from fastenough.virtual.packages import Downloading, cache_dir, cache_lock, fetch, no_progress
+from fastenough.virtual.packages import DownloadCallback, cache_dir, cache_lock, fetch, no_progress
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9.+-]{0,39}")
 _RESERVED = "as-booted"
@@ -29,7 +29,7 @@ _BUILT_RELEASE = re.compile(r'UTS_RELEASE "([^"]+)"')
 _RELEASE = re.compile(rb"[!-~]+")
 _REPLACED_S = 86_400.0
 """How long a replaced tree is kept: guests may still use it."""
-_SAYS_RELEASE = re.compile(rb"Linux version ([!-~]+) ")
+_VERSION_BANNER = re.compile(rb"Linux version ([!-~]+) ")
 
 
 @dataclass(frozen=True)
@@ -56,23 +56,23 @@ def _content(image: Path) -> bytes:
 
 
 def _arm64_release(content: bytes) -> str | None:
-    said = _SAYS_RELEASE.search(content) if content[56:60] == b"ARM\x64" else None
-    return said[1].decode() if said else None
+    match = _VERSION_BANNER.search(content) if content[56:60] == b"ARM\x64" else None
+    return match[1].decode() if match else None
 
 
 def _x86_release(content: bytes) -> str | None:
     """Its header has the position (Linux, "The Linux/x86 Boot Protocol": kernel_version); the rest is compressed."""
     if content[0x202:0x206] != b"HdrS":
         return None
-    said = _RELEASE.match(content, 0x200 + int.from_bytes(content[0x20E:0x210], "little"))
-    return said[0].decode() if said else None
+    match = _RELEASE.match(content, 0x200 + int.from_bytes(content[0x20E:0x210], "little"))
+    return match[0].decode() if match else None
 
 
-def image_says(image: Path) -> tuple[str, str]:
+def identify_image(image: Path) -> tuple[str, str]:
     """Architecture and release of a kernel image; raises BadInput."""
     content = _content(image)
-    for arch, release_in in _RELEASES_IN.items():
-        release = release_in(content)
+    for arch, read_release in _RELEASE_READERS.items():
+        release = read_release(content)
         if release is not None:
             return arch, release
     raise BadInput(
@@ -81,42 +81,42 @@ def image_says(image: Path) -> tuple[str, str]:
     )
 
 
-_RELEASES_IN: dict[str, Callable[[bytes], str | None]] = {"arm64": _arm64_release, "amd64": _x86_release}
+_RELEASE_READERS: dict[str, Callable[[bytes], str | None]] = {"arm64": _arm64_release, "amd64": _x86_release}
 
 
-def _modules(given: Path, release: str) -> Path:
-    for place in (given / "lib" / "modules" / release, given / "usr" / "lib" / "modules" / release, given):
-        if (place / "modules.builtin").is_file():
-            if place.resolve().name != release:
-                raise BadInput(f"--modules {given}: of kernel {place.resolve().name}, but the image is {release}")
-            return place
+def _modules(folder: Path, release: str) -> Path:
+    for path in (folder / "lib" / "modules" / release, folder / "usr" / "lib" / "modules" / release, folder):
+        if (path / "modules.builtin").is_file():
+            if path.resolve().name != release:
+                raise BadInput(f"--modules {folder}: of kernel {path.resolve().name}, but the image is {release}")
+            return path
     raise BadInput(
-        f"--modules {given}: no modules of kernel {release} (no lib/modules/{release}/modules.builtin); "
+        f"--modules {folder}: no modules of kernel {release} (no lib/modules/{release}/modules.builtin); "
         "run: make modules_install INSTALL_MOD_PATH=…"
     )
 
 
-def _headers(given: Path, release: str) -> Path:
+def _headers(folder: Path, release: str) -> Path:
     try:
-        said = _BUILT_RELEASE.search((given / "include" / "generated" / "utsrelease.h").read_text())
+        match = _BUILT_RELEASE.search((folder / "include" / "generated" / "utsrelease.h").read_text())
     except OSError:
-        said = None
-    if said is None:
+        match = None
+    if match is None:
         raise BadInput(
-            f"--headers {given}: not a folder in which a kernel was built (no include/generated/utsrelease.h)"
+            f"--headers {folder}: not a folder in which a kernel was built (no include/generated/utsrelease.h)"
         )
-    if said[1] != release:
-        raise BadInput(f"--headers {given}: of kernel {said[1]}, but the image is {release}")
-    return given
+    if match[1] != release:
+        raise BadInput(f"--headers {folder}: of kernel {match[1]}, but the image is {release}")
+    return folder
 
 
 def _trees(cache: Path) -> Path:
     return cache / "own"
 
 
-def _link(place: Path, to: Path) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.symlink_to(to.resolve())
+def _link(path: Path, target: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(target.resolve())
 
 
 def _new_tree(trees: Path, name: str) -> Path:
@@ -126,7 +126,7 @@ def _new_tree(trees: Path, name: str) -> Path:
     for tree in trees.glob(f".{name}:*"):
         if tree == current or time.time() - tree.lstat().st_mtime <= _REPLACED_S:
             continue
-        if tree.is_symlink():  # of a naming that was killed
+        if tree.is_symlink():  # left by a registration that was killed
             tree.unlink()
         else:
             shutil.rmtree(tree, ignore_errors=True)
@@ -135,15 +135,15 @@ def _new_tree(trees: Path, name: str) -> Path:
     return tree
 
 
-def _replace(place: Path, tree: Path) -> None:
+def _replace(path: Path, tree: Path) -> None:
     """Give a tree its name atomically: a concurrent reader finds the old or the new one."""
     link = tree.with_name(f"{tree.name}.link")
     link.symlink_to(tree.name)
-    if place.is_symlink() and place.is_dir():
-        os.utime(place)  # from now on it is one that was replaced
-    elif place.is_dir():  # of a version that kept no trees beside each other
-        place.rename(tree.with_name(f"{tree.name}.before"))
-    link.replace(place)
+    if path.is_symlink() and path.is_dir():
+        os.utime(path)  # the replaced tree is kept from this time on
+    elif path.is_dir():  # made by an earlier version, without a link
+        path.rename(tree.with_name(f"{tree.name}.before"))
+    link.replace(path)
 
 
 def registered_names() -> tuple[str, ...]:
@@ -152,7 +152,7 @@ def registered_names() -> tuple[str, ...]:
     return tuple(sorted(tree.name for tree in trees.iterdir() if _NAME.fullmatch(tree.name))) if trees.is_dir() else ()
 
 
-def register_kernel(name: str, files: KernelFiles, downloading: Downloading = no_progress) -> Kernel:
+def register_kernel(name: str, files: KernelFiles, on_download: DownloadCallback = no_progress) -> Kernel:
     """Register a custom kernel under a name, in place of a previous one.
 
     Its guests have Debian's busybox.  Raises BadInput for an invalid name or file, NotApplicable without QEMU.
@@ -164,10 +164,10 @@ def register_kernel(name: str, files: KernelFiles, downloading: Downloading = no
         )
     if files.root is not None and not files.root.is_dir():
         raise BadInput(f"--root {files.root}: not a folder")
-    arch, release = image_says(files.image)
+    arch, release = identify_image(files.image)
     MACHINES[arch].require()
     debian = next(known for known, origin in KERNELS.items() if origin.arch == arch)
-    parts = [(f"boot/vmlinuz-{release}", files.image), ("bin/busybox", fetch(debian, downloading=downloading).busybox)]
+    parts = [(f"boot/vmlinuz-{release}", files.image), ("bin/busybox", fetch(debian, on_download=on_download).busybox)]
     if files.modules is not None:
         parts.append((f"lib/modules/{release}", _modules(files.modules, release)))
     if files.headers is not None:
@@ -176,8 +176,8 @@ def register_kernel(name: str, files: KernelFiles, downloading: Downloading = no
         parts.append(("root", files.root))
     with cache_lock() as cache:
         tree = _new_tree(_trees(cache), name)
-        for place, to in parts:
-            _link(tree / place, to)
+        for path, target in parts:
+            _link(tree / path, target)
         if files.modules is None:
             folder = tree / "lib" / "modules" / release
             folder.mkdir(parents=True)
@@ -186,7 +186,7 @@ def register_kernel(name: str, files: KernelFiles, downloading: Downloading = no
     return Kernel(name, arch, release, tree)
 
 
-def find_kernel(name: str, downloading: Downloading = no_progress) -> Kernel:
+def find_kernel(name: str, on_download: DownloadCallback = no_progress) -> Kernel:
     """The custom or Debian kernel of that name (see ``fetch`` for further errors).
 
     Raises BadInput for an unknown name, and if the image of a custom kernel has changed or moved; NotApplicable if
@@ -194,17 +194,18 @@ def find_kernel(name: str, downloading: Downloading = no_progress) -> Kernel:
     """
     if name in KERNELS:
         MACHINES[KERNELS[name].arch].require()
-        return fetch(name, downloading=downloading)
-    own = registered_names()
-    if name not in own:
+        return fetch(name, on_download=on_download)
+    custom = registered_names()
+    if name not in custom:
         raise BadInput(
-            f"unknown kernel {name!r}; choose one of {', '.join((*KERNELS, *own))}, or add one of your own with --image"
+            f"unknown kernel {name!r}; choose one of {', '.join((*KERNELS, *custom))}, "
+            "or add one of your own with --image"
         )
     tree = (_trees(cache_dir()) / name).resolve()
     image = next((tree / "boot").iterdir())
     release = image.name.removeprefix("vmlinuz-")
-    arch, says = image_says(image) if image.is_file() else ("", "")
-    if says != release:
+    arch, image_release = identify_image(image) if image.is_file() else ("", "")
+    if image_release != release:
         raise BadInput(
             f"kernel {name}: {image.resolve()} is no longer the image of {release}; specify its files again "
             f"with: fastenough bench up --kernel {name} --image FILE …"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The gauge of the virtual bench: its real firmware, simulated in real time, on the guest's pins.
 
-The words on its pins' socket are in ``gauge/sim/pins.h``.
+The messages on its pins' socket are defined in ``gauge/sim/pins.h``.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ def simulated_self_test() -> SelfTest:
     """Self-test of the firmware with a wire from output to input, in exactly simulated time."""
     simulator, firmware = build_gauge()
     script = "run 2000000\nfollow 0 0\nsay selftest\n"
-    done = subprocess.run(
+    result = subprocess.run(
         [str(simulator.with_name(Path(_EXACT).name)), MICROCONTROLLER, str(firmware)],
         input=script,
         capture_output=True,
         text=True,
         check=False,
     )
-    test = parse_self_test(done.stdout.splitlines())
-    if done.returncode or not test.passed:
+    test = parse_self_test(result.stdout.splitlines())
+    if result.returncode or not test.passed:
         raise FastenoughError("the self-test of the simulated gauge fails; rebuild its firmware: ninja -C build")
     return test
 
@@ -74,7 +74,7 @@ class SimulatedGauge:
 
     def __init__(self, directory: Path, pins: Pins) -> None:
         simulator, firmware = build_gauge()
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 (until close)
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (until close)
         self._popen = subprocess.Popen(
             [
                 "setpriv",
@@ -88,7 +88,7 @@ class SimulatedGauge:
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=self._said,
+            stderr=self._errors,
             text=True,
             start_new_session=True,
         )
@@ -96,10 +96,10 @@ class SimulatedGauge:
         words = self._popen.stdout.readline().split()
         self._pins = pins
         self._connection = socket.socket(socket.AF_UNIX)
-        self._unsent: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._counted: queue.SimpleQueue[dict[str, int]] = queue.SimpleQueue()
-        self._unwired = ""
-        self._hears = True
+        self._messages: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._counter_replies: queue.SimpleQueue[dict[str, int]] = queue.SimpleQueue()
+        self._wire_fault = ""
+        self._is_connected = True
         if words[:1] != ["ready"]:
             self._popen.wait()
             fault = self.fault()
@@ -108,78 +108,78 @@ class SimulatedGauge:
         self.terminal = words[1].removeprefix("terminal=")
         self.edges: Counter[str] = Counter()
         self._connection.connect(str(directory / "gauge.sock"))
-        pins.on_edge = self._answer
-        threading.Thread(target=self._stimulate, name="gauge-pins", daemon=True).start()
-        threading.Thread(target=self._send, name="gauge-edges", daemon=True).start()
+        pins.on_edge = self._forward_edge
+        threading.Thread(target=self._forward_stimuli, name="gauge-pins", daemon=True).start()
+        threading.Thread(target=self._send_edges, name="gauge-edges", daemon=True).start()
 
     @property
     def pid(self) -> int:
         return self._popen.pid
 
-    def _stimulate(self) -> None:
+    def _forward_stimuli(self) -> None:
         """Forward the outputs of the gauge to the inputs of the board."""
         try:
             with self._connection.makefile("r") as lines:
                 for line in lines:
-                    self._hear(line.split())
+                    self._receive(line.split())
         except (OSError, ValueError, FastenoughError) as error:
-            self._unwired = f"lost the wire from the simulated gauge to the board: {error}"
-        self._hears = False
-        self._counted.put({})
+            self._wire_fault = f"lost the wire from the simulated gauge to the board: {error}"
+        self._is_connected = False
+        self._counter_replies.put({})
 
-    def _hear(self, words: list[str]) -> None:
-        if words[0] == "counted":
-            self._counted.put({name: int(count) for name, count in (word.split("=") for word in words[1:])})
+    def _receive(self, fields: list[str]) -> None:
+        if fields[0] == "counted":
+            self._counter_replies.put({name: int(count) for name, count in (field.split("=") for field in fields[1:])})
         else:
-            self._pins.drive(INPUT_LINE, int(words[1]))
+            self._pins.drive(INPUT_LINE, int(fields[1]))
             self.edges["sent"] += 1
 
-    def _send(self) -> None:
-        """Many words at once: of single ones a socket holds only some hundred, and the board must never wait here."""
+    def _send_edges(self) -> None:
+        """Send many edges at once: a socket holds only some hundred single ones, and the board must never wait."""
         with contextlib.suppress(OSError):
-            while words := self._unsent.get():
-                while not self._unsent.empty():
-                    more = self._unsent.get()
-                    words += more
-                    if not more:
+            while messages := self._messages.get():
+                while not self._messages.empty():
+                    message = self._messages.get()
+                    messages += message
+                    if not message:
                         return
-                self._connection.sendall(words.encode())
+                self._connection.sendall(messages.encode())
 
-    def _answer(self, edge: Edge) -> None:
+    def _forward_edge(self, edge: Edge) -> None:
         """Forward the outputs of the board to the inputs of the gauge, with their times."""
         if edge.line == OUTPUT_LINE:
-            self._unsent.put(f"in {edge.level} {edge.mono_ns}\n")
+            self._messages.put(f"in {edge.level} {edge.mono_ns}\n")
             self.edges["returned"] += 1
 
     def fault(self) -> str:
         """Error of the simulation with its last output; empty while it runs."""
         status = self._popen.poll()
         if status is None:
-            return self._unwired
-        self._said.seek(0)
-        lines = self._said.read().decode(errors="replace").split("\n")
-        said = next((line for line in reversed(lines) if line.strip()), "no error message")
-        return f"the simulated gauge exited with status {status}: {said}"
+            return self._wire_fault
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").split("\n")
+        message = next((line for line in reversed(lines) if line.strip()), "no error message")
+        return f"the simulated gauge exited with status {status}: {message}"
 
     def counters(self) -> dict[str, int]:
-        """Counters of the simulator since its start; empty after its end, or once the board has gone."""
-        while not self._counted.empty():
-            self._counted.get()
-        if not self._hears or self._popen.poll() is not None:
+        """Counters of the simulator since its start; empty once it has ended or lost its connection."""
+        while not self._counter_replies.empty():
+            self._counter_replies.get()
+        if not self._is_connected or self._popen.poll() is not None:
             return {}
-        self._unsent.put("count\n")
+        self._messages.put("count\n")
         try:
-            return self._counted.get(timeout=_COUNT_S)
+            return self._counter_replies.get(timeout=_COUNT_S)
         except queue.Empty:
             return {}
 
     def settle(self) -> None:
         """Wait until the gauge has received every edge of the board; raises FastenoughError if it does not."""
         self._pins.settle()
-        limit = time.monotonic() + _SETTLE_S
-        while (counted := self.counters()).get("edges_waiting"):
-            if time.monotonic() > limit:
-                raise FastenoughError(f"the simulated gauge does not keep up: {counted['edges_waiting']} edges wait")
+        deadline_mono_s = time.monotonic() + _SETTLE_S
+        while (counters := self.counters()).get("edges_waiting"):
+            if time.monotonic() > deadline_mono_s:
+                raise FastenoughError(f"the simulated gauge does not keep up: {counters['edges_waiting']} edges wait")
             time.sleep(0.02)
 
     def close(self) -> None:
@@ -187,6 +187,6 @@ class SimulatedGauge:
         self._pins.on_edge = None
         self._popen.kill()
         self._popen.wait()
-        self._unsent.put("")
+        self._messages.put("")
         self._connection.close()
-        self._said.close()
+        self._errors.close()

@@ -22,11 +22,11 @@ class _GuestLink(AgentLink):
 
     def which(self, tool: str) -> str | None:
         """Raises NotApplicable, with the reason, if the monitor or its injector cannot be built for the guest."""
-        found = super().which(tool)
-        if found is None and tool in (MONITOR, INJECTOR):
+        path = super().which(tool)
+        if path is None and tool in (MONITOR, INJECTOR):
             install_monitor(self)
-            found = super().which(tool)
-        return found
+            path = super().which(tool)
+        return path
 
 
 def guest_link(connection: socket.socket, name: str, timeout_s: float = 10.0) -> AgentLink:

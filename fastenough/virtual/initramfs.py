@@ -14,7 +14,7 @@ from fastenough.virtual.kernels import Kernel, module_content
 from fastenough.virtual.module import CHECKOUT, SOURCES, build_module, compiler
 from fastenough.virtual.packages import cache_lock
 
-_HERE = Path(__file__).resolve().parent
+_FOLDER = Path(__file__).resolve().parent
 AGENT = CHECKOUT / "target" / "agent"
 _CONSOLE = (5, 1)
 
@@ -56,8 +56,8 @@ class Archive:
     def device(self, path: str, numbers: tuple[int, int]) -> None:
         self._entry(path, stat.S_IFCHR | 0o600, device=numbers)
 
-    def closed(self) -> bytes:
-        """The whole archive, compressed."""
+    def finish(self) -> bytes:
+        """End the archive and return it, compressed."""
         self._inode = -1
         self._entry("TRAILER!!!", 0)
         return gzip.compress(b"".join(self._parts), compresslevel=1, mtime=0)
@@ -80,9 +80,9 @@ def build_agent(arch: str) -> bytes:
             str(agent),
             *map(str, sorted(AGENT.glob("*.c"))),
         ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise FastenoughError(f"the guest's agent does not build: {(done.stderr.splitlines() or ['?'])[0]}")
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode:
+            raise FastenoughError(f"the guest's agent does not build: {(result.stderr.splitlines() or ['?'])[0]}")
         return agent.read_bytes()
 
 
@@ -99,8 +99,8 @@ def build_initramfs(kernel: Kernel) -> bytes:
     archive.file("bin/busybox", kernel.busybox.read_bytes(), 0o755)
     archive.file("bin/agent", build_agent(kernel.arch), 0o755)
     archive.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
-    archive.file("init", (_HERE / "init.sh").read_bytes(), 0o755)
+    archive.file("init", (_FOLDER / "init.sh").read_bytes(), 0o755)
     pins = {name: build_module(kernel, SOURCES / name) for name in kernel.machine.pins.modules}
     for number, (name, module) in enumerate((kernel.guest_modules() | pins).items()):
         archive.file(f"lib/{number:02}-{name}.ko", module_content(module))
-    return archive.closed()
+    return archive.finish()

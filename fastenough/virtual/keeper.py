@@ -26,9 +26,9 @@ from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.custom_kernels import KernelFiles, find_kernel, register_kernel
 from fastenough.virtual.guest_link import connect_guest
 from fastenough.virtual.module import build_module
-from fastenough.virtual.packages import Downloading, no_progress
+from fastenough.virtual.packages import DownloadCallback, no_progress
 from fastenough.virtual.probe import build_probe, install
-from fastenough.virtual.process_lock import end_holder, held, holder
+from fastenough.virtual.process_lock import end_holder, hold_lock, holder
 
 _ERRORS = {kind.__name__: kind for kind in (BadInput, NotApplicable)}
 _DOWN_TIMEOUT_S = 15.0
@@ -64,15 +64,15 @@ def _runtime_directory() -> Path:
     Root uses ``/run``, where no other user can create a folder.
     """
     if RUN_SETTING in os.environ:
-        place = Path(os.environ[RUN_SETTING]).absolute()
+        path = Path(os.environ[RUN_SETTING]).absolute()
     elif os.geteuid() == 0:
-        place = Path("/run/fastenough")
+        path = Path("/run/fastenough")
     else:
-        place = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"fastenough-{os.geteuid()}"
+        path = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"fastenough-{os.geteuid()}"
     try:
-        return private_directory(place)
+        return private_directory(path)
     except OSError as error:
-        raise BadInput(f"{place}: {error.strerror}; name a folder of your own in {RUN_SETTING}") from error
+        raise BadInput(f"{path}: {error.strerror}; name a folder of your own in {RUN_SETTING}") from error
 
 
 def bench_directory() -> Path:
@@ -100,11 +100,14 @@ def bench_state() -> BenchState | None:
 
 
 def up(
-    kernel: str, snapshot: bool = True, downloading: Downloading = no_progress, own: KernelFiles | None = None
+    kernel: str,
+    snapshot: bool = True,
+    on_download: DownloadCallback = no_progress,
+    custom_files: KernelFiles | None = None,
 ) -> BenchState:
     """Fetch, build, boot and wire; returns when the bench runs in the background.
 
-    ``own``: files of a custom kernel to register under that name.
+    ``custom_files``: of a custom kernel, to register under that name.
     Raises BadInput if one is already running or the kernel is unknown, NotApplicable if a tool is missing, and
     FastenoughError if the guest does not start; nothing is left running then.
     """
@@ -112,12 +115,14 @@ def up(
     running = keeper_pid(directory)
     if running is not None:
         raise BadInput(f"a virtual bench is already running (process {running}); stop it with: fastenough bench down")
-    found = find_kernel(kernel, downloading) if own is None else register_kernel(kernel, own, downloading)
-    if found.headers.exists():
-        build_module(found)
-    build_probe(found.arch)
+    guest_kernel = (
+        find_kernel(kernel, on_download) if custom_files is None else register_kernel(kernel, custom_files, on_download)
+    )
+    if guest_kernel.headers.exists():
+        build_module(guest_kernel)
+    build_probe(guest_kernel.arch)
     keeper = subprocess.Popen(
-        [sys.executable, "-I", "-c", _START, str(directory), kernel, str(int(snapshot)), *_import_places()],
+        [sys.executable, "-I", "-c", _START, str(directory), kernel, str(int(snapshot)), *_import_paths()],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -127,25 +132,25 @@ def up(
     assert keeper.stdout is not None
     assert keeper.stderr is not None
     try:
-        said, complaint = keeper.stdout.read(), keeper.stderr.read()
+        output, errors = keeper.stdout.read(), keeper.stderr.read()
     except BaseException:
         keeper.terminate()
         keeper.wait()
         raise
-    if not said:
-        why = (complaint.splitlines() or ["it was stopped before the bench was up"])[-1]
-        raise FastenoughError(f"the bench's keeper failed: {why}")
-    answer = json.loads(said)
-    if "error" in answer:
+    if not output:
+        reason = (errors.splitlines() or ["it was stopped before the bench was up"])[-1]
+        raise FastenoughError(f"the bench's keeper failed: {reason}")
+    reply = json.loads(output)
+    if "error" in reply:
         keeper.wait()
-        raise _ERRORS.get(answer["kind"], FastenoughError)(answer["error"])
-    return BenchState(**answer)
+        raise _ERRORS.get(reply["kind"], FastenoughError)(reply["error"])
+    return BenchState(**reply)
 
 
-def _import_places() -> list[str]:
+def _import_paths() -> list[str]:
     """Import paths for the keeper without the current folder, which may contain files of any name."""
-    own = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
-    return [str(_PACKAGE_ROOT), *own]
+    user_paths = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    return [str(_PACKAGE_ROOT), *user_paths]
 
 
 def down() -> bool:
@@ -159,7 +164,7 @@ def down() -> bool:
     if not any(end_holder(lock, number, _DOWN_TIMEOUT_S) for number in (signal.SIGTERM, signal.SIGKILL)):
         raise FastenoughError(f"the bench's keeper (process {holder(lock)}) does not stop; see what it waits for")
     try:
-        with held(lock):
+        with hold_lock(lock):
             shutil.rmtree(directory, ignore_errors=True)
     except BlockingIOError as error:
         raise BadInput("another virtual bench is starting") from error
@@ -169,9 +174,9 @@ def down() -> bool:
 def open_virtual(which: str) -> AgentLink:
     """The board of the running bench; ``which``: the required kernel."""
     state = bench_state()
-    wanted = which or "stock"
+    kernel = which or "stock"
     if state is None:
-        raise BadInput(f"no virtual bench is running; start one with: fastenough bench up --kernel {wanted}")
+        raise BadInput(f"no virtual bench is running; start one with: fastenough bench up --kernel {kernel}")
     if which and state.kernel != which:
         raise BadInput(
             f"the virtual bench runs kernel {state.kernel}, not {which}; "
@@ -180,7 +185,7 @@ def open_virtual(which: str) -> AgentLink:
     return connect_guest(Path(state.directory) / "agent.sock", f"virtual:{state.kernel}")
 
 
-def _keep(directory: Path, kernel: str, snapshot: bool) -> None:
+def _run_bench(directory: Path, kernel: str, snapshot: bool) -> None:
     with VirtualBoard(kernel, snapshot=snapshot, directory=directory) as board:
         install(board.link)
         board.link.close()
@@ -199,7 +204,7 @@ def _keep(directory: Path, kernel: str, snapshot: bool) -> None:
         text = json.dumps(asdict(state))
         replace_whole(directory / "state.json", text.encode(), 0o600)
         print(text, flush=True)
-        _let_go_of_terminal()
+        _detach_from_terminal()
         while board.qemu.is_running:
             time.sleep(_WATCH_S)
 
@@ -212,23 +217,23 @@ def _wired_gauge(board: VirtualBoard) -> tuple[str | None, str]:
         return None, str(reason)
 
 
-def _let_go_of_terminal() -> None:
+def _detach_from_terminal() -> None:
     """Close the output, so that a reader of it does not wait for the end of the bench."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+    null_device = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
-        os.dup2(nowhere, stream)
-    os.close(nowhere)
+        os.dup2(null_device, stream)
+    os.close(null_device)
 
 
-def main(place: str, kernel: str, snapshot: str) -> int:
+def main(path: str, kernel: str, snapshot: str) -> int:
     """Main function of the keeper; its only line of output is the state or the error."""
-    directory = Path(place)
+    directory = Path(path)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
-        with held(_lock(directory)):
+        with hold_lock(_lock(directory)):
             shutil.rmtree(directory, ignore_errors=True)
             directory.mkdir(mode=0o700)
-            _keep(directory, kernel, snapshot == "1")
+            _run_bench(directory, kernel, snapshot == "1")
     except BlockingIOError:
         print(json.dumps({"kind": "BadInput", "error": "another virtual bench is starting"}), flush=True)
         return 1

@@ -15,11 +15,11 @@ from fastenough.virtual.machines import MACHINES, GuestMachine
 
 @dataclass(frozen=True)
 class KernelPackage:
-    """The package of a kernel: the part of its meta package (``linux-image-…``) before the architecture, the release
+    """The package of a kernel: the part of its meta package between ``linux-image-`` and the architecture, the release
     of Debian (empty: that of this machine's package sources), further make arguments to build modules for it, and the
     architecture of guests that boot it."""
 
-    before: str
+    meta_prefix: str
     suite: str = ""
     make: tuple[str, ...] = ()
     arch: str = "arm64"
@@ -94,26 +94,26 @@ class Kernel:
 
     def module(self, name: str) -> bytes | None:
         """A module of the kernel's package, None if it is built in."""
-        found = self._module_file(name)
-        return None if found is None else module_content(found)
+        path = self._module_file(name)
+        return None if path is None else module_content(path)
 
     def _module_file(self, name: str) -> Path | None:
         if any(line.endswith(f"/{name}.ko") for line in (self._modules / "modules.builtin").read_text().splitlines()):
             return None
-        for found in self._modules.rglob(f"{name}.ko*"):
-            return found
+        for path in self._modules.rglob(f"{name}.ko*"):
+            return path
         raise FastenoughError(f"the package of kernel {self.release} has no module {name}")
 
     def guest_modules(self) -> dict[str, Path]:
         """Files of the modules that a guest loads at boot, in order of dependency."""
-        return dict(self._with_needed(self.machine.modules))
+        return dict(self._with_dependencies(self.machine.modules))
 
-    def _with_needed(self, names: Iterable[str]) -> Iterator[tuple[str, Path]]:
+    def _with_dependencies(self, names: Iterable[str]) -> Iterator[tuple[str, Path]]:
         for name in names:
-            found = self._module_file(name)
-            if found is not None:
-                yield from self._with_needed(re.findall("[^,]+", _information(module_content(found), "depends")))
-                yield name, found
+            path = self._module_file(name)
+            if path is not None:
+                yield from self._with_dependencies(re.findall("[^,]+", _information(module_content(path), "depends")))
+                yield name, path
 
     def parts(self) -> list[Path]:
         """The files that a guest consists of."""
@@ -125,9 +125,9 @@ class Kernel:
         ]
 
 
-def _first(*places: Path) -> Path:
+def _first(*paths: Path) -> Path:
     """The first existing path, or else the last one."""
-    return next((place for place in places if place.exists()), places[-1])
+    return next((path for path in paths if path.exists()), paths[-1])
 
 
 def module_content(module: Path) -> bytes:
@@ -137,5 +137,5 @@ def module_content(module: Path) -> bytes:
 
 def _information(module: bytes, field: str) -> str:
     """A field of the information section of a module."""
-    found = re.search(rb"\0%s=([^\0]*)\0" % field.encode(), module)
-    return found[1].decode() if found else ""
+    match = re.search(rb"\0%s=([^\0]*)\0" % field.encode(), module)
+    return match[1].decode() if match else ""

@@ -14,25 +14,25 @@ from fastenough.virtual.shared_pins import SharedPort
 
 @dataclass(frozen=True)
 class GuestMachine:
-    """``program`` of Debian's ``package`` is started with ``words``, with its serial lines (``serial``) and what
-    carries the agent's port (``agent``); both have a chardev of that name, ``console`` and ``agent``.
+    """``program`` of Debian's ``package`` is started with ``arguments``, its serial lines (``serial``) and the
+    device of the agent's port (``agent``); the chardevs of the two are ``console`` and ``agent``.
 
-    In the guest the line is ``console``, and ``uname -m`` prints ``says``.  ``modules``: the kernel's modules that it
-    needs; ``device_tree``: a file of the kernel's package; ``restored``: whether a saved state of it works again,
-    including its agent's port.
+    In the guest the line is ``console``, and ``uname -m`` prints ``uname_machine``.  ``modules``: the required modules
+    of the kernel; ``device_tree``: a file of the kernel's package; ``can_restore``: whether a saved state works when
+    restored, including its agent's port.
     """
 
     program: str
     package: str
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     serial: tuple[str, ...]
     agent: tuple[str, ...]
     console: str
-    says: str
+    uname_machine: str
     modules: tuple[str, ...]
     pins: type[PinPort]
     device_tree: str = ""
-    restored: bool = True
+    can_restore: bool = True
 
     def require(self) -> None:
         """Raises NotApplicable with a hint if this QEMU is not installed."""
@@ -80,6 +80,6 @@ MACHINES = {
         ("gpio-mxc", "smsc", "fec"),
         ImxPort,
         "imx6q-sabrelite.dtb",
-        restored=False,
+        can_restore=False,
     ),
 }

@@ -28,16 +28,16 @@ def tools_path() -> str:
 
 def require_tool(name: str, package: str) -> str:
     """Path of a build tool; raises NotApplicable with a hint."""
-    found = shutil.which(name, path=tools_path())
-    if found is None:
+    path = shutil.which(name, path=tools_path())
+    if path is None:
         raise NotApplicable(f"{name} is missing; run: apt-get install {package}")
-    return found
+    return path
 
 
 def _files() -> Iterator[Path]:
     for name in _SOURCES:
-        place = CHECKOUT / name
-        yield from sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
+        source = CHECKOUT / name
+        yield from sorted(path for path in source.rglob("*") if path.is_file()) if source.is_dir() else [source]
 
 
 def _key(arguments: Sequence[str]) -> str:
@@ -49,11 +49,11 @@ def _key(arguments: Sequence[str]) -> str:
 
 
 def _run(command: Sequence[str]) -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         command, capture_output=True, text=True, check=False, env={**os.environ, "PATH": tools_path()}
     )
-    if done.returncode:
-        lines = (done.stdout + done.stderr).splitlines()
+    if result.returncode:
+        lines = (result.stdout + result.stderr).splitlines()
         raise FastenoughError(
             next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "no error message")
         )
@@ -66,16 +66,16 @@ def build(name: str, arguments: Sequence[str], targets: Sequence[str]) -> list[P
     """
     meson, ninja = require_tool("meson", "meson"), require_tool("ninja", "ninja-build")
     with cache_lock() as cache:
-        kept = cache / "built" / f"{name}-{_key(arguments)}"
-        if not kept.is_dir():
+        cached = cache / "built" / f"{name}-{_key(arguments)}"
+        if not cached.is_dir():
             work = cache / "building"
             shutil.rmtree(work, ignore_errors=True)
             _run([meson, "setup", str(work / "build"), str(CHECKOUT), "-Dpython_package=false", *arguments])
             _run([ninja, "-C", str(work / "build"), *targets])
-            (work / "kept").mkdir()
+            (work / "targets").mkdir()
             for target in targets:
-                shutil.copy2(work / "build" / target, work / "kept")
-            kept.parent.mkdir(exist_ok=True)
-            (work / "kept").rename(kept)
+                shutil.copy2(work / "build" / target, work / "targets")
+            cached.parent.mkdir(exist_ok=True)
+            (work / "targets").rename(cached)
             shutil.rmtree(work)
-        return [kept / Path(target).name for target in targets]
+        return [cached / Path(target).name for target in targets]

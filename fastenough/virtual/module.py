@@ -29,11 +29,11 @@ FORMAT = tuple(CHECKOUT / "format" / name for name in ("bank.h", "fe_hist.h", "p
 _KBUILD_ARCH = {"arm64": "arm64", "amd64": "x86", "armhf": "arm"}
 _CROSS = {"arm64": "aarch64-linux-gnu-", "amd64": "x86_64-linux-gnu-", "armhf": "arm-linux-gnueabihf-"}
 
-_BUILT_IN = "module"
-_ABOVE = re.compile(r"\.\./(\w+)\.o\b")
-_COMPLAINT = re.compile("error|warning", re.IGNORECASE)
+_BUILD_FOLDER = "module"
+_PARENT_OBJECT = re.compile(r"\.\./(\w+)\.o\b")
+_DIAGNOSTIC = re.compile("error|warning", re.IGNORECASE)
 _ERROR = re.compile(r"\berror:", re.IGNORECASE)
-_NO_COMPLAINT = re.compile(
+_NO_DIAGNOSTIC = re.compile(
     r"^make(\[\d+\])?: |make(\[\d+\])?: \*\*\*|^  (The kernel was built by|You are using): |"
     r"warning: .*(pahole|compiler).* differs from the one used to build the kernel"
 )
@@ -48,27 +48,27 @@ def compiler(arch: str) -> str:
     return gcc
 
 
-def complaint(said: str, failed: bool) -> str | None:
+def first_diagnostic(output: str, failed: bool) -> str | None:
     """The first error or warning on the stderr of make, errors first; None if there is none."""
-    ours = [line for line in said.splitlines() if not _NO_COMPLAINT.search(line)]
-    complaints = [line for line in ours if _COMPLAINT.search(line)]
+    relevant = [line for line in output.splitlines() if not _NO_DIAGNOSTIC.search(line)]
+    diagnostics = [line for line in relevant if _DIAGNOSTIC.search(line)]
     if failed:
-        errors = [line for line in complaints if _ERROR.search(line)]
-        return (errors or complaints or ours or ["make printed no error message"])[0]
-    return complaints[0] if complaints else None
+        errors = [line for line in diagnostics if _ERROR.search(line)]
+        return (errors or diagnostics or relevant or ["make printed no error message"])[0]
+    return diagnostics[0] if diagnostics else None
 
 
-def _shared(folder: Path) -> list[Path]:
-    """What the module of a folder has of the folder above it."""
-    names = _ABOVE.findall((folder / "Kbuild").read_text())
+def _shared_sources(folder: Path) -> list[Path]:
+    """Sources in the folder above that the module of a folder shares."""
+    names = _PARENT_OBJECT.findall((folder / "Kbuild").read_text())
     return [*(folder.parent / f"{name}.c" for name in names), *(sorted(folder.parent.glob("*.h")) if names else ())]
 
 
 def _sources(folder: Path) -> dict[Path, str]:
-    """What the module of a folder is built of, and where that lies when it is built."""
+    """Sources of the module of a folder, each with its path in the build folder."""
     own = [path for path in folder.iterdir() if path.suffix in {".c", ".h"} or path.name == "Kbuild"]
-    return {path: f"{_BUILT_IN}/{path.name}" for path in (*sorted(own), *FORMAT)} | {
-        path: path.name for path in _shared(folder)
+    return {path: f"{_BUILD_FOLDER}/{path.name}" for path in (*sorted(own), *FORMAT)} | {
+        path: path.name for path in _shared_sources(folder)
     }
 
 
@@ -104,9 +104,9 @@ def build_module(kernel: Kernel, folder: Path = SOURCES, variables: Sequence[str
 def _build(kernel: Kernel, sources: Mapping[Path, str], built: Path, variables: Sequence[str]) -> None:
     work = built.with_suffix(".building")
     shutil.rmtree(work, ignore_errors=True)
-    (work / _BUILT_IN).mkdir(parents=True)
-    for source, place in sources.items():
-        shutil.copy(source, work / place)
+    (work / _BUILD_FOLDER).mkdir(parents=True)
+    for source, path in sources.items():
+        shutil.copy(source, work / path)
     command = [
         "make",
         "-s",
@@ -114,7 +114,7 @@ def _build(kernel: Kernel, sources: Mapping[Path, str], built: Path, variables: 
         f"-j{os.cpu_count() or 1}",
         "-C",
         str(kernel.headers),
-        f"M={work / _BUILT_IN}",
+        f"M={work / _BUILD_FOLDER}",
         f"ARCH={_KBUILD_ARCH[kernel.arch]}",
         f"CROSS_COMPILE={_CROSS[kernel.arch]}",
         f"CC={compiler(kernel.arch)}",
@@ -123,13 +123,13 @@ def _build(kernel: Kernel, sources: Mapping[Path, str], built: Path, variables: 
         "modules",
     ]
     environment = {name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MAKELEVEL"}}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**environment, "LC_ALL": "C"})
-    wrong = complaint(done.stderr, bool(done.returncode))
-    if wrong:
-        raise FastenoughError(f"the module does not build for {kernel.release}: {wrong}")
-    kept = work / "kept"
-    kept.mkdir()
-    for module in (work / _BUILT_IN).glob("*.ko"):
-        module.rename(kept / module.name)
-    kept.rename(built)
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env={**environment, "LC_ALL": "C"})
+    diagnostic = first_diagnostic(result.stderr, bool(result.returncode))
+    if diagnostic:
+        raise FastenoughError(f"the module does not build for {kernel.release}: {diagnostic}")
+    modules = work / "modules"
+    modules.mkdir()
+    for module in (work / _BUILD_FOLDER).glob("*.ko"):
+        module.rename(modules / module.name)
+    modules.rename(built)
     shutil.rmtree(work)

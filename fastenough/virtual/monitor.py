@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The monitor for the guest, and what it is calibrated with: their programs in the kernel are the bench's own, what
-reads them is cross-built, static."""
+"""The monitor for the guest, and the injector that calibrates it.
+
+Their BPF programs are those of the bench; the programs that load them are cross-built and static.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ endian = 'little'
 
 
 def _libraries(cache: Path, arch: str) -> Path:
-    """The libraries that it is linked with, fetched like kernels of guests."""
+    """The libraries that both are linked with, fetched like kernels of guests."""
     tree = cache / f"libraries-{arch}"
     complete = tree / "complete.json"
     if not complete.is_file():
@@ -74,14 +76,14 @@ def build_monitor(arch: str = GUEST_ARCH) -> dict[str, bytes]:
         built = build(f"guest-monitor-{arch}", (f"--cross-file={cross}", *_OPTIONS), tuple(_TARGETS.values()))
     except (BadInput, NotApplicable):
         raise
-    except FastenoughError as why:
-        raise FastenoughError(f"the guest's monitor does not build: {why}") from why
-    return {place: program.read_bytes() for place, program in zip(_TARGETS, built, strict=True)}
+    except FastenoughError as error:
+        raise FastenoughError(f"the guest's monitor does not build: {error}") from error
+    return {path: program.read_bytes() for path, program in zip(_TARGETS, built, strict=True)}
 
 
 def install_monitor(link: Link) -> str:
     """Copy both into the guest; returns the path of the monitor."""
-    for place, content in build_monitor(guest_arch(link)).items():
-        link.write(place, content)
-        link.run(["chmod", "755", place])
+    for path, content in build_monitor(guest_arch(link)).items():
+        link.write(path, content)
+        link.run(["chmod", "755", path])
     return MONITOR

@@ -31,7 +31,7 @@ _FLAVOURS = {"armhf": "armmp"}
 _TREE_VERSION = 1
 """Part of the cache's name: raise it when the layout of the unpacked tree changes."""
 
-Downloading = Callable[[Path, int], None]
+DownloadCallback = Callable[[Path, int], None]
 """Progress callback at the begin of a download: its folder, and the total number of bytes."""
 
 
@@ -55,10 +55,10 @@ def _is_ours(checkout: Path) -> bool:
 
 def _require_ours(cache: Path) -> None:
     """Raises BadInput if other users can change the cache: its files run in guests, and links in it are followed."""
-    place = changeable_by_others(cache)
-    if place is not None:
+    path = changeable_by_others(cache)
+    if path is not None:
         raise BadInput(
-            f"{cache} is not a safe place for the cache: other users can change {place}; "
+            f"{cache} is not a safe place for the cache: other users can change {path}; "
             "name a private place in FASTENOUGH_CACHE"
         )
 
@@ -102,11 +102,11 @@ def _run(
 
 
 def output_of(argv: Sequence[str], environment: dict[str, str] | None = None, cwd: Path | None = None) -> str:
-    done = _run(argv, environment, cwd)
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.startswith("E: ")] or done.stderr.splitlines()
+    result = _run(argv, environment, cwd)
+    if result.returncode:
+        lines = [line for line in result.stderr.splitlines() if line.startswith("E: ")] or result.stderr.splitlines()
         raise FastenoughError(f"{' '.join(argv[:2])} failed: {' '.join(lines[-2:]) or 'no error message'}")
-    return done.stdout
+    return result.stdout
 
 
 class Apt:
@@ -117,16 +117,18 @@ class Apt:
 
     def __init__(self, directory: Path, arch: str) -> None:
         self._directory = directory
-        self._unreached = ""
+        self._unreachable = ""
         for part in ("state/lists/partial", "cache/archives/partial", "download"):
             (self._directory / part).mkdir(parents=True, exist_ok=True)
         (self._directory / "status").touch()
         config = self._directory / f"{arch}.conf"
         architectures = "".join(f'"{name}"; ' for name in dict.fromkeys((host_arch(), arch)))
         sources = self._directory / "sources.list"
-        own = f'Dir::Etc::sourcelist "{sources}";\nDir::Etc::sourceparts "/dev/null";\n' if sources.is_file() else ""
+        private_sources = (
+            f'Dir::Etc::sourcelist "{sources}";\nDir::Etc::sourceparts "/dev/null";\n' if sources.is_file() else ""
+        )
         config.write_text(
-            f"{own}APT::Architectures {{ {architectures}}};\n"
+            f"{private_sources}APT::Architectures {{ {architectures}}};\n"
             f'Dir::State "{self._directory}/state";\n'
             f'Dir::State::status "{self._directory}/status";\n'
             f'Dir::Cache "{self._directory}/cache";\n'
@@ -141,60 +143,61 @@ class Apt:
 
     def update(self) -> None:
         """Update the package lists; an unreachable source matters only for a package that no other has."""
-        said = _run(["apt-get", "update", "-q"], self._environment).stderr.splitlines()
-        self._unreached = next((line[3:] for line in said if line.startswith(("E: ", "W: Failed to fetch"))), "")
+        messages = _run(["apt-get", "update", "-q"], self._environment).stderr.splitlines()
+        self._unreachable = next((line[3:] for line in messages if line.startswith(("E: ", "W: Failed to fetch"))), "")
 
     def depends(self, package: str) -> list[str]:
         """Names of the packages it depends on; raises FastenoughError if there is no such package."""
-        shown = self._asked(["show", "--no-all-versions", package], package)
-        field = re.search(r"^Depends: (.*)$", shown, re.MULTILINE)
+        output = self._query(["show", "--no-all-versions", package], package)
+        field = re.search(r"^Depends: (.*)$", output, re.MULTILINE)
         return re.findall(r"(?:^|[,|] )([a-z0-9][a-z0-9+.-]+)", field[1]) if field else []
 
     def with_libraries(self, packages: Sequence[str]) -> list[str]:
         """These packages and all libraries they depend on; raises FastenoughError if there is no such package."""
-        shown = self._asked(["depends", "--important", "--recurse", *packages], ", ".join(packages))
-        needs: dict[str, list[str]] = {}
-        below: list[str] = []
-        for line in shown.splitlines():
+        output = self._query(["depends", "--important", "--recurse", *packages], ", ".join(packages))
+        dependencies: dict[str, list[str]] = {}
+        current: list[str] = []
+        for line in output.splitlines():
             if re.match(r"[a-z0-9]", line):
-                below = needs.setdefault(line, [])
-            elif found := re.match(r"[ |]*(?:Pre)?Depends: (z?lib\S+)$", line):
-                below.append(found[1])
-        wanted: dict[str, None] = {}
-        waiting = list(packages)
-        while waiting:
-            package = waiting.pop()
-            if package in needs and package not in wanted:
-                wanted[package] = None
-                waiting += needs[package]
-        return list(wanted)
+                current = dependencies.setdefault(line, [])
+            elif match := re.match(r"[ |]*(?:Pre)?Depends: (z?lib\S+)$", line):
+                current.append(match[1])
+        selected: dict[str, None] = {}
+        pending = list(packages)
+        while pending:
+            package = pending.pop()
+            if package in dependencies and package not in selected:
+                selected[package] = None
+                pending += dependencies[package]
+        return list(selected)
 
     def versions(self, packages: Sequence[str]) -> dict[str, str]:
         """The candidate version of each package."""
-        shown = output_of(["apt-cache", "show", "--no-all-versions", *packages], self._environment)
-        return dict(re.findall(r"^Package: (\S+)\n(?:[^\n]+\n)*?Version: (\S+)$", shown, re.MULTILINE))
+        output = output_of(["apt-cache", "show", "--no-all-versions", *packages], self._environment)
+        return dict(re.findall(r"^Package: (\S+)\n(?:[^\n]+\n)*?Version: (\S+)$", output, re.MULTILINE))
 
-    def _asked(self, words: Sequence[str], package: str) -> str:
+    def _query(self, arguments: Sequence[str], package: str) -> str:
         """Output of apt-cache; raises FastenoughError if there is no such package."""
         try:
-            return output_of(["apt-cache", *words], self._environment)
+            return output_of(["apt-cache", *arguments], self._environment)
         except FastenoughError as error:
-            if self._unreached:
+            if self._unreachable:
                 raise FastenoughError(
-                    f"the package sources cannot be reached, and {package} is not known without them: {self._unreached}"
+                    f"the package sources cannot be reached, and {package} is not known without them: "
+                    f"{self._unreachable}"
                 ) from error
             raise FastenoughError(
                 f"no package {package} in the apt sources of this machine; "
                 "add a suite that has it, or choose another kernel"
             ) from error
 
-    def unpack(self, packages: Sequence[str], tree: Path, downloading: Downloading = no_progress) -> None:
+    def unpack(self, packages: Sequence[str], tree: Path, on_download: DownloadCallback = no_progress) -> None:
         """Download packages and unpack them into one tree."""
         download = self._directory / "download"
-        for left in download.iterdir():
-            left.unlink()
-        places = output_of(["apt-get", "download", "-q", "--print-uris", *packages], self._environment, cwd=download)
-        downloading(download, sum(map(int, re.findall(r"^'[^']*' \S+ (\d+)", places, re.MULTILINE))))
+        for outdated in download.iterdir():
+            outdated.unlink()
+        uris = output_of(["apt-get", "download", "-q", "--print-uris", *packages], self._environment, cwd=download)
+        on_download(download, sum(map(int, re.findall(r"^'[^']*' \S+ (\d+)", uris, re.MULTILINE))))
         output_of(["apt-get", "download", "-q", *packages], self._environment, cwd=download)
         for archive in sorted(download.glob("*.deb")):
             output_of(["dpkg", "-x", str(archive), str(tree)])
@@ -208,28 +211,33 @@ def _names(packages: Sequence[str], pattern: str) -> list[str]:
 def _resolve(apt: Apt, name: str, arch: str, image: bool) -> tuple[str, list[str]]:
     """Release of the newest such kernel, and the packages to fetch for it."""
     origin = KERNELS[name]
-    meta = f"linux-image-{origin.before}{_FLAVOURS.get(arch, arch)}"
+    meta = f"linux-image-{origin.meta_prefix}{_FLAVOURS.get(arch, arch)}"
     images = _names(apt.depends(f"{meta}:{arch}"), r"linux-image-\d.*")
     if not images:
         raise FastenoughError(f"{meta} depends on no kernel")
     release = images[0].removeprefix("linux-image-")
-    needs = apt.depends(f"linux-headers-{release}:{arch}")
-    here = _names(needs, r"linux-(headers|kbuild)-.*") + (["libc6"] if origin.suite else [])
-    there = [f"linux-headers-{release}"]
+    dependencies = apt.depends(f"linux-headers-{release}:{arch}")
+    host_packages = _names(dependencies, r"linux-(headers|kbuild)-.*") + (["libc6"] if origin.suite else [])
+    guest_packages = [f"linux-headers-{release}"]
     if image:
         parts = _names(apt.depends(f"{images[0]}:{arch}"), r"linux-(base|binary|modules)-\d.*")
-        there += [images[0], *parts, "busybox-static"]
-    return release, [*(f"{package}:{arch}" for package in there), *(f"{package}:{host_arch()}" for package in here)]
+        guest_packages += [images[0], *parts, "busybox-static"]
+    return release, [
+        *(f"{package}:{arch}" for package in guest_packages),
+        *(f"{package}:{host_arch()}" for package in host_packages),
+    ]
 
 
 def use_in_place(headers: Path, tree: Path) -> None:
     """Headers refer to each other by installed paths: replace these by the unpacked ones, also after the cache has
     been moved since."""
     makefile = headers / "Makefile"
-    said = makefile.read_text()
-    placed = re.sub(r"^(include |KBUILD_OUTPUT=)/\S*?usr/src/", rf"\g<1>{tree.resolve()}/usr/src/", said, flags=re.M)
-    if placed != said:
-        makefile.write_text(placed)
+    original = makefile.read_text()
+    relocated = re.sub(
+        r"^(include |KBUILD_OUTPUT=)/\S*?usr/src/", rf"\g<1>{tree.resolve()}/usr/src/", original, flags=re.M
+    )
+    if relocated != original:
+        makefile.write_text(relocated)
 
 
 def file_hash(path: Path) -> str:
@@ -237,21 +245,21 @@ def file_hash(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _known(record: Path, name: str, arch: str, tree: Path) -> Kernel | None:
+def _cached_kernel(record: Path, name: str, arch: str, tree: Path) -> Kernel | None:
     """The kernel fetched before, None unless its files are unchanged."""
     try:
-        said = json.loads(record.read_bytes())
-        whole = all(file_hash(tree / part) == known for part, known in said["sha256"].items())
-        kernel = Kernel(name, arch, said["release"], tree)
+        content = json.loads(record.read_bytes())
+        unchanged = all(file_hash(tree / part) == sha256 for part, sha256 in content["sha256"].items())
+        kernel = Kernel(name, arch, content["release"], tree)
         if (kernel.headers / "Makefile").is_file():
             use_in_place(kernel.headers, tree)
-        return kernel if whole else None
+        return kernel if unchanged else None
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
 def fetch(
-    name: str, arch: str = "", image: bool = True, refresh: bool = False, downloading: Downloading = no_progress
+    name: str, arch: str = "", image: bool = True, refresh: bool = False, on_download: DownloadCallback = no_progress
 ) -> Kernel:
     """The kernel of that name (see KERNELS), from the cache or through apt; ``arch`` if not that of its guests.
 
@@ -262,19 +270,19 @@ def fetch(
         raise BadInput(f"unknown kernel {name!r}; choose one of {', '.join(KERNELS)}")
     suite, arch = KERNELS[name].suite, arch or KERNELS[name].arch
     with cache_lock() as cache:
-        place = cache / "suites" / suite if suite else cache
-        tree = place / f"tree-{_TREE_VERSION}-{arch}"
+        folder = cache / "suites" / suite if suite else cache
+        tree = folder / f"tree-{_TREE_VERSION}-{arch}"
         record = tree / f"{name}-{'image' if image else 'headers'}.json"
-        known = None if refresh else _known(record, name, arch, tree)
-        if known is not None:
-            return known
+        cached = None if refresh else _cached_kernel(record, name, arch, tree)
+        if cached is not None:
+            return cached
         tree.mkdir(parents=True, exist_ok=True)
         if suite:
-            choose_suite(place / "apt", suite)
-        apt = Apt(place / "apt", arch)
+            choose_suite(folder / "apt", suite)
+        apt = Apt(folder / "apt", arch)
         apt.update()
         release, packages = _resolve(apt, name, arch, image)
-        apt.unpack(packages, tree, downloading)
+        apt.unpack(packages, tree, on_download)
         kernel = Kernel(name, arch, release, tree)
         use_in_place(kernel.headers, tree)
         if suite:

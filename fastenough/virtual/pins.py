@@ -20,7 +20,7 @@ INPUT_LINE = 0
 OUTPUT_LINE = 1
 """The guest's output, seen from outside."""
 LINES = 8
-_KEPT = 1 << 16
+_MOST_EDGES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Pins(ABC):
     def __init__(self) -> None:
         self.on_edge: Callable[[Edge], None] | None = None
         self.counts: Counter[int] = Counter()
-        self._edges: deque[Edge] = deque(maxlen=_KEPT)
+        self._edges: deque[Edge] = deque(maxlen=_MOST_EDGES)
         self._changed = threading.Condition()
 
     @abstractmethod
@@ -58,14 +58,17 @@ class Pins(ABC):
 
     def wait(self, line: int, level: int, timeout_s: float) -> Edge:
         """The next edge of that line to that level; earlier edges are dropped.  Raises Stalled."""
-        deadline = time.monotonic() + timeout_s
+        deadline_mono_s = time.monotonic() + timeout_s
         with self._changed:
             while True:
                 while self._edges:
                     edge = self._edges.popleft()
                     if (edge.line, edge.level) == (line, level):
                         return edge
-                if not self._changed.wait(max(0.0, deadline - time.monotonic())) and time.monotonic() >= deadline:
+                if (
+                    not self._changed.wait(max(0.0, deadline_mono_s - time.monotonic()))
+                    and time.monotonic() >= deadline_mono_s
+                ):
                     raise Stalled(f"output {line} did not become {level} within {timeout_s:g} s")
 
     def take(self) -> list[Edge]:
@@ -75,8 +78,8 @@ class Pins(ABC):
             self._edges.clear()
             return edges
 
-    def heard(self, line: int, level: int) -> None:
-        """Called at a change of an output."""
+    def receive(self, line: int, level: int) -> None:
+        """Queue an edge; called at a change of an output."""
         edge = Edge(line, level, time.monotonic_ns())
         if self.on_edge is not None:
             self.on_edge(edge)
@@ -110,7 +113,7 @@ class PinPort(Protocol):
         """Prepare, before QEMU starts."""
 
     @property
-    def words(self) -> list[str]:
+    def arguments(self) -> list[str]:
         """Arguments for QEMU."""
 
     def open(self, emulator: Emulator) -> Pins:

@@ -42,8 +42,8 @@ def build_probe(arch: str = GUEST_ARCH) -> bytes:
         )
     except (BadInput, NotApplicable):
         raise
-    except FastenoughError as why:
-        raise FastenoughError(f"the guest's programs do not build: {why}") from why
+    except FastenoughError as error:
+        raise FastenoughError(f"the guest's programs do not build: {error}") from error
     return probe.read_bytes()
 
 
@@ -64,22 +64,22 @@ def build_chrt(arch: str = GUEST_ARCH) -> bytes:
             str(built),
             str(_CHRT),
         ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise FastenoughError(f"the guest's programs do not build: {(done.stderr.splitlines() or ['?'])[0]}")
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode:
+            raise FastenoughError(f"the guest's programs do not build: {(result.stderr.splitlines() or ['?'])[0]}")
         return built.read_bytes()
 
 
 def guest_arch(link: Link) -> str:
     """Debian's name of a guest's architecture."""
     machine = link.run(["uname", "-m"]).text.strip()
-    return next(arch for arch, known in MACHINES.items() if known.says == machine)
+    return next(arch for arch, known in MACHINES.items() if known.uname_machine == machine)
 
 
 def install(link: Link) -> str:
     """Copy both into the guest; returns the path of the probe."""
     arch = guest_arch(link)
-    for place, content in ((PROBE, build_probe(arch)), ("/bin/chrt", build_chrt(arch))):
-        link.write(place, content)
-        link.run(["chmod", "755", place])
+    for path, content in ((PROBE, build_probe(arch)), ("/bin/chrt", build_chrt(arch))):
+        link.write(path, content)
+        link.run(["chmod", "755", path])
     return PROBE

@@ -21,26 +21,26 @@ _FLOCK = struct.Struct("@hhqqi4x")
 
 
 @contextlib.contextmanager
-def held(path: Path) -> Iterator[None]:
+def hold_lock(path: Path) -> Iterator[None]:
     """Hold the lock; raises BlockingIOError if another process holds it, OSError for a link."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:
-        os.close(file)
+        os.close(descriptor)
 
 
 def holder(path: Path) -> int | None:
     """The process that holds the lock, None if there is none (or none visible in this namespace)."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:
-        answer = fcntl.fcntl(file, fcntl.F_GETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+        answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
     finally:
-        os.close(file)
+        os.close(descriptor)
     kind, _, _, _, pid = _FLOCK.unpack(answer)
     return pid if kind != fcntl.F_UNLCK and pid > 1 else None
 

@@ -31,7 +31,7 @@ COUNTED = ("-accel", "tcg,thread=single", "-icount", "shift=0")
 _TAIL_LINES = 4
 _LAST_LINES = 12
 _LOG_TAIL_BYTES = 65536
-_TROUBLE = re.compile(r"Kernel panic|BUG: |Oops|Internal error|Unable to handle|sysrq: ")
+_KERNEL_ERROR = re.compile(r"Kernel panic|BUG: |Oops|Internal error|Unable to handle|sysrq: ")
 _POLL_S = 0.02
 _END_S = 1.0
 _STATE_TIMEOUT_S = 60.0
@@ -65,7 +65,7 @@ class Qemu:
                     "--pdeathsig",
                     "KILL",
                     machine.program,
-                    *machine.words,
+                    *machine.arguments,
                     *_BARE,
                     *pace,
                     "-smp",
@@ -80,7 +80,7 @@ class Qemu:
                     "-append",
                     f"console={machine.console} quiet panic=-1 {arguments}".rstrip(),
                     *self._wiring(machine),
-                    *self.pin_port.words,
+                    *self.pin_port.arguments,
                     *(("-incoming", f"unix:{self._state_socket}") if restore else ()),
                 ],
                 stdin=subprocess.DEVNULL,
@@ -121,7 +121,7 @@ class Qemu:
     def connect(self, name: str, timeout_s: float) -> socket.socket:
         """A socket of the guest; raises FastenoughError with the output of QEMU if it has ended."""
         path = self._directory / f"{name}.sock"
-        deadline = time.monotonic() + timeout_s
+        deadline_mono_s = time.monotonic() + timeout_s
         while True:
             connection = socket.socket(socket.AF_UNIX)
             try:
@@ -129,27 +129,29 @@ class Qemu:
                 return connection
             except OSError as error:
                 connection.close()
-                if not self.is_running or time.monotonic() > deadline:
-                    raise self.not_up("QEMU did not start") from error
+                if not self.is_running or time.monotonic() > deadline_mono_s:
+                    raise self.start_error("QEMU did not start") from error
                 time.sleep(_POLL_S)
 
-    def not_up(self, what: str) -> FastenoughError:
+    def start_error(self, failure: str) -> FastenoughError:
         """The error with the guest's panic, or else the last lines of its console or of QEMU."""
-        said = [line for log in ("qemu.log", "console.log") for line in _said_lines(self._directory / log)]
-        panic = [line for line in said if "Kernel panic" in line]
-        return FastenoughError(f"{what}; last output: {' | '.join(panic[-1:] or said[-_TAIL_LINES:]) or 'nothing'}")
+        lines = [line for log in ("qemu.log", "console.log") for line in _log_lines(self._directory / log)]
+        panic = [line for line in lines if "Kernel panic" in line]
+        return FastenoughError(f"{failure}; last output: {' | '.join(panic[-1:] or lines[-_TAIL_LINES:]) or 'nothing'}")
 
     def last_words(self) -> list[str]:
         """How QEMU ended, if it has, and the last kernel messages, from the first error on."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._popen.wait(_END_S)
-        said = _said_lines(self._console_log)
-        trouble = next((number for number, line in enumerate(said) if _TROUBLE.search(line)), None)
-        words = [] if self.is_running else [f"QEMU {_how_ended(self._popen.returncode)}"]
-        if said and (words or trouble is not None):
-            lines = said[-_LAST_LINES:] if trouble is None else said[trouble : trouble + _LAST_LINES]
-            words.append(f"last kernel messages: {' | '.join(lines)}")
-        return words
+        log_lines = _log_lines(self._console_log)
+        first_error = next((number for number, line in enumerate(log_lines) if _KERNEL_ERROR.search(line)), None)
+        sentences = [] if self.is_running else [f"QEMU {_end_text(self._popen.returncode)}"]
+        if log_lines and (sentences or first_error is not None):
+            lines = (
+                log_lines[-_LAST_LINES:] if first_error is None else log_lines[first_error : first_error + _LAST_LINES]
+            )
+            sentences.append(f"last kernel messages: {' | '.join(lines)}")
+        return sentences
 
     def monitor(self, command: str, **arguments: Any) -> Any:
         """A QMP command; raises FastenoughError if QEMU refuses it or has ended."""
@@ -178,16 +180,16 @@ class Qemu:
             self.monitor("stop")
             try:
                 self.monitor("migrate", uri=f"unix:{self._state_socket}")
-                digest = _received(server, stream)
-                if self._migrated() != "completed":
+                digest = _receive_state(server, stream)
+                if self._migration_status() != "completed":
                     raise FastenoughError("cannot save the state of the guest; see the messages of QEMU")
             finally:
-                self._migrated()
+                self._migration_status()
                 self.monitor("cont")
                 self._state_socket.unlink()
         return digest
 
-    def _migrated(self) -> str:
+    def _migration_status(self) -> str:
         """The final status of saving the state."""
         while (status := self.monitor("query-migrate").get("status", "failed")) not in {"completed", "failed"}:
             time.sleep(_POLL_S)
@@ -195,16 +197,16 @@ class Qemu:
 
     def restore(self, snapshot: Path, timeout_s: float) -> None:
         """Load a saved state into QEMU and start the guest; raises FastenoughError with the output of QEMU."""
-        deadline = time.monotonic() + timeout_s
+        deadline_mono_s = time.monotonic() + timeout_s
         try:
             with self.connect("state", timeout_s) as connection, snapshot.open("rb") as stream:
                 connection.settimeout(timeout_s)
                 connection.sendfile(stream)
         except OSError as error:
-            raise self.not_up("cannot restore the snapshot") from error
+            raise self.start_error("cannot restore the snapshot") from error
         while self.monitor("query-status")["status"] == "inmigrate":
-            if time.monotonic() > deadline:
-                raise self.not_up("cannot restore the snapshot")
+            if time.monotonic() > deadline_mono_s:
+                raise self.start_error("cannot restore the snapshot")
             time.sleep(_POLL_S)
         self.monitor("cont")
 
@@ -215,7 +217,7 @@ class Qemu:
         self.pin_port.close()
 
 
-def _received(server: socket.socket, stream: BinaryIO) -> str:
+def _receive_state(server: socket.socket, stream: BinaryIO) -> str:
     """Copy the data of a connection to a stream; returns the hash."""
     digest = hashlib.sha256()
     connection, _ = server.accept()
@@ -227,11 +229,11 @@ def _received(server: socket.socket, stream: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-def _how_ended(status: int) -> str:
+def _end_text(status: int) -> str:
     return f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
 
 
-def _said_lines(log: Path) -> list[str]:
+def _log_lines(log: Path) -> list[str]:
     """The last lines of a log; empty if there is no such file."""
     if not log.is_file():
         return []

@@ -22,37 +22,37 @@ _REPLY_S = 20.0
 
 
 class QtestPins(Pins):
-    """The lines of a device, over a connection to qtest; those in ``taken`` have other purposes."""
+    """The lines of a device, over a connection to qtest; those in ``reserved`` have other purposes."""
 
-    def __init__(self, connection: socket.socket, device: str, taken: frozenset[int] = frozenset()) -> None:
+    def __init__(self, connection: socket.socket, device: str, reserved: frozenset[int] = frozenset()) -> None:
         super().__init__()
         self._connection = connection
         self._device = device
-        self._free = [line for line in range(LINES) if line not in taken]
+        self._free = [line for line in range(LINES) if line not in reserved]
         self._replies: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._asking = threading.Lock()
-        threading.Thread(target=self._drain, name="pins", daemon=True).start()
-        self._ask(f"irq_intercept_out {device}")
+        self._command_lock = threading.Lock()
+        threading.Thread(target=self._receive_lines, name="pins", daemon=True).start()
+        self._command(f"irq_intercept_out {device}")
 
     def drive(self, line: int, level: int) -> int:
         if line not in self._free:
             raise BadInput(
                 f"the virtual board has no free input line {line}; choose one of {', '.join(map(str, self._free))}"
             )
-        self._ask(f"set_irq_in {self._device} unnamed-gpio-in {line} {int(bool(level))}")
+        self._command(f"set_irq_in {self._device} unnamed-gpio-in {line} {int(bool(level))}")
         return time.monotonic_ns()
 
     def settle(self) -> None:
         """Wait for the reply to a query, which follows all earlier edges."""
-        self._ask("endianness")
+        self._command("endianness")
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
-    def _ask(self, command: str) -> None:
-        with self._asking:
+    def _command(self, command: str) -> None:
+        with self._command_lock:
             try:
                 self._connection.sendall(command.encode() + b"\n")
                 reply = self._replies.get(timeout=_REPLY_S)
@@ -61,33 +61,33 @@ class QtestPins(Pins):
         if reply is None or not reply.startswith("OK"):
             raise FastenoughError(f"QEMU refused {command!r}: {reply or 'it has exited'}")
 
-    def _drain(self) -> None:
+    def _receive_lines(self) -> None:
         try:
             with self._connection.makefile("r", encoding="ascii") as stream:
                 for line in stream:
-                    self._sort(line.split())
+                    self._dispatch(line.split())
         except (OSError, ValueError):
             pass
         self._replies.put(None)
 
-    def _sort(self, words: list[str]) -> None:
-        if words[:1] == ["IRQ"]:
-            self.heard(int(words[2]), int(words[1] == "raise"))
+    def _dispatch(self, fields: list[str]) -> None:
+        if fields[:1] == ["IRQ"]:
+            self.receive(int(fields[2]), int(fields[1] == "raise"))
         else:
-            self._replies.put(" ".join(words))
+            self._replies.put(" ".join(fields))
 
 
 class QtestPort:
     """The qtest socket of QEMU."""
 
     modules: ClassVar[tuple[str, ...]] = ()
-    taken: ClassVar[frozenset[int]] = frozenset()
+    reserved: ClassVar[frozenset[int]] = frozenset()
 
     def __init__(self, directory: Path) -> None:
-        self.words = ["-qtest", f"unix:{directory}/qtest.sock,server=on,wait=off", "-qtest-log", "none"]
+        self.arguments = ["-qtest", f"unix:{directory}/qtest.sock,server=on,wait=off", "-qtest-log", "none"]
 
     def open(self, emulator: Emulator) -> Pins:
-        return QtestPins(emulator.connect("qtest", _OPEN_S), self.device(emulator), self.taken)
+        return QtestPins(emulator.connect("qtest", _OPEN_S), self.device(emulator), self.reserved)
 
     def device(self, emulator: Emulator) -> str:
         """The QOM path of the device."""
@@ -101,7 +101,7 @@ class Pl061Port(QtestPort):
     """The PL061 of arm64's ``virt``; one of its lines is the power key."""
 
     chip: ClassVar[str] = "9030000.pl061"
-    taken: ClassVar[frozenset[int]] = frozenset({3})
+    reserved: ClassVar[frozenset[int]] = frozenset({3})
 
     def device(self, emulator: Emulator) -> str:
         return emulator.find("pl061")

@@ -39,11 +39,11 @@ class _Memory:
         os.ftruncate(self.descriptor, _BYTES)
         self._bytes = mmap.mmap(self.descriptor, _BYTES)
 
-    def read(self, place: int) -> int:
-        return int(struct.unpack_from("<I", self._bytes, place)[0])
+    def read(self, offset: int) -> int:
+        return int(struct.unpack_from("<I", self._bytes, offset)[0])
 
-    def write(self, place: int, word: int) -> None:
-        struct.pack_into("<I", self._bytes, place, word & 0xFFFFFFFF)
+    def write(self, offset: int, word: int) -> None:
+        struct.pack_into("<I", self._bytes, offset, word & 0xFFFFFFFF)
 
     def close(self) -> None:
         self._bytes.close()
@@ -51,27 +51,27 @@ class _Memory:
 
 
 class SharedPins(Pins):
-    """The lines in a memory; ``guest_bell`` and ``our_bell`` are eventfds, which QEMU makes non-blocking."""
+    """The lines in a memory; ``guest_bell`` and ``bench_bell`` are eventfds, which QEMU makes non-blocking."""
 
-    def __init__(self, memory: _Memory, guest_bell: int, our_bell: int) -> None:
+    def __init__(self, memory: _Memory, guest_bell: int, bench_bell: int) -> None:
         super().__init__()
-        self._memory, self._guest_bell, self._our_bell = memory, guest_bell, our_bell
-        self._heard = memory.read(_CHANGES)
+        self._memory, self._guest_bell, self._bench_bell = memory, guest_bell, bench_bell
+        self._ring_position = memory.read(_CHANGES)
         self._fault = ""
         self._closed = False
-        self._driving, self._draining = threading.Lock(), threading.Lock()
-        self._thread = threading.Thread(target=self._drain, name="pins", daemon=True)
+        self._drive_lock, self._ring_lock = threading.Lock(), threading.Lock()
+        self._thread = threading.Thread(target=self._wait_for_bell, name="pins", daemon=True)
         self._thread.start()
 
     def drive(self, line: int, level: int) -> int:
         if not 0 <= line < LINES:
             raise BadInput(f"the virtual board has no input line {line}; choose 0 to {LINES - 1}")
-        self._require_whole()
-        with self._driving:
+        self._require_no_loss()
+        with self._drive_lock:
             levels = self._memory.read(_LEVELS)
-            wanted = levels | 1 << line if level else levels & ~(1 << line)
-            if wanted != levels:
-                self._memory.write(_LEVELS, wanted)
+            new_levels = levels | 1 << line if level else levels & ~(1 << line)
+            if new_levels != levels:
+                self._memory.write(_LEVELS, new_levels)
                 edges = (_RISES if level else _FALLS) + 4 * line
                 self._memory.write(edges, self._memory.read(edges) + 1)
                 os.eventfd_write(self._guest_bell, 1)
@@ -79,37 +79,37 @@ class SharedPins(Pins):
 
     def settle(self) -> None:
         """Does nothing: edges are in the memory immediately."""
-        self._listen()
-        self._require_whole()
+        self._read_ring()
+        self._require_no_loss()
 
     def close(self) -> None:
         self._closed = True
-        os.eventfd_write(self._our_bell, 1)
+        os.eventfd_write(self._bench_bell, 1)
         self._thread.join()
 
-    def _require_whole(self) -> None:
+    def _require_no_loss(self) -> None:
         if self._fault:
             raise FastenoughError(self._fault)
 
-    def _drain(self) -> None:
+    def _wait_for_bell(self) -> None:
         while not self._closed:
-            select.select([self._our_bell], [], [])
-            os.eventfd_read(self._our_bell)
-            self._listen()
+            select.select([self._bench_bell], [], [])
+            os.eventfd_read(self._bench_bell)
+            self._read_ring()
 
-    def _listen(self) -> None:
-        with self._draining:
+    def _read_ring(self) -> None:
+        with self._ring_lock:
             changes = self._memory.read(_CHANGES)
-            if changes - self._heard & 0xFFFFFFFF > _RING_ENTRIES:
+            if changes - self._ring_position & 0xFFFFFFFF > _RING_ENTRIES:
                 self._fault = (
                     f"the virtual board's outputs changed more than {_RING_ENTRIES} times before the bench "
                     "read them: this machine is too busy"
                 )
-                self._heard = changes
-            while self._heard != changes:
-                entry = self._memory.read(_RING + 4 * (self._heard % _RING_ENTRIES))
-                self._heard = self._heard + 1 & 0xFFFFFFFF
-                self.heard(entry >> 1, entry & 1)
+                self._ring_position = changes
+            while self._ring_position != changes:
+                entry = self._memory.read(_RING + 4 * (self._ring_position % _RING_ENTRIES))
+                self._ring_position = self._ring_position + 1 & 0xFFFFFFFF
+                self.receive(entry >> 1, entry & 1)
 
 
 class SharedPort:
@@ -120,14 +120,14 @@ class SharedPort:
 
     def __init__(self, directory: Path) -> None:
         path = directory / "pins.sock"
-        self.words = [
+        self.arguments = [
             "-chardev",
             f"socket,id=pins,path={path}",
             "-device",
             "ivshmem-doorbell,vectors=1,master=on,chardev=pins",
         ]
         self._memory = _Memory()
-        self._guest_bell, self._our_bell = (os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK) for _ in range(2))
+        self._guest_bell, self._bench_bell = (os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK) for _ in range(2))
         self._connection: socket.socket | None = None
         self._server = socket.socket(socket.AF_UNIX)
         path.unlink(missing_ok=True)
@@ -137,7 +137,7 @@ class SharedPort:
         self._thread.start()
 
     def open(self, emulator: Emulator) -> Pins:
-        return SharedPins(self._memory, self._guest_bell, self._our_bell)
+        return SharedPins(self._memory, self._guest_bell, self._bench_bell)
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
@@ -147,7 +147,7 @@ class SharedPort:
         if self._connection is not None:
             self._connection.close()
         self._memory.close()
-        for bell in (self._guest_bell, self._our_bell):
+        for bell in (self._guest_bell, self._bench_bell):
             os.close(bell)
 
     def _serve(self) -> None:
@@ -158,12 +158,12 @@ class SharedPort:
                 (0, None),
                 (_GUEST, None),
                 (-1, self._memory.descriptor),
-                (_BENCH, self._our_bell),
+                (_BENCH, self._bench_bell),
                 (_GUEST, self._guest_bell),
             ):
-                handed = (
+                ancillary = (
                     []
                     if descriptor is None
                     else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))]
                 )
-                self._connection.sendmsg([struct.pack("<q", number)], handed)
+                self._connection.sendmsg([struct.pack("<q", number)], ancillary)

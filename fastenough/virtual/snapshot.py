@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Saved states of booted guests: each in a file of the cache, its hash in another; what does not match is discarded."""
+"""Saved states of booted guests: each in a file of the cache, its hash in another; a damaged one is discarded."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Snapshot:
         """Whether it exists and matches its hash; a damaged one is discarded."""
         with cache_lock():
             try:
-                whole = file_hash(self.path) == self._hash_path.read_text(errors="replace")
+                matches = file_hash(self.path) == self._hash_path.read_text(errors="replace")
             except OSError:
-                whole = False
-            if not whole:
+                matches = False
+            if not matches:
                 self.discard()
-            return whole
+            return matches
 
     def discard(self) -> None:
         """Remove it and all other states of this kernel: its guests boot again."""
@@ -43,7 +43,7 @@ class Snapshot:
             for outdated in self.path.parent.glob(pattern):
                 outdated.unlink(missing_ok=True)
 
-    def keep(self, save: Callable[[BinaryIO], str]) -> None:
+    def store(self, save: Callable[[BinaryIO], str]) -> None:
         """Store a state, in place of outdated ones; raises OSError if it cannot be written."""
         with cache_lock():
             self.discard()

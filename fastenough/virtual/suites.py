@@ -23,11 +23,11 @@ def _server() -> str:
     if shutil.which("apt-get") is None:
         raise NotApplicable("apt-get is missing; the virtual bench needs a Debian machine")
     command = ["apt-get", "indextargets", "--format", "$(LABEL) $(REPO_URI)"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"})
-    found = re.search(r"^Debian (\S+)$", done.stdout, re.MULTILINE)
-    if found is None:
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"})
+    match = re.search(r"^Debian (\S+)$", result.stdout, re.MULTILINE)
+    if match is None:
         raise NotApplicable("this machine has no Debian package source")
-    return found[1]
+    return match[1]
 
 
 def choose_suite(folder: Path, suite: str) -> None:
@@ -47,12 +47,12 @@ def run_with_their_libc(tree: Path) -> None:
 def _is_too_new(tool: Path) -> bool:
     if tool.read_bytes()[:4] != b"\x7fELF":
         return False
-    needs = subprocess.run(["ldd", str(tool)], capture_output=True, text=True, check=False)
-    return "not found" in needs.stdout + needs.stderr
+    result = subprocess.run(["ldd", str(tool)], capture_output=True, text=True, check=False)
+    return "not found" in result.stdout + result.stderr
 
 
 def _wrap(tool: Path, tree: Path) -> None:
-    """What it starts is named by its own place, not by a link that may be gone by then."""
+    """Replace a tool by a script; all its paths are resolved, since a link may be gone when it runs."""
     tool, tree = tool.resolve(), tree.resolve()
     loader = next((tree / "usr/lib").glob("*/ld-linux-*.so.*"), None) or next((tree / "lib").glob("*/ld-*.so*"))
     host = f"/lib/{loader.parent.name}:/usr/lib/{loader.parent.name}"

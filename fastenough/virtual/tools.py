@@ -2,8 +2,8 @@
 """Debian's programs for boards that lack them, with their libraries and loader, to be unpacked anywhere.
 
 They are fetched as the kernels are (``packages``): by the machine's own apt, from its own sources, and nothing is
-installed.  They run whatever libraries a board has: each is started by the loader beside it, which has the program's
-name there, so that it is called so in lists of processes.
+installed.  They run whatever libraries a board has: each is started by its own copy of the loader.  The copy has the
+name of the program, so that lists of processes show it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ exec "$place/run/{tool}" --library-path "$place/lib" --argv0 "$0" "$place/progra
 
 @dataclass(frozen=True)
 class Tools:
-    """Programs by what each consists of: the names of files in ``folder``; and the versions of their packages."""
+    """Programs: for each the names of its files in ``folder``; and the versions of their packages."""
 
     folder: Path
     files: Mapping[str, tuple[str, ...]]
@@ -63,84 +63,86 @@ def fetch_tools(packages: Mapping[str, str], arch: str) -> Tools:
     key = hashlib.sha256(json.dumps([_LAYOUT, *sorted(packages.items())]).encode()).hexdigest()[:16]
     with cache_lock() as cache:
         folder = cache / "tools" / f"{arch}-{key}"
-        known = _known(folder)
-        if known is not None:
-            return known
-        made = _made(Apt(cache / "apt", arch), packages, arch, folder.with_suffix(".unpacking"))
+        cached = _cached_tools(folder)
+        if cached is not None:
+            return cached
+        created = _create_folder(Apt(cache / "apt", arch), packages, arch, folder.with_suffix(".unpacking"))
         shutil.rmtree(folder, ignore_errors=True)
-        made.rename(folder)
+        created.rename(folder)
         shutil.rmtree(folder.with_suffix(".unpacking"))
-        found = _known(folder)
-        assert found is not None, "what was just kept is whole"
-        return found
+        tools = _cached_tools(folder)
+        assert tools is not None, "the files were just written"
+        return tools
 
 
-def _known(folder: Path) -> Tools | None:
+def _cached_tools(folder: Path) -> Tools | None:
     """The programs fetched before, None unless their files are unchanged."""
     try:
-        said: dict[str, Any] = json.loads((folder / _RECORD).read_bytes())
-        if any(file_hash(folder / name) != known for name, known in said["sha256"].items()):
+        record: dict[str, Any] = json.loads((folder / _RECORD).read_bytes())
+        if any(file_hash(folder / name) != sha256 for name, sha256 in record["sha256"].items()):
             return None
-        return Tools(folder, {tool: tuple(names) for tool, names in said["files"].items()}, dict(said["versions"]))
+        return Tools(folder, {tool: tuple(names) for tool, names in record["files"].items()}, dict(record["versions"]))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
-def _made(apt: Apt, packages: Mapping[str, str], arch: str, tree: Path) -> Path:
+def _create_folder(apt: Apt, packages: Mapping[str, str], arch: str, tree: Path) -> Path:
     """Create a folder in the tree of unpacked packages with the files of the programs, and their record."""
     apt.update()
     named = sorted({package if arch == host_arch() else f"{package}:{arch}" for package in packages.values()})
     shutil.rmtree(tree, ignore_errors=True)
     tree.mkdir(parents=True)
     apt.unpack(apt.with_libraries(named), tree)
-    made = tree / "fastenough"
-    files = _gathered(tree, sorted(packages), made)
+    folder = tree / "fastenough"
+    files = _copy_files(tree, sorted(packages), folder)
     record = {
         "files": files,
         "versions": apt.versions(named),
-        "sha256": {name: file_hash(made / name) for names in files.values() for name in names},
+        "sha256": {name: file_hash(folder / name) for names in files.values() for name in names},
     }
-    replace_whole(made / _RECORD, json.dumps(record).encode())
-    return made
+    replace_whole(folder / _RECORD, json.dumps(record).encode())
+    return folder
 
 
-def _gathered(tree: Path, tools: Sequence[str], made: Path) -> dict[str, list[str]]:
+def _copy_files(tree: Path, tools: Sequence[str], folder: Path) -> dict[str, list[str]]:
     """Copy the files that each program needs into a folder; returns their names."""
-    libraries = {path.name: path for place in ("lib", "usr/lib") for path in sorted((tree / place).glob("*/*.so*"))}
+    libraries = {
+        path.name: path for lib_folder in ("lib", "usr/lib") for path in sorted((tree / lib_folder).glob("*/*.so*"))
+    }
     for part in ("bin", "lib", "programs", "run"):
-        (made / part).mkdir(parents=True)
+        (folder / part).mkdir(parents=True)
     files = {}
     for tool in tools:
         program = _program(tree, tool)
-        needed, loader = _needed_by(program, libraries)
-        for name in needed:
-            shutil.copyfile(libraries[name], made / "lib" / name)
-        shutil.copyfile(program, made / "programs" / tool)
-        shutil.copyfile(libraries[loader], made / "run" / tool)
-        (made / "bin" / tool).write_text(_START.format(tool=tool))
-        files[tool] = [*(f"{part}/{tool}" for part in ("bin", "programs", "run")), *(f"lib/{name}" for name in needed)]
+        names, loader = _libraries_of(program, libraries)
+        for name in names:
+            shutil.copyfile(libraries[name], folder / "lib" / name)
+        shutil.copyfile(program, folder / "programs" / tool)
+        shutil.copyfile(libraries[loader], folder / "run" / tool)
+        (folder / "bin" / tool).write_text(_START.format(tool=tool))
+        files[tool] = [*(f"{part}/{tool}" for part in ("bin", "programs", "run")), *(f"lib/{name}" for name in names)]
     return files
 
 
 def _program(tree: Path, tool: str) -> Path:
-    for place in ("usr/bin", "bin", "usr/sbin", "sbin"):
-        if (tree / place / tool).is_file():
-            return tree / place / tool
+    for folder in ("usr/bin", "bin", "usr/sbin", "sbin"):
+        if (tree / folder / tool).is_file():
+            return tree / folder / tool
     raise FastenoughError(f"the Debian package has no program {tool}")
 
 
-def _needed_by(program: Path, libraries: Mapping[str, Path]) -> tuple[list[str], str]:
+def _libraries_of(program: Path, libraries: Mapping[str, Path]) -> tuple[list[str], str]:
     """The libraries of a program, including indirect ones, and the name of its loader."""
-    waiting, needed, loader = [program], [], ""
-    while waiting:
-        said = output_of(["readelf", "--wide", "--dynamic", "--program-headers", str(waiting.pop())])
-        loader = loader or "".join(_LOADER.findall(said))
-        for name in _NEEDED.findall(said):
+    pending, needed, loader = [program], [], ""
+    while pending:
+        output = output_of(["readelf", "--wide", "--dynamic", "--program-headers", str(pending.pop())])
+        loader = loader or "".join(_LOADER.findall(output))
+        for name in _NEEDED.findall(output):
             if name not in libraries:
                 raise FastenoughError(f"{program.name} needs {name}, which none of its dependencies contains")
             if name not in needed:
                 needed.append(name)
-                waiting.append(libraries[name])
+                pending.append(libraries[name])
     if loader not in libraries:
         raise FastenoughError(f"{program.name} is started by {loader or 'no loader'}, which is not in libc6")
     return needed, loader

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fastenough.model import FastenoughError
-from fastenough.virtual.module import SOURCES, build_module, complaint
+from fastenough.virtual.module import SOURCES, build_module, first_diagnostic
 from fastenough.virtual.packages import fetch, host_arch
 from tests.support.virtual_boards import ONE_OF_EACH, OWN_KERNELS, every_kernel
 
@@ -52,7 +52,7 @@ warning: pahole version differs from the one used to build the kernel
     ],
 )
 def test_the_cause_is_told_and_not_what_goes_with_it(said: str, failed: bool, told: str | None) -> None:
-    assert complaint(said, failed) == told
+    assert first_diagnostic(said, failed) == told
 
 
 @pytest.mark.parametrize("arch", ["arm64", "amd64"])

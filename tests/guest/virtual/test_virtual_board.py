@@ -170,7 +170,7 @@ def test_a_guest_that_does_not_boot_shows_its_console(monkeypatch: pytest.Monkey
     def broken(kernel: packages.Kernel) -> bytes:
         archive = Archive()
         archive.file("init", b"no program", 0o755)
-        return archive.closed()
+        return archive.finish()
 
     monkeypatch.setattr(board_module, "build_initramfs", broken)
     with pytest.raises(FastenoughError, match=r"(?s)does not start; last output: .*Kernel panic") as error:

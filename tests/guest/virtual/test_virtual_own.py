@@ -17,7 +17,13 @@ import pytest
 from fastenough.board.virtual import GuestBoard
 from fastenough.model import BadInput, NotApplicable
 from fastenough.virtual.board import VirtualBoard
-from fastenough.virtual.custom_kernels import KernelFiles, find_kernel, image_says, register_kernel, registered_names
+from fastenough.virtual.custom_kernels import (
+    KernelFiles,
+    find_kernel,
+    identify_image,
+    register_kernel,
+    registered_names,
+)
 from fastenough.virtual.kernels import Kernel
 from fastenough.virtual.module import build_module
 from fastenough.virtual.packages import cache_dir, fetch
@@ -149,7 +155,7 @@ def test_without_modules_all_is_built_in_and_without_headers_no_module_is_built(
 
 def test_a_packed_image_says_its_release(tmp_path: Path) -> None:
     (tmp_path / "Image.gz").write_bytes(gzip.compress(image_of(RELEASE)))
-    assert image_says(tmp_path / "Image.gz") == ("arm64", RELEASE)
+    assert identify_image(tmp_path / "Image.gz") == ("arm64", RELEASE)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +166,7 @@ def test_a_packed_image_says_its_release(tmp_path: Path) -> None:
 def test_what_is_no_kernel_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "Image").write_bytes(content)
     with pytest.raises(BadInput, match="--image"):
-        image_says(tmp_path / "Image")
+        identify_image(tmp_path / "Image")
 
 
 def test_an_x86_kernel_says_its_release_in_its_head(tmp_path: Path) -> None:
@@ -168,11 +174,11 @@ def test_an_x86_kernel_says_its_release_in_its_head(tmp_path: Path) -> None:
     content[0x20E:0x210] = (0x100).to_bytes(2, "little")
     content[0x300 : 0x300 + len(RELEASE) + 5] = f"{RELEASE} (me)".encode()[: len(RELEASE) + 5]
     (tmp_path / "bzImage").write_bytes(content)
-    assert image_says(tmp_path / "bzImage") == ("amd64", RELEASE)
+    assert identify_image(tmp_path / "bzImage") == ("amd64", RELEASE)
     content[0x20E:0x210] = b"\xff\xff"
     (tmp_path / "bzImage").write_bytes(content)
     with pytest.raises(BadInput, match="not an arm64 or x86-64 kernel"):
-        image_says(tmp_path / "bzImage")
+        identify_image(tmp_path / "bzImage")
 
 
 def test_parts_of_different_kernels_are_refused(debian: Kernel, image: Path, tmp_path: Path) -> None:

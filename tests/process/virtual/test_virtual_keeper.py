@@ -20,7 +20,7 @@ from fastenough.model import BadInput, FastenoughError
 from fastenough.virtual import keeper
 from fastenough.virtual.keeper import RUN_SETTING, bench_directory, down, up
 from fastenough.virtual.kernels import Kernel
-from fastenough.virtual.process_lock import end_holder, held, holder
+from fastenough.virtual.process_lock import end_holder, hold_lock, holder
 from tests.support.privileges import needs_root
 from tests.support.processes import eventually
 
@@ -130,7 +130,7 @@ def test_the_holder_of_the_lock_is_ended_and_no_other(run_folder: Path) -> None:
     with bystander() as victim, bystander(LOCKING.format(lock="lockf"), str(lock)) as keeping:
         lock.write_text(str(victim.pid))
         assert holder(lock) == keeping.pid
-        with pytest.raises(BlockingIOError), held(lock):
+        with pytest.raises(BlockingIOError), hold_lock(lock):
             pass
         with pytest.raises(BadInput, match=rf"already running \(process {keeping.pid}\)"):
             up("stock")
@@ -156,7 +156,7 @@ def test_asking_for_a_holder_follows_no_link_and_waits_for_nobody(tmp_path: Path
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(OSError, match="symbolic links"):
         holder(tmp_path / "link")
-    with pytest.raises(OSError, match="symbolic links"), held(tmp_path / "link"):
+    with pytest.raises(OSError, match="symbolic links"), hold_lock(tmp_path / "link"):
         pass
     assert holder(tmp_path / "fifo") is None
     assert holder(tmp_path / "nothing") is None
