@@ -96,12 +96,12 @@ def journals(link: Link) -> list[Path]:
 def unrestored(link: Link, journal: Path) -> tuple[str, ...]:
     """Return the places that a killed bench left changed since boot; raise FastenoughError while
     a bench holds the journal."""
-    opened = Journal(journal)
+    board_journal = Journal(journal)
     try:
-        booted = _boot_id(link)
-        return tuple(place_name(entry, link) for entry in opened.entries() if entry.get("boot_id") == booted)
+        boot_id = _boot_id(link)
+        return tuple(place_name(entry, link) for entry in board_journal.entries() if entry.get("boot_id") == boot_id)
     finally:
-        opened.close()
+        board_journal.close()
 
 
 def _boot_id(link: Link) -> str | None:
@@ -181,12 +181,12 @@ class Settings:
         unchanged = head.RecordedSetting(name + place.suffix, value, original, **place.label())
         if original == value:
             return unchanged
-        note = {"boot_id": self._boot_id, "place": place.entry(), "original": original}
+        entry = {"boot_id": self._boot_id, "place": place.entry(), "original": original}
         try:
-            place_and_original(note, self._link, _FILES)
+            place_and_original(entry, self._link, _FILES)
         except UnusableEntry as why:
             return replace(unchanged, reason=f"not changed, because it could not be restored: {why}")
-        self._journal.note(note)
+        self._journal.append(entry)
         reason = None
         try:
             place.write(self._link, value)
@@ -205,7 +205,7 @@ class Settings:
         restored: list[dict[str, Any]] = []
         for entry in reversed(entries):
             try:
-                fault = self._put_back(entry)
+                fault = self._restore_entry(entry)
             except UnusableEntry as reason:
                 damaged.append((json.dumps(entry), str(reason)))
                 continue
@@ -213,14 +213,14 @@ class Settings:
             if fault:
                 failed.insert(0, (entry, fault))
         if damaged:
-            self.warnings += self._journal.set_aside(damaged)
-        unrestored_entries = [entry for entry, _ in failed]
-        self.restored = tuple(place_name(entry, self._link) for entry in restored if entry not in unrestored_entries)
-        self._journal.replace(unrestored_entries)
+            self.warnings += self._journal.store_damaged(damaged)
+        failed_entries = [entry for entry, _ in failed]
+        self.restored = tuple(place_name(entry, self._link) for entry in restored if entry not in failed_entries)
+        self._journal.replace(failed_entries)
         if failed:
             raise FastenoughError(f"{failed[0][1]}; {_FIX}")
 
-    def _put_back(self, entry: dict[str, Any]) -> str | None:
+    def _restore_entry(self, entry: dict[str, Any]) -> str | None:
         """Return the error; None when the original is in effect or the place is gone.  Raise UnusableEntry."""
         place, original = place_and_original(entry, self._link, _FILES)
         try:

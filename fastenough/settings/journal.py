@@ -26,7 +26,7 @@ from fastenough.settings.place import CpusPlace, FilePlace, Place, TaskPlace
 from fastenough.settings.tracing import InstancePlace
 
 _MOST_BYTES = 16 << 20
-_SHOWN = 200
+_SHOWN_CHARACTERS = 200
 Damaged = tuple[str, str]
 """An unusable line of the journal, and the reason."""
 
@@ -43,21 +43,21 @@ def _open_own(path: Path) -> int:
     """Open a regular file that only this user can change; raise OSError, or FastenoughError for any other file."""
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        file = os.open(path, flags, 0o600)
+        descriptor = os.open(path, flags, 0o600)
     except OSError as error:
         if path.is_symlink():
             raise _not_trusted(path) from error
         raise
-    status = os.fstat(file)
+    status = os.fstat(descriptor)
     if (
         not stat.S_ISREG(status.st_mode)
         or status.st_uid != os.geteuid()
         or status.st_nlink != 1
         or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     ):
-        os.close(file)
+        os.close(descriptor)
         raise _not_trusted(path)
-    return file
+    return descriptor
 
 
 def _not_trusted(path: Path) -> FastenoughError:
@@ -82,7 +82,7 @@ class Journal:
             raise self._unusable(error) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._file = self._opened()
+            self._file = self._open()
         except BlockingIOError as error:
             os.close(self._lock)
             holder = lock_holder(path.with_name(f"{path.name}.lock"))
@@ -100,22 +100,22 @@ class Journal:
             "before it has stored the original value"
         )
 
-    def _opened(self) -> int:
+    def _open(self) -> int:
         """Open the journal and remove a torn last line and half-written files of a bench that was killed."""
-        for left in self._path.parent.glob(".*.new"):
-            if unfinished_file(left.name) == self._path.name:
-                left.unlink(missing_ok=True)
+        for temporary in self._path.parent.glob(".*.new"):
+            if unfinished_file(temporary.name) == self._path.name:
+                temporary.unlink(missing_ok=True)
         try:
-            file = _open_own(self._path)
-            content = self._content(file)
+            descriptor = _open_own(self._path)
+            content = self._content(descriptor)
             if not content.endswith(b"\n"):
-                os.ftruncate(file, content.rfind(b"\n") + 1)
+                os.ftruncate(descriptor, content.rfind(b"\n") + 1)
             sync_directory(self._path.parent)
         except BlockingIOError:
             raise
         except OSError as error:
             raise self._unusable(error) from error
-        return file
+        return descriptor
 
     def _content(self, file: int) -> bytes:
         if os.fstat(file).st_size > _MOST_BYTES:
@@ -144,15 +144,15 @@ class Journal:
         """Return the lines that are not entries."""
         return self._read()[1]
 
-    def note(self, entry: dict[str, Any]) -> None:
+    def append(self, entry: dict[str, Any]) -> None:
         """Append one entry: completely on disk when this returns, not at all when it raises."""
-        before = os.fstat(self._file).st_size
+        previous_bytes = os.fstat(self._file).st_size
         try:
             write_all(self._file, json.dumps(entry).encode() + b"\n")
             os.fsync(self._file)
         except OSError as error:
             with contextlib.suppress(OSError):
-                os.ftruncate(self._file, before)
+                os.ftruncate(self._file, previous_bytes)
             raise FastenoughError(f"{self._path}: {error.strerror}; nothing was changed") from error
 
     def replace(self, entries: list[dict[str, Any]]) -> None:
@@ -162,29 +162,29 @@ class Journal:
             return
         try:
             replace_whole(self._path, content, 0o600)
-            file = _open_own(self._path)
+            descriptor = _open_own(self._path)
         except OSError as error:
             raise FastenoughError(
                 f"{self._path}: {error.strerror}; it still lists values that were restored already; the "
                 "next start checks them again"
             ) from error
         os.close(self._file)
-        self._file = file
+        self._file = descriptor
 
-    def set_aside(self, lines: Sequence[Damaged]) -> list[str]:
+    def store_damaged(self, lines: Sequence[Damaged]) -> list[str]:
         """Move unusable lines to a file beside the journal; return a warning for each."""
-        aside = self._path.with_name(f"{self._path.name}.damaged")
-        where = f"stored in {aside}"
+        path = self._path.with_name(f"{self._path.name}.damaged")
+        storage = f"stored in {path}"
         try:
-            file = _open_own(aside)
+            descriptor = _open_own(path)
             try:
-                write_all(file, b"".join(line.encode(errors="replace") + b"\n" for line, _ in lines))
+                write_all(descriptor, b"".join(line.encode(errors="replace") + b"\n" for line, _ in lines))
             finally:
-                os.close(file)
+                os.close(descriptor)
         except (OSError, FastenoughError) as error:
-            where = f"not stored in {aside}: {error}"
+            storage = f"not stored in {path}: {error}"
         return [
-            f"{self._path} has an unusable line, skipped: {reason} ({where}): {line[:_SHOWN]!a}"
+            f"{self._path} has an unusable line, skipped: {reason} ({storage}): {line[:_SHOWN_CHARACTERS]!a}"
             for line, reason in lines
         ]
 
@@ -194,7 +194,7 @@ class Journal:
 
 
 _KERNELS_OWN = ("/proc/", "/sys/")
-_MOST_VALUE = 1 << 15
+_MOST_VALUE_CHARACTERS = 1 << 15
 
 
 class UnusableEntry(ValueError):
@@ -255,7 +255,7 @@ def _trace(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> Instan
 
 
 KINDS: Mapping[str, tuple[Callable[[Mapping[str, Any], Link, Sequence[str]], Place], str]] = {
-    "file": (_file, rf"[^\0]{{0,{_MOST_VALUE}}}"),
+    "file": (_file, rf"[^\0]{{0,{_MOST_VALUE_CHARACTERS}}}"),
     "task": (_task, r"(other|fifo|rr|batch|idle):\d{1,2}(:reset)?"),
     "cpus": (_cpus, r"\d[\d,-]{0,4000}"),
     "pin": (_pin, "in|out"),
@@ -274,5 +274,5 @@ def place_and_original(entry: Mapping[str, Any], link: Link, files: Sequence[str
     kind = place.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         raise UnusableEntry(f"unknown kind of place: {ascii(kind)[:80]}")
-    make, values = KINDS[kind]
-    return make(place, link, files), _text(entry, "original", values)
+    read_place, valid_values = KINDS[kind]
+    return read_place(place, link, files), _text(entry, "original", valid_values)

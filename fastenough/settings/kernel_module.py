@@ -31,9 +31,9 @@ class ModulePlace:
         if value == _PRESENT:
             insert_module(link, self.path, self.parameters)
             return
-        done = link.run(["rmmod", self.name], timeout_s=_TIMEOUT_S)
-        if done.status:
-            raise OSError(1, done.stderr.decode(errors="replace").strip() or "refused")
+        completed = link.run(["rmmod", self.name], timeout_s=_TIMEOUT_S)
+        if completed.status:
+            raise OSError(1, completed.stderr.decode(errors="replace").strip() or "refused")
 
     def entry(self) -> dict[str, Any]:
         return {"kind": "module", "name": self.name}

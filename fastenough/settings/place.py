@@ -70,14 +70,14 @@ class FilePlace:
 class TaskPlace:
     """A task's policy and priority, as ``fifo:50``, with ``:reset`` where its children start as ordinary tasks.
 
-    ``start_ticks`` distinguishes the task from a later one with the same number.  ``called``: its name in recordings,
-    where its own name and number differ from run to run.
+    ``start_ticks`` distinguishes the task from a later one with the same number.  ``recorded_name``: its name in
+    recordings, if its own name and number differ from run to run.
     """
 
     tid: int
     start_ticks: int
     comm: str
-    called: str = ""
+    recorded_name: str = ""
 
     def read(self, link: Link) -> str:
         self._check(link)
@@ -96,8 +96,8 @@ class TaskPlace:
     def write(self, link: Link, value: str) -> None:
         self._check(link)
         policy, priority, *reset = value.split(":")
-        words = ["chrt", *(["-R"] if reset else []), _FLAGS[policy], "-p", priority, str(self.tid)]
-        completed = link.run(words)
+        command = ["chrt", *(["-R"] if reset else []), _FLAGS[policy], "-p", priority, str(self.tid)]
+        completed = link.run(command)
         if completed.status != 0:
             raise OSError(1, completed.stderr.decode(errors="replace").strip() or "refused")
 
@@ -109,7 +109,7 @@ class TaskPlace:
         return {"kind": "task", "tid": self.tid, "start_ticks": self.start_ticks, "comm": self.comm}
 
     def label(self) -> dict[str, Any]:
-        return {"thread": self.called or f"{self.comm} ({self.tid})"}
+        return {"thread": self.recorded_name or f"{self.comm} ({self.tid})"}
 
     @property
     def suffix(self) -> str:

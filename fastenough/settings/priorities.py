@@ -20,8 +20,8 @@ _TIMER_THREADS = ("ktimers/", "ktimersoftd/", "sirq-timer/")
 """Names in current kernels with PREEMPT_RT, in 4.x and in 2.6."""
 
 
-def find_tasks(link: Link, wanted: Callable[[TaskStat], bool]) -> list[tuple[TaskPlace, TaskStat]]:
-    """Return every task for which ``wanted`` is true; raise NotApplicable where chrt is not installed."""
+def find_tasks(link: Link, selects: Callable[[TaskStat], bool]) -> list[tuple[TaskPlace, TaskStat]]:
+    """Return every task for which ``selects`` is true; raise NotApplicable where chrt is not installed."""
     if link.which("chrt") is None:
         raise NotApplicable("chrt is not installed: apt-get install util-linux")
     tasks = []
@@ -31,17 +31,17 @@ def find_tasks(link: Link, wanted: Callable[[TaskStat], bool]) -> list[tuple[Tas
         except OSError:
             continue
         task = parse_task(text)
-        if wanted(task):
+        if selects(task):
             tasks.append((TaskPlace(task.tid, int(text.rpartition(")")[2].split()[19]), task.comm), task))
     return tasks
 
 
 def _rt_ceiling(link: Link, requested: Requested) -> list[Step]:
     highest = integer("rt-ceiling", requested, 1, 99)
-    own = os.getpid() if link.name == "local" else None
+    bench_pid = os.getpid() if link.name == "local" else None
 
     def too_high(task: TaskStat) -> bool:
-        movable = task.tid != own and not task.comm.startswith(_NOT_LOWERED)
+        movable = task.tid != bench_pid and not task.comm.startswith(_NOT_LOWERED)
         return movable and task.policy in ("fifo", "rr") and task.priority > highest
 
     return [(place, f"{task.policy}:{highest}") for place, task in find_tasks(link, too_high)]
@@ -52,8 +52,8 @@ def _irq_threads(link: Link, requested: Requested) -> list[Step]:
     priority = integer("irq-threads", number, 1, 99)
     tasks = find_tasks(link, lambda task: task.comm.startswith("irq/") and name in task.comm)
     if not tasks:
-        which = f" with {name!r} in its name" if name else ""
-        raise NotApplicable(f"there is no interrupt thread{which} (neither PREEMPT_RT nor threadirqs)")
+        condition = f" with {name!r} in its name" if name else ""
+        raise NotApplicable(f"there is no interrupt thread{condition} (neither PREEMPT_RT nor threadirqs)")
     return [(place, f"fifo:{priority}") for place, _ in tasks]
 
 
@@ -71,7 +71,7 @@ def _control_priority(link: Link, requested: Requested) -> list[Step]:
     if link.name != "local":
         raise NotApplicable("the bench does not run on the board")
     return [
-        (replace(place, called=BENCH), f"fifo:{priority}:reset")
+        (replace(place, recorded_name=BENCH), f"fifo:{priority}:reset")
         for place, _ in find_tasks(link, lambda task: task.tid == os.getpid())
     ]
 

@@ -19,7 +19,7 @@ WAKEUP_EVENT = "fastenough_wakeup"
 _PRESENT, _ABSENT = "present", "absent"
 _TIMEOUT_S = 60.0
 
-_LACKS = """
+_MISSING = """
 [ -e "$1" ] || { echo "the kernel has no $1 (CONFIG_TRACING is off)"; exit; }
 [ -x "$1" ] || { echo "tracing the kernel requires root: run fastenough as root or with sudo"; exit; }
 [ -d "$1/instances" ] || { echo "tracefs is not mounted; mount -t tracefs tracefs $1"; exit; }
@@ -37,9 +37,9 @@ if grep -qs "^$3" "$2"; then echo "!$3" >>"$2"; fi
 
 @dataclass(frozen=True)
 class InstancePlace:
-    """The tracing instance.  ``arrange``: a script with its arguments that configures the new instance."""
+    """The tracing instance.  ``configure``: a script with its arguments that configures the new instance."""
 
-    arrange: tuple[str, ...] = ()
+    configure: tuple[str, ...] = ()
 
     def read(self, link: Link) -> str:
         return _PRESENT if link.run(["test", "-d", INSTANCE]).status == 0 else _ABSENT
@@ -50,7 +50,7 @@ class InstancePlace:
             return
         _run(link, ["mkdir", INSTANCE])
         try:
-            script, *arguments = self.arrange
+            script, *arguments = self.configure
             _run(link, ["sh", "-c", _START, "sh", INSTANCE, script, "sh", *arguments])
         except OSError:
             self._remove(link)
@@ -74,22 +74,22 @@ class InstancePlace:
         return INSTANCE
 
 
-def _run(link: Link, words: list[str]) -> None:
-    done = link.run(words, timeout_s=_TIMEOUT_S)
-    if done.status:
-        raise OSError(1, done.stderr.decode(errors="replace").strip() or "refused")
+def _run(link: Link, command: list[str]) -> None:
+    completed = link.run(command, timeout_s=_TIMEOUT_S)
+    if completed.status:
+        raise OSError(1, completed.stderr.decode(errors="replace").strip() or "refused")
 
 
 def require_instances(link: Link) -> None:
     """Raise NotApplicable, with the reason and the remedy, where an instance cannot be created."""
-    lacks = link.run(["sh", "-c", _LACKS, "sh", TRACEFS]).text.strip()
-    if lacks:
-        raise NotApplicable(lacks)
+    reason = link.run(["sh", "-c", _MISSING, "sh", TRACEFS]).text.strip()
+    if reason:
+        raise NotApplicable(reason)
 
 
-def instance_steps(link: Link, *arrange: str) -> list[Step]:
+def instance_steps(link: Link, *configure: str) -> list[Step]:
     """Return the step that creates an instance for one run; raise NotApplicable if one exists."""
-    place = InstancePlace(arrange)
+    place = InstancePlace(configure)
     if place.read(link) == _PRESENT:
         raise NotApplicable(
             f"{INSTANCE} exists: another fastenough is using it; if none is, remove it: rmdir {INSTANCE}"

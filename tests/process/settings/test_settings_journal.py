@@ -207,7 +207,7 @@ journal = Journal(Path(sys.argv[1]))
 noted = 0
 try:
     while noted < 10_000:
-        journal.note({"place": {"kind": "file", "path": "/" + "x" * 700}, "original": str(noted)})
+        journal.append({"place": {"kind": "file", "path": "/" + "x" * 700}, "original": str(noted)})
         noted += 1
 except FastenoughError as error:
     print(error)
@@ -258,7 +258,7 @@ def test_a_torn_last_line_is_cut_off_before_the_next(tmp_path: Path) -> None:
     with path.open("a") as stream:
         stream.write('{"boot_id": "aa')
     journal = Journal(path)
-    journal.note(_entry({}, "next"))
+    journal.append(_entry({}, "next"))
     entries, damaged = journal.entries(), journal.damaged()
     journal.close()
     assert [entry["original"] for entry in entries] == ["whole", "next"]
@@ -267,7 +267,7 @@ def test_a_torn_last_line_is_cut_off_before_the_next(tmp_path: Path) -> None:
 
 def test_it_stays_locked_when_it_was_replaced(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal")
-    journal.note(_entry({}))
+    journal.append(_entry({}))
     journal.replace([])
     with pytest.raises(FastenoughError, match="another fastenough is measuring"):
         Journal(tmp_path / "journal")
