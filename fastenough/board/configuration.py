@@ -79,41 +79,41 @@ class SwitchableBoard:
 
     def _boot(self, configuration: str, change: ConfigurationChange, mismatch: str, stack: ExitStack) -> Booted:
         """Return the board after its reboot, or after a person has booted it."""
-        before = None
+        old_boot_id = None
         if change.select:
-            before = self._reboot(change.select)
+            old_boot_id = self._reboot(change.select)
         else:
             self.ask(self.name, configuration, mismatch)
-        return self._up(configuration, before, stack)
+        return self._up(configuration, old_boot_id, stack)
 
     def _reboot(self, select: Sequence[str]) -> str:
         """Select the next boot and reboot; return the id of the boot that ends."""
         with self.board.boot(AS_BOOTED) as booted:
             link = booted.link.raised
-            before = _boot_id(link)
+            old_boot_id = _boot_id(link)
             selected = link.run([*_AS_ROOT, *select], _SELECT_S)
             if selected.status:
                 lines = said_lines(selected.stderr) or said_lines(selected.stdout) or [f"status {selected.status}"]
                 raise FastenoughError(f"{self.name}: {' '.join(select)} failed: {lines[-1]}")
             with suppress(FastenoughError):  # the board may be gone before it answers
                 link.run([*_AS_ROOT, "reboot"])
-        return before
+        return old_boot_id
 
-    def _up(self, configuration: str, before: str | None, stack: ExitStack) -> Booted:
-        """Return the board once it can be reached, in a boot other than ``before``; raise BoardGone."""
-        deadline, why = time.monotonic() + self.boot_s, ""
+    def _up(self, configuration: str, old_boot_id: str | None, stack: ExitStack) -> Booted:
+        """Return the board once it can be reached, in a boot other than ``old_boot_id``; raise BoardGone."""
+        deadline_mono_s, reason = time.monotonic() + self.boot_s, ""
         while True:
             with ExitStack() as attempt:
                 try:
                     booted = attempt.enter_context(self.board.boot(AS_BOOTED))
-                    if before is None or _boot_id(booted.link) != before:
+                    if old_boot_id is None or _boot_id(booted.link) != old_boot_id:
                         stack.push(attempt.pop_all())
                         return replace(booted, configuration=replace(booted.configuration, name=configuration))
-                    why = "it has not shut down"
+                    reason = "it has not shut down"
                 except BoardGone as error:
-                    why = str(error)
-            if time.monotonic() > deadline:
-                raise BoardGone(f"{self.name} has not come up in {configuration} within {self.boot_s:g} s: {why}")
+                    reason = str(error)
+            if time.monotonic() > deadline_mono_s:
+                raise BoardGone(f"{self.name} has not come up in {configuration} within {self.boot_s:g} s: {reason}")
             time.sleep(_RETRY_S)
 
     def _mismatch(self, configuration: str, change: ConfigurationChange, running: Configuration) -> str:
@@ -123,13 +123,13 @@ class SwitchableBoard:
             runs = f"{self.name} runs {running.kernel_release}"
             return "" if fits else f"{runs}, but {configuration} requires {change.kernel}"
         equal = (name for name, seen in self.seen.items() if _identity(seen) == _identity(running))
-        other = next((name for name in equal if name != configuration), None)
+        same_as = next((name for name in equal if name != configuration), None)
         return (
             ""
-            if other is None
+            if same_as is None
             else (
                 f"{self.name} runs {running.kernel_release} with the same kernel configuration and command line as "
-                f'{other} (if that is intended, write kernel = "*" for {configuration} in the plan)'
+                f'{same_as} (if that is intended, write kernel = "*" for {configuration} in the plan)'
             )
         )
 

@@ -24,10 +24,10 @@ _ANSWER_MOST = 65536
 _LAST_LINES = 12
 
 
-def words_of(reply: bytes | str) -> list[str]:
+def console_sentence(reply: bytes | str) -> list[str]:
     """Return one sentence from an answer of the reader; raise ValueError for an invalid answer."""
     answer = json.loads(reply)
-    lines = said_lines(base64.b64decode(answer["said"]))[-_LAST_LINES:]
+    lines = said_lines(base64.b64decode(answer["output"]))[-_LAST_LINES:]
     if lines:
         return [f"last console output: {' | '.join(lines)}"]
     if answer["fault"]:
@@ -58,7 +58,7 @@ class Console:
         if self._process is None:
             return []
         try:
-            return words_of(self._ask())
+            return console_sentence(self._ask())
         except (OSError, ValueError):
             return ["console not readable: labgrid has not answered"]
 
@@ -68,10 +68,10 @@ class Console:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(b"\n")
-        reply, deadline = b"", time.monotonic() + _ANSWER_S
+        reply, deadline_mono_s = b"", time.monotonic() + _ANSWER_S
         while not reply.endswith(b"\n") and len(reply) < _ANSWER_MOST:
-            left_s = max(0.0, deadline - time.monotonic())
-            if not select.select([self._process.stdout], [], [], left_s)[0]:
+            remaining_s = max(0.0, deadline_mono_s - time.monotonic())
+            if not select.select([self._process.stdout], [], [], remaining_s)[0]:
                 raise TimeoutError
             part = os.read(self._process.stdout.fileno(), _ANSWER_MOST)
             if not part:

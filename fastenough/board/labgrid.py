@@ -45,9 +45,9 @@ _TRANSITION_S = 600.0
 _BOOT_S = 180.0
 _RETRY_S = 1.0
 _QUIET = {"GRPC_ENABLE_FORK_SUPPORT": "0", "GRPC_VERBOSITY": "NONE"}
-_WORDS_MOST = 500
-_SAID_MOST = 16 << 20
-_LOOK_S = 0.2
+_MOST_REASON_CHARACTERS = 500
+_MOST_OUTPUT_BYTES = 16 << 20
+_POLL_S = 0.2
 _FAILED = {"states": BadInput, "transition": FastenoughError}
 """Errors of failed acts; NotApplicable for all others."""
 
@@ -79,34 +79,34 @@ def _act(place: str, what: str, limit_s: float = _ACT_S) -> Mapping[str, Any]:
             file.seek(0)
         answer = _answer(output.read(), errors.read())
     if "fault" in answer:
-        why = " ".join(said_lines(str(answer["fault"]).encode()))[:_WORDS_MOST]
-        raise _FAILED.get(what.split(maxsplit=1)[0], NotApplicable)(f"labgrid:{place}: {what} failed: {why}")
+        reason = " ".join(said_lines(str(answer["fault"]).encode()))[:_MOST_REASON_CHARACTERS]
+        raise _FAILED.get(what.split(maxsplit=1)[0], NotApplicable)(f"labgrid:{place}: {what} failed: {reason}")
     return answer
 
 
 def _await(process: subprocess.Popen[bytes], files: Sequence[IO[bytes]], limit_s: float) -> None:
     """Wait for the process; raise FastenoughError if it takes too long or writes too much into a file."""
-    deadline = time.monotonic() + limit_s
+    deadline_mono_s = time.monotonic() + limit_s
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(min(_LOOK_S, max(0.0, deadline - time.monotonic())))
-        if any(os.fstat(file.fileno()).st_size > _SAID_MOST for file in files):
-            raise FastenoughError(f"wrote more than {_SAID_MOST >> 20} MB")
+            process.wait(min(_POLL_S, max(0.0, deadline_mono_s - time.monotonic())))
+        if any(os.fstat(file.fileno()).st_size > _MOST_OUTPUT_BYTES for file in files):
+            raise FastenoughError(f"wrote more than {_MOST_OUTPUT_BYTES >> 20} MB")
         if process.poll() is not None:
             return
-        if time.monotonic() >= deadline:
+        if time.monotonic() >= deadline_mono_s:
             raise FastenoughError(f"has not ended within {limit_s:g} s")
 
 
 @contextmanager
 def _lifeline() -> Iterator[int]:
     """Context with a file descriptor for a standard input that closes when this process ends, for whatever reason."""
-    ends = os.pipe()
+    descriptors = os.pipe()
     try:
-        yield ends[0]
+        yield descriptors[0]
     finally:
-        for end in ends:
-            os.close(end)
+        for descriptor in descriptors:
+            os.close(descriptor)
 
 
 def _answer(output: bytes, errors: bytes) -> Mapping[str, Any]:
@@ -121,13 +121,13 @@ def _answer(output: bytes, errors: bytes) -> Mapping[str, Any]:
 class LabgridBoard:
     """A place of labgrid.
 
-    ``boot_s``: time limit from power-on or transition until the board can be reached.  ``kept``: do not release the
-    place, since another process of the same user has acquired it.
+    ``boot_s``: time limit from power-on or transition until the board can be reached.  ``keep_acquired``: do not
+    release the place, because another process of the same user has acquired it.
     """
 
     place: str
     boot_s: float = _BOOT_S
-    kept: bool = False
+    keep_acquired: bool = False
 
     @property
     def name(self) -> str:
@@ -146,19 +146,19 @@ class LabgridBoard:
     @contextmanager
     def boot(self, configuration: str) -> Iterator[Booted]:
         require_configuration(self, configuration)
-        has = _act(self.place, "acquire")
+        resources = _act(self.place, "acquire")
         try:
-            if not has.get("service"):
+            if not resources.get("service"):
                 raise NotApplicable(
                     f"{self.name} has no NetworkService, so its address is unknown; export one for it, "
                     "or define one in the LG_ENV file"
                 )
             if configuration in self._states:  # before the console is read here: the strategy needs it
                 _act(self.place, f"transition {configuration}", _TRANSITION_S)
-            with closing(Console(has.get("console"))) as console:
+            with closing(Console(resources.get("console"))) as console:
                 if configuration == POWER_CYCLED:
                     _act(self.place, "cycle")
-                with closing(self._connect(address_of(has["service"]), console)) as link:
+                with closing(self._connect(address_of(resources["service"]), console)) as link:
                     yield Booted(
                         link,
                         configuration_of(link, configuration),
@@ -167,18 +167,18 @@ class LabgridBoard:
                         module=partial(installed_module, link),
                     )
         finally:
-            if not self.kept:
+            if not self.keep_acquired:
                 with contextlib.suppress(FastenoughError):
                     _act(self.place, "release")
 
     def _connect(self, address: Address, console: Console) -> SshLink:
         """Return the link once the board has booted; raise BoardGone with the last console output."""
-        deadline = time.monotonic() + self.boot_s
+        deadline_mono_s = time.monotonic() + self.boot_s
         while True:
             try:
                 return open_ssh(address, file_for)
             except BoardGone as error:
-                if time.monotonic() > deadline:
+                if time.monotonic() > deadline_mono_s:
                     raise BoardGone("; ".join((str(error), *console.last_words()))) from error
             time.sleep(_RETRY_S)
 

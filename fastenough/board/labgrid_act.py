@@ -66,7 +66,7 @@ def _call(session: Any, name: str, place: str) -> None:
     session.loop.run_until_complete(ask())
 
 
-def _me(session: Any) -> str:
+def _own_name(session: Any) -> str:
     return f"{session.gethostname()}/{session.getuser()}"
 
 
@@ -77,7 +77,7 @@ def _acquire(session: Any, place: str) -> dict[str, Any]:
     disconnects.  Such a place is released and acquired again.
     """
     holder = session.places[place].acquired
-    if holder and holder != _me(session):
+    if holder and holder != _own_name(session):
         raise Reserved(session.places[place])
     if not holder:
         _call(session, "AcquirePlace", place)
@@ -138,9 +138,9 @@ def _states(place: str) -> list[str]:
     if role is None:
         return []
     _, drivers = target_factory.normalize_config(targets[role])
-    absent = next((name for name in drivers if name not in target_factory.drivers), None)
-    if absent is not None:
-        raise Fault(f"unknown driver {absent}; list the file that defines it under imports")
+    unknown = next((name for name in drivers if name not in target_factory.drivers), None)
+    if unknown is not None:
+        raise Fault(f"unknown driver {unknown}; list the file that defines it under imports")
     strategies = [kind for name in drivers if issubclass(kind := target_factory.drivers[name], Strategy)]
     if len(strategies) > 1:
         raise Fault(f"the target {role} has {len(strategies)} strategies; keep only one")
@@ -166,12 +166,15 @@ def _coordinate(coordinator: str, place: str, act: str, state: str | None) -> di
     )
     session = start_session(coordinator, extra={"args": arguments, "env": environment})
     if act == "places":
-        return {"places": {name: _reservation(held) for name, held in session.places.items()}, "me": _me(session)}
+        return {
+            "places": {name: _reservation(reservation) for name, reservation in session.places.items()},
+            "me": _own_name(session),
+        }
     if place not in session.places:
         raise Fault("no such place on the coordinator")
     if act == "acquire":
-        has = _acquire(session, place)
-        return has | {"service": has["service"] or _own_service(place)}
+        resources = _acquire(session, place)
+        return resources | {"service": resources["service"] or _own_service(place)}
     if act == "release":
         _call(session, "ReleasePlace", place)
     elif act == "transition":

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads the serial console of a labgrid place, as a separate process, and keeps its last output.
+"""Reads the serial console of a labgrid place, as a separate process, and holds its last output.
 
     python labgrid_console.py PORT        PORT: the exported NetworkSerialPort's arguments, one object in JSON
 
-Each line on standard input is answered by one line, a JSON object: ``said``, the output in base64, and ``fault``, why
-the console cannot be read.  It ends with its standard input.  A lost console is retried every second.
+Each line on standard input is answered by one line, a JSON object: ``output``, the last output in base64, and
+``fault``, why the console cannot be read.  It ends with its standard input.  A lost console is retried every second.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from labgrid.driver import SerialDriver
 from labgrid.resource import NetworkSerialPort
 from pexpect import TIMEOUT  # type: ignore[import-untyped]
 
-_KEPT_BYTES = 16384
+_TAIL_BYTES = 16384
 _READ_BYTES = 4096
 _READ_S = 0.2
 _RETRY_S = 1.0
@@ -46,18 +46,18 @@ class Reader:
                 self._target.activate(self._driver)
                 self._fault = None
                 while True:
-                    self._take()
+                    self._read_tail()
             except Exception as error:  # any error of a back end: retry
                 self._fault = f"{type(error).__name__}: {error}"
             self._target.deactivate(self._driver)
             time.sleep(_RETRY_S)
 
-    def _take(self) -> None:
+    def _read_tail(self) -> None:
         with contextlib.suppress(TIMEOUT):
-            self._tail = (self._tail + self._driver.read(_READ_BYTES, _READ_S))[-_KEPT_BYTES:]
+            self._tail = (self._tail + self._driver.read(_READ_BYTES, _READ_S))[-_TAIL_BYTES:]
 
     def answer(self) -> str:
-        return json.dumps({"said": base64.b64encode(self._tail).decode(), "fault": self._fault})
+        return json.dumps({"output": base64.b64encode(self._tail).decode(), "fault": self._fault})
 
 
 def main(port: str) -> int:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from fastenough.board import AS_BOOTED, Board, Booted, labgrid_act, labgrid_console, open_board
-from fastenough.board.console import words_of
+from fastenough.board.console import console_sentence
 from fastenough.board.labgrid import LabgridBoard, address_of
 from fastenough.campaign import read_plan, run_campaign
 from fastenough.campaign.runner import on_board
@@ -193,7 +193,7 @@ def _console(port: Mapping[str, Any] | None) -> Iterator[Callable[[], list[str]]
         def words() -> list[str]:
             try:
                 pipe.sendall(b"\n")
-                return words_of(answers.readline(_MOST_BYTES))
+                return console_sentence(answers.readline(_MOST_BYTES))
             except (OSError, ValueError):
                 return ["the console cannot be read: no answer from labgrid"]
 
@@ -269,7 +269,11 @@ class NamedBoard:
 
 def measure(order: BoardOrder) -> Answer:
     """Measure the runs of a plan; with ``resume``, continue an interrupted cycle."""
-    board = open_board(order["given"]) if order["given"] else LabgridBoard(order["place"], order["boot_s"], kept=True)
+    board = (
+        open_board(order["given"])
+        if order["given"]
+        else LabgridBoard(order["place"], order["boot_s"], keep_acquired=True)
+    )
     plan, store = on_board(read_plan(Path(order["plan"])), order["board"]), Store(Path(order["store"]))
     os.environ.update(LG_COORDINATOR=order["coordinator"], LG_USERNAME=order["farm"])
     campaign = run_campaign(
