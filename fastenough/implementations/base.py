@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What every implementation can do: start a timed act on a board, and say what the board counted of it."""
+"""The interface of implementations: start a timed act on a board, and report the counts of the board."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Protocol
 
 from fastenough.board.base import Booted
 from fastenough.implementations.catalogue import ProbeEntry, Value
@@ -21,11 +21,11 @@ _SILENCE_S = 30.0
 
 @dataclass(frozen=True)
 class Act:
-    """A timed act, in the words that command line and plans use too.
+    """A timed act, with parameters named as on the command line and in plans.
 
-    ``parameters``: the probe's options without dashes.  ``duration_s``: None where the bench ends it.  ``limit_s``:
-    when it is ended whatever happens, 0 for never.  ``judged_ns``: the limit its values are judged by, where they are.
-    ``thread_name``: how its threads are called, empty for their usual name.
+    ``parameters``: the probe's options without dashes.  ``duration_s``: None if the bench ends it.  ``limit_s``: time
+    after which it is ended in any case, 0 for never.  ``judged_ns``: the limit of its values, if one is stated.
+    ``thread_name``: name of its threads, empty for the usual one.
     """
 
     probe: str
@@ -37,17 +37,17 @@ class Act:
 
     @property
     def silence_s(self) -> float | None:
-        """How long the board may say nothing: where it is ended anyway, for ever."""
+        """Longest time without output; None, without limit, if ``limit_s`` ends the act."""
         return None if self.limit_s else _SILENCE_S
 
     def in_ns(self, name: str) -> int | None:
-        """A duration among the parameters; raises ValueError for what is none."""
+        """A parameter that is a duration, in ns; None without it; raises ValueError for an invalid one."""
         return parse_duration_ns(str(self.parameters[name])) if name in self.parameters else None
 
 
 @dataclass(frozen=True)
 class Tally:
-    """What the first series of the board's recording holds, cut off or not, and the counters in its end."""
+    """Counts of the first series of the board's recording, even a truncated one, and the counters of its end."""
 
     stored: int = 0
     lost: int = 0
@@ -57,7 +57,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Counted:
-    """What the board counted itself of a run: edges seen and answered; None where it has no such count."""
+    """Edges that the board itself counted in a run, seen and answered; None for a count that it does not have."""
 
     seen: int | None
     answered: int | None
@@ -74,9 +74,9 @@ class TaskKind(StrEnum):
 
 
 class Implementation(Protocol):
-    """One way of doing the timed acts: in user space or in the kernel, of one kind of Linux.
+    """One implementation of the timed acts: in user space or in the kernel, on one kind of Linux.
 
-    ``line_thread``: how the thread that serves its input line is called on the board, empty where there is none.
+    ``line_thread``: name of the thread on the board that serves the input line, empty without one.
     """
 
     @property
@@ -89,30 +89,30 @@ class Implementation(Protocol):
     def line_thread(self) -> str: ...
 
     def check(self, probe: str, parameters: Mapping[str, Iterable[Value]], known: Mapping[str, ProbeEntry]) -> None:
-        """Raises BadInput for what it never can do, before anything is booted.
+        """Raise BadInput, before any boot, for a probe or parameters that it never supports.
 
-        ``known``: what the probe of this installation can do; empty where there is none.
+        ``known``: the probes of this installation; empty without one.
         """
 
     def needs(self, booted: Booted) -> None:
-        """Raises NotApplicable, with the reason, on a board that lacks what it needs."""
+        """Raise NotApplicable, with the reason, on a board that does not meet its requirements."""
 
     def start(self, booted: Booted, act: Act, settings: Settings) -> AbstractContextManager[Task]:
-        """The act on the board, recording; ended, with all that was put there for it, when the context is left.
+        """Start the act on the board; at the end of the context it has ended, and its files and modules are removed.
 
-        Raises BadInput for what the board refuses, NotApplicable for what it does not have.
+        Raises BadInput for a parameter that the board refuses, NotApplicable for a missing requirement.
         """
 
     def counted(self, booted: Booted, act: Act, tally: Tally) -> Counted | None:
-        """The board's counts once the act has ended; None if it has none."""
+        """The board's counts after the end of the act; None without any."""
 
 
-def vocabulary(parameters: Mapping[str, Value]) -> dict[str, Any]:
-    """Parameters as a recording's head has them: durations as whole nanoseconds."""
-    told: dict[str, Any] = {}
+def vocabulary(parameters: Mapping[str, Value]) -> dict[str, Value]:
+    """Parameters by their names in a recording's head; durations are whole nanoseconds."""
+    recorded: dict[str, Value] = {}
     for name, value in parameters.items():
         try:
-            told[parameter_name(name, is_duration=True)] = parse_duration_ns(str(value))
+            recorded[parameter_name(name, is_duration=True)] = parse_duration_ns(str(value))
         except ValueError:
-            told[parameter_name(name, is_duration=False)] = value
-    return told
+            recorded[parameter_name(name, is_duration=False)] = value
+    return recorded

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What probes there are and what they take, as the probe itself says; plans are checked against it before anything."""
+"""The probes and their parameters, as the probe program lists them; plans are checked against them at the start."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from fastenough.model import BadInput
 from fastenough.units import parse_duration_ns
 
 Value = str | int | float | bool
-"""What a parameter can be; True is an option without a value, and one that is False is left out."""
+"""Type of a parameter's value; True: an option without a value; False: the option is omitted."""
 
 BENCH_OWN = {
-    "duration": "say it with --duration, or beside probe in a plan",
-    "until-interrupt": "the bench ends what it began",
-    "record": "runs are recorded into the store; --store names another",
-    "interval-k": "the store keeps intervals as fine as they are",
-    "ring": "a ring is a service's, see docs/monitor-service.md; runs are recorded into the store",
-    "ring-cycle": "a ring is a service's, see docs/monitor-service.md",
-    "ring-keep": "a ring is a service's, see docs/monitor-service.md",
-    "ring-mib": "a ring is a service's, see docs/monitor-service.md",
-    "samples": "the probe alone keeps every sample, see the help of fastenough-probe timer",
+    "duration": "use --duration, or the key duration of a plan",
+    "until-interrupt": "the bench ends the act itself",
+    "record": "runs are recorded into the store; use --store for another one",
+    "interval-k": "the store has intervals at full resolution",
+    "ring": "rings are for services, see docs/monitor-service.md; runs are recorded into the store",
+    "ring-cycle": "rings are for services, see docs/monitor-service.md",
+    "ring-keep": "rings are for services, see docs/monitor-service.md",
+    "ring-mib": "rings are for services, see docs/monitor-service.md",
+    "samples": "only the probe itself stores every sample, see fastenough-probe timer --help",
     "run-id": "the store names its runs",
-    "json": "the bench has --json of its own",
+    "json": "use the option --json of the command",
     "histogram": "see the report",
     "histofall": "see the report",
     "histfile": "see the report",
-    "nsecs": "the bench prints nothing of the probe's",
-    "mainaffinity": "write housekeeping",
-    "quiet": "the bench prints nothing of the probe's",
-    "thread-name": "a monitor beside the run has the threads named",
-    "trace-switch": "--break keeps a trace, see docs/trace.md",
+    "nsecs": "the bench prints no output of the probe",
+    "mainaffinity": "use housekeeping",
+    "quiet": "the bench prints no output of the probe",
+    "thread-name": "the bench sets it if a monitor runs beside the probe",
+    "trace-switch": "use --break for a trace, see docs/trace.md",
 }
-"""Options of the probe that the bench gives itself, or has no use for, and what to do instead."""
+"""Options of the probe that the bench sets itself or does not use, and what to use instead."""
 _INTEGER = re.compile(r"-?\d{1,18}")
 DEADLINE_PARAMETERS = ("policy", "interval", "deadline", "runtime", "allow-difference")
 _PERIOD = "1ms"
-"""The probe's own, where no interval is given."""
+"""The probe's default interval."""
 _OPTION = re.compile(r"--([a-z][a-z-]*)(?: (\d\S*|off|fifo|rr|deadline|other)(?=[;,.)]|\s|$))?")
 
 
@@ -60,7 +60,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class ProbeEntry:
-    """A probe and its parameters, its own before those that all probes share."""
+    """A probe with its own parameters and those that all probes share."""
 
     name: str
     summary: str
@@ -87,41 +87,42 @@ def _parameters(options: list[Mapping[str, Any]]) -> tuple[Parameter, ...]:
 
 
 def read_catalogue(link: Link, probe: str) -> dict[str, ProbeEntry]:
-    """What a probe on a board can measure, by name; raises BadInput for a program that does not say."""
-    said = link.run([probe, "--list-json"])
+    """The probes of a program on a board, by name; raises BadInput for a program that does not list them."""
+    result = link.run([probe, "--list-json"])
     try:
-        listed = json.loads(said.stdout)
-        common, watching = (
-            _parameters([option for option in listed["options"] if not (watches and option["acts"])])
-            for watches in (False, True)
+        catalogue = json.loads(result.stdout)
+        act_options, watcher_options = (
+            _parameters([option for option in catalogue["options"] if not (watcher and option["acts"])])
+            for watcher in (False, True)
         )
         return {
             entry["name"]: ProbeEntry(
-                entry["name"], entry["summary"], _parameters(entry["options"]), watching if entry["watches"] else common
+                entry["name"],
+                entry["summary"],
+                _parameters(entry["options"]),
+                watcher_options if entry["watches"] else act_options,
             )
-            for entry in listed["probes"]
+            for entry in catalogue["probes"]
         }
     except (ValueError, KeyError, TypeError) as error:
-        raise BadInput(f"{probe} does not say what it can measure; build probe and bench from one version") from error
+        raise BadInput(f"{probe} does not list its probes; build probe and bench from the same version") from error
 
 
 def in_parameters(text: str) -> str:
-    """What the probe says of its options, in the words of who writes ``name=value``."""
-    return _OPTION.sub(lambda found: f"{found[1]}={found[2]}" if found[2] else found[1], text)
+    """A help text of the probe, with options written as ``name=value``."""
+    return _OPTION.sub(lambda match: f"{match[1]}={match[2]}" if match[2] else match[1], text)
 
 
 def check_parameters(
-    name_of_probe: str, parameters: Mapping[str, Iterable[Value]], catalogue: Mapping[str, ProbeEntry]
+    probe_name: str, parameters: Mapping[str, Iterable[Value]], catalogue: Mapping[str, ProbeEntry]
 ) -> None:
-    """Raises BadInput for a probe, parameter or value that cannot be, as far as can be known beforehand."""
-    if name_of_probe not in catalogue:
-        raise BadInput(
-            f"there is no probe '{name_of_probe}'; use one of {', '.join(catalogue)} (see fastenough list-probes)"
-        )
-    probe = catalogue[name_of_probe]
+    """Raise BadInput for an unknown probe or parameter, or an invalid value, as far as the catalogue shows."""
+    if probe_name not in catalogue:
+        raise BadInput(f"unknown probe '{probe_name}'; use one of {', '.join(catalogue)} (see fastenough list-probes)")
+    probe = catalogue[probe_name]
     for name, values in parameters.items():
         if name in BENCH_OWN:
-            raise BadInput(f"{name} is no parameter of a run: {BENCH_OWN[name]}")
+            raise BadInput(f"{name} is not a parameter of a run: {BENCH_OWN[name]}")
         parameter = probe.find(name)
         if parameter is None:
             raise BadInput(f"probe {probe.name} has no parameter '{name}'; see fastenough list-probes {probe.name}")
@@ -130,7 +131,7 @@ def check_parameters(
 
 
 def check_value(parameter: Parameter, value: Value) -> None:
-    """Raises BadInput for a value of another kind, or out of range."""
+    """Raise BadInput for a value of another kind, or out of range."""
     name = parameter.name
     if parameter.kind == "flag":
         if not isinstance(value, bool):
@@ -143,7 +144,7 @@ def check_value(parameter: Parameter, value: Value) -> None:
         _check_range(parameter, value, _duration_ns(name, str(value)))
     elif parameter.kind == "integer" and not isinstance(value, bool):
         if not _INTEGER.fullmatch(str(value)):
-            raise BadInput(f"{name}={value} is no whole number; write {name}={_example(parameter)}")
+            raise BadInput(f"{name}={value} is not a whole number; write {name}={_example(parameter)}")
         _check_range(parameter, value, int(str(value)))
 
 
@@ -161,14 +162,14 @@ def _duration_ns(name: str, text: str) -> int:
 def _check_range(parameter: Parameter, value: Value, number: int) -> None:
     low, high = parameter.low, parameter.high
     if (low is not None and number < low) or (high is not None and number > high):
-        shown = words.exact_time if parameter.kind == "duration" else str
-        least = shown(low) if low is not None else "any"
-        most = shown(high) if high is not None else "any"
-        raise BadInput(f"{parameter.name}={value} is out of range; choose {least} to {most}")
+        text_of = words.exact_time if parameter.kind == "duration" else str
+        lowest = text_of(low) if low is not None else "any"
+        highest = text_of(high) if high is not None else "any"
+        raise BadInput(f"{parameter.name}={value} is out of range; choose {lowest} to {highest}")
 
 
 def check_deadline(parameters: Mapping[str, Value]) -> None:
-    """Raises BadInput for times that the kernel refuses together with policy=deadline."""
+    """Raise BadInput for times that the kernel refuses with policy=deadline."""
     if parameters.get("policy") != "deadline" or parameters.get("allow-difference"):
         return
     period_ns = _duration_ns("interval", str(parameters.get("interval", _PERIOD)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tasks in user space of a real-time core beside Linux: the probe built for it, with the words of ``linux-user``."""
+"""Tasks in user space of a real-time core beside Linux: its probe, with the parameters of ``linux-user``."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ PROBES = ("timer", "response", "periodic")
 
 @dataclass(frozen=True)
 class CoreUser(LinuxUser):
-    """``core``: a file that exists if the kernel has the core; ``without``: the reason if it does not. ``platform``: of
-    the probe.  ``lines``: the folder of the chips that the core knows, ``module``: our driver that makes one known to
-    it.  ``choices``: what a parameter may be where Linux knows others.  ``line_thread``: the core's own interrupt
-    handler wakes the task, so there is no thread.
+    """``core``: a file that exists if the kernel has the core; ``without``: the reason if it does not.  ``platform``:
+    that of the probe.  ``lines``: the folder of the chips that the core supports, ``module``: our driver, which adds a
+    chip to them.  ``choices``: the values of parameters that differ from those on Linux.  ``line_thread``: empty,
+    because the core's interrupt handler wakes the task.
     """
 
     name: str = ""
@@ -53,29 +53,29 @@ class CoreUser(LinuxUser):
         for name, choices in self.choices.items():
             unknown = next((value for value in map(str, parameters.get(name, ())) if value not in choices), None)
             if unknown is not None:
-                raise BadInput(f"{name}={unknown} is none of {self.name}'s; choose one of {', '.join(choices)}")
-        others = {name: values for name, values in parameters.items() if name not in self.choices}
-        super().check(probe, others, known)
+                raise BadInput(f"{self.name} does not support {name}={unknown}; choose one of {', '.join(choices)}")
+        linux_parameters = {name: values for name, values in parameters.items() if name not in self.choices}
+        super().check(probe, linux_parameters, known)
 
     def needs(self, booted: Booted) -> None:
         if not booted.link.exists(self.core):
             raise NotApplicable(self.without)
         if booted.link.which(self.program) is None:
             raise NotApplicable(
-                f"there is no {self.program} on the board; build it with meson "
+                f"the board has no {self.program}; build it with meson "
                 f"-Dprobe_platform={self.platform} and put it into the board's PATH"
             )
 
     @contextmanager
     def start(self, booted: Booted, act: Act, settings: Settings) -> Iterator[Task]:
         with (
-            self._known(booted, act, settings),
+            self._with_lines(booted, act, settings),
             Task(booted.link, [self.program, *words(act)], act.limit_s, silence_s=act.silence_s) as task,
         ):
             yield task
 
-    def _known(self, booted: Booted, act: Act, settings: Settings) -> AbstractContextManager[None]:
-        """Makes the chip's lines known to the core, where no driver of its own has."""
+    def _with_lines(self, booted: Booted, act: Act, settings: Settings) -> AbstractContextManager[None]:
+        """Context in which the core has the lines of the chip, by our driver if no other one provides them."""
         chip = act.parameters.get("chip")
         if chip is None or booted.link.exists(f"{self.lines}/{chip}"):
             return nullcontext()

@@ -14,7 +14,7 @@ from fastenough.model import NotApplicable
 
 @dataclass(frozen=True)
 class EvlKernel(LinuxKernel):
-    """``line_thread``: the core's own interrupt handler answers, so there is no thread."""
+    """``line_thread``: empty, because the core's interrupt handler responds."""
 
     name: str = "evl-kernel"
     kind: TaskKind = TaskKind.CORE_KERNEL

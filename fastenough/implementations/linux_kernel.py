@@ -18,16 +18,16 @@ from fastenough.settings import Settings
 MODULE = "fastenough"
 PROBES = ("response", "periodic", "timer", "spin")
 TIMER_TASKS = {"timer-handler": "timer-handler", "kernel-thread": "timer-thread"}
-"""Methods of the probe ``timer``, the first one unless another is asked for, and the module's name for each."""
+"""Methods of the probe ``timer`` (the first is the default), and the task of the module for each."""
 _METHOD = "method"
 _WORDS = {"chip": "chip", "in": "in_line", "out": "out_line", "affinity": "cpu", "priority": "priority"}
-"""Our words, and the module's own for the same."""
+"""Names of parameters, and those of the module for the same."""
 _TIMES = {"interval": "period_ns", "width": "width_ns", "window": "window_ns"}
-"""Those that are times: the module takes whole nanoseconds."""
+"""Parameters that are durations; the module takes whole nanoseconds."""
 _SPIN = ("affinity", "width", "window")
-"""What the probe ``spin`` takes: its thread has no priority, for nothing interrupts it while it reads the clock."""
+"""Parameters of the probe ``spin``.  It needs no priority: it reads the clock with interrupts off."""
 _REPORT = "report"
-"""Of the parameters, what is the reading probe's."""
+"""The parameter of the probe that reads the module's banks."""
 _OWN = tuple(
     Parameter(name, kind, "", (), low, high)
     for name, kind, low, high in (
@@ -38,44 +38,46 @@ _OWN = tuple(
         ("window", "duration", 2 * 10**6, 10**9),
     )
 )
-"""The values that the module takes, as in target/module/main.c and spin.c."""
+"""The module's parameters and ranges, as in target/module/main.c and spin.c."""
 _TIMEOUT_S = 20.0
 
 
 def words(path: str, act: Act) -> str:
     """The arguments of ``insmod``."""
     method = str(act.parameters.get(_METHOD, next(iter(TIMER_TASKS))))
-    said = [path, f"task={TIMER_TASKS[method] if act.probe == 'timer' else act.probe}"]
-    said += [f"{own}={act.parameters[name]}" for name, own in _WORDS.items() if name in act.parameters]
-    said += [f"{own}={act.in_ns(name)}" for name, own in _TIMES.items() if name in act.parameters]
-    return " ".join(said)
+    arguments = [path, f"task={TIMER_TASKS[method] if act.probe == 'timer' else act.probe}"]
+    arguments += [
+        f"{module_name}={act.parameters[name]}" for name, module_name in _WORDS.items() if name in act.parameters
+    ]
+    arguments += [f"{module_name}={act.in_ns(name)}" for name, module_name in _TIMES.items() if name in act.parameters]
+    return " ".join(arguments)
 
 
 def reading(booted: Booted, act: Act) -> list[str]:
-    """The command that records what the module's task measures."""
+    """The command that records the values of the module's task."""
     report = [f"--{_REPORT}={act.parameters[_REPORT]}"] if _REPORT in act.parameters else []
     return [booted.probe, "kernel", *report, how_long(act), "--record=-"]
 
 
 @contextmanager
-def inserted(booted: Booted, settings: Settings, name: str, said: str) -> Iterator[None]:
-    """While inside, a module is in the board's kernel; ``said`` is its path and parameters, as for ``insmod``.
+def inserted(booted: Booted, settings: Settings, name: str, arguments: str) -> Iterator[None]:
+    """Context in which a module is loaded; ``arguments``: its path and parameters, as for ``insmod``.
 
-    Where something goes wrong inside, it is taken out when the settings are put back.
+    After an error within the context, the module is removed when the settings are restored.
     """
-    (entry,) = settings.apply("kernel-module", said)
+    (entry,) = settings.apply("kernel-module", arguments)
     if entry.differs:
-        raise FastenoughError(f"the module was refused: {entry.reason or 'it does not say why'}")
+        raise FastenoughError(f"the module was refused: {entry.reason or 'no reason given'}")
     yield
-    removed = booted.link.raised.run(["rmmod", name], timeout_s=_TIMEOUT_S)
-    if removed.status:
-        why = removed.stderr.decode(errors="replace").strip()
-        raise FastenoughError(f"the module could not be taken out: {why}")
+    completed = booted.link.raised.run(["rmmod", name], timeout_s=_TIMEOUT_S)
+    if completed.status:
+        reason = completed.stderr.decode(errors="replace").strip()
+        raise FastenoughError(f"the module cannot be removed: {reason}")
 
 
-def _check_values(parameters: Mapping[str, Iterable[Value]], read_by: ProbeEntry | None) -> None:
-    """Raises BadInput for a value that the module refuses, or the probe that reads it (None: it is not known)."""
-    report = None if read_by is None else read_by.find(_REPORT)
+def _check_values(parameters: Mapping[str, Iterable[Value]], reader: ProbeEntry | None) -> None:
+    """Raise BadInput for a value that the module refuses, or the probe that reads it (None: unknown)."""
+    report = None if reader is None else reader.find(_REPORT)
     for parameter in (*_OWN, *((report,) if report else ())):
         for value in parameters.get(parameter.name, ()):
             if isinstance(value, bool):
@@ -98,14 +100,14 @@ class LinuxKernel:
                 f"{self.name} has no probe '{probe}'; use one of {', '.join(self.probes)}, or leave "
                 f"{self.name} out of the implementations"
             )
-        known_here = _SPIN if probe == "spin" else (*_WORDS, "interval")
-        names = (*known_here, _REPORT, *([_METHOD] if probe == "timer" else []))
+        module_parameters = _SPIN if probe == "spin" else (*_WORDS, "interval")
+        names = (*module_parameters, _REPORT, *([_METHOD] if probe == "timer" else []))
         for method in map(str, parameters.get(_METHOD, ())):
             if method not in TIMER_TASKS:
-                raise BadInput(f"method={method} is none of {self.name}'s; choose one of {', '.join(TIMER_TASKS)}")
-        unknown = next((name for name in parameters if name not in names), None)
-        if unknown is not None:
-            raise BadInput(f"{self.name} has no parameter '{unknown}' for probe {probe}; use {', '.join(names)}")
+                raise BadInput(f"{self.name} does not support method={method}; choose one of {', '.join(TIMER_TASKS)}")
+        unsupported = next((name for name in parameters if name not in names), None)
+        if unsupported is not None:
+            raise BadInput(f"{self.name} has no parameter '{unsupported}' for probe {probe}; use {', '.join(names)}")
         _check_values(parameters, known.get(probe))
 
     def needs(self, booted: Booted) -> None:
@@ -120,7 +122,7 @@ class LinuxKernel:
             yield task
 
     def counted(self, booted: Booted, act: Act, tally: Tally) -> Counted | None:
-        """All since the module was inserted, not only what was recorded."""
+        """Counts since the module was loaded, not only those of the recording."""
         toggled = tally.counters.get("toggled_since_load")
         if toggled is not None:
             return Counted(None, toggled // 2)

@@ -21,7 +21,7 @@ def words(act: Act) -> list[str]:
 
 
 def options(act: Act) -> list[str]:
-    """The arguments of a program that does one act only, and records it."""
+    """The arguments of a program with one act only, which it records."""
     line = []
     for name, value in act.parameters.items():
         if value is True:
@@ -32,12 +32,12 @@ def options(act: Act) -> list[str]:
 
 
 def counted_at(act: Act) -> list[str]:
-    """The probe's option for the limit at which it counts exactly, in order; one among the parameters goes before."""
+    """The probe's option for the limit at which it counts exactly; a parameter ``limit`` takes precedence."""
     return [] if act.judged_ns is None or "limit" in act.parameters else [f"--limit={act.judged_ns}ns"]
 
 
 def how_long(act: Act) -> str:
-    """The probe's option for when it ends."""
+    """The probe's option for its end."""
     return "--until-interrupt" if act.duration_s is None else f"--duration={max(1, round(act.duration_s * 1000))}ms"
 
 
@@ -46,14 +46,14 @@ class LinuxUser:
     name: str = "linux-user"
     kind: TaskKind = TaskKind.LINUX_USER
     line_thread: str = "fasten"
-    """The kernel cuts the names of interrupt threads: this is what is left of ours."""
+    """The name of our interrupt thread, which the kernel truncates."""
 
     def check(self, probe: str, parameters: Mapping[str, Iterable[Value]], known: Mapping[str, ProbeEntry]) -> None:
         if known:
             check_parameters(probe, parameters, known)
 
     def program_on(self, booted: Booted) -> str:
-        """The probe that does these acts on the board."""
+        """Path of the probe for these acts on the board."""
         return booted.probe
 
     def needs(self, booted: Booted) -> None:
@@ -66,7 +66,7 @@ class LinuxUser:
             yield task
 
     def counted(self, booted: Booted, act: Act, tally: Tally) -> Counted | None:
-        """Of two toggles one is a falling edge."""
+        """One of two toggles is a falling edge."""
         if act.probe == "periodic":
             return Counted(None, tally.stored // 2)
         overtaken = tally.lost + tally.missed

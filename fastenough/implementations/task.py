@@ -22,27 +22,27 @@ _END_TIMEOUT_S = 20.0
 _POLL_S = 0.05
 _BYTES_AT_ONCE = 64 << 20
 _BYTES_PER_S = 4 << 20
-"""So much may be written at any moment, and in each second besides."""
+"""Most bytes that a task may write at once, and in addition in each second."""
 _PROBES_OWN_ADVICE = " (or measure anyway"
 _BY_SIGNAL = {128 + number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)}
 
 
 class EndedBySignal(FastenoughError):
-    """The task was ended by a signal before it had anything to say."""
+    """A signal ended the task before its first line."""
 
 
 class Refused(BadInput):
-    """The task refused an option; the message is its own and names the option, as in ``--interval``."""
+    """The task refused an option; the message is that of the task and names the option, as in ``--interval``."""
 
 
 class Task:
-    """Use as a context: at its end the task has ended, whatever happened.
+    """A context manager: the task has ended when the context ends.
 
-    ``first_line`` is there from the begin; after ``follow()`` a thread of its own hands on those that follow, so that a
-    slow bench never stops the board.  Raises what the task's exit status says (Refused, NotApplicable, EndedBySignal,
-    else FastenoughError) with its own words when it ends without a first line.
+    ``first_line`` is read at the start.  After ``follow()`` a separate thread passes on all further lines, so that a
+    slow bench never stops the board.  Without a first line, the error is that of the exit status (Refused,
+    NotApplicable, EndedBySignal, else FastenoughError), with the last line of the task's standard error.
 
-    ``silence_s``: longest time without output, and least time that a task has to end when asked.
+    ``silence_s``: longest time without output, and shortest time in which a task must be able to end when asked.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Task:
         self._process = link.raised.start(argv, limit_s=limit_s)
         self._stream = self._process.lines(silence_s)
         try:
-            self.first_line = self._first()
+            self.first_line = self._read_first_line()
         except BaseException:
             self._process.stop()
             raise
@@ -61,18 +61,18 @@ class Task:
         self._fault: FastenoughError | None = None
         self._thread: threading.Thread | None = None
 
-    def follow(self, take: Callable[[bytes], Any]) -> None:
-        """Hand on every line from now on, the first one in the caller's own thread.
+    def follow(self, on_line: Callable[[bytes], Any]) -> None:
+        """Pass every line to ``on_line``, the first one in the caller's thread.
 
-        What ``take`` raises then ends the handing on, and is raised by ``wait()``.
+        A FastenoughError of ``on_line`` ends this; ``wait()`` raises it.
         """
-        take(self.first_line)
-        self._thread = threading.Thread(target=self._collect, args=(take,), name=self._name, daemon=True)
+        on_line(self.first_line)
+        self._thread = threading.Thread(target=self._collect, args=(on_line,), name=self._name, daemon=True)
         self._thread.start()
 
     @property
     def running(self) -> bool:
-        """Whether the task may still have something to say."""
+        """Whether further lines may follow."""
         return self._thread is not None and self._thread.is_alive()
 
     @property
@@ -80,30 +80,30 @@ class Task:
         """The task's process on the board."""
         return self._process.pid
 
-    def _first(self) -> bytes:
-        first = next(self._stream, b"")
-        if first.endswith(b"\n"):
-            return first
+    def _read_first_line(self) -> bytes:
+        line = next(self._stream, b"")
+        if line.endswith(b"\n"):
+            return line
         status = self._process.wait(_END_TIMEOUT_S)
-        said = (self._process.stderr().decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
+        message = (self._process.stderr().decode(errors="replace").strip().splitlines() or ["no error message"])[-1]
         if status == ExitStatus.BAD_INPUT:
-            raise Refused(said.removeprefix(f"{self._name}: ").partition(_PROBES_OWN_ADVICE)[0])
+            raise Refused(message.removeprefix(f"{self._name}: ").partition(_PROBES_OWN_ADVICE)[0])
         if status == ExitStatus.NOT_APPLICABLE:
-            raise NotApplicable(said)
-        kind = EndedBySignal if status in _BY_SIGNAL else FastenoughError
-        raise kind(f"{self._name} ended with status {status}: {said}")
+            raise NotApplicable(message)
+        error = EndedBySignal if status in _BY_SIGNAL else FastenoughError
+        raise error(f"{self._name} ended with status {status}: {message}")
 
-    def _collect(self, take: Callable[[bytes], Any]) -> None:
-        begun_s, taken = time.monotonic(), 0
+    def _collect(self, on_line: Callable[[bytes], Any]) -> None:
+        begin_mono_s, received_bytes = time.monotonic(), 0
         try:
             for line in self._stream:
-                taken += len(line)
-                if taken > _BYTES_AT_ONCE + _BYTES_PER_S * (time.monotonic() - begun_s):
+                received_bytes += len(line)
+                if received_bytes > _BYTES_AT_ONCE + _BYTES_PER_S * (time.monotonic() - begin_mono_s):
                     raise FastenoughError(
-                        f"{self._name} writes more than any recording holds: {taken >> 20} MB in "
-                        f"{time.monotonic() - begun_s:.0f} s; it is ended"
+                        f"{self._name} wrote more than any recording contains: {received_bytes >> 20} MB in "
+                        f"{time.monotonic() - begin_mono_s:.0f} s; it was ended"
                     )
-                take(line)
+                on_line(line)
                 self._changed.set()
         except FastenoughError as error:
             self._fault = error
@@ -111,16 +111,16 @@ class Task:
             self._changed.set()
 
     def look(self, timeout_s: float) -> None:
-        """Until another line has come, the task has ended, ``wake()`` is called, or the time is over."""
+        """Wait for another line, the end of the task, ``wake()``, or the end of the time."""
         self._changed.wait(timeout_s)
         self._changed.clear()
 
     def wake(self) -> None:
-        """Let ``look()`` return at once."""
+        """Make ``look()`` return at once."""
         self._changed.set()
 
     def wait(self, timeout_s: float) -> None:
-        """Until the task has ended by itself; raises FastenoughError when it has not, or when the board is gone."""
+        """Wait for the end of the task; raises FastenoughError after the time, or if the board is gone."""
         assert self._thread is not None, "follow() comes first"
         self._thread.join(timeout_s)
         if self._thread.is_alive():
@@ -137,13 +137,13 @@ class Task:
             status = self._process.wait(_END_TIMEOUT_S)
         except FastenoughError as error:
             return error
-        said = (self._process.stderr().decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
+        message = (self._process.stderr().decode(errors="replace").strip().splitlines() or ["no error message"])[-1]
         return FastenoughError(
-            f"the board's task ended by itself in the middle of the run, with status {status}: {said}"
+            f"the board's task ended by itself in the middle of the run, with status {status}: {message}"
         )
 
     def interrupt(self) -> None:
-        """Ask the task to end its recording, and wait until it has."""
+        """Ask the task to end its recording, and wait for its end."""
         self.ask()
         self.wait(self._end_s)
 
@@ -166,7 +166,7 @@ class Task:
 class Probing(Task):
     """A task whose recording is held in memory, so that it can be queried while it runs.
 
-    ``head`` is there from the begin.  ``silence_s``: longest time without output.
+    ``head`` is read at the start.  ``silence_s``: longest time without output.
     """
 
     def __init__(self, link: Link, argv: Sequence[str], limit_s: float, silence_s: float = _HEAD_TIMEOUT_S) -> None:
@@ -176,20 +176,20 @@ class Probing(Task):
         self.head = head_of(self.first_line, self._name)
 
     def first_event(self, timeout_s: float) -> Event:
-        """The first event, once it has come; raises FastenoughError when none does."""
-        deadline = time.monotonic() + timeout_s
-        seen = 0
-        while time.monotonic() < deadline:
-            for raw in self.lines[seen:]:
-                seen += 1
-                event = event_of(raw, self._name)
+        """Wait for the first event and return it; raises FastenoughError without one."""
+        deadline_mono_s = time.monotonic() + timeout_s
+        position = 0
+        while time.monotonic() < deadline_mono_s:
+            for line in self.lines[position:]:
+                position += 1
+                event = event_of(line, self._name)
                 if event is not None:
                     return event
             time.sleep(_POLL_S)
         raise FastenoughError(f"{self._name} recorded no event within {timeout_s:g} s")
 
     def recording(self) -> Recording:
-        """What it recorded, checked; cut off where it was cut off."""
+        """The recording so far, checked; truncated if the task is still running."""
         with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
             file.write(b"".join(self.lines))
             file.flush()

@@ -221,7 +221,7 @@ def test_a_threshold_that_cannot_be_is_refused(tmp_path: Path, run: str, said: s
     ("words", "said"),
     [
         (["timer", "breaktrace=1us", "--break", "1us"], "--break and breaktrace have the same meaning"),
-        (["timer", "trace-switch=/tmp/x"], "trace-switch is no parameter of a run: --break keeps a trace"),
+        (["timer", "trace-switch=/tmp/x"], "trace-switch is not a parameter of a run: use --break for a trace"),
         (["--plan", "plan.toml", "--break", "1us"], "--break cannot be used with --plan"),
         (["timer", "--implementation", "linux-kernel", "--break", "1us"], "breaktrace"),
     ],

@@ -55,7 +55,7 @@ def test_what_it_can_do_is_not_refused() -> None:
 def test_a_board_without_the_core_or_without_the_probe_is_not_applicable() -> None:
     with pytest.raises(NotApplicable, match="no EVL core"):
         EVL.needs(_on({}))
-    with pytest.raises(NotApplicable, match="no fastenough-probe-evl on the board"):
+    with pytest.raises(NotApplicable, match="the board has no fastenough-probe-evl"):
         EVL.needs(_on(CORE))
 
 
