@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
 
 from fastenough.link import Link
 from fastenough.link.modules import insert_module, module_name, require_own_module
 from fastenough.model import BadInput, NotApplicable
+from fastenough.settings.place import PlaceEntry, PlaceLabel
 from fastenough.settings.setting import Requested, Setting, Step
 
 _PRESENT, _ABSENT = "present", "absent"
@@ -35,10 +35,10 @@ class ModulePlace:
         if completed.status:
             raise OSError(1, completed.stderr.decode(errors="replace").strip() or "refused")
 
-    def entry(self) -> dict[str, Any]:
+    def entry(self) -> PlaceEntry:
         return {"kind": "module", "name": self.name}
 
-    def label(self) -> dict[str, Any]:
+    def label(self) -> PlaceLabel:
         return {}
 
     @property

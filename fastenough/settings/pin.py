@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from fastenough.link import Link
 from fastenough.model import BadInput, NotApplicable
+from fastenough.settings.place import PlaceEntry, PlaceLabel
 from fastenough.settings.setting import Requested, Setting, Step
 
 _CLASS = "/sys/class/gpio"
@@ -41,10 +41,10 @@ class PinPlace:
         with self._exported(link) as direction:
             link.write(direction, b"in" if value == "in" else b"low")
 
-    def entry(self) -> dict[str, Any]:
+    def entry(self) -> PlaceEntry:
         return {"kind": "pin", "number": self.number, "name": self.name}
 
-    def label(self) -> dict[str, Any]:
+    def label(self) -> PlaceLabel:
         return {}
 
     @property

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, TypedDict
 
 from fastenough.facts.memory import chosen
 from fastenough.facts.tasks import is_kernel_thread, parse_task
@@ -22,6 +23,17 @@ class PlaceGone(FastenoughError):
     """The place no longer exists, so there is nothing to restore."""
 
 
+PlaceEntry = Mapping[str, str | int]
+"""A place in the journal: its ``kind``, and what identifies it there."""
+
+
+class PlaceLabel(TypedDict, total=False):
+    """The thread or the CPU that a setting in a recording belongs to, if it belongs to one."""
+
+    thread: str
+    cpu: int
+
+
 class Place(Protocol):
     """One value on the board.  ``label`` and ``suffix`` (of the name) identify it in recordings."""
 
@@ -29,10 +41,10 @@ class Place(Protocol):
 
     def write(self, link: Link, value: str) -> None: ...
 
-    def entry(self) -> dict[str, Any]:
+    def entry(self) -> PlaceEntry:
         """Return the journal's description of this place."""
 
-    def label(self) -> dict[str, Any]: ...
+    def label(self) -> PlaceLabel: ...
 
     @property
     def suffix(self) -> str: ...
@@ -56,10 +68,10 @@ class FilePlace:
     def write(self, link: Link, value: str) -> None:
         link.write(self.path, value.encode())
 
-    def entry(self) -> dict[str, Any]:
+    def entry(self) -> PlaceEntry:
         return {"kind": "file", "path": self.path}
 
-    def label(self) -> dict[str, Any]:
+    def label(self) -> PlaceLabel:
         return {} if self.cpu is None else {"cpu": self.cpu}
 
     def __str__(self) -> str:
@@ -105,10 +117,10 @@ class TaskPlace:
         if start_ticks(link, self.tid) != self.start_ticks:
             raise PlaceGone(f"task {self.tid} ({self.comm}) has ended")
 
-    def entry(self) -> dict[str, Any]:
+    def entry(self) -> PlaceEntry:
         return {"kind": "task", "tid": self.tid, "start_ticks": self.start_ticks, "comm": self.comm}
 
-    def label(self) -> dict[str, Any]:
+    def label(self) -> PlaceLabel:
         return {"thread": self.recorded_name or f"{self.comm} ({self.tid})"}
 
     @property
@@ -147,10 +159,10 @@ class CpusPlace:
         if start_ticks(link, self.pid) != self.start_ticks:
             raise PlaceGone(f"the bench (process {self.pid}) has ended")
 
-    def entry(self) -> dict[str, Any]:
+    def entry(self) -> PlaceEntry:
         return {"kind": "cpus", "pid": self.pid, "start_ticks": self.start_ticks}
 
-    def label(self) -> dict[str, Any]:
+    def label(self) -> PlaceLabel:
         """Without the process number, which differs in each run."""
         return {"thread": BENCH}
 

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from fastenough.link import Link
 from fastenough.model import NotApplicable
+from fastenough.settings.place import PlaceEntry, PlaceLabel
 from fastenough.settings.setting import Requested, Setting, Step, integer
 
 TRACEFS = "/sys/kernel/tracing"
@@ -60,10 +60,10 @@ class InstancePlace:
     def _remove(link: Link) -> None:
         _run(link, ["sh", "-c", _REMOVE_INSTANCE, "sh", INSTANCE, f"{TRACEFS}/synthetic_events", WAKEUP_EVENT])
 
-    def entry(self) -> dict[str, Any]:
+    def entry(self) -> PlaceEntry:
         return {"kind": "trace"}
 
-    def label(self) -> dict[str, Any]:
+    def label(self) -> PlaceLabel:
         return {}
 
     @property
