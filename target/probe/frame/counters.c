@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "counters.h"
 
-#include <stdio.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define NUMBER_SIZE 32
 
 const char *const counter_names[COUNTERS] = {
 	[COUNTER_STEAL_NS] = "steal_ns",
@@ -24,15 +28,20 @@ const char *const counter_names[COUNTERS] = {
 
 bool read_number(const char *path, int64_t *value)
 {
+	char text[NUMBER_SIZE], *end = text;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	long long number;
-	FILE *file = fopen(path, "re");
-	bool found = file && fscanf(file, "%lld", &number) == 1;
 
-	if (file)
-		fclose(file);
-	if (found)
+	if (fd >= 0)
+		close(fd);
+	if (length <= 0)
+		return false;
+	text[length] = '\0';
+	number = strtoll(text, &end, 10);
+	if (end != text)
 		*value = number;
-	return found;
+	return end != text;
 }
 
 void counter_set(struct counters *counters, enum counter counter, int64_t value)

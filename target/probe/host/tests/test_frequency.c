@@ -27,6 +27,20 @@ static void put(int cpu, const char *part, const char *name, int64_t value)
 		fclose(file);
 }
 
+static void take_away(int cpu, const char *part, const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/cpu%d/%s/%s", folder, cpu, part, name);
+	check(unlink(path) == 0);
+}
+
+static void frequency_close(struct frequency *frequency)
+{
+	free(frequency->most_khz);
+	free(frequency->packages);
+}
+
 /* -1: not known. */
 static int64_t counted(struct frequency *frequency, enum counter counter)
 {
@@ -53,7 +67,7 @@ static void limits(void)
 	put(0, "cpufreq", "scaling_max_freq", 2600000);
 	check(counted(&frequency, COUNTER_FREQUENCY_LIMITED) == 2);
 	check(counted(&frequency, COUNTER_THERMAL_THROTTLED) == -1);
-	free(frequency.most_khz);
+	frequency_close(&frequency);
 }
 
 static void throttles(void)
@@ -61,14 +75,21 @@ static void throttles(void)
 	struct cpu_list cpus = {.count = 2, .cpu = {0, 3}};
 	struct frequency frequency;
 
-	frequency_open(&frequency, folder, &cpus);
 	put(0, "thermal_throttle", "core_throttle_count", 4);
+	frequency_open(&frequency, folder, &cpus);
 	check(counted(&frequency, COUNTER_THERMAL_THROTTLED) == -1); /* the other does not tell */
+	frequency_close(&frequency);
 	put(3, "thermal_throttle", "core_throttle_count", 38);
-	check(counted(&frequency, COUNTER_THERMAL_THROTTLED) == 42);
-	put(0, "thermal_throttle", "package_throttle_count", 7); /* the whole package was too hot, no core by itself */
+	put(0, "thermal_throttle", "package_throttle_count", 7);
+	frequency_open(&frequency, folder, &cpus);
 	check(counted(&frequency, COUNTER_THERMAL_THROTTLED) == 49);
-	free(frequency.most_khz);
+	put(0, "thermal_throttle", "package_throttle_count", 8); /* the whole package was too hot, no core by itself */
+	check(counted(&frequency, COUNTER_THERMAL_THROTTLED) == 50);
+	put(3, "thermal_throttle", "core_throttle_count", 40);
+	check(counted(&frequency, COUNTER_THERMAL_THROTTLED) == 52);
+	take_away(0, "thermal_throttle", "package_throttle_count");
+	check(counted(&frequency, COUNTER_THERMAL_THROTTLED) == -1);
+	frequency_close(&frequency);
 }
 
 static void nothing_to_see(void)
@@ -80,7 +101,7 @@ static void nothing_to_see(void)
 	check(counted(&frequency, COUNTER_FREQUENCY_LIMITED) == -1 && counted(&frequency, COUNTER_THERMAL_THROTTLED) == -1);
 	put(7, "cpufreq", "scaling_max_freq", 1000000); /* what it was at first is not known */
 	check(counted(&frequency, COUNTER_FREQUENCY_LIMITED) == -1);
-	free(frequency.most_khz);
+	frequency_close(&frequency);
 }
 
 int main(void)
