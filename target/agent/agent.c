@@ -60,7 +60,7 @@ static const char *obey(const struct frame *frame, char *content)
 
 static void obey_all(void)
 {
-	static char content[FRAME_MOST + 1];
+	char content[FRAME_MOST + 1];
 	struct frame frame;
 
 	while (port_next(&port, &frame, content)) {

@@ -222,7 +222,7 @@ void commands_watch(struct pollfd polled[POLLED])
 /* Whether there may be more. */
 static bool pass_on(struct port *port, uint32_t id, int *end, enum kind kind)
 {
-	static char bytes[CHUNK];
+	char bytes[CHUNK];
 	ssize_t got = *end < 0 ? 0 : read(*end, bytes, sizeof(bytes));
 
 	if (got > 0)

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,6 +36,10 @@ void port_open(struct port *port, int in, int out)
 	port->patience_ms = 0;
 	port->heard_ms = now_ms();
 	port->held = 0;
+	if (!port->bytes)
+		port->bytes = malloc(PORT_SIZE);
+	if (!port->bytes)
+		abort();
 	fcntl(in, F_SETFL, fcntl(in, F_GETFL) | O_NONBLOCK);
 	fcntl(out, F_SETFL, fcntl(out, F_GETFL) | O_NONBLOCK);
 }
@@ -51,7 +56,7 @@ int port_left_ms(const struct port *port)
 
 void port_fill(struct port *port)
 {
-	ssize_t got = read(port->in, port->bytes + port->held, sizeof(port->bytes) - port->held);
+	ssize_t got = read(port->in, port->bytes + port->held, PORT_SIZE - port->held);
 
 	if (got > 0) {
 		port->held += got;

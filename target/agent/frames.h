@@ -9,6 +9,7 @@
 
 #define AGENT_VERSION 1
 #define FRAME_MOST 131072u
+#define PORT_SIZE (sizeof(struct frame) + FRAME_MOST)
 #define NONCE_SIZE 16u
 
 enum kind {
@@ -36,7 +37,7 @@ struct port {
 	uint32_t patience_ms;
 	int64_t heard_ms; /* when bytes came last */
 	size_t held;
-	char bytes[sizeof(struct frame) + FRAME_MOST];
+	char *bytes; /* PORT_SIZE of them, allocated when it is first opened: a probe locks all that is static */
 };
 
 int64_t now_ms(void);

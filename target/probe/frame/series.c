@@ -14,9 +14,10 @@
 /* How long an add may be seen under way before its writer counts as stuck. */
 #define STUCK_LOOK_NS 50000
 #define STUCK_LOOKS (2 * NS_PER_S / STUCK_LOOK_NS)
-/* Magnitudes whose buckets are locked: 2^33 ns late, 2^24 ns early. */
+/* Magnitudes whose buckets are locked: 2^33 ns late; 2^24 ns early, where that is as usual, else 2^14 ns. */
 #define LATE_BITS 33
 #define EARLY_BITS 24
+#define SELDOM_EARLY_BITS 14
 #define PAGE_LEAST 4096
 
 void *series_memory(size_t size)
@@ -60,7 +61,8 @@ struct series *series_new(int id, const struct series_spec *spec, int64_t thresh
 int series_lock(struct series *series)
 {
 	const int32_t latest = (int32_t)FE_HIST_BUCKETS(LATE_BITS, SERIES_K);
-	const int32_t earliest = (int32_t)FE_HIST_BUCKETS(EARLY_BITS, SERIES_K);
+	const unsigned early_bits = series->spec.two_sided ? EARLY_BITS : SELDOM_EARLY_BITS;
+	const int32_t earliest = (int32_t)FE_HIST_BUCKETS(early_bits, SERIES_K);
 
 	if (mlock(series, sizeof(*series)))
 		return errno;

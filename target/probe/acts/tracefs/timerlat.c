@@ -12,6 +12,7 @@
 
 #define LOOK_MS 100
 #define LINE_SIZE 512
+#define TEXT_SIZE (1 << 16)
 
 enum { INTERRUPT, THREAD, STATIONS };
 
@@ -23,7 +24,7 @@ struct place {
 static struct {
 	struct place *places;
 	int fd;
-	char text[1 << 16];
+	char *text; /* TEXT_SIZE */
 	size_t used;
 } timerlat;
 
@@ -77,7 +78,7 @@ static void take_text(struct run *run)
 
 static bool read_some(void)
 {
-	ssize_t got = read(timerlat.fd, timerlat.text + timerlat.used, sizeof(timerlat.text) - timerlat.used);
+	ssize_t got = read(timerlat.fd, timerlat.text + timerlat.used, TEXT_SIZE - timerlat.used);
 
 	if (got > 0)
 		timerlat.used += (size_t)got;
@@ -106,6 +107,7 @@ static void timerlat_setup(struct run *run)
 	timerlat.fd = tracefs_open(run, "trace_pipe");
 	if (timerlat.fd < 0)
 		return;
+	timerlat.text = run_allocate(run, TEXT_SIZE);
 	timerlat.places = run_allocate(run, (size_t)cpus->count * sizeof(*timerlat.places));
 	for (int i = 0; i < cpus->count; i++) {
 		timerlat.places[i].series[INTERRUPT] = run_add_series(run, &(struct series_spec){STATION("expiry-to-interrupt"),
