@@ -5,14 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NUMBER_MOST 20 /* characters of 64 bits, with a sign */
+
+static void json_grow(struct json *json, size_t more)
+{
+	json->room = (json->used + more) * 2;
+	json->text = realloc(json->text, json->room);
+	if (!json->text)
+		abort();
+}
+
 static char *json_reserve(struct json *json, size_t more)
 {
-	if (json->used + more > json->room) {
-		json->room = (json->used + more) * 2;
-		json->text = realloc(json->text, json->room);
-		if (!json->text)
-			abort();
-	}
+	if (__builtin_expect(json->used + more > json->room, 0))
+		json_grow(json, more);
 	return json->text + json->used;
 }
 
@@ -24,7 +30,8 @@ void json_raw(struct json *json, const char *value, size_t length)
 
 static void json_char(struct json *json, char character)
 {
-	json_raw(json, &character, 1);
+	*json_reserve(json, 1) = character;
+	json->used++;
 }
 
 /* A comma unless this is the first of its kind. */
@@ -65,30 +72,62 @@ void json_close(struct json *json, char bracket)
 	json_char(json, bracket);
 }
 
-static void json_digits(struct json *json, uint64_t value)
+static size_t length_of(uint64_t value)
 {
-	char digits[20];
-	size_t length = 0;
+	size_t length = 1;
 
-	do {
-		digits[sizeof(digits) - ++length] = (char)('0' + value % 10);
-		value /= 10;
-	} while (value);
-	json_raw(json, digits + sizeof(digits) - length, length);
+	for (; value >= 10; value /= 10)
+		length++;
+	return length;
+}
+
+/* Each returns the end of what it wrote, at most NUMBER_MOST behind the text. */
+static char *put_uint(char *text, uint64_t value)
+{
+	char *end = text + length_of(value);
+
+	for (char *digit = end; digit > text; value /= 10)
+		*--digit = (char)('0' + value % 10);
+	return end;
+}
+
+static char *put_int(char *text, int64_t value)
+{
+	if (value < 0)
+		*text++ = '-';
+	return put_uint(text, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
 
 void json_uint(struct json *json, uint64_t value)
 {
+	char *end;
+
 	json_separate(json);
-	json_digits(json, value);
+	end = put_uint(json_reserve(json, NUMBER_MOST), value);
+	json->used = (size_t)(end - json->text);
 }
 
 void json_int(struct json *json, int64_t value)
 {
+	char *end;
+
 	json_separate(json);
-	if (value < 0)
-		json_char(json, '-');
-	json_digits(json, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+	end = put_int(json_reserve(json, NUMBER_MOST), value);
+	json->used = (size_t)(end - json->text);
+}
+
+void json_pair(struct json *json, int64_t first, int64_t second)
+{
+	char *end;
+
+	json_separate(json);
+	end = json_reserve(json, 2 * NUMBER_MOST + 3);
+	*end++ = '[';
+	end = put_int(end, first);
+	*end++ = ',';
+	end = put_int(end, second);
+	*end++ = ']';
+	json->used = (size_t)(end - json->text);
 }
 
 void json_fixed(struct json *json, int64_t thousandths)

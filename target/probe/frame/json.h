@@ -18,6 +18,8 @@ void json_open(struct json *json, char bracket);  /* '{' or '[' */
 void json_close(struct json *json, char bracket); /* '}' or ']' */
 void json_key(struct json *json, const char *name);
 void json_int(struct json *json, int64_t value);
+/* "[first,second]", written at once: histograms are thousands of them. */
+void json_pair(struct json *json, int64_t first, int64_t second);
 void json_uint(struct json *json, uint64_t value);
 void json_decimal(struct json *json, uint64_t low, uint64_t high); /* 128 bits, as a string */
 void json_text(struct json *json, const char *value);              /* NULL becomes null */

@@ -186,25 +186,13 @@ void json_setting_place(struct json *json, const struct setting *setting)
 		json_member_text(json, "thread", setting->thread);
 }
 
-void json_bucket(struct json *json, int32_t index, uint64_t count)
-{
-	json_open(json, '[');
-	json_int(json, index);
-	json_uint(json, count);
-	json_close(json, ']');
-}
-
 static void json_rises(struct json *json, const int64_t *rises)
 {
 	json_key(json, "rises");
 	json_open(json, '[');
 	for (int edge = 1; edge <= (int)SERIES_EDGES; edge++) {
-		if (!rises[edge])
-			continue;
-		json_open(json, '[');
-		json_int(json, edge);
-		json_int(json, rises[edge]);
-		json_close(json, ']');
+		if (rises[edge])
+			json_pair(json, edge, rises[edge]);
 	}
 	json_close(json, ']');
 }

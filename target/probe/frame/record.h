@@ -20,7 +20,6 @@ static inline unsigned series_interval_k(const struct series *series, int64_t mo
 	return most < (int64_t)series->spec.k ? (unsigned)most : series->spec.k;
 }
 
-void json_bucket(struct json *json, int32_t index, uint64_t count);
 /* What is known of the order of values, of an interval or of the run: rises, and what exceeded the limit. */
 void json_order(struct json *json, const struct series *series, const int64_t *rises, const struct exceedances *over,
 		uint64_t gaps);

@@ -15,7 +15,7 @@ static void write_buckets(struct json *json, const struct series *series)
 	json_open(json, '[');
 	for (int32_t i = series_index(series, series->total.min); series->total.count && i <= last; i++)
 		if (series->totals[i])
-			json_bucket(json, i, series->totals[i]);
+			json_pair(json, i, (int64_t)series->totals[i]);
 	json_close(json, ']');
 }
 

@@ -15,14 +15,14 @@ static void write_buckets(struct json *json, const struct series *series, const 
 	json_open(json, '[');
 	for (; epoch->stats.count && i <= last; i = epoch_next_filled(epoch, i + 1, last)) {
 		if (series_folded(series, i, k) != wide) {
-			json_bucket(json, wide, count);
+			json_pair(json, wide, (int64_t)count);
 			wide = series_folded(series, i, k);
 			count = 0;
 		}
 		count += epoch->buckets[i];
 	}
 	if (count)
-		json_bucket(json, wide, count);
+		json_pair(json, wide, (int64_t)count);
 	json_close(json, ']');
 }
 

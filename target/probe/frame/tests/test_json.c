@@ -32,6 +32,17 @@ static void means(void)
 	holds("[-3.500,333333.333,1793000000000000000,-896500000000000000]");
 }
 
+static void pairs(void)
+{
+	json_open(&json, '[');
+	json_pair(&json, INT64_MIN, INT64_MAX);
+	json_pair(&json, 0, -1);
+	json_pair(&json, 9, 10);
+	json_pair(&json, 99, 100);
+	json_close(&json, ']');
+	holds("[[-9223372036854775808,9223372036854775807],[0,-1],[9,10],[99,100]]");
+}
+
 static void texts(void)
 {
 	text("plain", "\"plain\"");
@@ -49,6 +60,7 @@ static void texts(void)
 int main(void)
 {
 	texts();
+	pairs();
 	json_open(&json, '{');
 	json_member_int(&json, "least", INT64_MIN);
 	json_member_uint(&json, "most", UINT64_MAX);
