@@ -94,7 +94,7 @@ static void add_series(struct run *run, struct bank_source *source)
 		source->series[0] = run_add_series(run, head->task == FE_BANK_SPIN ? &gap : &answer);
 		return;
 	}
-	wakeups = grid_add_series(run, &wakeup);
+	wakeups = grid_add_counted_series(run, &wakeup);
 	source->series[0] = wakeups.each;
 	source->series[1] = wakeups.corrected;
 }

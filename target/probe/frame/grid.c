@@ -8,7 +8,7 @@
 
 #include "sleep.h"
 
-struct wakeups grid_add_series(struct run *run, const struct series_spec *spec)
+struct wakeups grid_add_counted_series(struct run *run, const struct series_spec *spec)
 {
 	struct series_spec each = *spec, corrected = *spec;
 	struct wakeups wakeups;
@@ -24,6 +24,14 @@ struct wakeups grid_add_series(struct run *run, const struct series_spec *spec)
 	corrected.silent = true;
 	corrected.to = "the same; periods in which the act never took place are charged from their own due time";
 	wakeups.corrected = run_add_series(run, &corrected);
+	return wakeups;
+}
+
+struct wakeups grid_add_series(struct run *run, const struct series_spec *spec)
+{
+	struct wakeups wakeups = grid_add_counted_series(run, spec);
+
+	series_share(wakeups.corrected, wakeups.each);
 	return wakeups;
 }
 
@@ -68,5 +76,4 @@ void grid_charge(const struct grid *grid, const struct wakeups *wakeups, int64_t
 
 	series_add_charges(wakeups->corrected, &charges);
 	series_add_missed(wakeups->each, missed);
-	series_add_missed(wakeups->corrected, missed);
 }

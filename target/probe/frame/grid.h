@@ -27,11 +27,13 @@ struct grid {
 
 struct wakeups {
 	struct series *each;      /* every act, against its own due time */
-	struct series *corrected; /* every period: those without an act are charged with the delay they suffered */
+	struct series *corrected; /* every period: those without an act are charged with the delay they suffered; see series_share() */
 };
 
 /* Both series from what is said of the first; its period, where it has one, is that of the grid. */
 struct wakeups grid_add_series(struct run *run, const struct series_spec *spec);
+/* The same, where each of them is filled by itself with what others counted. */
+struct wakeups grid_add_counted_series(struct run *run, const struct series_spec *spec);
 
 /* For the worker: its grid begins so much after the run's. */
 struct grid grid_begin(const struct run *run, int64_t offset_ns, int64_t period_ns);
@@ -47,18 +49,16 @@ bool grid_sleep_through(const struct grid *grid);
 /* Of an act that began then.  Rare, so that it is not part of the loop. */
 void grid_charge(const struct grid *grid, const struct wakeups *wakeups, int64_t begin_ns, uint64_t missed);
 
-/* Between an act and its account: both series at once come from memory, which a sleeping thread's caches no longer hold. */
+/* Between an act and its account: all of it comes from memory at once, which a sleeping thread's caches no longer hold. */
 static inline void grid_fetch(const struct wakeups *wakeups)
 {
 	series_fetch(wakeups->each);
-	series_fetch(wakeups->corrected);
 }
 
 /* An act that began then, where it is known how many periods it missed.  The next due time follows those. */
 static inline void grid_account_missed(struct grid *grid, const struct wakeups *wakeups, int64_t begin_ns, uint64_t missed)
 {
 	series_add(wakeups->each, begin_ns - grid->due_ns);
-	series_add(wakeups->corrected, begin_ns - grid->due_ns);
 	if (__builtin_expect(missed > 0, 0))
 		grid_charge(grid, wakeups, begin_ns, missed);
 	grid->due_ns += (int64_t)(missed + 1) * grid->period_ns;

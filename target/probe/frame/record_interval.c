@@ -91,6 +91,8 @@ void record_interval(struct run *run)
 
 	for_each_series(entry, run)
 		record_events(run, entry->series);
+	for_each_series(entry, run)
+		series_complete(entry->series);
 	machine_read(run, &now);
 	since = counters_since(&now, &run->at_begin);
 	line_begin(run, "interval");

@@ -101,8 +101,11 @@ void series_warm_up(struct series *series)
 
 int32_t series_folded(const struct series *series, int32_t index, unsigned k)
 {
-	int32_t wide = (int32_t)fe_hist_index(fe_hist_lower((fe_u32)abs(index), series->spec.k), k);
+	int32_t wide;
 
+	if (k == series->spec.k)
+		return index;
+	wide = (int32_t)fe_hist_index(fe_hist_lower((fe_u32)abs(index), series->spec.k), k);
 	return index < 0 ? -wide : wide;
 }
 
@@ -174,7 +177,60 @@ bool series_next_event(struct series *series, struct event *event)
 	return true;
 }
 
-void series_exceed(struct series *series, struct epoch *epoch, uint64_t count)
+void series_share(struct series *charged, struct series *values)
+{
+	charged->values = values;
+	values->charged = charged;
+}
+
+/* The series that holds the values of this one, and whose epochs it has. */
+static struct series *values_of(struct series *series)
+{
+	return series->values ? series->values : series;
+}
+
+/* The same epoch of the series that holds the charges. */
+static struct epoch *charged_epoch(const struct series *series, const struct epoch *epoch)
+{
+	return &series->charged->epochs[epoch - series->epochs];
+}
+
+/* Charges follow on the last value. */
+static void part(struct series *series)
+{
+	if (!series->apart)
+		series->charged->before = series->before;
+	series->apart = true;
+}
+
+static void add_rise(struct epoch *epoch, uint32_t before, uint32_t bucket, int64_t times)
+{
+	if (bucket <= before)
+		return;
+	epoch->rises[before + 1] += times;
+	epoch->rises[bucket + 1] -= times;
+}
+
+/* A rise from the last charge takes the place of that from the last value. */
+void series_store_apart(struct series *series, struct epoch *epoch, int64_t value)
+{
+	struct epoch *charged = charged_epoch(series, epoch);
+	uint64_t lost = epoch->lost;
+	uint32_t before;
+
+	series_come_to(series, epoch);
+	before = series->before;
+	if (!series->apart)
+		series->charged->before = before;
+	series_store(series, epoch, value);
+	if (epoch->lost != lost)
+		return;
+	add_rise(charged, before, series->before, -1);
+	add_rise(charged, series->charged->before, series->before, 1);
+	series->apart = false;
+}
+
+static void exceed(struct series *series, struct epoch *epoch, uint64_t count)
 {
 	struct exceedances *over = &epoch->over;
 
@@ -187,11 +243,22 @@ void series_exceed(struct series *series, struct epoch *epoch, uint64_t count)
 		over->longest = series->run_length;
 }
 
+void series_exceed(struct series *series, struct epoch *epoch, uint64_t count)
+{
+	/* Behind a value within the limit neither has a run: charges are shorter than the delay of their act. */
+	if (series->charged && !series->run_length)
+		series->charged->run_length = 0;
+	if (series->charged)
+		exceed(series->charged, charged_epoch(series, epoch), count);
+	exceed(series, epoch, count);
+}
+
 void series_gap(struct series *series, struct epoch *epoch)
 {
 	epoch->gaps++;
 	series->before = 0;
 	series->run_length = 0;
+	series->apart = false;
 }
 
 void series_come_to(struct series *series, struct epoch *epoch)
@@ -203,6 +270,7 @@ void series_come_to(struct series *series, struct epoch *epoch)
 		return;
 	series->recording = epoch->recording;
 	series->magnitudes = series->run_length = series->before = 0;
+	series->apart = false;
 	series->highest_ns = INT64_MIN;
 	series->threshold_ns = series->asked_ns;
 	series->watch_ns = series->spec.silent ? INT64_MAX : INT64_MIN;
@@ -231,19 +299,21 @@ void series_add_lost(struct series *series, uint64_t count)
 	series_leave(series);
 }
 
-/* Charges of one bucket, either all above the limit or none. */
+/* Charges of one bucket, either all above the limit or none.  Beside those of a shared bucket there is room for its values. */
 static void charge(struct series *series, struct epoch *epoch, const struct fe_charges *charges)
 {
+	struct series *values = values_of(series);
+	uint32_t most = series->values ? UINT32_MAX / 2 : UINT32_MAX;
 	uint32_t *bucket = &epoch->buckets[series_bucket(charges->first)];
 	int64_t sum_before = epoch->stats.sum;
 
-	if (charges->count > UINT32_MAX - *bucket) {
+	if (charges->count > most - *bucket) {
 		lose(series, epoch, charges->count);
 		return;
 	}
 	*bucket += (uint32_t)charges->count;
 	fe_stats_add_charges(&epoch->stats, charges);
-	series->magnitudes += fe_magnitude(epoch->stats.sum - sum_before);
+	values->magnitudes += fe_magnitude(epoch->stats.sum - sum_before);
 	series_follow(series, epoch, series_size(series, charges->first));
 	if (series->run_length)
 		series_exceed(series, epoch, charges->count - 1);
@@ -260,11 +330,14 @@ static int64_t least_alike(const struct series *series, int64_t first)
 
 void series_add_charges(struct series *series, const struct fe_charges *charges)
 {
-	struct epoch *epoch = series_enter(series);
+	struct series *values = values_of(series);
+	struct epoch *entered = series_enter(values), *epoch = &series->epochs[entered - values->epochs];
 	struct fe_charges left = *charges;
 
-	series_come_to(series, epoch);
-	if (!fe_charges_fit(&left, SERIES_SUM_MOST - series->magnitudes)) {
+	series_come_to(values, entered);
+	if (values->charged)
+		part(values);
+	if (!fe_charges_fit(&left, SERIES_SUM_MOST - values->magnitudes)) {
 		lose(series, epoch, left.count);
 		left.count = 0;
 	}
@@ -273,7 +346,7 @@ void series_add_charges(struct series *series, const struct fe_charges *charges)
 
 		charge(series, epoch, &alike);
 	}
-	series_leave(series);
+	series_leave(values);
 }
 
 void series_add_missed(struct series *series, uint64_t count)
@@ -286,6 +359,8 @@ void series_flip(struct series *series)
 {
 	uint32_t next = !atomic_load(&series->current);
 
+	if (series->values)
+		return;
 	series->epochs[next].sum_most = 0;
 	series->epochs[next].recording = series->recordings;
 	atomic_store(&series->current, next);
@@ -294,16 +369,17 @@ void series_flip(struct series *series)
 
 struct epoch *series_flipped(struct series *series)
 {
-	uint32_t busy = series->busy_at_flip;
+	const struct series *values = values_of(series);
+	uint32_t busy = values->busy_at_flip;
 
 	/* An add takes nanoseconds; one that lasts was preempted, so let others run meanwhile.  Looks are counted, not
 	 * time: a process that was stopped has had no time to finish. */
-	for (int64_t looks = 0; (busy & 1) && atomic_load(&series->busy) == busy; looks++) {
+	for (int64_t looks = 0; (busy & 1) && atomic_load(&values->busy) == busy; looks++) {
 		if (looks == STUCK_LOOKS)
 			return NULL;
 		nanosleep(&(struct timespec){.tv_nsec = STUCK_LOOK_NS}, NULL);
 	}
-	return &series->epochs[!atomic_load(&series->current)];
+	return &series->epochs[!atomic_load(&values->current)];
 }
 
 void series_begin_with_flip(struct series *series)

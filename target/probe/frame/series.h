@@ -90,10 +90,13 @@ struct series {
 	uint64_t magnitudes; /* of all values so far, added */
 	uint32_t before;     /* coarse bucket of the last value; outlasts epochs, as does: */
 	uint64_t run_length; /* of values above the limit, up to the last one */
+	bool apart;          /* charges followed its last value, or were lost there */
 	uint32_t recording;  /* that the last value belongs to */
 	uint64_t one_sided;  /* all bits where a value below 0 exceeds nothing, none where its magnitude counts */
 	uint64_t limit_ns;   /* given beforehand; UINT64_MAX: none */
 	struct epoch epochs[2];
+	struct series *charged; /* holds the charges that belong to the values here; NULL: none; see series_share() */
+	struct series *values;  /* holds the values that belong to the charges here; NULL: here */
 	int64_t highest_ns;
 	int64_t threshold_ns; /* that values exceed now; INT64_MAX: none */
 	int64_t asked_ns;     /* the same, from the next recording on */
@@ -131,6 +134,12 @@ bool series_touch(struct series *series);
 /* Made when the first sample is settled, where they were not touched before; false where there is no memory. */
 bool series_map_totals(struct series *series);
 void series_free(struct series *series);
+/*
+ * Each value of one series is a value of a second one, too, which holds only its charges: an act stores its value once.
+ * Both have the same limit, and the first one's epochs; it counts lost values and missed periods for both.  The next value
+ * behind charges rises from another one in each series: the second one's epoch holds the difference.
+ */
+void series_share(struct series *charged, struct series *values);
 /* Until the next recording begins nothing is over the threshold. */
 void series_warm_up(struct series *series);
 /* Zeroed, for the length of the run, taking memory only where it is touched; NULL. */
@@ -174,6 +183,8 @@ static inline uint64_t series_size(const struct series *series, int64_t value)
 	return fe_magnitude(value) & ~((uint64_t)(value >> 63) & series->one_sided);
 }
 
+/* As series_store(), for the first value behind charges. */
+void series_store_apart(struct series *series, struct epoch *epoch, int64_t value);
 /* Values above the limit, one after the other. */
 void series_exceed(struct series *series, struct epoch *epoch, uint64_t count);
 /* A value was lost: what follows begins anew. */
@@ -227,7 +238,10 @@ static inline void series_add(struct series *series, int64_t value)
 {
 	struct epoch *epoch = series_enter(series);
 
-	series_store(series, epoch, value);
+	if (__builtin_expect(series->apart, 0))
+		series_store_apart(series, epoch, value);
+	else
+		series_store(series, epoch, value);
 	if (__builtin_expect(value > series->watch_ns, 0))
 		series_event(series, epoch, value);
 	series_leave(series);
@@ -249,6 +263,8 @@ void series_add_charges(struct series *series, const struct fe_charges *charges)
  */
 void series_flip(struct series *series);
 struct epoch *series_flipped(struct series *series);
+/* Adds the values to the epoch of a series that holds only charges, before either epoch is settled. */
+void series_complete(struct series *series);
 /* Add what was read to the totals and empty it for its next turn. */
 void series_settle(struct series *series, struct epoch *epoch);
 /*

@@ -35,6 +35,33 @@ int32_t epoch_next_filled(const struct epoch *epoch, int32_t index, int32_t last
 	return index;
 }
 
+static void add_buckets(const struct series *series, struct epoch *epoch, const struct epoch *values)
+{
+	int32_t last = series_index(series, values->stats.max);
+	int32_t i = epoch_next_filled(values, series_index(series, values->stats.min), last);
+
+	for (; i <= last; i = epoch_next_filled(values, i + 1, last))
+		epoch->buckets[i] += values->buckets[i];
+}
+
+void series_complete(struct series *series)
+{
+	struct epoch *epoch = series->values ? series_flipped(series) : NULL;
+	const struct epoch *values;
+
+	if (!epoch)
+		return;
+	values = &series->values->epochs[epoch - series->epochs];
+	if (values->stats.count)
+		add_buckets(series, epoch, values);
+	fe_stats_merge(&epoch->stats, &values->stats);
+	epoch->lost += values->lost;
+	epoch->missed += values->missed;
+	epoch->gaps += values->gaps;
+	for (size_t edge = 1; edge <= SERIES_EDGES; edge++)
+		epoch->rises[edge] += values->rises[edge];
+}
+
 static void settle_buckets(struct series *series, struct epoch *epoch)
 {
 	int32_t last = series_index(series, epoch->stats.max);

@@ -46,16 +46,25 @@ bool run_ended_early(const struct worker *self)
 	return ended_early;
 }
 
+/* One flip and one reading, as the reporter does them. */
+static void read_series(struct series *const *series, int count)
+{
+	for (int i = 0; i < count; i++)
+		series_flip(series[i]);
+	for (int i = 0; i < count; i++)
+		series_complete(series[i]);
+	for (int i = 0; i < count; i++)
+		series_settle(series[i], series_flipped(series[i]));
+}
+
 static void read_one(struct series *series)
 {
-	series_flip(series);
-	series_settle(series, series_flipped(series));
+	read_series(&series, 1);
 }
 
 static void read_all(void)
 {
-	for (int i = 0; i < added_count; i++)
-		read_one(added[i]);
+	read_series(added, added_count);
 }
 
 static void late_by_periods(void)
@@ -144,6 +153,86 @@ static void as_one_by_one(void)
 	series_free(each);
 }
 
+/* What a series of an interval says is what each reader demands of it: as many runs as values at most, and no fewer than none. */
+static void possible(struct series *series)
+{
+	const struct epoch *epoch = series_flipped(series);
+	int64_t runs = 0;
+
+	for (size_t edge = 1; edge <= SERIES_EDGES; edge++) {
+		runs += epoch->rises[edge];
+		check(runs >= 0 && (uint64_t)runs <= epoch->stats.count);
+	}
+	check(runs == 0);
+}
+
+/* The next value of an act, and what the periods that it missed are charged with: about the limit, now above it, now below. */
+static int64_t random_charges(struct fe_charges *charges)
+{
+	int64_t late_ns = (int64_t)(next_random() >> (46 + next_random() % 12)) - 40;
+
+	*charges = (struct fe_charges){late_ns - PERIOD_NS, PERIOD_NS, late_ns < PERIOD_NS ? 0 : (uint64_t)(late_ns / PERIOD_NS)};
+	if (next_random() % 3 == 0)
+		charges->count = charges->count ? 1 + next_random() % charges->count : 0;
+	return late_ns;
+}
+
+static void one_act(struct series *const *shared, struct series *const *apart)
+{
+	struct fe_charges charges;
+	int64_t late_ns = random_charges(&charges);
+
+	series_add(shared[0], late_ns);
+	series_add(apart[0], late_ns);
+	series_add(apart[1], late_ns);
+	if (charges.count) {
+		series_add_charges(shared[1], &charges);
+		series_add_charges(apart[1], &charges);
+	}
+	if (next_random() % 64 == 0) {
+		series_add_lost(shared[0], 2);
+		series_add_lost(apart[0], 2);
+		series_add_lost(apart[1], 2);
+	}
+}
+
+static bool same_totals(const struct series *a, const struct series *b)
+{
+	int32_t low = series_bucket(a->total.min), high = series_bucket(a->total.max);
+
+	return !memcmp(&a->total, &b->total, sizeof(a->total)) && !memcmp(&a->total_over, &b->total_over, sizeof(a->total_over)) &&
+	       !memcmp(a->total_rises, b->total_rises, sizeof(a->total_rises)) && a->total_lost == b->total_lost &&
+	       a->total_gaps == b->total_gaps &&
+	       !memcmp(a->totals + low, b->totals + low, (size_t)(high - low + 1) * sizeof(*a->totals));
+}
+
+/* Charges beside the values that two series share say what they say as a series by itself: in each interval, recording by recording. */
+static void shared_as_apart(void)
+{
+	struct series *shared[] = {limited(), limited()}, *apart[] = {limited(), limited()};
+
+	series_share(shared[1], shared[0]);
+	for (int i = 0; i < STALLS; i++) {
+		for (uint64_t acts = next_random() % 4; acts; acts--)
+			one_act(shared, apart);
+		for (int n = 0; n < 2 && i % 256 == 0; n++) {
+			series_begin_with_flip(shared[n]);
+			series_begin_with_flip(apart[n]);
+		}
+		for (int n = 0; n < 2; n++)
+			series_flip(shared[n]);
+		series_complete(shared[1]);
+		for (int n = 0; n < 2; n++) {
+			possible(shared[n]);
+			series_settle(shared[n], series_flipped(shared[n]));
+			read_one(apart[n]);
+			if (apart[n]->total.count)
+				check(same_totals(shared[n], apart[n]));
+		}
+	}
+	check(shared[1]->total_over.runs > 100 && shared[1]->total.count > 2 * shared[0]->total.count);
+}
+
 /* 2^32 values in one bucket: as many as are counted there. */
 static void no_room_in_a_bucket(void)
 {
@@ -165,18 +254,23 @@ static void the_longest(void)
 	struct grid grid = {.due_ns = 0, .period_ns = 5000};
 	int64_t late_ns = 90000000000, later_ns = 140000000000, since_1970_ns = 1790000000000000000;
 	uint64_t periods = (uint64_t)late_ns / 5000;
+	const struct series *corrected = wakeups.corrected;
 
 	grid_account(&grid, &wakeups, late_ns);
 	check(grid.due_ns == late_ns + 5000);
-	check(wakeups.corrected->epochs[0].stats.count == periods + 1 && wakeups.corrected->epochs[0].lost == 0);
-	check(wakeups.corrected->epochs[0].stats.sum == (int64_t)(periods * (periods + 1) / 2 * 5000));
+	read_all();
+	check(corrected->total.count == periods + 1 && corrected->total_lost == 0);
+	check(corrected->total.sum == (int64_t)(periods * (periods + 1) / 2 * 5000));
 	grid_account(&grid, &wakeups, grid.due_ns + later_ns);
-	check(wakeups.corrected->epochs[0].lost == (uint64_t)later_ns / 5000);
+	read_all();
+	check(corrected->total_lost == (uint64_t)later_ns / 5000);
 	grid_account(&grid, &wakeups, since_1970_ns);
-	check(wakeups.corrected->epochs[0].lost == wakeups.corrected->epochs[0].missed - periods);
-	check(wakeups.corrected->epochs[0].stats.count == periods + 3 && wakeups.corrected->epochs[0].gaps == 2);
+	read_all();
+	check(corrected->total_lost == corrected->total_missed - periods && wakeups.each->total_lost == 0);
+	check(corrected->total.count == periods + 3 && corrected->total_gaps == 2 && wakeups.each->total_gaps == 0);
 	grid_account(&grid, &wakeups, grid.due_ns + 3);
-	check(wakeups.corrected->epochs[0].stats.count == periods + 4);
+	read_all();
+	check(corrected->total.count == periods + 4 && wakeups.each->total.count == 4);
 }
 
 int main(void)
@@ -184,6 +278,7 @@ int main(void)
 	late_by_periods();
 	ended_while_late();
 	as_one_by_one();
+	shared_as_apart();
 	no_room_in_a_bucket();
 	the_longest();
 	return failures != 0;
