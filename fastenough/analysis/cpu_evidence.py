@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fastenough.analysis import bounds, clusters, sequential
 from fastenough.analysis.blocks import is_stationary, runs_agree
-from fastenough.analysis.disturbances import Disturbances, disturbances
+from fastenough.analysis.disturbances import Disturbances, disturbances, limits_above
 from fastenough.analysis.merged import Merged, merge_samples
 from fastenough.analysis.planning import EventCount, samples_to_decide
 from fastenough.model import Requirement
@@ -28,7 +28,7 @@ class CpuEvidence:
     ``confidence``: of every bound; each is valid at every look.  ``upper``: upper bound of the rate of exceedances per
     activation; None with fewer than ten disturbances.  ``p_value``: of the allowed rate, where more exceed.
     ``steady``: the system did not change during the measurement.  ``merged``: False if several runs differ too much
-    and are judged one by one.
+    and are judged one by one.  ``higher``: evidence at a higher limit that does not show the same requirement.
     """
 
     values: Merged
@@ -39,6 +39,7 @@ class CpuEvidence:
     p_value: float
     steady: bool
     merged: bool = True
+    higher: CpuEvidence | None = None
 
     @property
     def every_ns(self) -> float:
@@ -93,7 +94,12 @@ class CpuEvidence:
 
     @property
     def within(self) -> bool:
-        """Whether the data show that the requirement is met."""
+        """Whether the data show that the requirement is met, at its limit and at each higher one."""
+        return self.within_at_limit and self.higher is None
+
+    @property
+    def within_at_limit(self) -> bool:
+        """Whether the data show that the requirement is met at its limit."""
         if self.never:
             return self.seen.possibly == 0 and self.dense and self.every_ns >= self.requirement.return_time_ns
         if self.upper is not None:
@@ -173,6 +179,11 @@ def weigh(
 
 def evidence_per_cpu(values: Merged, requirement: Requirement, confidence: float) -> Iterator[CpuEvidence]:
     """Evidence of merged samples of one CPU, or of each run if the runs differ too much to be merged."""
+    for one in _evidence_at_limit(values, requirement, confidence):
+        yield replace(one, higher=_not_shown_above(one))
+
+
+def _evidence_at_limit(values: Merged, requirement: Requirement, confidence: float) -> Iterator[CpuEvidence]:
     seen = disturbances(values, requirement.limit_ns)
     counts = [seen.counts[seen.run_of == run] for run in np.unique(seen.run_of)]
     if not requirement.miss_rate or len(counts) < 2 or runs_agree(counts):
@@ -181,3 +192,21 @@ def evidence_per_cpu(values: Merged, requirement: Requirement, confidence: float
     for part in values.parts:
         single = merge_samples([part])
         yield weigh(single, disturbances(single, requirement.limit_ns), requirement, confidence, merged=False)
+
+
+def _not_shown_above(shown: CpuEvidence) -> CpuEvidence | None:
+    """Evidence at the lowest higher limit at which the data do not show the requirement that they show at its own.
+
+    What is met at a limit is met at each higher one, but a low limit can merge several disturbances into one, and many
+    short ones can hide that the long ones depend on each other.  Without this, a suitable limit could be chosen after
+    looking.  Where the asked limit has a rate, a higher one with too few disturbances for one must only be steady.
+    """
+    if shown.never or not shown.within_at_limit:
+        return None
+    for limit_ns in limits_above(shown.values, shown.requirement.limit_ns):
+        required = replace(shown.requirement, limit_ns=limit_ns)
+        above = weigh(shown.values, disturbances(shown.values, limit_ns), required, shown.confidence, shown.merged)
+        shows = above.within_at_limit if above.upper is not None or shown.upper is None else above.steady
+        if not shows:
+            return above
+    return None

@@ -27,7 +27,7 @@ from fastenough.analysis.dependence import LEAST_INTERVALS, Clusters, clusters_o
 from fastenough.analysis.merged import Merged, Part
 from fastenough.recording import Histogram
 from fastenough.recording.head import LimitCount
-from fastenough.recording.histogram import bucket_highest, bucket_lowest, bucket_of
+from fastenough.recording.histogram import bucket_highest, bucket_index, bucket_lowest, bucket_of
 from fastenough.recording.rises import Rises, at_or_above
 from fastenough.recording.timeline import Course, IntArray
 
@@ -148,6 +148,36 @@ def disturbances(merged: Merged, limit_ns: float) -> Disturbances:
     )
 
 
+def limits_above(merged: Merged, limit_ns: float) -> list[int]:
+    """Higher limits at which the recordings show the disturbances as well as at this one, ascending, in ns.
+
+    They are the edges of the rises (12 % apart), at which runs are counted.  Where no order is known at any limit, they
+    are the same edges.  Empty where runs were counted at this limit only.
+    """
+    counted = _LimitCounts(merged, limit_ns)
+    risen = [rises for recording, series in merged.parts if (rises := recording.rises(series.id)) is not None]
+    if counted.source is OrderSource.INTERVALS:
+        edges = [_coarse_edges(merged)]
+    elif len(risen) == len(merged.parts):
+        edges = [rises.lowest() for rises in risen]
+    else:
+        return []
+    least = np.unique(np.concatenate(edges)) if edges else np.empty(0, dtype=np.int64)
+    worst = (merged.maximum_ns or 0.0) / merged.unit_ns
+    return [math.ceil((edge - 1) * merged.unit_ns) for edge in least.tolist() if counted.above < edge <= worst]
+
+
+_COARSE_K = 3
+"""Resolution of limits where no order of the values is known; that of rises."""
+
+
+def _coarse_edges(merged: Merged) -> IntArray:
+    """The least value (two-sided: magnitude) of each coarse bucket that holds one."""
+    _, highest, _ = merged.magnitudes()
+    values = np.maximum(highest / merged.unit_ns, 1).astype(np.int64)
+    return bucket_lowest(np.unique(bucket_index(values, _COARSE_K)), _COARSE_K)
+
+
 def _time_ns(merged: Merged) -> int:
     """Observed time, without holes; a corrected series has none."""
     if merged.corrected:
@@ -182,7 +212,7 @@ class _LimitCounts:
         return self.merged.parts
 
     @property
-    def _above(self) -> int:
+    def above(self) -> int:
         """The least value, in units, that exceeds the limit."""
         return math.floor(self.limit_ns / self.merged.unit_ns + 1e-9) + 1
 
@@ -231,7 +261,7 @@ class _LimitCounts:
         if self.merged.two_sided:
             lowest, highest = np.minimum(abs(lowest), abs(highest)), np.maximum(abs(lowest), abs(highest))
         low, high = (
-            _sums(np.where(edge >= self._above, course.bucket_count, 0), course.offsets) + missed
+            _sums(np.where(edge >= self.above, course.bucket_count, 0), course.offsets) + missed
             for edge in (highest, lowest)
         )
         return low, high
@@ -255,7 +285,7 @@ class _LimitCounts:
         recording, series = part
         rises = recording.rises(series.id)
         assert rises is not None
-        return rises, recording.totals[series.id], self.merged.two_sided, self._above
+        return rises, recording.totals[series.id], self.merged.two_sided, self.above
 
 
 def _sums(values: IntArray, offsets: IntArray) -> IntArray:

@@ -36,8 +36,8 @@ class Evidence:
 
     @property
     def undecided(self) -> list[CpuEvidence]:
-        """Neither within what is allowed nor shown to exceed it."""
-        return [one for one in self.shown if not one.within and one not in self.failing]
+        """Neither within what is allowed at the limit nor shown to exceed it."""
+        return [one for one in self.shown if not one.within_at_limit and one not in self.failing]
 
     def where(self, some: Sequence[CpuEvidence]) -> str:
         """Names the first of these, and how many there are beside it."""
@@ -230,6 +230,19 @@ def _resolved(evidence: Evidence) -> Iterator[CheckFinding]:
         )
 
 
+def _higher_limits(evidence: Evidence) -> Iterator[CheckFinding]:
+    """What is met at a limit must be met at each higher one; else the limit could be chosen after looking."""
+    some = [one.higher for one in evidence.shown if one.higher is not None]
+    if not some:
+        return
+    weakest = max(some, key=lambda one: one.seen.events)
+    above = replace(evidence, shown=[weakest], failing=())
+    for check in (_rate_shown, _disturbances_shown, _steady, _resolved):
+        for finding in check(above):
+            where = f"at the higher limit {words.exact_time(weakest.requirement.limit_ns)}"
+            yield replace(finding, text=f"{where}, where a PASS needs the same evidence: {finding.text}")
+
+
 def _long_enough(evidence: Evidence) -> Iterator[CheckFinding]:
     duration_ns = sum(recording.duration_ns for recording in evidence.recordings)
     wanted_ns = evidence.minimum_duration_ns
@@ -278,6 +291,7 @@ EVIDENCE_CHECKS: tuple[Callable[[Evidence], Iterator[CheckFinding]], ...] = (
     _disturbances_shown,
     _steady,
     _resolved,
+    _higher_limits,
     _long_enough,
     _as_planned,
     _own_machine,

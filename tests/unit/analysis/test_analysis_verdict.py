@@ -263,6 +263,15 @@ def _rate(late: Late, **change: Any) -> dict[str, Any]:
     return {"values": _late(late), "rise_k": 3, "limit_ns": 50_000} | change
 
 
+def _two_levels() -> list[Any]:
+    """About five values of 60 us in each second, and in the last 14 seconds one of 90 us."""
+    rows = np.full((60, 1000), 1000)
+    for row, late in zip(rows, np.random.default_rng(1).poisson(5, 60), strict=True):
+        row[10 : 10 + 20 * late : 20] = 60_000
+    rows[-14:, 5] = 90_000
+    return [list(rows)] * 2
+
+
 RATE = Requirement(50_000, 0.001)
 RARE: list[tuple[str, dict[str, Any], Requirement, Verdict, str]] = [
     (
@@ -328,6 +337,13 @@ RARE: list[tuple[str, dict[str, Any], Requirement, Verdict, str]] = [
         replace(RATE, longest_burst=1),
         Verdict.INCONCLUSIVE,
         "one cluster of them may have delayed 5 activations; the declared longest burst is 1",
+    ),
+    (
+        "steadiness above a higher limit",
+        {"values": _two_levels(), "rise_k": 3, "limit_ns": 50_000},
+        replace(RATE, miss_rate=0.02),
+        Verdict.INCONCLUSIVE,
+        "at the higher limit 61.439 µs, where a PASS needs the same evidence: on CPU 0, the rate of exceedances",
     ),
 ]
 """The same for a miss rate, each with its requirement."""
