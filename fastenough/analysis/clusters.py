@@ -9,10 +9,12 @@ events do, and these are Poisson (:mod:`sequential`).
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from fastenough.analysis import sequential
 
@@ -22,6 +24,8 @@ LEAST_DISTURBANCES = 10
 """Least number of disturbances for a rate per activation; no method gives one with fewer."""
 _LEAST_PIECES = 8
 """Of time, from which the size of clusters can be estimated at a scale."""
+_LEVEL = 0.1
+"""Significance, at any scale, of dispersion beyond that of runs, from which on the estimate over time counts."""
 
 
 def size_over_time(counts: NDArray[Any]) -> FloatArray:
@@ -50,54 +54,97 @@ def size_at_all_scales(counts: NDArray[Any]) -> float:
         return 1.0
     counts = counts.astype(np.float64)
     size = own = _size(counts)
-    length = 2
-    while counts.size // length >= _LEAST_PIECES:
-        pieces = counts[: counts.size // length * length].reshape(-1, length).sum(axis=1)
+    for pieces in _coarser(counts):
         found, error = _size(pieces), math.sqrt(2.0 / (pieces.size - 1))
         size = max(size, found * (1.0 + 2.0 * error) if found > own * (1.0 + error) else found)
-        length *= 2
     return size
 
 
-def size_of(x: int, squares: float, *counts: NDArray[Any]) -> float:
-    """The greatest size supported by runs (sum of squares of their lengths) and by counts per interval."""
-    return max(1.0, squares / max(x, 1), *map(size_at_all_scales, counts))
+def _coarser(counts: FloatArray) -> Iterator[FloatArray]:
+    """Sums of pairs of intervals, of fours, as long as there are enough pieces."""
+    length = 2
+    while counts.size // length >= _LEAST_PIECES:
+        yield counts[: counts.size // length * length].reshape(-1, length).sum(axis=1)
+        length *= 2
 
 
-def inflated(x: ArrayLike, size: ArrayLike) -> FloatArray:
-    """The size plus an allowance for its error, which is larger for fewer clusters."""
+class ClusterSize(NamedTuple):
+    """Mean size of clusters.
+
+    ``error``: share of the standard error of an estimate over time, by which the mean may be too small; 0 where all
+    runs are of one length and nothing over time contradicts that these are the clusters.
+    """
+
+    mean: float
+    error: float
+
+
+def cluster_size(x: int, runs: int, squares: float, *counts: NDArray[Any], independent: bool) -> ClusterSize:
+    """Size of clusters of ``x`` exceedances in ``runs``, with the sum of squares of their lengths.
+
+    ``counts``: exceedances per interval, at least and at most.  ``independent``: whether no dependence between runs was
+    found.  Where runs are as spread over time as independent ones (index of dispersion, Fisher 1922), they are the
+    clusters; else the greatest size counts that runs and time show.
+    """
+    of_runs = max(1.0, squares / max(x, 1))
+    if independent and all(_spread_like(each, of_runs) for each in counts):
+        return ClusterSize(of_runs, min(1.0, math.sqrt(max(0.0, of_runs * runs / max(x, 1) - 1.0))))
+    return ClusterSize(max(of_runs, *map(size_at_all_scales, counts)), 1.0)
+
+
+def _spread_like(counts: NDArray[Any], size: float) -> bool:
+    """Whether counts vary over time no more than those of independent clusters of this size, at each scale."""
+    counts = counts.astype(np.float64)
+    if not counts.any():
+        return True
+    return all(_chance_of_dispersion(pieces, size) > _LEVEL for pieces in (counts, *_coarser(counts)))
+
+
+def _chance_of_dispersion(pieces: FloatArray, size: float) -> float:
+    total = float(pieces.sum())
+    dispersion = float(pieces @ pieces) / total - total / pieces.size
+    return float(special.chdtrc(pieces.size - 1, pieces.size * dispersion / size))
+
+
+def inflated(x: ArrayLike, size: ArrayLike, error: float = 1.0) -> FloatArray:
+    """The size plus an allowance for its error, which is larger for fewer clusters; ``error``: see ClusterSize."""
     x, size = np.asarray(x, dtype=np.float64), np.asarray(size, dtype=np.float64)
-    return np.asarray(size * (1.0 + np.sqrt(size / np.maximum(x, 1.0))))
+    return np.asarray(size * (1.0 + error * np.sqrt(size / np.maximum(x, 1.0))))
 
 
-def _with_longest(x: float, size: float, longest: float) -> tuple[float, float]:
+def _with_longest(x: float, size: float, longest: float, error: float) -> tuple[float, float]:
     """Number of independent events, and exceedances of each, that leave room for one as long as the ``longest``.
 
     Fay and Feuer 1997 bound weighted sums of Poisson numbers as if one more event, as long as the longest, had been
     seen: y = x + longest exceedances with the variance v, which are y^2 / v events of v / y each.  That one event is
     what a bound of the Poisson mean adds to those seen.  With events all of one size these are x / size events.
     """
-    e = float(inflated(x, size))
+    e = float(inflated(x, size, error))
     longest = max(longest, e)
     total, variance = x + longest, e * x + longest * longest
     return max(0.0, total * total / variance - 1.0), variance / total
 
 
-def rate_upper(n: float, x: float, size: float, longest: float, confidence: float) -> float:
-    """One-sided upper bound of the rate of exceedances per activation, valid at every look."""
-    events, each = _with_longest(x, size, longest)
+def rate_upper(n: float, x: float, size: float, longest: float, confidence: float, *, error: float = 1.0) -> float:
+    """One-sided upper bound of the rate of exceedances per activation, valid at every look.
+
+    ``size`` and its ``error``: see ClusterSize; ``longest``: exceedances that one more cluster may have.
+    """
+    events, each = _with_longest(x, size, longest, error)
     return min(1.0, each * sequential.events_upper(events, confidence) / n)
 
 
-def rate_is_within(n: float, x: float, size: float, longest: float, *, allowed: float, confidence: float) -> bool:
+def rate_is_within(
+    n: float, x: float, size: float, longest: float, *, allowed: float, confidence: float, error: float = 1.0
+) -> bool:
     """Whether :func:`rate_upper` is at most the allowed rate; several times as quick."""
-    events, each = _with_longest(x, size, longest)
+    events, each = _with_longest(x, size, longest, error)
     return sequential.log_evidence_below(events, n * allowed / each) >= sequential.log_required(confidence)
 
 
-def chance_of_more(n: float, x: float, size: float, allowed: float) -> float:
+def chance_of_more(n: float, x: float, size: float, allowed: float, error: float = 1.0) -> float:
     """p-value of the allowed rate where more exceed than allowed, valid at every look."""
-    e = float(inflated(x, size))
+    e = float(inflated(x, size, error))
     return sequential.p_value(sequential.log_evidence_above(x / e, n * allowed / e))
 
 

@@ -126,11 +126,18 @@ class CpuEvidence:
     def _rate_passes(self, n: float, events: float, size: float) -> bool:
         longest = _longest(self.seen, self.requirement)
         return clusters.rate_is_within(
-            n, events * size, size, longest, allowed=self.requirement.miss_rate, confidence=self.confidence
+            n,
+            events * size,
+            size,
+            longest,
+            allowed=self.requirement.miss_rate,
+            confidence=self.confidence,
+            error=self.seen.size_error,
         )
 
     def _rate_fails(self, n: float, events: float, size: float) -> bool:
-        return clusters.chance_of_more(n, events * size, size, self.requirement.miss_rate) <= 1.0 - self.confidence
+        chance = clusters.chance_of_more(n, events * size, size, self.requirement.miss_rate, self.seen.size_error)
+        return chance <= 1.0 - self.confidence
 
     def _declared_passes(self, n: float, events: float) -> bool:
         expected = n * self.requirement.miss_rate / (self.requirement.longest_burst or 1)
@@ -150,13 +157,14 @@ def _p_value(seen: Disturbances, allowed: float) -> float:
     if 2 * seen.surely > seen.n and seen.counts.size:
         return clusters.chance_where_most_exceed(seen.n, seen.surely, seen.counts.size, allowed)
     if seen.enough:
-        return clusters.chance_of_more(seen.n, seen.surely, seen.size, allowed)
+        return clusters.chance_of_more(seen.n, seen.surely, seen.size, allowed, seen.size_error)
     return sequential.p_value(sequential.log_evidence_above(seen.sure_events, seen.n * allowed))
 
 
 def _longest(seen: Disturbances, requirement: Requirement) -> float:
-    """Longest possible disturbance: the longest observed or declared one."""
-    return max(seen.longest_run, requirement.longest_burst or 0)
+    """Exceedances that one more disturbance may have: by declaration, or by those observed."""
+    declared = requirement.longest_burst
+    return seen.longer_run if declared is None else max(seen.longest_run, declared)
 
 
 def weigh(
@@ -164,7 +172,9 @@ def weigh(
 ) -> CpuEvidence:
     """Evidence of counted disturbances about a requirement."""
     upper = (
-        clusters.rate_upper(seen.n, seen.possibly, seen.size, _longest(seen, requirement), confidence)
+        clusters.rate_upper(
+            seen.n, seen.possibly, seen.size, _longest(seen, requirement), confidence, error=seen.size_error
+        )
         if seen.enough
         else None
     )

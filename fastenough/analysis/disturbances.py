@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fastenough.analysis import sequential
-from fastenough.analysis.clusters import LEAST_DISTURBANCES, size_of
-from fastenough.analysis.dependence import LEAST_INTERVALS, Clusters, clusters_of
+from fastenough.analysis.clusters import LEAST_DISTURBANCES, cluster_size
+from fastenough.analysis.dependence import LEAST_INTERVALS, Clusters, clusters_of, scale_of
 from fastenough.analysis.merged import Merged, Part
 from fastenough.recording import Histogram
 from fastenough.recording.head import LimitCount
@@ -33,6 +33,11 @@ from fastenough.recording.timeline import Course, IntArray
 
 GAP_PERIODS = 10
 """Runs of exceedances separated by fewer periods are one disturbance."""
+
+
+_LONGER = 5.0
+"""Share by which one more run may be longer than the longest one, if this is all there is: lengths then may have a
+tail so heavy that the next one is several times as long."""
 
 
 class OrderSource(StrEnum):
@@ -47,7 +52,8 @@ class OrderSource(StrEnum):
 class Disturbances:
     """``surely`` and ``possibly``: exceedances; they differ where the limit lies within a bucket.
 
-    ``size``: of clusters, as :mod:`clusters` has it, and ``longest_run``: of the longest, as far as it is known.
+    ``size`` and ``size_error``: of clusters, as :mod:`clusters` has it.  ``longest_run``: exceedances of the longest
+    run, as far as it is known, and ``dominance``: its share in the sum of squares of all lengths.
     ``counts``: exceedances of each interval, empty ones included, of all runs in the order of time, at most, and
     ``sure`` those that surely are; ``run_of``: which run each interval is of; all are left out where nothing was
     exceeded.
@@ -66,6 +72,8 @@ class Disturbances:
     counts: IntArray
     sure: IntArray
     run_of: IntArray
+    size_error: float = 1.0
+    dominance: float = 0.0
 
     @cached_property
     def clusters(self) -> Clusters:
@@ -104,6 +112,11 @@ class Disturbances:
         return max(self.longest, self.clusters.largest)
 
     @property
+    def longer_run(self) -> float:
+        """Exceedances that one more run may have: more than the longest one where this is unlike the others."""
+        return self.longest_run * (1.0 + _LONGER * self.dominance)
+
+    @property
     def independent(self) -> float:
         """Equivalent number of independent disturbances; 0 if their distribution over time is unknown."""
         if self.possibly == 0 or self.counts.size < LEAST_INTERVALS:
@@ -130,7 +143,9 @@ def disturbances(merged: Merged, limit_ns: float) -> Disturbances:
         return Disturbances(merged.judged, _time_ns(merged), 0, 0, 0, 0, 0, 1.0, 0.0, counted.source, *(nothing,) * 3)
     low, high, run_of, groups, longest = counted.over_time()
     runs = counted.runs() or RunLengths(possibly, 0.0, float(np.max(low - low.sum() / max(low.size, 1), initial=0.0)))
-    size = size_of(possibly, runs.squares, low, high)
+    independent = low.size >= LEAST_INTERVALS and not scale_of(low, runs.most)
+    size = cluster_size(possibly, runs.most, runs.squares, low, high, independent=independent)
+    squares = runs.squares or float(low @ low)
     return Disturbances(
         merged.judged,
         _time_ns(merged),
@@ -139,12 +154,14 @@ def disturbances(merged: Merged, limit_ns: float) -> Disturbances:
         groups,
         max(runs.most, groups, 1),
         longest,
-        size,
+        size.mean,
         runs.longest,
         counted.source,
         low,
         high,
         run_of,
+        size.error,
+        min(1.0, runs.longest**2 / squares),
     )
 
 

@@ -37,7 +37,13 @@ def _hardest(values: Merged, miss_rate: float, confidence: float) -> int | None:
     def exceeds(limit_ns: int) -> bool:
         seen = disturbances(values, limit_ns)
         return seen.enough and not rate_is_within(
-            seen.n, seen.possibly, seen.size, seen.longest_run, allowed=miss_rate, confidence=confidence
+            seen.n,
+            seen.possibly,
+            seen.size,
+            seen.longer_run,
+            allowed=miss_rate,
+            confidence=confidence,
+            error=seen.size_error,
         )
 
     limits = _limits(values, miss_rate)

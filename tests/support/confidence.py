@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from fastenough.analysis.blocks import resampled, runs_agree
-from fastenough.analysis.clusters import holm, size_of
+from fastenough.analysis.clusters import cluster_size, holm
 from fastenough.analysis.cpu_evidence import CpuEvidence, weigh
+from fastenough.analysis.dependence import scale_of
 from fastenough.analysis.disturbances import Disturbances, OrderSource, grouped_counts
 from fastenough.analysis.merged import Merged
 from fastenough.analysis.resampling import Blocks
@@ -104,7 +105,8 @@ def disturbances_of(counts: Counted, which: int, source: OrderSource) -> Disturb
     x, s = int(counts.exceeded[which]), counts.counts[which]
     (groups,) = grouped_counts(s, np.full(s.size, WIDTH), [s])
     known = source is OrderSource.LIMIT
-    size = size_of(x, int(counts.squares[which]) if known else 0, s)
+    runs, squares = (int(counts.runs[which]), int(counts.squares[which])) if known else (x, 0)
+    size = cluster_size(x, runs, squares, s, independent=not scale_of(s, runs))
     longest = float(counts.longest[which] if known else np.max(s - s.mean()))
     return Disturbances(
         counts.n,
@@ -112,14 +114,16 @@ def disturbances_of(counts: Counted, which: int, source: OrderSource) -> Disturb
         x,
         x,
         groups.size,
-        int(counts.runs[which]) if known else x,
+        runs,
         int(groups.max(initial=0)),
-        size,
+        size.mean,
         longest,
         source,
         s,
         s,
         np.zeros(s.size, dtype=np.int64),
+        size.error,
+        min(1.0, longest**2 / max(1, squares or int(s @ s))),
     )
 
 

@@ -85,6 +85,23 @@ def heavy_tail(random: np.random.Generator, repetitions: int, intervals: int, wi
     return _lead(late, 500, width)
 
 
+def pareto(
+    random: np.random.Generator, repetitions: int, intervals: int, width: int, rate: float, *, most: int = 3000
+) -> Late:
+    """Bursts whose lengths have hardly a mean: Pareto with exponent 1.2, cut off at ``most``."""
+    lengths = np.arange(1, most + 1)
+    beyond = np.append(lengths**-1.2, 0.0)
+    chances = beyond[:-1] - beyond[1:]
+    mean = float(np.sum(lengths * chances))
+
+    def late(extra: int) -> Late:
+        shape = (repetitions, (intervals + extra) * width)
+        begins = _begins(random, shape[0] * shape[1], -np.log1p(-rate) / mean)
+        return _spread(begins, random.choice(lengths, begins.size, p=chances), 1, shape)
+
+    return _lead(late, most, width)
+
+
 def singles_and_stalls(
     random: np.random.Generator,
     repetitions: int,

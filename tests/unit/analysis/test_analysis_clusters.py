@@ -37,6 +37,23 @@ def test_the_size_of_clusters_is_found_from_counts_over_time() -> None:
     assert clusters.size_over_time(both).tolist() == [clusters.size_over_time(row) for row in both]
 
 
+def test_runs_as_spread_as_independent_ones_are_the_clusters() -> None:
+    """Then their size is known, and nothing is set aside for its error."""
+    random = np.random.default_rng(8)
+    singles = random.poisson(0.3, 240)
+    x = int(singles.sum())
+    assert clusters.cluster_size(x, x, x, singles, independent=True) == (1.0, 0.0)
+    assert clusters.cluster_size(5 * x, x, 25 * x, 5 * singles, independent=True) == (5.0, 0.0)
+    assert clusters.cluster_size(x, x, x, singles, independent=False).error == 1.0
+    clumped = clusters.cluster_size(5 * x, 5 * x, 5 * x, 5 * singles, independent=True)
+    assert clumped.error == 1.0 and clumped.mean == pytest.approx(5, rel=0.3)
+    busy = np.repeat(random.poisson(0.3, 30), 8)
+    assert clusters.cluster_size(int(busy.sum()), int(busy.sum()), busy.sum(), busy, independent=True).mean > 2.0
+    lengths = random.geometric(0.1, x)
+    varied = clusters.cluster_size(int(lengths.sum()), x, float(lengths @ lengths), 10 * singles, independent=True)
+    assert 0.7 < varied.error <= 1.0
+
+
 def test_one_more_of_the_longest_is_taken_as_seen() -> None:
     """300 runs of 1 and two of 60: at least the gamma interval of Fay and Feuer, of runs of which each is Poisson."""
     weights, seen = np.array([1.0, 60.0]), np.array([300, 2])

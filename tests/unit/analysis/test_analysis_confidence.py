@@ -30,7 +30,7 @@ from tests.support.confidence import (
     errors_of_runs,
     made,
 )
-from tests.support.late_values import CHANGING, COVERED, DEPENDENT, STEADY, bursts
+from tests.support.late_values import CHANGING, COVERED, DEPENDENT, STEADY, bursts, pareto
 from tests.support.simulated import SEED, block_of, with_block
 
 pytestmark = pytest.mark.check
@@ -66,6 +66,21 @@ def test_a_machine_well_within_what_is_allowed_passes_and_one_far_beyond_fails()
     counts = made(machine, np.random.default_rng(2), 50, 200, 40 * size / 200_000)
     assert errors(counts, 90 * size / 200_000).passed > 0.8
     assert errors(counts, 15 * size / 200_000).failed > 0.8
+
+
+@pytest.mark.parametrize("name", ["independent", "bursts of 20"])
+def test_what_is_independent_passes_with_little_more_than_independent_events_need(name: str) -> None:
+    """At half the allowed rate; with an allowance for the size of independent clusters, 66 % pass."""
+    machine, size = STEADY[name]
+    counts = made(machine, np.random.default_rng(20), REPETITIONS, 240, 30 * size / 240_000)
+    assert errors(counts, 60 * size / 240_000).passed > 0.7
+
+
+def test_a_burst_unlike_the_others_is_no_longest_one() -> None:
+    """Lengths with a tail so heavy that the next burst is several times as long; with the longest one alone, 10 %."""
+    repetitions, allowed = 400, 60 * 4.5 / 120_000
+    counts = made(pareto, np.random.default_rng(21), repetitions, 120, allowed)
+    assert errors(counts, allowed).passed <= 0.065
 
 
 def test_a_declared_longest_burst_holds_with_few_disturbances() -> None:
