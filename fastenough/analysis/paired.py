@@ -3,21 +3,24 @@
 
 Each pair gives one difference of each quantile.  A fixed order would take an influence that recurs with the order for
 an effect of the change; where each order is drawn, no influence can follow it.  Pairs are independent of each other
-where runs are, however the values within a run depend on one another, so the interval is Student's (1908), from the
-spread of the pairs: it contains how much runs differ among themselves, which no comparison of two runs knows.  What the
-second run of a pair has more than the first, such as an even drift, is estimated and taken out (Hills, Armitage 1979).
+where runs are, however the values within a run depend on one another, and their spread contains how much runs differ
+among themselves, which no comparison of two runs knows.
+
+Two methods judge the pairs.  ``SEQUENTIAL`` is valid after every pair (:mod:`paired_evidence`).  ``FIXED`` is for a
+number of pairs chosen before: the interval is Student's (1908), and what the second run of a pair has more than the
+first, such as an even drift, is estimated and taken out (Hills, Armitage 1979).  It can reject at the small errors that
+many changes judged together require, which bets on a few pairs cannot: their evidence at most doubles with each.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from fastenough.analysis.bootstrap import ResampledQuantiles
@@ -27,6 +30,7 @@ from fastenough.analysis.differences import all_differences, run_values
 from fastenough.analysis.keys import RUN_KEYS
 from fastenough.analysis.measures import CONFIDENCE, QUANTILES
 from fastenough.analysis.merged import FloatArray, judged_series, kinds, merge_samples
+from fastenough.analysis.paired_evidence import BoolArray, evidence_together, sequential
 from fastenough.model import BadInput, Verdict
 from fastenough.recording import Recording
 
@@ -43,16 +47,14 @@ AT = 0.999
 PERIOD_ERROR = 0.01
 """At most so often runs are said to follow a period where they do not."""
 
-BoolArray = NDArray[np.bool_]
 
-
-def order_of_arms(seed: str, rounds: int) -> tuple[str, ...]:
+def order_of_arms(seed: str, rounds: int, least_of_order: int) -> tuple[str, ...]:
     """For each run of so many rounds "A", without the change, or "B", with it: of each pair one of both, the order by
-    chance, and at least two pairs of either order."""
+    chance, and at least so many pairs of either order; a fair coin for each pair where these are none."""
     random_ = random.Random(seed)
     while True:
         pairs = random_.choices(("AB", "BA"), k=ROUND // 2 * rounds)
-        if min(map(pairs.count, ("AB", "BA"))) >= LEAST_OF_ORDER:
+        if min(map(pairs.count, ("AB", "BA"))) >= least_of_order:
             return tuple("".join(pairs))
 
 
@@ -67,7 +69,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Effect:
-    """What the change does to one quantile of a run, in ns: means over the runs, their difference with its interval.
+    """What the change does to one quantile of a run, in ns: means over the runs, the effect with its interval.
 
     ``chance``: the least error at which the interval excludes zero.  ``shown``: zero is excluded also when the effects
     on all quantiles are judged together.
@@ -94,9 +96,9 @@ class Effect:
 
 @dataclass(frozen=True)
 class TailRate:
-    """How often a value lies beyond ``limit_ns``: means over the runs, their difference with its interval.
+    """How often a value lies beyond ``limit_ns``: means over the runs, the effect with its interval.
 
-    The limit is midway between the quantiles of the median runs without and with the change: it favours neither.
+    The limit favours neither side: see :class:`Method`.
     """
 
     limit_ns: float
@@ -128,6 +130,9 @@ class Effects:
 
     ``left_out``: pairs that say nothing, with the reason.  ``differs``: in what runs with the change differ from those
     without.  ``period_runs``: of so many runs is a period that the runs are seen to follow; None where they are not.
+    ``evidence``: of an effect on the tail, valid after every pair: the lesser of that on the quantile at 99.9 %, or a
+    lower one where the runs are short, and that on the rate, judged together with all others; None with a fixed number
+    of pairs.
     """
 
     series: str
@@ -140,6 +145,17 @@ class Effects:
     left_out: tuple[str, ...]
     differs: tuple[str, ...]
     period_runs: float | None = None
+    evidence: float | None = None
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether an effect on the tail is shown, however many pairs were planned."""
+        return self.evidence is not None and self.evidence >= evidence_required(self.confidence)
+
+
+def evidence_required(confidence: float) -> float:
+    """So much evidence shows an effect."""
+    return 1 / (1 - confidence)
 
 
 def student(
@@ -197,14 +213,97 @@ def orders(pairs: Sequence[Pair]) -> BoolArray:
     return np.array([pair.with_it_first for pair in pairs], bool)
 
 
-def _effect(edges: FloatArray, quantile: float, with_it_first: BoolArray, confidence: float) -> Effect:
-    """``edges``: pairs x (without, with) x (lower, upper end of the bucket)."""
-    without, changed = edges[:, 0], edges[:, 1]
-    lower_ns, upper_ns, chance = student(
-        changed[:, 0] - without[:, 1], changed[:, 1] - without[:, 0], with_it_first, confidence
-    )
-    means = float(without[:, 1].mean()), float(changed[:, 1].mean())
-    return Effect(quantile, *means, means[1] - means[0], lower_ns, upper_ns, chance)
+@dataclass(frozen=True)
+class Estimate:
+    """An effect with its interval; see :class:`Effect`, and :class:`SequentialEstimate` for ``evidence``."""
+
+    effect: float
+    lower: float
+    upper: float
+    chance: float
+    evidence: float | None = None
+
+
+def _fixed(at_least: FloatArray, at_most: FloatArray, with_it_first: BoolArray, confidence: float) -> Estimate:
+    effect = float((at_least + at_most).mean()) / 2
+    return Estimate(effect, *student(at_least, at_most, with_it_first, confidence))
+
+
+def _sequential(at_least: FloatArray, at_most: FloatArray, with_it_first: BoolArray, confidence: float) -> Estimate:
+    found = sequential(at_least, at_most, with_it_first, confidence)
+    return Estimate(found.effect, found.lower, found.upper, 1 / max(1.0, found.evidence), found.evidence)
+
+
+def _shown_by_chance(estimates: Sequence[Estimate], confidence: float) -> list[bool]:
+    return holm([each.chance for each in estimates], 1 - confidence)
+
+
+def _shown_by_evidence(estimates: Sequence[Estimate], confidence: float) -> list[bool]:
+    return [each >= evidence_required(confidence) for each in _evidence(estimates)]
+
+
+def _evidence(estimates: Sequence[Estimate]) -> list[float]:
+    """Of each where all are judged together; empty with a fixed number of pairs."""
+    return evidence_together([each.evidence for each in estimates if each.evidence is not None])
+
+
+def _evidence_on(estimates: Sequence[Estimate], places: Sequence[int]) -> float | None:
+    """The least of some of them."""
+    together = _evidence(estimates)
+    return min(together[place] for place in places) if together else None
+
+
+def limit_between(quantiles_ns: FloatArray) -> float:
+    """Midway between the median run without and the median run with the change, which no run that was held up moves;
+    ``quantiles_ns``: pairs x (without, with the change)."""
+    return float(np.median(quantiles_ns, axis=0).sum() / 2)
+
+
+def limit_of_first_round(quantiles_ns: FloatArray) -> float:
+    """The median of the runs of the first round: it is the same whichever run of a pair had the change, and later runs
+    do not move it, so that bets may use it."""
+    return float(np.median(quantiles_ns[: ROUND // 2]))
+
+
+@dataclass(frozen=True)
+class Method:
+    """How pairs are judged.
+
+    ``estimate``: of the differences of pairs, at least and at most, of which pair had the change first, and of the
+    confidence.  ``shown``: whether each is shown where all are judged together.  ``limit_ns``: beyond which the rate of
+    values is compared, from quantiles, pairs x (without, with the change).  ``least_of_order``: so many pairs of either
+    order are required.
+    """
+
+    estimate: Callable[[FloatArray, FloatArray, BoolArray, float], Estimate]
+    shown: Callable[[Sequence[Estimate], float], list[bool]]
+    limit_ns: Callable[[FloatArray], float]
+    least_of_order: int
+
+
+FIXED = Method(_fixed, _shown_by_chance, limit_between, LEAST_OF_ORDER)
+SEQUENTIAL = Method(_sequential, _shown_by_evidence, limit_of_first_round, 0)
+
+
+def estimate(figures: FloatArray, with_it_first: BoolArray, confidence: float, method: Method) -> Estimate:
+    """Of a figure of runs: pairs x (without, with the change) x (least, greatest value that it may have)."""
+    without, changed = figures[:, 0], figures[:, 1]
+    return method.estimate(changed[:, 0] - without[:, 1], changed[:, 1] - without[:, 0], with_it_first, confidence)
+
+
+def effect_at(quantile: float, edges_ns: FloatArray, found: Estimate) -> Effect:
+    """``edges_ns``: as the figures of :func:`estimate`."""
+    return Effect(quantile, *_means(edges_ns), found.effect, found.lower, found.upper, found.chance)
+
+
+def rate_beyond(limit_ns: float, rates: FloatArray, found: Estimate) -> TailRate:
+    """``rates``: as the figures of :func:`estimate`."""
+    return TailRate(limit_ns, *_means(rates), found.effect, found.lower, found.upper, found.chance)
+
+
+def _means(figures: FloatArray) -> tuple[float, float]:
+    without, changed = figures[..., 1].mean(axis=0)
+    return float(without), float(changed)
 
 
 def _edges(pairs: Sequence[_Drawn], quantile: float) -> FloatArray | None:
@@ -216,32 +315,14 @@ def _edges(pairs: Sequence[_Drawn], quantile: float) -> FloatArray | None:
     return None if np.isnan(edges).any() else edges
 
 
-def _tail(pairs: Sequence[_Drawn], edges: FloatArray, with_it_first: BoolArray, confidence: float) -> TailRate:
-    limit_ns = limit_between(edges[..., 1])
-    rates = np.array(
+def _rates(pairs: Sequence[_Drawn], limit_ns: float) -> FloatArray:
+    """Of values beyond a limit, pairs x (without, with the change) x (surely, possibly), as buckets leave it open."""
+    return np.array(
         [
             [[count / max(arm.merged.judged, 1) for count in arm.merged.exceeded(limit_ns)] for arm in pair.arms]
             for pair in pairs
         ]
     )
-    return rate_effect(rates[..., 0], rates[..., 1], with_it_first, limit_ns, confidence)
-
-
-def limit_between(quantiles_ns: FloatArray) -> float:
-    """Midway between the median run without and the median run with the change, which no run that was held up moves;
-    ``quantiles_ns``: pairs x (without, with the change)."""
-    return float(np.median(quantiles_ns, axis=0).sum() / 2)
-
-
-def rate_effect(
-    surely: FloatArray, possibly: FloatArray, with_it_first: BoolArray, limit_ns: float, confidence: float
-) -> TailRate:
-    """From rates beyond the limit, pairs x (without, with the change); they differ as buckets do."""
-    lower, upper, chance = student(
-        surely[:, 1] - possibly[:, 0], possibly[:, 1] - surely[:, 0], with_it_first, confidence
-    )
-    means = float(possibly[:, 0].mean()), float(possibly[:, 1].mean())
-    return TailRate(limit_ns, *means, means[1] - means[0], lower, upper, chance)
 
 
 def period_of(without: FloatArray, with_it: FloatArray, with_it_first: BoolArray) -> tuple[float, float] | None:
@@ -293,10 +374,10 @@ def sound_pairs(pairs: Sequence[Pair], changed: Collection[str]) -> tuple[list[P
     )
 
 
-def enough(pairs: Sequence[Pair]) -> bool:
+def _enough(pairs: Sequence[Pair], least_of_order: int) -> bool:
     """Whether an effect can be estimated from them."""
     first = int(orders(pairs).sum())
-    return len(pairs) >= LEAST_PAIRS and min(first, len(pairs) - first) >= LEAST_OF_ORDER
+    return len(pairs) >= LEAST_PAIRS and min(first, len(pairs) - first) >= least_of_order
 
 
 def judged_name(recording: Recording) -> str:
@@ -311,22 +392,31 @@ def judged_name(recording: Recording) -> str:
     return names[0]
 
 
-def paired(pairs: Sequence[Pair], changed: Collection[str] = (), confidence: float = CONFIDENCE) -> Effects | None:
+def paired(
+    pairs: Sequence[Pair], changed: Collection[str] = (), confidence: float = CONFIDENCE, method: Method = FIXED
+) -> Effects | None:
     """The effect of a change; ``pairs`` in the order in which they were made; ``changed``: the names of the settings
     that are the change.
 
     None where too few pairs are sound.  Raises BadInput where the runs do not hold one kind of latency.
     """
     sound, left_out = sound_pairs(pairs, changed)
-    if not enough(sound):
+    if not _enough(sound, method.least_of_order):
         return None
     name = judged_name(sound[0].without)
     resampled, with_it_first = [_Drawn(pair, name) for pair in sound], orders(sound)
     edges = {quantile: pair_edges for quantile in QUANTILES if (pair_edges := _edges(resampled, quantile)) is not None}
-    effects = [_effect(pair_edges, quantile, with_it_first, confidence) for quantile, pair_edges in edges.items()]
+    estimates = [estimate(pair_edges, with_it_first, confidence, method) for pair_edges in edges.values()]
+    effects = [effect_at(*pair, found) for pair, found in zip(edges.items(), estimates, strict=True)]
     at = max((quantile for quantile in edges if quantile <= AT), default=None)
-    tail = None if at is None else _tail(resampled, edges[at], with_it_first, confidence)
-    shown = holm([*(effect.chance for effect in effects), *([tail.chance] if tail else [])], 1 - confidence)
+    tail = evidence = None
+    if at is not None:
+        limit_ns = method.limit_ns(edges[at][..., 1])
+        rates = _rates(resampled, limit_ns)
+        estimates.append(estimate(rates, with_it_first, confidence, method))
+        tail = rate_beyond(limit_ns, rates, estimates[-1])
+        evidence = _evidence_on(estimates, (list(edges).index(at), -1))
+    shown = method.shown(estimates, confidence)
     before, after = (sum(pair.arms[arm].merged.n for pair in resampled) for arm in (0, 1))
     maxima = [tuple(pair.arms[arm].merged.maximum_ns or 0.0 for pair in resampled) for arm in (0, 1)]
     return Effects(
@@ -340,4 +430,5 @@ def paired(pairs: Sequence[Pair], changed: Collection[str] = (), confidence: flo
         left_out,
         all_differences(RUN_KEYS, run_values(sound[0].without), run_values(sound[0].with_it)),
         None if left_out else _period(list(edges.values()), with_it_first),
+        evidence,
     )

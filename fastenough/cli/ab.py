@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -11,7 +11,15 @@ import click
 from fastenough.analysis import words
 from fastenough.analysis.compare_wording import GREATER, OPEN, SMALLER, finding, shown_at
 from fastenough.analysis.machine import is_emulated
-from fastenough.analysis.paired import LEAST_OF_ORDER, LEAST_PAIRS, LEAST_ROUNDS, Effects, paired
+from fastenough.analysis.paired import (
+    LEAST_PAIRS,
+    LEAST_ROUNDS,
+    SEQUENTIAL,
+    Effects,
+    Pair,
+    evidence_required,
+    paired,
+)
 from fastenough.campaign import Entry, Plan
 from fastenough.cli.commands import Command
 from fastenough.cli.options import DURATION, Names, json_option, store_option
@@ -107,9 +115,9 @@ def _print(effects: Effects) -> None:
     say("no test can show that maxima differ")
     print()
     say(
-        f"The intervals come from the spread of the pairs (Student's t) and include the variation between runs; "
-        f'"{GREATER}" and "{SMALLER}" are significant for all {len(effects.effects)} quantiles and the rate together '
-        f'(Holm); "{OPEN}" does not prove equality'
+        f"The intervals come from the pairs and include the variation between runs; they are valid after every pair. "
+        f'"{GREATER}" and "{SMALLER}" are significant for all {len(effects.effects)} quantiles and the rate together; '
+        f'"{OPEN}" does not prove equality'
     )
     if effects.period_runs is not None:
         say(
@@ -124,15 +132,37 @@ def _print(effects: Effects) -> None:
         say(text, "  ")
 
 
+def how_ended(effects: Effects, done: int, planned: int) -> str:
+    """After how many rounds, and with how much evidence on the tail."""
+    rounds = f"{done} of at most {words.counted(planned, 'round')}"
+    if effects.evidence is None:
+        return f"ended after {rounds}"
+    amount = f"evidence {effects.evidence:,.1f}; {evidence_required(effects.confidence):,.0f} decides"
+    if effects.is_decided:
+        return f"decided after {rounds}: the tail differs ({amount})"
+    return f"undecided after {rounds}: whether the tail differs is open ({amount})"
+
+
+def _effects(pairs: Sequence[Pair], trial: AbTest) -> Effects | None:
+    return paired(pairs, trial.change, method=SEQUENTIAL)
+
+
+def _is_decided(trial: AbTest) -> Callable[[Sequence[Pair]], bool]:
+    def decided(pairs: Sequence[Pair]) -> bool:
+        effects = _effects(pairs, trial)
+        return effects is not None and effects.is_decided
+
+    return decided
+
+
 def _print_result(trial: AbTest, made: AbRuns, store: Store, as_json: bool) -> ExitStatus:
     pairs = made.pairs(store.load)
-    effects = paired(pairs, trial.change)
+    effects = _effects(pairs, trial)
     enough = effects is not None and bool(effects.effects)
     result = (
         conclusion(effects, trial.name)
         if effects is not None
-        else f"no conclusion about {trial.name}: fewer than {LEAST_PAIRS} valid pairs, or fewer than {LEAST_OF_ORDER} "
-        "of either order"
+        else f"no conclusion about {trial.name}: fewer than {LEAST_PAIRS} valid pairs"
     )
     if as_json:
         print_json(
@@ -141,7 +171,9 @@ def _print_result(trial: AbTest, made: AbRuns, store: Store, as_json: bool) -> E
                 "campaign": made.campaign,
                 "change": trial.change,
                 "runs": made.runs,
-                "order": made.order,
+                "order": made.order[: len(made.runs)],
+                "rounds": {"done": made.rounds, "planned": trial.rounds},
+                "decided": effects is not None and effects.is_decided,
                 "effects": effects,
             }
         )
@@ -150,6 +182,7 @@ def _print_result(trial: AbTest, made: AbRuns, store: Store, as_json: bool) -> E
     if any(is_emulated(recording) for pair in pairs for recording in (pair.without, pair.with_it)):
         say("caveat: emulated: timing is not meaningful")
     if effects is not None:
+        say(how_ended(effects, made.rounds, trial.rounds))
         _print(effects)
     print(f"runs: {made.campaign} (fastenough list); the setting was restored after each")
     return ExitStatus.DONE if enough else ExitStatus.INCONCLUSIVE
@@ -176,9 +209,9 @@ def _plan(probe: str, parameters: tuple[str, ...], load: Sequence[str], duration
 @click.option(
     "--rounds",
     type=click.IntRange(min=LEAST_ROUNDS),
-    default=5,
+    default=8,
     show_default=True,
-    help="Rounds of four runs: two pairs without and with, in random order.",
+    help="Greatest number of rounds of four runs: two pairs without and with, in random order.",
 )
 @click.option("--duration", "duration_ns", type=DURATION, default="10s", show_default=True, help="Length of each run.")
 @click.option(
@@ -211,7 +244,8 @@ def command(
     """A/B-test a setting.
 
     Makes pairs of runs of PROBE without and with the setting, in random order, and restores the setting after each
-    run.  The same command with --resume resumes an interrupted trial from its last complete pair.
+    run.  The trial ends after the first round that shows an effect on the tail, at the latest after --rounds.  The same
+    command with --resume resumes an interrupted trial from its last complete pair.
     """
     change: Mapping[str, str] = parse_settings(settings)
     plan = _plan(probe, parameters, load, duration_ns, board)
@@ -222,7 +256,9 @@ def command(
         trial = trial.measured_by(granted)
         store = Store(store_path)
         try:
-            made = make_ab_test(trial, store, display, opened=opened, resume=resume, tell=display.tell)
+            made = make_ab_test(
+                trial, store, display, opened=opened, decided=_is_decided(trial), resume=resume, tell=display.tell
+            )
         except Refused as error:
             raise BadInput(in_parameters(str(error))) from error
     if made.signal:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A/B test of one change: runs without and with it alternate, so that drift affects both sides equally."""
+"""A/B test of one change: pairs of runs without and with it, in random order, until enough is known."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fastenough.analysis.paired import ROUND, Pair, judged_name, order_of_arms
+from fastenough.analysis.paired import LEAST_ROUNDS, ROUND, Pair, judged_name, order_of_arms
 from fastenough.board import Board
 from fastenough.campaign import Plan, Progress, run_campaign
 from fastenough.campaign.expand import expand, plan_sha256, titles
@@ -26,6 +26,7 @@ from fastenough.store import Store
 _BESIDE_S = 3.5
 """Assumed overhead of a run, until one was measured."""
 Opened = Callable[[str], Board]
+Decided = Callable[[Sequence[Pair]], bool]
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class AbTest:
 
     ``plan``: one run without the change.  ``change``: settings by name.  ``booted``: the configuration that replaces
     that of the plan, if that is the change.  ``again``: the test confirms an earlier one with the same arguments.
+    ``rounds``: the greatest number of rounds.  ``least_of_order``: see :func:`order_of_arms`.
     """
 
     plan: Plan
@@ -41,6 +43,7 @@ class AbTest:
     rounds: int
     booted: str = ""
     again: bool = False
+    least_of_order: int = 0
 
     def with_change(self) -> Plan:
         """One run with the change."""
@@ -82,6 +85,11 @@ class AbRuns:
     runs: tuple[str, ...]
     order: tuple[str, ...]
     signal: int = 0
+
+    @property
+    def rounds(self) -> int:
+        """Number of complete rounds."""
+        return len(self.runs) // ROUND
 
     def pairs(self, load: Callable[[str], Recording]) -> list[Pair]:
         """The recordings of complete pairs."""
@@ -136,14 +144,15 @@ class _AbCampaign(OneCampaign):
             *((self.trial.booted,) if self.trial.booted else ()),
             *(("again",) if self.trial.again else ()),
         )
-        said = repr((plan_sha256(self.trial.plan, specs), list(changed), self.trial.rounds, "pairs"))
+        orders = (self.trial.rounds, self.trial.least_of_order)
+        said = repr((plan_sha256(self.trial.plan, specs), list(changed), orders))
         self.sha256 = hashlib.sha256(said.encode()).hexdigest()
         self.campaign = new_campaign("ab")
 
     @property
     def order(self) -> tuple[str, ...]:
         """The arm of each run."""
-        return order_of_arms(self.campaign, self.trial.rounds)
+        return order_of_arms(self.campaign, self.trial.rounds, self.trial.least_of_order)
 
     def resume(self) -> None:
         """Continue the latest campaign of this test; raises BadInput if there is none or another bench runs it.
@@ -169,9 +178,16 @@ class _AbCampaign(OneCampaign):
         """Positions of the remaining runs."""
         return [position for position in range(self.trial.runs) if position not in self.made]
 
-    @property
-    def in_order(self) -> tuple[str, ...]:
-        return tuple(self.made[position] for position in sorted(self.made))
+    def result(self, signal: int = 0) -> AbRuns:
+        runs = tuple(self.made[position] for position in sorted(self.made))
+        return AbRuns(self.campaign, runs, self.order, signal)
+
+    def is_decided(self, decided: Decided) -> bool:
+        """Whether the runs end with a complete round and are enough."""
+        rounds, begun = divmod(len(self.made), ROUND)
+        if begun or rounds < LEAST_ROUNDS or max(self.made) >= len(self.made):
+            return False
+        return decided(self.result().pairs(self.store.load))
 
     def begin(self, origin: Mapping[str, Any] | None = None) -> Writer:
         planned = tuple(f"{self._title}, {self.trial.label(arm)}" for arm in self.order)
@@ -228,20 +244,22 @@ def make_ab_test(
     on_progress: Callable[[Progress, str], None],
     *,
     opened: Opened,
+    decided: Decided = lambda pairs: False,
     resume: bool = False,
     tell: Callable[[str], None] | None = None,
 ) -> AbRuns:
     """Make the runs in pairs; the change is put back after each run that has it.  ``on_progress`` is also given on
     which side the run is, in words.
 
-    ``resume``: continue the newest campaign of the same trial if it is incomplete. SIGINT and SIGTERM end the run under
+    ``decided``: asked after each round from the third on; the trial ends once it holds.  ``resume``: continue the
+    newest campaign of the same trial if it is incomplete. SIGINT and SIGTERM end the run under
     way in good order and the trial with it.  Raises as ``run_campaign`` and :func:`require_changeable` do,
     NotApplicable where nothing can be measured here, FastenoughError where a run fails.
     """
     keeper, stopping = _AbCampaign(store, trial), StopRequest()
     if resume:
         keeper.resume()
-    left = keeper.left
+    left = [] if keeper.is_decided(decided) else keeper.left
     if left:
         require_changeable(trial, opened)
     standing = _AbProgress(trial, keeper.campaign, len(left), on_progress)
@@ -258,6 +276,8 @@ def make_ab_test(
         )
         if campaign.stopped:
             keeper.made.pop(position, None)
-            return AbRuns(keeper.campaign, keeper.in_order, keeper.order, campaign.signal)
+            return keeper.result(campaign.signal)
         _require_measured(store.load(campaign.runs[0]), trial.change if has_it else {})
-    return AbRuns(keeper.campaign, keeper.in_order, keeper.order)
+        if keeper.is_decided(decided):
+            break
+    return keeper.result()

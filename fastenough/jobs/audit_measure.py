@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Measured audit: A/B-test each available change under each load, repeat those with an effect, then test them combined.
 
-Each test is one of :mod:`ab`: runs without and with the change alternate, and the change is undone after each run.
+Each test is one of :mod:`ab`, of a fixed number of rounds: many changes judged together need smaller errors than
+evidence that is valid after every round can reach in few rounds.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from fastenough import report
 from fastenough.analysis import judge
 from fastenough.analysis.change_effects import ChangeEffect, best_of, effect_of, judge_effects
+from fastenough.analysis.paired import LEAST_OF_ORDER
 from fastenough.campaign import Plan
 from fastenough.jobs.ab import AbRuns, AbTest
 from fastenough.jobs.job_store import store_conclusion
@@ -50,7 +52,7 @@ def trials(plan: Plan, changes: Mapping[str, str], loads: Sequence[str], rounds:
 
 def _trial(plan: Plan, change: Mapping[str, str], load: str, rounds: int) -> AbTest:
     entries = tuple(replace(entry, loads=(load,)) for entry in plan.entries)
-    return AbTest(replace(plan, entries=entries), dict(change), rounds)
+    return AbTest(replace(plan, entries=entries), dict(change), rounds, least_of_order=LEAST_OF_ORDER)
 
 
 def measure(

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastenough.analysis.change_effects import ChangeEffect, best_of, judge_effects
-from fastenough.analysis.paired import AT, BoolArray, Effect, limit_between, rate_effect, student
+from fastenough.analysis.paired import AT, FIXED, LEAST_OF_ORDER, effect_at, estimate, limit_between, rate_beyond
+from fastenough.analysis.paired_evidence import BoolArray
 from tests.support.paired_truth import SPAN_US, WIDTH, Machine, order_of
 
 CONFIDENCE = 0.95
@@ -21,7 +22,7 @@ def _pairs(
 ) -> tuple[NDArray[np.float64], BoolArray]:
     """Values in µs, pairs x (without, with the change) x values, and of each pair whether that with the change was
     first; with the change the tail is later by the effect: one value in fifty."""
-    order = order_of(random, rounds)
+    order = order_of(random, rounds, LEAST_OF_ORDER)
     found = np.empty((len(order) // 2, 2, intervals * WIDTH))
     for number, arm in enumerate(order):
         values = machine.values(random, intervals, WIDTH).ravel() * SPAN_US
@@ -39,15 +40,16 @@ def tried_once(
     values, first = _pairs(machine, random, rounds, intervals, effect_us)
     values *= 1000.0
     quantiles = np.quantile(values, AT, axis=2, method="inverted_cdf")
-    without, with_it = quantiles.T
-    lower, upper, chance = student(with_it - without, with_it - without, first, CONFIDENCE)
-    effect = Effect(
-        AT, float(without.mean()), float(with_it.mean()), float((with_it - without).mean()), lower, upper, chance
-    )
     limit_ns = limit_between(quantiles)
-    rates = (values > limit_ns).mean(axis=2)
+    figures = [np.stack([each, each], axis=-1) for each in (quantiles, (values > limit_ns).mean(axis=2))]
+    effect, rate = (estimate(each, first, CONFIDENCE, FIXED) for each in figures)
     return ChangeEffect(
-        {name: "on"}, "none", 2 * rounds, effect, rate_effect(rates, rates, first, limit_ns, CONFIDENCE), ()
+        {name: "on"},
+        "none",
+        2 * rounds,
+        effect_at(AT, figures[0], effect),
+        rate_beyond(limit_ns, figures[1], rate),
+        (),
     )
 
 

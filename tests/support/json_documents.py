@@ -282,7 +282,9 @@ DOCUMENTS: Mapping[str, Any] = {
             "change": Mapping[str, str],
             "runs": _Strings,
             "order": _Strings,
-            "effects": Effects,
+            "rounds": {"done": int, "planned": int},
+            "decided": bool,
+            "effects": Maybe(Effects),
         }
     ),
     "hunt": Versioned(

@@ -1,18 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How often the interval of a paired effect, and of compared runs, holds the truth: on made-up machines whose true
+"""How often the interval of a paired effect holds the truth, and how soon it is decided: on made-up machines whose true
 difference is known."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastenough.analysis.clusters import holm
-from fastenough.analysis.paired import PERIOD_ERROR, BoolArray, order_of_arms, period_of, student
+from fastenough.analysis.paired import (
+    LEAST_ROUNDS,
+    PERIOD_ERROR,
+    ROUND,
+    evidence_required,
+    order_of_arms,
+    period_of,
+    student,
+)
+from fastenough.analysis.paired_evidence import BoolArray, evidence_together, sequential, sequential_evidence
 from tests.support.late_values import COVERED, Values, stalls
 
 WIDTH = 1000
@@ -52,9 +60,14 @@ MACHINES: Mapping[str, Machine] = {
 }
 
 
-def order_of(random: np.random.Generator, rounds: int) -> tuple[str, ...]:
+CONFIDENCE = 0.95
+PAIRS = ROUND // 2
+"""Of a round."""
+
+
+def order_of(random: np.random.Generator, rounds: int, least_of_order: int = 0) -> tuple[str, ...]:
     """As the program draws it."""
-    return order_of_arms(str(random.integers(1 << 32)), rounds)
+    return order_of_arms(str(random.integers(1 << 32)), rounds, least_of_order)
 
 
 def quantiles_of(
@@ -81,15 +94,39 @@ def sides(
     return runs[~is_b], runs[is_b], is_b[0::2]
 
 
+def together(differences: NDArray[np.float64], with_it_first: BoolArray) -> list[float]:
+    """Evidence of an effect on each figure, judged together; ``differences``: pairs x figures."""
+    return evidence_together([sequential_evidence(column, column, with_it_first) for column in differences.T])
+
+
+def decided_after(
+    differences: NDArray[np.float64], with_it_first: BoolArray, of: Callable[[list[float]], float]
+) -> int:
+    """Rounds after which the evidence decides, at a look after each from the third on; 0: none does."""
+    for rounds in range(LEAST_ROUNDS, differences.shape[0] // PAIRS + 1):
+        pairs = rounds * PAIRS
+        if of(together(differences[:pairs], with_it_first[:pairs])) >= evidence_required(CONFIDENCE):
+            return rounds
+    return 0
+
+
+def _of_tail(evidence: list[float]) -> float:
+    return evidence[-1]
+
+
 @dataclass(frozen=True)
 class Held:
-    """Shares of all trials: intervals that hold the true effect, by quantile, trials in which Holm's method shows
-    an effect at some quantile where there is none, and those in which a period is shown."""
+    """Shares of all trials: ``covered``: intervals that hold the true effect at the end of the trial, by quantile;
+    ``false_effect``: trials in which a look after any round shows an effect at some quantile where there is none;
+    ``decided``: those that end before the last round, or with it, by an effect; ``periods``: those in which a period is
+    shown.  ``rounds``: the median of those that decide."""
 
     covered: tuple[float, ...]
     false_effect: float
     width_us: tuple[float, ...]
     periods: float
+    decided: float
+    rounds: float
 
 
 def trials(
@@ -105,15 +142,57 @@ def trials(
     """The program's interval of a paired effect, against the shift that was put in; ``order``: in place of drawn
     ones."""
     covered, width = np.zeros(len(QUANTILES)), np.zeros(len(QUANTILES))
-    wrong = periods = 0
+    wrong, periods, ended = 0, 0, []
     for _ in range(repetitions):
         now = order or order_of(random, rounds)
         without, changed, first = sides(quantiles_of(machine, random, now, intervals=intervals, shift_us=shift_us), now)
-        ends = [student(column, column, first, 0.95) for column in (changed - without).T]
-        covered += [lower <= shift_us <= upper for lower, upper, _ in ends]
-        width += [upper - lower for lower, upper, _ in ends]
-        none = [student(column - shift_us, column - shift_us, first, 0.95)[2] for column in (changed - without).T]
-        wrong += any(holm(none, 0.05))
-        found = period_of(without[:, 0], changed[:, 0], first)
-        periods += found is not None and found[1] <= PERIOD_ERROR
-    return Held(tuple(covered / repetitions), wrong / repetitions, tuple(width / repetitions), periods / repetitions)
+        differences = changed - without
+        wrong += decided_after(differences - shift_us, first, max) > 0
+        done = decided_after(differences, first, _of_tail)
+        ended += [done] if done else []
+        pairs = (done or rounds) * PAIRS
+        found = [sequential(column, column, first[:pairs], CONFIDENCE) for column in differences[:pairs].T]
+        covered += [each.lower <= shift_us <= each.upper for each in found]
+        width += [each.upper - each.lower for each in found]
+        period = period_of(without[:, 0], changed[:, 0], first)
+        periods += period is not None and period[1] <= PERIOD_ERROR
+    return Held(
+        tuple(covered / repetitions),
+        wrong / repetitions,
+        tuple(width / repetitions),
+        periods / repetitions,
+        len(ended) / repetitions,
+        float(np.median(ended or [rounds])),
+    )
+
+
+@dataclass(frozen=True)
+class Course:
+    """Of trials of a relative effect: the share that shows one, after how many rounds half and four in five of all
+    trials do (0: fewer ever do), and the share in which a single look at a fixed number of rounds shows it."""
+
+    shown: float
+    half: int
+    most: int
+    fixed: float
+
+
+def courses(
+    random: np.random.Generator, repetitions: int, *, effect: float, run_share: float, busy_share: float, rounds: int
+) -> Course:
+    """Trials of one figure of which runs differ by a share of it, and which is greater by another share in 2 of every 4
+    runs; single looks have five rounds, and Student's interval."""
+    after, fixed = np.zeros(repetitions, int), 0
+    for number in range(repetitions):
+        order = order_of(random, rounds)
+        run = np.arange(len(order)) + random.integers(4)
+        figures = 1 + run_share * random.normal(0, 1, len(order)) + busy_share * (run % 4 < 2)
+        figures *= np.where(np.array(order) == "B", 1 + effect, 1)
+        without, changed, first = sides(figures[:, None], order)
+        difference = changed - without
+        after[number] = decided_after(difference, first, max)
+        few, first_few = difference[: 5 * PAIRS, 0], first[: 5 * PAIRS]
+        fixed += min(first_few.sum(), (~first_few).sum()) >= 2 and student(few, few, first_few, CONFIDENCE)[2] <= 0.05
+    shown = np.sort(after[after > 0])
+    half, most = (int(shown[place]) if (place := int(share * repetitions)) < shown.size else 0 for share in (0.5, 0.8))
+    return Course(shown.size / repetitions, half, most, fixed / repetitions)

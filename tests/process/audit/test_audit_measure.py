@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from fastenough.analysis.change_effects import effect_of, judge_effects
+from fastenough.analysis.paired import LEAST_OF_ORDER
 from fastenough.board.base import Booted
 from fastenough.board.local import LocalBoard
 from fastenough.campaign import Entry, Plan, run_campaign
@@ -136,7 +137,7 @@ def test_what_is_booted_is_tried_as_a_setting_is(tmp_path: Path, probe_binary: P
         configurations=("slow",),
     )
 
-    trial = AbTest(plan, {}, 3, booted="quick")
+    trial = AbTest(plan, {}, 3, booted="quick", least_of_order=LEAST_OF_ORDER)
     made = make_ab_test(trial, store, lambda progress, side: None, opened=lambda name: TwoKernels())
     (tried,) = judge_effects([effect_of(made.pairs(store.load), {"boot": "quick"}, "none", made.campaign)])
     assert tried.helps and tried.name == "boot=quick"

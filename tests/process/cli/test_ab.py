@@ -8,13 +8,17 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from fastenough.analysis.paired import Effect, Effects, TailRate, order_of_arms
-from fastenough.cli.ab import conclusion
+from fastenough.analysis.paired import Effect, Effects, Pair, TailRate, order_of_arms
+from fastenough.board import open_board
+from fastenough.campaign import Entry, Plan
+from fastenough.cli.ab import conclusion, how_ended
+from fastenough.jobs.ab import AbRuns, AbTest, make_ab_test
 from fastenough.store import Store
 from tests.support.cli_calls import command_line, environment
 from tests.support.huge_pages import HUGE_PAGES, other_value
@@ -40,6 +44,15 @@ def test_the_quantile_and_the_rate_each_have_their_own_finding() -> None:
     assert "; " not in conclusion(replace(both, tail=None), "X")
 
 
+@pytest.mark.parametrize(("evidence", "is_decided"), [(19.9, False), (20.1, True)])
+def test_the_end_names_rounds_and_evidence(evidence: float, is_decided: bool) -> None:
+    effects = Effects("wakeup", 8, (100, 100), (), None, ((1.0,), (1.0,)), 0.95, (), (), evidence=evidence)
+    assert effects.is_decided == is_decided
+    said = how_ended(effects, 4, 8)
+    assert said.startswith("decided") == is_decided
+    assert all(figure in said for figure in ("4 of at most 8", str(evidence), "20 decides"))
+
+
 @needs_root("it changes settings")
 def test_runs_take_turns_and_the_setting_is_put_back(tmp_path: Path, probe_binary: Path, huge_pages: None) -> None:
     before, wanted = HUGE_PAGES.read_text(), other_value()
@@ -54,16 +67,40 @@ def test_runs_take_turns_and_the_setting_is_put_back(tmp_path: Path, probe_binar
     set_ = [[one.in_effect for one in run.head.settings if one.name == "transparent-huge-pages"] for run in runs]
     order = said["order"]
     assert set_ == [[wanted] if arm == "B" else [] for arm in order]
-    assert order == list(order_of_arms(said["campaign"], 3))
+    assert order == list(order_of_arms(said["campaign"], 3, 0))
     summaries = store.runs(campaign=said["campaign"])
     assert [run.id for run in sorted(summaries, key=lambda run: run.position or 0)] == said["runs"]
     assert [title.rpartition(", ")[2][:2] for title in summaries[0].planned] == [f"{arm}:" for arm in order]
+    assert said["rounds"] == {"done": 3, "planned": 3}
+    assert said["decided"] == (said["effects"]["evidence"] >= 20)
     assert [effect["quantile"] for effect in said["effects"]["effects"]] == [0.5, 0.95, 0.99]
     assert "transparent-huge-pages=" in said["conclusion"]
     marks = [line for line in done.stderr.splitlines() if line.startswith("[")]
     assert len(marks) == 12
     first = order.index("B")
     assert marks[first].startswith(f"[{first + 1}/12] timer, load none, B: transparent-huge-pages=")
+
+
+@pytest.mark.slow
+@needs_root("it changes settings")
+@needs_huge_pages
+def test_a_trial_ends_with_the_round_that_decides_it(tmp_path: Path, probe_binary: Path) -> None:
+    """And stays as it ended: who resumes it measures nothing more."""
+    plan = Plan("ab", (Entry("timer", ("none",), 0.2, {"interval": ("1ms",)}),), boards=("local",))
+    trial, store, looks = AbTest(plan, {"transparent-huge-pages": other()}, 5), Store(tmp_path), []
+
+    def decided(pairs: Sequence[Pair]) -> bool:
+        looks.append(len(pairs))
+        return len(pairs) >= 8
+
+    def make(resume: bool) -> AbRuns:
+        return make_ab_test(
+            trial, store, lambda progress, side: None, opened=open_board, decided=decided, resume=resume
+        )
+
+    made = make(resume=False)
+    assert (made.rounds, len(made.runs), len(made.order), looks) == (4, 16, 20, [6, 8])
+    assert make(resume=True) == made and len(store.runs()) == 16
 
 
 @needs_root("it would measure")
