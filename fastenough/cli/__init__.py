@@ -28,6 +28,7 @@ SECTIONS = {
         "assess": ("fastenough.cli.assess", "Measure this machine under load and report."),
         "run": ("fastenough.cli.run", "Run one probe, or the runs of a plan."),
         "campaign": ("fastenough.cli.campaign", "Plan, run, inspect and resume sets of runs."),
+        "plan-test": ("fastenough.cli.plan_test", "Compute how long to measure for a verdict."),
         "list-probes": ("fastenough.cli.probes", "List probes, their parameters, and loads."),
         "calibrate": ("fastenough.cli.calibrate", "Inject known latencies and check they are found."),
     },

@@ -289,6 +289,15 @@ def after_advice(
     return Advised(len(times) / max(1, undecided), decided / max(1, len(times)), float(np.median(times or [0.0])))
 
 
+def shares(
+    machine: Machine, random: np.random.Generator, repetitions: int, n: int, true: float, *, required: Requirement
+) -> tuple[float, float]:
+    """Shares of PASS and of FAIL in measurements of about ``n`` activations; ``true``: the rate of the machine."""
+    found = list(verdicts(made(machine, random, repetitions, max(1, ceil(n / WIDTH)), true), required))
+    failed = sum(one.p_value <= 1 - required.confidence for one in found)
+    return sum(one.within for one in found) / repetitions, failed / repetitions
+
+
 class Again(StrEnum):
     """What is judged at each look."""
 

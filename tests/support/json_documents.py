@@ -35,6 +35,7 @@ from fastenough.implementations.catalogue import ProbeEntry
 from fastenough.jobs.bound import CpuBound
 from fastenough.jobs.calibrate import WitnessResult
 from fastenough.jobs.hunt_report import MonitoredRun
+from fastenough.jobs.plan_test import DurationPlan
 from fastenough.jobs.pull import PullResult
 from fastenough.jobs.verify import Verified
 from fastenough.loads import Load
@@ -239,6 +240,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "campaign run": _CAMPAIGN,
     "campaign resume": _CAMPAIGN,
     "campaign status": Versioned({"campaign": str, "states": Mapping[str, int], "runs": ListOf(PlannedRun)}),
+    "plan-test": Versioned(DurationPlan),
     "list-probes": Versioned(
         {"probes": ListOf(ProbeEntry), "loads": _Strings, "implementations": Mapping[str, list[str]]}
     ),

@@ -80,6 +80,7 @@ COMMANDS = {
     "compare": [("BASE", "LAST")],
     "check": [("LAST", "--baseline", "BASE", "--limits", "limits.toml"), ("LAST", "--baseline", "BASE")],
     "advise": [("--limit", "100us", "--probe", "timer"), ("--limit", "100us", "--miss-rate", "5%", "--probe", "timer")],
+    "plan-test": [("--limit", "100us"), ("--limit", "4us", "--miss-rate", "50%", "--expect", "last")],
     "reference": [(), ("at91sam",)],
     "campaign plan": [("quick",)],
     "campaign status": [()],

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough plan-test``: how long to measure until a verdict is likely, before anything is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from fastenough import words
+from fastenough.analysis.power import POWERS, PlannedVerdict
+from fastenough.cli.commands import Command
+from fastenough.cli.options import (
+    DURATION,
+    existing_store,
+    json_option,
+    requirement,
+    requirement_options,
+    store_option,
+)
+from fastenough.cli.output import print_json, print_table, readable, say
+from fastenough.jobs.plan_test import DurationPlan, SeenMisses, plan_assumed, plan_from_run
+from fastenough.model import BadInput, Requirement, Verdict
+
+_NONE = "–"
+
+
+def _required_text(required: Requirement) -> str:
+    limit = words.exact_time(required.limit_ns)
+    allowed = (
+        f"no latency above {limit}, within a return time of {words.exact_time(required.return_time_ns)}"
+        if required.miss_rate == 0
+        else f"at most {words.rate_of(required.miss_rate, 'activations')} above {limit}"
+    )
+    declared = required.longest_burst
+    burst = "" if declared is None else f", longest burst {words.counted(declared, 'activation')} (declared)"
+    return f"{allowed}, {words.percent(required.confidence)} confidence{burst}"
+
+
+def _per_hour(planned: PlannedVerdict, required: Requirement) -> str:
+    """Expected misses per hour; their rate in units of the allowed one."""
+    rate = planned.misses_per_hour
+    if not rate:
+        return "0"
+    said = words.number(round(rate)) if rate >= 1000 else f"{rate:.3g}"
+    return f"{said} ({planned.misses.rate / required.miss_rate:.3g} × allowed)" if required.miss_rate else said
+
+
+def _burst(planned: PlannedVerdict) -> str:
+    return words.counted(planned.misses.burst, "activation") if planned.misses.rate else _NONE
+
+
+def _verdict(planned: PlannedVerdict) -> str:
+    return planned.verdict.value if any(one.n for one in planned.durations) else _NONE
+
+
+def _durations(planned: PlannedVerdict, boards: int) -> list[str]:
+    times = "" if boards == 1 else f"{words.number(boards)} × "
+    return [_NONE if one.duration_ns is None else f"{times}{readable(one.duration_ns)}" for one in planned.durations]
+
+
+def _basis_text(basis: SeenMisses) -> str:
+    where = "" if basis.cpu is None else f", {words.cpus([basis.cpu])}"
+    return (
+        f"Expected misses are those of run {basis.run} ({basis.probe}{where}): "
+        f"{words.number(basis.misses)} {'miss' if basis.misses == 1 else 'misses'} in "
+        f"{words.counted(basis.n, 'activation')}, {words.counted(basis.disturbances, 'disturbance')} at most"
+    )
+
+
+def _notes(plan: DurationPlan) -> Iterator[str]:
+    required = plan.requirement
+    if plan.basis is not None:
+        yield from plan.basis.cautions
+    if any(one.verdict is Verdict.FAIL for one in plan.verdicts):
+        yield "more misses are expected than allowed: no duration gives a PASS, and the likely verdict is FAIL"
+    if required.miss_rate and required.longest_burst is None and not all(one.misses.rate for one in plan.verdicts):
+        yield (
+            "without misses no duration gives a PASS for a miss rate, because a rate needs ten disturbances: pass "
+            "--longest-burst if it is known, or require --miss-rate 0"
+        )
+    if any(one.duration_ns is None for planned in plan.verdicts if planned.misses.rate for one in planned.durations):
+        yield (
+            f"{_NONE}: the expected rate is too close to the allowed rate for a verdict with this probability, or the "
+            "verdict takes more than a century"
+        )
+    yield "each CPU under each load on each board is judged by itself and needs the whole duration"
+    if plan.boards > 1:
+        chances = " and ".join(words.percent(round(power**plan.boards, 2)) for power in POWERS)
+        yield f"all {words.number(plan.boards)} boards get this verdict in {chances} of cases if they are independent"
+
+
+def _print(plan: DurationPlan) -> None:
+    say(f"Requirement: {_required_text(plan.requirement)}")
+    say(f"One activation every {words.exact_time(plan.period_ns)}")
+    if plan.basis is not None:
+        say(_basis_text(plan.basis))
+    print()
+    print_table(
+        "Measuring time until the verdict, by its probability",
+        ("misses per hour", "disturbance", "verdict", *(words.percent(power) for power in POWERS)),
+        [
+            (
+                _per_hour(planned, plan.requirement),
+                _burst(planned),
+                _verdict(planned),
+                *_durations(planned, plan.boards),
+            )
+            for planned in plan.verdicts
+        ],
+        texts=3,
+    )
+    print()
+    print("Notes:")
+    for note in _notes(plan):
+        say(f"- {note}", "  ")
+
+
+def _planned(
+    required: Requirement, expected: str | None, period_ns: int, boards: int, store_path: Path
+) -> DurationPlan:
+    """``expected``: misses per hour, or a run of the store, which has a period of its own."""
+    try:
+        per_hour = None if expected is None else float(expected)
+    except ValueError:
+        source = click.get_current_context().get_parameter_source("period_ns")
+        if source is click.core.ParameterSource.COMMANDLINE:
+            raise BadInput("--interval cannot be used with a run: the run has its own period; omit it") from None
+        return plan_from_run(required, existing_store(store_path).load(str(expected)), boards)
+    return plan_assumed(required, period_ns, boards, per_hour)
+
+
+@click.command(cls=Command, example="fastenough plan-test --limit 100us --miss-rate 1e-6 --longest-burst 10")
+@requirement_options
+@click.option(
+    "--expect",
+    "expected",
+    metavar="MISSES_PER_HOUR|RUN",
+    help="Expected misses: a number per hour, or a run of the store that had them  [default: none, and half of the "
+    "allowed ones]",
+)
+@click.option(
+    "--interval",
+    "period_ns",
+    type=DURATION,
+    default="500us",
+    show_default=True,
+    help="Period of the measuring threads.",
+)
+@click.option("--boards", type=click.IntRange(1, 100_000), default=1, show_default=True, help="Boards to be measured.")
+@store_option
+@json_option
+def command(
+    *,
+    limit_ns: int | None,
+    miss_rate: float,
+    confidence: float,
+    longest_burst: int | None,
+    return_time_ns: int,
+    expected: str | None,
+    period_ns: int,
+    boards: int,
+    store_path: Path,
+    as_json: bool,
+) -> None:
+    """Compute how long to measure for a verdict.
+
+    Prints, before anything is measured, the time after which a requirement gets a PASS with a probability of 80 % and
+    of 95 %.  Measurements are simulated and judged as real ones.  If more misses are expected than allowed, the time
+    until a FAIL is printed.
+    """
+    required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
+    if required is None:
+        raise BadInput("plan-test requires --limit; add --miss-rate if the limit may be exceeded")
+    plan = _planned(required, expected, period_ns, boards, store_path)
+    if as_json:
+        print_json(plan)
+    else:
+        _print(plan)
