@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fastenough.analysis import blocks, bounds, clusters, sequential
 from fastenough.analysis.cpu_evidence import UNSEEN_WITH_PERIOD, CpuEvidence, weigh
+from fastenough.analysis.dependence import LEAST_INTERVALS, scale_of
 from fastenough.analysis.disturbances import GAP_PERIODS, Disturbances, OrderSource
 from fastenough.analysis.judgment import MINIMUM_DURATION_NS
 from fastenough.analysis.merged import Merged
@@ -208,6 +209,12 @@ class _Schedule:
         """
         total = int(events.sum())
         counts, exceeded = misses.burst * events, misses.burst * total
+        squares, longest_run = (
+            float(exceeded * misses.burst),
+            max(misses.longest, float(misses.burst)) if total else 0.0,
+        )
+        independent = counts.size >= LEAST_INTERVALS and not scale_of(counts, total)
+        size = clusters.cluster_size(exceeded, total, squares, counts, independent=independent)
         return Disturbances(
             n=self.n,
             time_ns=self.time_ns,
@@ -216,12 +223,14 @@ class _Schedule:
             least=groups[0],
             most=total,
             longest=misses.burst * groups[1],
-            size=clusters.size_of(exceeded, float(exceeded) * misses.burst, counts) if total else 1.0,
-            longest_run=max(misses.longest, float(misses.burst)) if total else 0.0,
+            size=size.mean,
+            longest_run=longest_run,
             source=OrderSource.LIMIT,
             counts=counts,
             sure=counts,
             run_of=np.zeros(counts.size, dtype=np.int64),
+            size_error=size.error,
+            dominance=min(1.0, longest_run**2 / squares) if total else 0.0,
         )
 
 
@@ -229,9 +238,16 @@ def _passes(seen: Disturbances, required: Requirement, values: Merged) -> float:
     """As :func:`weigh` says it, but for the test of stationarity of a rate: it refuses a steady system at its level."""
     if not seen.enough:
         return float(CpuEvidence(values, seen, required, required.confidence, None, 1.0, steady=True).within)
-    longest = max(seen.longest_run, required.longest_burst or 0)
+    declared = required.longest_burst
+    longest = seen.longer_run if declared is None else max(seen.longest_run, declared)
     within = seen.clusters.supported and clusters.rate_is_within(
-        seen.n, seen.possibly, seen.size, longest, allowed=required.miss_rate, confidence=required.confidence
+        seen.n,
+        seen.possibly,
+        seen.size,
+        longest,
+        allowed=required.miss_rate,
+        confidence=required.confidence,
+        error=seen.size_error,
     )
     return within * (1.0 - blocks.LEVEL)
 

@@ -83,11 +83,10 @@ def test_runs_take_turns_and_the_setting_is_put_back(tmp_path: Path, probe_binar
 
 @pytest.mark.slow
 @needs_root("it changes settings")
-@needs_huge_pages
-def test_a_trial_ends_with_the_round_that_decides_it(tmp_path: Path, probe_binary: Path) -> None:
+def test_a_trial_ends_with_the_round_that_decides_it(tmp_path: Path, probe_binary: Path, huge_pages: None) -> None:
     """And stays as it ended: who resumes it measures nothing more."""
     plan = Plan("ab", (Entry("timer", ("none",), 0.2, {"interval": ("1ms",)}),), boards=("local",))
-    trial, store, looks = AbTest(plan, {"transparent-huge-pages": other()}, 5), Store(tmp_path), []
+    trial, store, looks = AbTest(plan, {"transparent-huge-pages": other_value()}, 5), Store(tmp_path), []
 
     def decided(pairs: Sequence[Pair]) -> bool:
         looks.append(len(pairs))
