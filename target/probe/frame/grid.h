@@ -27,7 +27,8 @@ struct grid {
 
 struct wakeups {
 	struct series *each;      /* every act, against its own due time */
-	struct series *corrected; /* every period: those without an act are charged with the delay they suffered; see series_share() */
+	/* every period: those without an act are charged with the delay they suffered; see series_share() */
+	struct series *corrected;
 };
 
 /* Both series from what is said of the first; its period, where it has one, is that of the grid. */

@@ -299,7 +299,7 @@ void series_add_lost(struct series *series, uint64_t count)
 	series_leave(series);
 }
 
-/* Charges of one bucket, either all above the limit or none.  Beside those of a shared bucket there is room for its values. */
+/* Charges of one bucket, either all above the limit or none.  Beside them there is room for the values of both series. */
 static void charge(struct series *series, struct epoch *epoch, const struct fe_charges *charges)
 {
 	struct series *values = values_of(series);

@@ -124,8 +124,8 @@ struct series {
 
 struct series *series_new(int id, const struct series_spec *spec, int64_t threshold_ns);
 /*
- * Locks and pre-faults what an ordinary sample touches; an errno.  Buckets beyond (later than 8 s, earlier
- * than 16 us or, of a two-sided series, 16 ms) come into being when the first such sample does: a page fault is nothing beside it.
+ * Locks and pre-faults what an ordinary sample touches; an errno.  Buckets beyond (later than 8 s, earlier than 16 us or,
+ * of a two-sided series, 16 ms) come into being when the first such sample does: a page fault is nothing beside it.
  */
 int series_lock(struct series *series);
 /* The same samples' buckets and totals take their memory now and not when they come; false where there is none.  For who

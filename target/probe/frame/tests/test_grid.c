@@ -153,7 +153,7 @@ static void as_one_by_one(void)
 	series_free(each);
 }
 
-/* What a series of an interval says is what each reader demands of it: as many runs as values at most, and no fewer than none. */
+/* What each reader demands of a series in an interval: runs are at most as many as values, and never fewer than none. */
 static void possible(struct series *series)
 {
 	const struct epoch *epoch = series_flipped(series);
@@ -206,7 +206,7 @@ static bool same_totals(const struct series *a, const struct series *b)
 	       !memcmp(a->totals + low, b->totals + low, (size_t)(high - low + 1) * sizeof(*a->totals));
 }
 
-/* Charges beside the values that two series share say what they say as a series by itself: in each interval, recording by recording. */
+/* A series that holds only its charges has the totals of one that holds its values, too: in each recording. */
 static void shared_as_apart(void)
 {
 	struct series *shared[] = {limited(), limited()}, *apart[] = {limited(), limited()};
