@@ -19,6 +19,7 @@ from fastenough.farm.config import BoardEntry, due_s
 from fastenough.farm.judging import verdicts_on
 from fastenough.farm.state_machine import BoardPhase, BoardState
 from fastenough.history import (
+    BoardDeclaration,
     History,
     catch_up,
     close_months,
@@ -37,7 +38,7 @@ _DECLARED_STATES = {BoardPhase.RESERVED: "lent", BoardPhase.DEAD: "dead"}
 """The phases that pages show."""
 
 
-def declaration_of(board: BoardEntry, state: BoardState, farm: str = "") -> dict[str, Any]:
+def declaration_of(board: BoardEntry, state: BoardState, farm: str = "") -> BoardDeclaration:
     """Return the columns that the history stores for a board of a farm."""
     condition = "retired" if board.retired else _DECLARED_STATES.get(state.phase, "ok")
     required = board.requirement
@@ -76,7 +77,7 @@ class HistoryOrder(FarmOrder):
     """The input of `update_history`."""
 
     all: bool
-    boards: Sequence[Mapping[str, Any]]
+    boards: Sequence[BoardDeclaration]
     id: str
     names: Sequence[str]
     close: Sequence[str]
@@ -95,8 +96,8 @@ def update_history(order: HistoryOrder) -> dict[str, Any]:
     """
     store, faults = opened_store(order["store"]), []
     with closing(History.of(store, order["database"])) as history:
-        for said in order["boards"]:
-            declare(history, **said)
+        for declaration in order["boards"]:
+            declare(history, **declaration)
         if order["all"]:
             disown(history, order["id"], order["names"])
             faults += [f"{run}: {why}" for run, why in catch_up(history, store).faults.items()]

@@ -18,7 +18,7 @@ from fastenough.analysis import judge
 from fastenough.analysis.approach_rating import same_configuration
 from fastenough.analysis.assessment import Assessment
 from fastenough.analysis.merged import judged_series
-from fastenough.history import WINDOW_S
+from fastenough.history import WINDOW_S, BoardColumns
 from fastenough.history.intervals import is_ahead
 from fastenough.model import FastenoughError, Requirement, Verdict
 from fastenough.recording import Recording
@@ -38,8 +38,8 @@ def verdicts_on(
     required: Mapping[str, Any] | None,
     now_s: float | None = None,
     formerly: Sequence[str] = (),
-) -> dict[str, Any]:
-    """What the history stores of a board's verdicts, as `declare` takes it.
+) -> BoardColumns:
+    """The verdicts on a board, as columns of the history.
 
     ``verdict`` and ``verdict_reason`` cover the evaluation window, from ``judged_from_s`` on; ``cycle_verdict`` and
     ``cycle_reason`` the newest cycle that has ended.  All are empty where nothing was measured or nothing is required.
@@ -138,7 +138,7 @@ def _reason(assessment: Assessment) -> str:
     return "; ".join((assessment.headline, *assessment.reasons))
 
 
-def _verdict_columns(verdict: str, why: str, of_cycle: str, cycle_why: str, from_s: int | None) -> dict[str, Any]:
+def _verdict_columns(verdict: str, why: str, of_cycle: str, cycle_why: str, from_s: int | None) -> BoardColumns:
     return {
         "verdict": str(verdict),
         "verdict_reason": why[:_MOST_CHARS],

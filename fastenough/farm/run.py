@@ -38,6 +38,7 @@ from fastenough.farm.state_machine import (
     shift_times,
     step,
 )
+from fastenough.history import BoardDeclaration
 from fastenough.history.schema import CYCLE_S
 from fastenough.model import BadInput
 
@@ -132,7 +133,7 @@ class FarmRun:
         self._tasks: set[asyncio.Task[None]] = set()
         self._backlog = Backlog()
         self._whole = True
-        self._declared: list[dict[str, Any]] = []
+        self._declared: list[BoardDeclaration] = []
         self._closed_day = 0
         self._looked_back = 0
         self._take_s = max(_TICK_S, min((board.times.pull_s for board in self.farm.boards), default=_BEAT_S) / 4)
@@ -288,11 +289,11 @@ class FarmRun:
         backlog, self._backlog = self._backlog, Backlog()
         backlog.judge |= set(self._boards) if whole else set()
         judged = sorted(backlog.judge)[:_JUDGED]
-        standing = [
+        declarations = [
             history_update.declaration_of(board, self.states.get(board.name, BoardState()), self.farm.id)
             for board in self.farm.boards
         ]
-        changed = [said for said in standing if said not in self._declared]
+        changed = [declaration for declaration in declarations if declaration not in self._declared]
         today = int(self._now_s() // _DAY_S)
         order = HistoryOrder(
             **self._farm_order(),
@@ -311,7 +312,7 @@ class FarmRun:
         if answer.fault:
             self._backlog = backlog.before(self._backlog)
         else:
-            self._declared, self._closed_day = standing, today
+            self._declared, self._closed_day = declarations, today
             self._backlog.judge |= backlog.judge - set(judged)
         return answer
 

@@ -3,7 +3,7 @@
 
 from fastenough.history.archive import close_months
 from fastenough.history.board_status import WINDOW_S, board_of, board_status, board_statuses, refusals
-from fastenough.history.boards import declare, disown, is_declared, note_refused, rename
+from fastenough.history.boards import BoardColumns, BoardDeclaration, declare, disown, is_declared, note_refused, rename
 from fastenough.history.database import History
 from fastenough.history.ingest import (
     HistoryFollower,
@@ -57,7 +57,9 @@ __all__ = [
     "PUBLIC",
     "WINDOW_S",
     "BoardChange",
+    "BoardColumns",
     "BoardCondition",
+    "BoardDeclaration",
     "BoardInfo",
     "BoardSeries",
     "BoardStatus",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import Any, Required, TypedDict, Unpack
 
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, text, tuple_, update
 
@@ -26,17 +26,45 @@ _MOST_REASON = 500
 """Characters."""
 
 
-def declare(history: History, name: str, **said: Any) -> None:
-    """Store the farm's data on a board, which need not have measured yet: ``rack``, ``public``, ``limit_ns``,
-    ``requirement`` (JSON, of which the limit is), ``state`` (ok, lent, dead or retired) and ``reason``, ``due_s``
-    (longest time until new data), ``farm``, ``formerly`` (JSON list of earlier names), and its verdicts as `verdict_on`
-    of the farm returns them.
+class BoardColumns(TypedDict, total=False):
+    """The farm's data on a board.
+
+    ``requirement``: JSON, with the limit that is also in ``limit_ns``; empty if there is none.  ``state``: ok, lent (to
+    a person), dead or retired, for ``reason``.  ``due_s``: longest time until new data.  ``formerly``: earlier names,
+    as a JSON list.  ``verdict`` covers the evaluation window, from ``judged_from_s`` on, ``cycle_verdict`` the newest
+    cycle.
+    """
+
+    rack: str
+    public: bool
+    limit_ns: int | None
+    requirement: str
+    state: str
+    reason: str
+    due_s: int
+    farm: str
+    formerly: str
+    verdict: str
+    verdict_reason: str
+    cycle_verdict: str
+    cycle_reason: str
+    judged_from_s: int | None
+
+
+class BoardDeclaration(BoardColumns):
+    """The farm's data on the board of that name."""
+
+    name: Required[str]
+
+
+def declare(history: History, name: str, **columns: Unpack[BoardColumns]) -> None:
+    """Store the farm's data on a board, which need not have measured yet.
 
     Other columns do not change.  A board that no farm declared is not public and never counts as silent.
     """
     with history.writing() as connection:
         board = _board_number(connection, name)
-        connection.execute(update(BOARD).where(BOARD.c.id == board).values(watched=True, **said))
+        connection.execute(update(BOARD).where(BOARD.c.id == board).values(watched=True, **columns))
 
 
 def _board_number(connection: Connection, name: str) -> int:
