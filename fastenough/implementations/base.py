@@ -12,7 +12,7 @@ from typing import Protocol
 from fastenough.board.base import Booted
 from fastenough.implementations.catalogue import ProbeEntry, Value
 from fastenough.implementations.task import Task
-from fastenough.model.parameters import parameter_name
+from fastenough.model import parameter_name
 from fastenough.settings import Settings
 from fastenough.units import parse_duration_ns
 

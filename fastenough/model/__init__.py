@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The terms everything else speaks in; no behaviour beyond what the terms mean."""
 
-from fastenough.model.configuration import Configuration
-from fastenough.model.machine import Identifiers, Machines, identifiers_of, is_same_machine
-from fastenough.model.parameters import HOW_LONG, parameter_name
+from fastenough.model.machine import Configuration, Identifiers, Machines, identifiers_of, is_same_machine
 from fastenough.model.requirement import RETURN_TIME_NS, Requirement
 from fastenough.model.series import Role, Said, Series
 from fastenough.model.terms import (
     EMULATED,
+    HOW_LONG,
     IMPORTED,
     VERDICT_EXIT_STATUS,
     BadInput,
@@ -17,6 +16,7 @@ from fastenough.model.terms import (
     Outcome,
     Unavailable,
     Verdict,
+    parameter_name,
 )
 
 __all__ = [

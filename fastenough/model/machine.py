@@ -1,10 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Identity of machines: sets of identifiers, of which a kernel without a driver sees fewer."""
+"""Machines and what is booted on them.
+
+A machine is identified by a set of identifiers, of which a kernel without a driver sees fewer.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What is booted on a machine.
+
+    ``kernel_release``: the output of ``uname -r``; ``command_line``: that of the kernel; None: unknown.
+    """
+
+    name: str
+    kernel_release: str | None = None
+    kernel_config_sha256: str | None = None
+    command_line: str | None = None
+
 
 Identifiers = frozenset[str]
 """Hashes that identify a machine; empty: unknown."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Errors, outcomes, verdicts and exit statuses."""
+"""Errors, names of parameters in recordings, outcomes, verdicts and exit statuses."""
 
 from __future__ import annotations
 
@@ -26,6 +26,15 @@ EMULATED = "emulated"
 """The mark of a recording that shows function, and never speed."""
 IMPORTED = "imported"
 """The mark of a recording that was made of another tool's output: it tells no more than that tool did."""
+
+
+HOW_LONG = frozenset({"duration_ns", "loops"})
+"""Parameters for the length of a run; they do not affect latency, so runs that differ only in them may be merged."""
+
+
+def parameter_name(option: str, *, is_duration: bool) -> str:
+    """The name in a recording of an option of a plan or the command line: ``report`` is ``report_ns``."""
+    return option.replace("-", "_") + ("_ns" if is_duration else "")
 
 
 class Outcome(StrEnum):
