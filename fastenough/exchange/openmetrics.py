@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs as OpenMetrics 1.0 text: cumulative histograms in seconds, extremes, losses, parameters of the run.
+"""Syntax of OpenMetrics 1.0, and runs as such text: cumulative histograms in seconds, extremes, losses, parameters.
 
 A bucket astride an edge counts above it: no count below an edge is overstated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from fastenough.exchange.openmetrics_text import END, family, labelled
 from fastenough.exchange.rows import SeriesTotal, run_identity, series_totals
 from fastenough.recording import Recording
 
+KIND = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+"""Media type."""
+END = "# EOF\n"
+_ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 _STEPS = (1, 2, 5)
 _LEAST_NS = 100
 _FAMILIES = (
@@ -22,6 +25,19 @@ _COUNTERS = (
     ("fastenough_lost_values", "Values measured but not stored."),
     ("fastenough_missed_activations", "Activations that were due but did not take place."),
 )
+
+
+def labelled(pairs: Mapping[str, object]) -> str:
+    """The labels of a sample, in braces."""
+    return "{" + ",".join(f'{name}="{str(value).translate(_ESCAPED)}"' for name, value in pairs.items()) + "}"
+
+
+def family(name: str, kind: str, help_text: str, unit: str = "") -> Iterator[str]:
+    """The header of a family."""
+    yield f"# TYPE {name} {kind}\n"
+    if unit:
+        yield f"# UNIT {name} {unit}\n"
+    yield f"# HELP {name} {help_text}\n"
 
 
 def _of(held: SeriesTotal) -> dict[str, object]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from fastenough.exchange.openmetrics_text import END, KIND, family, labelled
+from fastenough.exchange.openmetrics import END, KIND, family, labelled
 from fastenough.history import BoardCondition, BoardStatus, board_statuses, last_changes
 from fastenough.history.tail import TAIL
 from fastenough.web.site import Page, Site
