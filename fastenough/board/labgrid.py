@@ -21,7 +21,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from fastenough.board.base import AS_BOOTED, Booted, configuration_of, installed_module, require_configuration
 from fastenough.board.console import Console
@@ -31,6 +31,9 @@ from fastenough.link.agent import AgentLink
 from fastenough.link.ssh import OWN_FILE, Address, SshLink, open_ssh, parse_address
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.words import LINE_CHARS, said_lines
+
+if TYPE_CHECKING:
+    from fastenough.board.labgrid_act import LabgridAnswer
 
 COORDINATOR_SETTING = "LG_COORDINATOR"
 """Environment variable that names the coordinator, HOST:PORT; labgrid's own."""
@@ -52,7 +55,7 @@ _FAILED = {"states": BadInput, "transition": FastenoughError}
 """Errors of failed acts; NotApplicable for all others."""
 
 
-def _act(place: str, what: str, limit_s: float = _ACT_S) -> Mapping[str, Any]:
+def _act(place: str, what: str, limit_s: float = _ACT_S) -> LabgridAnswer:
     """Run one act of labgrid, such as ``transition rt``, and return its answer.
 
     Raises the error in ``_FAILED``, else NotApplicable, with the reason; BoardGone if the act does not end in time.
@@ -109,10 +112,10 @@ def _lifeline() -> Iterator[int]:
             os.close(descriptor)
 
 
-def _answer(output: bytes, errors: bytes) -> Mapping[str, Any]:
+def _answer(output: bytes, errors: bytes) -> LabgridAnswer:
     """Return the act's answer, or the last line of its standard error if there is none."""
     try:
-        return dict(json.loads(output))
+        return cast("LabgridAnswer", dict(json.loads(output)))
     except ValueError:
         return {"fault": (said_lines(errors) or ["labgrid gave no reason"])[-1]}
 
@@ -148,7 +151,8 @@ class LabgridBoard:
         require_configuration(self, configuration)
         resources = _act(self.place, "acquire")
         try:
-            if not resources.get("service"):
+            service = resources.get("service")
+            if not service:
                 raise NotApplicable(
                     f"{self.name} has no NetworkService, so its address is unknown; export one for it, "
                     "or define one in the LG_ENV file"
@@ -158,7 +162,7 @@ class LabgridBoard:
             with closing(Console(resources.get("console"))) as console:
                 if configuration == POWER_CYCLED:
                     _act(self.place, "cycle")
-                with closing(self._connect(address_of(resources["service"]), console)) as link:
+                with closing(self._connect(address_of(service), console)) as link:
                     yield Booted(
                         link,
                         configuration_of(link, configuration),

@@ -22,7 +22,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, TypedDict
 
 import attr
 import grpc
@@ -38,6 +38,31 @@ _DEADLINE_S = 25.0
 _POWER_DELAY_S = 1.0
 _NO_STATE = "unknown"
 """The initial state of a strategy by labgrid's convention; it cannot be requested."""
+
+
+class PlaceReservation(TypedDict):
+    """The holder of a place (empty for nobody), and when the coordinator created and last changed it."""
+
+    holder: str
+    created_s: float
+    changed_s: float
+
+
+class LabgridAnswer(TypedDict, total=False):
+    """The answer of an act.
+
+    ``fault``: the reason of a failure; ``lent``: the place, if the reason is that a person has reserved it.
+    ``service`` and ``console``: arguments of the place's NetworkService and NetworkSerialPort, from ``acquire``.
+    ``states``: those of the strategy.  ``places``: all places by name, and ``me``: the name of this user there.
+    """
+
+    fault: str
+    lent: PlaceReservation
+    service: Mapping[str, Any] | None
+    console: Mapping[str, Any] | None
+    states: list[str]
+    places: Mapping[str, PlaceReservation]
+    me: str
 
 
 class Fault(Exception):
@@ -70,7 +95,7 @@ def _own_name(session: Any) -> str:
     return f"{session.gethostname()}/{session.getuser()}"
 
 
-def _acquire(session: Any, place: str) -> dict[str, Any]:
+def _acquire(session: Any, place: str) -> LabgridAnswer:
     """Acquire the place and return its resources.
 
     A coordinator grants a place whose exporter is offline, and keeps it acquired without resources when the exporter
@@ -118,8 +143,7 @@ def why_no_resources(place: Any, exported: Mapping[str, Mapping[str, Any]]) -> s
     )
 
 
-def _reservation(place: Any) -> dict[str, Any]:
-    """Return who holds a place (empty for nobody), and when the coordinator created and last changed it."""
+def _reservation(place: Any) -> PlaceReservation:
     return {"holder": place.acquired or "", "created_s": place.created, "changed_s": place.changed}
 
 
@@ -156,7 +180,7 @@ def _states_of(strategy: type[Any]) -> list[str]:
     return list(type(status.default).__members__)
 
 
-def _coordinate(coordinator: str, place: str, act: str, state: str | None) -> dict[str, Any]:
+def _coordinate(coordinator: str, place: str, act: str, state: str | None) -> LabgridAnswer:
     """Run an act that needs the coordinator, at the address that labgrid would use."""
     environment = Environment(_ENVIRONMENT) if state else None
     if _ENVIRONMENT:
@@ -167,14 +191,14 @@ def _coordinate(coordinator: str, place: str, act: str, state: str | None) -> di
     session = start_session(coordinator, extra={"args": arguments, "env": environment})
     if act == "places":
         return {
-            "places": {name: _reservation(reservation) for name, reservation in session.places.items()},
+            "places": {name: _reservation(place) for name, place in session.places.items()},
             "me": _own_name(session),
         }
     if place not in session.places:
         raise Fault("no such place on the coordinator")
     if act == "acquire":
         resources = _acquire(session, place)
-        return resources | {"service": resources["service"] or _own_service(place)}
+        return {**resources, "service": resources["service"] or _own_service(place)}
     if act == "release":
         _call(session, "ReleasePlace", place)
     elif act == "transition":
@@ -193,7 +217,7 @@ def _why(error: BaseException) -> str:
     return cause if first is error else f"{cause}\n({effect})"
 
 
-def main(coordinator: str, place: str, act: str, state: str | None = None) -> Mapping[str, Any]:
+def main(coordinator: str, place: str, act: str, state: str | None = None) -> LabgridAnswer:
     """Return the answer, which contains the fault of a failed act."""
     try:
         return {"states": _states(place)} if act == "states" else _coordinate(coordinator, place, act, state)

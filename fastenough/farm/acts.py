@@ -32,7 +32,29 @@ from fastenough.model import EMULATED, FastenoughError, Outcome
 from fastenough.recording.parsing import parsed_load
 from fastenough.store import Store
 
-Answer = dict[str, Any]
+
+class ActAnswer(TypedDict, total=False):
+    """The answer of an act.
+
+    ``fault``: why it failed; ``lent``: the place, if the reason is that a person reserved it.  ``link`` and
+    ``console``: how the board is reached, and its console port.  ``newest``: the newest recording seen in its ring.
+    ``stored``: ids of the runs that are in the store now; ``under_way``: id and file name of growing recordings;
+    ``refused``: name of each refused recording, and the reason.  ``places`` and ``me``: as labgrid reports them.
+    """
+
+    fault: str
+    lent: labgrid_act.PlaceReservation
+    link: str
+    console: Mapping[str, Any] | None
+    newest: str
+    grown: bool
+    bytes: int
+    stored: Sequence[str]
+    under_way: Sequence[Sequence[str]]
+    gaps: int
+    refused: Sequence[Sequence[str]]
+    places: Mapping[str, labgrid_act.PlaceReservation]
+    me: str
 
 
 class FarmOrder(TypedDict):
@@ -75,12 +97,14 @@ _MOST_REASONS = 3
 class LabgridFailure(FastenoughError):
     """labgrid's answer to an act that failed."""
 
-    def __init__(self, answer: Mapping[str, Any]) -> None:
-        super().__init__(str(answer["fault"]))
-        self.answer = dict(answer)
+    def __init__(self, answer: labgrid_act.LabgridAnswer) -> None:
+        super().__init__(answer["fault"])
+        self.answer = ActAnswer(fault=answer["fault"])
+        if "lent" in answer:
+            self.answer["lent"] = answer["lent"]
 
 
-def _labgrid(order: BoardOrder, act: str) -> Mapping[str, Any]:
+def _labgrid(order: BoardOrder, act: str) -> labgrid_act.LabgridAnswer:
     """Run one labgrid act in a child process: labgrid's managers are singletons of a process.  Raises LabgridFailure.
 
     There is no time-out here: the process that ordered the act ends the group in time.
@@ -91,11 +115,11 @@ def _labgrid(order: BoardOrder, act: str) -> Mapping[str, Any]:
         pipe.sendall(json.dumps(labgrid_act.main(order["coordinator"], order.get("place", ""), act)).encode())
 
     with _forked(act_there) as pipe:
-        said = b"".join(iter(lambda: pipe.recv(65536), b""))
-    answer = json.loads(said or b'{"fault": "labgrid returned no answer"}')
+        reply = b"".join(iter(lambda: pipe.recv(65536), b""))
+    answer: labgrid_act.LabgridAnswer = json.loads(reply or b'{"fault": "labgrid returned no answer"}')
     if "fault" in answer:
         raise LabgridFailure(answer)
-    return dict(answer)
+    return answer
 
 
 @contextmanager
@@ -121,11 +145,11 @@ def _forked(work: Callable[[socket.socket], None]) -> Iterator[socket.socket]:
         os.waitpid(child, 0)
 
 
-def _act(work: Callable[[BoardOrder], Answer]) -> Callable[[BoardOrder], Answer]:
+def _act(work: Callable[[BoardOrder], ActAnswer]) -> Callable[[BoardOrder], ActAnswer]:
     """labgrid's refusals are answers.  An act keeps its name: another process finds it by that."""
 
     @wraps(work)
-    def act(order: BoardOrder) -> Answer:
+    def act(order: BoardOrder) -> ActAnswer:
         try:
             return work(order)
         except LabgridFailure as failed:
@@ -135,38 +159,40 @@ def _act(work: Callable[[BoardOrder], Answer]) -> Callable[[BoardOrder], Answer]
 
 
 @_act
-def places(order: BoardOrder) -> Answer:
+def places(order: BoardOrder) -> ActAnswer:
     """Return the holder of each place: ``places`` by name, and ``me``, the name of this farm."""
-    return dict(_labgrid(order, "places"))
+    answer = _labgrid(order, "places")
+    return {"places": answer["places"], "me": answer["me"]}
 
 
 @_act
-def acquire(order: BoardOrder) -> Answer:
+def acquire(order: BoardOrder) -> ActAnswer:
     """Acquire the place again after the coordinator lost the reservation; switches nothing."""
     return _acquired(order)
 
 
 @_act
-def release(order: BoardOrder) -> Answer:
-    return dict(_labgrid(order, "release"))
+def release(order: BoardOrder) -> ActAnswer:
+    _labgrid(order, "release")
+    return {}
 
 
-def _acquired(order: BoardOrder) -> Answer:
-    has = _labgrid(order, "acquire")
-    service = has.get("service")
-    return {"link": f"ssh://{address_of(service)}" if service else "", "console": has.get("console")}
+def _acquired(order: BoardOrder) -> ActAnswer:
+    resources = _labgrid(order, "acquire")
+    service = resources.get("service")
+    return {"link": f"ssh://{address_of(service)}" if service else "", "console": resources.get("console")}
 
 
 @_act
-def boot(order: BoardOrder) -> Answer:
+def boot(order: BoardOrder) -> ActAnswer:
     """Power-cycle the board and wait until it answers and its service has started a new recording."""
-    held = _acquired(order) if order.get("place") else {}
-    link = order.get("link") or held.get("link") or ""
+    acquired: ActAnswer = _acquired(order) if order.get("place") else {}
+    link = order.get("link") or acquired.get("link") or ""
     if not link:
         return {"fault": f"place {order['place']} has no NetworkService; export one, or set link in farm.toml"}
     if not order.get("place"):
         return {"link": link, "newest": _wait_until_up(order, link)} if order["ring"] else {"link": link}
-    with _console(held.get("console")) as words:
+    with _console(acquired.get("console")) as words:
         _labgrid(order, "cycle")
         try:
             return {"link": link, "newest": _wait_until_up(order, link)}
@@ -224,7 +250,7 @@ def _newest(booted: Booted, order: BoardOrder) -> str:
     return files[-1].name if files else str(order.get("newest", ""))
 
 
-def pull_ring(order: BoardOrder) -> Answer:
+def pull_ring(order: BoardOrder) -> ActAnswer:
     """Copy what the board's service has recorded since the last pull into the store."""
     with open_board(order["link"]).boot(AS_BOOTED) as booted:
         told = BoardNames(order["board"], _seen(order, booted).added, tuple(order.get("formerly", ())))
@@ -244,7 +270,7 @@ def _seen(order: BoardOrder, booted: Booted) -> BoardAnnotations:
     return BoardAnnotations(order["board"], booted, parsed_load(order.get("load")), marks)
 
 
-def _pull_result(pulled: PullResult) -> Answer:
+def _pull_result(pulled: PullResult) -> ActAnswer:
     return {
         "stored": [one.run_id for one in pulled.stored],
         "under_way": [[one.run_id, one.name] for one in pulled.under_way],
@@ -267,7 +293,7 @@ class NamedBoard:
         return self.board.boot(configuration)
 
 
-def measure(order: BoardOrder) -> Answer:
+def measure(order: BoardOrder) -> ActAnswer:
     """Measure the runs of a plan; with ``resume``, continue an interrupted cycle."""
     board = (
         open_board(order["given"])
@@ -286,6 +312,7 @@ def measure(order: BoardOrder) -> Answer:
     runs = [store.load(run) for run in campaign.runs]
     failed = [why for run in runs if run.outcome is Outcome.FAILED for why in (run.end.reasons if run.end else ())]
     summary = "; ".join(dict.fromkeys(failed[:_MOST_REASONS]))
-    return {"stored": list(campaign.runs)} | (
-        {"fault": summary or "a run failed; no reason was recorded"} if failed else {}
-    )
+    answer: ActAnswer = {"stored": list(campaign.runs)}
+    if failed:
+        answer["fault"] = summary or "a run failed; no reason was recorded"
+    return answer

@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fastenough import words
 from fastenough.campaign import read_plan
 from fastenough.campaign.expand import expand
 from fastenough.farm import acts, history_update
-from fastenough.farm.acts import BoardOrder, FarmOrder
+from fastenough.farm.acts import ActAnswer, BoardOrder, FarmOrder
 from fastenough.farm.calendar import BenchClock, due
 from fastenough.farm.config import BoardEntry, Farm
 from fastenough.farm.history_update import GrowingRecording, HistoryOrder, JudgedBoard
@@ -87,7 +87,7 @@ class Backlog:
     under_way: dict[str, GrowingRecording] = field(default_factory=dict)
     refused: dict[str, list[list[str]]] = field(default_factory=dict)
 
-    def add(self, board: BoardEntry, answer: Mapping[str, Any]) -> None:
+    def add(self, board: BoardEntry, answer: ActAnswer) -> None:
         stored = answer.get("stored", ())
         self.stored.update(stored)
         self.judge.update([board.name] if stored else [])
@@ -100,7 +100,7 @@ class Backlog:
                 "name": name,
             }
         if answer.get("refused"):
-            self.refused[board.name] = list(answer["refused"])
+            self.refused[board.name] = [list(pair) for pair in answer["refused"]]
 
     def before(self, later: Backlog) -> Backlog:
         """Both of them."""
@@ -240,8 +240,9 @@ class FarmRun:
             answer = await processes.act(f"{start.act} {name}", WORK[start.act], order, _limit_s(board, start))
         except BadInput as error:  # a plan that was changed meanwhile
             answer = ActResult({"fault": str(error)})
-        self._backlog.add(board, answer.said)
-        self._bytes += answer.said.get("bytes", 0)
+        fields = cast(ActAnswer, answer.said)
+        self._backlog.add(board, fields)
+        self._bytes += fields.get("bytes", 0)
         self._event(name, _ended(start.act, answer))
 
     def _processes(self, act: BoardAct, state: BoardState) -> ActProcesses | WorkerPool:
@@ -370,14 +371,14 @@ class FarmRun:
 
 
 def _ended(act: BoardAct, answer: ActResult) -> ActEnded:
-    fields = answer.said
+    fields = cast(ActAnswer, answer.said)
     return ActEnded(
         act,
         " ".join(words.said_lines(answer.fault.encode()))[:500],
         PlaceStatus(**fields["lent"]) if "lent" in fields else None,
-        bool(fields.get("grown")),
-        str(fields.get("link", "")),
-        str(fields.get("newest", "")),
+        fields.get("grown", False),
+        fields.get("link", ""),
+        fields.get("newest", ""),
         _refused_text(fields.get("refused") or ()),
     )
 
