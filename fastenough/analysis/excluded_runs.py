@@ -8,13 +8,14 @@ states the selection.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from fastenough import words
 from fastenough.analysis.assessment import Assessment
-from fastenough.analysis.cpu_evidence import evidence_per_cpu
+from fastenough.analysis.clusters import holm
+from fastenough.analysis.cpu_evidence import CpuEvidence, evidence_per_cpu
 from fastenough.analysis.differences import differing_keys, run_values
 from fastenough.analysis.evidence import merged_per_cpu
 from fastenough.analysis.merged import MixedRuns
@@ -131,7 +132,29 @@ def meets_together(judged: Sequence[Recording], others: Sequence[Recording], ass
     All of them are the data of the question, which only grow: so their evidence is valid however often somebody
     measures anew until the newest runs pass by themselves.  Where no miss is allowed `forbids_pass` covers that.
     """
-    sure = max(required.confidence for required in assessment.requirements)
+    return all(one.within for one in _evidence_together(judged, others, assessment))
+
+
+def fails_together(judged: Sequence[Recording], others: Sequence[Recording], assessment: Assessment) -> bool:
+    """Whether a requirement is shown not to be met by the judged runs and ``others`` of their kind as well.
+
+    Where no miss is allowed one value shows that, whatever other runs hold.
+    """
+    failed = (one for one in assessment.judgments if one.verdict is Verdict.FAIL and one.requirement is not None)
+    if any(one.requirement is not None and not one.requirement.miss_rate for one in failed):
+        return True
+    shown = list(_evidence_together(judged, others, assessment))
+    return any(holm([one.p_value for one in shown], 1.0 - _confidence(assessment)))
+
+
+def _confidence(assessment: Assessment) -> float:
+    return max(required.confidence for required in assessment.requirements)
+
+
+def _evidence_together(
+    judged: Sequence[Recording], others: Sequence[Recording], assessment: Assessment
+) -> Iterator[CpuEvidence]:
+    """Evidence about the requirements that allow misses, of all runs of each kind, per CPU."""
     for judgment in assessment.judgments:
         required = judgment.requirement
         if required is None or not required.miss_rate:
@@ -139,13 +162,8 @@ def meets_together(judged: Sequence[Recording], others: Sequence[Recording], ass
         group = [recording for recording in judged if recording.run_id in judgment.run_ids]
         values = run_values(group[0])
         alike = [other for other in others if not differing_keys(values, run_values(other))]
-        if alike and not all(
-            one.within
-            for merged in merged_per_cpu([*group, *alike])
-            for one in evidence_per_cpu(merged, required, sure)
-        ):
-            return False
-    return True
+        for merged in merged_per_cpu([*group, *alike]):
+            yield from evidence_per_cpu(merged, required, _confidence(assessment))
 
 
 def forbids_pass(others: Sequence[ExcludedRuns], selection: Selection, *, together: bool = True) -> bool:
@@ -181,8 +199,8 @@ def judged_without(
 ) -> Assessment:
     """The assessment, with the excluded runs named.
 
-    A PASS is refused as `forbids_pass` states; ``together``: whether these runs and the excluded ones meet the
-    requirement.
+    A PASS is refused as `forbids_pass` states, and a FAIL where all runs do not show it ``together``: whether these
+    runs and the excluded ones show the same verdict.
     """
     if not others:
         return assessment
@@ -193,24 +211,31 @@ def judged_without(
             cautions=(*assessment.cautions, text),
             headline=f"{assessment.headline} ({selection_note(others)})",
         )
-    if assessment.verdict is not Verdict.PASS or not forbids_pass(others, selection, together=together):
-        return replace(assessment, cautions=(*assessment.cautions, text))
+    if assessment.verdict is Verdict.PASS and forbids_pass(others, selection, together=together):
+        return _undecided(assessment, others, _against_pass(others, together))
+    if assessment.verdict is Verdict.FAIL and not together:
+        return _undecided(assessment, others, "and all runs together do not show that the allowed rate is exceeded")
+    return replace(assessment, cautions=(*assessment.cautions, text))
+
+
+def _against_pass(others: Sequence[ExcludedRuns], together: bool) -> str:
+    if not together:
+        return "and all runs together do not meet the requirement"
+    return f"{sum(one.exceeds for one in others):,} of them above the allowed rate"
+
+
+def _undecided(assessment: Assessment, others: Sequence[ExcludedRuns], why: str) -> Assessment:
     return replace(
         assessment,
         verdict=Verdict.INCONCLUSIVE,
-        headline=f"Not enough evidence: {words.counted(len(others), 'run')} of the same kind excluded, "
-        + (
-            f"{sum(one.exceeds for one in others):,} of them above the allowed rate"
-            if together
-            else "and all runs together do not meet the requirement"
-        ),
-        reasons=(text, *assessment.reasons),
+        headline=f"Not enough evidence: {words.counted(len(others), 'run')} of the same kind excluded, {why}",
+        reasons=(exclusion_text(others), *assessment.reasons),
         settle=(_how_to_include(others), *assessment.settle),
     )
 
 
 def _how_to_include(others: Sequence[ExcludedRuns]) -> str:
-    """The next step after a PASS was refused because of these runs."""
+    """The next step after a verdict was refused because of these runs."""
     state = "--only-these, which the headline then states"
     if any(one.deleted for one in others):
         return f"restore the deleted runs from a backup and judge all runs together, or pass {state}"

@@ -14,6 +14,7 @@ from fastenough.analysis.excluded_runs import (
     ExcludedRuns,
     Selection,
     asked_by,
+    fails_together,
     judged_without,
     left_out,
     meets_together,
@@ -150,18 +151,21 @@ def judge_asked(recordings: Sequence[Recording], question: Question, store: Stor
 def excluded_by(
     judged: Sequence[Recording], assessment: Assessment, selection: Selection, store: Store
 ) -> tuple[list[ExcludedRuns], bool]:
-    """Other runs of the store that answer the question, and whether all of them together meet the requirement.
+    """Other runs of the store that answer the question, and whether all of them together show the same verdict.
 
-    ``assessment``: the verdict on the judged runs alone.  Those of the question are read again for a PASS only, so that
-    not every run that was looked at stays in memory.
+    ``assessment``: the verdict on the judged runs alone.  Those of the question are read again for a PASS or FAIL only,
+    so that not every run that was looked at stays in memory.
     """
     if not assessment.requirements:
         return [], True
     asked = asked_by(judged, assessment)
     others = left_out(asked, runs_alike(judged, store))
-    passed = assessment.verdict is Verdict.PASS and selection is Selection.CAMPAIGN
-    together = not passed or meets_together(judged, [store.load(one.run_id) for one in others], assessment)
-    return [*deleted_alike(asked, store), *others], together
+    excluded = [*deleted_alike(asked, store), *others]
+    show = {Verdict.PASS: meets_together, Verdict.FAIL: fails_together}.get(assessment.verdict)
+    refused = assessment.verdict is Verdict.PASS and selection is Selection.CHOSEN
+    if show is None or refused or not others or selection is Selection.ONLY_THESE:
+        return excluded, True
+    return excluded, show(judged, [store.load(one.run_id) for one in others], assessment)
 
 
 def deleted_alike(asked: Sequence[Asked], store: Store, since_ns: int = -1) -> list[ExcludedRuns]:

@@ -19,7 +19,7 @@ class PackedQuestion:
     ``required`` applies to the runs of ``probe`` (None: of every probe); without it runs are judged by the requirement
     in their heads.  ``missing``: planned runs that the store did not have.  ``selection``: name of a Selection.
     ``excluded``: other runs of the store with the key of a judged run, with their results.  ``together``: whether the
-    judged runs and these meet the requirement.
+    judged runs and these show the same verdict.
     """
 
     required: Requirement | None

@@ -302,7 +302,7 @@ class Again(StrEnum):
     """What is judged at each look."""
 
     ALL = "all data together"
-    NEW = "new data each time, PASS if all data together pass as well"
+    NEW = "new data each time, PASS and FAIL if all data together show the same"
     ALONE = "new data each time, judged alone"
 
 
@@ -327,7 +327,7 @@ def _looked(counts: Counted, first: int, looks: int, requirement: Requirement, a
             data = joined([data, counts.part(slice(first + look, first + look + 1))], 1)
         [every] = verdicts(data, requirement)
         judged = every if again is Again.ALL else new[look]
-        found.append((judged.within and every.within, judged.p_value <= STATED))
+        found.append((judged.within and every.within, max(judged.p_value, every.p_value) <= STATED))
     return found
 
 

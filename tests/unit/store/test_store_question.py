@@ -85,6 +85,23 @@ def test_measuring_anew_until_it_passes_passes_by_all_runs_together_only(tmp_pat
     assert verdicts == [Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.PASS]
 
 
+def test_new_runs_that_fail_alone_fail_by_all_runs_together_only(tmp_path: Path) -> None:
+    """Four misses are allowed in each run; eleven decide if the others are as bad, and nothing if these had none."""
+    allowed = Requirement(200_000, 2e-4, longest_burst=1)
+    for worst_ns, expected in ((100_000, Verdict.INCONCLUSIVE), (250_000, Verdict.FAIL)):
+        store = Store(tmp_path / f"store-{worst_ns}")
+        for _ in range(2):
+            _stored(store, tmp_path, worst_ns, times=11)
+        newest = _stored(store, tmp_path, 250_000, times=11)
+        assert judge([newest], allowed).verdict is Verdict.FAIL
+        verdicts = [
+            judge_asked([newest], Question(allowed, 0.95, selection=selection), store).verdict
+            for selection in (Selection.CAMPAIGN, Selection.CHOSEN, Selection.ONLY_THESE)
+        ]
+        assert verdicts == [expected, expected, Verdict.FAIL]
+    assert judge_asked([newest], Question(LIMIT, 0.95), store).verdict is Verdict.FAIL, "one miss is one too many"
+
+
 def test_a_gate_judges_the_runs_of_a_night_by_themselves(tmp_path: Path) -> None:
     store, short, long = Store(tmp_path / "store"), _run(tmp_path, "short", 12), _run(tmp_path, "long", 17)
     assert [_gate(store, run).verdict for run in (short, long)] == [Verdict.INCONCLUSIVE, Verdict.PASS]
