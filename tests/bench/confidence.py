@@ -19,7 +19,8 @@ from scipy import stats
 
 from fastenough import words
 from fastenough.analysis.disturbances import OrderSource
-from fastenough.model import Requirement
+from fastenough.analysis.power import ExpectedMisses, PlanQuestion
+from fastenough.model import Requirement, Verdict
 from tests.support.confidence import (
     FIRST,
     MOST_TIMES,
@@ -39,6 +40,7 @@ from tests.support.confidence import (
     errors_of_runs,
     made,
     most_errors,
+    shares,
 )
 from tests.support.late_values import (
     CHANGING,
@@ -235,6 +237,29 @@ def followed(repetitions: int, seed: int) -> Iterator[Row]:
         )
 
 
+PLANNED_RATE = 5e-4
+"""Allowed disturbances per activation of a planned measurement."""
+
+
+def planned(repetitions: int, seed: int) -> Iterator[Row]:
+    """Whether a measurement as long as was planned for a machine of known rate has its verdict as often as stated."""
+    for number, ((name, times), declared) in enumerate(product(FOLLOWED, (False, True))):
+        machine, size = STEADY[name]
+        allowed = PLANNED_RATE * size
+        required = Requirement(1, allowed, 1 - STATED, int(size) if declared else None)
+        misses = ExpectedMisses(times * allowed, int(size), size)
+        plan = PlanQuestion(required, misses, 10**6).answer()
+        random, cells, held = np.random.default_rng([seed, number]), [], True
+        for one in plan.durations:
+            n = one.n or 0
+            found = shares(machine, random, repetitions, n, misses.rate, required=required)
+            share = found[plan.verdict is Verdict.FAIL]
+            held = held and share * repetitions >= stats.binom.ppf(0.001, repetitions, one.power)
+            cells += [f"{n * PLANNED_RATE:.0f}", percent(share)]
+        declaration = ", declared" if declared else ""
+        yield Row((f"{name}{declaration}; {times:g} times the allowed rate", plan.verdict.value, *cells), held)
+
+
 NIGHTS = 30
 A_MONTH = 1 - STATED / NIGHTS
 """The confidence of each night with which a month errs no more often than one measurement at the usual one."""
@@ -382,6 +407,18 @@ def simulated(repetitions: int) -> tuple[str, bool]:
             f"after a first minute at 1 kHz, {fewer_repetitions:,} times each:",
             ("machine", "advice is given", "then decided", "median advised length, relative to the first"),
             list(followed(fewer_repetitions, SEED)),
+        ),
+        (
+            f"Measurements as long as `plan-test` says, at 1 kHz, {fewer_repetitions:,} times each:",
+            (
+                "machine",
+                "verdict",
+                "allowed disturbances, for 80 %",
+                "have the verdict",
+                "for 95 %",
+                "have the verdict",
+            ),
+            list(planned(fewer_repetitions, SEED)),
         ),
         (
             f"Looks until a PASS, with {EACH_LOOK} s at 1 kHz more at each look, {months:,} times each:",
