@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from fastenough.facts import collect
 from fastenough.link import Link
+from fastenough.loads import Load, StartedLoad
 from fastenough.model import EMULATED, BadInput, Configuration, NotApplicable
 from fastenough.virtual.gauge import SimulatedGauge
 
@@ -38,6 +39,10 @@ def _no_simulated_gauge() -> SimulatedGauge:
     )
 
 
+def _nothing() -> None:
+    """Do nothing: a measurement that is followed ends by the task's own signal."""
+
+
 @dataclass(frozen=True)
 class Booted:
     """A board in one configuration, ready to be used.
@@ -46,7 +51,8 @@ class Booted:
     ``wires``: pins connected by construction, None if a plan must name them.  ``last_words``: return why the board is
     gone, if known.  ``module``: return the path on the board of a kernel module, built or installed; raises
     NotApplicable.  ``wire_gauge``: return a simulated gauge on simulated pins, which ends with the board; raises
-    BadInput for a board without them.
+    BadInput for a board without them.  ``start_load``: a load for a number of CPUs and of seconds, on a board that does
+    not start it by commands of the bench.  ``interrupt``: end a measurement that tells nothing before its end.
     """
 
     link: Link
@@ -57,6 +63,8 @@ class Booted:
     last_words: Callable[[], list[str]] = list
     module: Callable[[str], str] = _no_module
     wire_gauge: Callable[[], SimulatedGauge] = _no_simulated_gauge
+    start_load: Callable[[Load, int, float], StartedLoad] | None = None
+    interrupt: Callable[[], None] = _nothing
 
 
 class Board(Protocol):

@@ -27,7 +27,7 @@ from fastenough.gauge.session import GaugeLost
 from fastenough.implementations import DEFAULT, Act, Counted, find_implementation
 from fastenough.implementations.task import EndedBySignal, Task
 from fastenough.link import BoardGone, Link
-from fastenough.loads import Load, RunningLoad
+from fastenough.loads import Load, RunningLoad, StartedLoad
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
 from fastenough.recording import LoadProof, LoadStated, LoadUse
 from fastenough.recording.building import HeadAdditions
@@ -97,7 +97,7 @@ def measure(site: BoardSetup, spec: RunSpec, context: RunContext) -> Transcript:
                 stack.enter_context(KEYS[name].during(value, site.booted))
             entries = settings.apply_all(_act_settings(act, site.booted.link))
             act = with_trace(act, entries, context.tell)
-            load = stack.enter_context(run_load(site.booted.link, site.plan.load(spec.load), spec, added.profile or {}))
+            load = stack.enter_context(run_load(site.booted, site.plan.load(spec.load), spec, added.profile or {}))
             added = replace(added, load=load.stated, settings=(*added.settings, *entries))
             if site.plan.monitor:
                 act = replace(act, thread_name=own_thread_name() if spec.implementation == DEFAULT else "")
@@ -255,7 +255,11 @@ class _Run:
     @contextmanager
     def _task(self) -> Iterator[Task]:
         """Context in which the board's task records; reasons of a failure are collected before the task is ended."""
-        with self._implementation.start(self.site.booted, self.act, self.settings) as task:
+        booted = self.site.booted
+        with (
+            self.context.stopping.notifying(booted.interrupt),
+            self._implementation.start(booted, self.act, self.settings) as task,
+        ):
             if self._beside:
                 self.own.revise = self._revise_end
             task.follow(self.own.take)
@@ -339,13 +343,12 @@ class ActiveLoad:
     """The load of one run; ``running`` is None for no load."""
 
     stated: LoadStated
-    running: RunningLoad | None = None
+    running: StartedLoad | None = None
 
     def warm_up(self, seconds: float, stopping: StopRequest) -> None:
         """Wait for a time, and until all processes of the load exist; return early on a request to stop."""
         if self.running is not None:
-            stopping.sleep(seconds)
-            self.running.await_processes(lambda seconds: not stopping.sleep(seconds))
+            self.running.warm_up(seconds, lambda seconds: not stopping.sleep(seconds))
 
     def begin(self) -> None:
         """Start counting the load's activity."""
@@ -365,11 +368,11 @@ class ActiveLoad:
 
 
 @contextmanager
-def run_load(link: Link, load: Load, spec: RunSpec, profile: Mapping[str, Any]) -> Iterator[ActiveLoad]:
+def run_load(booted: Booted, load: Load, spec: RunSpec, profile: Mapping[str, Any]) -> Iterator[ActiveLoad]:
     """Context in which the load runs, for as many CPUs as the board's profile states."""
     if not load.commands:
         yield ActiveLoad(LoadStated(load.name, source=load.source))
         return
     cpus = (profile.get("cpu") or {}).get("count") or 1
-    with RunningLoad(link, load, cpus, spec.whole_s) as running:
+    with (booted.start_load or partial(RunningLoad, booted.link))(load, cpus, spec.whole_s) as running:
         yield ActiveLoad(running.head(), running)

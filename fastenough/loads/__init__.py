@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fastenough.loads.load import TOOL_PACKAGES, Expectation, Load
-from fastenough.loads.running import RunningLoad
+from fastenough.loads.running import RunningLoad, StartedLoad
 from fastenough.loads.tools import require_tools
 from fastenough.model import BadInput
 from fastenough.registry import listed
 
-__all__ = ["LOADS", "TOOL_PACKAGES", "Expectation", "Load", "RunningLoad", "find_load", "require_tools"]
+__all__ = ["LOADS", "TOOL_PACKAGES", "Expectation", "Load", "RunningLoad", "StartedLoad", "find_load", "require_tools"]
 
 LOADS: Mapping[str, Load] = {
     load.name: load

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from fastenough.link import Link, Process, Stalled
 from fastenough.loads.load import Load
@@ -28,6 +28,31 @@ _FROM_FOLDER = 'PATH=$1:$PATH; shift; exec "$@"'
 def _last_words(process: Process) -> str:
     said = said_lines(process.stderr())
     return f": {said[-1]}" if said else ""
+
+
+class StartedLoad(Protocol):
+    """Context in which a load runs beside the measurements."""
+
+    def head(self) -> LoadStated:
+        """Return the entry in the head of the recording."""
+
+    def warm_up(self, seconds: float, sleep: Callable[[float], bool]) -> None:
+        """Let the load run for a time before the measurement; ``sleep`` returns whether to continue."""
+
+    def begin(self) -> None:
+        """Start of the measurement: earlier use of resources does not count."""
+
+    def follow(self) -> Callable[[], LoadUse | None]:
+        """Return a function that returns the use of the load since its last call, None if it is unknown."""
+
+    def proof(self) -> LoadProof:
+        """Return the use of resources since ``begin``, and whether it proves that the load ran."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
 
 
 class RunningLoad:
@@ -103,6 +128,11 @@ class RunningLoad:
             return int(self._link.run(self._with_tools(self._counter), _COUNTER_S).stdout.split()[-1])
         except (OSError, ValueError, IndexError, Stalled):
             return None
+
+    def warm_up(self, seconds: float, sleep: Callable[[float], bool]) -> None:
+        """Wait for a time, and until all processes of the load exist; ``sleep`` returns whether to continue."""
+        if sleep(seconds):
+            self.await_processes(sleep)
 
     def await_processes(self, sleep: Callable[[float], bool]) -> None:
         """Wait for the expected number of processes; ``sleep`` returns whether to continue.
