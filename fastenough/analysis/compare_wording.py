@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 from fastenough import words
 from fastenough.analysis.checks import findings_of
 from fastenough.analysis.compare import Comparison, QuantileDifference
-from fastenough.analysis.machine import is_emulated
+from fastenough.analysis.machine import INSTRUCTIONS, counts_instructions, is_emulated
 from fastenough.analysis.paired import Effect
 from fastenough.model import Role, Verdict
 from fastenough.recording import Recording
@@ -114,7 +114,8 @@ def cautions(recordings: Sequence[Recording]) -> list[str]:
         if found.verdict is Verdict.BROKEN
     ]
     emulated = ["emulated: timing is not meaningful"] if any(map(is_emulated, recordings)) else []
-    return broken + emulated
+    counted = [INSTRUCTIONS] if any(map(counts_instructions, recordings)) else []
+    return broken + emulated + counted
 
 
 def how_judged(together: int, confidence: float) -> str:

@@ -206,6 +206,11 @@ def _emulated(head: Head, _: Series | None) -> bool:
     return "emulated" in head.marks
 
 
+def _emulator(head: Head, _: Series | None) -> dict[str, Any] | None:
+    """The emulator that counts the board's instructions; None for all other boards."""
+    return (head.profile or {}).get("emulator")
+
+
 def _configuration(head: Head, _: Series | None) -> str | None:
     return None if head.configuration is None else head.configuration.name
 
@@ -229,6 +234,7 @@ MACHINE = "machine"
 RUN_KEYS: tuple[Key, ...] = (
     Key("probe", Forbids.BOTH, _head("probe"), "another probe measures another activation", titled=True),
     Key("emulation", Forbids.BOTH, _emulated, "under emulation timing is not meaningful"),
+    Key("emulator", Forbids.BOTH, _emulator, "another emulator counts other instructions for the same path"),
     Key(
         "act",
         Forbids.BOTH,

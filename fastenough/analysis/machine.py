@@ -93,6 +93,17 @@ def is_emulated(recording: Recording) -> bool:
     return "emulated" in recording.head.marks or (recording.head.profile or {}).get("emulated") is True
 
 
+INSTRUCTIONS = (
+    "Deterministic board: latencies count instructions of this kernel's path (1 ns each); no caches, no memory system, "
+    "no hardware; for comparing kernels, settings and changes, never a verdict on a machine"
+)
+
+
+def counts_instructions(recording: Recording) -> bool:
+    """Whether it ran on a deterministic board, whose values mean what ``INSTRUCTIONS`` says."""
+    return (recording.head.profile or {}).get("emulator") is not None
+
+
 def is_virtual(recording: Recording) -> bool:
     """Whether it ran on a hypervisor's guest."""
     return "virtual-machine" in recording.head.marks or bool((recording.head.profile or {}).get("hypervisor"))

@@ -11,7 +11,7 @@ from fastenough import words
 from fastenough.analysis import sequential
 from fastenough.analysis.assessment import CheckFinding, Judgment
 from fastenough.analysis.cpu_evidence import CpuEvidence
-from fastenough.analysis.machine import counter_total, steal_text
+from fastenough.analysis.machine import INSTRUCTIONS, counter_total, counts_instructions, steal_text
 from fastenough.analysis.merged import load_name
 from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
@@ -473,6 +473,8 @@ def cautions(recordings: Sequence[Recording], verdict: Verdict) -> Iterator[str]
             yield f"The host may have caused the failure: {stolen}"
         else:
             yield f"Results apply only to this host at that time: {stolen}"
+    if any(map(counts_instructions, recordings)):
+        yield INSTRUCTIONS
     if "self-measured" in marks:
         yield "Self-measured: the board timed itself; no external instrument confirmed the latencies"
     if "not-real-time" in marks or any(map(_ordinary, recordings)):

@@ -37,6 +37,7 @@ __all__ = [
 BOARDS = {
     "local": "fastenough.board.local:open_board",
     "virtual": "fastenough.board.virtual:open_board",
+    "deterministic": "fastenough.board.deterministic:open_board",
     "ssh": "fastenough.board.ssh:open_board",
     "labgrid": "fastenough.board.labgrid:open_board",
 }

@@ -29,7 +29,7 @@ _MODULES = {
 }
 
 
-class _Kernels(tuple[str, ...]):
+class KernelNames(tuple[str, ...]):
     """Names of kernels; a name followed by kernel arguments is contained too."""
 
     __slots__ = ()
@@ -37,6 +37,11 @@ class _Kernels(tuple[str, ...]):
     def __contains__(self, name: object) -> bool:
         kernel, blank, _ = str(name).partition(" ")
         return super().__contains__(kernel) and not (blank and kernel == AS_BOOTED)
+
+
+def kernel_names() -> KernelNames:
+    """All kernels that a guest can boot, and ``as-booted``."""
+    return KernelNames((AS_BOOTED, *KERNELS, *registered_names()))
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class GuestBoard:
         return f"virtual:{self.which}" if self.which else "virtual"
 
     def configurations(self) -> tuple[str, ...]:
-        return _Kernels((AS_BOOTED, *((self.which,) if self.which else (*KERNELS, *registered_names()))))
+        return KernelNames((AS_BOOTED, self.which)) if self.which else kernel_names()
 
     @contextmanager
     def boot(self, configuration: str) -> Iterator[Booted]:

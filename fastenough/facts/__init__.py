@@ -46,6 +46,7 @@ FACTS: tuple[Fact, ...] = tuple(
             "activity",
             "scheduler",
             "devices",
+            "emulator",
         ),
     )
     for fact in family

@@ -179,6 +179,8 @@ class Link(Protocol):
 
 
 _HEADER = re.compile(rb"(?:\A|\n)==> (/[^\n]+) <==\n")
+HEAD = "head -n 1000000 /dev/null"
+"""Prints each file behind it, after a line with its name."""
 _TIMEOUT_S = 60.0
 _AT_ONCE = 500
 """Upper limit for the patterns on one command line, whose length is limited."""
@@ -223,10 +225,15 @@ def _some_at_once(link: Link, patterns: list[str]) -> dict[str, bytes]:
     """Read by ``head``, which prints each file's name before its content if there are several: hence /dev/null."""
     words = " ".join(path if _is_pattern(path) else shlex.quote(path) for path in patterns)
     try:
-        completed = link.run(["sh", "-c", f"head -n 1000000 /dev/null {words} 2>/dev/null"], _TIMEOUT_S)
+        completed = link.run(["sh", "-c", f"{HEAD} {words} 2>/dev/null"], _TIMEOUT_S)
     except (OSError, Stalled):
         return _one_by_one(link, patterns)
-    _, *parts = _HEADER.split(completed.stdout)
+    return printed_files(completed.stdout)
+
+
+def printed_files(output: bytes) -> dict[str, bytes]:
+    """Return, by path, the contents that ``HEAD`` printed."""
+    _, *parts = _HEADER.split(output)
     return {
         path.decode(errors="replace"): content
         for path, content in zip(parts[::2], parts[1::2], strict=True)

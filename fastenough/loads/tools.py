@@ -53,7 +53,8 @@ class CopiedTools:
     told: str
 
 
-def _lacking(link: Link, load: Load) -> list[str]:
+def lacking_tools(link: Link, load: Load) -> list[str]:
+    """The tools of a load that the board lacks."""
     return [tool for tool in load.tools if link.which(tool) is None]
 
 
@@ -64,7 +65,7 @@ def _missing(load: Load, tool: str) -> str:
 
 def require_tools(link: Link, load: Load) -> None:
     """Raises NotApplicable with a hint if the board lacks a tool and the bench does not copy it."""
-    for tool in _lacking(link, load):
+    for tool in lacking_tools(link, load):
         if link.name == "local" or tool not in TOOL_PACKAGES:
             raise NotApplicable(_missing(load, tool))
 
@@ -75,7 +76,7 @@ def bring(link: Link, load: Load, limit_s: int) -> CopiedTools | None:
     Raises NotApplicable, with reason and hint, if they cannot be copied.
     """
     require_tools(link, load)
-    tools = _lacking(link, load)
+    tools = lacking_tools(link, load)
     if not tools:
         return None
     try:

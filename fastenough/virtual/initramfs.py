@@ -86,10 +86,10 @@ def build_agent(arch: str) -> bytes:
         return agent.read_bytes()
 
 
-def build_initramfs(kernel: Kernel) -> bytes:
-    """The initramfs of a guest: busybox, the agent, and the modules of its port.
+def base_archive(kernel: Kernel) -> Archive:
+    """What every guest has: the user's files for it, its folders, the console, busybox and the user root.
 
-    It overrides files of the user with the same names.
+    What is added later overrides files of the user with the same names.
     """
     archive = Archive()
     archive.tree(kernel.root)
@@ -97,8 +97,14 @@ def build_initramfs(kernel: Kernel) -> bytes:
         archive.directory(directory)
     archive.device("dev/console", _CONSOLE)
     archive.file("bin/busybox", kernel.busybox.read_bytes(), 0o755)
-    archive.file("bin/agent", build_agent(kernel.arch), 0o755)
     archive.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
+    return archive
+
+
+def build_initramfs(kernel: Kernel) -> bytes:
+    """The initramfs of a guest: busybox, the agent, and the modules of its port."""
+    archive = base_archive(kernel)
+    archive.file("bin/agent", build_agent(kernel.arch), 0o755)
     archive.file("init", (_FOLDER / "init.sh").read_bytes(), 0o755)
     pins = {name: build_module(kernel, SOURCES / name) for name in kernel.machine.pins.modules}
     for number, (name, module) in enumerate((kernel.guest_modules() | pins).items()):

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The deterministic board: each run boots a guest whose clock counts instructions and that meets no event from outside.
+
+``deterministic:KERNEL ARGUMENTS``; its configurations are kernels with their arguments, as those of a virtual board.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from fastenough.board.base import AS_BOOTED, Booted, configuration_of, require_configuration
+from fastenough.board.virtual import kernel_names
+from fastenough.facts import FACTS
+from fastenough.loads.guest import GuestLoad
+from fastenough.model import EMULATED
+from fastenough.virtual.custom_kernels import find_kernel
+from fastenough.virtual.deterministic import DeterministicGuest
+from fastenough.virtual.deterministic_link import DeterministicLink
+from fastenough.virtual.probe import PROBE
+
+_DEFAULT = "stock"
+
+
+@dataclass(frozen=True)
+class DeterministicBoard:
+    """The deterministic board; ``which``: its only configuration, empty for any.
+
+    ``as-booted`` is that configuration, or else the kernel ``stock``.
+    """
+
+    which: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"deterministic:{self.which}" if self.which else "deterministic"
+
+    def configurations(self) -> tuple[str, ...]:
+        return (AS_BOOTED, self.which) if self.which else kernel_names()
+
+    @contextmanager
+    def boot(self, configuration: str) -> Iterator[Booted]:
+        """Boot a guest for its profile; each run then boots one of its own."""
+        require_configuration(self, configuration)
+        booted = (self.which or _DEFAULT) if configuration == AS_BOOTED else configuration
+        kernel, _, arguments = booted.partition(" ")
+        link = DeterministicLink(DeterministicGuest(find_kernel(kernel), arguments), self.name)
+        link.survey(_FILES, _COMMANDS)
+        yield Booted(
+            link,
+            configuration_of(link, booted),
+            PROBE,
+            (EMULATED,),
+            start_load=partial(GuestLoad, link),
+            interrupt=link.interrupt,
+        )
+
+
+_FILES = sorted({pattern for fact in FACTS for pattern in fact.files})
+_COMMANDS = sorted({command for fact in FACTS for command in fact.commands})
+
+
+def open_board(which: str) -> DeterministicBoard:
+    """Return the board of a configuration, or of any if empty; raise BadInput for an unknown kernel."""
+    if which:
+        require_configuration(DeterministicBoard(), which)
+    return DeterministicBoard(which)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The deterministic board: a run repeats to the byte, idle and under load, and another kernel argument shows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from fastenough.analysis import judge
+from fastenough.analysis.machine import INSTRUCTIONS
+from fastenough.campaign import read_plan, run_campaign
+from fastenough.model import Outcome, Requirement, Verdict
+from fastenough.store import Store
+from fastenough.virtual.custom_kernels import find_kernel
+from fastenough.virtual.deterministic import Background, Command, DeterministicGuest, GuestRun, emulator_of
+from fastenough.virtual.probe import PROBE
+from tests.support.virtual_boards import BOOT_S
+
+pytestmark = pytest.mark.untimed
+
+TIMER = Command((PROBE, "timer", "--interval=1ms", "--duration=200ms", "--record=-"))
+READERS = Background(
+    (("sh", "-c", "while :; do cat /proc/stat /proc/self/maps >/dev/null; done"),), ("/var/tmp/readers",), 0.1
+)
+RUNS = 5
+PLAN = """
+name = "paths"
+question = "How long are the paths?"
+board = "deterministic"
+configurations = ["stock"]
+duration = "100ms"
+warm-up = "50ms"
+repeat = 2
+loads = ["readers"]
+[[load]]
+name = "readers"
+commands = [["sh", "-c", "while :; do cat /proc/stat /proc/self/maps >/dev/null; done"]]
+cpu-share = 0.3
+[[run]]
+probe = "timer"
+parameters = { interval = "1ms" }
+"""
+
+
+def _boot(arguments: str = "", background: Background | None = None) -> GuestRun:
+    return DeterministicGuest(find_kernel("stock"), arguments).boot([TIMER], background)
+
+
+def _recording(run: GuestRun) -> bytes:
+    (done,) = run.results(BOOT_S).commands
+    assert done.status == 0, done.stderr
+    return done.stdout
+
+
+def _samples(recording: bytes) -> int:
+    end = json.loads(recording.splitlines()[-1])
+    taken: int = end["series"][0]["taken"]
+    return taken
+
+
+@pytest.mark.check
+def test_a_run_repeats_to_the_byte_and_another_argument_changes_it() -> None:
+    once, again, other = map(_recording, [_boot(), _boot(), _boot("highres=off")])
+    assert once == again
+    assert _samples(once) == 200
+    assert other != once
+
+
+def _without_id(store: Store, run: str) -> bytes:
+    with store.opened(run) as stream:
+        return zstandard.ZstdDecompressor().stream_reader(stream).read().replace(run.encode(), b"")
+
+
+def test_a_campaign_repeats_to_the_byte_under_load(tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(PLAN)
+    store = Store(tmp_path / "store")
+    runs = run_campaign(read_plan(tmp_path / "plan.toml"), store).runs
+    recording = store.load(runs[0])
+    once, again = (_without_id(store, run) for run in runs)
+    assert once == again
+    head, end = recording.head, recording.end
+    assert end is not None and end.outcome is Outcome.COMPLETED and end.load is not None and end.load.ran
+    assert head.marks >= {"emulated"} and head.profile is not None
+    assert head.profile["emulator"] == emulator_of(find_kernel("stock"))
+    assessment = judge([recording], Requirement(10_000_000))
+    assert assessment.verdict is Verdict.INCONCLUSIVE and INSTRUCTIONS in assessment.cautions
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("background", [None, READERS], ids=["idle", "load"])
+def test_five_runs_have_one_hash(background: Background | None) -> None:
+    hashes = {hashlib.sha256(_recording(_boot(background=background))).hexdigest() for _ in range(RUNS)}
+    assert len(hashes) == 1

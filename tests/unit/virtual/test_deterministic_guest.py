@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Deterministic guests without QEMU: their command line and work, what their results say, and their link."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from fastenough.campaign.measure import ActiveLoad
+from fastenough.link import MONITOR, read_matching
+from fastenough.link.base import Completed
+from fastenough.loads import Expectation, Load
+from fastenough.loads.guest import GuestLoad
+from fastenough.model import BadInput, FastenoughError, NotApplicable
+from fastenough.recording import LoadStated
+from fastenough.virtual.deterministic import (
+    Background,
+    Command,
+    DeterministicGuest,
+    Results,
+    read_results,
+    work_files,
+)
+from fastenough.virtual.deterministic_link import DeterministicLink
+from fastenough.virtual.kernels import Kernel
+from fastenough.virtual.probe import PROBE
+
+STATUS = "voluntary_ctxt_switches:\t{0}\nnonvoluntary_ctxt_switches:\t0\n"
+LOAD_PID, WORKER_PID = 61, 62
+SPINS = Load("mine", "here", (), (("sh", "-c", "spin"),), Expectation(cpu_share=0.5, processes=1))
+
+
+def _option(line: Sequence[str], name: str) -> str:
+    return line[line.index(name) + 1]
+
+
+def test_command_line(tmp_path: Path) -> None:
+    line = DeterministicGuest(Kernel("stock", "arm64", "6.1", tmp_path), "skew_tick=1").command_line(tmp_path)
+    assert line[0] == "qemu-system-aarch64"
+    assert _option(line, "-M") == "virt,dtb-randomness=off"
+    assert _option(line, "-accel") == "tcg,thread=single"
+    assert _option(line, "-icount") == "shift=0,sleep=off"
+    assert _option(line, "-rtc") == "base=2026-01-01,clock=vm"
+    assert _option(line, "-smp") == "1"
+    arguments = _option(line, "-append").split()
+    assert arguments[-1] == "skew_tick=1" and "random.trust_cpu=off" in arguments
+    devices = [word for before, word in pairwise(line) if before in ("-device", "-netdev", "-nic")]
+    assert devices == ["virtio-serial-device", "virtserialport,chardev=results,nr=1,name=results"]
+
+
+def test_kernels_of_other_architectures_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="amd64"):
+        DeterministicGuest(Kernel("stock-amd64", "amd64", "6.1", tmp_path))
+
+
+def test_work_is_run_as_it_was_given(tmp_path: Path) -> None:
+    background = Background((("touch", "a b"),), (f"{tmp_path}/scratch",), 0.5, {"tools/bin/touch": b"#!"})
+    files = work_files([Command(("printf", "%s|", "it's", "$HOME"), b"in")], background)
+    assert files["work/input-000"] == b"in"
+    assert files["work/warm-up"] == b"0.5\n"
+    assert files["tools/bin/touch"] == b"#!"
+    for name, content in files.items():
+        (tmp_path / Path(name).name).write_bytes(content)
+    ran = subprocess.run(["sh", tmp_path / "command-000"], capture_output=True, check=True)
+    assert ran.stdout == b"it's|$HOME|"
+    subprocess.run(["sh", tmp_path / "load-000"], check=True, cwd=tmp_path)
+    assert (tmp_path / "scratch").is_dir() and (tmp_path / "a b").exists()
+
+
+def _archive(files: Mapping[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(f"./{name}")
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return stream.getvalue()
+
+
+RESULTS = {
+    "status-000": b"0\n",
+    "output-000": b"one",
+    "errors-000": b"",
+    "status-001": b"3\n",
+    "output-001": b"",
+    "errors-001": b"no",
+    "loads": b"61\n",
+    "errors-load-000": b"oh",
+    "sample-000000": b"first",
+    "sample-000001": b"second",
+    "sample-999999": b"last",
+}
+
+
+def test_results(tmp_path: Path) -> None:
+    (tmp_path / "results").write_bytes(_archive(RESULTS))
+    assert read_results(tmp_path, 2) == Results(
+        (Completed(0, b"one", b""), Completed(3, b"", b"no")), (61,), (b"oh",), (b"first", b"second", b"last")
+    )
+
+
+@pytest.mark.parametrize("lost", ["status-000", "output-001", None])
+def test_incomplete_results_are_an_error_with_the_panic(tmp_path: Path, lost: str | None) -> None:
+    content = _archive({name: content for name, content in RESULTS.items() if name != lost})
+    (tmp_path / "results").write_bytes(content if lost else content[:700])
+    (tmp_path / "console").write_text("booting\nKernel panic - not syncing: no init\nmore\n")
+    with pytest.raises(FastenoughError, match="Kernel panic - not syncing: no init"):
+        read_results(tmp_path, 2)
+
+
+@dataclass
+class _Run:
+    done: Results | None
+    running: bool = True
+
+    def end(self) -> None:
+        self.running = False
+
+    def results(self, limit_s: float) -> Results:
+        if self.done is None or not self.running:
+            raise FastenoughError("ended without results")
+        self.running = False
+        return self.done
+
+
+@dataclass
+class _Guest:
+    """Answers commands from a table; ``boots``: the commands and the background of each boot."""
+
+    answers: Mapping[str, bytes]
+    samples: tuple[bytes, ...] = ()
+    boots: list[tuple[list[str], Background | None]] = field(default_factory=list)
+
+    def boot(self, commands: Sequence[Command], background: Background | None = None) -> _Run:
+        lines = [" ".join(command.argv) for command in commands]
+        self.boots.append((lines, background))
+        done = tuple(Completed(0 if line in self.answers else 1, self.answers.get(line, b""), b"") for line in lines)
+        return _Run(Results(done, (LOAD_PID,), (b"",), self.samples))
+
+
+READ = "sh -c head -n 1000000 /dev/null /proc/one /sys/*/two 2>/dev/null"
+FILES = b"==> /dev/null <==\n\n==> /proc/one <==\n1\n\n==> /sys/a/two <==\n2\n"
+MEASURE = f"{PROBE} timer --duration=1000ms"
+
+
+def _link(samples: tuple[bytes, ...] = ()) -> tuple[DeterministicLink, _Guest]:
+    guest = _Guest(
+        {
+            "busybox --list": b"cat\nsh\nod\n",
+            READ: FILES,
+            "od x": b"7",
+            "cat /proc/z.gz": b"z",
+            MEASURE: b"head\nend\n",
+            "cat /etc/more": b"m",
+        },
+        samples,
+    )
+    link = DeterministicLink(cast("DeterministicGuest", guest), "deterministic")
+    link.survey(["/sys/*/two", "/proc/one", "/proc/z.gz"], ["od x"])
+    return link, guest
+
+
+def test_a_profile_takes_one_boot() -> None:
+    link, guest = _link()
+    assert read_matching(link, ["/proc/one", "/sys/*/two", "/proc/z.gz"]) == {
+        "/proc/one": b"1\n",
+        "/sys/a/two": b"2\n",
+        "/proc/z.gz": b"z",
+    }
+    assert link.run(["od", "x"]).stdout == b"7"
+    with pytest.raises(FileNotFoundError):
+        link.run(["rpm", "-qa"])
+    with pytest.raises(FileNotFoundError):
+        link.read("/sys/b/two")
+    assert len(guest.boots) == 1
+
+
+def test_another_file_takes_one_more_boot_however_often_it_is_read() -> None:
+    link, guest = _link()
+    assert link.read("/etc/more") == link.read("/etc/more") == b"m"
+    assert len(guest.boots) == 2
+
+
+def test_each_measurement_is_a_boot_of_its_own() -> None:
+    link, guest = _link()
+    for _ in range(2):
+        assert list(link.start(MEASURE.split()).lines()) == [b"head\n", b"end\n"]
+    assert len(guest.boots) == 3
+
+
+def test_what_would_need_the_bench_is_refused() -> None:
+    link, guest = _link()
+    with pytest.raises(NotApplicable):
+        link.write("/proc/sys/kernel/x", b"1")
+    with pytest.raises(NotApplicable):
+        link.which(MONITOR)
+    with pytest.raises(NotApplicable):
+        link.start([PROBE, "response", "--until-interrupt"])
+    link.start(MEASURE.split())
+    with pytest.raises(NotApplicable):
+        link.start(MEASURE.split())
+    assert len(guest.boots) == 2
+
+
+def test_an_interrupted_measurement_has_no_output() -> None:
+    link, _ = _link()
+    process = link.start(MEASURE.split())
+    link.interrupt()
+    assert list(process.lines()) == [] and process.wait() == 130 and not process.running
+
+
+def _sample(at_s: int, ticks: int, *pids: int) -> bytes:
+    def stat(pid: int, parent: int, ticks: int) -> str:
+        return f"{pid} (sh) S {parent} " + " ".join(["0"] * 9) + f" {ticks} 0 0 0 " + " ".join(["0"] * 4) + f" {pid} 0"
+
+    files = {"/dev/null": "", "/proc/uptime": f"{at_s}.00 0.00"}
+    for pid in pids:
+        parent, used = (1, 0) if pid == LOAD_PID else (LOAD_PID, ticks)
+        files[f"/proc/{pid}/stat"] = stat(pid, parent, used)
+        files[f"/proc/{pid}/status"] = STATUS.format(ticks)
+        files[f"/proc/{pid}/io"] = "rchar: 0\nwchar: 0"
+    return "\n".join(f"==> {path} <==\n{content}\n" for path, content in files.items()).encode()
+
+
+def _load_run(samples: tuple[bytes, ...]) -> tuple[ActiveLoad, _Guest]:
+    link, guest = _link(samples)
+    with GuestLoad(link, SPINS, 1, 2.0) as running:
+        load = ActiveLoad(LoadStated("mine"), running)
+        running.warm_up(0.25, lambda seconds: True)
+        list(link.start(MEASURE.split()).lines())
+        assert running.head().commands == (("sh", "-c", "spin"),)
+    assert link.background is None
+    return load, guest
+
+
+def test_a_load_is_started_with_the_measurement_and_proved_by_the_samples() -> None:
+    both = (LOAD_PID, WORKER_PID)
+    load, guest = _load_run((_sample(3, 10, *both), _sample(4, 80, *both), _sample(5, 150, *both)))
+    lines, background = guest.boots[-1]
+    assert lines == [MEASURE]
+    assert background == Background((("sh", "-c", "spin"),), ("/var/tmp/fastenough-0",), 0.25)
+    proof, use = load.proof(), load.follow()
+    assert proof.ran and proof.cpu_time_s == 1.4 and proof.window_s == 2.0 and proof.processes == 1
+    shares = [use(), use()]
+    assert [share.cpu_ns if share else None for share in shares] == [700_000_000, 700_000_000]
+    assert use() is None
+
+
+def test_a_weak_load_and_one_that_ended_are_named() -> None:
+    both = (LOAD_PID, WORKER_PID)
+    weak, _ = _load_run((_sample(3, 10, *both), _sample(5, 12, *both)))
+    assert not weak.proof().ran
+    ended, _ = _load_run((_sample(3, 10, *both), _sample(5, 150)))
+    assert any("exited too early" in reason for reason in ended.proof().reasons)
+
+
+def test_a_load_of_a_guest_without_results_is_not_proved() -> None:
+    link, _ = _link()
+    with GuestLoad(link, SPINS, 1, 2.0) as running:
+        assert ActiveLoad(LoadStated("mine"), running).proof().ran is False
+
+
+def test_a_load_that_needs_a_trial_is_refused() -> None:
+    link, _ = _link()
+    with pytest.raises(NotApplicable):
+        GuestLoad(link, Load("mine", "here", trial=("true",)), 1, 1.0)
