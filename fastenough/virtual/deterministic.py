@@ -107,7 +107,7 @@ class DeterministicGuest:
             archive.directory(folder)
         for path, content in files.items():
             archive.file(path, content, 0o755)
-        return archive.closed()
+        return archive.finish()
 
     def command_line(self, directory: Path) -> list[str]:
         """The command line of QEMU; the initramfs, the console's log and the results are files of ``directory``."""
