@@ -255,9 +255,9 @@ def planned(repetitions: int, seed: int) -> Iterator[Row]:
             found = shares(machine, random, repetitions, n, misses.rate, required=required)
             share = found[plan.verdict is Verdict.FAIL]
             held = held and share * repetitions >= stats.binom.ppf(0.001, repetitions, one.power)
-            cells += [f"{n * PLANNED_RATE:.0f}", percent(share)]
+            cells += [f"{n * PLANNED_RATE:.1f}", percent(share)]
         declaration = ", declared" if declared else ""
-        yield Row((f"{name}{declaration}; {times:g} times the allowed rate", plan.verdict.value, *cells), held)
+        yield Row((f"{name}{declaration}; {times:g} times the allowed rate: {plan.verdict}", *cells), held)
 
 
 NIGHTS = 30
@@ -410,14 +410,7 @@ def simulated(repetitions: int) -> tuple[str, bool]:
         ),
         (
             f"Measurements as long as `plan-test` says, at 1 kHz, {fewer_repetitions:,} times each:",
-            (
-                "machine",
-                "verdict",
-                "allowed disturbances, for 80 %",
-                "have the verdict",
-                "for 95 %",
-                "have the verdict",
-            ),
+            ("machine", "allowed disturbances, for 80 %", "have the verdict", "for 95 %", "have the verdict"),
             list(planned(fewer_repetitions, SEED)),
         ),
         (
