@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from fastenough.analysis import Assessment, judge, words
+from fastenough.analysis.compare_wording import cautions
+from fastenough.analysis.machine import INSTRUCTIONS
 from fastenough.model import VERDICT_EXIT_STATUS, ExitStatus, Requirement, Role, Verdict
 from fastenough.recording import Recording
 from tests.support.recordings import COUNTERS, PROFILE, Plan, latencies, recording
@@ -84,6 +86,13 @@ def test_what_was_seen_is_told_as_far_as_it_is_sound(
     assessment = judge([_run(tmp_path, **change)])
     assert assessment.verdict is expected
     assert said in _text(assessment)
+
+
+def test_values_that_count_instructions_are_called_so(tmp_path: Path) -> None:
+    counted = PROFILE | {"emulator": {"program": "qemu", "version": "7.2", "sha256": "ab" * 32}}
+    runs = [_run(tmp_path, head={"profile": profile}) for profile in (PROFILE, counted)]
+    assert [INSTRUCTIONS in judge([run]).cautions for run in runs] == [False, True]
+    assert [INSTRUCTIONS in cautions([run]) for run in runs] == [False, True]
 
 
 def test_a_missing_load_is_named_and_decides_nothing_that_was_not_asked(tmp_path: Path) -> None:

@@ -93,6 +93,21 @@ def test_the_profile_of_this_machine() -> None:
     assert profile_sha256(profile) == profile_sha256(collect(LocalLink()))
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "program: qemu\nversion: 7.2: of Debian\nsha256: ab\n",
+            {"program": "qemu", "version": "7.2: of Debian", "sha256": "ab"},
+        ),
+        ("program: qemu\n", None),
+        ("", None),
+    ],
+)
+def test_the_emulator_is_what_the_guest_names(text: str, expected: dict[str, str] | None) -> None:
+    assert collect(FakeLink({"/etc/fastenough-emulator": text}), ("emulator",))["emulator"] == expected
+
+
 def test_what_changes_from_run_to_run_is_not_hashed() -> None:
     case = _case(CASES[-1])
     before = collect(_link(case))
