@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
 
 from fastenough.board import Booted
 from fastenough.campaign.plan import Instrument
@@ -132,7 +132,7 @@ class InstrumentRun:
         counted = self._instrument.simulated.counters() if self._instrument.simulated else {}
         return {name: count for name, count in counted.items() if name in _SIMULATOR_COUNTS}
 
-    def _counts(self, board: Counted | None) -> dict[str, Any]:
+    def _counts(self, board: Counted | None) -> dict[str, int | None]:
         counters = self._run.counters
         if counters is None:
             return {}
@@ -144,7 +144,7 @@ class InstrumentRun:
 
 def agreement_counts(
     gauge: Mapping[str, int], by_series: Mapping[int, Mapping[str, int]], board: Counted | None, probe: str
-) -> dict[str, Any]:
+) -> dict[str, int | None]:
     """Return the counts that must agree, from the counters of instrument and board."""
     seen = answered = None
     overtaken = 0
