@@ -31,6 +31,7 @@ from tests.support.confidence import (
     Errors,
     after_advice,
     by_advice,
+    by_chosen_limit,
     by_looks,
     by_night,
     coverage,
@@ -301,6 +302,37 @@ def looked_again(repetitions: int, seed: int) -> Iterator[Row]:
         yield Row((f"{name}; {again}", *map(percent, (*wrong[: len(LOOKS)], wrong[-1]))), held)
 
 
+LOADS, BOARDS = 4, 10
+LIMITS = np.geomspace(0.5, 2.0, 13)
+"""True rates above the limits among which one is chosen, in units of the allowed one."""
+
+
+def attacked(repetitions: int, seed: int) -> Iterator[Row]:
+    """Ways to get a PASS of a machine just at its limit; of several boards any one errs as often as stated."""
+    machine, size, looks = partial(bursts, length=20), 20, 20
+    allowed, random = _rate(EACH_LOOK, 6.5, size), np.random.default_rng(seed)
+    counts = made(machine, random, repetitions * looks, EACH_LOOK, allowed)
+    required = Requirement(1, allowed, 1 - STATED, size)
+    alone, anew, growing = (
+        by_looks(counts, looks, required, again)[0] for again in (Again.ALONE, Again.NEW, Again.ALL)
+    )
+    last = growing[:, -1]
+    whole, boards = repetitions // LOADS * LOADS, repetitions // BOARDS * BOARDS
+    for name, passed, promised in (
+        ("one run of 10 min, judged when it has ended", last, True),
+        (f"the same, ended as soon as it passes, with {looks} looks", growing.any(axis=1), True),
+        (f"{looks} runs of {EACH_LOOK} s until one passes, each with the evidence of all", anew.any(axis=1), True),
+        (f"{looks} runs of {EACH_LOOK} s until one passes, each judged alone", alone.any(axis=1), False),
+        ("the limit chosen after looking", by_chosen_limit(random, repetitions, 120, 15 / 120_000, LIMITS), True),
+        (f"{LOADS} loads, all of which must pass", last[:whole].reshape(-1, LOADS).all(axis=1), True),
+        (f"the best of {LOADS} loads, the others not named", last[:whole].reshape(-1, LOADS).any(axis=1), False),
+        (f"the best of {BOARDS} boards", last[:boards].reshape(-1, BOARDS).any(axis=1), False),
+    ):
+        share = float(passed.mean())
+        error = float(np.sqrt(share * (1 - share) / passed.size))
+        yield Row((name, percent(share), percent(error)), not promised or share <= most_errors(passed.size))
+
+
 def gated(months: int, seed: int) -> Iterator[Row]:
     """Thirty nights, each judged by its own data, on a machine within, at and beyond the limit."""
     for number, (name, (times, sure)) in enumerate(product(GATED, AS_BAD)):
@@ -421,6 +453,12 @@ def simulated(repetitions: int) -> tuple[str, bool]:
                 f"false FAIL within {LOOKS[-1]}",
             ),
             list(looked_again(months, SEED)),
+        ),
+        (
+            "Ways to get a PASS of a machine just at its limit, bursts of 20, declared, "
+            f"{fewer_repetitions:,} times each:",
+            ("machine, and what is tried", "false PASS", "standard error"),
+            list(attacked(fewer_repetitions, SEED)),
         ),
         (
             f"Nights of 2 min at 1 kHz, each judged by its own data, {months:,} months of {NIGHTS}:",

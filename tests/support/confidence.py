@@ -331,6 +331,28 @@ def _looked(counts: Counted, first: int, looks: int, requirement: Requirement, a
     return found
 
 
+def by_chosen_limit(
+    random: np.random.Generator, repetitions: int, intervals: int, allowed: float, above: NDArray[np.float64]
+) -> Found:
+    """Whether any limit passes of those that an independent machine exceeds too often: one is chosen after looking.
+
+    ``above``: true rates above each limit, ascending, in units of the allowed one.  A burst of 1 is declared.
+    """
+    required, passed = Requirement(1, allowed, 1 - STATED, 1), []
+    for _ in range(repetitions):
+        values = random.random((1, intervals * WIDTH), dtype=np.float32)
+        found = [next(verdicts(counted(values < share * allowed), required)) for share in above]
+        passed.append(any(share > 1 and _passes_above(found[: which + 1]) for which, share in enumerate(above)))
+    return np.array(passed)
+
+
+def _passes_above(found: list[CpuEvidence]) -> bool:
+    """Whether the requirement is met at the last limit and at each higher one before it, as the program requires."""
+    *higher, asked = found
+    shown = (one.within if one.upper is not None or asked.upper is None else one.steady for one in higher)
+    return asked.within and all(shown)
+
+
 @dataclass(frozen=True)
 class Nights:
     """Shares: of the nights that pass and that fail, and of the months in which any does."""

@@ -20,6 +20,7 @@ from tests.support.confidence import (
     Again,
     after_advice,
     by_advice,
+    by_chosen_limit,
     by_looks,
     by_night,
     counted,
@@ -164,6 +165,12 @@ def test_looking_until_it_passes_errs_no_more_often_than_stated() -> None:
     assert wrong[Again.ALONE] > wrong[Again.NEW]
 
 
+def test_a_limit_chosen_after_looking_passes_no_more_often_than_stated() -> None:
+    allowed = 15 / 120_000
+    passed = by_chosen_limit(np.random.default_rng(22), 100, 120, allowed, np.geomspace(0.5, 2.0, 5))
+    assert passed.mean() <= float(stats.binom.ppf(0.9999, 100, STATED)) / 100
+
+
 def test_a_gate_of_nights_errs_each_night_no_more_often_than_stated() -> None:
     """And in a month of them no more often, where each night is asked for as much more."""
     machine, size = STEADY["bursts of 20"]
@@ -237,7 +244,7 @@ def test_the_tables_of_the_method_are_those_of_the_program() -> None:
     measurements = re.search(r", ([\d,]+) measurements each", block)
     assert f"seed {SEED}" in block and measurements and int(measurements[1].replace(",", "")) >= 300
     rows = [line.split(" | ") for line in block.splitlines() if line.startswith("| ")]
-    titles = [row for row in rows if row[0] in ("| machine", "| values")]
+    titles = [row for row in rows if row[0] in ("| machine", "| machine, and what is tried", "| values")]
     assert len(titles) == 11
     for row in rows:
         if row not in titles:
