@@ -195,11 +195,14 @@ static struct epoch *charged_epoch(const struct series *series, const struct epo
 	return &series->charged->epochs[epoch - series->epochs];
 }
 
-/* Charges follow on the last value. */
+/* Charges follow on the last value, or on a gap or the begin of a recording, where the writer remembers no value. */
 static void part(struct series *series)
 {
-	if (!series->apart)
-		series->charged->before = series->before;
+	if (series->apart)
+		return;
+	series->charged->before = series->before;
+	if (!series->run_length)
+		series->charged->run_length = 0;
 	series->apart = true;
 }
 
@@ -219,9 +222,8 @@ void series_store_apart(struct series *series, struct epoch *epoch, int64_t valu
 	uint32_t before;
 
 	series_come_to(series, epoch);
+	part(series);
 	before = series->before;
-	if (!series->apart)
-		series->charged->before = before;
 	series_store(series, epoch, value);
 	if (epoch->lost != lost)
 		return;
@@ -245,8 +247,8 @@ static void exceed(struct series *series, struct epoch *epoch, uint64_t count)
 
 void series_exceed(struct series *series, struct epoch *epoch, uint64_t count)
 {
-	/* Behind a value within the limit neither has a run: charges are shorter than the delay of their act. */
-	if (series->charged && !series->run_length)
+	/* Where no charge came since, the last value ended the run of both: charges are shorter than the delay of their act. */
+	if (series->charged && !series->apart && !series->run_length)
 		series->charged->run_length = 0;
 	if (series->charged)
 		exceed(series->charged, charged_epoch(series, epoch), count);

@@ -177,25 +177,6 @@ static int64_t random_charges(struct fe_charges *charges)
 	return late_ns;
 }
 
-static void one_act(struct series *const *shared, struct series *const *apart)
-{
-	struct fe_charges charges;
-	int64_t late_ns = random_charges(&charges);
-
-	series_add(shared[0], late_ns);
-	series_add(apart[0], late_ns);
-	series_add(apart[1], late_ns);
-	if (charges.count) {
-		series_add_charges(shared[1], &charges);
-		series_add_charges(apart[1], &charges);
-	}
-	if (next_random() % 64 == 0) {
-		series_add_lost(shared[0], 2);
-		series_add_lost(apart[0], 2);
-		series_add_lost(apart[1], 2);
-	}
-}
-
 static bool same_totals(const struct series *a, const struct series *b)
 {
 	int32_t low = series_bucket(a->total.min), high = series_bucket(a->total.max);
@@ -204,6 +185,63 @@ static bool same_totals(const struct series *a, const struct series *b)
 	       !memcmp(a->total_rises, b->total_rises, sizeof(a->total_rises)) && a->total_lost == b->total_lost &&
 	       a->total_gaps == b->total_gaps &&
 	       !memcmp(a->totals + low, b->totals + low, (size_t)(high - low + 1) * sizeof(*a->totals));
+}
+
+static void read_interval(struct series *const *shared, struct series *const *apart)
+{
+	for (int n = 0; n < 2; n++)
+		series_flip(shared[n]);
+	series_complete(shared[1]);
+	for (int n = 0; n < 2; n++) {
+		possible(shared[n]);
+		series_settle(shared[n], series_flipped(shared[n]));
+		read_one(apart[n]);
+		if (apart[n]->total.count)
+			check(same_totals(shared[n], apart[n]));
+	}
+}
+
+static void read_recording(struct series *const *shared, struct series *const *apart)
+{
+	for (int n = 0; n < 2; n++) {
+		series_begin_with_flip(shared[n]);
+		series_begin_with_flip(apart[n]);
+	}
+	read_interval(shared, apart);
+}
+
+static void lose_two(struct series *const *shared, struct series *const *apart)
+{
+	series_add_lost(shared[0], 2);
+	series_add_lost(apart[0], 2);
+	series_add_lost(apart[1], 2);
+}
+
+/* Between what belongs to an act, and between acts. */
+static void disturb(struct series *const *shared, struct series *const *apart)
+{
+	if (next_random() % 64 == 0)
+		lose_two(shared, apart);
+	if (next_random() % 64 == 0)
+		read_recording(shared, apart);
+	if (next_random() % 64 == 0)
+		read_interval(shared, apart);
+}
+
+static void one_act(struct series *const *shared, struct series *const *apart)
+{
+	struct fe_charges charges;
+	int64_t late_ns = random_charges(&charges);
+
+	series_add(shared[0], late_ns);
+	series_add(apart[0], late_ns);
+	series_add(apart[1], late_ns);
+	disturb(shared, apart);
+	if (charges.count) {
+		series_add_charges(shared[1], &charges);
+		series_add_charges(apart[1], &charges);
+	}
+	disturb(shared, apart);
 }
 
 /* A series that holds only its charges has the totals of one that holds its values, too: in each recording. */
@@ -215,20 +253,7 @@ static void shared_as_apart(void)
 	for (int i = 0; i < STALLS; i++) {
 		for (uint64_t acts = next_random() % 4; acts; acts--)
 			one_act(shared, apart);
-		for (int n = 0; n < 2 && i % 256 == 0; n++) {
-			series_begin_with_flip(shared[n]);
-			series_begin_with_flip(apart[n]);
-		}
-		for (int n = 0; n < 2; n++)
-			series_flip(shared[n]);
-		series_complete(shared[1]);
-		for (int n = 0; n < 2; n++) {
-			possible(shared[n]);
-			series_settle(shared[n], series_flipped(shared[n]));
-			read_one(apart[n]);
-			if (apart[n]->total.count)
-				check(same_totals(shared[n], apart[n]));
-		}
+		read_interval(shared, apart);
 	}
 	check(shared[1]->total_over.runs > 100 && shared[1]->total.count > 2 * shared[0]->total.count);
 }
