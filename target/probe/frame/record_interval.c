@@ -47,6 +47,7 @@ static void drain(struct run *run, struct series *series)
 		run_fail(run, "series %s of CPU %d could not be read: its worker is stuck", series->spec.name, series->spec.cpu);
 		return;
 	}
+	series_complete(series, epoch);
 	if (recording(run))
 		write_epoch(&run->line, series, epoch, run->settings->interval_k);
 	series_settle(series, epoch);
@@ -91,8 +92,6 @@ void record_interval(struct run *run)
 
 	for_each_series(entry, run)
 		record_events(run, entry->series);
-	for_each_series(entry, run)
-		series_complete(entry->series);
 	machine_read(run, &now);
 	since = counters_since(&now, &run->at_begin);
 	line_begin(run, "interval");

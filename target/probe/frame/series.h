@@ -263,8 +263,9 @@ void series_add_charges(struct series *series, const struct fe_charges *charges)
  */
 void series_flip(struct series *series);
 struct epoch *series_flipped(struct series *series);
-/* Adds the values to the epoch of a series that holds only charges, before either epoch is settled. */
-void series_complete(struct series *series);
+/* Adds the values of an epoch to that of the series that holds only their charges, where there is one: before the epoch is
+ * settled, and before the other one is read. */
+void series_complete(struct series *series, const struct epoch *epoch);
 /* Add what was read to the totals and empty it for its next turn. */
 void series_settle(struct series *series, struct epoch *epoch);
 /*

@@ -44,22 +44,21 @@ static void add_buckets(const struct series *series, struct epoch *epoch, const 
 		epoch->buckets[i] += values->buckets[i];
 }
 
-void series_complete(struct series *series)
+void series_complete(struct series *series, const struct epoch *epoch)
 {
-	struct epoch *epoch = series->values ? series_flipped(series) : NULL;
-	const struct epoch *values;
+	struct epoch *charged;
 
-	if (!epoch)
+	if (!series->charged)
 		return;
-	values = &series->values->epochs[epoch - series->epochs];
-	if (values->stats.count)
-		add_buckets(series, epoch, values);
-	fe_stats_merge(&epoch->stats, &values->stats);
-	epoch->lost += values->lost;
-	epoch->missed += values->missed;
-	epoch->gaps += values->gaps;
+	charged = &series->charged->epochs[epoch - series->epochs];
+	if (epoch->stats.count)
+		add_buckets(series, charged, epoch);
+	fe_stats_merge(&charged->stats, &epoch->stats);
+	charged->lost += epoch->lost;
+	charged->missed += epoch->missed;
+	charged->gaps += epoch->gaps;
 	for (size_t edge = 1; edge <= SERIES_EDGES; edge++)
-		epoch->rises[edge] += values->rises[edge];
+		charged->rises[edge] += epoch->rises[edge];
 }
 
 static void settle_buckets(struct series *series, struct epoch *epoch)

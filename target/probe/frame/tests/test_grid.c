@@ -51,10 +51,10 @@ static void read_series(struct series *const *series, int count)
 {
 	for (int i = 0; i < count; i++)
 		series_flip(series[i]);
-	for (int i = 0; i < count; i++)
-		series_complete(series[i]);
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < count; i++) {
+		series_complete(series[i], series_flipped(series[i]));
 		series_settle(series[i], series_flipped(series[i]));
+	}
 }
 
 static void read_one(struct series *series)
@@ -191,8 +191,8 @@ static void read_interval(struct series *const *shared, struct series *const *ap
 {
 	for (int n = 0; n < 2; n++)
 		series_flip(shared[n]);
-	series_complete(shared[1]);
 	for (int n = 0; n < 2; n++) {
+		series_complete(shared[n], series_flipped(shared[n]));
 		possible(shared[n]);
 		series_settle(shared[n], series_flipped(shared[n]));
 		read_one(apart[n]);
