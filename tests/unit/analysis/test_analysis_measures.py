@@ -207,6 +207,7 @@ def test_comparison_intervals_hold_their_confidence(tmp_path: Path) -> None:
         ({"head": {"probe": "spin"}}, "different probe"),
         ({"period_ns": 200_000}, "different act"),
         ({"marks": ("emulated",)}, "different emulation"),
+        ({"head": {"profile": PROFILE | {"emulator": {"version": "7.2"}}}}, "different emulator"),
         ({"series": {"two_sided": True}}, "different two-sided"),
     ],
 )
