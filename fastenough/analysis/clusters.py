@@ -95,13 +95,14 @@ def cluster_size(x: int, runs: int, squares: float, *counts: NDArray[Any], indep
 def _spread_like(counts: NDArray[Any], size: float) -> bool:
     """Whether counts vary over time no more than those of independent clusters of this size, at each scale."""
     counts = counts.astype(np.float64)
-    if not counts.any():
-        return True
     return all(_chance_of_dispersion(pieces, size) > _LEVEL for pieces in (counts, *_coarser(counts)))
 
 
 def _chance_of_dispersion(pieces: FloatArray, size: float) -> float:
+    """p-value of the dispersion; 1 where all exceedances lie behind the last whole piece."""
     total = float(pieces.sum())
+    if not total:
+        return 1.0
     dispersion = float(pieces @ pieces) / total - total / pieces.size
     return float(special.chdtrc(pieces.size - 1, pieces.size * dispersion / size))
 

@@ -161,6 +161,14 @@ def test_a_quantile_spreads_wider_where_neighbouring_blocks_are_alike() -> None:
     assert blocks.wider_by([np.zeros(29)]) == 1.0
 
 
+@pytest.mark.parametrize("place", [0, 15, 16, 18])
+def test_one_cluster_has_its_size_wherever_it_lies(place: int) -> None:
+    """Also behind the last whole pair or four of intervals."""
+    counts = np.zeros(19, dtype=np.int64)
+    counts[place] = 3
+    assert clusters.cluster_size(3, 1, 9.0, counts, counts, independent=True) == (3.0, 0.0)
+
+
 def _moving_maxima(random: np.random.Generator, n: int, window: int) -> np.ndarray:
     """Of independent values: the extremal index is 1 / window."""
     noise = random.random(n + window - 1)
