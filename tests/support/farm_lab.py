@@ -87,8 +87,8 @@ class Field:
         self.farm.kill()
         self.farm.wait()
 
-    def stop(self, within_s: float = 60.0) -> int:
-        """In order; its exit status."""
+    def stop(self, within_s: float = 180.0) -> int:
+        """In order, within the time that its systemd unit gives it; its exit status."""
         assert self.farm is not None
         self.farm.send_signal(signal.SIGTERM)
         return self.farm.wait(within_s)
