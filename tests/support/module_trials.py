@@ -131,7 +131,7 @@ def it_comes_and_goes(board: VirtualBoard, module: Path, turns: int, beside: str
     sent: list[int] = []
     with _fire(board, sent):
         done = board.link.run(["sh", "-c", f"{beside}for turn in $(seq {turns}); do {turn}; done"], timeout_s=400.0)
-    assert (done.status, done.stderr) == (0, b"")
+    assert (done.status, done.stderr) == (0, b""), (done.status, done.stderr, done.stdout[-500:])
     ends = [since_load(line["counters"]) for line in map(json.loads, done.text.splitlines()) if line["type"] == "end"]
     totals = {count: sum(end[count] for end in ends) for count in ("seen", "answered", "unchanged")}
     assert len(ends) == turns and 0 < totals["seen"] <= len(sent)

@@ -107,9 +107,11 @@ def test_edges_that_overtake_each_other_are_counted(board: VirtualBoard) -> None
 def test_toggles_are_what_was_seen_outside(board: VirtualBoard, tmp_path: Path) -> None:
     with Settings(board.link, tmp_path / "journal") as settings:
         settings.apply("pin", f"{CHIP}/{OUTPUT_LINE}=out")  # so that taking and giving back make no edges
+        board.pins.settle()
         before = board.pins.counts[OUTPUT_LINE]
         with Probing(board.link, [*PERIODIC, "--loops=100"], 60.0) as toggling:
             toggling.wait(30.0)
+        board.pins.settle()
         assert board.pins.counts[OUTPUT_LINE] - before == 100
     recording = toggling.recording()
     wakeup, corrected = recording.series
