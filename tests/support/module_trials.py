@@ -127,7 +127,7 @@ def it_comes_and_goes(board: VirtualBoard, module: Path, turns: int, beside: str
     place, name = f"/tmp/{module.name}", module.stem
     board.link.write(place, module.read_bytes())
     words = " ".join(f"{parameter}={value}" for parameter, value in RESPONSE.items())
-    turn = f"insmod {place} {words} && {PROBE} kernel --duration=1ms --record=- && rmmod {name} || exit 1"
+    turn = f"insmod {place} {words} && {PROBE} kernel --duration=100ms --record=- && rmmod {name} || exit 1"
     sent: list[int] = []
     with _fire(board, sent):
         done = board.link.run(["sh", "-c", f"{beside}for turn in $(seq {turns}); do {turn}; done"], timeout_s=400.0)
