@@ -188,7 +188,10 @@ def test_what_the_plan_says_cannot_be_said_beside_it(tmp_path: Path, words: tupl
     ("more", "said"),
     [
         ('parameters = {interval = "1ms", priority = 98, burst = 3}', b"plan.toml:4: run 1: probe timer has no"),
-        ('implementations = ["linux-kernel"]\nparameters = {method = "ppoll"}', b":5: run 1: linux-kernel does not support method=ppoll"),
+        (
+            'implementations = ["linux-kernel"]\nparameters = {method = "ppoll"}',
+            b":5: run 1: linux-kernel does not support method=ppoll",
+        ),
         ('implementations = ["linux-kernel"]\nparameters = {burst = 3}', b":5: run 1: linux-kernel has no parameter"),
     ],
 )
