@@ -227,10 +227,12 @@ class Store:
 
     def removed(self, **equal: Any) -> list[RunSummary]:
         """Summaries, oldest first, of the runs that somebody deleted and whose fields equal those given."""
+        gone = removed_runs(self._folder)
+        present = dict(run_folders(self._runs)) if gone else {}
         return [
             summary
-            for summary in removed_runs(self._folder)
-            if self._name(summary.id) is None and all(getattr(summary, name) == value for name, value in equal.items())
+            for summary in gone
+            if summary.id not in present and all(getattr(summary, name) == value for name, value in equal.items())
         ]
 
     def newest_campaign(self) -> str | None:
