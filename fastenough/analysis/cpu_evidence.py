@@ -124,7 +124,7 @@ class CpuEvidence:
         )
 
     def _rate_passes(self, n: float, events: float, size: float) -> bool:
-        longest = _longest(self.seen, self.requirement)
+        longest = longest_event(self.seen, self.requirement)
         return clusters.rate_is_within(
             n,
             events * size,
@@ -148,7 +148,7 @@ class CpuEvidence:
         return evidence >= sequential.log_required(self.confidence)
 
 
-def _p_value(seen: Disturbances, allowed: float) -> float:
+def p_value_of(seen: Disturbances, allowed: float) -> float:
     """p-value of the allowed rate, by what certainly exceeds the limit; valid at every look."""
     if seen.surely == 0 or seen.n == 0:
         return 1.0
@@ -161,7 +161,7 @@ def _p_value(seen: Disturbances, allowed: float) -> float:
     return sequential.p_value(sequential.log_evidence_above(seen.sure_events, seen.n * allowed))
 
 
-def _longest(seen: Disturbances, requirement: Requirement) -> float:
+def longest_event(seen: Disturbances, requirement: Requirement) -> float:
     """Exceedances that one more disturbance may have: by declaration, or by those observed."""
     declared = requirement.longest_burst
     return seen.longer_run if declared is None else max(seen.longest_run, declared)
@@ -173,7 +173,7 @@ def weigh(
     """Evidence of counted disturbances about a requirement."""
     upper = (
         clusters.rate_upper(
-            seen.n, seen.possibly, seen.size, _longest(seen, requirement), confidence, error=seen.size_error
+            seen.n, seen.possibly, seen.size, longest_event(seen, requirement), confidence, error=seen.size_error
         )
         if seen.enough
         else None
@@ -183,7 +183,7 @@ def weigh(
         is_stationary(seen.counts[seen.run_of == run]) for run in np.unique(seen.run_of)
     )
     resolved = requirement.miss_rate == 0 or seen.clusters.supported
-    p_value = _p_value(seen, requirement.miss_rate) if steady and resolved else 1.0
+    p_value = p_value_of(seen, requirement.miss_rate) if steady and resolved else 1.0
     return CpuEvidence(values, seen, requirement, confidence, upper, p_value, steady, merged)
 
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastenough.analysis import sequential
-from fastenough.analysis.clusters import LEAST_DISTURBANCES, cluster_size
+from fastenough.analysis.clusters import LEAST_DISTURBANCES, ClusterSize, cluster_size
 from fastenough.analysis.dependence import LEAST_INTERVALS, Clusters, clusters_of, scale_of
 from fastenough.analysis.merged import Merged, Part
 from fastenough.recording import Histogram
@@ -143,9 +143,7 @@ def disturbances(merged: Merged, limit_ns: float) -> Disturbances:
         return Disturbances(merged.judged, _time_ns(merged), 0, 0, 0, 0, 0, 1.0, 0.0, counted.source, *(nothing,) * 3)
     low, high, run_of, groups, longest = counted.over_time()
     runs = counted.runs() or RunLengths(possibly, 0.0, float(np.max(low - low.sum() / max(low.size, 1), initial=0.0)))
-    independent = low.size >= LEAST_INTERVALS and not scale_of(low, runs.most)
-    size = cluster_size(possibly, runs.most, runs.squares, low, high, independent=independent)
-    squares = runs.squares or float(low @ low)
+    size = size_of_clusters(possibly, runs, low, high)
     return Disturbances(
         merged.judged,
         _time_ns(merged),
@@ -161,8 +159,19 @@ def disturbances(merged: Merged, limit_ns: float) -> Disturbances:
         high,
         run_of,
         size.error,
-        min(1.0, runs.longest**2 / squares),
+        dominance(runs, low),
     )
+
+
+def size_of_clusters(exceeded: int, runs: RunLengths, low: IntArray, high: IntArray) -> ClusterSize:
+    """Of so many exceedances in ``runs``; ``low`` and ``high``: exceedances of each interval, at most and surely."""
+    independent = low.size >= LEAST_INTERVALS and not scale_of(low, runs.most)
+    return cluster_size(exceeded, runs.most, runs.squares, low, high, independent=independent)
+
+
+def dominance(runs: RunLengths, counts: IntArray) -> float:
+    """Share of the longest run in the sum of squares of all lengths, or of the exceedances of each interval."""
+    return min(1.0, runs.longest**2 / (runs.squares or float(counts @ counts)))
 
 
 def limits_above(merged: Merged, limit_ns: float) -> list[int]:

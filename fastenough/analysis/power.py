@@ -16,9 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastenough.analysis import blocks, bounds, clusters, sequential
-from fastenough.analysis.cpu_evidence import UNSEEN_WITH_PERIOD, CpuEvidence, weigh
-from fastenough.analysis.dependence import LEAST_INTERVALS, scale_of
-from fastenough.analysis.disturbances import GAP_PERIODS, Disturbances, OrderSource
+from fastenough.analysis.cpu_evidence import UNSEEN_WITH_PERIOD, CpuEvidence, longest_event, p_value_of, weigh
+from fastenough.analysis.disturbances import (
+    GAP_PERIODS,
+    Disturbances,
+    OrderSource,
+    RunLengths,
+    dominance,
+    size_of_clusters,
+)
 from fastenough.analysis.judgment import MINIMUM_DURATION_NS
 from fastenough.analysis.merged import Merged
 from fastenough.model import Requirement, Verdict
@@ -209,12 +215,9 @@ class _Schedule:
         """
         total = int(events.sum())
         counts, exceeded = misses.burst * events, misses.burst * total
-        squares, longest_run = (
-            float(exceeded * misses.burst),
-            max(misses.longest, float(misses.burst)) if total else 0.0,
-        )
-        independent = counts.size >= LEAST_INTERVALS and not scale_of(counts, total)
-        size = clusters.cluster_size(exceeded, total, squares, counts, independent=independent)
+        longest_run = max(misses.longest, float(misses.burst)) if total else 0.0
+        runs = RunLengths(total, float(exceeded * misses.burst), longest_run)
+        size = size_of_clusters(exceeded, runs, counts, counts)
         return Disturbances(
             n=self.n,
             time_ns=self.time_ns,
@@ -230,7 +233,7 @@ class _Schedule:
             sure=counts,
             run_of=np.zeros(counts.size, dtype=np.int64),
             size_error=size.error,
-            dominance=min(1.0, longest_run**2 / squares) if total else 0.0,
+            dominance=dominance(runs, counts) if total else 0.0,
         )
 
 
@@ -238,13 +241,11 @@ def _passes(seen: Disturbances, required: Requirement, values: Merged) -> float:
     """As :func:`weigh` says it, but for the test of stationarity of a rate: it refuses a steady system at its level."""
     if not seen.enough:
         return float(CpuEvidence(values, seen, required, required.confidence, None, 1.0, steady=True).within)
-    declared = required.longest_burst
-    longest = seen.longer_run if declared is None else max(seen.longest_run, declared)
     within = seen.clusters.supported and clusters.rate_is_within(
         seen.n,
         seen.possibly,
         seen.size,
-        longest,
+        longest_event(seen, required),
         allowed=required.miss_rate,
         confidence=required.confidence,
         error=seen.size_error,
@@ -256,5 +257,6 @@ def _fails(seen: Disturbances, required: Requirement, values: Merged) -> float:
     """The same of FAIL."""
     if not seen.enough or 2 * seen.surely > seen.n:
         return float(weigh(values, seen, required, required.confidence).p_value <= 1.0 - required.confidence)
-    p_value = clusters.chance_of_more(seen.n, seen.surely, seen.size, required.miss_rate)
-    return (seen.clusters.supported and p_value <= 1.0 - required.confidence) * (1.0 - blocks.LEVEL)
+    return (seen.clusters.supported and p_value_of(seen, required.miss_rate) <= 1.0 - required.confidence) * (
+        1.0 - blocks.LEVEL
+    )
