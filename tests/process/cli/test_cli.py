@@ -320,6 +320,7 @@ def test_assess_leaves_a_report_and_the_verdicts_status(
     tmp_path: Path,
     probe_binary: Path,
 ) -> None:
+    require_root("a real-time run")
     ended = fastenough("assess", "--limit", "1h", "--loads", "none,cpu", "--duration", "4s", "--json")
     document = require_valid("assess", ended.stdout)
     assert document["assessment"]["verdict"] == "INCONCLUSIVE"
@@ -334,6 +335,7 @@ def test_a_report_is_enough_where_no_verdict_is_asked_for(
     tmp_path: Path,
     probe_binary: Path,
 ) -> None:
+    require_root("a real-time run")
     words = ("assess", "--any-verdict", "--limit", "1h", "--loads", "none", "--duration", "1s")
     assert fastenough(*words).returncode == 0
     assert (tmp_path / "report" / "index.html").is_file()

@@ -132,6 +132,7 @@ def test_both_at_once(namespace: bool, benches: list[_Bench]) -> None:
     bench = _Bench(namespace, benches)
     bench.kill(bench.process.pid, bench.guard)
     bench.end()
+    assert eventually(lambda: ended(bench.guard))
     if namespace:
         assert eventually(lambda: all(map(ended, bench.tree)))
     link = LocalLink()
