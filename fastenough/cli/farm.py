@@ -11,7 +11,7 @@ SECTIONS = {
     "Commands": {
         "run": ("fastenough.cli.farm_boards:farm_run_command", "Run a farm: switch, measure and pull its boards."),
         "status": ("fastenough.cli.farm_boards:farm_status_command", "Show the state of each board of a farm."),
-        "try": ("fastenough.cli.farm_boards:farm_try_command", "Show a farm with its website, without hardware."),
+        "try": ("fastenough.cli.farm_try", "Show a farm with its website, or a fleet, without hardware."),
         "board": ("fastenough.cli.farm_boards:farm_board_command", "Retire, rename or withdraw a board of a farm."),
         "rebuild": ("fastenough.cli.farm_boards:farm_rebuild_command", "Rebuild the history of a farm from its store."),
         "alert": ("fastenough.cli.farm_alert", "Send alerts on the boards of a farm."),

@@ -26,14 +26,11 @@ from fastenough.farm.board_edits import rename_board, retire_board, withdraw_boa
 from fastenough.farm.config import Farm, read_farm
 from fastenough.farm.history_update import declaration_of
 from fastenough.farm.judging import verdicts_on
-from fastenough.farm.lab import free_ports
 from fastenough.farm.run import FarmRun
 from fastenough.farm.state_file import Beat, board_states, read_state
 from fastenough.farm.state_machine import BoardState
 from fastenough.history import History, declare, rebuild
-from fastenough.link import LocalLink
-from fastenough.model import ExitStatus, FastenoughError
-from fastenough.words import said_lines
+from fastenough.model import ExitStatus
 
 farm_argument: Callable[[Any], Any] = click.argument(
     "file", type=click.Path(path_type=Path, dir_okay=False), metavar="FARM.toml"
@@ -72,54 +69,6 @@ def farm_run_command(file: Path, as_json: bool) -> None:
     a time limit, so that no board delays another.  At the end places are released; boards continue to record.
     """
     asyncio.run(_run(FarmRun(read_farm(file), line_printer(as_json))))
-
-
-@click.command("try", cls=Command, example="fastenough farm try --boards 5")
-@click.option(
-    "--boards", type=click.IntRange(1, 100), default=20, show_default=True, help="Number of simulated boards."
-)
-@click.option(
-    "--guests",
-    type=click.IntRange(0, 4),
-    default=3,
-    show_default=True,
-    help="Number of guests of the virtual bench, each with its own kernel, if memory suffices.",
-)
-@click.option("--port", type=click.IntRange(1, 65535), help="Port of the website on 127.0.0.1  [default: a free port]")
-@json_option
-def farm_try_command(boards: int, guests: int, port: int | None, as_json: bool) -> None:
-    """Show a farm with its website, without hardware.
-
-    Runs until Ctrl-C, on loopback and in one temporary directory: a labgrid coordinator and exporter, simulated boards
-    with a power switch and consoles, guests, a private PostgreSQL if installed, the farm and its website.  Everything
-    is removed at the end.  Recordings of simulated boards are marked as emulated.
-    """
-    link, tell = LocalLink(), line_printer(as_json)
-    folder = link.scratch_name()
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        (str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")]))
-    )
-    process = link.start(
-        [
-            sys.executable,
-            "-m",
-            "fastenough.farm.trial",
-            folder,
-            str(boards),
-            str(guests),
-            str(port or free_ports(1)[0]),
-        ],
-        scratch=folder,
-    )
-    try:
-        for line in process.lines():
-            tell("; ".join(said_lines(line)))
-        status = process.wait()
-    finally:
-        if process.running:
-            process.stop()
-    why = (said_lines(process.stderr()) or [f"status {status}"])[-1]
-    raise FastenoughError(f"the farm has ended: {why}")
 
 
 def _alive(beat: Beat | None) -> bool:

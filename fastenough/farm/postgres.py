@@ -8,6 +8,7 @@ import pwd
 import shutil
 import subprocess
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from fastenough.model import FastenoughError, NotApplicable
@@ -39,43 +40,51 @@ def as_server_user() -> list[str]:
     return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
 
 
+@dataclass(frozen=True)
+class ServerFolder:
+    """The data of a private PostgreSQL.  ``command`` starts it; ``url``: its address for SQLAlchemy."""
+
+    folder: Path
+    command: tuple[str | Path, ...]
+
+    @property
+    def url(self) -> str:
+        return f"postgresql+psycopg://{_USER}@/postgres?host={self.folder}"
+
+    @classmethod
+    def made(cls, folder: Path) -> ServerFolder:
+        """In a folder that does not exist yet.
+
+        Raises NotApplicable where PostgreSQL is not installed, FastenoughError where its data cannot be made.
+        """
+        user, server, initialise = as_server_user(), server_tool("postgres"), server_tool("initdb")
+        folder.mkdir(mode=0o700)
+        if user:
+            shutil.chown(folder, "postgres")
+        data = folder / "data"
+        made = subprocess.run(
+            [*user, initialise, "-A", "trust", "-U", _USER, "-N", "-D", data],
+            capture_output=True,
+            check=False,
+            cwd=folder,
+        )
+        if made.returncode:
+            raise FastenoughError(f"initdb failed: {made.stderr.decode(errors='replace')[-200:]}")
+        options = ("listen_addresses=", "fsync=off", f"unix_socket_directories={folder}")
+        return cls(folder, (*user, server, "-D", data, *(word for option in options for word in ("-c", option))))
+
+
 def private_server(folder: Path) -> str:
     """Start one in a folder that does not exist yet; its address for SQLAlchemy.  It is a child of this process.
 
     Raises NotApplicable where there is none to start, FastenoughError where it does not come up.
     """
-    user, server, initialise = as_server_user(), server_tool("postgres"), server_tool("initdb")
-    folder.mkdir(mode=0o700)
-    if user:
-        shutil.chown(folder, "postgres")
-    data = folder / "data"
-    made = subprocess.run(
-        [*user, initialise, "-A", "trust", "-U", _USER, "-N", "-D", data], capture_output=True, check=False, cwd=folder
-    )
-    if made.returncode:
-        raise FastenoughError(f"initdb failed: {made.stderr.decode(errors='replace')[-200:]}")
+    server = ServerFolder.made(folder)
     with (folder / "log").open("wb") as log:
-        subprocess.Popen(
-            [
-                *user,
-                server,
-                "-D",
-                data,
-                "-c",
-                "listen_addresses=",
-                "-c",
-                "fsync=off",
-                "-c",
-                f"unix_socket_directories={folder}",
-            ],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-        )
+        subprocess.Popen(server.command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     deadline = time.monotonic() + _READY_S
     while not (folder / ".s.PGSQL.5432").exists() or b"ready to accept" not in (folder / "log").read_bytes():
         if time.monotonic() > deadline:
             raise FastenoughError(f"PostgreSQL did not start within {_READY_S:g} s; see {folder}/log")
         time.sleep(0.1)
-    return f"postgresql+psycopg://{_USER}@/postgres?host={folder}"
+    return server.url

@@ -161,7 +161,7 @@ async def _tell_pages(folder: Path, pages: subprocess.Popen[bytes], address: str
     say(f"website: {address}")
 
 
-def _leave_network(say: Say) -> None:
+def leave_network(say: Say) -> None:
     """Move this process and its later children into a network namespace with its own loopback.  labgrid has no
     authentication, so any local user could otherwise switch the boards of root's trial.  The website, started before,
     remains reachable.
@@ -192,7 +192,7 @@ def trial(folder: Path, boards: int, guests: int, port: int, say: Say) -> None:
     outside = ThreadPoolExecutor(1)
     outside.submit(int).result()  # its thread is there from now on, and stays in this network
     if os.geteuid() == 0:
-        _leave_network(say)
+        leave_network(say)
     lab = Lab(folder, [f"board-{number:02}" for number in range(1, boards + 1)], SimulatedTimes())
     lab.start()
     say(f"labgrid coordinator: {lab.coordinator}; {boards} simulated boards")

@@ -310,9 +310,9 @@ class _RunIngest:
         with self.history.writing() as connection:
             end_s = intervals[-1].end_wall_ns // 10**9 if intervals else None
             board, run = enter_run(connection, self.run_id, self.head, self._begin_s(intervals), end_s)
-            if _stands_at(connection, run) != place.intervals:
+            if stands_at(connection, run) != place.intervals:
                 return False
-            self._write(connection, (board, run), intervals, events)
+            write_parts(connection, (board, run), (self.run_id, self.head), intervals, events)
             put(
                 connection,
                 CURSOR,
@@ -326,22 +326,32 @@ class _RunIngest:
             return intervals[0].begin_wall_ns // 10**9 if intervals else 0
         return self.head.begin.wall_ns // 10**9
 
-    def _write(
-        self, connection: Connection, place: tuple[int, int], intervals: list[Interval], events: list[Event]
-    ) -> None:
-        board, run = place
-        sources = sources_of(self.head)
-        series = series_numbers(connection, sources.values())
-        cells, pile = interval_rows(intervals, sources, series)
-        require_possible(self.run_id, cells)
-        add_cells(connection, board, run, cells, pile)
-        if cells:
-            step_s = max(1, self.head.interval_ns // 10**9)
-            note_newest(connection, board, cells, intervals[-1].end_wall_ns // 10**9, step_s)
-        _add_standouts(connection, board, run, standouts_of(events, sources, event_series(self.head), series))
+
+def write_parts(
+    connection: Connection,
+    place: tuple[int, int],
+    recording: tuple[str, Head],
+    intervals: list[Interval],
+    events: list[Event],
+) -> None:
+    """Add intervals, each of which comes once, and events to all tables.  ``place``: numbers of board and run.
+
+    ``recording``: its name in messages, and its head.  Raises BadInput for numbers that none that were measured are.
+    """
+    (board, run), (name, head) = place, recording
+    sources = sources_of(head)
+    series = series_numbers(connection, sources.values())
+    cells, pile = interval_rows(intervals, sources, series)
+    require_possible(name, cells)
+    add_cells(connection, board, run, cells, pile)
+    if cells:
+        step_s = max(1, head.interval_ns // 10**9)
+        note_newest(connection, board, cells, intervals[-1].end_wall_ns // 10**9, step_s)
+    _add_standouts(connection, board, run, standouts_of(events, sources, event_series(head), series))
 
 
-def _stands_at(connection: Connection, run: int) -> int:
+def stands_at(connection: Connection, run: int) -> int:
+    """How many intervals of a run the history has: the number of the next one."""
     return connection.execute(select(CURSOR.c.intervals).where(CURSOR.c.run == run)).scalar() or 0
 
 

@@ -38,6 +38,7 @@ ORDER = [
     "jobs",
     "web",
     "farm",
+    "fleet",
     "cli",
 ]
 """The way of the data; each may import only what stands before it (and itself)."""

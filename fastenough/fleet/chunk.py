@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a board publishes: consecutive intervals of one run, with all that is needed to store them.
+
+A chunk is complete in itself (it repeats the recording's head), so that no taker needs to remember a board.  Its
+payload is zstd over lines: a preface in JSON, the head, then lines of intervals and events as in the recording."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+import zstandard
+
+from fastenough.model import BadInput
+
+SHARDS = 16
+"""Parts of a fleet, by the first digit of the machine id, each taken by one process at a time."""
+FORMAT = 1
+_MACHINE = re.compile(r"[0-9a-f]{32}")
+_RUN = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_MOST_PACKED = 1 << 20
+_MOST_BYTES = 16 << 20
+_MOST_INTERVALS = 1 << 40
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Intervals ``first`` and those that follow it, of one run of one machine.
+
+    ``type``: of the board, as its publisher states.  ``oldest``: the oldest interval of the run that the board still
+    holds: what lies before it is lost if it was not stored.  ``head``, ``lines``: as in the recording, each ending with
+    a line feed.
+    """
+
+    machine: str
+    type: str
+    run: str
+    first: int
+    oldest: int
+    head: bytes
+    lines: tuple[bytes, ...]
+
+    def packed(self) -> bytes:
+        preface = {
+            "fleet": FORMAT,
+            "machine": self.machine,
+            "type": self.type,
+            "run": self.run,
+            "first": self.first,
+            "oldest": self.oldest,
+        }
+        return zstandard.compress(b"".join((json.dumps(preface).encode(), b"\n", self.head, *self.lines)), 3)
+
+
+def shard_of(machine: str) -> int:
+    return int(machine[0], 16)
+
+
+def ring_topic(machine: str) -> str:
+    """Where a board publishes (MQTT); levels hold neither dots nor spaces, which NATS refuses."""
+    return f"fe/ring/{shard_of(machine):x}/{machine}"
+
+
+def order_topic(machine: str) -> str:
+    """Where a board listens (MQTT)."""
+    return f"fe/order/{machine}"
+
+
+def unpacked(payload: bytes, machine: str) -> Chunk:
+    """The chunk that came on the topic of ``machine``; raises BadInput for anything else."""
+    if len(payload) > _MOST_PACKED:
+        raise BadInput(f"a chunk of {machine} is longer than {_MOST_PACKED} bytes")
+    try:
+        text = zstandard.ZstdDecompressor().decompress(payload, max_output_size=_MOST_BYTES)
+        first, _, rest = text.partition(b"\n")
+        preface = json.loads(first)
+    except (zstandard.ZstdError, ValueError, RecursionError) as error:
+        raise BadInput(f"not a chunk of a recording, from {machine}: {str(error)[:100]}") from None
+    if not isinstance(preface, dict) or preface.get("fleet") != FORMAT:
+        raise BadInput(f"a chunk of {machine} is not of format {FORMAT}; update the publisher or this fastenough")
+    kind, run, numbers = preface.get("type"), preface.get("run"), [preface.get("first"), preface.get("oldest")]
+    if preface.get("machine") != machine or not _MACHINE.fullmatch(machine):
+        raise BadInput(f"a chunk on the topic of {machine} is of another machine")
+    if not isinstance(kind, str) or not isinstance(run, str) or not _RUN.fullmatch(run):
+        raise BadInput(f"a chunk of {machine} has no valid type or run")
+    if not all(_is_number(number) for number in numbers):
+        raise BadInput(f"a chunk of {machine} has no valid numbers of intervals")
+    lines = rest.splitlines(keepends=True)
+    if not lines or not lines[-1].endswith(b"\n"):
+        raise BadInput(f"a chunk of {machine} is cut off")
+    return Chunk(machine, kind[:200], run, preface["first"], preface["oldest"], lines[0], tuple(lines[1:]))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_INTERVALS
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A taker's answer: of ``run``, everything before interval ``next`` is stored, and the board may forget it.
+
+    A board that has already published ``next`` publishes again from there.
+    """
+
+    run: str
+    next: int
+
+    def packed(self) -> bytes:
+        return json.dumps({"run": self.run, "next": self.next}).encode()
+
+
+def stored_of(payload: bytes) -> Stored:
+    """Raises BadInput for what is no such answer."""
+    try:
+        said = json.loads(payload[:1000])
+        answer = Stored(said["run"], said["next"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadInput(f"not an answer of a taker: {error}") from None
+    if not isinstance(answer.run, str) or not _is_number(answer.next):
+        raise BadInput("not an answer of a taker: run and next are missing")
+    return answer

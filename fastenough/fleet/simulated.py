@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Simulated boards that publish, many in one process.  What they measured follows from board and interval, so that
+nothing but the taker's answers need survive when the process is killed.
+
+    python -m fastenough.fleet.simulated HOST PORT STATE FIRST COUNT INTERVAL_S BEGIN_S END_S"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+from aiomqtt import Client, MqttError
+
+from fastenough.files import write_all
+from fastenough.fleet.chunk import Chunk, order_topic, ring_topic, stored_of
+from fastenough.model import BadInput
+from fastenough.recording.histogram import Histogram
+
+CPUS = 2
+"""Of each simulated board."""
+_K = 4
+_PERIOD_NS = 1_000_000
+_VALUES = 200
+"""Drawn for an interval; real ones have more in the same buckets."""
+_MOST_INTERVALS = 32
+"""In one chunk."""
+_PATIENCE_S = 20.0
+"""Without an answer a board publishes again from what is not stored."""
+_AGAIN_S = 2.0
+"""Between two times that an answer makes it do so."""
+_SERIES = {
+    "unit": "ns",
+    "clock": "monotonic",
+    "from": "due time, on a grid of one interval",
+    "to": "first reading of the clock after the sleep",
+    "k": _K,
+    "role": "verdict",
+    "two_sided": False,
+    "corrected": False,
+    "relative": False,
+    "period_ns": _PERIOD_NS,
+}
+
+
+def _line(content: object) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode() + b"\n"
+
+
+@dataclass(frozen=True)
+class SimulatedBoard:
+    """A board with two CPUs and one endless run, which began at ``begin_s`` (wall clock).
+
+    Its interval ``n`` ends ``offset_s + (n + 1) * interval_s`` after that.
+    """
+
+    number: int
+    interval_s: float
+    begin_s: float
+    offset_s: float
+
+    @property
+    def machine(self) -> str:
+        return hashlib.md5(f"simulated board {self.number}".encode(), usedforsecurity=False).hexdigest()
+
+    @property
+    def run(self) -> str:
+        return f"{datetime.fromtimestamp(self.begin_s, UTC):%Y%m%dT%H%M%SZ}-{self.machine[:8]}"
+
+    def due_s(self, number: int) -> float:
+        """When an interval has ended."""
+        return self.begin_s + self.offset_s + (number + 1) * self.interval_s
+
+    def ended(self, now_s: float) -> int:
+        """How many intervals have ended."""
+        return max(0, int((now_s - self.begin_s - self.offset_s) // self.interval_s))
+
+    def head(self) -> bytes:
+        begin_ns = self._wall_ns(0)
+        return _line(
+            {
+                "type": "head",
+                "format": "fastenough-recording",
+                "version": 2,
+                "tool": {"name": "fastenough-probe", "version": "simulated"},
+                "run_id": self.run,
+                "probe": "timer",
+                "implementation": "linux-user",
+                "parameters": {"interval_ns": _PERIOD_NS},
+                "series": [{"id": cpu, "name": "wakeup", "cpu": cpu, **_SERIES} for cpu in range(CPUS)],
+                "settings": [],
+                "cost": {"clock_read_ns": 20.0, "record_ns": 5.0},
+                "interval_ns": round(self.interval_s * 1e9),
+                "begin": {"mono_ns": begin_ns, "wall_ns": begin_ns},
+                "boot_id": f"{self.machine[:8]}-0000-4000-8000-{self.machine[8:20]}",
+                "marks": ["emulated"],
+            }
+        )
+
+    def interval(self, number: int) -> bytes:
+        draw = np.random.default_rng((self.number, number))
+        begin_ns, end_ns = self._wall_ns(number), self._wall_ns(number + 1)
+        return _line(
+            {
+                "type": "interval",
+                "seq": number,
+                "begin": {"mono_ns": begin_ns, "wall_ns": begin_ns},
+                "end": {"mono_ns": end_ns, "wall_ns": end_ns},
+                "series": [
+                    _series(cpu, draw.lognormal(9.2, 0.4, size=_VALUES).astype(np.int64)) for cpu in range(CPUS)
+                ],
+                "counters": {},
+            }
+        )
+
+    def chunk(self, first: int, count: int) -> Chunk:
+        lines = tuple(self.interval(number) for number in range(first, first + count))
+        return Chunk(self.machine, "simulated", self.run, first, first, self.head(), lines)
+
+    def _wall_ns(self, number: int) -> int:
+        return round((self.begin_s + self.offset_s + number * self.interval_s) * 1e9)
+
+
+def _series(cpu: int, values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> dict[str, object]:
+    held = Histogram.from_values(values, _K)
+    return {
+        "id": cpu,
+        "count": held.total,
+        "lost": 0,
+        "missed": 0,
+        "min": held.minimum,
+        "max": held.maximum,
+        "sum": held.sum,
+        "sum_sq": str(held.sum_sq),
+        "buckets": np.column_stack((held.index, held.count)).tolist(),
+    }
+
+
+@dataclass
+class Publishing:
+    """A board and how far it has come: ``stored`` intervals are acknowledged, ``sent`` are published."""
+
+    board: SimulatedBoard
+    stored: int = 0
+    sent: int = 0
+    answered_s: float = field(default_factory=time.monotonic)
+    again_s: float = 0.0
+
+    def next_chunk(self, ended: int) -> Chunk | None:
+        """What is to be published now, None while nothing is."""
+        if self.sent > self.stored and time.monotonic() - self.answered_s > _PATIENCE_S:
+            self.sent, self.answered_s = self.stored, time.monotonic()
+        count = min(ended - self.sent, _MOST_INTERVALS)
+        if count <= 0:
+            return None
+        if self.sent == self.stored:
+            self.answered_s = time.monotonic()
+        chunk = self.board.chunk(self.sent, count)
+        self.sent += count
+        return Chunk(chunk.machine, chunk.type, chunk.run, chunk.first, self.stored, chunk.head, chunk.lines)
+
+    def answer(self, payload: bytes) -> None:
+        """Take a taker's answer.  One that says nothing new means that something before the newest chunk is missing;
+        several may follow from one gap."""
+        try:
+            stored = stored_of(payload)
+        except BadInput:
+            return
+        if stored.run != self.board.run:
+            return
+        now_s = time.monotonic()
+        if stored.next > self.stored:
+            self.answered_s = now_s
+        elif stored.next < self.sent and now_s - self.again_s > _AGAIN_S:
+            self.sent, self.again_s = self.stored, now_s
+        self.stored = max(self.stored, stored.next)
+        self.sent = max(self.sent, self.stored)
+
+
+class Boards:
+    """Boards of one process, each with a connection of its own.  ``state``: the file that survives the process."""
+
+    def __init__(self, boards: Sequence[SimulatedBoard], state: Path, end_s: float) -> None:
+        self._state, self._end_s = state, end_s
+        known: dict[str, int] = json.loads(state.read_bytes()) if state.exists() else {}
+        self._all = [Publishing(board, *(2 * [known.get(board.machine, 0)])) for board in boards]
+
+    async def run(self, host: str, port: int) -> None:
+        """Until the process is ended: boards that have published all wait for answers."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._keep())
+            for one in self._all:
+                group.create_task(self._connected(one, host, port))
+
+    async def _keep(self) -> None:
+        while True:
+            content = json.dumps({one.board.machine: one.stored for one in self._all}).encode()
+            partial = self._state.with_suffix(".partial")
+            with partial.open("wb") as stream:
+                write_all(stream.fileno(), content)
+            partial.replace(self._state)
+            await asyncio.sleep(1.0)
+
+    async def _connected(self, one: Publishing, host: str, port: int) -> None:
+        while True:
+            try:
+                async with Client(host, port, identifier=one.board.machine, timeout=30.0) as client:
+                    await client.subscribe(order_topic(one.board.machine), qos=0)
+                    one.sent = one.stored  # what was under way may be lost
+                    async with asyncio.TaskGroup() as group:
+                        group.create_task(self._publish(one, client))
+                        group.create_task(_listen(one, client))
+            except* (MqttError, OSError):
+                await asyncio.sleep(1.0)
+
+    async def _publish(self, one: Publishing, client: Client) -> None:
+        while True:
+            chunk = one.next_chunk(one.board.ended(min(time.time(), self._end_s)))
+            if chunk is None:
+                await asyncio.sleep(0.5)
+            else:
+                await client.publish(ring_topic(chunk.machine), chunk.packed(), qos=1)
+
+
+async def _listen(one: Publishing, client: Client) -> None:
+    async for message in client.messages:
+        if isinstance(message.payload, bytes):
+            one.answer(message.payload)
+
+
+def simulated_boards(first: int, count: int, interval_s: float, begin_s: float) -> list[SimulatedBoard]:
+    """Boards whose intervals end evenly spread over time."""
+    return [
+        SimulatedBoard(number, interval_s, begin_s, interval_s * ((number * 0.6180339887) % 1.0))
+        for number in range(first, first + count)
+    ]
+
+
+async def _main(argv: Sequence[str]) -> None:
+    host, port, state, first, count, interval_s, begin_s, end_s = argv
+    boards = simulated_boards(int(first), int(count), float(interval_s), float(begin_s))
+    await Boards(boards, Path(state), float(end_s)).run(host, int(port))
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(sys.argv[1:]))

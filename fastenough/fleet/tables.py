@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tables of a fleet beside those of the history, in the same database and written in the same transactions."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from sqlalchemy import BigInteger, Column, Connection, Integer, MetaData, SmallInteger, String, Table, Text, text
+
+METADATA = MetaData()
+DAY_S = 86400
+KEPT_DAYS = 2
+"""Of single intervals; older ones are in the archive and in the history's sums."""
+
+
+def _key(name: str, kind: type[BigInteger] | type[Integer] | type[SmallInteger] = Integer) -> Column[int]:
+    return Column(name, kind, primary_key=True, autoincrement=False)
+
+
+SHARD = Table(
+    "fleet_shard",
+    METADATA,
+    _key("shard", SmallInteger),
+    Column("stream", String(64), nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+)
+"""How far a shard's messages are stored: ``sequence`` of the last one.  ``stream``: when the stream was made; another
+one, or one that lost its end, begins a new ``epoch``."""
+
+MACHINE = Table(
+    "fleet_machine",
+    METADATA,
+    Column("machine", String(32), primary_key=True),
+    Column("type", String(200), nullable=False),
+    Column("boots", Text, nullable=False),
+    Column("lost", BigInteger, nullable=False),
+    Column("quarantine", Text, nullable=False),
+)
+"""``boots``: JSON list of boot ids in the order of their appearance.  ``lost``: intervals that the board overwrote
+before they were stored.  ``quarantine``: why nothing more is taken of it, empty if all is."""
+
+INTERVAL = Table(
+    "fleet_interval",
+    METADATA,
+    _key("board"),
+    _key("run"),
+    _key("cpu", SmallInteger),
+    _key("interval", BigInteger),
+    _key("begin_s", BigInteger),
+    Column("count", BigInteger, nullable=False),
+    Column("lost", BigInteger, nullable=False),
+    Column("missed", BigInteger, nullable=False),
+    Column("max_ns", BigInteger),
+    postgresql_partition_by="RANGE (begin_s)",
+)
+"""Single intervals of the newest days, by day in PostgreSQL: a day that is over is dropped as a whole."""
+
+
+def create(connection: Connection) -> None:
+    """Make those that are missing."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(7701, 1)"))
+    METADATA.create_all(connection)
+
+
+def ensure_day(connection: Connection, begin_s: int) -> None:
+    """Make the partition of the day of an instant; SQLite has none."""
+    if connection.dialect.name != "postgresql":
+        return
+    day_s = begin_s // DAY_S * DAY_S
+    name = f"fleet_interval_{datetime.fromtimestamp(day_s, UTC):%Y%m%d}"
+    connection.execute(text("SELECT pg_advisory_xact_lock(7701, 1)"))
+    connection.execute(
+        text(
+            f"CREATE TABLE IF NOT EXISTS {name} PARTITION OF fleet_interval "
+            f"FOR VALUES FROM ({day_s}) TO ({day_s + DAY_S})"
+        )
+    )
+
+
+def drop_before(connection: Connection, now_s: int) -> None:
+    """Forget single intervals of days that are over for longer than `KEPT_DAYS`."""
+    oldest_s = (now_s // DAY_S - KEPT_DAYS) * DAY_S
+    if connection.dialect.name != "postgresql":
+        connection.execute(INTERVAL.delete().where(INTERVAL.c.begin_s < oldest_s))
+        return
+    oldest = f"fleet_interval_{datetime.fromtimestamp(oldest_s, UTC):%Y%m%d}"
+    names = connection.scalars(
+        text("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'fleet_interval'::regclass")
+    )
+    for name in list(names):
+        if name < oldest:
+            connection.execute(text(f"DROP TABLE {name}"))

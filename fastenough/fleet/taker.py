@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Take chunks out of the stream: archive, rows and sums, and the position in the stream, each interval exactly once.
+
+The part of the archive is written first, then one transaction writes rows, sums and position.  If that fails, the same
+messages are read again and the part is replaced.  The boards are answered after the commit.
+
+    python -m fastenough.fleet.taker NATS-URL DATABASE-URL ARCHIVE NUMBER TAKERS GATHER_S"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from sqlalchemy import Connection, func, select
+
+from fastenough.fleet import tables
+from fastenough.fleet.archive import Archive, ArchiveRow, PartPlace
+from fastenough.fleet.chunk import Chunk, Stored, unpacked
+from fastenough.fleet.stream import Message, Stream, StreamState, shards_of
+from fastenough.history import History
+from fastenough.history.boards import enter_run
+from fastenough.history.database import put
+from fastenough.history.ingest import stands_at, write_parts
+from fastenough.history.intervals import HistorySeries, is_ahead, sources_of
+from fastenough.history.schema import CURSOR, RUN
+from fastenough.model import BadInput, FastenoughError
+from fastenough.recording import Event, Head, Interval
+from fastenough.recording.histogram import bucket_lowest
+from fastenough.recording.reader import head_of, part_of
+
+_MOST = 256
+"""Messages in one transaction."""
+_FORGET_S = 10.0
+_AGAIN_S = 1.0
+_CLEAN_S = 3600.0
+_MOST_BOOTS = 200
+
+
+@dataclass(frozen=True)
+class _Position:
+    """Of a shard in the stream: what is behind it is stored."""
+
+    stream: str
+    epoch: int
+    sequence: int
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A chunk that was not stored, and why."""
+
+    machine: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What one transaction stored: the new position, answers to boards, the number of rows, and refused chunks."""
+
+    position: _Position
+    answers: tuple[tuple[str, Stored], ...]
+    rows: int
+    refused: tuple[Refused, ...]
+
+
+@dataclass(frozen=True)
+class _Content:
+    """A chunk, parsed and checked."""
+
+    chunk: Chunk
+    head: Head
+    intervals: tuple[Interval, ...]
+    events: tuple[Event, ...]
+
+    @property
+    def name(self) -> str:
+        """Of its run in the history: run ids are unique on one machine only."""
+        return f"{self.chunk.machine}/{self.chunk.run}"
+
+
+class Shard:
+    """The messages of one shard, stored in order."""
+
+    def __init__(self, history: History, archive: Archive, number: int) -> None:
+        self._history, self._archive, self.number = history, archive, number
+
+    def position(self, state: StreamState) -> _Position:
+        """Where to read on in this stream; removes what a failed transaction left in the archive."""
+        with self._history.writing() as connection:
+            tables.create(connection)
+            position = _position_in(connection, self.number, state)
+            self._archive.drop_from(PartPlace(self.number, position.epoch, position.sequence + 1))
+        return position
+
+    def drop_old_days(self) -> None:
+        """Forget single intervals that are older than the database keeps them."""
+        with self._history.writing() as connection:
+            tables.drop_before(connection, int(self._history.wall_s()))
+
+    def store(self, position: _Position, messages: Sequence[Message]) -> Taken:
+        """Store messages that follow a position.
+
+        Raises FastenoughError where another taker has stored some of them, or database or archive cannot be used.
+        """
+        contents, refused = _parsed(messages, self._history.wall_s())
+        after = replace(position, sequence=messages[-1].sequence)
+        with self._history.writing() as connection:
+            _require_unchanged(connection, self.number, position)
+            writing = _Writing(connection)
+            for content in contents:
+                writing.add(content)
+            place = PartPlace(self.number, position.epoch, messages[0].sequence)
+            self._archive.write(place, writing.rows)
+            put(
+                connection,
+                tables.SHARD,
+                [{"shard": self.number, "stream": after.stream, "epoch": after.epoch, "sequence": after.sequence}],
+            )
+        return Taken(after, tuple(writing.answers.items()), len(writing.rows), (*refused, *writing.refused))
+
+
+def _position_in(connection: Connection, shard: int, state: StreamState) -> _Position:
+    row = connection.execute(select(tables.SHARD).where(tables.SHARD.c.shard == shard)).mappings().one_or_none()
+    if row is None:
+        known = _Position(state.made, 0, 0)
+    elif row["stream"] == state.made and row["sequence"] <= state.last:
+        return _Position(row["stream"], row["epoch"], row["sequence"])
+    else:  # another stream, or one that lost its end: numbers are used a second time
+        begin = 0 if row["stream"] != state.made else state.last
+        known = _Position(state.made, row["epoch"] + 1, begin)
+    put(
+        connection,
+        tables.SHARD,
+        [{"shard": shard, "stream": known.stream, "epoch": known.epoch, "sequence": known.sequence}],
+    )
+    return known
+
+
+def _require_unchanged(connection: Connection, shard: int, position: _Position) -> None:
+    """Lock the shard's position until the transaction ends."""
+    row = (
+        connection.execute(select(tables.SHARD).where(tables.SHARD.c.shard == shard).with_for_update()).mappings().one()
+    )
+    if (row["stream"], row["epoch"], row["sequence"]) != (position.stream, position.epoch, position.sequence):
+        raise FastenoughError(f"another taker stores shard {shard:x}")
+
+
+def _parsed(messages: Sequence[Message], now_s: float) -> tuple[list[_Content], list[Refused]]:
+    contents, refused = [], []
+    for message in messages:
+        try:
+            contents.append(_content(unpacked(message.payload, message.machine), now_s))
+        except BadInput as error:
+            refused.append(Refused(message.machine, str(error)))
+    return contents, refused
+
+
+def _content(chunk: Chunk, now_s: float) -> _Content:
+    name = f"{chunk.machine}/{chunk.run}"
+    head = replace(_head(chunk.head, name), board=chunk.machine)
+    if head.run_id != chunk.run:
+        raise BadInput(f"{name}: the head is of another run")
+    parts = [part_of(line, name, head) for line in chunk.lines]
+    intervals = tuple(part for part in parts if isinstance(part, Interval))
+    if [one.seq for one in intervals] != list(range(chunk.first, chunk.first + len(intervals))):
+        raise BadInput(f"{name}: intervals are not in order")
+    if any(is_ahead(one.end_wall_ns, now_s) for one in intervals):
+        raise BadInput(f"{name}: times are ahead of the clock of this machine; set the wrong clock")
+    return _Content(chunk, head, intervals, tuple(part for part in parts if isinstance(part, Event)))
+
+
+@lru_cache(maxsize=4096)
+def _head(line: bytes, name: str) -> Head:
+    """Each chunk repeats it."""
+    return head_of(line, name)
+
+
+class _Writing:
+    """One transaction: ``rows`` for the archive, ``answers`` for the boards, by machine."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._days: set[int] = set()
+        self.rows: list[tuple[str, ArchiveRow]] = []
+        self.answers: dict[str, Stored] = {}
+        self.refused: list[Refused] = []
+
+    def add(self, content: _Content) -> None:
+        chunk, name = content.chunk, content.name
+        fault = self._machine_fault(content)
+        if fault:
+            self.refused.append(Refused(chunk.machine, fault))
+            return
+        ends = content.intervals[-1].end_wall_ns // 10**9 if content.intervals else None
+        begin_s = content.head.begin.wall_ns // 10**9
+        board, run = enter_run(self._connection, name, content.head, begin_s, ends)
+        known = stands_at(self._connection, run)
+        if chunk.first > known >= chunk.oldest:  # what is missing is still on the board: it publishes again from there
+            self.answers[chunk.machine] = Stored(chunk.run, known)
+            return
+        new = [one for one in content.intervals if one.seq >= known]
+        after = new[-1].seq + 1 if new else known
+        self.answers[chunk.machine] = Stored(chunk.run, after)
+        if not new:
+            return
+        write_parts(self._connection, (board, run), (name, content.head), new, list(content.events))
+        self._add_rows((board, run), content, new)
+        self._note_lost(chunk.machine, max(0, new[0].seq - known))
+        put(self._connection, CURSOR, [{"run": run, "head": "", "offset": 0, "intervals": after}])
+
+    def _add_rows(self, place: tuple[int, int], content: _Content, new: Iterable[Interval]) -> None:
+        judged = _judged(content.head)
+        rows = [_row(content, one, source) for one in new for source in judged]
+        for day in {row.begin_ns // 10**9 // tables.DAY_S for row in rows} - self._days:
+            tables.ensure_day(self._connection, day * tables.DAY_S)
+            self._days.add(day)
+        put(
+            self._connection,
+            tables.INTERVAL,
+            [
+                {
+                    "board": place[0],
+                    "run": place[1],
+                    "cpu": row.cpu,
+                    "interval": row.interval,
+                    "begin_s": row.begin_ns // 10**9,
+                    "count": row.count,
+                    "lost": row.lost,
+                    "missed": row.missed,
+                    "max_ns": row.max_ns,
+                }
+                for row in rows
+            ],
+        )
+        self.rows += [(content.chunk.type, row) for row in rows]
+
+    def _machine_fault(self, content: _Content) -> str:
+        """Why nothing of this machine is taken; a boot that returns after another one is a second machine."""
+        machine, boot = content.chunk.machine, content.head.boot_id or ""
+        table = tables.MACHINE
+        row = self._connection.execute(select(table).where(table.c.machine == machine)).mappings().one_or_none()
+        boots = json.loads(row["boots"]) if row else []
+        fault = str(row["quarantine"]) if row else ""
+        if not fault and boot in boots[:-1] and self._is_new(content):
+            fault = f"two boards have the machine id {machine}: boot {boot} returned after another one"
+        if row is None or fault != row["quarantine"] or boot not in boots:
+            boots = [*boots, boot][-_MOST_BOOTS:] if boot not in boots else boots
+            columns = {"type": content.chunk.type, "boots": json.dumps(boots), "quarantine": fault}
+            put(self._connection, table, [{"machine": machine, "lost": row["lost"] if row else 0, **columns}])
+        return fault
+
+    def _is_new(self, content: _Content) -> bool:
+        """Whether a chunk has intervals that are not stored yet."""
+        number = self._connection.execute(select(RUN.c.id).where(RUN.c.name == content.name)).scalar()
+        known = 0 if number is None else stands_at(self._connection, number)
+        return bool(content.intervals) and content.intervals[-1].seq >= known
+
+    def _note_lost(self, machine: str, intervals: int) -> None:
+        if intervals:
+            table = tables.MACHINE
+            self._connection.execute(
+                table.update().where(table.c.machine == machine).values(lost=table.c.lost + intervals)
+            )
+
+
+def _judged(head: Head) -> list[HistorySeries]:
+    """One series for each CPU: the first that is judged there."""
+    first: dict[int, HistorySeries] = {}
+    for source in sources_of(head).values():
+        first.setdefault(source.cpu, source)
+    return list(first.values())
+
+
+def _row(content: _Content, interval: Interval, source: HistorySeries) -> ArchiveRow:
+    number = source.series.id
+    held = interval.histograms[number]
+    return ArchiveRow(
+        content.chunk.machine,
+        content.chunk.run,
+        source.cpu,
+        interval.seq,
+        interval.begin_wall_ns,
+        interval.end_wall_ns,
+        source.name,
+        held.total,
+        interval.lost[number],
+        interval.missed[number],
+        held.minimum,
+        held.maximum,
+        held.sum,
+        bucket_lowest(held.index, held.k).tolist(),
+        held.count.tolist(),
+    )
+
+
+def stored_rows(history: History) -> int:
+    """Single intervals in the database."""
+    with history.reading() as connection:
+        return int(connection.execute(select(func.count()).select_from(tables.INTERVAL)).scalar_one())
+
+
+class Taker:
+    """One process of several: stores the shards that are its own until it is ended."""
+
+    def __init__(self, stream: Stream, history: History, archive: Archive, gather_s: float) -> None:
+        self._stream, self._history, self._archive, self._gather_s = stream, history, archive, gather_s
+        self._turn = asyncio.Lock()
+
+    async def run(self, shards: Iterable[int]) -> None:
+        await asyncio.gather(*(self._take(Shard(self._history, self._archive, number)) for number in shards))
+
+    async def _take(self, shard: Shard) -> None:
+        while True:
+            try:
+                await self._take_on(shard)
+            except Exception as error:  # server or database went away, or another taker was quicker: read on anew
+                print(f"shard {shard.number:x}: {str(error) or type(error).__name__}; trying again", flush=True)
+                await asyncio.sleep(_AGAIN_S)
+
+    async def _take_on(self, shard: Shard) -> None:
+        state = await self._stream.state()
+        async with self._turn:
+            position = await asyncio.to_thread(shard.position, state)
+        forgotten_s, cleaned_s = time.monotonic(), -_CLEAN_S
+        while True:
+            messages = await self._stream.read(shard.number, position.sequence, _MOST)
+            if messages:
+                async with self._turn:
+                    taken = await asyncio.to_thread(shard.store, position, messages)
+                position = taken.position
+                await self._answer(taken)
+            elif (await self._stream.state()).made != position.stream:
+                return
+            if time.monotonic() - forgotten_s > _FORGET_S:
+                await self._stream.forget(shard.number, position.sequence)
+                forgotten_s = time.monotonic()
+            if shard.number == 0 and time.monotonic() - cleaned_s > _CLEAN_S:
+                async with self._turn:
+                    await asyncio.to_thread(shard.drop_old_days)
+                cleaned_s = time.monotonic()
+            if len(messages) < _MOST:
+                await asyncio.sleep(self._gather_s)
+
+    async def _answer(self, taken: Taken) -> None:
+        for machine, stored in taken.answers:
+            await self._stream.answer(machine, stored.packed())
+        for refused in taken.refused:
+            print(f"refused a chunk of {refused.machine}: {refused.reason}", flush=True)
+
+
+async def _main(argv: Sequence[str]) -> None:
+    nats_url, database, archive, number, takers, gather_s = argv
+    stream = await Stream.opened(nats_url)
+    history = History.later(database)
+    await Taker(stream, history, Archive(Path(archive)), float(gather_s)).run(shards_of(int(number), int(takers)))
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(_main(sys.argv[1:]))
+    except FastenoughError as error:
+        sys.exit(str(error))
