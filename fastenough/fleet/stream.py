@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Self
 
@@ -21,6 +22,7 @@ _SUBJECTS = "fe.ring.>"
 _MOST_BYTES = 8 << 30
 _MOST_AGE_S = 14 * 86400.0
 _ANSWER_S = 5.0
+_CONNECT_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,10 @@ class StreamState:
     last: int
 
 
+async def _unsaid(error: Exception) -> None:
+    """The library would print a traceback; whoever needs the server says what failed."""
+
+
 class Stream:
     """The stream of a server, made where it is missing.
 
@@ -54,7 +60,8 @@ class Stream:
     async def opened(cls, url: str) -> Self:
         """Raises Unavailable where no server answers."""
         try:
-            client = await nats.connect(url, max_reconnect_attempts=-1, connect_timeout=5, allow_reconnect=True)
+            # it tries again for ever, which is right only once it was connected
+            client = await asyncio.wait_for(nats.connect(url, max_reconnect_attempts=-1, error_cb=_unsaid), _CONNECT_S)
             stream = cls(client)
             await stream._context.add_stream(
                 name=STREAM,
@@ -65,8 +72,9 @@ class Stream:
                 max_bytes=_MOST_BYTES,
                 max_age=_MOST_AGE_S,
             )
-        except (Error, OSError) as error:
-            raise Unavailable(f"NATS at {url} is not available: {str(error) or type(error).__name__}") from None
+        except (Error, OSError, TimeoutError) as error:
+            server = url.rpartition("@")[2]  # without a password
+            raise Unavailable(f"NATS at {server} is not available: {str(error) or type(error).__name__}") from None
         return stream
 
     async def state(self) -> StreamState:

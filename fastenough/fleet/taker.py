@@ -2,27 +2,23 @@
 """Take chunks out of the stream: archive, rows and sums, and the position in the stream, each interval exactly once.
 
 The part of the archive is written first, then one transaction writes rows, sums and position.  If that fails, the same
-messages are read again and the part is replaced.  The boards are answered after the commit.
-
-    python -m fastenough.fleet.taker NATS-URL DATABASE-URL ARCHIVE NUMBER TAKERS GATHER_S"""
+messages are read again and the part is replaced.  The boards are answered after the commit."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 
 from sqlalchemy import Connection, func, select
 
 from fastenough.fleet import tables
 from fastenough.fleet.archive import Archive, ArchiveRow, PartPlace
 from fastenough.fleet.chunk import Chunk, Stored, unpacked
-from fastenough.fleet.stream import Message, Stream, StreamState, shards_of
+from fastenough.fleet.stream import Message, Stream, StreamState
 from fastenough.history import History
 from fastenough.history.boards import enter_run
 from fastenough.history.database import put
@@ -306,10 +302,16 @@ def stored_rows(history: History) -> int:
 
 
 class Taker:
-    """One process of several: stores the shards that are its own until it is ended."""
+    """One process of several: stores the shards that are its own until it is ended.
 
-    def __init__(self, stream: Stream, history: History, archive: Archive, gather_s: float) -> None:
-        self._stream, self._history, self._archive, self._gather_s = stream, history, archive, gather_s
+    ``gather_s``: how long it waits between two transactions of a shard.  ``say`` gets what failed or was refused.
+    """
+
+    def __init__(
+        self, stream: Stream, history: History, archive: Archive, gather_s: float, say: Callable[[str], None]
+    ) -> None:
+        self._stream, self._history, self._archive = stream, history, archive
+        self._gather_s, self._say = gather_s, say
         self._turn = asyncio.Lock()
 
     async def run(self, shards: Iterable[int]) -> None:
@@ -320,7 +322,7 @@ class Taker:
             try:
                 await self._take_on(shard)
             except Exception as error:  # server or database went away, or another taker was quicker: read on anew
-                print(f"shard {shard.number:x}: {str(error) or type(error).__name__}; trying again", flush=True)
+                self._say(f"shard {shard.number:x}: {str(error) or type(error).__name__}; trying again")
                 await asyncio.sleep(_AGAIN_S)
 
     async def _take_on(self, shard: Shard) -> None:
@@ -351,18 +353,4 @@ class Taker:
         for machine, stored in taken.answers:
             await self._stream.answer(machine, stored.packed())
         for refused in taken.refused:
-            print(f"refused a chunk of {refused.machine}: {refused.reason}", flush=True)
-
-
-async def _main(argv: Sequence[str]) -> None:
-    nats_url, database, archive, number, takers, gather_s = argv
-    stream = await Stream.opened(nats_url)
-    history = History.later(database)
-    await Taker(stream, history, Archive(Path(archive)), float(gather_s)).run(shards_of(int(number), int(takers)))
-
-
-if __name__ == "__main__":
-    try:
-        asyncio.run(_main(sys.argv[1:]))
-    except FastenoughError as error:
-        sys.exit(str(error))
+            self._say(f"refused a chunk of {refused.machine}: {refused.reason}")

@@ -153,22 +153,23 @@ class FleetTrial:
         return [
             self._part(
                 f"taker-{number}",
-                "taker",
-                f"nats://127.0.0.1:{self._port}",
-                self._url,
-                self.archive.folder,
-                number,
-                TAKERS,
-                _GATHER_S,
+                "fastenough",
+                "farm",
+                "take",
+                f"--nats=nats://127.0.0.1:{self._port}",
+                f"--database={self._url}",
+                f"--archive={self.archive.folder}",
+                f"--part={number}/{TAKERS}",
+                f"--gather={_GATHER_S:g}s",
             )
-            for number in range(TAKERS)
+            for number in range(1, TAKERS + 1)
         ]
 
     def _boards(self) -> list[Part]:
         return [
             self._part(
                 f"boards-{nth}",
-                "simulated",
+                "fastenough.fleet.simulated",
                 "127.0.0.1",
                 self._mqtt,
                 self.folder / f"boards-{nth}.json",
@@ -182,7 +183,7 @@ class FleetTrial:
         ]
 
     def _part(self, name: str, module: str, *words: object) -> Part:
-        command = [sys.executable, "-P", "-m", f"fastenough.fleet.{module}", *map(str, words)]
+        command = [sys.executable, "-P", "-m", module, *map(str, words)]
         return Part(name, command, self.folder / f"{name}.log")
 
     async def _until_stored(self, history: History, keeping: Sequence[asyncio.Future[None]]) -> None:

@@ -220,7 +220,7 @@ _EXPORT = {
     )
 }
 
-LINES = {"monitor", "farm run", "farm try", "farm alert"}
+LINES = {"monitor", "farm run", "farm take", "farm try", "farm alert"}
 """Commands that print one document per line."""
 
 DOCUMENTS: Mapping[str, Any] = {
@@ -306,6 +306,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "monitor": _MONITOR_LINES,
     "monitor pull": Versioned(PullResult),
     "farm run": _FARM_LINE,
+    "farm take": _FARM_LINE,
     "farm try": Either((_FARM_LINE, Versioned(FleetResult))),
     "farm status": Versioned(
         {

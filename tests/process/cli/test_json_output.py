@@ -184,6 +184,7 @@ RESULTS: dict[str, list[Callable[[], object]]] = {
     "bench up": [lambda: bench._print(STATE, True)],
     "bench status": [lambda: bench._print(STATE, True)],
     "farm run": [lambda: farm_boards.line_printer(True)("one line")],
+    "farm take": [lambda: farm_boards.line_printer(True)("one line")],
     "farm try": [lambda: farm_boards.line_printer(True)("one line")],
     "farm alert": [lambda: farm_alert._print_faults(["a receiver does not answer"], True)],
 }

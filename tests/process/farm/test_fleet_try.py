@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("nats-server") is None, reason="nats-server is not installed"),
 ]
 _TRY = (sys.executable, "-m", "fastenough", "farm", "try", "--fleet=30", "--for=16s", "--interval=2s", "--json")
-_PARTS = ("nats-server", "fleet.taker", "fleet.simulated", "postgres")
+_PARTS = ("nats-server", "farm take", "fleet.simulated", "postgres")
 
 
 def part(parent: int, name: str) -> int | None:
@@ -80,3 +80,17 @@ def test_an_archive_that_exists_is_not_written_to(tmp_path: Path) -> None:
     (tmp_path / "archive").mkdir()
     assert fastenough("farm", "try", "--fleet=1", f"--dir={tmp_path}", cwd=tmp_path).returncode == 2
     assert not list((tmp_path / "archive").iterdir())
+
+
+@pytest.mark.parametrize("part", ["2/1", "a/b"])
+def test_a_part_that_is_none_is_refused(part: str, tmp_path: Path) -> None:
+    words = "--nats=nats://127.0.0.1:1", f"--archive={tmp_path}/archive", f"--part={part}"
+    assert fastenough("farm", "take", *words, cwd=tmp_path).returncode == 2
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_a_server_that_does_not_answer_is_said(tmp_path: Path) -> None:
+    ended = fastenough("farm", "take", "--nats=nats://127.0.0.1:1", f"--archive={tmp_path}/archive", cwd=tmp_path)
+    assert ended.returncode == 4
+    assert ended.stderr.count(b"\n") == 1

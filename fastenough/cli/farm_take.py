@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough farm take``: store what boards publish."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+import click
+
+from fastenough.cli.commands import Command
+from fastenough.cli.farm_boards import line_printer
+from fastenough.cli.options import DURATION, json_option
+from fastenough.fleet.archive import Archive
+from fastenough.fleet.chunk import SHARDS
+from fastenough.fleet.stream import Stream, shards_of
+from fastenough.fleet.taker import Taker
+from fastenough.history import History
+from fastenough.model import BadInput
+
+_DEFAULT_GATHER_NS = 30 * 10**9
+
+
+def _part_of(text: str) -> tuple[int, int]:
+    """Which taker of how many, from ``1/2``; raises BadInput."""
+    found = re.fullmatch(r"(\d{1,2})/(\d{1,2})", text)
+    number, takers = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not 1 <= number <= takers <= SHARDS:
+        raise BadInput(f"--part {text}: write the number of this taker and of all takers, at most {SHARDS}, as in 1/2")
+    return number - 1, takers
+
+
+class _Taking(TypedDict):
+    folder: Path
+    part: str
+    gather_ns: int
+
+
+@click.command("take", cls=Command, example="fastenough farm take --nats nats://127.0.0.1:4222 --archive archive")
+@click.option("--nats", "server", required=True, help="URL of the NATS server, as in nats://127.0.0.1:4222.")
+@click.option(
+    "--archive",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="Directory of the Parquet files.",
+)
+@click.option(
+    "--database", default="sqlite:///history.sqlite", show_default=True, help="URL of the history's database."
+)
+@click.option("--part", default="1/1", show_default=True, help="Number of this taker and of all takers, as in 1/2.")
+@click.option(
+    "--gather",
+    "gather_ns",
+    type=DURATION,
+    default=_DEFAULT_GATHER_NS,
+    help="Time over which chunks are gathered for one Parquet file  [default: 30s]",
+)
+@json_option
+def command(server: str, database: str, as_json: bool, **taking: Unpack[_Taking]) -> None:
+    """Store what boards publish.
+
+    Reads the chunks of a NATS JetStream and stores each interval once, in the database and the archive, until Ctrl-C or
+    SIGTERM.  It may be killed at any time.  Several takers share the boards, each with its own --part.
+    """
+    number, takers = _part_of(taking["part"])
+    history = History.at(database)
+
+    async def run() -> None:
+        stream = await Stream.opened(server)
+        archive = Archive(taking["folder"].absolute())
+        taker = Taker(stream, history, archive, taking["gather_ns"] / 1e9, line_printer(as_json))
+        work = asyncio.ensure_future(taker.run(shards_of(number, takers)))
+        for end in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(end, work.cancel)
+        try:
+            await work
+        except asyncio.CancelledError:
+            await stream.close()
+
+    asyncio.run(run())
