@@ -38,7 +38,11 @@ def _events(context: Context) -> ReportTable:
     return ReportTable("method", "The start and end event of each value", columns, list(rows))
 
 
-_COSTS = {"clock_read_ns": "reading the clock", "record_ns": "storing a value"}
+_COSTS = {
+    "clock_read_ns": "reading the clock",
+    "clock_step_ns": "least step of the clock",
+    "record_ns": "storing a value",
+}
 
 
 def _costs(context: Context) -> list[str]:

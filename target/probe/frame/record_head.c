@@ -121,6 +121,11 @@ static void write_cost(struct json *json, const struct run *run)
 	json_open(json, '{');
 	json_key(json, "clock_read_ns");
 	json_fixed(json, run->clock_read_ns_thousandths);
+	json_key(json, "clock_step_ns");
+	if (run->clock_step_ns)
+		json_int(json, run->clock_step_ns);
+	else
+		json_null(json);
 	json_key(json, "record_ns");
 	json_fixed(json, run->record_ns_thousandths);
 	json_close(json, '}');

@@ -100,6 +100,7 @@ struct run {
 	pthread_barrier_t go;
 	struct machine machine;
 	int64_t clock_read_ns_thousandths, record_ns_thousandths;
+	int64_t clock_step_ns; /* 0: not known */
 	int64_t announced_ns;     /* the begin that the head tells; all grids of due times are laid from it */
 	_Atomic int64_t start_ns; /* 0 until the first worker is let go; not before what was announced */
 	int64_t counted_ns;       /* from when on acts are counted: the start, or the end of the warm-up; 0 before it */

@@ -70,7 +70,7 @@ def test_every_act_is_recorded_once(probe_binary: str, tmp_path: Path, probe: st
     assert _stored(recording, series) == 300
     assert series.from_event and series.to_event and series.from_event != series.to_event
     assert recording.totals[series.id].minimum > 0
-    assert recording.head.cost_ns["clock_read_ns"] > 0
+    assert recording.head.cost_ns["clock_read_ns"] > 0 and recording.head.cost_ns["clock_step_ns"] > 0
 
 
 @pytest.mark.parametrize("word", ["same", "smt", "core", "socket"])
