@@ -29,6 +29,7 @@ from fastenough.analysis.machine import identity_cautions, is_emulated
 from fastenough.analysis.measures import CONFIDENCE, Bound, bound_above_maximum
 from fastenough.analysis.merged import Merged, cpus_not_measured, grouped, judged_series, load_name
 from fastenough.analysis.supported import all_supported, overall_supported
+from fastenough.analysis.uncertainty import near_limit
 from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.head import Head
@@ -203,6 +204,15 @@ def _probe_gap(judgments: Sequence[Judgment], probe: str | None) -> Iterator[str
         yield f"the limit applies to the probe {probe}, and no run used it"
 
 
+def _near_limits(weighed: Sequence[_Weighed]) -> list[wording.NearLimit]:
+    """Of each kind of runs with a requirement: values within the measurement uncertainty of the limit."""
+    return [
+        wording.NearLimit(one.requirement, *near_limit(one.merged, one.requirement))
+        for one in weighed
+        if one.requirement is not None and not any(map(is_emulated, one.recordings))
+    ]
+
+
 def judge(
     recordings: Sequence[Recording],
     requirement: Requirement | None = None,
@@ -252,6 +262,7 @@ def judge(
             *wording.cautions(measured, verdict),
             *wording.declared(judgments, verdict),
             *wording.longer_ones(judgments, verdict),
+            *wording.uncertain(_near_limits(weighed), verdict),
             *identity_cautions(measured),
             *said_of(again),
         ),

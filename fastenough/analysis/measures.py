@@ -107,12 +107,11 @@ def _ranks(merged: Merged, quantile: float) -> _Ranks:
 def quantile_of(merged: Merged, quantile: float, confidence: float = CONFIDENCE) -> Quantile:
     """One quantile of the stored values, with its interval."""
     n = merged.n
-    needed = int(np.ceil(round(1 / (1 - quantile), 6)))
+    needed = _needed(quantile)
     if n < needed:
         return Quantile(quantile, None, None, None, f"n = {n:,} is too small: {needed:,} samples required")
     ranks = _ranks(merged, quantile)
-    rank = max(1, int(np.ceil(quantile * n - 1e-9)))
-    value_ns = ranks.highest(rank)
+    value_ns = ranks.highest(_rank(n, quantile))
     if merged.overflow_from_ns is not None and value_ns >= merged.overflow_from_ns:
         return Quantile(
             quantile,
@@ -131,6 +130,30 @@ def quantile_of(merged: Merged, quantile: float, confidence: float = CONFIDENCE)
     return Quantile(
         quantile, value_ns, ranks.lowest(max(1, int(np.floor(low)))), ranks.highest(min(n, int(np.ceil(high)))), None
     )
+
+
+def quantile_name(quantile: float) -> str:
+    """Its printed name: "median", "99 %"."""
+    return "median" if quantile == 0.5 else words.percent(quantile)
+
+
+def _needed(quantile: float) -> int:
+    return int(np.ceil(round(1 / (1 - quantile), 6)))
+
+
+def _rank(n: int, quantile: float) -> int:
+    return max(1, int(np.ceil(quantile * n - 1e-9)))
+
+
+def quantile_range(merged: Merged, quantile: float) -> tuple[float, float] | None:
+    """Least and greatest value, in ns, of the bucket that a quantile is read from; None where it is not printed."""
+    if merged.n < _needed(quantile):
+        return None
+    ranks, rank = _ranks(merged, quantile), _rank(merged.n, quantile)
+    value_ns = ranks.highest(rank)
+    if merged.overflow_from_ns is not None and value_ns >= merged.overflow_from_ns:
+        return None
+    return ranks.lowest(rank), value_ns
 
 
 def drawn_ranks(merged: Merged, quantile: float) -> FloatArray | None:

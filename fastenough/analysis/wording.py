@@ -36,6 +36,17 @@ class Failure:
     maximum_ns: float
 
 
+@dataclass(frozen=True)
+class NearLimit:
+    """Number of values within the measurement uncertainty of the limit; how far above or below a value printed at the
+    limit the true one may be, in ns."""
+
+    requirement: Requirement
+    count: int
+    above_ns: float
+    below_ns: float
+
+
 def _confidence(shown: CpuEvidence) -> str:
     return f"{words.percent(shown.confidence)} confidence"
 
@@ -484,6 +495,19 @@ def cautions(recordings: Sequence[Recording], verdict: Verdict) -> Iterator[str]
         yield f"{words.number(smi)} system management interrupts stopped all CPUs during the measurement"
     if recordings:
         yield "A maximum is a lower bound of the worst case: longer measurements find greater maxima"
+
+
+def uncertain(near: Sequence[NearLimit], verdict: Verdict) -> Iterator[str]:
+    """The caveat that values lie within the measurement uncertainty of the limit."""
+    if verdict is Verdict.BROKEN:
+        return
+    for one in near:
+        if one.count:
+            yield (
+                f"{words.counted(one.count, 'value')} within the measurement uncertainty of the limit "
+                f"{words.exact_time(one.requirement.limit_ns)}: true latencies there are up to "
+                f"{words.round_up(one.below_ns):,} ns lower or {words.round_up(one.above_ns):,} ns higher than printed"
+            )
 
 
 def longer_ones(judgments: Sequence[Judgment], verdict: Verdict) -> Iterator[str]:

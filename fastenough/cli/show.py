@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import click
 
 from fastenough.analysis import Measures, measure, merge_samples, words
 from fastenough.analysis.measures import QUANTILES
+from fastenough.analysis.uncertainty import UncertaintyBudget, budget_of, true_text
 from fastenough.cli.commands import Command
 from fastenough.cli.follow import follow
 from fastenough.cli.listing import differing, in_words, shared
@@ -26,6 +27,8 @@ _MEASURES = ("n", "lost", "missed", "min", "mean", *(f"{quantile * 100:.10g} %" 
 _WHAT = "times in µs"
 
 Measured = Sequence[tuple[Series, Measures]]
+Budgets = Mapping[int, UncertaintyBudget]
+"""By the id of the series."""
 
 
 def _traits(series: Series) -> dict[str, Any]:
@@ -98,7 +101,16 @@ def _print_stacked(title: str, columns: Sequence[tuple[str, ...]]) -> None:
             print()
 
 
-def _print(recording: Recording, measured: Measured) -> None:
+def _print_uncertainty(budgets: Budgets) -> None:
+    """Print where the true value of the greatest maximum of each name lies."""
+    for name in dict.fromkeys(budget.series for budget in budgets.values()):
+        maxima = [budget.latencies[-1] for budget in budgets.values() if budget.series == name and budget.latencies]
+        if maxima:
+            greatest = max(maxima, key=lambda latency: latency.printed_ns)
+            say(f"{name}: maximum {words.latency(greatest.printed_ns)}, {true_text(greatest)}")
+
+
+def _print(recording: Recording, measured: Measured, budgets: Budgets) -> None:
     head = recording.head
     outcome = recording.outcome or (
         f"interrupted ({recording.cut_off})"
@@ -120,6 +132,7 @@ def _print(recording: Recording, measured: Measured) -> None:
         say(reason, "  ")
     if measured:
         _print_measures(measured)
+        _print_uncertainty(budgets)
     for series, _ in measured:
         if series.refused is not None:
             say(f"{series.name} {in_words(_traits(series))}: refused: {series.refused}")
@@ -130,14 +143,17 @@ def _print(recording: Recording, measured: Measured) -> None:
         say(line)
 
 
-def _document(recording: Recording, measured: Measured) -> dict[str, Any]:
+def _document(recording: Recording, measured: Measured, budgets: Budgets) -> dict[str, Any]:
     end = None if recording.end is None else end_line(recording.end)
     return {
         "head": head_line(recording.head),
         "end": end,
         "cut_off": recording.cut_off,
         "damage": recording.damage,
-        "measures": [{"series": series, "measures": measures} for series, measures in measured],
+        "measures": [
+            {"series": series, "measures": measures, "uncertainty": budgets[series.id].latencies}
+            for series, measures in measured
+        ],
         "events": [event_line(event) for event in recording.events],
     }
 
@@ -166,9 +182,11 @@ def command(run: str | None, following: bool, store_path: Path, as_json: bool) -
             "only --follow has a default"
         )
     recording = existing_store(store_path).load(run)
-    measured = [(series, measure(merge_samples([(recording, series)]))) for series in recording.series]
+    values = [(series, merge_samples([(recording, series)])) for series in recording.series]
+    measured = [(series, measure(merged)) for series, merged in values]
+    budgets = {series.id: budget_of(merged) for series, merged in values}
     if as_json:
-        print_json(_document(recording, measured))
+        print_json(_document(recording, measured, budgets))
     else:
-        _print(recording, measured)
+        _print(recording, measured, budgets)
     return ExitStatus.DONE if recording.damage is None else ExitStatus.BROKEN

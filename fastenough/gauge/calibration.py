@@ -30,6 +30,9 @@ _CRYSTAL_PPM = 200.0
 """How far a crystal may be off: 30 ppm when made, the rest by temperature, ageing and the capacitors beside it."""
 _TOLERANCE_PPM = {"rp2040": _CRYSTAL_PPM}
 """By microcontroller; boards of all others may have a resonator."""
+_DRIFT_PPM = {"rp2040": 170.0}
+_RESONATOR_DRIFT_PPM = 3_000.0
+"""The share of temperature in these tolerances; of a crystal, all but what it is off when made."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,11 @@ class Calibration:
 def tolerance_ppm(mcu: str) -> float:
     """How far the clock of a gauge on this microcontroller may be off its nominal frequency."""
     return _TOLERANCE_PPM.get(mcu, _RESONATOR_PPM)
+
+
+def drift_ppm(mcu: str) -> float:
+    """How far the clock of a gauge may move after a calibration, by temperature."""
+    return _DRIFT_PPM.get(mcu, _RESONATOR_DRIFT_PPM)
 
 
 def require_possible(calibration: Calibration, identity: Identity) -> None:

@@ -18,6 +18,7 @@ from fastenough import __version__
 from fastenough.analysis import Assessment
 from fastenough.analysis.advice import Advice
 from fastenough.analysis.task_set import TaskAnswer
+from fastenough.analysis.uncertainty import budget_of
 from fastenough.files import Untrusted
 from fastenough.folder import Folder
 from fastenough.recording import Recording
@@ -180,6 +181,7 @@ def _documents(context: Context, on_share: OnShare) -> Iterable[tuple[str, bytes
         "tasks": context.tasks,
         "campaign": _campaign(context.note),
         "runs": [recording.run_id for recording in context.recordings],
+        "uncertainty": [budget_of(entry.kind.all_cpus) for entry in context.entries],
         "tables": {table.name: {"caption": table.caption, "rows": table.csv_rows()} for table in tables},
     }
     yield "report.json", json.dumps(numbers, default=_as_json, indent=1).encode()

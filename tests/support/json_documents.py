@@ -21,6 +21,7 @@ from fastenough.analysis.gate import Departure, LimitResult
 from fastenough.analysis.paired import Effects
 from fastenough.analysis.station_delays import StationAgreement, StationResult
 from fastenough.analysis.task_set import TaskAnswer
+from fastenough.analysis.uncertainty import LatencyUncertainty
 from fastenough.audit.finding import Change, Finding
 from fastenough.campaign.expand import RunSpec
 from fastenough.cli.doctor import Diagnosis
@@ -253,7 +254,7 @@ DOCUMENTS: Mapping[str, Any] = {
             "end": _Object | None,
             "cut_off": str | None,
             "damage": str | None,
-            "measures": ListOf({"series": Series, "measures": Measures}),
+            "measures": ListOf({"series": Series, "measures": Measures, "uncertainty": ListOf(LatencyUncertainty)}),
             "events": ListOf(_Object),
         }
     ),

@@ -45,6 +45,7 @@ _NAMES = {
         "events",
         "trace",
         "percentiles:frequencies",
+        "uncertainty",
         "extremes",
     ),
     "appendix": (

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastenough.analysis import Measures, Merged, Quantile, highest_frequency_hz, measure, words
-from fastenough.analysis.measures import CONFIDENCE, QUANTILES
+from fastenough.analysis.measures import CONFIDENCE, QUANTILES, quantile_name
 from fastenough.report.context import Context, RunGroup, SeriesKind, act_of
 from fastenough.report.document import Cell, Column, Folded, ReportTable, Section, plain
 
-_NAMES = tuple("median" if quantile == 0.5 else words.percent(quantile) for quantile in QUANTILES)
+_NAMES = tuple(map(quantile_name, QUANTILES))
 
 _MOST_OPEN = 32
 """Longer tables are folded."""

@@ -140,7 +140,7 @@ def test_the_verdict_comes_first_and_everything_is_labelled(ordinary: tuple[Path
     source = (ordinary[0] / "index.html").read_text()
     assert _parts(source) == {
         "evidence": ["percentiles", "supported", "bounds", "views", "stress-matrix", "latency", "checks"],
-        "details": ["heat", "frequency", "extremes"],
+        "details": ["heat", "frequency", "uncertainty", "extremes"],
         "appendix": ["machine", "settings", "audit", "runs", "method", "profile"],
     }
     headings = ["Reasons", "Next steps", "Caveats", "Evidence", "Details", "Appendix"]
@@ -182,6 +182,8 @@ def test_all_files_are_there_and_agree_with_the_recordings(ordinary: tuple[Path,
     assert numbers["assessment"]["verdict"] == "INCONCLUSIVE"
     assert numbers["runs"] == [one.run_id for one in recordings]
     assert [row[3:5] for row in numbers["tables"]["bounds"]["rows"][1:3]] == [["0", 3000], ["1", 3000]]
+    assert [budget["load"] for budget in numbers["uncertainty"]] == list(LOADS)
+    assert all(budget["latencies"][-1]["latency"] == "maximum" for budget in numbers["uncertainty"])
     shown = [one["text"] for judgment in numbers["assessment"]["judgments"] for one in judgment["shown"]]
     assert shown and [row[7] for row in numbers["tables"]["shown"]["rows"][1:]] == shown
     assert [row[1] for row in numbers["tables"]["overview"]["rows"][1:]] == [6000] * len(LOADS)
