@@ -13,8 +13,9 @@ from pathlib import Path
 
 import fastenough
 from fastenough.analysis import Assessment
+from fastenough.analysis.uncertainty import budgets_of
 from fastenough.pack.assumptions import assumptions_of
-from fastenough.pack.manifest import ASSESSMENT, ASSUMPTIONS, MACHINES
+from fastenough.pack.manifest import ASSESSMENT, ASSUMPTIONS, MACHINES, UNCERTAINTY
 from fastenough.pack.plain import to_json
 from fastenough.pack.question import PackedQuestion, with_excluded
 from fastenough.recording import Recording
@@ -67,6 +68,7 @@ def derive(recordings: Sequence[Recording], question: PackedQuestion, alone: Ass
         {
             ASSESSMENT: to_json(assessment),
             ASSUMPTIONS: to_json(assumptions_of(recordings, question, assessment)),
+            UNCERTAINTY: to_json(budgets_of(recordings)),
             MACHINES: to_json({recording.run_id: recording.head.profile for recording in recordings}),
         },
     )

@@ -22,7 +22,10 @@ from fastenough.model import BadInput, Verdict
 from fastenough.store import Store
 from tests.support.packs import LIMIT, add_run, files_of, pack_of, text_of, with_files, zipped
 
-DOCUMENTS = ["question.json", "versions.json", "assessment.json", "assumptions.json", "machines.json", "manifest.json"]
+DOCUMENTS = [
+    *("question.json", "versions.json", "assessment.json", "assumptions.json", "uncertainty.json", "machines.json"),
+    "manifest.json",
+]
 PLAN = b'name = "quick"\n'
 
 
@@ -100,6 +103,17 @@ def test_each_assumption_states_its_check_and_result(store: Store, runs: list[st
     contradicted = [one for one in json.loads(files_of(bad)["assumptions.json"]) if one["result"] == "contradicted"]
     assert [one["assumption"] for one in contradicted] == ["The evidence of probe timer under load none suffices"]
     assert any("3 activations" in one["assumption"] for one in json.loads(files_of(bad)["assumptions.json"]))
+
+
+def test_each_printed_latency_has_its_uncertainty(good: bytes) -> None:
+    budgets = json.loads(files_of(good)["uncertainty.json"])
+    assert [(budget["load"], budget["series"]) for budget in budgets] == [
+        ("none", "wakeup_corrected"),
+        ("cpu", "wakeup_corrected"),
+    ]
+    for budget in budgets:
+        assert [one["latency"] for one in budget["latencies"]][-1] == "maximum"
+        assert all(one["expanded_ns"] > 0 and one["contributions"] for one in budget["latencies"])
 
 
 @pytest.mark.parametrize("selection", Selection)
@@ -253,7 +267,7 @@ def test_a_forged_figure_is_found_out(tmp_path: Path, good: bytes, key: str) -> 
     assert not found.same and found.differences[0].startswith(f"judgment 2: {key}")
 
 
-@pytest.mark.parametrize("name", ["assessment.json", "assumptions.json", "machines.json"])
+@pytest.mark.parametrize("name", ["assessment.json", "assumptions.json", "uncertainty.json", "machines.json"])
 @pytest.mark.parametrize("content", [b"", b"{}\n", b"[1]\n", b"[" * 9000, b'{"judgments": [5]}\n'])
 def test_other_text_in_a_derived_file_is_found_out(tmp_path: Path, good: bytes, name: str, content: bytes) -> None:
     found = verified(tmp_path, with_files(good, {name: content}))
