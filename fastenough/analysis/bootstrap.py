@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from fastenough.analysis.merged import FloatArray, Merged
+from fastenough.analysis.merged import CountArray, FloatArray, Merged
 from fastenough.analysis.resampling import Blocks
 
 _DRAWS = 4000
@@ -37,6 +37,10 @@ class Edges:
     lowest: FloatArray
     highest: FloatArray
     freedom: int
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """The two-sided interval of the quantile, in ns."""
+        return BootstrapDifference(self.lowest, self.highest, self.freedom).interval(confidence)
 
 
 class ResampledQuantiles:
@@ -71,17 +75,25 @@ class ResampledQuantiles:
         ranks = self._blocks[tail].ranks(quantile)
         return None if ranks is None else Edges(*self._at(ranks, quantile), self._blocks[tail].number - 1)
 
+    def above(self, quantile: float, limits_ns: tuple[float, float]) -> tuple[int, int]:
+        """Values surely above the second limit, and values possibly above the first one, as this quantile counts them
+        (in ns; by the buckets)."""
+        lowest, highest, count = self._buckets(quantile)
+        return int(count[lowest > limits_ns[1]].sum()), int(count[highest > limits_ns[0]].sum())
+
     def _is_tail(self, quantile: float) -> bool:
         return self.merged.two_sided and quantile > 0.5
 
     def _at(self, ranks: FloatArray, quantile: float) -> tuple[FloatArray, FloatArray]:
         """Least and greatest value of the buckets at these ranks."""
-        merged = self.merged
-        lowest, highest, count = (
-            merged.magnitudes() if self._is_tail(quantile) else (*merged.edges_ns(), merged.histogram.count)
-        )
+        lowest, highest, count = self._buckets(quantile)
         position = np.searchsorted(np.cumsum(count), ranks)
         return lowest[position], highest[position]
+
+    def _buckets(self, quantile: float) -> tuple[FloatArray, FloatArray, CountArray]:
+        """Least value, greatest value and count of each bucket, ascending."""
+        merged = self.merged
+        return merged.magnitudes() if self._is_tail(quantile) else (*merged.edges_ns(), merged.histogram.count)
 
 
 @dataclass(frozen=True, eq=False)

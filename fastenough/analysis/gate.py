@@ -20,6 +20,7 @@ from fastenough.analysis.differences import all_differences, differing_keys, run
 from fastenough.analysis.excluded_runs import Asked, ExcludedRuns, Selection, exclusion_text, forbids_pass
 from fastenough.analysis.machine import is_emulated
 from fastenough.analysis.merged import grouped, load_name
+from fastenough.analysis.nights import NightsEvidence
 from fastenough.model import BadInput, Requirement, Verdict
 from fastenough.recording import Recording
 
@@ -122,7 +123,10 @@ class Departure:
 
 @dataclass(frozen=True)
 class LimitResult:
-    """The result of one limit for runs of one key, or of a limit that applies to no run."""
+    """The result of one limit for runs of one key, or of a limit that applies to no run.
+
+    ``nights``: the evidence of all nights, if the limit was judged by it.
+    """
 
     limit: Limit
     verdict: Verdict
@@ -130,6 +134,7 @@ class LimitResult:
     subject: str
     run_ids: tuple[str, ...] = ()
     duration_ns: int = 0
+    nights: NightsEvidence | None = None
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from fastenough.files import Untrusted, replace_whole
 from fastenough.jobs.assess import read_runs
 from fastenough.jobs.check import CheckResult, check, read_baseline
 from fastenough.jobs.limits import Limits, read_limits
+from fastenough.jobs.nights import LAST_CHANGE, change_of
 from fastenough.model import VERDICT_EXIT_STATUS, BadInput, ExitStatus, Verdict
 from fastenough.report.gate_summary import markdown
 from fastenough.store import Store
@@ -130,6 +131,14 @@ def _chosen(store: Store, names: tuple[str, ...], baseline_ids: Sequence[str]) -
 @click.option("--limits", "limits_path", type=_FILE, help="File of limits (docs/check.md).")
 @click.option("--junit", "junit_path", type=_FILE, help="File for the result as JUnit XML.")
 @click.option("--markdown", "markdown_path", type=_FILE, help="File for the result as Markdown.")
+@click.option(
+    "--since",
+    metavar="CHANGE",
+    is_flag=False,
+    flag_value=LAST_CHANGE,
+    help="Judge limits on growth by the evidence of all nights since CHANGE: a date (2026-11-20, UTC), the first run "
+    "after the change, or 'last' (the default of CHANGE): the last change of kernel, configuration or baseline.",
+)
 @only_these_option
 @store_option
 @json_option
@@ -140,6 +149,7 @@ def command(
     limits_path: Path | None,
     junit_path: Path | None,
     markdown_path: Path | None,
+    since: str | None,
     only_these: bool,
     store_path: Path,
     as_json: bool,
@@ -149,15 +159,29 @@ def command(
     The gate for CI: compares RUNS, by default the newest campaign, with a baseline and a file of limits, and exits
     with 1 if a limit is exceeded.  Other runs of the store that answer the same question as RUNS are listed; a PASS
     without them requires --only-these.
+
+    In a nightly job, --since adds up the nights: the evidence is valid after every night.
     """
     selection = Selection.of(chosen=bool(runs), only_these=only_these)
     limits = Limits() if limits_path is None else read_limits(limits_path)
+    if since is not None and not limits.has_growth:
+        raise BadInput("--since requires --limits with a limit on growth (slower-by)")
     store = existing_store(store_path)
+    change = None if since is None else change_of(store, since)
     base = read_baseline(store, baselines)
     chosen, missing = _chosen(store, runs, [recording.run_id for recording in base])
     with Work("reading the runs") as work:
         runs_checked = read_runs(store, chosen, work.step)
-        checked = check(runs_checked, base, limits, store, missing=missing, selection=selection, on_step=work.step)
+        checked = check(
+            runs_checked,
+            base,
+            limits,
+            store,
+            missing=missing,
+            selection=selection,
+            since=change,
+            on_step=work.step,
+        )
     said = conclusion(checked, selection)
     if junit_path is not None:
         _write(junit_path, suite(_cases(checked, said), SuiteContext.of(runs_checked)))

@@ -9,9 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from fastenough.analysis import judge, words
-from fastenough.analysis.checks import findings_of
 from fastenough.analysis.compare import Comparison, comparison_of, judged_together, sides_of
-from fastenough.analysis.differences import differing_keys, run_values
 from fastenough.analysis.excluded_runs import Asked, ExcludedRuns, Selection, asked_by, left_out
 from fastenough.analysis.gate import (
     BaselinePair,
@@ -26,12 +24,13 @@ from fastenough.analysis.gate import (
     held_growth,
     held_requirement,
     held_without,
-    is_same_question,
     subject_of,
 )
-from fastenough.analysis.merged import judged_series, load_name
+from fastenough.analysis.gate_nights import NightsQuestion, held_over_nights, nights_questions
+from fastenough.analysis.merged import judged_series
 from fastenough.jobs.assess import deleted_alike, runs_alike
 from fastenough.jobs.limits import Limits
+from fastenough.jobs.nights import Change, Read, earlier_nights, nights_since
 from fastenough.model import BadInput, FastenoughError, Outcome, Requirement, Verdict
 from fastenough.recording import Recording, read_recording
 from fastenough.recording.wakeups import is_monitor
@@ -39,8 +38,6 @@ from fastenough.store import Store
 
 _WEIGHT = (Verdict.FAIL, Verdict.BROKEN, Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.NO_LIMIT)
 
-MOST_NIGHTS = 31
-"""So many earlier runs are taken in at most."""
 _MAY_BE_EMPTY = (Outcome.COMPLETED, Outcome.NOT_APPLICABLE)
 
 
@@ -98,20 +95,19 @@ def _marked(pairs: Sequence[BaselinePair]) -> list[BaselinePair]:
     return [replace(pair, comparisons=tuple(next(marked) for _ in pair.comparisons)) for pair in pairs]
 
 
-Read = Callable[[str], Recording]
-
-
 @dataclass(frozen=True)
 class _Chosen:
     """How the runs were selected; ``given``: ids of the runs and of the baseline, of which none is excluded.
 
-    ``read``: read a run of the store, each once.
+    ``read``: read a run of the store, each once.  ``change``: the change since which nights add up; None: limits on
+    growth are judged for this night.
     """
 
     selection: Selection
     given: frozenset[str]
     store: Store
     read: Read
+    change: Change | None
 
     def others(self, judged: Sequence[Recording], asked: Sequence[Asked], since_ns: int = -1) -> list[ExcludedRuns]:
         """Other runs of the store with the key of these that began later than ``since_ns`` (wall clock).
@@ -162,38 +158,6 @@ def _unused(limits: Sequence[Limit], held: Sequence[LimitResult], runs: Sequence
                 else "the baseline has no comparable run"
             )
             yield LimitResult(limit, Verdict.INCONCLUSIVE, reason, limit.subject)
-
-
-def earlier_nights(
-    store: Store, runs: Sequence[Recording], baseline: Sequence[Recording], read: Read | None = None
-) -> list[Recording]:
-    """The runs of the store that answer the same question as these, newest first: those before them, since the last
-    change of a key that forbids to merge, and since the baseline.
-
-    Runs that cannot be trusted are left out, and do not end the search.  ``read``: read a run; default: the store's.
-    """
-    read = read or store.load
-    first, newest = runs[0], {run.run_id for run in (*runs, *baseline)}
-    begin_ns, since_ns = (
-        edge(run.head.begin.wall_ns for run in group) for edge, group in ((min, runs), (max, baseline))
-    )
-    found: list[Recording] = []
-    for summary in reversed(
-        store.runs(brief=True, probe=first.head.probe, load=load_name(first), outcome=Outcome.COMPLETED.value)
-    ):
-        began_ns = summary.begin_wall_ns or 0
-        if summary.id in newest or began_ns >= begin_ns:
-            continue
-        if began_ns <= since_ns or len(found) == MOST_NIGHTS:
-            break
-        earlier = read(summary.id)
-        if earlier.damage is not None or not is_same_question(earlier, first) or not judged_series(earlier):
-            continue
-        if differing_keys(run_values(earlier), run_values(first)):
-            break
-        if not any(finding.verdict is Verdict.BROKEN for finding in findings_of(earlier)):
-            found.append(earlier)
-    return found
 
 
 def _windows(pair: BaselinePair, chosen: _Chosen) -> list[BaselinePair]:
@@ -264,13 +228,42 @@ def _growth_without(
     return held_without(held, others, chosen.selection), others
 
 
+def _nights_held(
+    questions: Sequence[NightsQuestion], chosen: _Chosen, change: Change
+) -> Iterator[tuple[LimitResult, list[ExcludedRuns]]]:
+    """The results of limits on the growth of one pair by the evidence of all nights, with the runs that it does not
+    rest on; a deleted run is one of these, also for a campaign."""
+    nights = nights_since(questions, chosen.store, change)
+    for question, data in zip(questions, nights.data, strict=True):
+        held, asked = held_over_nights(question, data), asked_of_growth(question.pair, question.growth)
+        others = chosen.others(question.pair.runs, asked, nights.since_ns)
+        if chosen.selection is Selection.CAMPAIGN:
+            others = deleted_alike(asked, chosen.store, nights.since_ns)
+        others = [one for one in others if one.run_id not in held.run_ids]
+        yield held_without(held, others, chosen.selection), others
+
+
+def _growth_each(
+    limits: Sequence[Limit], pairs: Sequence[BaselinePair], chosen: _Chosen
+) -> Iterator[tuple[LimitResult, list[ExcludedRuns]]]:
+    """The result of each limit on growth: of all nights since a change, or of this night."""
+    if chosen.change is None:
+        for held in _growth_held(limits, pairs, chosen):
+            if isinstance(held.limit.asked, Growth):
+                yield _growth_without(held, held.limit.asked, pairs, chosen)
+        return
+    questions = nights_questions(limits, pairs)
+    for pair in pairs:
+        mine = [question for question in questions if question.pair is pair]
+        if mine:
+            yield from _nights_held(mine, chosen, chosen.change)
+
+
 def _held_each(
     limits: Sequence[Limit], runs: Sequence[Recording], pairs: Sequence[BaselinePair], chosen: _Chosen
 ) -> Iterator[tuple[LimitResult, list[ExcludedRuns]]]:
     """The result of each limit for each key, with the excluded runs of that key."""
-    for held in _growth_held(limits, pairs, chosen):
-        if isinstance(held.limit.asked, Growth):
-            yield _growth_without(held, held.limit.asked, pairs, chosen)
+    yield from _growth_each(limits, pairs, chosen)
     for limit in limits:
         if isinstance(limit.asked, Requirement):
             yield from _by_itself(limit, limit.asked, runs, chosen)
@@ -311,10 +304,11 @@ def check(
     *,
     missing: Sequence[str] = (),
     selection: Selection = Selection.CAMPAIGN,
+    since: Change | None = None,
     on_step: Callable[[str], None] = lambda what: None,
 ) -> CheckResult:
     """Hold runs beside a baseline and against limits.  ``missing``: runs that were planned and are not there.
-    ``selection``: how the runs were selected.
+    ``selection``: how the runs were selected.  ``since``: the change since which nights add up.
 
     Raises MixedRuns where a run and its baseline may not be compared, FastenoughError for one that is not believed.
     """
@@ -336,7 +330,7 @@ def check(
     pairs, alone = _paired(measured, [run for run in baselines if judged_series(run)])
     on_step("judging")
     departed = departures(measured, [run for run in baselines if judged_series(run)], limits.allowed)
-    chosen = _Chosen(selection, frozenset(run.run_id for run in (*runs, *baselines)), store, cache(store.load))
+    chosen = _Chosen(selection, frozenset(run.run_id for run in (*runs, *baselines)), store, cache(store.load), since)
     held, excluded = _all_held(limits.limits, measured, pairs, chosen)
     gaps = [*failed, *_gaps(limits.limits, held, alone, missing), *unfit]
     found = [one.verdict for one in held] + ([Verdict.INCONCLUSIVE] if gaps and limits.limits else [])

@@ -30,6 +30,11 @@ class Limits:
     limits: tuple[Limit, ...] = ()
     allowed: Allowed = field(default_factory=Allowed)
 
+    @property
+    def has_growth(self) -> bool:
+        """Whether a limit is on growth."""
+        return any(isinstance(limit.asked, Growth) for limit in self.limits)
+
 
 def read_limits(path: Path) -> Limits:
     """Read a limits file; raises BadInput with file, line, key and fix."""

@@ -17,8 +17,9 @@ from fastenough.analysis.bootstrap import BootstrapDifference
 from fastenough.analysis.clusters import holm
 from fastenough.analysis.excluded_runs import Selection
 from fastenough.analysis.gate import Growth, Limit
-from fastenough.jobs.check import check, earlier_nights, read_baseline
+from fastenough.jobs.check import check, read_baseline
 from fastenough.jobs.limits import Limits, read_limits
+from fastenough.jobs.nights import earlier_nights
 from fastenough.model import BadInput, Requirement, Verdict
 from fastenough.recording import Recording, read_recording
 from fastenough.report.gate_summary import plain
