@@ -65,7 +65,7 @@ def _runs_before(
     """The runs of the store that answer the same question as these, newest first, each with the keys of these that
     forbid to merge it: those before them, and since the baseline and the change.
 
-    The order is that in which they were stored, whatever their clocks say; a damaged run has no key.
+    The order is that in which they were stored, whatever their clocks say.  Damaged runs are left out.
     """
     first, own = runs[0], {run.run_id for run in (*runs, *baseline)}
     oldest, since_ns = min(run.run_id for run in runs), max(run.head.begin.wall_ns for run in baseline)
