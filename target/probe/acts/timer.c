@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "dither.h"
 #include "frame.h"
 #include "grid.h"
 #include "sleep.h"
+#include "units.h"
 
 static const char *const clock_names[] = {"monotonic", "realtime", NULL};
 static const clockid_t clock_ids[] = {CLOCK_MONOTONIC, CLOCK_REALTIME};
@@ -17,8 +19,10 @@ static struct {
 	int method, clock;
 	int64_t offset_ns, distance_ns;
 	int64_t second_ns; /* -1: wherever the grid lies */
+	int64_t dither_ns; /* 0: due times stay on the grid */
+	int64_t seed;      /* of how they move */
 	const char *samples;
-} chosen = {.second_ns = -1};
+} chosen = {.second_ns = -1, .seed = 1};
 
 static const struct option_spec timer_options[] = {
 	{"method", 0, OPTION_CHOICE, &chosen.method, .choices = method_names, .help = SLEEP_METHODS_HELP},
@@ -32,6 +36,9 @@ static const struct option_spec timer_options[] = {
 	 .plain_name = "us", .optional = "0", .help = "align the grid with the full seconds of the clock, or this much after them"},
 	{"distance", 'd', OPTION_DURATION, &chosen.distance_ns, .low = 0, .high = 10 * NS_PER_S, .plain = NS_PER_US,
 	 .plain_name = "us", .help = "make each thread's interval this much longer than the previous one's (0)"},
+	{"dither", 0, OPTION_DURATION, &chosen.dither_ns, .low = 0, .high = DITHER_MOST_NS, .plain = NS_PER_US,
+	 .plain_name = "us", .help = "move each due time by up to this, at random; 1 to 50 % of the interval (0)"},
+	{"seed", 0, OPTION_INTEGER, &chosen.seed, .low = 0, .high = INT64_MAX, .help = "of the sequence of --dither (1)"},
 	{"samples", 0, OPTION_TEXT, &chosen.samples, .help = "write every sample, with its due time, to this new file"},
 	{0},
 };
@@ -40,6 +47,7 @@ struct timer_act {
 	struct sleep sleep;
 	const struct way *way;
 	int64_t offset_ns;
+	struct dither dither; /* alike in all threads: those that are due together still are */
 	struct wakeups wakeups;
 	struct samples *samples; /* of each wake-up, where they are kept */
 };
@@ -118,6 +126,7 @@ static inline __attribute__((always_inline)) int act_on(struct worker *self, str
 			samples_keep(act->samples, act->sleep.grid.due_ns, begin_ns - act->sleep.grid.due_ns);
 		}
 		grid_account_missed(&act->sleep.grid, &act->wakeups, begin_ns, missed(&act->sleep, begin_ns));
+		act->sleep.grid.due_ns += dither_move_ns(&act->dither, act->sleep.grid.period_ns);
 		act->sleep.begin_ns = begin_ns;
 	}
 	return error;
@@ -155,8 +164,24 @@ static void timer_worker(struct worker *self, void *argument)
 	act->way->finish(&act->sleep);
 }
 
+static void check_dither(const struct settings *settings, const struct sleep_method *method)
+{
+	int64_t low_ns = settings->interval_ns / 100, high_ns = settings->interval_ns / 2;
+	char low[32], high[32];
+
+	if (!method->any_due)
+		bad_input("--method %s does not sleep until a due time of the thread's own; omit --dither", method->name);
+	if (settings->policy == POLICY_DEADLINE)
+		bad_input("--policy deadline reserves time for one period; omit --dither");
+	if (chosen.dither_ns < low_ns || chosen.dither_ns > high_ns)
+		bad_input("--dither is not 1 to 50 %% of the --interval; choose %s to %s", format_most(low, sizeof(low), low_ns),
+			  format_least(high, sizeof(high), high_ns));
+}
+
 static void check(struct run *run, const struct sleep_method *method)
 {
+	if (chosen.dither_ns)
+		check_dither(run_settings(run), method);
 	if (method->one_per_process && run_threads(run) > 1)
 		bad_input("--method %s: a process has only one of these; measure one CPU, as with --affinity %d", method->name,
 			  run_cpu(run, 0));
@@ -172,13 +197,21 @@ static void check(struct run *run, const struct sleep_method *method)
 		bad_input("--method %s supports only whole microseconds; choose such an --interval", method->name);
 }
 
+static const char *due_event(const struct sleep_method *method)
+{
+	if (method->relative)
+		return "due time: begin of the sleep + interval";
+	return chosen.dither_ns ? "due time, one in each interval of a grid, moved within it at random" :
+				  "due time, on a grid of one interval";
+}
+
 static void add_thread(struct run *run, const struct way *way, int index)
 {
 	const struct settings *settings = run_settings(run);
 	struct timer_act *act = run_allocate(run, sizeof(*act));
 	struct series_spec spec = {
 		.name = "wakeup",
-		.from = way->method.relative ? "due time: begin of the sleep + interval" : "due time, on a grid of one interval",
+		.from = due_event(&way->method),
 		.to = "first reading of the clock after the sleep",
 		.clock = clock_names[chosen.clock],
 		.relative = way->method.relative,
@@ -192,6 +225,7 @@ static void add_thread(struct run *run, const struct way *way, int index)
 	act->way = way;
 	act->sleep = (struct sleep){.clock = clock_ids[chosen.clock], .grid.period_ns = spec.period_ns, .fd = -1};
 	act->offset_ns = index * chosen.offset_ns;
+	act->dither = (struct dither){.width_ns = chosen.dither_ns, .state = (uint64_t)chosen.seed};
 	act->wakeups = grid_add_series(run, &spec);
 	if (chosen.samples)
 		act->samples = run_add_samples(run, act->wakeups.each);
@@ -211,6 +245,10 @@ static void timer_setup(struct run *run)
 	run_parameter_int(run, "distance_ns", chosen.distance_ns);
 	if (chosen.second_ns >= 0)
 		run_parameter_int(run, "second_offset_ns", chosen.second_ns);
+	if (chosen.dither_ns) {
+		run_parameter_int(run, "dither_ns", chosen.dither_ns);
+		run_parameter_int(run, "seed", chosen.seed);
+	}
 	if (chosen.samples)
 		run_keep_samples(run, chosen.samples);
 	for (int index = 0; index < run_threads(run); index++)

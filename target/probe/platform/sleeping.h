@@ -25,6 +25,7 @@ struct sleep {
 struct sleep_method {
 	const char *name;
 	bool relative;         /* sleeps a length of time: due = before the sleep + interval */
+	bool any_due;          /* the thread names each due time; elsewhere the kernel or core keeps a grid */
 	bool one_per_process;  /* the kernel has only one of these for all threads */
 	bool monotonic_only;
 	bool whole_microseconds;

@@ -33,12 +33,12 @@ struct sleep {
 
 struct sleep_method {
 	const char *name;
-	bool relative, one_per_process, monotonic_only, whole_microseconds;
+	bool relative, any_due, one_per_process, monotonic_only, whole_microseconds;
 };
 
 #define SLEEP_METHODS(X)                                                                                           \
-	X(select, "pselect", .monotonic_only = true)                                                               \
-	X(busy, "busy", .monotonic_only = true)
+	X(select, "pselect", .any_due = true, .monotonic_only = true)                                              \
+	X(busy, "busy", .any_due = true, .monotonic_only = true)
 #define SLEEP_METHODS_HELP "pselect (default) or busy"
 #define SLEEP_SHORTCUTS(target) {"busy", 0, OPTION_SET, target, .low = 1, .help = "as --method busy"}
 

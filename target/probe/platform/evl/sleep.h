@@ -10,7 +10,7 @@ int sleep_until(int64_t due_ns);
 int sleep_for(int64_t length_ns);
 
 #define SLEEP_METHODS(X)                                                                                           \
-	X(absolute, "evl_sleep_until", .relative = false)                                                          \
+	X(absolute, "evl_sleep_until", .any_due = true)                                                            \
 	X(timer, "evl_timer", .relative = false)
 
 #define SLEEP_METHODS_HELP "evl_sleep_until (default), evl_timer"

@@ -22,13 +22,13 @@ static inline int sleep_for(int64_t length_ns)
 
 /* Those that timer measures; sleeping.h says what each word means. */
 #define SLEEP_METHODS(X)                                                                                           \
-	X(absolute, "clock_nanosleep-abs", .relative = false)                                                      \
+	X(absolute, "clock_nanosleep-abs", .any_due = true)                                                        \
 	X(relative, "clock_nanosleep-rel", .relative = true)                                                       \
 	X(nanosleep, "nanosleep", .relative = true, .monotonic_only = true)                                        \
 	X(posix_timer, "posix-timer", .relative = false)                                                           \
 	X(setitimer, "setitimer", .one_per_process = true, .monotonic_only = true, .whole_microseconds = true)     \
 	X(timerfd, "timerfd", .relative = false)                                                                   \
-	X(futex, "futex", .relative = false)                                                                       \
+	X(futex, "futex", .any_due = true)                                                                         \
 	X(ppoll, "ppoll", .relative = true, .monotonic_only = true)
 
 #define SLEEP_METHODS_HELP                                                                                         \
