@@ -28,6 +28,7 @@ from fastenough.analysis.keys import parameters_of
 from fastenough.analysis.machine import identity_cautions, is_emulated
 from fastenough.analysis.measures import CONFIDENCE, Bound, bound_above_maximum
 from fastenough.analysis.merged import Merged, cpus_not_measured, grouped, judged_series, load_name
+from fastenough.analysis.phase_lock import phase_lock_cautions
 from fastenough.analysis.supported import all_supported, overall_supported
 from fastenough.analysis.uncertainty import near_limit
 from fastenough.model import Outcome, Requirement, Verdict
@@ -263,6 +264,7 @@ def judge(
             *wording.declared(judgments, verdict),
             *wording.longer_ones(judgments, verdict),
             *wording.uncertain(_near_limits(weighed), verdict),
+            *phase_lock_cautions(measured),
             *identity_cautions(measured),
             *said_of(again),
         ),

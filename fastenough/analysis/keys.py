@@ -69,6 +69,7 @@ _HOW_IT_IS_DONE = frozenset(
     {
         "method",
         "clock",
+        "dither_ns",
         "policy",
         "priority",
         "affinity",
@@ -378,7 +379,7 @@ KEYED_FACTS = frozenset({key.of.name for key in RUN_KEYS if isinstance(key.of, _
 DOES_NOT_MATTER: Mapping[str, str] = {
     "duration, loops": "longer runs hold more of the same",
     "limit": "counting at a limit changes no value",
-    "seed": "waits are drawn from the same range with any seed",
+    "seed": "waits, and due times with dither, are drawn from the same range with any seed",
     "floor_ns": "a reading of each run, in ns, subtracted already",
     "the instrument's port, calibration, self-test": "they change with each plugging in; the calibration is in the "
     "length of a tick",

@@ -66,17 +66,21 @@ _MOST_CPUS = 1 << 14
 """More than any kernel manages: a damaged profile must not fill the memory."""
 
 
-def cpus_in_use(recording: Recording) -> set[int]:
-    """The CPUs the machine had when the run began; none where the profile does not say."""
-    profile = recording.head.profile or {}
-    online = str((profile.get("cpu_isolation") or {}).get("online") or "")
+def cpus_of_fact(recording: Recording, which: str) -> set[int]:
+    """CPUs that the profile lists as online, offline, isolated or nohz_full; none where it does not say."""
+    listed = str(((recording.head.profile or {}).get("cpu_isolation") or {}).get(which) or "")
     cpus: set[int] = set()
-    for part in filter(None, online.split(",")):
+    for part in filter(None, listed.split(",")):
         first, _, last = part.partition("-")
         if not first.isdecimal() or not (last or first).isdecimal():
             return set()
         cpus.update(range(int(first), min(int(last or first), _MOST_CPUS) + 1))
     return cpus
+
+
+def cpus_in_use(recording: Recording) -> set[int]:
+    """The CPUs the machine had when the run began; none where the profile does not say."""
+    return cpus_of_fact(recording, "online")
 
 
 _WHERE = ("affinity", "cpu")
