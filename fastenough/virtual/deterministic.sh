@@ -53,5 +53,12 @@ if [ -f /results/loads ]; then
 fi
 kill -KILL -1
 for module in /lib/*.ko; do insmod "$module"; done
+# The kernel adds the port some time after its driver, and its device some time before it can be opened.
+tries=0
+until [ -c /dev/vport0p1 ] && true >/dev/vport0p1; do
+	tries=$((tries + 1))
+	[ "$tries" -lt 100 ] || break
+	sleep 0.1
+done
 tar -c -C /results . >/dev/vport0p1
 poweroff -f
