@@ -113,9 +113,9 @@ def cautions(recordings: Sequence[Recording]) -> list[str]:
         for found in findings_of(recording)
         if found.verdict is Verdict.BROKEN
     ]
-    emulated = ["emulated: timing is not meaningful"] if any(map(is_emulated, recordings)) else []
-    counted = [INSTRUCTIONS] if any(map(counts_instructions, recordings)) else []
-    return broken + emulated + counted
+    if any(map(counts_instructions, recordings)):
+        return [*broken, INSTRUCTIONS]
+    return [*broken, *(["emulated: timing is not meaningful"] if any(map(is_emulated, recordings)) else [])]
 
 
 def how_judged(together: int, confidence: float) -> str:

@@ -380,6 +380,7 @@ DOES_NOT_MATTER: Mapping[str, str] = {
     "duration, loops": "longer runs hold more of the same",
     "limit": "counting at a limit changes no value",
     "seed": "waits, and due times with dither, are drawn from the same range with any seed",
+    "phase_ns": "runs in several phases repeat one measurement, each with another coincidence of events",
     "floor_ns": "a reading of each run, in ns, subtracted already",
     "the instrument's port, calibration, self-test": "they change with each plugging in; the calibration is in the "
     "length of a tick",

@@ -53,6 +53,8 @@ class Booted:
     NotApplicable.  ``wire_gauge``: return a simulated gauge on simulated pins, which ends with the board; raises
     BadInput for a board without them.  ``start_load``: a load for a number of CPUs and of seconds, on a board that does
     not start it by commands of the bench.  ``interrupt``: end a measurement that tells nothing before its end.
+    ``set_phase``: by how many ns of the board's time later the next measurements begin; None if the begin of a
+    measurement is not exact.
     """
 
     link: Link
@@ -65,6 +67,7 @@ class Booted:
     wire_gauge: Callable[[], SimulatedGauge] = _no_simulated_gauge
     start_load: Callable[[Load, int, float], StartedLoad] | None = None
     interrupt: Callable[[], None] = _nothing
+    set_phase: Callable[[int], None] | None = None
 
 
 class Board(Protocol):

@@ -55,6 +55,7 @@ class DeterministicBoard:
             (EMULATED,),
             start_load=partial(GuestLoad, link),
             interrupt=link.interrupt,
+            set_phase=link.set_phase,
         )
 
 

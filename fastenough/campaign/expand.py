@@ -28,9 +28,22 @@ MONITORED = ", the monitor beside it"
 instrument measured, and the monitor's recording."""
 
 
+PHASES_WITHIN_NS = 20_000_000
+"""Range of the phases: several periods of the kernel's tick."""
+_GOLDEN = (5**0.5 - 1) / 2
+
+
+def phases_ns(number: int) -> list[int]:
+    """Return so many different phases, even in their range; those of a smaller number are the first ones."""
+    return [round(count * _GOLDEN % 1 * PHASES_WITHIN_NS) for count in range(1, number + 1)]
+
+
 @dataclass(frozen=True)
 class RunSpec:
-    """One run of a plan; ``position`` counts from 0."""
+    """One run of a plan; ``position`` counts from 0.
+
+    ``phase_ns``: by how much later the measurement begins than without a phase, on a deterministic board.
+    """
 
     position: int
     probe: str
@@ -43,12 +56,13 @@ class RunSpec:
     warm_up_s: float = WARM_UP_S
     requirement: Requirement | None = None
     keys: Mapping[str, Value] = field(default_factory=dict)
+    phase_ns: int | None = None
 
     def key(self) -> dict[str, Any]:
         """Return the fields that identify the run, in a form with a reproducible hash."""
         content = asdict(self) | {"parameters": dict(sorted(self.parameters.items()))}
-        keys = dict(sorted(content.pop("keys").items()))
-        return content | ({"keys": keys} if keys else {})
+        keys, phase_ns = dict(sorted(content.pop("keys").items())), content.pop("phase_ns")
+        return content | ({"keys": keys} if keys else {}) | ({} if phase_ns is None else {"phase_ns": phase_ns})
 
     @property
     def whole_s(self) -> float:
@@ -83,12 +97,13 @@ class RunSpec:
 
     @property
     def title(self) -> str:
-        """Title of the run: probe, parameters, implementation, board, configuration and load."""
-        return f"{' '.join(filter(None, (self._request, self.place)))}, load {self.load}"
+        """Title of the run: probe, parameters, implementation, board, configuration, load and phase."""
+        phase = "" if self.phase_ns is None else f", phase {self.phase_ns / 1000:,.0f} µs"
+        return f"{' '.join(filter(None, (self._request, self.place)))}, load {self.load}{phase}"
 
 
 def expand(plan: Plan) -> list[RunSpec]:
-    """Return the runs, ordered by board, configuration, entry, repetition, implementation, parameters, load."""
+    """Return the runs, ordered by board, configuration, entry, repetition, implementation, parameters, load, phase."""
     return list(_generate_runs(plan))
 
 
@@ -96,8 +111,8 @@ def _generate_runs(plan: Plan) -> Iterator[RunSpec]:
     positions = itertools.count()
     places = itertools.product(plan.boards or (DEFAULT_BOARD,), plan.configurations)
     for (board, configuration), entry in itertools.product(places, plan.entries):
-        for _, implementation, parameters, load in itertools.product(
-            range(entry.repeat), entry.implementations, combinations(entry), entry.loads
+        for _, implementation, parameters, load, phase_ns in itertools.product(
+            range(entry.repeat), entry.implementations, combinations(entry), entry.loads, _phases(entry)
         ):
             yield RunSpec(
                 next(positions),
@@ -111,7 +126,12 @@ def _generate_runs(plan: Plan) -> Iterator[RunSpec]:
                 entry.warm_up_s,
                 entry.requirement,
                 entry.keys,
+                phase_ns,
             )
+
+
+def _phases(entry: Entry) -> list[int] | list[None]:
+    return phases_ns(entry.phases) if entry.phases > 1 else [None]
 
 
 def combinations(entry: Entry) -> list[dict[str, Value]]:

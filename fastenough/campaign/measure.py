@@ -89,7 +89,9 @@ def measure(site: BoardSetup, spec: RunSpec, context: RunContext) -> Transcript:
             load=added.load,
             requirement=added.requirement,
             planned_ns=round(spec.duration_s * 1e9),
+            phase_ns=spec.phase_ns,
         )
+        _set_phase(site.booted, spec.phase_ns)
         with Settings(site.booted.link, site.journal) as settings, ExitStack() as stack:
             act = board_act(site.plan, spec, site.booted)
             find_implementation(spec.implementation).needs(site.booted)
@@ -111,6 +113,14 @@ def measure(site: BoardSetup, spec: RunSpec, context: RunContext) -> Transcript:
         if not isinstance(error, BoardGone):
             raise
     return made
+
+
+def _set_phase(booted: Booted, phase_ns: int | None) -> None:
+    """Set the phase of the next measurement, or none; raise BadInput for a board without phases."""
+    if booted.set_phase is not None:
+        booted.set_phase(phase_ns or 0)
+    elif phase_ns is not None:
+        raise BadInput("phases require a deterministic board (--board deterministic)")
 
 
 def _act_settings(act: Act, link: Link) -> dict[str, str | int]:

@@ -47,7 +47,8 @@ class Entry:
     """One probe over all combinations of implementations, its parameters' values and the loads, ``repeat`` times.
 
     ``requirement``: criterion for the verdict of these runs.  ``keys``: values of keys of :mod:`run_keys` that act
-    during the runs.  ``fault``: return an error about one of the entry's keys, with its line in the file.
+    during the runs.  ``phases``: number of runs that differ only in their phase, 1 for runs without one.  ``fault``:
+    return an error about one of the entry's keys, with its line in the file.
     """
 
     probe: str
@@ -59,6 +60,7 @@ class Entry:
     warm_up_s: float = WARM_UP_S
     requirement: Requirement | None = None
     keys: Mapping[str, Value] = field(default_factory=dict)
+    phases: int = 1
     fault: Fault = field(default=plain_fault, compare=False, repr=False)
 
 

@@ -42,6 +42,7 @@ PLAN_KEYS = (
     "duration",
     "warm-up",
     "repeat",
+    "phases",
     "instrument",
     "self-test",
     "calibration",
@@ -53,7 +54,7 @@ PLAN_KEYS = (
     "run",
 )
 RUN_KEYS = (
-    *("probe", "parameters", "implementations", "loads", "duration", "warm-up", "repeat", "requirement"),
+    *("probe", "parameters", "implementations", "loads", "duration", "warm-up", "repeat", "phases", "requirement"),
     *KEYS,
 )
 REQUIREMENT_KEYS = ("limit", "miss-rate", "confidence", "longest-burst", "return-time")
@@ -258,6 +259,7 @@ def _defaults(table: Table, loads: tuple[str, ...]) -> Entry:
         table.number("repeat", "1", 1, 1),
         table.words("implementations", (DEFAULT,), IMPLEMENTATIONS),
         table.duration_ns("warm-up", round(WARM_UP_S * 1e9)) / 1e9,
+        phases=table.number("phases", "30", 1, 1),
     )
 
 
@@ -275,6 +277,7 @@ def _entry(table: Table, default: Entry, loads: tuple[str, ...]) -> Entry:
         table.duration_ns("warm-up", round(default.warm_up_s * 1e9)) / 1e9,
         read_requirement(table),
         _carried(table),
+        table.number("phases", "30", 1, default.phases),
         table.fault,
     )
     table.finish(RUN_KEYS)
@@ -341,7 +344,8 @@ def _distinct(values: Sequence[Value]) -> tuple[Value, ...]:
 
 def _check_size(table: Table, plan: Plan) -> None:
     runs = sum(
-        entry.repeat * len(entry.loads) * len(entry.implementations) * math.prod(map(len, entry.parameters.values()))
+        math.prod((entry.repeat, entry.phases, len(entry.loads), len(entry.implementations)))
+        * math.prod(map(len, entry.parameters.values()))
         for entry in plan.entries
     )
     runs *= max(1, len(plan.boards)) * len(plan.configurations)

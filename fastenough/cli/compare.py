@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from fastenough.analysis import Comparison, compare, words
+from fastenough.analysis import Comparison, compare, grouped, words
 from fastenough.analysis.compare_wording import (
     ORDINALS,
     cautions,
@@ -19,11 +19,21 @@ from fastenough.analysis.compare_wording import (
     judged_names,
 )
 from fastenough.analysis.differences import other_facts
+from fastenough.analysis.instructions import (
+    InstructionComparison,
+    MaximaComparison,
+    PathComparison,
+    compare_instructions,
+)
+from fastenough.analysis.instructions_wording import instructions_conclusion
+from fastenough.analysis.machine import counts_instructions
 from fastenough.cli.commands import Command
+from fastenough.cli.instruction_tables import print_instructions
 from fastenough.cli.options import DURATION, existing_store, json_option, store_option
 from fastenough.cli.output import micros, print_json, print_table, say
 from fastenough.model import BadInput
 from fastenough.recording import Recording
+from fastenough.store import Store
 
 
 def _print_quantiles(comparison: Comparison, which: str) -> None:
@@ -62,7 +72,9 @@ def _print_maxima(comparisons: Sequence[Comparison]) -> None:
     )
 
 
-def _print_differences(base: Recording, other: Recording, which: str, comparisons: Sequence[Comparison]) -> None:
+def _print_differences(
+    base: Recording, other: Recording, which: str, comparisons: Sequence[Comparison | InstructionComparison]
+) -> None:
     """Print the other differences, those that affect latency first."""
     differs = list(dict.fromkeys(text for comparison in comparisons for text in comparison.differs))
     say(
@@ -95,15 +107,52 @@ def _print(recordings: Sequence[Recording], comparisons: Sequence[Comparison]) -
     say(how_judged(comparisons[0].together, comparisons[0].confidence))
 
 
-def _loaded(store_path: Path, base: str, others: Sequence[str]) -> list[Recording]:
+def _print_of_deterministic_boards(
+    sets: Sequence[Sequence[Recording]], compared: Sequence[Sequence[InstructionComparison]]
+) -> None:
+    for which, runs in zip(("base", *ORDINALS), sets, strict=False):
+        more = f" and {words.counted(len(runs) - 1, 'more run')}" if len(runs) > 1 else ""
+        say(f"{which}: run {runs[0].run_id}{more}", "  ")
+    for text in cautions([run for runs in sets for run in runs]):
+        say(f"caveat: {text}")
+    for which, other, comparisons in zip(ORDINALS, sets[1:], compared, strict=False):
+        _print_differences(sets[0][0], other[0], which, comparisons)
+        print_instructions(comparisons, ("base", which))
+
+
+def _loaded(store_path: Path, base: str, others: Sequence[str]) -> list[list[Recording]]:
+    """The runs of each name: of a campaign all of its runs."""
     if len(others) > len(ORDINALS):
         raise BadInput(f"{len(others)} runs to compare with the base; at most {len(ORDINALS)} are supported")
     store = existing_store(store_path)
-    ids = [store.find(name) for name in (base, *others)]
-    twice = next((run for run in ids[1:] if ids[1:].count(run) > 1), None)
+    ids = [_ids(store, name) for name in (base, *others)]
+    twice = next((runs for runs in ids[1:] if ids[1:].count(runs) > 1), None)
     if twice is not None:
-        raise BadInput(f"run {twice} is given twice; give it once")
-    return [store.load(run) for run in ids]
+        raise BadInput(f"run {twice[0]} is given twice; give it once")
+    return [[store.load(run) for run in runs] for runs in ids]
+
+
+def _ids(store: Store, name: str) -> list[str]:
+    of_campaign = [run.id for run in store.runs(brief=True, campaign=name)] if name else []
+    return of_campaign or [store.find(name)]
+
+
+def _require_runs(sets: Sequence[Sequence[Recording]], names: Sequence[str]) -> list[Recording]:
+    """The only run of each name; raises BadInput for a campaign."""
+    campaign = next((name for name, runs in zip(names, sets, strict=True) if len(runs) > 1), None)
+    if campaign is not None:
+        raise BadInput(f"{campaign} is a campaign; campaigns are compared on deterministic boards only, name its runs")
+    return [runs[0] for runs in sets]
+
+
+def _require_alike(sets: Sequence[Sequence[Recording]]) -> None:
+    """Raises BadInput for a set whose runs differ in more than their phase."""
+    mixed = next((runs for runs in sets if len(grouped(runs)) > 1), None)
+    if mixed is not None:
+        raise BadInput(
+            f"the runs from {mixed[0].run_id} on differ in more than their phase (load, probe, configuration); "
+            "name runs, or campaigns of one load"
+        )
 
 
 @click.command(cls=Command, example="fastenough compare 20260722T101500 last --limit 100us")
@@ -122,13 +171,48 @@ def command(base: str, others: tuple[str, ...], limits: tuple[int, ...], store_p
     """Compare runs with a base run.
 
     Compares up to three runs OTHERS with the run BASE.  Prints the conclusion, each difference with its confidence
-    interval, and what else differs between the runs.
+    interval, and what else differs between the runs.  Of deterministic boards, a campaign is the set of its phases.
     """
-    recordings = _loaded(store_path, base, others)
+    sets = _loaded(store_path, base, others)
+    if all(counts_instructions(run) for runs in sets for run in runs):
+        _compare_instructions(sets, limits, as_json)
+        return
+    recordings = _require_runs(sets, (base, *others))
     comparisons = compare(*recordings, limits_ns=tuple(map(float, limits)))
     said = conclusion(comparisons, judged_names(recordings))
     if as_json:
-        print_json({"conclusion": said, "cautions": cautions(recordings), "comparisons": comparisons})
+        _print_json(said, recordings, comparisons)
         return
     say(said)
     _print(recordings, comparisons)
+
+
+def _compare_instructions(sets: Sequence[Sequence[Recording]], limits: Sequence[int], as_json: bool) -> None:
+    if limits:
+        raise BadInput("--limit is not supported for deterministic boards, whose rates are those of single phases")
+    _require_alike(sets)
+    compared = [compare_instructions(sets[0], other) for other in sets[1:]]
+    found = [each for comparisons in compared for each in comparisons]
+    said = instructions_conclusion(found)
+    if as_json:
+        _print_json(said, [run for runs in sets for run in runs], (), found)
+        return
+    say(said)
+    _print_of_deterministic_boards(sets, compared)
+
+
+def _print_json(
+    said: str,
+    recordings: Sequence[Recording],
+    comparisons: Sequence[Comparison],
+    instructions: Sequence[InstructionComparison] = (),
+) -> None:
+    print_json(
+        {
+            "conclusion": said,
+            "cautions": cautions(recordings),
+            "comparisons": comparisons,
+            "paths": [each for each in instructions if isinstance(each, PathComparison)],
+            "maxima": [each for each in instructions if isinstance(each, MaximaComparison)],
+        }
+    )

@@ -29,6 +29,7 @@ _NOT_BESIDE_PLAN = {
     "configuration": "configuration",
     "implementation": "implementation",
     "break_ns": "break",
+    "phases": "phases",
 }
 
 
@@ -114,6 +115,13 @@ class _RunCommand(Command):
     help="Comma-separated loads, or load files (docs/loads.md); one run under each.",
 )
 @click.option("--duration", "duration_ns", type=DURATION, default="10s", show_default=True, help="Length of each run.")
+@click.option(
+    "--phases",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Number of runs under each load that begin at different phases, on a deterministic board.",
+)
 @click.option("--board", default="local", show_default=True, help="Board to measure.")
 @click.option(
     "--configuration",
@@ -147,6 +155,7 @@ def command(
     plan_path: Path | None,
     loads: dict[str, Load],
     duration_ns: int,
+    phases: int,
     board: str,
     configuration: str,
     implementation: list[str],
@@ -163,7 +172,9 @@ def command(
     load and implementation, or all runs of --plan, and stores them.
     """
     given = breaking(parse_parameters(parameters), break_ns)
-    entry = Entry(probe or "", tuple(loads), duration_ns / 1e9, given, implementations=tuple(implementation))
+    entry = Entry(
+        probe or "", tuple(loads), duration_ns / 1e9, given, implementations=tuple(implementation), phases=phases
+    )
     plan = _chosen(probe, plan_path, entry, configuration, board)
     plan = replace(plan, monitor=plan.monitor or monitor, loads={**plan.loads, **loads_of_files(loads)})
     begin = Begin.EITHER if resume else Begin.NEW

@@ -41,7 +41,8 @@ _SECOND_NS = 1_000_000_000
 class HeadAdditions:
     """Data of a run that the bench adds to the probe's head.
 
-    ``address``: by which the bench reached the board.  ``planned_ns``: planned duration of the run.
+    ``address``: by which the bench reached the board.  ``planned_ns``: planned duration of the run.  ``phase_ns``: of
+    one of several runs of a deterministic board that differ only in it.
     """
 
     board: str | None = None
@@ -55,6 +56,7 @@ class HeadAdditions:
     requirement: Requirement | None = None
     planned_ns: int | None = None
     address: str | None = None
+    phase_ns: int | None = None
 
 
 def line_bytes(line: Mapping[str, Any]) -> bytes:
@@ -107,6 +109,7 @@ def _added_line(added: Head | HeadAdditions) -> JsonLine:
             "configuration": None if added.configuration is None else asdict(added.configuration),
             "load": None if added.load is None else _without_none(asdict(added.load)),
             "instrument": added.instrument,
+            "phase_ns": added.phase_ns,
             "requirement": None if added.requirement is None else _without_none(asdict(added.requirement)),
         }
     )
@@ -338,6 +341,7 @@ def made_head(
         configuration=added.configuration,
         instrument=added.instrument,
         requirement=added.requirement,
+        phase_ns=added.phase_ns,
     )
 
 

@@ -226,6 +226,7 @@ class Head:
     ``address``: by which the bench reached the board, if the run is of a bench and not local.
     ``requirement``: stated before the run, for this run only.
     ``planned_n``: planned activations of each series, if known before the run.
+    ``phase_ns``: by how much later the measurement began than without a phase, on a deterministic board.
     """
 
     tool: Tool
@@ -249,6 +250,7 @@ class Head:
     instrument: Mapping[str, Any] | None = None
     requirement: Requirement | None = None
     planned_n: int | None = None
+    phase_ns: int | None = None
     origin: Origin | None = None
     version: int = VERSION
 

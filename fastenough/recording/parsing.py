@@ -58,6 +58,7 @@ def parsed_head(name: str, line: LineFields, version: int) -> Head:
         configuration=Configuration(**line["configuration"]) if "configuration" in line else None,
         instrument=line.get("instrument"),
         planned_n=line.get("planned_n"),
+        phase_ns=line.get("phase_ns"),
         requirement=Requirement(**line["requirement"]) if "requirement" in line else None,
         origin=Origin(**line["origin"]) if "origin" in line else None,
     )

@@ -93,7 +93,7 @@ class DeterministicGuest:
     def _emulator(self) -> bytes:
         return "".join(f"{name}: {value}\n" for name, value in emulator_of(self.kernel).items()).encode()
 
-    def initramfs(self, commands: Sequence[Command], background: Background | None) -> bytes:
+    def initramfs(self, commands: Sequence[Command], background: Background | None, phase_ns: int = 0) -> bytes:
         """The file system of a guest, with its work."""
         archive = base_archive(self.kernel)
         archive.file(PROBE.lstrip("/"), self._probe, 0o755)
@@ -102,7 +102,7 @@ class DeterministicGuest:
         archive.file("init", _INIT.read_bytes(), 0o755)
         for number, (name, module) in enumerate(self.kernel.guest_modules().items()):
             archive.file(f"lib/{number:02}-{name}.ko", module_content(module))
-        files = work_files(commands, background)
+        files = work_files(commands, background, phase_ns)
         for folder in sorted({str(parent) for path in files for parent in Path(path).parents} - {"."}):
             archive.directory(folder)
         for path, content in files.items():
@@ -129,10 +129,13 @@ class DeterministicGuest:
             *_PORT,
         ]
 
-    def boot(self, commands: Sequence[Command], background: Background | None = None) -> GuestRun:
-        """Boot a guest, which runs the commands one after another and powers off."""
+    def boot(self, commands: Sequence[Command], background: Background | None = None, phase_ns: int = 0) -> GuestRun:
+        """Boot a guest, which runs the commands one after another and powers off.
+
+        The first command begins ``phase_ns`` of the guest's time later than without it.
+        """
         directory = tempfile.TemporaryDirectory(prefix="fastenough-deterministic-")
-        Path(directory.name, "initramfs").write_bytes(self.initramfs(commands, background))
+        Path(directory.name, "initramfs").write_bytes(self.initramfs(commands, background, phase_ns))
         return GuestRun(directory, self.command_line(Path(directory.name)), len(commands))
 
 
@@ -189,9 +192,9 @@ def _script(argv: Sequence[str], first: str = "") -> bytes:
     return f"{first}{shlex.join(argv)}\nexit $?\n".encode()
 
 
-def work_files(commands: Sequence[Command], background: Background | None) -> dict[str, bytes]:
+def work_files(commands: Sequence[Command], background: Background | None, phase_ns: int = 0) -> dict[str, bytes]:
     """The files of a guest that are its work, by path."""
-    files: dict[str, bytes] = {}
+    files = {"work/phase": f"{phase_ns / 1e9:.9f}\n".encode()} if phase_ns else {}
     for number, command in enumerate(commands):
         files[f"work/command-{number:03}"] = _script(command.argv)
         files[f"work/input-{number:03}"] = command.input

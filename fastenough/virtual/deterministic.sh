@@ -36,6 +36,7 @@ for load in /work/load-*; do
 	setsid sh "$load" </dev/null >/dev/null 2>"/results/errors-${load##*/}" &
 	echo "$!" >>/results/loads
 done
+[ ! -f /work/phase ] || sleep "$(cat /work/phase)"
 if [ -f /results/loads ]; then
 	sleep "$(cat /work/warm-up)"
 	sample 0

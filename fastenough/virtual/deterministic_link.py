@@ -42,6 +42,7 @@ class DeterministicLink:
         self.background: Background | None = None
         self.results: Results | None = None
         self._guest = guest
+        self._phase_ns = 0
         self._started: _Started | None = None
         self._known: dict[Command, Completed] = {}
         self._patterns: frozenset[str] = frozenset()
@@ -87,8 +88,13 @@ class DeterministicLink:
         if _ENDED_BY_BENCH in argv or (self._started is not None and self._started.running):
             raise NotApplicable(_NO_SIGNALS)
         self.results, limit_s = None, _COMMAND_S + _PER_GUEST_S * limit_s
-        self._started = _Started(self, self._guest.boot([Command(tuple(argv), input)], self.background), limit_s)
+        run = self._guest.boot([Command(tuple(argv), input)], self.background, self._phase_ns)
+        self._started = _Started(self, run, limit_s)
         return self._started
+
+    def set_phase(self, phase_ns: int) -> None:
+        """Let the next started commands begin so much of the guest's time later than with the phase 0."""
+        self._phase_ns = phase_ns
 
     def interrupt(self) -> None:
         """End the started command, if any, with its guest."""

@@ -18,6 +18,7 @@ from fastenough.analysis.advice import Advice
 from fastenough.analysis.change_effects import ChangeEffect
 from fastenough.analysis.excluded_runs import ExcludedRuns
 from fastenough.analysis.gate import Departure, LimitResult
+from fastenough.analysis.instructions import MaximaComparison, PathComparison
 from fastenough.analysis.paired import Effects
 from fastenough.analysis.station_delays import StationAgreement, StationResult
 from fastenough.analysis.task_set import TaskAnswer
@@ -259,7 +260,15 @@ DOCUMENTS: Mapping[str, Any] = {
         }
     ),
     "report": _ASSESSMENT,
-    "compare": Versioned({"conclusion": str, "cautions": _Strings, "comparisons": ListOf(Comparison)}),
+    "compare": Versioned(
+        {
+            "conclusion": str,
+            "cautions": _Strings,
+            "comparisons": ListOf(Comparison),
+            "paths": ListOf(PathComparison),
+            "maxima": ListOf(MaximaComparison),
+        }
+    ),
     "advise": Versioned(Advice),
     "reference": Either(
         (

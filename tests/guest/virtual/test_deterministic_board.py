@@ -13,6 +13,7 @@ import zstandard
 from fastenough.analysis import judge
 from fastenough.analysis.machine import INSTRUCTIONS
 from fastenough.campaign import read_plan, run_campaign
+from fastenough.campaign.expand import phases_ns
 from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.store import Store
 from fastenough.virtual.custom_kernels import find_kernel
@@ -46,8 +47,8 @@ parameters = { interval = "1ms" }
 """
 
 
-def _boot(arguments: str = "", background: Background | None = None) -> GuestRun:
-    return DeterministicGuest(find_kernel("stock"), arguments).boot([TIMER], background)
+def _boot(arguments: str = "", background: Background | None = None, phase_ns: int = 0) -> GuestRun:
+    return DeterministicGuest(find_kernel("stock"), arguments).boot([TIMER], background, phase_ns)
 
 
 def _recording(run: GuestRun) -> bytes:
@@ -88,6 +89,14 @@ def test_a_campaign_repeats_to_the_byte_under_load(tmp_path: Path) -> None:
     assert head.profile["emulator"] == emulator_of(find_kernel("stock"))
     assessment = judge([recording], Requirement(10_000_000))
     assert assessment.verdict is Verdict.INCONCLUSIVE and INSTRUCTIONS in assessment.cautions
+
+
+@pytest.mark.matrix
+def test_a_phase_begins_later_and_is_another_recording() -> None:
+    recordings = [_recording(_boot(background=READERS, phase_ns=phase_ns)) for phase_ns in phases_ns(2)]
+    begins = [json.loads(recording.splitlines()[0])["begin"]["mono_ns"] for recording in recordings]
+    assert begins[0] > begins[1]
+    assert len({recording.partition(b'"type":"interval"')[2] for recording in recordings}) == 2
 
 
 @pytest.mark.matrix

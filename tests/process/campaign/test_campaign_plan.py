@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fastenough.campaign import Entry, Plan, expand, parse_duration_s, plan_sha256, read_plan
+from fastenough.campaign.expand import PHASES_WITHIN_NS, phases_ns
 from fastenough.cli.plan_runs import check_plan
 from fastenough.implementations import Act
 from fastenough.implementations.linux_user import words
@@ -59,6 +61,24 @@ def test_a_plan_expands_in_order(tmp_path: Path) -> None:
     assert specs[0].key() | {"position": 4} == specs[4].key()
     assert (specs[8].probe, specs[8].load, specs[8].duration_s) == ("spin", "mine", 5.0)
     assert plan.settings == {"rt-throttling": -1}
+
+
+def test_phases_are_runs_that_begin_later(tmp_path: Path) -> None:
+    specs = expand(read_plan(_written(tmp_path, GOOD.replace("repeat = 2", "repeat = 2\nphases = 30"))))
+    assert len(specs) == 2 * 30 * 4 + 1
+    first = [spec.phase_ns for spec in specs[:30]]
+    assert first == phases_ns(30) and len(set(first)) == 30
+    assert all(phase_ns is not None and 0 < phase_ns < PHASES_WITHIN_NS for phase_ns in first)
+    assert {spec.load for spec in specs[:30]} == {"none"} and specs[30].phase_ns == first[0]
+    assert specs[-1].phase_ns is None and "phase_ns" not in specs[-1].key()
+    assert len({spec.title for spec in specs[:30]}) == 30
+    assert _hash(tmp_path, GOOD.replace("repeat", "phases")) != _hash(tmp_path, GOOD)
+
+
+def test_more_phases_begin_with_those_of_fewer() -> None:
+    assert phases_ns(60)[:30] == phases_ns(30)
+    gaps = np.diff(sorted([0, *phases_ns(30), PHASES_WITHIN_NS]))
+    assert gaps.max() < 3 * PHASES_WITHIN_NS / 30
 
 
 def test_parameters_become_options(tmp_path: Path) -> None:

@@ -44,10 +44,11 @@ def test_a_plan_of_more_bytes_than_a_plan_has_is_refused(tmp_path: Path) -> None
     "more",
     [
         "repeat = 1000000000000",
+        "repeat = 9999\nphases = 30",
         "repeat = 99999\nparameters = {priority = [1, 2]}",
         "parameters = {" + ", ".join(f"p{n} = [{', '.join(map(str, range(10)))}]" for n in range(12)) + "}",
     ],
-    ids=["repeat", "repeated values", "combinations"],
+    ids=["repeat", "phases", "repeated values", "combinations"],
 )
 def test_a_plan_of_more_runs_than_anybody_means_is_refused(tmp_path: Path, more: str) -> None:
     (tmp_path / "plan.toml").write_text(f'name = "x"\n[[run]]\nprobe = "timer"\n{more}\n')

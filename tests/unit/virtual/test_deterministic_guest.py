@@ -133,13 +133,15 @@ class _Run:
 
 @dataclass
 class _Guest:
-    """Answers commands from a table; ``boots``: the commands and the background of each boot."""
+    """Answers commands from a table; ``boots``: the commands and the background of each boot; ``phases``: its phase."""
 
     answers: Mapping[str, bytes]
     samples: tuple[bytes, ...] = ()
     boots: list[tuple[list[str], Background | None]] = field(default_factory=list)
+    phases: list[int] = field(default_factory=list)
 
-    def boot(self, commands: Sequence[Command], background: Background | None = None) -> _Run:
+    def boot(self, commands: Sequence[Command], background: Background | None = None, phase_ns: int = 0) -> _Run:
+        self.phases.append(phase_ns)
         lines = [" ".join(command.argv) for command in commands]
         self.boots.append((lines, background))
         done = tuple(Completed(0 if line in self.answers else 1, self.answers.get(line, b""), b"") for line in lines)
@@ -194,6 +196,17 @@ def test_each_measurement_is_a_boot_of_its_own() -> None:
     for _ in range(2):
         assert list(link.start(MEASURE.split()).lines()) == [b"head\n", b"end\n"]
     assert len(guest.boots) == 3
+
+
+def test_a_phase_is_that_of_the_next_measurements() -> None:
+    link, guest = _link()
+    link.set_phase(7_416_408)
+    list(link.start(MEASURE.split()).lines())
+    link.set_phase(0)
+    list(link.start(MEASURE.split()).lines())
+    assert guest.phases == [0, 7_416_408, 0]
+    assert work_files([], None, 7_416_408) == {"work/phase": b"0.007416408\n"}
+    assert work_files([], None) == {}
 
 
 def test_what_would_need_the_bench_is_refused() -> None:

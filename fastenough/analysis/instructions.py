@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Comparison of runs of deterministic boards: paths without load exactly, maxima under load over phases.
+
+A run without load repeats one path, so that its figures are compared exactly.  Under load each figure depends on which
+events coincide, and one more instruction shifts all later ones.  Maxima are therefore those of many runs, each in
+another phase, and their means are compared with an interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import special
+
+from fastenough.analysis.bootstrap import ResampledQuantiles
+from fastenough.analysis.clusters import holm
+from fastenough.analysis.compare import Sides, sides_of
+from fastenough.analysis.measures import CONFIDENCE
+from fastenough.analysis.merged import Merged, load_name
+from fastenough.model import BadInput
+from fastenough.recording import Recording
+
+LEAST_PHASES = 30
+"""Number of phases from which the mean of their maxima has an interval."""
+FIGURES = ("minimum", "median", "mean", "maximum")
+"""The figures of a path."""
+NO_LOAD = (None, "none")
+"""Names of the load of runs without one."""
+
+
+@dataclass(frozen=True)
+class PathFigure:
+    """A figure of a path in instructions; ``difference``: second minus first; ``share``: of the first, None for 0."""
+
+    name: str
+    first: float
+    second: float
+    difference: float
+    share: float | None
+
+
+@dataclass(frozen=True)
+class PathComparison:
+    """One series without load.  ``buckets``: number of buckets of the histograms with different counts; ``moved``:
+    number of values in another bucket; both None for different numbers of values."""
+
+    first_id: str
+    second_id: str
+    series: str
+    differs: tuple[str, ...]
+    n: tuple[int, int]
+    figures: tuple[PathFigure, ...]
+    buckets: int | None
+    moved: int | None
+
+    def figure(self, name: str) -> PathFigure:
+        return next(figure for figure in self.figures if figure.name == name)
+
+
+@dataclass(frozen=True)
+class MaximaComparison:
+    """One series under a load, in instructions: the maximum of each phase, in ascending order.
+
+    The difference is that of the means, second minus first, with Welch's interval; None with fewer than
+    ``LEAST_PHASES`` phases on either side.  ``chance`` and ``shown``: as of ``QuantileDifference``.
+    """
+
+    first_id: str
+    second_id: str
+    series: str
+    load: str
+    differs: tuple[str, ...]
+    maxima: tuple[tuple[int, ...], tuple[int, ...]]
+    confidence: float
+    difference: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    chance: float | None = None
+    shown: bool = False
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        return None if self.lower is None or self.upper is None else (self.lower, self.upper)
+
+    @property
+    def means(self) -> tuple[float, float]:
+        first, second = (sum(maxima) / len(maxima) for maxima in self.maxima)
+        return first, second
+
+
+InstructionComparison = PathComparison | MaximaComparison
+
+
+def compare_instructions(
+    base: Sequence[Recording], other: Sequence[Recording], confidence: float = CONFIDENCE
+) -> list[InstructionComparison]:
+    """Compare two sets of runs of deterministic boards; each set: runs that differ in nothing but their phase.
+
+    All judged series are compared, or all if none is judged.  A repetition of a run is left out: it is the same run.
+    Raises as :func:`sides_of` does, and BadInput for runs under different loads, and for runs without load in
+    different phases.
+    """
+    base, other = _each_phase(base), _each_phase(other)
+    loads = [load_name(runs[0]) for runs in (base, other)]
+    if loads[0] != loads[1]:
+        raise BadInput(f"runs under different loads are not compared: {loads[0] or 'none'} and {loads[1] or 'none'}")
+    if loads[0] in NO_LOAD and _phases(base) != _phases(other):
+        raise BadInput("runs without load are compared exactly, hence in the same phases; use the same --phases")
+    differs, sides = sides_of(base, other)
+    judged = [each for each in sides if each.judged] or sides
+    if loads[0] in NO_LOAD:
+        return [_path(each, differs) for each in judged]
+    return list(_judged_together([_maxima(each, differs, loads[0] or "", confidence) for each in judged]))
+
+
+def _phases(runs: Sequence[Recording]) -> list[int | None]:
+    return [run.head.phase_ns for run in runs]
+
+
+def _each_phase(runs: Sequence[Recording]) -> list[Recording]:
+    """The first run of each phase, in the order of phases."""
+    by_phase: dict[int, Recording] = {}
+    for run in runs:
+        by_phase.setdefault(run.head.phase_ns or 0, run)
+    return [by_phase[phase] for phase in sorted(by_phase)]
+
+
+def _path(sides: Sides, differs: tuple[str, ...]) -> PathComparison:
+    base, other = sides.base.merged, sides.other.merged
+    buckets, moved = _moved(base, other) if base.n == other.n else (None, None)
+    return PathComparison(
+        "+".join(base.run_ids),
+        "+".join(other.run_ids),
+        sides.name,
+        differs + sides.differs,
+        (base.n, other.n),
+        tuple(map(_figure, FIGURES, _figures(sides.base), _figures(sides.other))),
+        buckets,
+        moved,
+    )
+
+
+def _figures(values: ResampledQuantiles) -> tuple[float, ...]:
+    merged, histogram, median_ns = values.merged, values.merged.histogram, values.value_ns(0.5)
+    assert histogram.minimum is not None and histogram.maximum is not None and median_ns is not None
+    return (
+        histogram.minimum * merged.unit_ns,
+        median_ns,
+        histogram.sum / histogram.total * merged.unit_ns,
+        histogram.maximum * merged.unit_ns,
+    )
+
+
+def _figure(name: str, first: float, second: float) -> PathFigure:
+    return PathFigure(name, first, second, second - first, (second - first) / first if first else None)
+
+
+def _moved(base: Merged, other: Merged) -> tuple[int, int]:
+    """Number of buckets with different counts, and of values in another bucket."""
+    index = np.union1d(base.histogram.index, other.histogram.index)
+    counts = []
+    for histogram in (base.histogram, other.histogram):
+        of_all = np.zeros(index.size, dtype=np.int64)
+        of_all[np.searchsorted(index, histogram.index)] = histogram.count
+        counts.append(of_all)
+    difference = np.abs(counts[1] - counts[0])
+    return int(np.count_nonzero(difference)), int(difference.sum()) // 2
+
+
+def _maxima(sides: Sides, differs: tuple[str, ...], load: str, confidence: float) -> MaximaComparison:
+    base, other = sides.base.merged, sides.other.merged
+    maxima = (_maximum_of_each(base), _maximum_of_each(other))
+    seen = MaximaComparison(
+        "+".join(base.run_ids),
+        "+".join(other.run_ids),
+        sides.name,
+        load,
+        differs + sides.differs,
+        maxima,
+        confidence,
+    )
+    if min(map(len, maxima)) < LEAST_PHASES:
+        return seen
+    difference, lower, upper, chance = difference_of_means(*maxima, confidence)
+    return replace(seen, difference=difference, lower=lower, upper=upper, chance=chance)
+
+
+def _maximum_of_each(merged: Merged) -> tuple[int, ...]:
+    """The maximum of each run over its CPUs, ascending."""
+    greatest: dict[str, int] = {}
+    for run, series in merged.parts:
+        maximum = run.totals[series.id].maximum
+        if maximum is not None:
+            greatest[run.run_id] = max(maximum, greatest.get(run.run_id, maximum))
+    return tuple(sorted(round(maximum * merged.unit_ns) for maximum in greatest.values()))
+
+
+def difference_of_means(
+    first: Sequence[float], second: Sequence[float], confidence: float
+) -> tuple[float, float, float, float]:
+    """The difference of two means, second minus first, the ends of its interval and the p-value of none.
+
+    Welch 1947: the variances may differ.
+    """
+    difference = float(np.mean(second) - np.mean(first))
+    errors = [float(np.var(values, ddof=1)) / len(values) for values in (first, second)]
+    error = math.sqrt(sum(errors))
+    if error == 0:
+        return difference, difference, difference, float(difference == 0)
+    freedom = error**4 / sum(each**2 / (len(values) - 1) for each, values in zip(errors, (first, second), strict=True))
+    width = float(special.stdtrit(freedom, (1 + confidence) / 2)) * error
+    chance = 2 * float(special.stdtr(freedom, -abs(difference) / error))
+    return difference, difference - width, difference + width, chance
+
+
+def _judged_together(comparisons: Sequence[MaximaComparison]) -> Iterator[MaximaComparison]:
+    """The comparisons, with the differences marked that are significant together (Holm 1979)."""
+    chances = [each.chance for each in comparisons if each.chance is not None]
+    shown = iter(holm(chances, 1 - comparisons[0].confidence))
+    for each in comparisons:
+        yield each if each.chance is None else replace(each, shown=next(shown))
