@@ -63,6 +63,15 @@ class Background:
 
 
 @dataclass(frozen=True)
+class Beginning:
+    """What a guest does before its commands: it writes ``settings``, the content of files of its kernel by path, and
+    waits for ``phase_ns`` of its time."""
+
+    settings: Mapping[str, bytes] = field(default_factory=dict)
+    phase_ns: int = 0
+
+
+@dataclass(frozen=True)
 class Results:
     """What a guest did: the commands in their order; of its background the process ids, what each wrote to standard
     error, and samples of /proc (output of ``head``), from the begin of the first command to the end of the last."""
@@ -71,6 +80,9 @@ class Results:
     background: tuple[int, ...]
     errors: tuple[bytes, ...]
     samples: tuple[bytes, ...]
+
+
+_AT_ONCE = Beginning()
 
 
 class DeterministicGuest:
@@ -93,7 +105,9 @@ class DeterministicGuest:
     def _emulator(self) -> bytes:
         return "".join(f"{name}: {value}\n" for name, value in emulator_of(self.kernel).items()).encode()
 
-    def initramfs(self, commands: Sequence[Command], background: Background | None, phase_ns: int = 0) -> bytes:
+    def initramfs(
+        self, commands: Sequence[Command], background: Background | None, beginning: Beginning = _AT_ONCE
+    ) -> bytes:
         """The file system of a guest, with its work."""
         archive = base_archive(self.kernel)
         archive.file(PROBE.lstrip("/"), self._probe, 0o755)
@@ -102,7 +116,7 @@ class DeterministicGuest:
         archive.file("init", _INIT.read_bytes(), 0o755)
         for number, (name, module) in enumerate(self.kernel.guest_modules().items()):
             archive.file(f"lib/{number:02}-{name}.ko", module_content(module))
-        files = work_files(commands, background, phase_ns)
+        files = work_files(commands, background, beginning)
         for folder in sorted({str(parent) for path in files for parent in Path(path).parents} - {"."}):
             archive.directory(folder)
         for path, content in files.items():
@@ -129,13 +143,12 @@ class DeterministicGuest:
             *_PORT,
         ]
 
-    def boot(self, commands: Sequence[Command], background: Background | None = None, phase_ns: int = 0) -> GuestRun:
-        """Boot a guest, which runs the commands one after another and powers off.
-
-        The first command begins ``phase_ns`` of the guest's time later than without it.
-        """
+    def boot(
+        self, commands: Sequence[Command], background: Background | None = None, beginning: Beginning = _AT_ONCE
+    ) -> GuestRun:
+        """Boot a guest, which runs the commands one after another and powers off."""
         directory = tempfile.TemporaryDirectory(prefix="fastenough-deterministic-")
-        Path(directory.name, "initramfs").write_bytes(self.initramfs(commands, background, phase_ns))
+        Path(directory.name, "initramfs").write_bytes(self.initramfs(commands, background, beginning))
         return GuestRun(directory, self.command_line(Path(directory.name)), len(commands))
 
 
@@ -192,9 +205,14 @@ def _script(argv: Sequence[str], first: str = "") -> bytes:
     return f"{first}{shlex.join(argv)}\nexit $?\n".encode()
 
 
-def work_files(commands: Sequence[Command], background: Background | None, phase_ns: int = 0) -> dict[str, bytes]:
+def work_files(
+    commands: Sequence[Command], background: Background | None, beginning: Beginning = _AT_ONCE
+) -> dict[str, bytes]:
     """The files of a guest that are its work, by path."""
-    files = {"work/phase": f"{phase_ns / 1e9:.9f}\n".encode()} if phase_ns else {}
+    files = {"work/phase": f"{beginning.phase_ns / 1e9:.9f}\n".encode()} if beginning.phase_ns else {}
+    for number, (path, content) in enumerate(beginning.settings.items()):
+        files[f"work/setting-{number:03}"] = content
+        files[f"work/place-{number:03}"] = path.encode()
     for number, command in enumerate(commands):
         files[f"work/command-{number:03}"] = _script(command.argv)
         files[f"work/input-{number:03}"] = command.input

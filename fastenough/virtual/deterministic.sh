@@ -29,6 +29,10 @@ sample_each_second() {
 	done
 }
 
+for place in /work/place-*; do
+	[ ! -f "$place" ] || cat "/work/setting-${place##*/place-}" >"$(cat "$place")"
+done
+
 # Each load is in a session of its own, hence in a scheduler group of its own, as on other boards.
 echo 1 >/proc/sys/kernel/sched_autogroup_enabled
 for load in /work/load-*; do

@@ -2,19 +2,23 @@
 """The link to a deterministic guest: each command is one boot, and its result a function of the guest.
 
 A result is therefore read once, and what a profile needs by one boot for all of it (``survey``).  The act is measured
-by a boot of its own each time.
+by a boot of its own each time.  A setting is written by each guest before its work.
 """
 
 from __future__ import annotations
 
+import errno
+import re
+import shlex
 import signal
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from fastenough.link import INJECTOR, MONITOR
 from fastenough.link.base import HEAD, Completed, Link, Process, printed_files
 from fastenough.model import FastenoughError, NotApplicable
-from fastenough.virtual.deterministic import Background, Command, DeterministicGuest, GuestRun, Results
+from fastenough.virtual.deterministic import Background, Beginning, Command, DeterministicGuest, GuestRun, Results
 from fastenough.virtual.probe import PROBE
 
 _COMMAND_S = 600.0
@@ -22,7 +26,7 @@ _COMMAND_S = 600.0
 _PER_GUEST_S = 120.0
 """Time limit of the bench for each second of the guest's time: under load a second took up to three minutes."""
 _APPLETS = ("busybox", "--list")
-_NO_SETTINGS = "a deterministic board boots anew for each run, without settings; use kernel arguments"
+_CHOSEN = re.compile(rb"\[([^\]]*)\]")
 _ENDED_BY_BENCH = "--until-interrupt"
 _NO_SIGNALS = "a deterministic board measures one task for a stated duration, and without an instrument"
 _NO_MONITOR = "{} does not run on a deterministic board; use a virtual board"
@@ -42,7 +46,8 @@ class DeterministicLink:
         self.background: Background | None = None
         self.results: Results | None = None
         self._guest = guest
-        self._phase_ns = 0
+        self._beginning = Beginning()
+        self._originals: dict[str, bytes] = {}
         self._started: _Started | None = None
         self._known: dict[Command, Completed] = {}
         self._patterns: frozenset[str] = frozenset()
@@ -88,13 +93,13 @@ class DeterministicLink:
         if _ENDED_BY_BENCH in argv or (self._started is not None and self._started.running):
             raise NotApplicable(_NO_SIGNALS)
         self.results, limit_s = None, _COMMAND_S + _PER_GUEST_S * limit_s
-        run = self._guest.boot([Command(tuple(argv), input)], self.background, self._phase_ns)
+        run = self._guest.boot([Command(tuple(argv), input)], self.background, self._beginning)
         self._started = _Started(self, run, limit_s)
         return self._started
 
     def set_phase(self, phase_ns: int) -> None:
         """Let the next started commands begin so much of the guest's time later than with the phase 0."""
-        self._phase_ns = phase_ns
+        self._beginning = replace(self._beginning, phase_ns=phase_ns)
 
     def interrupt(self) -> None:
         """End the started command, if any, with its guest."""
@@ -112,7 +117,21 @@ class DeterministicLink:
         return done.stdout
 
     def write(self, path: str, content: bytes) -> None:
-        raise NotApplicable(_NO_SETTINGS)
+        """Let each later guest write the content first, or write nothing if it is the value of a guest without it.
+
+        Raises OSError if the guest's kernel refuses the content, FileNotFoundError without the file.
+        """
+        original = self._originals.setdefault(path, self.read(path))
+        settings = {name: setting for name, setting in self._beginning.settings.items() if name != path}
+        if content.strip() == _value(original):
+            self._beginning, self._files[path] = replace(self._beginning, settings=settings), original
+            return
+        commands = [Command(("sh", "-c", f"cat >{shlex.quote(path)}"), content), Command(("cat", path))]
+        written, shown = self._guest.boot(commands, None, self._beginning).results(_COMMAND_S).commands
+        if written.status:
+            raise OSError(errno.EINVAL, written.stderr.decode(errors="replace").strip() or "refused", path)
+        self._beginning = replace(self._beginning, settings={**settings, path: content})
+        self._files[path] = shown.stdout
 
     def exists(self, path: str) -> bool:
         return path in self._files or self.run(["test", "-e", path]).status == 0
@@ -138,6 +157,12 @@ class DeterministicLink:
             raise NotApplicable(_NO_MONITOR.format(tool))
         name = tool.removeprefix("/bin/")
         return f"/bin/{name}" if name in self._programs else None
+
+
+def _value(content: bytes) -> bytes:
+    """The value in a file of the kernel, which may list the possible ones with the current one in brackets."""
+    listed = _CHOSEN.search(content)
+    return listed[1] if listed else content.strip()
 
 
 class _Started:

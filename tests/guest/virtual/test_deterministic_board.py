@@ -17,7 +17,8 @@ from fastenough.campaign.expand import phases_ns
 from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.store import Store
 from fastenough.virtual.custom_kernels import find_kernel
-from fastenough.virtual.deterministic import Background, Command, DeterministicGuest, GuestRun, emulator_of
+from fastenough.virtual.deterministic import Background, Beginning, Command, DeterministicGuest, GuestRun, emulator_of
+from fastenough.virtual.deterministic_link import DeterministicLink
 from fastenough.virtual.probe import PROBE
 from tests.support.virtual_boards import BOOT_S
 
@@ -37,6 +38,8 @@ duration = "100ms"
 warm-up = "50ms"
 repeat = 2
 loads = ["readers"]
+[settings]
+timer-migration = 0
 [[load]]
 name = "readers"
 commands = [["sh", "-c", "while :; do cat /proc/stat /proc/self/maps >/dev/null; done"]]
@@ -48,7 +51,8 @@ parameters = { interval = "1ms" }
 
 
 def _boot(arguments: str = "", background: Background | None = None, phase_ns: int = 0) -> GuestRun:
-    return DeterministicGuest(find_kernel("stock"), arguments).boot([TIMER], background, phase_ns)
+    beginning = Beginning(phase_ns=phase_ns)
+    return DeterministicGuest(find_kernel("stock"), arguments).boot([TIMER], background, beginning)
 
 
 def _recording(run: GuestRun) -> bytes:
@@ -85,6 +89,7 @@ def test_a_campaign_repeats_to_the_byte_under_load(tmp_path: Path) -> None:
     assert once == again
     head, end = recording.head, recording.end
     assert end is not None and end.outcome is Outcome.COMPLETED and end.load is not None and end.load.ran
+    assert [setting.in_effect for setting in head.settings if setting.name == "timer-migration"] == ["0"]
     assert head.marks >= {"emulated"} and head.profile is not None
     assert head.profile["emulator"] == emulator_of(find_kernel("stock"))
     assessment = judge([recording], Requirement(10_000_000))
@@ -97,6 +102,17 @@ def test_a_phase_begins_later_and_is_another_recording() -> None:
     begins = [json.loads(recording.splitlines()[0])["begin"]["mono_ns"] for recording in recordings]
     assert begins[0] > begins[1]
     assert len({recording.partition(b'"type":"interval"')[2] for recording in recordings}) == 2
+
+
+@pytest.mark.matrix
+def test_a_setting_is_in_effect_where_the_command_runs() -> None:
+    path = "/proc/sys/kernel/timer_migration"
+    link = DeterministicLink(DeterministicGuest(find_kernel("stock")), "deterministic")
+    link.survey([path], [])
+    assert link.read(path) == b"1\n"
+    link.write(path, b"0")
+    assert link.read(path) == b"0\n"
+    assert list(link.start(["cat", path]).lines()) == [b"0\n"]
 
 
 @pytest.mark.matrix

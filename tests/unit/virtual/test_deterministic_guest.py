@@ -23,6 +23,7 @@ from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.recording import LoadStated
 from fastenough.virtual.deterministic import (
     Background,
+    Beginning,
     Command,
     DeterministicGuest,
     Results,
@@ -35,6 +36,7 @@ from fastenough.virtual.probe import PROBE
 
 STATUS = "voluntary_ctxt_switches:\t{0}\nnonvoluntary_ctxt_switches:\t0\n"
 LOAD_PID, WORKER_PID = 61, 62
+AT_ONCE = Beginning()
 SPINS = Load("mine", "here", (), (("sh", "-c", "spin"),), Expectation(cpu_share=0.5, processes=1))
 
 
@@ -133,15 +135,18 @@ class _Run:
 
 @dataclass
 class _Guest:
-    """Answers commands from a table; ``boots``: the commands and the background of each boot; ``phases``: its phase."""
+    """Answers commands from a table; ``boots``: the commands and the background of each boot; ``beginnings``: how it
+    began."""
 
     answers: Mapping[str, bytes]
     samples: tuple[bytes, ...] = ()
     boots: list[tuple[list[str], Background | None]] = field(default_factory=list)
-    phases: list[int] = field(default_factory=list)
+    beginnings: list[Beginning] = field(default_factory=list)
 
-    def boot(self, commands: Sequence[Command], background: Background | None = None, phase_ns: int = 0) -> _Run:
-        self.phases.append(phase_ns)
+    def boot(
+        self, commands: Sequence[Command], background: Background | None = None, beginning: Beginning = AT_ONCE
+    ) -> _Run:
+        self.beginnings.append(beginning)
         lines = [" ".join(command.argv) for command in commands]
         self.boots.append((lines, background))
         done = tuple(Completed(0 if line in self.answers else 1, self.answers.get(line, b""), b"") for line in lines)
@@ -204,15 +209,38 @@ def test_a_phase_is_that_of_the_next_measurements() -> None:
     list(link.start(MEASURE.split()).lines())
     link.set_phase(0)
     list(link.start(MEASURE.split()).lines())
-    assert guest.phases == [0, 7_416_408, 0]
-    assert work_files([], None, 7_416_408) == {"work/phase": b"0.007416408\n"}
+    assert [beginning.phase_ns for beginning in guest.beginnings] == [0, 7_416_408, 0]
+    assert work_files([], None, Beginning(phase_ns=7_416_408)) == {"work/phase": b"0.007416408\n"}
     assert work_files([], None) == {}
+
+
+def test_a_setting_is_written_by_each_later_guest_until_it_is_restored() -> None:
+    link, guest = _link()
+    guest.answers = {**guest.answers, "sh -c cat >/proc/one": b"", "cat /proc/one": b"2\n"}
+    link.write("/proc/one", b"2")
+    assert link.read("/proc/one") == b"2\n"
+    list(link.start(MEASURE.split()).lines())
+    assert guest.beginnings[-1].settings == {"/proc/one": b"2"}
+    assert work_files([], None, guest.beginnings[-1]) == {"work/setting-000": b"2", "work/place-000": b"/proc/one"}
+    boots = len(guest.boots)
+    link.write("/proc/one", b"1")
+    list(link.start(MEASURE.split()).lines())
+    assert guest.beginnings[-1].settings == {} and link.read("/proc/one") == b"1\n"
+    assert len(guest.boots) == boots + 1, "what no guest writes need not be tried"
+
+
+def test_a_refused_setting_is_not_written_again() -> None:
+    link, guest = _link()
+    with pytest.raises(OSError, match="refused"):
+        link.write("/proc/one", b"3")
+    list(link.start(MEASURE.split()).lines())
+    assert guest.beginnings[-1].settings == {} and link.read("/proc/one") == b"1\n"
+    with pytest.raises(FileNotFoundError):
+        link.write("/sys/b/two", b"1")
 
 
 def test_what_would_need_the_bench_is_refused() -> None:
     link, guest = _link()
-    with pytest.raises(NotApplicable):
-        link.write("/proc/sys/kernel/x", b"1")
     with pytest.raises(NotApplicable):
         link.which(MONITOR)
     with pytest.raises(NotApplicable):
