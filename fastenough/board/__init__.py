@@ -28,6 +28,7 @@ __all__ = [
     "Wires",
     "configuration_in",
     "configuration_of",
+    "is_deterministic",
     "marks_in",
     "open_board",
     "require_configuration",
@@ -44,6 +45,11 @@ BOARDS = {
 """By kind of board, the function that opens it, imported on use; it gets the text after the colon."""
 
 _NAME = re.compile(r"(?P<kind>[a-z][a-z0-9-]*)(:(//)?(?P<which>.*))?", re.DOTALL)
+
+
+def is_deterministic(name: str) -> bool:
+    """Whether the board of a name is a deterministic one."""
+    return name.partition(":")[0] == "deterministic"
 
 
 def open_board(name: str) -> Board:

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from fastenough.analysis import words
 from fastenough.analysis.compare_wording import GREATER, OPEN, SMALLER, finding, shown_at
@@ -20,7 +22,9 @@ from fastenough.analysis.paired import (
     evidence_required,
     paired,
 )
+from fastenough.board import AS_BOOTED, is_deterministic, open_board
 from fastenough.campaign import Entry, Plan
+from fastenough.cli.ab_deterministic import print_result
 from fastenough.cli.commands import Command
 from fastenough.cli.options import DURATION, Names, json_option, store_option
 from fastenough.cli.output import micros, print_json, print_table, say
@@ -30,7 +34,8 @@ from fastenough.cli.progress import Display
 from fastenough.cli.run import parse_parameters
 from fastenough.implementations.catalogue import in_parameters
 from fastenough.implementations.task import Refused
-from fastenough.jobs.ab import AbRuns, AbTest, make_ab_test
+from fastenough.jobs.ab import AbRuns, AbTest, Opened, make_ab_test
+from fastenough.jobs.ab_deterministic import AbSets, make_deterministic_test
 from fastenough.loads import LOADS
 from fastenough.model import BadInput, ExitStatus
 from fastenough.store import Store
@@ -169,12 +174,15 @@ def _print_result(trial: AbTest, made: AbRuns, store: Store, as_json: bool) -> E
             {
                 "conclusion": result,
                 "campaign": made.campaign,
+                "campaign_with": None,
                 "change": trial.change,
                 "runs": made.runs,
                 "order": made.order[: len(made.runs)],
                 "rounds": {"done": made.rounds, "planned": trial.rounds},
                 "decided": effects is not None and effects.is_decided,
                 "effects": effects,
+                "paths": (),
+                "maxima": (),
             }
         )
         return ExitStatus.DONE if enough else ExitStatus.INCONCLUSIVE
@@ -191,8 +199,28 @@ def _print_result(trial: AbTest, made: AbRuns, store: Store, as_json: bool) -> E
 def _plan(probe: str, parameters: tuple[str, ...], load: Sequence[str], duration_ns: int, board: str) -> Plan:
     if len(load) != 1:
         raise BadInput("--load: a trial has one load; give one name")
-    given = parse_parameters(parameters)
-    return Plan("ab", (Entry(probe, tuple(load), duration_ns / 1e9, given),), boards=(board,))
+    entry = Entry(probe, tuple(load), duration_ns / 1e9, parse_parameters(parameters))
+    return Plan("ab", (entry,), boards=(board,))
+
+
+def _booted(said: str, board: str) -> tuple[str, str]:
+    """The configurations of ``--boot`` without and with the change; as booted and none without the option."""
+    if not said:
+        return AS_BOOTED, ""
+    if open_board(board).configurations() == (AS_BOOTED,):
+        raise BadInput(f"--boot: board {board} does not boot by itself")
+    without, _, with_it = (name.strip() for name in said.partition(","))
+    if not without or not with_it or without == with_it:
+        raise BadInput(f'--boot {said}: give two configurations of the board, as in "stock,stock skew_tick=1"')
+    return without, with_it
+
+
+def _deterministic(trial: AbTest, store: Store, display: Display, opened: Opened, *, resume: bool) -> AbSets:
+    """Make the runs of a deterministic board; raises BadInput for options that make no difference there."""
+    rounds = click.get_current_context().get_parameter_source("rounds") is ParameterSource.COMMANDLINE
+    if rounds or resume:
+        raise BadInput(f"--{'rounds' if rounds else 'resume'} is not supported on a deterministic board; remove it")
+    return make_deterministic_test(trial, store, display, opened=opened, tell=display.tell)
 
 
 @click.command(cls=Command, example="fastenough ab --set transparent-huge-pages=never -- timer interval=1ms")
@@ -202,9 +230,14 @@ def _plan(probe: str, parameters: tuple[str, ...], load: Sequence[str], duration
     "--set",
     "settings",
     multiple=True,
-    required=True,
     metavar="NAME=VALUE",
     help="Setting to test (docs/settings.md); several are tested as one change.",
+)
+@click.option(
+    "--boot",
+    default="",
+    metavar="CONFIGURATIONS",
+    help='For a board that boots by itself: the configurations to compare, as in "stock,stock skew_tick=1".',
 )
 @click.option(
     "--rounds",
@@ -232,6 +265,7 @@ def command(
     probe: str,
     parameters: tuple[str, ...],
     settings: tuple[str, ...],
+    boot: str,
     rounds: int,
     duration_ns: int,
     load: list[str],
@@ -245,17 +279,25 @@ def command(
 
     Makes pairs of runs of PROBE without and with the setting, in random order, and restores the setting after each
     run.  The trial ends after the first round that shows an effect on the tail, at the latest after --rounds.  The same
-    command with --resume resumes an interrupted trial from its last complete pair.
+    command with --resume resumes an interrupted trial from its last complete pair.  On a deterministic board one run of
+    each, or under load one of each in 30 phases, shows the effect.
     """
     change: Mapping[str, str] = parse_settings(settings)
-    plan = _plan(probe, parameters, load, duration_ns, board)
+    if not change and not boot:
+        raise BadInput("no change to test; give --set NAME=VALUE, or --boot with two configurations")
+    without, with_it = _booted(boot, board)
+    plan = replace(_plan(probe, parameters, load, duration_ns, board), configurations=(without,))
     check_plan(plan)
-    trial = AbTest(plan, change, rounds)
+    trial = AbTest(plan, change, rounds, booted=with_it)
     with Display() as display:
         opened, granted = boards_for(trial.with_change(), as_granted, display.tell)
         trial = trial.measured_by(granted)
         store = Store(store_path)
         try:
+            if is_deterministic(board):
+                sets = _deterministic(trial, store, display, opened, resume=resume)
+                status = print_result(trial, sets, store, as_json)
+                return 128 + sets.signal if sets.signal else status
             made = make_ab_test(
                 trial, store, display, opened=opened, decided=_is_decided(trial), resume=resume, tell=display.tell
             )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fastenough.analysis.paired import LEAST_ROUNDS, ROUND, Pair, judged_name, order_of_arms
-from fastenough.board import Board
+from fastenough.board import Board, is_deterministic
 from fastenough.campaign import Plan, Progress, run_campaign
 from fastenough.campaign.expand import expand, plan_sha256, titles
 from fastenough.campaign.ledger import new_campaign
@@ -226,7 +226,7 @@ class _AbProgress:
         return report
 
 
-def _require_measured(recording: Recording, change: Mapping[str, str]) -> None:
+def require_measured(recording: Recording, change: Mapping[str, str]) -> None:
     """Raise NotApplicable, BadInput or FastenoughError for a run that cannot be part of a test."""
     if recording.outcome is Outcome.NOT_APPLICABLE:
         raise NotApplicable("; ".join(recording.reasons) or "no reason recorded")
@@ -253,9 +253,11 @@ def make_ab_test(
 
     ``decided``: asked after each round from the third on; the trial ends once it holds.  ``resume``: continue the
     newest campaign of the same trial if it is incomplete. SIGINT and SIGTERM end the run under
-    way in good order and the trial with it.  Raises as ``run_campaign`` and :func:`require_changeable` do,
-    NotApplicable where nothing can be measured here, FastenoughError where a run fails.
+    way in good order and the trial with it.  Raises as ``run_campaign`` and :func:`require_changeable` do, BadInput for
+    a deterministic board, NotApplicable where nothing can be measured here, FastenoughError where a run fails.
     """
+    if any(map(is_deterministic, trial.plan.boards)):
+        raise BadInput("on a deterministic board each pair repeats the first and adds no evidence; use fastenough ab")
     keeper, stopping = _AbCampaign(store, trial), StopRequest()
     if resume:
         keeper.resume()
@@ -277,7 +279,7 @@ def make_ab_test(
         if campaign.stopped:
             keeper.made.pop(position, None)
             return keeper.result(campaign.signal)
-        _require_measured(store.load(campaign.runs[0]), trial.change if has_it else {})
+        require_measured(store.load(campaign.runs[0]), trial.change if has_it else {})
         if keeper.is_decided(decided):
             break
     return keeper.result()

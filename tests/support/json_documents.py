@@ -297,7 +297,10 @@ DOCUMENTS: Mapping[str, Any] = {
             "order": _Strings,
             "rounds": {"done": int, "planned": int},
             "decided": bool,
-            "effects": Maybe(Effects),
+            "effects": Effects | None,
+            "campaign_with": str | None,
+            "paths": ListOf(PathComparison),
+            "maxima": ListOf(MaximaComparison),
         }
     ),
     "hunt": Versioned(

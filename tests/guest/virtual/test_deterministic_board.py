@@ -20,6 +20,8 @@ from fastenough.virtual.custom_kernels import find_kernel
 from fastenough.virtual.deterministic import Background, Beginning, Command, DeterministicGuest, GuestRun, emulator_of
 from fastenough.virtual.deterministic_link import DeterministicLink
 from fastenough.virtual.probe import PROBE
+from tests.support.cli_calls import command_line
+from tests.support.json_documents import require_valid
 from tests.support.virtual_boards import BOOT_S
 
 pytestmark = pytest.mark.untimed
@@ -113,6 +115,17 @@ def test_a_setting_is_in_effect_where_the_command_runs() -> None:
     link.write(path, b"0")
     assert link.read(path) == b"0\n"
     assert list(link.start(["cat", path]).lines()) == [b"0\n"]
+
+
+@pytest.mark.matrix
+def test_an_argument_without_effect_lengthens_no_path(tmp_path: Path) -> None:
+    words = ["--board", "deterministic", "--duration", "100ms", "--json", "--", "timer", "interval=1ms"]
+    done = command_line("ab", "--boot", "stock,stock x=a", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    document = require_valid("ab", done.stdout)
+    (path,) = document["paths"]
+    differences = {figure["name"]: figure["difference"] for figure in path["figures"]}
+    assert differences["minimum"] == differences["median"] == 0 and path["n"] == [100, 100]
 
 
 @pytest.mark.matrix

@@ -19,6 +19,7 @@ from fastenough.board import open_board
 from fastenough.campaign import Entry, Plan
 from fastenough.cli.ab import conclusion, how_ended
 from fastenough.jobs.ab import AbRuns, AbTest, make_ab_test
+from fastenough.model import BadInput
 from fastenough.store import Store
 from tests.support.cli_calls import command_line, environment
 from tests.support.huge_pages import HUGE_PAGES, other_value
@@ -51,6 +52,31 @@ def test_the_end_names_rounds_and_evidence(evidence: float, is_decided: bool) ->
     said = how_ended(effects, 4, 8)
     assert said.startswith("decided") == is_decided
     assert all(figure in said for figure in ("4 of at most 8", str(evidence), "20 decides"))
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--", "timer"], "no change to test"),
+        (["--boot", "stock,rt", "--", "timer"], "does not boot by itself"),
+        (["--boot", "stock", "--board", "deterministic", "--", "timer"], "give two configurations"),
+        (["--boot", "stock,stock x=a", "--board", "deterministic", "--rounds", "3", "--", "timer"], "remove it"),
+        (["--boot", "stock,stock x=a", "--board", "deterministic", "--resume", "--", "timer"], "remove it"),
+    ],
+)
+def test_a_test_without_a_change_or_with_useless_options_is_refused(
+    tmp_path: Path, more: list[str], said: str, probe_binary: Path
+) -> None:
+    done = command_line("ab", *more, cwd=tmp_path)
+    assert done.returncode == 2 and said in done.stderr and not (tmp_path / "fastenough-data" / "runs").exists()
+
+
+def test_pairs_of_a_deterministic_board_are_refused(tmp_path: Path) -> None:
+    plan = Plan("ab", (Entry("timer", ("none",), 1.0),), boards=("deterministic:stock",))
+    with pytest.raises(BadInput, match="repeats the first"):
+        make_ab_test(
+            AbTest(plan, {"swappiness": "1"}, 3), Store(tmp_path), lambda progress, label: None, opened=open_board
+        )
 
 
 @needs_root("it changes settings")
