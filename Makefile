@@ -35,6 +35,7 @@ bench: setup-test
 	PYTHONPATH=. $(PYTHON) -m tests.bench.ab
 	PYTHONPATH=. $(PYTHON) -m tests.bench.audit
 	PYTHONPATH=. $(PYTHON) -m tests.bench.hunt
+	PYTHONPATH=. $(PYTHON) -m tests.bench.deterministic
 	PYTHONPATH=. $(PYTHON) -m tests.bench.soak
 	PYTHONPATH=. $(PYTHON) -m tests.bench.history
 	FASTENOUGH_KILLS=50 $(PYTHON) -m pytest -q --timeout=1800 tests/process/history/test_history_ingest.py tests/process/history/test_history_postgresql.py

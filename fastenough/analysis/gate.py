@@ -18,6 +18,8 @@ from fastenough.analysis.clusters import holm
 from fastenough.analysis.compare import Comparison, Sides
 from fastenough.analysis.differences import all_differences, differing_keys, run_values
 from fastenough.analysis.excluded_runs import Asked, ExcludedRuns, Selection, exclusion_text, forbids_pass
+from fastenough.analysis.instructions import InstructionComparison, PathComparison, PathFigure
+from fastenough.analysis.instructions_wording import difference_text
 from fastenough.analysis.machine import is_emulated
 from fastenough.analysis.merged import grouped, load_name
 from fastenough.analysis.nights import NightsEvidence
@@ -58,11 +60,29 @@ class Growth:
 
 
 @dataclass(frozen=True)
+class Budget:
+    """The allowed increase of a figure of a path without load over the baseline, on a deterministic board: a number of
+    instructions, or a share of the baseline's."""
+
+    figure: str
+    more: int = 0
+    more_share: float = 0.0
+
+    @property
+    def text(self) -> str:
+        allowed = words.percent(self.more_share) if self.more_share else words.counted(self.more, "instruction")
+        return f"{self.figure} of the path longer than the baseline's by at most {allowed}"
+
+    def is_kept(self, figure: PathFigure) -> bool:
+        return figure.difference <= max(self.more, self.more_share * figure.first)
+
+
+@dataclass(frozen=True)
 class Limit:
     """A limit for the runs of a board, a probe and a load (None: of every one).  ``place``: its place in the file."""
 
     place: str
-    asked: Growth | Requirement
+    asked: Growth | Requirement | Budget
     board: str | None = None
     probe: str | None = None
     load: str | None = None
@@ -84,7 +104,7 @@ class Limit:
 
     @property
     def text(self) -> str:
-        if isinstance(self.asked, Growth):
+        if not isinstance(self.asked, Requirement):
             return self.asked.text
         rate = f"at most {words.rate_of(self.asked.miss_rate, 'activations')}" if self.asked.miss_rate else ""
         return f"{rate or 'never'} above {words.exact_time(self.asked.limit_ns)}"
@@ -141,7 +161,8 @@ class LimitResult:
 class BaselinePair:
     """Runs of one key, and the corresponding runs of the baseline; ``sides``: the judged series.
 
-    ``differs``: keys of the environment that differ.  ``comparisons``: of all judged series.
+    ``differs``: keys of the environment that differ.  ``comparisons``: of all judged series.  Of deterministic boards
+    there are ``instructions`` instead of both.
     """
 
     runs: Group
@@ -149,6 +170,7 @@ class BaselinePair:
     differs: tuple[str, ...]
     sides: tuple[Sides, ...]
     comparisons: tuple[Comparison, ...]
+    instructions: tuple[InstructionComparison, ...] = ()
 
 
 def subject_of(recording: Recording) -> str:
@@ -306,6 +328,43 @@ def held_growth(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> list[
     shares = [(one.chance or 0.0) / (1 - one.growth.confidence) for one in tested]
     slower = dict(zip(map(id, tested), holm(shares, 1.0), strict=True))
     return [_held(one, slower.get(id(one), False)) for one in found]
+
+
+def held_budgets(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> list[LimitResult]:
+    """The results of the budgets of paths: exact, hence each by itself."""
+    return [
+        _held_budget(limit, limit.asked, pair, comparison)
+        for limit in limits
+        if isinstance(limit.asked, Budget)
+        for pair in pairs
+        if limit.is_for(pair.runs[0])
+        for comparison in pair.instructions
+    ]
+
+
+def _held_budget(limit: Limit, budget: Budget, pair: BaselinePair, comparison: InstructionComparison) -> LimitResult:
+    broken = against_a_pass((*pair.runs, *pair.baseline))
+    if broken is not None and broken[0] is Verdict.BROKEN:
+        verdict, reason = broken
+    elif isinstance(comparison, PathComparison):
+        figure = comparison.figure(budget.figure)
+        verdict = Verdict.PASS if budget.is_kept(figure) else Verdict.FAIL
+        reason = (
+            f"{comparison.series}, {figure.name}: {figure.first:,.0f} instructions before, {figure.second:,.0f} now: "
+            f"{difference_text(figure)}"
+        )
+    else:
+        verdict = Verdict.INCONCLUSIVE
+        reason = f'load {comparison.load}: a path has a length only without load; give the limit load = "none"'
+    runs = pair.runs
+    return LimitResult(
+        limit,
+        verdict,
+        reason,
+        subject_of(runs[0]),
+        tuple(run.run_id for run in runs),
+        sum(run.duration_ns for run in runs),
+    )
 
 
 def asked_of_growth(pair: BaselinePair, growth: Growth) -> list[Asked]:

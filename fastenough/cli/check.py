@@ -11,6 +11,9 @@ import click
 from fastenough.analysis.compare_wording import said_of
 from fastenough.analysis.excluded_runs import Selection, selection_note
 from fastenough.analysis.gate import LimitResult, subject_of
+from fastenough.analysis.instructions import MaximaComparison, PathComparison
+from fastenough.analysis.instructions_wording import instructions_conclusion
+from fastenough.analysis.machine import INSTRUCTIONS
 from fastenough.cli.commands import Command
 from fastenough.cli.options import existing_store, json_option, only_these_option, store_option
 from fastenough.cli.output import print_json, print_table, say
@@ -36,6 +39,11 @@ def conclusion(checked: CheckResult, selection: Selection) -> str:
         for pair in checked.pairs
         for comparison in pair.comparisons
     ]
+    said += [
+        f"{subject_of(pair.runs[0])}: {instructions_conclusion(pair.instructions)}"
+        for pair in checked.pairs
+        if pair.instructions
+    ]
     text = f"compared with the baseline, {'; '.join(said)}" if said else "no run to compare with the baseline"
     stated = selection is Selection.ONLY_THESE and checked.excluded
     return f"{text} ({selection_note(checked.excluded)})" if stated else text
@@ -43,6 +51,8 @@ def conclusion(checked: CheckResult, selection: Selection) -> str:
 
 def _print(checked: CheckResult, said: str) -> None:
     say(said)
+    if checked.instructions:
+        say(f"caveat: {INSTRUCTIONS}")
     for pair in checked.pairs:
         if pair.differs:
             say(
@@ -197,6 +207,8 @@ def command(
                 "gaps": checked.gaps,
                 "departures": checked.departures,
                 "comparisons": checked.comparisons,
+                "paths": [each for each in checked.instructions if isinstance(each, PathComparison)],
+                "maxima": [each for each in checked.instructions if isinstance(each, MaximaComparison)],
                 "not_applicable": checked.not_applicable,
                 "excluded": checked.excluded,
             }

@@ -13,6 +13,7 @@ from fastenough.analysis.compare import Comparison, comparison_of, judged_togeth
 from fastenough.analysis.excluded_runs import Asked, ExcludedRuns, Selection, asked_by, left_out
 from fastenough.analysis.gate import (
     BaselinePair,
+    Budget,
     Departure,
     Group,
     Growth,
@@ -21,12 +22,15 @@ from fastenough.analysis.gate import (
     asked_of_growth,
     beside,
     departures,
+    held_budgets,
     held_growth,
     held_requirement,
     held_without,
     subject_of,
 )
 from fastenough.analysis.gate_nights import NightsQuestion, held_over_nights, nights_questions
+from fastenough.analysis.instructions import InstructionComparison, compare_instructions
+from fastenough.analysis.machine import counts_instructions
 from fastenough.analysis.merged import judged_series
 from fastenough.jobs.assess import deleted_alike, runs_alike
 from fastenough.jobs.limits import Limits
@@ -63,6 +67,10 @@ class CheckResult:
     def comparisons(self) -> list[Comparison]:
         return [comparison for pair in self.pairs for comparison in pair.comparisons]
 
+    @property
+    def instructions(self) -> list[InstructionComparison]:
+        return [comparison for pair in self.pairs for comparison in pair.instructions]
+
 
 def read_baseline(store: Store, names: Sequence[str]) -> list[Recording]:
     """Recordings by path, or by id in the store; raises BadInput."""
@@ -81,12 +89,22 @@ def _paired(runs: Sequence[Recording], baselines: Sequence[Recording]) -> tuple[
         if not nearest:
             alone.append(group)
             continue
+        if all(map(counts_instructions, (*group, *nearest))):
+            pairs.append(_deterministic_pair(group, nearest))
+            continue
         differs, sides = sides_of(nearest, group)
         judged = tuple(each for each in sides if each.judged)
         pairs.append(
             BaselinePair(group, nearest, differs, judged, tuple(comparison_of(each, differs) for each in judged))
         )
     return _marked(pairs), alone
+
+
+def _deterministic_pair(runs: Group, baseline: Group) -> BaselinePair:
+    found = tuple(compare_instructions(baseline, runs))
+    return BaselinePair(
+        runs, baseline, tuple(dict.fromkeys(text for each in found for text in each.differs)), (), (), found
+    )
 
 
 def _marked(pairs: Sequence[BaselinePair]) -> list[BaselinePair]:
@@ -152,12 +170,19 @@ def _unused(limits: Sequence[Limit], held: Sequence[LimitResult], runs: Sequence
     used = {id(one.limit) for one in held}
     for limit in limits:
         if id(limit) not in used and limit.board in (None, *boards):
-            reason = (
-                "no run matches this limit"
-                if not any(map(limit.is_for, runs))
-                else "the baseline has no comparable run"
-            )
-            yield LimitResult(limit, Verdict.INCONCLUSIVE, reason, limit.subject)
+            yield LimitResult(limit, Verdict.INCONCLUSIVE, _why_unused(limit, runs), limit.subject)
+
+
+def _why_unused(limit: Limit, runs: Sequence[Recording]) -> str:
+    mine = list(filter(limit.is_for, runs))
+    if not mine:
+        return "no run matches this limit"
+    counted = all(map(counts_instructions, mine))
+    if isinstance(limit.asked, Budget) and not counted:
+        return "only paths on deterministic boards have a length in instructions"
+    if isinstance(limit.asked, Growth) and counted:
+        return "on deterministic boards the length of a path is limited (path, longer-by), not the growth of a quantile"
+    return "the baseline has no comparable run"
 
 
 def _windows(pair: BaselinePair, chosen: _Chosen) -> list[BaselinePair]:
@@ -264,6 +289,8 @@ def _held_each(
 ) -> Iterator[tuple[LimitResult, list[ExcludedRuns]]]:
     """The result of each limit for each key, with the excluded runs of that key."""
     yield from _growth_each(limits, pairs, chosen)
+    for held in held_budgets(limits, pairs):
+        yield held, []
     for limit in limits:
         if isinstance(limit.asked, Requirement):
             yield from _by_itself(limit, limit.asked, runs, chosen)

@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fastenough.analysis.gate import ENVIRONMENT, Allowed, Growth, Limit
+from fastenough.analysis.gate import ENVIRONMENT, Allowed, Budget, Growth, Limit
+from fastenough.analysis.instructions import FIGURES
 from fastenough.campaign.toml import Table, read_toml
 from fastenough.model import RETURN_TIME_NS, BadInput, Requirement
 from fastenough.units import parse_duration_ns, parse_share
@@ -14,6 +15,7 @@ from fastenough.units import parse_duration_ns, parse_share
 _ALL_HAVE = ("board", "probe", "load", "confidence")
 GROWTH_KEYS = (*_ALL_HAVE, "quantile", "slower-by")
 REQUIREMENT_KEYS = (*_ALL_HAVE, "limit", "miss-rate", "longest-burst", "return-time")
+PATH_KEYS = ("board", "probe", "load", "path", "longer-by")
 ALLOW_KEYS = ("differs", "missing")
 _MAXIMA = ("max", "maximum", "max-slower-by", "maximum-slower-by")
 _NO_MAXIMUM = (
@@ -61,13 +63,18 @@ def _limit(path: Path, number: int, table: Table) -> Limit:
         table.text(key, f'"{example}"') if key in table else None
         for key, example in (("board", "my-board"), ("probe", "timer"), ("load", "cpu"))
     )
+    if "path" in table or "longer-by" in table:
+        budget = _budget(table)
+        table.finish(PATH_KEYS)
+        return Limit(f"{path}, limit {number}", budget, board, probe, load)
     confidence = table.share("confidence", Requirement.confidence)
     if not 0 < confidence < 1:
         raise table.fault("confidence must lie between 0% and 100%", "confidence")
     if ("slower-by" in table) == ("limit" in table):
         raise table.fault(
             'write either slower-by = "5us" with a quantile, which looks at the baseline, or '
-            'limit = "100us" with a miss-rate, which stands by itself'
+            'limit = "100us" with a miss-rate, which stands by itself; on a deterministic board path = "minimum" with '
+            'longer-by = "100"'
         )
     grows = "slower-by" in table
     asked = _growth(table, confidence) if grows else _requirement(table, confidence)
@@ -79,6 +86,23 @@ def _refuse_maximum(table: Table) -> None:
     for key in _MAXIMA:
         if key in table:
             raise table.fault(f"{key} is not supported: {_NO_MAXIMUM}", key)
+
+
+def _budget(table: Table) -> Budget:
+    figure = table.text("path", '"minimum"')
+    if figure not in FIGURES:
+        raise table.fault(f"path = {figure!r} is not a figure of a path; use one of {', '.join(FIGURES)}", "path")
+    said = table.text("longer-by", '"100" or "2%"')
+    try:
+        if said.endswith("%"):
+            return Budget(figure, more_share=parse_share(said))
+        if not said.isdecimal():
+            raise ValueError
+        return Budget(figure, more=int(said))
+    except ValueError as error:
+        raise table.fault(
+            f'longer-by = {said!r} is invalid; write a number of instructions or a share: "100" or "2%"', "longer-by"
+        ) from error
 
 
 def _growth(table: Table, confidence: float) -> Growth:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from fastenough import words
 from fastenough.analysis.compare import Comparison
 from fastenough.analysis.gate import BaselinePair, LimitResult, subject_of
+from fastenough.analysis.instructions_wording import instructions_conclusion
+from fastenough.analysis.machine import INSTRUCTIONS
 from fastenough.model import Verdict
 
 _MEANS_SOMETHING = re.compile(r"([\\`*_{}\[\]<>#|&!~])")
@@ -59,6 +61,8 @@ def _pair(pair: BaselinePair) -> list[str]:
             "",
             *_quantiles(comparison),
         ]
+    if pair.instructions:
+        lines += [*(f"- {plain(instructions_conclusion([each]))}" for each in pair.instructions), "", INSTRUCTIONS, ""]
     if pair.differs:
         lines += [
             "**The environment differs from the baseline.** Each difference may be the cause:",

@@ -358,6 +358,8 @@ DOCUMENTS: Mapping[str, Any] = {
             "gaps": _Strings,
             "departures": ListOf(Departure),
             "comparisons": ListOf(Comparison),
+            "paths": ListOf(PathComparison),
+            "maxima": ListOf(MaximaComparison),
             "not_applicable": _Strings,
             "excluded": ListOf(ExcludedRuns),
         }
