@@ -16,7 +16,7 @@ from fastenough.loads.proof import Stretches, UsageSample, look, prove, used
 from fastenough.loads.tools import lacking_tools, require_tools
 from fastenough.model import FastenoughError, NotApplicable
 from fastenough.recording.head import LoadProof, LoadStated, LoadUse
-from fastenough.virtual.deterministic import ARCH, TOOLS_FOLDER, Background, Results
+from fastenough.virtual.deterministic import TOOLS_FOLDER, Background, Results
 from fastenough.virtual.deterministic_link import DeterministicLink
 from fastenough.virtual.tools import fetch_tools
 from fastenough.words import said_lines
@@ -56,7 +56,7 @@ class GuestLoad:
     def __enter__(self) -> Self:
         tools = lacking_tools(self._link, self._load)
         if tools:
-            fetched = fetch_tools(TOOL_PACKAGES, ARCH)
+            fetched = fetch_tools(TOOL_PACKAGES, self._link.arch)
             names = {name for tool in tools for name in fetched.files[tool]}
             self._files = {f"{TOOLS_FOLDER}/{name}": (fetched.folder / name).read_bytes() for name in sorted(names)}
             packages = sorted({TOOL_PACKAGES[tool] for tool in tools})

@@ -25,20 +25,33 @@ from fastenough.virtual.packages import file_hash, output_of
 from fastenough.virtual.probe import PROBE, build_chrt, build_probe
 from fastenough.words import said_lines
 
-ARCH = "arm64"
-"""The architecture of deterministic guests."""
 EMULATOR_FILE = "/etc/fastenough-emulator"
 """File of the guest that names the QEMU that runs it."""
 TOOLS_FOLDER = "tools"
 """Folder of the guest for programs that a load needs; its ``bin`` is in ``PATH``."""
 _INIT = Path(__file__).resolve().parent / "deterministic.sh"
-_MACHINE = ("-M", "virt,dtb-randomness=off", "-cpu", "cortex-a53", "-smp", "1", "-m", "768M")
+_SIZE = ("-smp", "1", "-m", "768M")
 _CLOCK = ("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm")
 """Each instruction takes 1 ns of the guest's clock, idle time none of the host's; the clock starts at a fixed date."""
 _BARE = ("-nodefaults", "-nographic", "-no-reboot")
-_PORT = ("-device", "virtio-serial-device", "-device", "virtserialport,chardev=results,nr=1,name=results")
-_ARGUMENTS = "console=ttyAMA0 quiet panic=-1 random.trust_cpu=off"
+_PORT = ("-device", "virtserialport,chardev=results,nr=1,name=results")
+_ARGUMENTS = "quiet panic=-1 random.trust_cpu=off"
 _TAIL_LINES = 4
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """The QEMU machine of an architecture: its options, the controller of its ports, and kernel arguments."""
+
+    options: tuple[str, ...]
+    controller: str
+    arguments: str = ""
+
+
+_MACHINES = {
+    "arm64": _Machine(("-M", "virt,dtb-randomness=off", "-cpu", "cortex-a53"), "virtio-serial-device"),
+    "amd64": _Machine(("-M", "q35", "-cpu", "qemu64"), "virtio-serial-pci", "nokaslr"),
+}
 
 
 @dataclass(frozen=True)
@@ -92,14 +105,22 @@ class DeterministicGuest:
     """
 
     def __init__(self, kernel: Kernel, arguments: str = "") -> None:
-        if kernel.arch != ARCH:
-            raise BadInput(f"kernel {kernel.name} is for {kernel.arch}; deterministic boards run {ARCH} kernels only")
+        if kernel.arch not in _MACHINES:
+            known = " and ".join(_MACHINES)
+            raise BadInput(f"kernel {kernel.name} is for {kernel.arch}; deterministic boards run {known} kernels only")
         self.kernel = kernel
-        self._arguments = f"{_ARGUMENTS} {arguments}".rstrip()
+        self._machine = _MACHINES[kernel.arch]
+        console = f"console={kernel.machine.console}"
+        self._arguments = " ".join(filter(None, (console, _ARGUMENTS, self._machine.arguments, arguments)))
+
+    @property
+    def arch(self) -> str:
+        """The architecture, by Debian's name."""
+        return self.kernel.arch
 
     @cached_property
     def _probe(self) -> bytes:
-        return build_probe(ARCH)
+        return build_probe(self.arch)
 
     @cached_property
     def _emulator(self) -> bytes:
@@ -111,7 +132,7 @@ class DeterministicGuest:
         """The file system of a guest, with its work."""
         archive = base_archive(self.kernel)
         archive.file(PROBE.lstrip("/"), self._probe, 0o755)
-        archive.file("bin/chrt", build_chrt(ARCH), 0o755)
+        archive.file("bin/chrt", build_chrt(self.arch), 0o755)
         archive.file(EMULATOR_FILE.lstrip("/"), self._emulator)
         archive.file("init", _INIT.read_bytes(), 0o755)
         for number, (name, module) in enumerate(self.kernel.guest_modules().items()):
@@ -127,7 +148,8 @@ class DeterministicGuest:
         """The command line of QEMU; the initramfs, the console's log and the results are files of ``directory``."""
         return [
             self.kernel.machine.program,
-            *_MACHINE,
+            *self._machine.options,
+            *_SIZE,
             *_CLOCK,
             *_BARE,
             "-kernel",
@@ -140,6 +162,8 @@ class DeterministicGuest:
             f"file:{directory / 'console'}",
             "-chardev",
             f"file,id=results,path={directory / 'results'}",
+            "-device",
+            self._machine.controller,
             *_PORT,
         ]
 

@@ -55,6 +55,11 @@ class DeterministicLink:
         self._programs: frozenset[str] = frozenset()
 
     @property
+    def arch(self) -> str:
+        """The architecture of the guests, by Debian's name."""
+        return self._guest.arch
+
+    @property
     def raised(self) -> Link:
         return self
 

@@ -129,6 +129,13 @@ def test_an_argument_without_effect_lengthens_no_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.matrix
+def test_an_x86_64_kernel_repeats_to_the_byte_under_load() -> None:
+    guest = DeterministicGuest(find_kernel("stock-amd64"))
+    once, again = (_recording(guest.boot([TIMER], READERS)) for _ in range(2))
+    assert once == again and _samples(once) == 200
+
+
+@pytest.mark.matrix
 @pytest.mark.parametrize("background", [None, READERS], ids=["idle", "load"])
 def test_five_runs_have_one_hash(background: Background | None) -> None:
     hashes = {hashlib.sha256(_recording(_boot(background=background))).hexdigest() for _ in range(RUNS)}

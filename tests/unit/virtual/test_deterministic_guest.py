@@ -59,8 +59,16 @@ def test_command_line(tmp_path: Path) -> None:
 
 
 def test_kernels_of_other_architectures_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="amd64"):
-        DeterministicGuest(Kernel("stock-amd64", "amd64", "6.1", tmp_path))
+    with pytest.raises(BadInput, match="armhf"):
+        DeterministicGuest(Kernel("stock-armhf", "armhf", "6.1", tmp_path))
+
+
+def test_command_line_of_x86_64(tmp_path: Path) -> None:
+    line = DeterministicGuest(Kernel("stock-amd64", "amd64", "6.1", tmp_path), "quiet").command_line(tmp_path)
+    assert line[0] == "qemu-system-x86_64"
+    assert _option(line, "-M") == "q35"
+    assert {"console=ttyS0", "nokaslr"} <= set(_option(line, "-append").split())
+    assert "virtio-serial-pci" in line
 
 
 def test_work_is_run_as_it_was_given(tmp_path: Path) -> None:
