@@ -95,15 +95,17 @@ def left_out(asked: Sequence[Asked], others: Iterable[Recording]) -> list[Exclud
         if other.run_id in ids or other.damage is not None:
             continue
         values = run_values(other)
-        held = [_result(other, one) for one, key in zip(asked, keys, strict=True) if not differing_keys(key, values)]
+        held = [
+            excluded_run(other, one) for one, key in zip(asked, keys, strict=True) if not differing_keys(key, values)
+        ]
         results = [result for result in held if result is not None]
         if results:
             found.append(next((result for result in results if result.exceeds), results[0]))
     return sorted(found, key=lambda one: one.maximum_ns, reverse=True)
 
 
-def _result(recording: Recording, asked: Asked) -> ExcludedRuns | None:
-    """None where the run holds no latency."""
+def excluded_run(recording: Recording, asked: Asked) -> ExcludedRuns | None:
+    """A run that is not judged, against what is asked; None where it holds no latency."""
     try:
         merged = [
             values for values in merged_per_cpu([recording]) if values.judged and asked.series in (None, values.name)

@@ -41,6 +41,7 @@ SECTIONS = {
         "reference": ("fastenough.cli.reference", "Show published reference systems."),
         "pack": ("fastenough.cli.pack", "Pack runs and their verdict as evidence."),
         "verify": ("fastenough.cli.verify", "Check an evidence pack and recompute its verdict."),
+        "fleet": ("fastenough.cli.fleet", "Judge a type of board by all its boards."),
     },
     "Tune": {
         "audit": ("fastenough.cli.audit", "Find settings that cost latency or hide it."),

@@ -37,6 +37,7 @@ from fastenough.hunt.search import Confirmed
 from fastenough.implementations.catalogue import ProbeEntry
 from fastenough.jobs.bound import CpuBound
 from fastenough.jobs.calibrate import WitnessResult
+from fastenough.jobs.fleet import FleetResult
 from fastenough.jobs.hunt_report import MonitoredRun
 from fastenough.jobs.plan_test import DurationPlan
 from fastenough.jobs.pull import PullResult
@@ -287,6 +288,7 @@ DOCUMENTS: Mapping[str, Any] = {
         }
     ),
     "verify": Versioned(Extended(Verified, {"pack": str})),
+    "fleet": Versioned(FleetResult),
     "audit": _AUDIT,
     "ab": Versioned(
         {

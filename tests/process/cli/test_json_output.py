@@ -81,6 +81,7 @@ COMMANDS = {
     "check": [("LAST", "--baseline", "BASE", "--limits", "limits.toml"), ("LAST", "--baseline", "BASE")],
     "advise": [("--limit", "100us", "--probe", "timer"), ("--limit", "100us", "--miss-rate", "5%", "--probe", "timer")],
     "plan-test": [("--limit", "100us"), ("--limit", "4us", "--miss-rate", "50%", "--expect", "last")],
+    "fleet": [("--limit", "100us"), ("--limit", "4us", "--miss-rate", "50%", "last")],
     "reference": [(), ("at91sam",)],
     "campaign plan": [("quick",)],
     "campaign status": [()],

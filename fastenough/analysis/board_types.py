@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Boards of one type: which runs of several boards answer one question about their type, and which board each is of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fastenough.analysis.differences import Values, difference, series_values
+from fastenough.analysis.keys import FOR_MERGING, MACHINE, RUN_KEYS, SERIES_KEYS, Forbids, Key, UnknownValue
+from fastenough.analysis.merged import judged_series, load_name
+from fastenough.model import Machines, Series
+from fastenough.recording import Head, Recording
+
+_OF_ONE_BOARD = re.compile(
+    r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(?:[0-9a-f]{2}:){5}[0-9a-f]{2}\b"
+    r"|(?<=PARTUUID=)[0-9a-f-]+|\b(?:systemd\.machine_id|ip|\S*serial\S*num\S*)=\S+",
+    re.IGNORECASE,
+)
+"""Parts of a command line that differ from board to board: UUIDs, MAC and IP addresses, serial numbers."""
+
+
+@dataclass(frozen=True)
+class _WithoutIdentity:
+    """The value of a key, without what belongs to one board only."""
+
+    key: Key
+
+    def __call__(self, head: Head, series: Series | None) -> Any:
+        value = self.key.of(head, series)
+        if isinstance(value, str):
+            return _OF_ONE_BOARD.sub("", value)
+        return {name: part for name, part in value.items() if name != "serial"} if isinstance(value, dict) else value
+
+
+def _pooled(key: Key) -> Key:
+    if key.name in ("command line", "instrument"):
+        return replace(key, of=_WithoutIdentity(key))
+    return replace(key, forbids=Forbids.MERGING) if key.name == "tool" else key
+
+
+_KEYS = tuple(_pooled(key) for key in RUN_KEYS if key.name not in ("board", MACHINE))
+"""All that forbids merging but the board itself, and the version of the measuring program."""
+_TYPE_KEYS = tuple(key for key in _KEYS if key.name in ("processor", "device tree"))
+_LOAD_KEYS = ("load", "load's commands")
+_VERSION_KEYS = tuple(key for key in _KEYS if key.name not in _LOAD_KEYS)
+_LOAD_ONLY = tuple(key for key in _KEYS if key.name in _LOAD_KEYS)
+POOLED_KEYS = tuple(key.name for key in _KEYS if key.forbids in FOR_MERGING)
+"""Names of the keys that runs of several boards must agree in."""
+
+
+@dataclass(frozen=True)
+class RunKind:
+    """What runs of several boards must agree in; ``series``: that of the first judged series, None without one."""
+
+    run: Values
+    series: Values | None
+
+    @classmethod
+    def of(cls, recording: Recording) -> RunKind:
+        judged = judged_series(recording)
+        return cls(
+            {key.name: key.of(recording.head, None) for key in _KEYS},
+            series_values(recording, judged[0]) if judged else None,
+        )
+
+    def difference(self, other: RunKind) -> str | None:
+        """In words, the first key but the load in which two kinds differ; None where they agree."""
+        found = difference(_VERSION_KEYS, self.run, other.run, FOR_MERGING)
+        if found is None and self.series is not None and other.series is not None:
+            found = difference(SERIES_KEYS, self.series, other.series, FOR_MERGING)
+        return found
+
+    @property
+    def unknown(self) -> str | None:
+        """In words, the first key whose value the run does not contain: it agrees with no other run."""
+        named = ((name, self.run[name]) for name in POOLED_KEYS)
+        return next((f"{name} is {value}" for name, value in named if isinstance(value, UnknownValue)), None)
+
+    def has_load_of(self, other: RunKind) -> bool:
+        """Whether both were measured under one load, in one version."""
+        return difference(_LOAD_ONLY, self.run, other.run, FOR_MERGING) is None
+
+    def is_same_type(self, other: RunKind) -> bool:
+        """Whether both are of one type of board, by processor and device tree."""
+        return difference(_TYPE_KEYS, self.run, other.run, FOR_MERGING) is None
+
+
+def type_text(recording: Recording) -> str:
+    """The type of a board in words: its device tree's model, else its firmware's product, and its processor."""
+    profile = recording.head.profile or {}
+    tree, firmware, cpu = (profile.get(name) or {} for name in ("device_tree", "firmware", "cpu"))
+    maker = " ".join(str(firmware[name]) for name in ("sys_vendor", "product_name") if firmware.get(name))
+    return ", ".join(str(part) for part in (tree.get("model") or maker, cpu.get("model")) if part) or "unknown type"
+
+
+@dataclass(frozen=True, eq=False)
+class BoardRuns:
+    """The runs of one machine.
+
+    ``name``: its name, with a number where several machines have it.  ``names``: all names that it has in the runs.
+    ``identified``: whether the runs hold identifiers of the hardware; without them the name stands for the machine.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    identified: bool
+    recordings: tuple[Recording, ...]
+
+    @property
+    def loads(self) -> set[str | None]:
+        return {load_name(recording) for recording in self.recordings}
+
+    @property
+    def run_ids(self) -> tuple[str, ...]:
+        return tuple(recording.run_id for recording in self.recordings)
+
+
+def boards_of(recordings: Sequence[Recording]) -> list[BoardRuns]:
+    """Runs by machine, in order of first appearance.
+
+    Names that show the same hardware are one board, however many names they are.  Runs without identifiers are those of
+    the machine that has their name, if there is exactly one.
+    """
+    machines = Machines(recording.head.machine for recording in recordings)
+    numbers = [machines.number(recording.head.machine) for recording in recordings]
+    with_name: dict[str, set[int]] = {}
+    for recording, number in zip(recordings, numbers, strict=True):
+        if number is not None:
+            with_name.setdefault(_name(recording), set()).add(number)
+    groups: dict[int | str, list[Recording]] = {}
+    for recording, number in zip(recordings, numbers, strict=True):
+        name = _name(recording)
+        known = with_name.get(name, set())
+        by_name: int | str = next(iter(known)) if len(known) == 1 else name
+        groups.setdefault(by_name if number is None else number, []).append(recording)
+    return _named(groups)
+
+
+def _name(recording: Recording) -> str:
+    return recording.head.board or "unnamed"
+
+
+def _named(groups: dict[int | str, list[Recording]]) -> list[BoardRuns]:
+    boards: list[BoardRuns] = []
+    for machine, members in groups.items():
+        names = tuple(dict.fromkeys(map(_name, members)))
+        earlier = sum(names[0] == board.names[0] for board in boards)
+        name = f"{names[0]} (machine {earlier + 1})" if earlier else names[0]
+        boards.append(BoardRuns(name, names, isinstance(machine, int), tuple(members)))
+    return boards
+
+
+def loads_of(boards: Iterable[BoardRuns]) -> list[str | None]:
+    """The loads of all boards, each once."""
+    return list(dict.fromkeys(load_name(recording) for board in boards for recording in board.recordings))

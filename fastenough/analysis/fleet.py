@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A statement about a type of board: each board judged by itself, the share of boards within, rates across boards.
+
+The verdict rests on the share of boards alone, which assumes nothing about how boards differ.  PASS: at least the
+required share of all boards of the type keep the requirement.  FAIL: one of the boards is shown to exceed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from fastenough.analysis import board_rates, sequential
+from fastenough.analysis.assessment import Judgment, StatedMaximum
+from fastenough.analysis.board_types import BoardRuns, loads_of
+from fastenough.analysis.checks import findings_of
+from fastenough.analysis.clusters import holm
+from fastenough.analysis.excluded_runs import Asked, ExcludedRuns, excluded_run
+from fastenough.analysis.judgment import judge
+from fastenough.model import Outcome, Requirement, Verdict
+from fastenough.recording import Recording
+
+SHARE = 0.9
+"""Share of boards that must be shown to keep the requirement, where none is stated."""
+LEAST_BOARDS = 6
+"""Boards without which there is neither PASS nor FAIL: with fewer, not even half of all boards can be shown at 95 %."""
+HOMOGENEITY_LEVEL = 0.05
+_HOUR_NS = 3600e9
+
+
+@dataclass(frozen=True)
+class BoardResult:
+    """What one board shows.
+
+    ``within``: it is shown, by itself, to keep the requirement under every load.  ``exceeds``: it is shown, among all
+    boards, not to.  ``p_value``: of the allowed rate, the least over CPUs and loads.  ``scale_ns``: disturbances no
+    further apart than this depend on each other and count as one; 0 where they may be independent.  ``steady``: the
+    system did not change during the measurement.  ``measured_ns``: least measured time of a load.  ``more_ns``: how
+    much longer to measure, if that decides.  ``unusable_runs``: runs whose data cannot be trusted, which are not
+    judged; ``unusable``: those of them that hold latencies.  ``declared_burst``: the declared longest burst, if the
+    board is within only under that declaration.
+    """
+
+    board: str
+    names: tuple[str, ...]
+    identified: bool
+    runs: tuple[str, ...]
+    verdict: Verdict
+    within: bool
+    exceeds: bool
+    p_value: float
+    n: int
+    exceeded: int
+    disturbances: int
+    maximum_ns: float | None
+    scale_ns: float
+    steady: bool
+    measured_ns: float
+    more_ns: float | None
+    reasons: tuple[str, ...]
+    missing_loads: tuple[str, ...]
+    unusable: tuple[ExcludedRuns, ...]
+    unusable_runs: tuple[str, ...]
+    declared_burst: int | None
+
+    @property
+    def refuses(self) -> bool:
+        """Whether this board alone refuses a PASS of its type."""
+        return self.exceeds or self.verdict is Verdict.FAIL or any(one.exceeds for one in self.unusable)
+
+
+@dataclass(frozen=True)
+class RateAcrossBoards:
+    """Disturbances of one CPU under one load on all boards.
+
+    ``homogeneity``: p-value of one rate of all boards.  ``detectable_variation``: the least coefficient of variation
+    between boards that this test finds in 80 % of cases.  ``every_ns``: no more than one disturbance comes in so long,
+    over these boards together; None where the test objects.  ``new_board_every_ns``: the same of one more board, with
+    the variation between boards, if rates are gamma-distributed; None with fewer than three boards.
+    ``allowed_every_ns``: as often as a disturbance may come, if each makes as many activations late as declared, else
+    as many as they did on average on the board where these were most.
+    """
+
+    series: str
+    cpus: tuple[int, ...]
+    load: str | None
+    boards: int
+    disturbances: int
+    measured_ns: float
+    homogeneity: float
+    detectable_variation: float | None
+    every_ns: float | None
+    new_board_every_ns: float | None
+    allowed_every_ns: float
+
+    @property
+    def differ(self) -> bool:
+        """Whether the test of homogeneity objects."""
+        return self.every_ns is None
+
+
+@dataclass(frozen=True)
+class FleetEvidence:
+    """What all boards show together.
+
+    ``share_shown``: at least this share of all boards of the type keep the requirement, at its confidence.
+    ``boards_needed``: boards in all, of which those not shown to stay as they are, for the required share.
+    """
+
+    requirement: Requirement
+    required_share: float
+    boards: tuple[BoardResult, ...]
+    share_shown: float
+    boards_needed: int | None
+    rates: tuple[RateAcrossBoards, ...]
+
+    @property
+    def within(self) -> int:
+        return sum(board.within for board in self.boards)
+
+    @property
+    def rests_on_burst(self) -> bool:
+        """Whether a board is within only under the declared longest burst."""
+        return any(board.within and board.declared_burst is not None for board in self.boards)
+
+    @property
+    def exceeding(self) -> tuple[BoardResult, ...]:
+        """Boards that are shown to exceed the requirement, or of which an untrusted run has too many exceedances."""
+        return tuple(board for board in self.boards if board.refuses)
+
+    def verdict(self, *, complete: bool) -> Verdict:
+        """``complete``: no board or run of the type whose result may be worse was left out."""
+        if len(self.boards) < LEAST_BOARDS:
+            return Verdict.INCONCLUSIVE
+        if any(board.exceeds for board in self.boards):
+            return Verdict.FAIL
+        shown = complete and not self.exceeding and self.share_shown >= self.required_share
+        return Verdict.PASS if shown else Verdict.INCONCLUSIVE
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """One board with the judgments of its usable runs."""
+
+    board: BoardRuns
+    verdict: Verdict
+    judgments: tuple[Judgment, ...]
+    reasons: tuple[str, ...]
+    missing_loads: tuple[str, ...]
+    unusable: tuple[ExcludedRuns, ...]
+    unusable_runs: tuple[str, ...]
+
+    @property
+    def stated(self) -> list[StatedMaximum]:
+        return [one for judgment in self.judgments for one in judgment.shown]
+
+    @property
+    def p_value(self) -> float:
+        """The least over CPUs and loads, by Bonferroni."""
+        p_values = [one.p_value for one in self.stated]
+        return min(1.0, len(p_values) * min(p_values)) if p_values else 1.0
+
+    @property
+    def within(self) -> bool:
+        return self.verdict is Verdict.PASS and not self.missing_loads and not any(one.exceeds for one in self.unusable)
+
+
+def _is_usable(recording: Recording) -> bool:
+    findings = findings_of(recording)
+    return recording.outcome is Outcome.COMPLETED and all(one.verdict is not Verdict.BROKEN for one in findings)
+
+
+def _judged(board: BoardRuns, required: Requirement, loads: Sequence[str | None]) -> _Judged:
+    sorted_out: dict[bool, list[Recording]] = {True: [], False: []}
+    for recording in board.recordings:
+        sorted_out[_is_usable(recording)].append(recording)
+    usable, others = sorted_out[True], sorted_out[False]
+    assessment = judge(usable or others, required)
+    results = (excluded_run(recording, Asked(recording, required)) for recording in others)
+    missing = tuple(str(load) for load in loads if load not in BoardRuns("", (), True, tuple(usable)).loads)
+    return _Judged(
+        board,
+        assessment.verdict,
+        assessment.judgments,
+        assessment.reasons,
+        missing if usable else (),
+        tuple(one for one in results if one is not None),
+        tuple(recording.run_id for recording in others),
+    )
+
+
+def fleet_evidence(boards: Sequence[BoardRuns], required: Requirement, share: float = SHARE) -> FleetEvidence:
+    """Judge each board by itself, and all of them as a sample of their type."""
+    loads = loads_of(boards)
+    judged = [_judged(board, required, loads) for board in boards]
+    exceed = holm([one.p_value for one in judged], 1.0 - required.confidence)
+    within = sum(one.within for one in judged)
+    return FleetEvidence(
+        required,
+        share,
+        tuple(_result(one, exceeds) for one, exceeds in zip(judged, exceed, strict=True)),
+        board_rates.share_within(within, len(judged), required.confidence) if judged else 0.0,
+        board_rates.boards_needed(len(judged) - within, share, required.confidence),
+        tuple(_rates(judged, required)),
+    )
+
+
+def _result(judged: _Judged, exceeds: bool) -> BoardResult:
+    board, stated = judged.board, judged.stated
+    times: dict[str | None, float] = {}
+    for recording in board.recordings:
+        if recording.run_id not in judged.unusable_runs:
+            load = None if recording.head.load is None else recording.head.load.name
+            times[load] = times.get(load, 0.0) + recording.duration_ns
+    more = [finding.more_ns for one in judged.judgments for finding in one.findings if finding.more_ns is not None]
+    return BoardResult(
+        board.name,
+        board.names,
+        board.identified,
+        board.run_ids,
+        judged.verdict,
+        judged.within and not exceeds,
+        exceeds,
+        judged.p_value,
+        sum(one.n for one in stated),
+        sum(one.exceeded for one in stated),
+        sum(map(_independent_events, stated)),
+        max((one.maximum_ns for one in judged.judgments if one.maximum_ns is not None), default=None),
+        max((one.scale_ns for one in stated), default=0.0),
+        all(one.steady for one in stated),
+        min(times.values(), default=0.0),
+        max(more, default=None),
+        judged.reasons,
+        judged.missing_loads,
+        judged.unusable,
+        judged.unusable_runs,
+        next((one.declared_burst for one in stated if one.declared_burst is not None), None),
+    )
+
+
+def _independent_events(stated: StatedMaximum) -> int:
+    """Disturbances, those that depend on each other counted as one."""
+    if stated.scale_ns:
+        return stated.clusters
+    most = stated.disturbances[1]
+    return int(np.ceil(min(most, max(1.0, stated.independent)))) if most else 0
+
+
+def _free_ns(stated: StatedMaximum) -> float:
+    """Time in which an independent event may begin: all, or that further from each cluster than its scale."""
+    if not stated.scale_ns:
+        return float(stated.duration_ns)
+    return stated.every_ns * sequential.events_upper(stated.clusters, stated.confidence)
+
+
+class _Pool(NamedTuple):
+    """What is compared between boards: one CPU under one load."""
+
+    load: str | None
+    series: str
+    cpus: tuple[int, ...]
+
+
+def _rates(judged: Sequence[_Judged], required: Requirement) -> Iterator[RateAcrossBoards]:
+    """One for each load, series and CPU that at least two boards were measured on."""
+    pools: dict[_Pool, dict[str, list[StatedMaximum]]] = {}
+    for one in judged:
+        for judgment in one.judgments:
+            for stated in judgment.shown:
+                by_board = pools.setdefault(_Pool(judgment.load, stated.series, stated.cpus), {})
+                by_board.setdefault(one.board.name, []).append(stated)
+    for pool, by_board in pools.items():
+        counts = np.array([sum(map(_independent_events, some)) for some in by_board.values()], dtype=np.int64)
+        hours = np.array([sum(map(_free_ns, some)) for some in by_board.values()]) / _HOUR_NS
+        if counts.size > 1 and hours.min() > 0:
+            allowed_ns = max(_allowed_every_ns(one, required) for some in by_board.values() for one in some)
+            yield _rate(pool, counts, hours, allowed_ns, required.confidence)
+
+
+def _allowed_every_ns(stated: StatedMaximum, required: Requirement) -> float:
+    if not required.miss_rate:
+        return float(required.return_time_ns)
+    mean = stated.exceeded / max(1, _independent_events(stated))
+    burst = required.longest_burst or max(1.0, mean)
+    return burst / required.miss_rate * stated.duration_ns / stated.n
+
+
+def _rate(
+    pool: _Pool,
+    counts: board_rates.CountArray,
+    hours: board_rates.FloatArray,
+    allowed_every_ns: float,
+    confidence: float,
+) -> RateAcrossBoards:
+    total, measured_ns = int(counts.sum()), float(hours.sum()) * _HOUR_NS
+    chance = board_rates.chance_of_homogeneity(counts, hours)
+    per_hour = board_rates.rate_of_new_board(counts, hours, confidence)
+    one_rate = chance > HOMOGENEITY_LEVEL
+    return RateAcrossBoards(
+        pool.series,
+        pool.cpus,
+        pool.load,
+        counts.size,
+        total,
+        measured_ns,
+        chance,
+        board_rates.detectable_variation(total, hours, HOMOGENEITY_LEVEL),
+        measured_ns / sequential.events_upper(total, confidence) if one_rate else None,
+        None if per_hour is None else _HOUR_NS / per_hour,
+        allowed_every_ns,
+    )

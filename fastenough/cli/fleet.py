@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough fleet``: a statement about a type of board, from all boards of the type in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from fastenough import words
+from fastenough.analysis import fleet_wording
+from fastenough.analysis.fleet import SHARE, BoardResult, FleetEvidence
+from fastenough.cli.commands import Command
+from fastenough.cli.options import (
+    FRACTION,
+    existing_store,
+    json_option,
+    only_these_option,
+    requirement,
+    requirement_options,
+    store_option,
+)
+from fastenough.cli.output import print_json, print_table, readable, say
+from fastenough.cli.progress import Work
+from fastenough.cli.report import probe_of
+from fastenough.jobs.assess import read_runs
+from fastenough.jobs.fleet import FleetQuestion, FleetResult, judge_fleet
+from fastenough.model import VERDICT_EXIT_STATUS, BadInput, ExitStatus
+from fastenough.recording import Recording
+from fastenough.recording.wakeups import is_monitor
+from fastenough.store import Store
+from fastenough.store.campaign import newest_campaign
+
+
+def _examples(store: Store, names: tuple[str, ...], probe: str | None) -> list[Recording]:
+    """The named runs; without names those of the newest campaign, or the newest run.  All are of one probe."""
+    campaign = None if names else newest_campaign(store)
+    ids = campaign.runs if campaign else tuple(store.find(name) for name in names or ("last",))
+    recordings = [one for one in read_runs(store, ids) if one.damage is None and not is_monitor(one.head)]
+    if not recordings:
+        raise BadInput(f"{store.path}: no readable run among those named; name a run (see fastenough list)")
+    judged = probe_of(recordings, probe)
+    return [one for one in recordings if one.head.probe == judged]
+
+
+def _result_text(board: BoardResult) -> str:
+    return "exceeds" if board.refuses else "within" if board.within else "not shown"
+
+
+def _print_boards(evidence: FleetEvidence) -> None:
+    print_table(
+        "Boards, each judged by itself",
+        ("board", "result", "runs", "activations", "above", "disturbances", "maximum [µs]"),
+        [
+            (
+                board.board,
+                _result_text(board),
+                words.number(len(board.runs)),
+                words.number(board.n),
+                words.number(board.exceeded),
+                words.number(board.disturbances),
+                words.microseconds(board.maximum_ns),
+            )
+            for board in evidence.boards
+        ],
+        texts=2,
+    )
+
+
+def _rate_lines(evidence: FleetEvidence) -> Iterator[str]:
+    """The rate of disturbances of the type and of a new board, on the CPU and load with the weakest evidence."""
+    weakest = fleet_wording.weakest(evidence)
+    if weakest is None or weakest.new_board_every_ns is None:
+        return
+    sure, limit = words.percent(evidence.requirement.confidence), words.exact_time(evidence.requirement.limit_ns)
+    seen = f"{words.counted(weakest.disturbances, 'disturbance')} above {limit} in {readable(weakest.measured_ns)}"
+    yield f"{fleet_wording.place(weakest)}: {seen} on {words.counted(weakest.boards, 'board')}"
+    found = weakest.detectable_variation
+    power = (
+        "too few disturbances to find any difference"
+        if found is None
+        else f"finds a coefficient of variation of {found:g} or more in 80 % of cases"
+    )
+    yield f"homogeneity of boards: p = {weakest.homogeneity:.2g}; {power}"
+    if weakest.every_ns is not None:
+        yield f"these boards together: at most 1 disturbance in {words.at_least(weakest.every_ns)} ({sure} confidence)"
+    yield (
+        f"a new board: at most 1 disturbance in {words.at_least(weakest.new_board_every_ns)} with a probability of "
+        f"{sure}, if rates are gamma-distributed over boards; allowed is one in "
+        f"{words.duration(weakest.allowed_every_ns)}"
+    )
+
+
+def _print(result: FleetResult) -> None:
+    evidence = result.evidence
+    say(f"{result.verdict}: {result.headline}")
+    say(f"Requirement of each board: {fleet_wording.requirement_text(evidence.requirement)}")
+    print()
+    _print_boards(evidence)
+    for title, lines in (
+        ("Rate of disturbances", tuple(_rate_lines(evidence))),
+        ("Reasons", result.reasons),
+        ("Next steps", result.settle),
+        ("Caveats", result.cautions),
+    ):
+        if lines:
+            print(f"{title}:")
+            for line in lines:
+                say(f"- {line}", "  ")
+    print("Conditions (IEC 61508-7, D.2.1):")
+    for condition in result.conditions:
+        say(f"- {condition.assumption}: {condition.result}; {condition.check}", "  ")
+        for finding in condition.findings:
+            say(f"- {finding}", "    ")
+
+
+@click.command(cls=Command, example="fastenough fleet --limit 100us --miss-rate 1e-6 --longest-burst 10")
+@click.argument("runs", nargs=-1)
+@requirement_options
+@click.option(
+    "--share",
+    type=FRACTION,
+    default=SHARE,
+    show_default="90%",
+    help="Share of all boards of the type that must keep the limit.",
+)
+@click.option("--probe", help="Probe whose runs --limit applies to, if the runs have several.")
+@only_these_option
+@store_option
+@json_option
+def command(
+    *,
+    runs: tuple[str, ...],
+    limit_ns: int | None,
+    miss_rate: float,
+    confidence: float,
+    longest_burst: int | None,
+    return_time_ns: int,
+    share: float,
+    probe: str | None,
+    only_these: bool,
+    store_path: Path,
+    as_json: bool,
+) -> ExitStatus:
+    """Judge a type of board by all its boards.
+
+    RUNS are examples: their type of board, version, configuration and loads are the question, and all runs of the store
+    that agree in these are its data, on every board.  The default is the newest campaign.  The verdict is about all
+    boards of the type, and the conditions of the statement are listed.
+    """
+    required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
+    if required is None:
+        raise BadInput("fleet requires --limit; add --miss-rate if the limit may be exceeded")
+    if not 0.5 <= share < 1:
+        raise BadInput(f"--share {words.percent(share)} must be at least 50 % and less than 100 %; 90% is usual")
+    if only_these and not runs:
+        raise BadInput("--only-these requires RUNS")
+    store = existing_store(store_path)
+    examples = _examples(store, runs, probe)
+    with Work("reading the runs") as work:
+        result = judge_fleet(store, examples, FleetQuestion(required, share, only_these), work.step)
+    if as_json:
+        print_json(result)
+    else:
+        _print(result)
+    return VERDICT_EXIT_STATUS[result.verdict]

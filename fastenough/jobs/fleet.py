@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Evidence about a type of board, from all boards of the type in a store (docs/fleet.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from fastenough.analysis import fleet_wording
+from fastenough.analysis.board_types import RunKind, boards_of, loads_of, type_text
+from fastenough.analysis.distinct import distinct
+from fastenough.analysis.excluded_runs import Asked, ExcludedRuns, excluded_run
+from fastenough.analysis.fleet import SHARE, FleetEvidence, fleet_evidence
+from fastenough.jobs.assess import OnStep, no_progress, read_runs
+from fastenough.jobs.fleet_conditions import conditions_of
+from fastenough.model import BadInput, Outcome, Requirement, Verdict
+from fastenough.pack.assumptions import Assumption
+from fastenough.recording import Recording
+from fastenough.recording.wakeups import is_monitor
+from fastenough.store import RunSummary, Store
+
+
+@dataclass(frozen=True)
+class FleetQuestion:
+    """Do at least ``share`` of all boards of a type keep what is ``required``?
+
+    ``only_these``: the named runs are the only data, and not examples of the runs that are.
+    """
+
+    required: Requirement
+    share: float = SHARE
+    only_these: bool = False
+
+
+@dataclass(frozen=True)
+class UnpooledBoard:
+    """A board of the type whose runs answer another question, and the first difference."""
+
+    board: str
+    runs: tuple[str, ...]
+    difference: str
+
+
+@dataclass
+class FleetRuns:
+    """Runs of a store, sorted by what they say about a type of board.
+
+    ``pooled``: its data.  ``unpooled``: boards of the type with runs of another kind only.  ``excluded``: runs that
+    answer the question and are no data of it, the deleted ones included.  ``other_loads``: loads that were not asked
+    for, under which the boards were measured, too.  ``damaged``: ids of runs that cannot be read.
+    """
+
+    pooled: list[Recording] = field(default_factory=list)
+    unpooled: list[UnpooledBoard] = field(default_factory=list)
+    excluded: list[ExcludedRuns] = field(default_factory=list)
+    excluded_boards: list[str] = field(default_factory=list)
+    other_loads: list[str] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class FleetResult:
+    """The verdict about a type of board, with all that it rests on."""
+
+    verdict: Verdict
+    headline: str
+    reasons: tuple[str, ...]
+    settle: tuple[str, ...]
+    cautions: tuple[str, ...]
+    type: str
+    loads: tuple[str, ...]
+    evidence: FleetEvidence
+    conditions: tuple[Assumption, ...]
+    unpooled: tuple[UnpooledBoard, ...]
+    excluded: tuple[ExcludedRuns, ...]
+    excluded_boards: tuple[str, ...]
+    damaged: tuple[str, ...]
+
+
+def judge_fleet(
+    store: Store, examples: Sequence[Recording], question: FleetQuestion, on_step: OnStep = no_progress
+) -> FleetResult:
+    """Judge the type of board of which these runs are examples.
+
+    Raises BadInput for examples of several kinds, or of a kind that is not known completely.
+    """
+    kinds = _kinds(examples)
+    runs = _runs_of_kind(store, examples, kinds, question, on_step)
+    checked, _ = distinct(runs.pooled)
+    boards = boards_of(checked)
+    on_step("judging", lambda: 0.0)
+    evidence = fleet_evidence(boards, question.required, question.share)
+    complete = question.only_these or not (runs.excluded or runs.excluded_boards)
+    verdict = evidence.verdict(complete=complete)
+    loads = tuple(str(load) for load in loads_of(boards))
+    return FleetResult(
+        verdict,
+        fleet_wording.headline(evidence, verdict, type_text(examples[0]), loads, _selection(runs, question)),
+        tuple(fleet_wording.reasons(evidence, runs.excluded, complete=complete)),
+        tuple(fleet_wording.next_steps(evidence, verdict)),
+        tuple(fleet_wording.cautions(evidence, [one.board for one in runs.unpooled], runs.other_loads, runs.damaged)),
+        type_text(examples[0]),
+        loads,
+        evidence,
+        tuple(
+            conditions_of(
+                boards,
+                evidence,
+                [f"board {one.board}: {one.difference}" for one in runs.unpooled],
+                [*(one.text for one in runs.excluded), *(f"board {name}" for name in runs.excluded_boards)],
+            )
+        ),
+        tuple(runs.unpooled),
+        tuple(runs.excluded),
+        tuple(runs.excluded_boards),
+        tuple(runs.damaged),
+    )
+
+
+def _selection(runs: FleetRuns, question: FleetQuestion) -> str:
+    """The note of a headline that states what was left out; empty where nothing was."""
+    if not question.only_these:
+        return ""
+    return fleet_wording.selection_note(runs.excluded, runs.excluded_boards)
+
+
+def _kinds(examples: Sequence[Recording]) -> list[RunKind]:
+    kinds = [RunKind.of(recording) for recording in examples]
+    for recording, kind in zip(examples, kinds, strict=True):
+        if kind.unknown is not None:
+            raise BadInput(f"run {recording.run_id} cannot be pooled with other boards: {kind.unknown}")
+        found = kinds[0].difference(kind)
+        if found is not None:
+            raise BadInput(
+                f"runs {examples[0].run_id} and {recording.run_id} cannot be pooled: {found}; "
+                "name runs that differ in board and load only"
+            )
+    return kinds
+
+
+def _runs_of_kind(
+    store: Store, examples: Sequence[Recording], kinds: Sequence[RunKind], question: FleetQuestion, on_step: OnStep
+) -> FleetRuns:
+    """All runs of the store that answer the question, whatever board they are of."""
+    head, runs = examples[0].head, FleetRuns()
+    ids = [
+        run.id
+        for run in store.runs(brief=True, probe=head.probe, implementation=head.implementation)
+        if run.state != "running" and run.outcome != Outcome.NOT_APPLICABLE
+    ]
+    found = [one for one in read_runs(store, ids, on_step) if not is_monitor(one.head)]
+    runs.damaged = [one.run_id for one in found if one.damage is not None]
+    sound = [(one, RunKind.of(one)) for one in found if one.damage is None]
+    of_kind = [(one, kind) for one, kind in sound if kinds[0].difference(kind) is None]
+    runs.pooled = [one for one, kind in of_kind if any(kind.has_load_of(each) for each in kinds)]
+    others = [one for one, kind in of_kind if not any(kind.has_load_of(each) for each in kinds)]
+    runs.other_loads = sorted({str(one.head.load.name) for one in others if one.head.load is not None})
+    runs.unpooled = list(_unpooled(runs.pooled, sound, kinds[0]))
+    other_types = {str(one.head.board) for one, kind in sound if not kinds[0].is_same_type(kind)}
+    runs.excluded = _deleted(store.removed(), examples, other_types - _names(runs.pooled), question.required)
+    if question.only_these:
+        _take_only(runs, {one.run_id for one in examples}, question.required)
+    return runs
+
+
+def _names(recordings: Iterable[Recording]) -> set[str]:
+    return {str(recording.head.board) for recording in recordings}
+
+
+def _unpooled(
+    pooled: Sequence[Recording], sound: Sequence[tuple[Recording, RunKind]], kind: RunKind
+) -> Iterator[UnpooledBoard]:
+    """Boards of the type without a run of the kind."""
+    names = _names(pooled)
+    others = [
+        one
+        for one, other in sound
+        if kind.is_same_type(other) and kind.difference(other) and one.head.board not in names
+    ]
+    for board in boards_of(others):
+        difference = kind.difference(RunKind.of(board.recordings[-1]))
+        yield UnpooledBoard(board.name, board.run_ids, difference or "")
+
+
+def _deleted(
+    removed: Sequence[RunSummary], examples: Sequence[Recording], other_types: set[str], required: Requirement
+) -> list[ExcludedRuns]:
+    """Deleted runs that may have answered the question, of any board, with a maximum above the limit."""
+    asked = {_answered(one) for one in examples}
+    return [
+        ExcludedRuns(gone.id, gone.samples or 0, None, float(gone.worst_ns or 0), True, required.limit_ns)
+        for gone in removed
+        if (gone.configuration, gone.probe, gone.implementation, gone.load) in asked
+        and gone.board not in other_types
+        and (gone.worst_ns or 0) > required.limit_ns
+    ]
+
+
+def _answered(recording: Recording) -> tuple[str | None, ...]:
+    head = recording.head
+    configuration = head.configuration.name if head.configuration else None
+    return configuration, head.probe, head.implementation, head.load.name if head.load else None
+
+
+def _take_only(runs: FleetRuns, ids: set[str], required: Requirement) -> None:
+    """Leave out all runs but these, and note what was left out: whole boards by name, other runs with their results."""
+    kept = [one for one in runs.pooled if one.run_id in ids]
+    others = [one for one in runs.pooled if one.run_id not in ids]
+    runs.excluded_boards = [board.name for board in boards_of(runs.pooled) if not ids & set(board.run_ids)]
+    results = (excluded_run(one, Asked(one, required)) for one in others)
+    runs.excluded += [one for one in results if one is not None]
+    runs.pooled = kept

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Conditions of a statement about a type of board, after IEC 61508-7:2010, D.2.1: each checked, or named as assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fastenough import words
+from fastenough.analysis.board_rates import MOST_VARIATION
+from fastenough.analysis.board_types import POOLED_KEYS, BoardRuns
+from fastenough.analysis.fleet import FleetEvidence
+from fastenough.analysis.fleet_wording import share_text
+from fastenough.pack.assumptions import CONTRADICTED, HOLDS, Assumption
+
+ASSUMED = "assumed"
+_NOT_CHECKED = "not in the recordings"
+
+
+def conditions_of(
+    boards: Sequence[BoardRuns], evidence: FleetEvidence, unpooled: Sequence[str], left_out: Sequence[str]
+) -> Iterator[Assumption]:
+    """All conditions.  ``unpooled``: boards of another version; ``left_out``: runs and boards of the same kind."""
+    yield Assumption(
+        "All boards have the same type, version and configuration",
+        f"comparison of {len(POOLED_KEYS)} keys of each run (processor, kernel, settings, parameters, measuring "
+        "program, …); boards that differ are not pooled",
+        HOLDS,
+        tuple(unpooled),
+    )
+    yield from _profile_of_use(evidence)
+    yield from _independence(boards, evidence)
+    yield _checked(
+        "Each failure is detected",
+        "data check of each recording: nothing lost, each period accounted for, loads ran, settings in effect; runs "
+        "that do not pass it are not judged",
+        [f"run {run}" for board in evidence.boards for run in board.unusable_runs],
+    )
+    shown = evidence.share_shown
+    enough = f"{share_text(shown)} of all boards shown, {words.percent(evidence.required_share)} required"
+    yield _checked(
+        "The number of activations and of boards is large enough; failures are counted",
+        "sequential evidence of each board, and of the number of boards",
+        [enough] if shown < evidence.required_share else [],
+    )
+    yield _checked("All boards and runs of this kind are data", "search of the store, deleted runs included", left_out)
+    yield from _of_the_question(evidence)
+
+
+def _checked(condition: str, check: str, findings: Sequence[str]) -> Assumption:
+    return Assumption(condition, check, CONTRADICTED if findings else HOLDS, tuple(findings))
+
+
+def _profile_of_use(evidence: FleetEvidence) -> Iterator[Assumption]:
+    lacking = [f"board {one.board}: {', '.join(one.missing_loads)}" for one in evidence.boards if one.missing_loads]
+    yield _checked("Each board was measured under the same loads", "comparison of the loads of all boards", lacking)
+    yield Assumption("The loads are at least as hard as those in operation", _NOT_CHECKED, ASSUMED)
+
+
+def _independence(boards: Sequence[BoardRuns], evidence: FleetEvidence) -> Iterator[Assumption]:
+    anonymous = tuple(f"board {one.name}: no identifiers" for one in boards if not one.identified)
+    several = tuple(f"{', '.join(one.names)} are one machine and count once" for one in boards if len(one.names) > 1)
+    yield Assumption(
+        "Each board is another machine",
+        "identifiers of the hardware; where there are none, the name",
+        ASSUMED if anonymous else HOLDS,
+        anonymous + several,
+    )
+    copies = [f"run {one.run_id}: {one.damage}" for board in boards for one in board.recordings if one.damage]
+    yield _checked("No recording is a copy of another", "comparison of the data of all recordings", copies)
+    unsteady = [f"board {one.board}: not stationary" for one in evidence.boards if not one.steady]
+    dependent = tuple(
+        f"board {one.board}: up to {words.duration(words.round_up(one.scale_ns))} apart"
+        for one in evidence.boards
+        if one.scale_ns
+    )
+    yield Assumption(
+        "A disturbance does not depend on earlier ones",
+        "tests of dependence and of stationarity of each board; dependent disturbances count as one",
+        CONTRADICTED if unsteady else HOLDS,
+        (*unsteady, *dependent),
+    )
+    yield Assumption("Boards have no common cause of disturbances, as a network or a job on all", _NOT_CHECKED, ASSUMED)
+    yield Assumption("The boards are a random sample of all boards of the type", _NOT_CHECKED, ASSUMED)
+
+
+def _of_the_question(evidence: FleetEvidence) -> Iterator[Assumption]:
+    required = evidence.requirement
+    if any(rate.new_board_every_ns is not None for rate in evidence.rates):
+        yield Assumption(
+            "Rates of boards are gamma-distributed, with a coefficient of variation of at most "
+            f"{MOST_VARIATION:g} (for the rate of a new board; no part of the verdict)",
+            "a test needs hundreds of boards",
+            ASSUMED,
+        )
+    if required.longest_burst is not None:
+        yield Assumption(
+            f"One disturbance delays at most {words.counted(required.longest_burst, 'activation')}",
+            "declared; the data can contradict it, but not confirm it",
+            ASSUMED,
+        )
+    if not required.miss_rate:
+        yield Assumption(
+            f"Disturbances less often than once in {words.duration(required.return_time_ns)} do not matter",
+            "declared by the return time",
+            ASSUMED,
+        )
