@@ -26,6 +26,7 @@ check-slow: setup-test
 bench: setup-test
 	$(PYTHON) -m tests.bench.peers $(ARGS)
 	PYTHONPATH=. $(PYTHON) -m tests.bench.extremes
+	PYTHONPATH=. $(PYTHON) -m tests.bench.fleet
 	$(PYTHON) -m tests.bench.primitives
 	$(PYTHON) -m tests.bench.monitor
 	PYTHONPATH=. $(PYTHON) -m tests.bench.scale
