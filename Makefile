@@ -27,6 +27,7 @@ bench: setup-test
 	$(PYTHON) -m tests.bench.peers $(ARGS)
 	PYTHONPATH=. $(PYTHON) -m tests.bench.extremes
 	PYTHONPATH=. $(PYTHON) -m tests.bench.fleet
+	PYTHONPATH=. $(PYTHON) -m tests.bench.changes
 	$(PYTHON) -m tests.bench.primitives
 	$(PYTHON) -m tests.bench.monitor
 	PYTHONPATH=. $(PYTHON) -m tests.bench.scale

@@ -20,6 +20,7 @@ from fastenough.farm.alerts import Alerting, Receiver
 from fastenough.farm.config import read_farm
 from fastenough.files import Untrusted, read_regular
 from fastenough.history import History
+from fastenough.history.tail import TailWatch
 from fastenough.model import BadInput, ExitStatus, FastenoughError
 
 WEBHOOK_SETTING = "FASTENOUGH_WEBHOOK"
@@ -83,7 +84,8 @@ def command(
     farm = read_farm(file)
     receivers = _receivers(alertmanager, webhook_file, site)
     with closing(History.at(farm.database)) as history:
-        alerting, printed = Alerting(history, receivers), ["not checked yet"] if as_json else []
+        watch = TailWatch([board.name for board in farm.boards], farm.false_changes)
+        alerting, printed = Alerting(history, receivers, watch), ["not checked yet"] if as_json else []
         while True:
             faults = _check(alerting)
             if faults != printed:

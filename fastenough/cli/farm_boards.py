@@ -30,6 +30,7 @@ from fastenough.farm.run import FarmRun
 from fastenough.farm.state_file import Beat, board_states, read_state
 from fastenough.farm.state_machine import BoardState
 from fastenough.history import History, declare, rebuild
+from fastenough.history.tail import TailWatch
 from fastenough.model import ExitStatus
 
 farm_argument: Callable[[Any], Any] = click.argument(
@@ -226,6 +227,7 @@ def farm_rebuild_command(file: Path, as_json: bool) -> ExitStatus:
         for board in farm.boards:
             required = None if board.requirement is None else asdict(board.requirement)
             declare(history, board.name, **verdicts_on(store, board.name, required, formerly=board.formerly))
+        TailWatch([board.name for board in farm.boards], farm.false_changes).look(history)
     count = len(store.runs(brief=True))
     if as_json:
         print_json({"runs": count, "intervals": caught.intervals, "left_out": caught.faults})

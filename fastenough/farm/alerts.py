@@ -13,11 +13,12 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -37,18 +38,24 @@ from sqlalchemy import (
 )
 
 from fastenough import words
+from fastenough.analysis.records import chance_of_excess, records_expected
 from fastenough.history import (
+    NEW_FOR_S,
     OWNER,
+    BoardChange,
     BoardCondition,
     BoardStatus,
     History,
     LatencyEvent,
     board_statuses,
     changes,
+    cycle_maxima,
     events,
+    noted_changes,
     runs,
 )
-from fastenough.history.tail import TAIL, TailWatch, last_good
+from fastenough.history.schema import CYCLE_S
+from fastenough.history.tail import APART_S, CYCLES_A_YEAR, TAIL, TAIL_KINDS, TailWatch, last_good
 from fastenough.model import BadInput, FastenoughError, Verdict
 from fastenough.words import iso
 
@@ -56,13 +63,14 @@ _LOOK_BACK_S = 60 * 3600
 """A ring holds 48 hours; events that arrive later than that cause no alert."""
 _DAY_S = 86400
 _CHANGED_WITHIN_S = 7 * _DAY_S
-_TAIL_BACK_S = 60 * _DAY_S
-"""A tail change is detected about twenty cycles later."""
+_NOTED_BACK_S = 14 * _DAY_S
+"""Tail changes that were noted earlier cause no alert."""
 _PATIENCE_S = 10.0
 _SHOWN_FOR_S = _DAY_S
 """How long Alertmanager shows a single event."""
 _LASTS_S = 30 * _DAY_S
 _SEVERITY = {"fail": "critical", "silent": "warning", "refused": "warning", TAIL: "warning", "maximum": "info"}
+STRONG = "strong evidence"
 _ALERT = {
     "fail": "FastenoughFail",
     "silent": "FastenoughBoardSilent",
@@ -76,7 +84,7 @@ _ALERT = {
 
 
 def new_observations(
-    history: History, boards: Sequence[BoardStatus], now_s: int, noted: Container[Key]
+    history: History, boards: Sequence[BoardStatus], now_s: int, noted: Collection[Key], false_changes: float
 ) -> Iterator[Observation]:
     """Yield new 30-day maxima and tail changes that are not ``noted`` yet, each with its context."""
     for status in boards:
@@ -89,17 +97,41 @@ def new_observations(
                 and (name, "maximum", key) not in noted
                 and _was_watched(history, name, event)
             ):
-                yield _new_maximum(history, status, event, key)
-        for change in changes(history, OWNER, name, now_s - _TAIL_BACK_S, now_s + 1):
-            if change.kind == TAIL and (name, TAIL, str(change.at_s)) not in noted:
-                yield Observation(
-                    name,
-                    TAIL,
-                    str(change.at_s),
-                    change.at_s,
-                    f"{name}: tail changed: median of the cycle maxima {change.now}, before {change.was}",
-                    more=_context(history, name, change.at_s) | {"run": change.run},
-                )
+                more = _evidence(history, name, event, false_changes / len(boards))
+                yield _new_maximum(status, event, key, more | _context(history, name, event.at_s))
+        yield from _tail_observations(history, name, now_s, noted)
+
+
+def _tail_observations(history: History, name: str, now_s: int, noted: Collection[Key]) -> Iterator[Observation]:
+    """Yield the tail changes of a board that were noted lately, and those of them that were withdrawn since.
+
+    They are known by when they were noted: their place may move.
+    """
+    for change in noted_changes(history, OWNER, name, now_s - _NOTED_BACK_S, now_s + 1):
+        key, ended = str(change.noted_s), f"{change.noted_s} withdrawn"
+        known, known_ended = _is_known(noted, (name, TAIL, key)), _is_known(noted, (name, TAIL, ended))
+        more = _context(history, name, change.at_s) | {"run": change.run}
+        if not known and change.withdrawn_s is None:
+            yield Observation(name, TAIL, key, change.at_s, f"{name}: {_tail_text(change)}", more=more)
+        if known and not known_ended and change.withdrawn_s is not None:
+            summary = f"{name}: withdrawn, later cycles do not show it: {_tail_text(change)}"
+            yield Observation(name, TAIL, ended, change.at_s, summary, more=more)
+
+
+def _is_known(noted: Collection[Key], key: Key) -> bool:
+    """Whether a board's change was noted, also a few cycles earlier or later, as when recordings came late."""
+    at_s, _, ended = key[2].partition(" ")
+    for board, kind, other in noted:
+        other_s, _, other_ended = other.partition(" ")
+        if (board, kind, other_ended) == (*key[:2], ended) and abs(int(other_s) - int(at_s)) < APART_S:
+            return True
+    return False
+
+
+def _tail_text(change: BoardChange) -> str:
+    if change.until_s is None:
+        return f"tail changed: median of the cycle maxima {change.now}, before {change.was}"
+    return f"tail drifts: cycle maxima went from {change.was} to {change.now}"
 
 
 def _was_watched(history: History, name: str, event: LatencyEvent) -> bool:
@@ -107,20 +139,37 @@ def _was_watched(history: History, name: str, event: LatencyEvent) -> bool:
     return bool(runs(history, OWNER, name, 0, event.at_s - _DAY_S))
 
 
-def _new_maximum(history: History, status: BoardStatus, event: LatencyEvent, key: str) -> Observation:
+def _new_maximum(status: BoardStatus, event: LatencyEvent, key: str, more: Mapping[str, str]) -> Observation:
     limit = status.board.limit_ns
     above = "" if limit is None or event.value_ns <= limit else f", above the limit of {words.exact_time(limit)}"
     where = "" if event.cpu is None else f" on CPU {event.cpu}"
-    summary = f"{status.board.name}: new maximum: {words.latency(event.value_ns)}{where}{above}"
-    more = {"value_ns": str(event.value_ns), "culprit": event.culprit or "unknown", "run": event.run}
+    value = {"value_ns": str(event.value_ns), "culprit": event.culprit or "unknown", "run": event.run}
     return Observation(
         status.board.name,
         "maximum",
         key,
         event.at_s,
-        summary,
-        more=more | _context(history, status.board.name, event.at_s),
+        f"{status.board.name}: new maximum: {words.latency(event.value_ns)}{where}{above}; so far above the rest by "
+        f"chance {more['expected_per_board_and_year']} times per board and year: {more['evidence']}",
+        more=value | more,
     )
+
+
+def _evidence(history: History, name: str, event: LatencyEvent, false_changes: float) -> dict[str, str]:
+    """Return the grade of a new maximum, and how many so far above the 30 days before a board has by chance in a year.
+
+    ``false_changes``: so many of a board in a year are accepted.
+    """
+    cycle_s = event.at_s // CYCLE_S * CYCLE_S
+    earlier = cycle_maxima(history, OWNER, name, event.series, cycle_s - NEW_FOR_S, cycle_s)
+    expected = records_expected(len(earlier), CYCLES_A_YEAR)
+    so_high = expected * chance_of_excess(event.value_ns, np.array(earlier, dtype=np.float64))
+    grade = STRONG if so_high <= false_changes else "weak evidence" if so_high <= 1 else "expected by chance"
+    return {
+        "evidence": grade,
+        "expected_per_board_and_year": f"{so_high:.2g}",
+        "new_maxima_per_board_and_year": f"{expected:.2g}",
+    }
 
 
 def _context(history: History, name: str, at_s: int) -> dict[str, str]:
@@ -128,7 +177,7 @@ def _context(history: History, name: str, at_s: int) -> dict[str, str]:
     changed = [
         f"{change.key}: {change.was} → {change.now}"
         for change in changes(history, OWNER, name, at_s - _CHANGED_WITHIN_S, at_s + 1)
-        if change.kind != TAIL and change.latency
+        if change.kind not in TAIL_KINDS and change.latency
     ]
     return {
         "changed_within_7_days": "; ".join(changed[:5]) or "nothing that affects latency",
@@ -227,6 +276,10 @@ def _page(alert: Alert, site: str) -> str:
     return f"{site.rstrip('/')}/board/{alert.seen.board}/" if site else ""
 
 
+def _severity(seen: Observation) -> str:
+    return "warning" if seen.more.get("evidence") == STRONG else _SEVERITY[seen.kind]
+
+
 def _alertmanager_body(alert: Alert, site: str) -> dict[str, Any]:
     """Return the alert in Alertmanager's format; repeated sends differ only in the end time."""
     seen = alert.seen
@@ -235,7 +288,7 @@ def _alertmanager_body(alert: Alert, site: str) -> dict[str, Any]:
         "labels": {
             "alertname": _ALERT[seen.kind],
             "board": seen.board,
-            "severity": _SEVERITY[seen.kind],
+            "severity": _severity(seen),
             "alert": str(alert.id),
         },
         "annotations": {"summary": seen.summary, **seen.more},
@@ -252,7 +305,7 @@ def _webhook_body(alert: Alert, site: str) -> Mapping[str, Any]:
         "state": "ended" if alert.end else "new",
         "kind": seen.kind,
         "board": seen.board,
-        "severity": _SEVERITY[seen.kind],
+        "severity": _severity(seen),
         "text": seen.summary,
         "at": iso(seen.at_s),
         "ended": iso(alert.ended_s) if alert.end and alert.ended_s else None,
@@ -264,17 +317,17 @@ def _webhook_body(alert: Alert, site: str) -> Mapping[str, Any]:
 class Alerting:
     """The alerts of one farm; call ``look`` once a minute."""
 
-    def __init__(self, history: History, receivers: Sequence[Receiver]) -> None:
+    def __init__(self, history: History, receivers: Sequence[Receiver], tails: TailWatch) -> None:
         self._history = history
         self._receivers = receivers
-        self._tails = TailWatch()
+        self._tails = tails
         create_tables(history)
 
     def look(self, now_s: int) -> list[str]:
         """Store new observations and send pending alerts; returns why receivers did not accept them."""
         self._tails.look(self._history)
         boards = board_statuses(self._history, OWNER, now_s)
-        new = list(new_observations(self._history, boards, now_s, noted_keys(self._history)))
+        new = list(new_observations(self._history, boards, now_s, noted_keys(self._history), self._tails.false_changes))
         note_observations(self._history, new, list(lasting_observations(boards, now_s)), now_s)
         return [fault for receiver in self._receivers for fault in self._send(receiver)]
 

@@ -28,7 +28,9 @@ DEFAULT_PLAN = "osadl-cycle"
 """The plan of a board that has neither a ring nor a plan."""
 IDLE = 0.1
 """Share of each measured CPU's time for which an idle board may be busy, with the probe and what pulls it."""
-_KEYS = ("name", "coordinator", "store", "database", "state", "reconcile", "board")
+FALSE_CHANGES = 1.0
+"""Changes of the tail that all boards of a farm may have noted in a year by chance."""
+_KEYS = ("name", "coordinator", "store", "database", "state", "reconcile", "false-changes", "board")
 _BOARD_KEYS = (
     "name",
     "place",
@@ -104,7 +106,8 @@ class BoardEntry:
 
 @dataclass(frozen=True)
 class Farm:
-    """A farm file.  ``database``: an SQLAlchemy URL; ``state``: the folder of the farm's state file."""
+    """A farm file.  ``database``: an SQLAlchemy URL; ``state``: the folder of the farm's state file;
+    ``false_changes``: changes of the tail that all its boards may have noted in a year by chance."""
 
     name: str
     coordinator: str
@@ -113,6 +116,7 @@ class Farm:
     state: Path
     reconcile_s: float
     boards: tuple[BoardEntry, ...]
+    false_changes: float = FALSE_CHANGES
 
     @property
     def id(self) -> str:
@@ -285,6 +289,13 @@ def _require_new_names(table: Table, boards: tuple[BoardEntry, ...]) -> None:
             names.append(name)
 
 
+def _false_changes(table: Table) -> float:
+    value = float(table.take("false-changes", (int, float), "1", FALSE_CHANGES))
+    if not 0.001 <= value <= 1000:
+        raise table.fault(f"false-changes = {value:g} is not between 0.001 and 1000 per year", "false-changes")
+    return value
+
+
 def read_farm(path: Path) -> Farm:
     """A farm's file, every key checked; raises BadInput with file, line and key.  Paths in it start at its folder."""
     table, base = read_toml(path, _EXAMPLE), path.resolve().parent
@@ -306,6 +317,7 @@ def read_farm(path: Path) -> Farm:
         _path(table, "state", base, "farm-state"),
         _seconds(table, "reconcile", 60.0),
         boards,
+        _false_changes(table),
     )
     table.finish(_KEYS)
     if not boards:

@@ -119,11 +119,18 @@ def update_history(order: HistoryOrder) -> dict[str, Any]:
     return {"damaged": faults}
 
 
-def find_tail_changes(order: FarmOrder) -> dict[str, Any]:
+class TailOrder(FarmOrder):
+    """The input of `find_tail_changes`.  ``names``: all boards of the farm; ``false_changes``: as in its file."""
+
+    names: Sequence[str]
+    false_changes: float
+
+
+def find_tail_changes(order: TailOrder) -> dict[str, Any]:
     """Note in the history of which boards the greatest values of cycles became others than they had been."""
     store = opened_store(order["store"])
     with closing(History.of(store, order["database"])) as history:
-        return {"changed": [change.board for change in TailWatch().look(history)]}
+        return {"changed": list(TailWatch(order["names"], order["false_changes"]).look(history))}
 
 
 def _update_growing(history: History, store: Store, growing: GrowingRecording) -> None:

@@ -321,7 +321,10 @@ class FarmRun:
         """Once for each cycle, an hour after it has ended, when its boards were pulled: whose tail has changed?"""
         cycle = int((self._now_s() - _PULLED_S) // CYCLE_S)
         if cycle != self._looked_back:
-            answer = await self._updating.act("tails", history_update.find_tail_changes, self._farm_order(), _TAKE_S)
+            order = history_update.TailOrder(
+                **self._farm_order(), names=list(self._boards), false_changes=self.farm.false_changes
+            )
+            answer = await self._updating.act("tails", history_update.find_tail_changes, order, _TAKE_S)
             self._looked_back = self._looked_back if answer.fault else cycle
 
     def _required(self, names: Collection[str]) -> dict[str, JudgedBoard]:

@@ -15,15 +15,19 @@ from fastenough.history.ingest import (
     rebuild,
 )
 from fastenough.history.queries import (
+    NEW_FOR_S,
     bands,
     changes,
+    cycle_maxima,
     distribution,
     events,
     heat,
     last_changes,
+    last_noted,
     latest,
     maxima,
     newest_events,
+    noted_changes,
     ridge,
     runs,
     worst,
@@ -52,6 +56,7 @@ from fastenough.history.results import (
 )
 
 __all__ = [
+    "NEW_FOR_S",
     "NOTHING",
     "OWNER",
     "PUBLIC",
@@ -85,6 +90,7 @@ __all__ = [
     "catch_up",
     "changes",
     "close_months",
+    "cycle_maxima",
     "declare",
     "disown",
     "distribution",
@@ -95,10 +101,12 @@ __all__ = [
     "ingest_stream",
     "is_declared",
     "last_changes",
+    "last_noted",
     "latest",
     "maxima",
     "newest_events",
     "note_refused",
+    "noted_changes",
     "rebuild",
     "refusals",
     "rename",

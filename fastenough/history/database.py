@@ -219,7 +219,7 @@ def _putting(
     return str(compiled), tuple(compiled.positiontup or ())
 
 
-VERSION = "4"
+VERSION = "5"
 """Of the tables in `schema.py`; `migrations/versions/` holds every one up to it."""
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -52,7 +52,8 @@ from fastenough.history.schema import (
 from fastenough.recording.histogram import bucket_highest, bucket_lowest
 
 MOST_EVENTS = 200
-_NEW_FOR_S = 30 * DAY_S
+NEW_FOR_S = 30 * DAY_S
+"""A new maximum exceeds all that was measured so long before it."""
 
 
 def bands(history: History, viewer: Viewer, name: str, begin_s: int, end_s: int) -> list[RunSpan]:
@@ -128,7 +129,7 @@ def _is_new(connection: Connection, row: Any) -> bool:
             HOUR.c.board == row["board"],
             HOUR.c.series == row["series"],
             HOUR.c.begin_s < hour_s,
-            HOUR.c.begin_s >= hour_s - _NEW_FOR_S,
+            HOUR.c.begin_s >= hour_s - NEW_FOR_S,
         )
     ).scalar()
     return before is not None and before > NOTHING and row["value_ns"] > before
@@ -136,6 +137,15 @@ def _is_new(connection: Connection, row: Any) -> bool:
 
 def changes(history: History, viewer: Viewer, name: str, begin_s: int, end_s: int) -> list[BoardChange]:
     """What changed in a range, newest first, of one moment that first which shapes latencies; raises UnknownBoard."""
+    return _changes(history, viewer, name, CHANGE.c.at_s.between(begin_s, end_s - 1))
+
+
+def noted_changes(history: History, viewer: Viewer, name: str, begin_s: int, end_s: int) -> list[BoardChange]:
+    """Changes of the tail that were noted in a range, whenever they were, in the same order; raises UnknownBoard."""
+    return _changes(history, viewer, name, CHANGE.c.noted_s.between(begin_s, end_s - 1))
+
+
+def _changes(history: History, viewer: Viewer, name: str, within: ColumnElement[bool]) -> list[BoardChange]:
     before, after = RUN.alias("before"), RUN.alias("after")
     with board_view(history, viewer, name) as (connection, board):
         rows = (
@@ -143,7 +153,7 @@ def changes(history: History, viewer: Viewer, name: str, begin_s: int, end_s: in
                 select(CHANGE, before.c.name.label("before"), after.c.name.label("after"))
                 .outerjoin(before, CHANGE.c.last_run == before.c.id)
                 .outerjoin(after, CHANGE.c.run == after.c.id)
-                .where(CHANGE.c.board == board, CHANGE.c.at_s >= begin_s, CHANGE.c.at_s < end_s)
+                .where(CHANGE.c.board == board, within)
                 .order_by(CHANGE.c.at_s.desc(), CHANGE.c.latency.desc(), CHANGE.c.id)
             )
             .mappings()
@@ -159,19 +169,39 @@ def changes(history: History, viewer: Viewer, name: str, begin_s: int, end_s: in
             row["latency"],
             row["before"] or "",
             row["after"] or "",
+            row["noted_s"],
+            row["until_s"],
+            row["withdrawn_s"],
         )
         for row in rows
     ]
 
 
-def last_changes(history: History, viewer: Viewer, kind: str, begin_s: int, end_s: int) -> dict[str, int]:
-    """By name of the boards that changed so in a range, when each last did."""
+def last_changes(history: History, viewer: Viewer, kinds: Collection[str], begin_s: int, end_s: int) -> dict[str, int]:
+    """By name of the boards that changed so in a range, when each last did; what was withdrawn does not count."""
+    return _newest_change(
+        history, viewer, CHANGE.c.at_s, (CHANGE.c.kind.in_(kinds), CHANGE.c.withdrawn_s.is_(None)), (begin_s, end_s)
+    )
+
+
+def last_noted(history: History, viewer: Viewer, begin_s: int, end_s: int) -> dict[str, int]:
+    """By name of the boards of which a change of the tail was noted in a range, when the newest one was."""
+    return _newest_change(history, viewer, CHANGE.c.noted_s, (), (begin_s, end_s))
+
+
+def _newest_change(
+    history: History,
+    viewer: Viewer,
+    time: ColumnElement[Any],
+    where: Sequence[ColumnElement[bool]],
+    span: tuple[int, int],
+) -> dict[str, int]:
     with history.reading() as connection:
         rows = connection.execute(
             seen_by(
-                select(BOARD.c.name, func.max(CHANGE.c.at_s))
+                select(BOARD.c.name, func.max(time))
                 .join(CHANGE, CHANGE.c.board == BOARD.c.id)
-                .where(CHANGE.c.kind == kind, CHANGE.c.at_s >= begin_s, CHANGE.c.at_s < end_s)
+                .where(time >= span[0], time < span[1], *where)
                 .group_by(BOARD.c.name),
                 viewer,
             )
@@ -209,6 +239,27 @@ def maxima(  # noqa: PLR0917 - every question: who asks, of what, and when
     times = np.arange(first, last, step_s, dtype=np.int64)
     within = (times + step_s > begin_s) & (times < end_s)
     return MaximaSeries(times[within], step_s, {cpu: values[within] for cpu, values in by_cpu.items()})
+
+
+def cycle_maxima(  # noqa: PLR0917 - every question: who asks, of what, and when
+    history: History, viewer: Viewer, name: str, series: str, begin_s: int, end_s: int
+) -> list[int]:
+    """The greatest value of each cycle measured in a range of whole hours, oldest first; raises UnknownBoard."""
+    cycle = HOUR.c.begin_s - HOUR.c.begin_s % CYCLE_S
+    with board_view(history, viewer, name) as (connection, board):
+        rows = connection.execute(
+            select(cycle, func.max(HOUR.c.max_ns))
+            .where(
+                HOUR.c.board == board,
+                HOUR.c.series == series_number(connection, series),
+                HOUR.c.begin_s >= begin_s,
+                HOUR.c.begin_s < end_s,
+                HOUR.c.max_ns > NOTHING,
+            )
+            .group_by(cycle)
+            .order_by(cycle)
+        ).all()
+    return [int(max_ns) for _, max_ns in rows]
 
 
 def worst(history: History, viewer: Viewer, begin_s: int, end_s: int, step_s: int = HOUR_S) -> Worst:

@@ -295,9 +295,12 @@ class LatencyEvent:
 
 @dataclass(frozen=True)
 class BoardChange:
-    """What changed.  ``kind``: ``configuration``, with the ``key`` and its values, or ``tail``: the maxima did.
+    """What changed.  ``kind``: ``configuration``, with the ``key`` and its values; ``tail`` or ``trend``: the maxima of
+    cycles, at once or gradually.
 
     ``latency``: the key is known to matter to latency.  ``last_run``: the last one before it; ``run``: the first after.
+    Of a step or trend, ``noted_s``: when it was shown; ``until_s``: the end of a trend; ``withdrawn_s``: when later
+    cycles made it improbable.
     """
 
     at_s: int
@@ -308,3 +311,6 @@ class BoardChange:
     latency: bool
     last_run: str
     run: str
+    noted_s: int | None = None
+    until_s: int | None = None
+    withdrawn_s: int | None = None

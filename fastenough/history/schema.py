@@ -235,5 +235,10 @@ CHANGE = Table(
     Column("latency", Boolean, nullable=False),
     Column("last_run", Integer),
     Column("run", Integer),
+    Column("noted_s", BigInteger),
+    Column("until_s", BigInteger),
+    Column("withdrawn_s", BigInteger),
     Index("ix_change_board_at", "board", "at_s"),
 )
+"""Of changes of the tail, ``noted_s``: the end of the cycle that showed it; ``until_s``: of a trend; ``withdrawn_s``:
+when it became improbable."""

@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
 from fastenough import words
-from fastenough.analysis.changes import change_points
-from fastenough.analysis.maxima import Maxima
+from fastenough.analysis.level_changes import level_changes
+from fastenough.analysis.surveillance import LEAST_BEFORE
 from fastenough.history.access import board_view, series_number
 from fastenough.history.board_status import board_of, main_series
 from fastenough.history.boards import lock_board
@@ -22,140 +22,158 @@ from fastenough.history.results import Viewer
 from fastenough.history.schema import ALL_CPUS, BOARD, CHANGE, CYCLE, CYCLE_S, INTERVAL, NOW, RUN
 
 TAIL = "tail"
+TREND = "trend"
+TAIL_KINDS = (TAIL, TREND)
 KEY = "greatest value of a cycle"
-_MOST_CYCLES = 399
-"""Two hundred days: with more, change points would be sought among pairs of cycles."""
-_NEWEST = 5
+APART_S = LEAST_BEFORE * CYCLE_S
+"""Changes of one board are noted at least so long apart."""
 _MOST_UNEQUAL = 1.25
-"""Cycles are compared whose numbers of values differ by no more than this factor from that of the newest."""
-_BESIDE = 8
-"""So many cycles beside where ranks place a change is it sought."""
-_SAME_CYCLES = 3
-"""A change found again, with more cycles behind it, may lie so many beside where it was first seen."""
+"""Cycles are compared whose numbers of values differ by no more than this factor."""
+CYCLES_A_YEAR = 365.25 * 86400 / CYCLE_S
 _GOOD_WITHIN_S = 60 * 86400
 
 
 @dataclass(frozen=True)
-class TailChange:
-    """A board's maxima were about ``was_ns`` before the cycle that begins at ``at_s``, and about ``now_ns`` from it
-    on (medians)."""
-
-    board: str
-    at_s: int
-    was_ns: int
-    now_ns: int
-
-
-@dataclass(frozen=True)
 class TailPoint:
-    """A change of the tail: medians of what lies before it and behind it, up to the changes beside it."""
+    """A change of the tail: the maxima of cycles were about ``was_ns``, and about ``now_ns`` from ``at_s`` on.
+
+    ``until_s``: when a trend reached that, None for a step.  ``noted_s``: end of the cycle that showed the change;
+    ``withdrawn_s``: of the cycle that made it improbable, None where none did.
+    """
 
     at_s: int
+    until_s: int | None
     was_ns: int
     now_ns: int
+    noted_s: int
+    withdrawn_s: int | None = None
+
+    @property
+    def rises(self) -> bool:
+        return self.now_ns > self.was_ns
 
 
-def tail_points(begins_s: Sequence[int], max_ns: Sequence[int]) -> list[TailPoint]:
-    """Where the greatest values of cycles changed, in the order of time; nowhere of fewer than 50 cycles.
+def mean_between(boards: int, false_changes: float) -> float:
+    """Cycles per false change of a board, so that a farm has so many false changes in a year.
 
-    That there is a change is shown by the ranks of :mod:`fastenough.analysis.changes`, which place it a few cycles off
-    where one side is short; it is put where the values deviate least from the medians of both sides.
+    The number of boards is rounded up to a power of two: one board more seldom moves what was announced.
     """
-    begins = np.array(begins_s[-_MOST_CYCLES:], dtype=np.int64)
-    values = np.array(max_ns[-_MOST_CYCLES:], dtype=np.float64)
-    found = change_points(Maxima(values, begins * 10**9, 1.0, CYCLE_S * 1e9))
-    bounds = [0, *np.searchsorted(begins * 10**9, [point.wall_ns for point in found]).tolist(), values.size]
-    for number in range(1, len(bounds) - 1):
-        first, place, last = bounds[number - 1 : number + 2]
-        bounds[number] = first + _best_split(values[first:last], place - first)
-    medians = [round(float(np.median(values[first:last]))) for first, last in pairwise(bounds) if last > first]
-    return [
-        TailPoint(int(begins[place]), medians[number], medians[number + 1]) for number, place in enumerate(bounds[1:-1])
+    return float(2 ** max(0, boards - 1).bit_length() * CYCLES_A_YEAR / false_changes)
+
+
+def tail_points(
+    begins_s: Sequence[int], max_ns: Sequence[int], counts: Sequence[int], between: float
+) -> list[TailPoint]:
+    """Changes of the greatest values of cycles, in the order of noting.
+
+    ``counts``: values in each cycle; ``between``: see `mean_between`.  Later cycles move or withdraw changes, and never
+    change when they were noted.
+    """
+    begins, values = np.array(begins_s, dtype=np.int64), np.array(max_ns, dtype=np.float64)
+    found = [
+        point for places in equally_measured(counts) for point in _points_of(begins[places], values[places], between)
     ]
+    points: list[TailPoint] = []
+    for point in sorted(found, key=lambda each: each.noted_s):
+        if not any(point.rises is other.rises and abs(point.at_s - other.at_s) < APART_S for other in points):
+            points.append(point)
+    return points
 
 
-def equally_measured(counts: Sequence[int]) -> NDArray[np.bool_]:
-    """Which cycles hold about as many values as the newest ones: of more values the greatest is greater.
-
-    The reference is the median of the newest five, so that one cycle that was cut short decides nothing.
-    """
-    each = np.array(counts, dtype=np.float64)
-    usual = float(np.median(each[-_NEWEST:])) if each.size else 0.0
-    return (each >= usual / _MOST_UNEQUAL) & (each <= usual * _MOST_UNEQUAL)
-
-
-def _best_split(values: NDArray[np.float64], near: int) -> int:
-    places = range(max(1, near - _BESIDE), min(values.size, near + _BESIDE + 1))
-    return min(places, key=lambda at: _spread(values[:at]) + _spread(values[at:]))
+def _points_of(begins: NDArray[np.int64], values: NDArray[np.float64], between: float) -> Iterator[TailPoint]:
+    for change in level_changes(values, between):
+        yield TailPoint(
+            int(begins[change.first]),
+            int(begins[change.last]) + CYCLE_S if change.gradual else None,
+            round(change.before),
+            round(change.after),
+            int(begins[change.noted]) + CYCLE_S,
+            None if change.withdrawn is None else int(begins[change.withdrawn]) + CYCLE_S,
+        )
 
 
-def _spread(values: NDArray[np.float64]) -> float:
-    """How far values lie from their median, all together; ratios count, so that the lower side is heard too."""
-    logarithms = np.log(np.maximum(values, 1.0))
-    return float(np.abs(logarithms - np.median(logarithms)).sum())
+def equally_measured(counts: Sequence[int]) -> list[NDArray[np.int64]]:
+    """Places of cycles that hold about as many values, for each such number: of more values the greatest is greater."""
+    places_of: dict[int, list[int]] = {}
+    for place, count in enumerate(counts):
+        like = (usual for usual in places_of if usual / _MOST_UNEQUAL <= count <= usual * _MOST_UNEQUAL)
+        places_of.setdefault(min(like, key=lambda usual: abs(usual - count), default=count), []).append(place)
+    return [np.array(places, dtype=np.int64) for places in places_of.values()]
 
 
 class TailWatch:
-    """Looks at each board's cycles once one more of them has closed, and notes what changed in the history."""
+    """Looks at the cycles of a farm's boards once one more of them has closed, and notes what changed.
 
-    def __init__(self) -> None:
+    ``boards``: the names of all that the farm has; ``false_changes``: so many of them together have in a year.
+    """
+
+    def __init__(self, boards: Collection[str], false_changes: float) -> None:
+        self.false_changes = false_changes
+        self._names = frozenset(boards)
+        self._between = mean_between(len(self._names), false_changes)
         self._looked_at: dict[int, int] = {}
 
-    def look(self, history: History) -> list[TailChange]:
-        """The new changes; each is stored once, before it is returned."""
+    def look(self, history: History) -> dict[str, list[TailPoint]]:
+        """New changes by board; all are stored before it returns."""
         with history.reading() as connection:
+            names = {row.id: row.name for row in connection.execute(select(BOARD.c.id, BOARD.c.name))}
             main = main_series(connection)
             newest = {
                 (row.board, row.series): int(row.newest_s)
                 for row in connection.execute(select(NOW.c.board, NOW.c.series, NOW.c.newest_s))
             }
-        tail_changes: list[TailChange] = []
+        new: dict[str, list[TailPoint]] = {}
         for board, series in main.items():
             closed_s = newest[board, series] // CYCLE_S * CYCLE_S
-            if self._looked_at.get(board) != closed_s:
+            if names[board] in self._names and self._looked_at.get(board) != closed_s:
                 with history.writing() as connection:
-                    tail_changes += _noted(connection, board, series, closed_s)
+                    lock_board(connection, names[board])
+                    points = self._points(connection, board, series, closed_s)
+                    new |= {names[board]: fresh} if (fresh := _store(connection, board, points)) else {}
                 self._looked_at[board] = closed_s
-        return tail_changes
+        return new
 
-
-def _noted(connection: Connection, board: int, series: int, closed_s: int) -> list[TailChange]:
-    name = connection.execute(select(BOARD.c.name).where(BOARD.c.id == board)).scalar_one()
-    lock_board(connection, name)
-    rows = connection.execute(
-        select(CYCLE.c.begin_s, CYCLE.c.max_ns, CYCLE.c.count.label("held"))
-        .where(
-            CYCLE.c.board == board,
-            CYCLE.c.series == series,
-            CYCLE.c.cpu == ALL_CPUS,
-            CYCLE.c.begin_s < closed_s,
-            CYCLE.c.count > 0,
-        )
-        .order_by(CYCLE.c.begin_s)
-    ).all()
-    alike = equally_measured([row.held for row in rows])
-    rows = [row for row, compared in zip(rows, alike, strict=True) if compared]
-    points = tail_points([row.begin_s for row in rows], [row.max_ns for row in rows])
-    known = list(
-        connection.execute(select(CHANGE.c.at_s).where(CHANGE.c.board == board, CHANGE.c.kind == TAIL)).scalars()
-    )
-    found = [TailChange(name, point.at_s, point.was_ns, point.now_ns) for point in points]
-    new = [change for change in found if all(abs(change.at_s - at_s) > _SAME_CYCLES * CYCLE_S for at_s in known)]
-    for change in new:
-        connection.execute(
-            insert(CHANGE).values(
-                board=board,
-                at_s=change.at_s,
-                kind=TAIL,
-                key=KEY,
-                was=words.latency(change.was_ns),
-                now=words.latency(change.now_ns),
-                latency=True,
-                last_run=_run_beside(connection, board, change.at_s, before=True),
-                run=_run_beside(connection, board, change.at_s, before=False),
+    def _points(self, connection: Connection, board: int, series: int, closed_s: int) -> list[TailPoint]:
+        rows = connection.execute(
+            select(CYCLE.c.begin_s, CYCLE.c.max_ns, CYCLE.c.count.label("held"))
+            .where(
+                CYCLE.c.board == board,
+                CYCLE.c.series == series,
+                CYCLE.c.cpu == ALL_CPUS,
+                CYCLE.c.begin_s < closed_s,
+                CYCLE.c.count > 0,
             )
-        )
-    return new
+            .order_by(CYCLE.c.begin_s)
+        ).all()
+        begins, maxima, counts = ([row[column] for row in rows] for column in range(3))
+        return tail_points(begins, maxima, counts, self._between)
+
+
+def _store(connection: Connection, board: int, points: Sequence[TailPoint]) -> list[TailPoint]:
+    """Store a board's changes in place of those that it had; returns those that are new."""
+    mine = (CHANGE.c.board == board, CHANGE.c.kind.in_(TAIL_KINDS))
+    known_s = list(connection.execute(select(CHANGE.c.noted_s).where(*mine)).scalars())
+    connection.execute(delete(CHANGE).where(*mine))
+    if points:
+        connection.execute(insert(CHANGE), [_row(connection, board, point) for point in points])
+    return [point for point in points if all(abs(point.noted_s - noted_s) >= APART_S for noted_s in known_s)]
+
+
+def _row(connection: Connection, board: int, point: TailPoint) -> dict[str, Any]:
+    return {
+        "board": board,
+        "at_s": point.at_s,
+        "kind": TAIL if point.until_s is None else TREND,
+        "key": KEY,
+        "was": words.latency(point.was_ns),
+        "now": words.latency(point.now_ns),
+        "latency": True,
+        "last_run": _run_beside(connection, board, point.at_s, before=True),
+        "run": _run_beside(connection, board, point.at_s, before=False),
+        "noted_s": point.noted_s,
+        "until_s": point.until_s,
+        "withdrawn_s": point.withdrawn_s,
+    }
 
 
 def _run_beside(connection: Connection, board: int, at_s: int, *, before: bool) -> int | None:

@@ -87,6 +87,11 @@ function runLink(run) {
   return link;
 }
 
+function tailWords(change) {
+  const trend = change.until_s === null ? "" : `, trend until ${instant(change.until_s)}`;
+  return `latency tail${trend} (${change.withdrawn_s === null ? `noted ${instant(change.noted_s)}` : `withdrawn ${instant(change.withdrawn_s)}`})`;
+}
+
 function showSelection(found, chosen) {
   const within = [...found.events].sort((a, b) => b.value_ns - a.value_ns).slice(0, MOST_SHOWN);
   at("selected").textContent = `${instant(chosen.begin)} to ${instant(chosen.end)} UTC`;
@@ -94,7 +99,7 @@ function showSelection(found, chosen) {
     [instant(one.at_s), (one.new_maximum ? "▲ " : "") + us(one.value_ns), one.cpu === null ? "–" : String(one.cpu), one.culprit || "unknown", runLink(one.run)]),
   "No events in this range.");
   table(at("selected-changes"), "Changes", ["time", "change", "before", "after"], found.changes.map(one =>
-    [instant(one.at_s), one.kind === "tail" ? "latency tail" : one.key + (one.latency ? " (affects latency)" : ""), one.was || "–", one.now || "–"]),
+    [instant(one.at_s), one.noted_s !== null ? tailWords(one) : one.key + (one.latency ? " (affects latency)" : ""), one.was || "–", one.now || "–"]),
   "No changes in this range.");
   at("selection").hidden = false;
 }

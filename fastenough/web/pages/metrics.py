@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from fastenough.exchange.openmetrics import END, KIND, family, labelled
-from fastenough.history import BoardCondition, BoardStatus, board_statuses, last_changes
-from fastenough.history.tail import TAIL
+from fastenough.history import BoardCondition, BoardStatus, board_statuses, last_changes, last_noted
+from fastenough.history.tail import TAIL_KINDS
 from fastenough.web.site import Page, Site
 
 _TAIL_S = 400 * 86400
@@ -72,8 +72,8 @@ _GAUGES = (
 )
 _REFUSED = "fastenough_board_refused_recordings"
 _INFO, _STATE = "fastenough_board_info", "fastenough_board_state"
-_TAIL = "fastenough_board_tail_changed_timestamp_seconds"
-FAMILIES = (_INFO, _STATE, _TAIL, _REFUSED, *(gauge.name for gauge in _GAUGES))
+_TAIL, _NOTED = "fastenough_board_tail_changed_timestamp_seconds", "fastenough_board_tail_noted_timestamp_seconds"
+FAMILIES = (_INFO, _STATE, _TAIL, _NOTED, _REFUSED, *(gauge.name for gauge in _GAUGES))
 """The names of all samples."""
 
 
@@ -110,10 +110,16 @@ def _states(boards: list[BoardStatus]) -> Iterator[str]:
 
 
 def _tails(site: Site) -> Iterator[str]:
-    yield from family(_TAIL, "gauge", "Time of the last change of the tail (the maxima of 12-hour cycles).", "seconds")
-    changed = last_changes(site.history, site.viewer, TAIL, site.now_s - _TAIL_S, site.now_s + 1)
-    for board, at_s in sorted(changed.items()):
-        yield f"{_TAIL}{labelled({'board': board})} {at_s}\n"
+    span = site.now_s - _TAIL_S, site.now_s + 1
+    changed = last_changes(site.history, site.viewer, TAIL_KINDS, *span)
+    noted = last_noted(site.history, site.viewer, *span)
+    for name, text, times in (
+        (_TAIL, "Time of the last change of the tail (the maxima of 12-hour cycles).", changed),
+        (_NOTED, "Time at which the newest change of the tail was noted.", noted),
+    ):
+        yield from family(name, "gauge", text, "seconds")
+        for board, at_s in sorted(times.items()):
+            yield f"{name}{labelled({'board': board})} {at_s}\n"
 
 
 def _refused(boards: list[BoardStatus]) -> Iterator[str]:

@@ -11,18 +11,20 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, update
 
 from fastenough.cli.farm_alert import command
 from fastenough.farm.alerts import ALERT, Alerting, Receiver, create_tables
 from fastenough.history import History, catch_up, declare, note_refused
+from fastenough.history.schema import BOARD, CHANGE, CYCLE_S, HOUR
+from fastenough.history.tail import TAIL, TailWatch
 from fastenough.model import BadInput, ExitStatus
 from tests.support.cli_calls import environment
 from tests.support.farm_data import END_S, INJECTED_NS, FarmData, make_store
@@ -94,6 +96,12 @@ def farm(measured: tuple[FarmData, Path], tmp_path: Path) -> Iterator[tuple[Farm
     history.close()
 
 
+def alerting(history: History, receivers: Sequence[Receiver]) -> Alerting:
+    """Of a farm that has all boards of the history."""
+    with history.reading() as connection:
+        return Alerting(history, receivers, TailWatch(list(connection.execute(select(BOARD.c.name)).scalars()), 1.0))
+
+
 def kinds(history: History) -> Counter[tuple[str, str]]:
     with history.reading() as connection:
         return Counter((row.board, row.kind) for row in connection.execute(select(ALERT.c.board, ALERT.c.kind)))
@@ -103,10 +111,10 @@ def kinds(history: History) -> Counter[tuple[str, str]]:
 def test_each_thing_is_told_once(farm: tuple[FarmData, History], listener: Listener) -> None:
     data, history = farm
     declare(history, data.changed, verdict="FAIL", verdict_reason="3 of 9 took longer")
-    give_cycles(history, data.boards[0], cycles(np.random.default_rng(1), 40))
+    give_cycles(history, data.boards[0], cycles(np.random.default_rng(1), 65))
     receivers = [Receiver(listener.url, True, "https://farm.example"), Receiver(f"{listener.url}/hook?key=1", False)]
     for after_s in (60, 120, 180):
-        assert Alerting(history, receivers).look(END_S + after_s) == []
+        assert alerting(history, receivers).look(END_S + after_s) == []
     expected = {
         (data.changed, "fail"),
         (data.silent, "silent"),
@@ -124,7 +132,7 @@ def test_a_new_maximum_comes_with_its_culprit_and_the_last_good_run(
     farm: tuple[FarmData, History], listener: Listener
 ) -> None:
     data, history = farm
-    assert Alerting(history, [Receiver(listener.url, False)]).look(END_S + 60) == []
+    assert alerting(history, [Receiver(listener.url, False)]).look(END_S + 60) == []
     told = next(message for message in listener.told() if message["kind"] == "maximum")
     assert told["board"] == data.injected.board
     assert told["value_ns"] == str(INJECTED_NS)
@@ -135,14 +143,54 @@ def test_a_new_maximum_comes_with_its_culprit_and_the_last_good_run(
     assert told["culprit"] != "unknown"
 
 
+@pytest.mark.parametrize(
+    ("days", "evidence", "severity", "by_chance"),
+    [(0, "weak evidence", "info", 730.5 / 4), (28, "strong evidence", "warning", 730.5 / 60)],
+)
+def test_a_new_maximum_is_graded_by_the_days_before_it(  # noqa: PLR0917 - the two fixtures and what is expected
+    farm: tuple[FarmData, History], listener: Listener, days: int, evidence: str, severity: str, by_chance: float
+) -> None:
+    """A hundred times what came before: after a day and a half that can be chance, after a month hardly."""
+    data, history = farm
+    with history.writing() as connection:
+        board = connection.execute(select(BOARD.c.id).where(BOARD.c.name == data.injected.board)).scalar_one()
+        first_day = (HOUR.c.board == board, HOUR.c.begin_s < data.begin_s + 86400)
+        hours = connection.execute(select(HOUR).where(*first_day)).mappings().all()
+        for day in range(1, days + 1):
+            rows = [{**hour, "begin_s": hour["begin_s"] - 86400 * day} for hour in hours]
+            connection.execute(insert(HOUR), [row | {"max_ns": row["max_ns"] + 97 * day} for row in rows])
+    assert alerting(history, [Receiver(listener.url, False)]).look(END_S + 60) == []
+    told = next(message for message in listener.told() if message["kind"] == "maximum")
+    assert (told["evidence"], told["severity"]) == (evidence, severity)
+    assert float(told["new_maxima_per_board_and_year"]) == pytest.approx(by_chance, rel=0.05)
+
+
+def test_a_change_that_is_moved_is_told_once_and_its_withdrawal_too(
+    farm: tuple[FarmData, History], listener: Listener
+) -> None:
+    data, history = farm
+    give_cycles(history, data.boards[0], cycles(np.random.default_rng(1), 65))
+    sender = alerting(history, [Receiver(listener.url, False)])
+    for columns in ({}, {"at_s": CHANGE.c.at_s - CYCLE_S}, {"noted_s": CHANGE.c.noted_s + CYCLE_S}):
+        with history.writing() as connection:
+            connection.execute(update(CHANGE).where(CHANGE.c.kind == TAIL).values(**{"key": "moved"} | columns))
+        assert sender.look(END_S + 60) == []
+    for _ in range(2):
+        with history.writing() as connection:
+            connection.execute(update(CHANGE).where(CHANGE.c.kind == TAIL).values(withdrawn_s=END_S))
+        assert sender.look(END_S + 120) == []
+    told = [message for message in listener.told() if message["kind"] == "tail"]
+    assert ["withdrawn" in message["text"] for message in told] == [False, True]
+
+
 def test_what_lasts_is_told_when_it_begins_and_when_it_ends(farm: tuple[FarmData, History], listener: Listener) -> None:
     data, history = farm
     receiver = Receiver(listener.url, True)
     declare(history, data.changed, verdict="FAIL", verdict_reason="too late")
-    Alerting(history, [receiver]).look(END_S + 60)
+    alerting(history, [receiver]).look(END_S + 60)
     declare(history, data.changed, verdict="PASS", verdict_reason="")
     for after_s in (120, 180):
-        Alerting(history, [receiver]).look(END_S + after_s)
+        alerting(history, [receiver]).look(END_S + after_s)
     told = [
         alert
         for alert in listener.told()
@@ -154,7 +202,7 @@ def test_what_lasts_is_told_when_it_begins_and_when_it_ends(farm: tuple[FarmData
     assert begun["startsAt"] == ended["startsAt"]
     assert begun["endsAt"] > ended["endsAt"] > ended["startsAt"]
     declare(history, data.changed, verdict="FAIL", verdict_reason="again")
-    Alerting(history, [receiver]).look(END_S + 240)
+    alerting(history, [receiver]).look(END_S + 240)
     assert kinds(history)[data.changed, "fail"] == 2, "what comes again is another alert"
     assert kinds(history)[data.injected.board, "fail"] == 1, "above a limit that must never be exceeded, judged or not"
 
@@ -165,7 +213,7 @@ def test_a_refused_recording_is_told_for_a_day(farm: tuple[FarmData, History], l
     history.wall_s = lambda: END_S
     note_refused(history, data.changed, [("ring-1.jsonl", "refused", "a line has no end")])
     for after_s in (60, 120, 86400, 86460):
-        Alerting(history, [receiver]).look(END_S + after_s)
+        alerting(history, [receiver]).look(END_S + after_s)
     told = [alert for alert in listener.told() if alert["labels"]["alertname"] == "FastenoughRecordingRefused"]
     assert [alert["labels"]["board"] for alert in told] == [data.changed] * 2, "when it begins, and when it ends"
     assert "ring-1.jsonl" in told[0]["annotations"]["summary"]
@@ -175,11 +223,11 @@ def test_a_refused_recording_is_told_for_a_day(farm: tuple[FarmData, History], l
 def test_what_is_not_accepted_is_sent_again(farm: tuple[FarmData, History], listener: Listener, answer: int) -> None:
     _, history = farm
     listener.answer = answer
-    alerting = Alerting(history, [Receiver(listener.url, False)])
-    assert "127.0.0.1" in alerting.look(END_S + 60)[0]
+    sender = alerting(history, [Receiver(listener.url, False)])
+    assert "127.0.0.1" in sender.look(END_S + 60)[0]
     assert listener.got == []
     listener.answer = 200
-    assert alerting.look(END_S + 120) == []
+    assert sender.look(END_S + 120) == []
     assert len(listener.got) == sum(kinds(history).values()) > 0
 
 
@@ -209,7 +257,8 @@ def test_nothing_is_lost_or_told_in_other_words_when_the_sender_is_killed(
         )
     script = (
         "import sys\nfrom fastenough.farm.alerts import Alerting, Receiver\nfrom fastenough.history import "
-        f"History\nalerting = Alerting(History.at(sys.argv[1]), [Receiver(sys.argv[2], False)])\n"
+        "History\nfrom fastenough.history.tail import TailWatch\n"
+        "alerting = Alerting(History.at(sys.argv[1]), [Receiver(sys.argv[2], False)], TailWatch([], 1.0))\n"
         f"print('ready', flush=True)\nalerting.look({END_S + 60})\n"
     )
     (tmp_path / "alerting.py").write_text(script)
@@ -229,7 +278,7 @@ def test_nothing_is_lost_or_told_in_other_words_when_the_sender_is_killed(
             sender.kill()
         kills += 1
         assert kills < 20
-    assert Alerting(history, [Receiver(listener.url, False)]).look(END_S + 60) == []
+    assert alerting(history, [Receiver(listener.url, False)]).look(END_S + 60) == []
     by_id: dict[int, list[dict[str, Any]]] = {}
     for message in listener.told():
         by_id.setdefault(message["id"], []).append(message)

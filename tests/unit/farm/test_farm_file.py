@@ -34,6 +34,7 @@ store = "data"
 database = "postgresql+psycopg:///farm"
 state = "kept"
 reconcile = "30s"
+false-changes = 0.5
 
 [[board]]
 name = "r1s1"
@@ -75,6 +76,7 @@ def test_a_whole_farm_is_read(tmp_path: Path) -> None:
         tmp_path / "kept",
         30.0,
     )
+    assert farm.false_changes == 0.5 and read(tmp_path, BOARD).false_changes == 1.0
     assert (first.place, first.public, first.requirement, first.times.pull_s, first.times.patience_s) == (
         "rack1-slot1",
         True,

@@ -89,7 +89,7 @@ def test_lists_of_boards_do_not_have_one_that_is_not_public(farm: FarmData, hist
     for viewer, names in ((OWNER, everything), (PUBLIC, public)):
         assert {one.board.name for one in board_statuses(history, viewer, farm.end_s)} == names
         assert set(worst(history, viewer, farm.begin_s, farm.end_s).values_ns) == names
-        changed = last_changes(history, viewer, CONFIGURATION, 0, farm.end_s)
+        changed = last_changes(history, viewer, (CONFIGURATION,), 0, farm.end_s)
         assert changed == {
             name: found[0].at_s for name in names if (found := changes(history, viewer, name, 0, farm.end_s))
         }

@@ -5,14 +5,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, insert, select, update
 
-from fastenough.analysis.changes import LEVEL
-from fastenough.farm.history_update import find_tail_changes
-from fastenough.history import OWNER, PUBLIC, History, UnknownBoard, catch_up, changes
+from fastenough.farm.history_update import TailOrder, find_tail_changes
+from fastenough.history import OWNER, PUBLIC, BoardChange, History, UnknownBoard, catch_up, changes
 from fastenough.history.board_status import main_series
-from fastenough.history.schema import ALL_CPUS, BOARD, CYCLE, CYCLE_S, NOW
-from fastenough.history.tail import TailWatch, equally_measured, last_good, tail_points
+from fastenough.history.schema import ALL_CPUS, BOARD, CHANGE, CYCLE, CYCLE_S, NOW
+from fastenough.history.tail import (
+    APART_S,
+    TailPoint,
+    TailWatch,
+    equally_measured,
+    last_good,
+    mean_between,
+    tail_points,
+)
 from tests.support.farm_data import END_S, LIMIT_NS, FarmData, make_store
 
 CYCLES = 80
@@ -30,19 +37,31 @@ def begins(n: int = CYCLES) -> list[int]:
     return [END_S - (n - number) * CYCLE_S for number in range(n)]
 
 
-@pytest.mark.parametrize("changed", [15, 40, 60])
+def points(values: list[int], counts: list[int] | None = None, boards: int = 200) -> list[TailPoint]:
+    return tail_points(begins(len(values)), values, counts or [1000] * len(values), mean_between(boards, 1.0))
+
+
+@pytest.mark.parametrize("changed", [30, 40, 60])
 def test_a_change_is_found_at_its_cycle(changed: int) -> None:
     for seed in range(5):
-        found = tail_points(begins(), cycles(np.random.default_rng(seed), changed))
-        assert len(found) == 1
+        found = points(cycles(np.random.default_rng(seed), changed))
+        assert len(found) == 1 and found[0].until_s is None and found[0].withdrawn_s is None
         assert abs(found[0].at_s - begins()[changed]) <= CYCLE_S
-        assert 1.8 < found[0].now_ns / found[0].was_ns < 2.2
+        assert found[0].noted_s <= begins()[changed] + 20 * CYCLE_S
+        assert 1.8 < found[0].now_ns / found[0].was_ns < 2.3
 
 
-def test_where_nothing_changed_a_change_is_found_no_more_often_than_stated() -> None:
-    random = np.random.default_rng(3)
-    wrong = sum(bool(tail_points(begins(), cycles(random))) for _ in range(200))
-    assert wrong <= 7, f"more than the 99.9 % quantile of 200 at {LEVEL}"
+def test_later_cycles_do_not_change_when_a_change_was_noted() -> None:
+    values = cycles(np.random.default_rng(4), 40)
+    noted = {end: [point.noted_s - begins(end)[0] for point in points(values[:end])] for end in range(40, CYCLES + 1)}
+    first = next(end for end, times in noted.items() if times)
+    assert noted[first] == [first * CYCLE_S]
+    assert all(times == noted[first] for end, times in noted.items() if end >= first)
+
+
+def test_the_threshold_follows_from_false_changes_of_a_farm() -> None:
+    assert mean_between(256, 1.0) == mean_between(129, 1.0) == 256 * 730.5
+    assert mean_between(1, 0.5) == 2 * 730.5
 
 
 def test_cycles_that_measured_longer_are_no_change() -> None:
@@ -51,17 +70,16 @@ def test_cycles_that_measured_longer_are_no_change() -> None:
     for seed in range(5):
         random = np.random.default_rng(seed)
         greatest = [round(float(random.gumbel(60_000, 5_000, number).max())) for number in hours]
-        assert tail_points(begins(), greatest), "without the exposures there would be a change"
-        alike = equally_measured(hours * 3_600_000)
-        assert alike.sum() == CYCLES // 2 and alike[-1]
-        assert not tail_points(
-            [at for at, yes in zip(begins(), alike, strict=True) if yes],
-            [value for value, yes in zip(greatest, alike, strict=True) if yes],
-        )
+        assert points(greatest, boards=1), "without the exposures there would be a change"
+        assert not points(greatest, [int(number) * 3_600_000 for number in hours], boards=1)
+
+
+def test_cycles_are_grouped_by_how_long_they_measured() -> None:
+    assert [places.tolist() for places in equally_measured([100, 110, 1200, 95, 1210, 40])] == [[0, 1, 3], [2, 4], [5]]
 
 
 def test_too_few_cycles_say_nothing() -> None:
-    assert tail_points(begins(49), cycles(np.random.default_rng(1), 25)[:49]) == []
+    assert points(cycles(np.random.default_rng(1), 10)[:20]) == []
 
 
 @pytest.fixture(scope="module")
@@ -95,25 +113,61 @@ def give_cycles(history: History, name: str, values: list[int]) -> None:
         )
 
 
+def tail_changes(history: History, name: str) -> list[BoardChange]:
+    return [change for change in changes(history, OWNER, name, 0, 2**40) if change.noted_s is not None]
+
+
 def test_a_change_is_noted_once_with_what_stands_beside_it(farm: tuple[FarmData, History]) -> None:
-    _, history = farm
+    data, history = farm
     give_cycles(history, "r1s1", cycles(np.random.default_rng(1), 40))
-    watch = TailWatch()
+    watch = TailWatch(data.boards, 1.0)
     found = watch.look(history)
-    assert [change.board for change in found] == ["r1s1"]
-    assert watch.look(history) == TailWatch().look(history) == []
-    noted = [change for change in changes(history, OWNER, "r1s1", 0, 2**40) if change.kind == "tail"]
-    assert [change.at_s for change in noted] == [found[0].at_s]
-    assert noted[0].was.endswith("µs")
+    assert list(found) == ["r1s1"]
+    assert watch.look(history) == TailWatch(data.boards, 1.0).look(history) == {}
+    assert [(change.kind, change.at_s, change.noted_s) for change in tail_changes(history, "r1s1")] == [
+        ("tail", found["r1s1"][0].at_s, found["r1s1"][0].noted_s)
+    ]
+    assert tail_changes(history, "r1s1")[0].was.endswith("µs")
+    with history.writing() as connection:
+        before = connection.execute(select(CHANGE)).all()
+        connection.execute(delete(CHANGE).where(CHANGE.c.noted_s.is_not(None)))
+    TailWatch(data.boards, 1.0).look(history)
+    with history.reading() as connection:
+        assert {row[1:] for row in connection.execute(select(CHANGE))} == {row[1:] for row in before}, "as noted before"
+
+
+def test_a_change_that_moves_is_not_new(farm: tuple[FarmData, History]) -> None:
+    data, history = farm
+    give_cycles(history, "r1s1", cycles(np.random.default_rng(1), 40))
+    TailWatch(data.boards, 1.0).look(history)
+    with history.writing() as connection:
+        mine = update(CHANGE).where(CHANGE.c.noted_s.is_not(None))
+        connection.execute(mine.values(noted_s=CHANGE.c.noted_s - APART_S + 1, at_s=CHANGE.c.at_s + 1))
+    assert TailWatch(data.boards, 1.0).look(history) == {}
+
+
+def test_boards_of_other_farms_are_left_alone(farm: tuple[FarmData, History]) -> None:
+    _, history = farm
+    give_cycles(history, "r1s3", cycles(np.random.default_rng(1), 40))
+    assert TailWatch(["r1s1"], 1.0).look(history) == {}
+    assert tail_changes(history, "r1s3") == []
 
 
 def test_a_farm_notes_changes_by_itself(farm: tuple[FarmData, History]) -> None:
     data, history = farm
     give_cycles(history, "r1s2", cycles(np.random.default_rng(2), 30))
-    order = {"store": str(data.store.path), "database": str(history.engine.url)}
+    order: TailOrder = {
+        "farm": "f",
+        "coordinator": "",
+        "state": "",
+        "store": str(data.store.path),
+        "database": str(history.engine.url),
+        "names": ["r1s2"],
+        "false_changes": 1.0,
+    }
     assert find_tail_changes(order) == {"changed": ["r1s2"]}
     assert find_tail_changes(order) == {"changed": []}
-    assert "tail" in {change.kind for change in changes(history, OWNER, "r1s2", 0, 2**40)}
+    assert [change.kind for change in tail_changes(history, "r1s2")] == ["tail"]
 
 
 def test_the_last_run_that_kept_its_limit_is_named(farm: tuple[FarmData, History]) -> None:

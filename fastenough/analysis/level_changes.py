@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Steps and trends in a series that is watched while it grows: one announcement per change, later moved or withdrawn.
+
+:mod:`fastenough.analysis.surveillance` shows that the level changed, :mod:`fastenough.analysis.trend` whether it did so
+gradually.  All that is announced follows from the values up to its place: more values never change the past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from fastenough.analysis.changes import ranks
+from fastenough.analysis.surveillance import Alarm, first_alarm
+from fastenough.analysis.trend import line_through, mann_kendall
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_LEVEL = 0.01
+"""Of the trend test."""
+_MOST_POINTS = 400
+"""Longer series are fitted by the medians of so many stretches."""
+_ENDS = 24
+"""Places at which a gradual change may begin or end."""
+_LEAST_TREND = 28
+"""Values: a faster change is a step."""
+_REFIT = 14
+"""Values from an announcement until its place is fitted again; a quarter of its age later on."""
+_BETTER = 10.0
+"""Two changes are announced only if their criterion is so much less than that of one (Kass and Raftery 1995)."""
+_BESIDE = 8
+"""So many values beside where ranks place a step is its place sought."""
+
+
+@dataclass(frozen=True)
+class LevelChange:
+    """A change of level from the value at ``first`` on.  ``last`` equals ``first`` for a step; a trend lasts until
+    ``last``.  ``before`` and ``after``: levels at its two ends, in the unit of the values.
+
+    ``noted``: place of the value that showed it; ``withdrawn``: of the value that made it improbable, if any.
+    """
+
+    first: int
+    last: int
+    before: float
+    after: float
+    noted: int
+    withdrawn: int | None = None
+
+    @property
+    def gradual(self) -> bool:
+        return self.last > self.first
+
+    @property
+    def rises(self) -> bool:
+        return self.after > self.before
+
+
+def level_changes(values: FloatArray, mean_between: float) -> list[LevelChange]:
+    """Changes of the values (T,) in the order in which they were noted; ``mean_between`` as in `first_alarm`."""
+    announced: list[LevelChange] = []
+    start, since = 0, 0
+    while start < values.size:
+        alarm = first_alarm(values[start:], mean_between)
+        until = values.size if alarm is None else start + alarm.place
+        _refit(announced, values, since, (start, until))
+        if alarm is None:
+            break
+        since = _announce(announced, values[: until + 1], since, alarm)
+        start = until + 1
+    return announced
+
+
+def _refit(announced: list[LevelChange], values: FloatArray, since: int, span: tuple[int, int]) -> None:
+    """Move or withdraw the newest change at the places of ``span`` at which that is due."""
+    for place in _refit_places(announced[-1].noted, span) if announced else ():
+        if announced[-1].withdrawn is not None:
+            return
+        fitted = _fitted(values[since : place + 1])
+        moved = None if fitted is None else _placed(values[: place + 1], since, fitted, announced[-1].noted)
+        same = moved is not None and moved.rises is announced[-1].rises
+        announced[-1] = moved if moved is not None and same else replace(announced[-1], withdrawn=place)
+
+
+def _refit_places(noted: int, span: tuple[int, int]) -> Iterator[int]:
+    place = noted + _REFIT
+    while place < span[1]:
+        if place >= span[0]:
+            yield place
+        place += max(_REFIT, (place - noted) // 4)
+
+
+def _announce(announced: list[LevelChange], values: FloatArray, since: int, alarm: Alarm) -> int:
+    """Enter what an alarm at the last of the values showed; returns from where on the newest change is fitted.
+
+    The alarm belongs to the newest change if a single change explains all values since the one before as well.
+    """
+    newest = announced[-1] if announced else None
+    standing = newest if newest is not None and newest.withdrawn is None else None
+    if standing is not None and standing.rises is alarm.rises:
+        single = _fit_of_one(values[since:])
+        if single is not None:
+            announced[-1] = _placed(values, since, single, standing.noted)
+            return since
+    if standing is not None:
+        since = standing.last
+    fitted = _fitted(values[since:]) or _step_in(values[since:])
+    change = _placed(values, since, fitted, values.size - 1)
+    if newest is not None and newest.withdrawn is not None and change.first <= newest.noted:
+        announced[-1] = replace(change, noted=newest.noted)  # it was right after all
+    else:
+        announced.append(change)
+    return since
+
+
+def _fit_of_one(values: FloatArray) -> _Ramp | None:
+    """The single change that explains values; None where two explain them far better."""
+    points, step = _points(values)
+    single = _best_single(points)
+    return single.among(values.size, step) if single.criterion <= _least_two(points) + _BETTER else None
+
+
+@dataclass(frozen=True)
+class _Ramp:
+    """Where a level begins to change and where it has changed; ``criterion``: BIC, less is better."""
+
+    first: int
+    last: int
+    criterion: float
+
+    def among(self, size: int, step: int) -> _Ramp:
+        """The same in places of so many values, of whose stretches (`_points`) its places are."""
+        return replace(self, first=self.first * step + size % step, last=self.last * step + size % step)
+
+
+def _fitted(values: FloatArray) -> _Ramp | None:
+    """The change that explains values best, in places of theirs; None where none explains them as well as one."""
+    points, step = _points(values)
+    best = _best_single(points)
+    if best.criterion >= _criterion(float(((points - points.mean()) ** 2).sum()), points.size, 1):
+        return None
+    if best.last > best.first:
+        tested = mann_kendall(points[best.first : best.last + 1])
+        if tested.chance > _LEVEL:
+            best = _best_step(points)
+    return best.among(values.size, step)
+
+
+def _step_in(values: FloatArray) -> _Ramp:
+    points, step = _points(values)
+    return _best_step(points).among(values.size, step)
+
+
+def _points(values: FloatArray) -> tuple[FloatArray, int]:
+    """Normal scores of values, or of medians of equal stretches, and the length of these."""
+    step = -(-values.size // _MOST_POINTS)
+    whole = values.size // step * step
+    medians = np.median(values[values.size - whole :].reshape(-1, step), axis=1)
+    return np.asarray(special.ndtri((ranks(medians) - 0.5) / medians.size)), step
+
+
+def _criterion(squares: float, n: int, parameters: int) -> float:
+    return float(n * np.log(max(squares, 1e-9) / n) + parameters * np.log(n))
+
+
+def _best_single(points: FloatArray) -> _Ramp:
+    step = _best_step(points)
+    firsts, lasts = _ramp_ends(points.size)
+    if not firsts.size:
+        return step
+    squares = _squares_left(_ramps(points.size, firsts, lasts), points - points.mean())
+    best = int(squares.argmin())
+    gradual = _Ramp(int(firsts[best]), int(lasts[best]), _criterion(float(squares[best]), points.size, 4))
+    return min(step, gradual, key=lambda ramp: ramp.criterion)
+
+
+def _best_step(points: FloatArray) -> _Ramp:
+    n = points.size
+    length = np.arange(1, n)
+    sums = np.cumsum(points - points.mean())[:-1]
+    gained = sums**2 * n / (length * (n - length))
+    place = int(gained.argmax())
+    squares = float(((points - points.mean()) ** 2).sum() - gained[place])
+    return _Ramp(place + 1, place + 1, _criterion(squares, n, 3))
+
+
+def _ramp_ends(n: int) -> tuple[IntArray, IntArray]:
+    ends = np.unique(np.linspace(0, n - 1, _ENDS).astype(np.int64))
+    firsts, lasts = np.meshgrid(ends, ends, indexing="ij")
+    wide = lasts - firsts >= _LEAST_TREND
+    return firsts[wide], lasts[wide]
+
+
+def _ramps(n: int, firsts: IntArray, lasts: IntArray) -> FloatArray:
+    """Rows (R, n) that rise from 0 to 1 between two places, without their mean."""
+    rows = (np.arange(n) - firsts[:, None]) / np.maximum(lasts - firsts, 1)[:, None]
+    rows = np.clip(rows, 0.0, 1.0)
+    return np.asarray(rows - rows.mean(axis=1, keepdims=True))
+
+
+def _steps(n: int) -> FloatArray:
+    """Rows (R, n) that step from 0 to 1, without their mean; at each place near the end, where the alarm came."""
+    places = np.concatenate([np.linspace(1, n - 1, 2 * _ENDS), np.arange(max(1, n - 2 * _ENDS), n)])
+    rows = (np.arange(n) >= np.unique(places.astype(np.int64))[:, None]).astype(np.float64)
+    return np.asarray(rows - rows.mean(axis=1, keepdims=True))
+
+
+def _squares_left(rows: FloatArray, centred: FloatArray) -> FloatArray:
+    """Sums of squares (R,) that a multiple of each row leaves."""
+    return np.asarray(centred @ centred - (rows @ centred) ** 2 / (rows**2).sum(axis=1))
+
+
+def _least_two(points: FloatArray) -> float:
+    """The least criterion of a step or gradual change with another step."""
+    n, centred = points.size, points - points.mean()
+    steps = _steps(n)
+    ramps = _ramps(n, *_ramp_ends(n))
+    squares = [_least_pair(steps, steps, centred)]
+    parameters = [5]
+    if ramps.size:
+        squares.append(_least_pair(ramps, steps, centred))
+        parameters.append(6)
+    return min(_criterion(left, n, count) for left, count in zip(squares, parameters, strict=True))
+
+
+def _least_pair(rows: FloatArray, others: FloatArray, centred: FloatArray) -> float:
+    """The least sum of squares that multiples of a row and of another leave."""
+    own, own_other = (rows**2).sum(axis=1)[:, None], (others**2).sum(axis=1)[None, :]
+    with_row, with_other = (rows @ centred)[:, None], (others @ centred)[None, :]
+    both = rows @ others.T
+    determinant = own * own_other - both**2
+    gained = own_other * with_row**2 - 2 * both * with_row * with_other + own * with_other**2
+    usable = determinant > 1e-6 * own * own_other
+    return float(centred @ centred - np.max(np.where(usable, gained, 0.0) / np.where(usable, determinant, 1.0)))
+
+
+def _placed(values: FloatArray, since: int, ramp: _Ramp, noted: int) -> LevelChange:
+    """A change among the values from ``since`` on, with its levels."""
+    part = values[since:]
+    if ramp.last > ramp.first:
+        line = line_through(part[ramp.first : ramp.last + 1])
+        return LevelChange(since + ramp.first, since + min(ramp.last, part.size - 1), *line, noted)
+    place = _best_split(part, ramp.first)
+    before, after = float(np.median(part[:place])), float(np.median(part[place:]))
+    return LevelChange(since + place, since + place, before, after, noted)
+
+
+def _best_split(values: FloatArray, near: int) -> int:
+    """Where values deviate least, as ratios, from the medians of both sides."""
+    logarithms = np.log(np.maximum(values, 1.0))
+    places: Sequence[int] = range(max(1, near - _BESIDE), min(values.size, near + _BESIDE + 1))
+    return min(places, key=lambda at: _spread(logarithms[:at]) + _spread(logarithms[at:]))
+
+
+def _spread(logarithms: FloatArray) -> float:
+    return float(np.abs(logarithms - np.median(logarithms)).sum())
