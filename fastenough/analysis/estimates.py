@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fastenough.analysis import words
-from fastenough.analysis.extreme_tests import GEV, GPD, OVER_TIME, Family, checked_model
+from fastenough.analysis.extreme_tests import GEV, GPD, OVER_TIME, Family, Model, checked_model
 from fastenough.analysis.extremes import Likelihood, NoFit, ReturnLevel
+from fastenough.analysis.longer_runs import LongerRun
 from fastenough.analysis.machine import is_emulated, steal_text
 from fastenough.analysis.maxima import FloatArray, Maxima, maxima_of
 from fastenough.model import Series
@@ -37,12 +38,14 @@ MISSIONS_NS = {
 """How long, and how people say that one disturbance comes in so long."""
 _FARTHEST = 100
 """Of missions longer than so many times the time measured nothing is said."""
+_SELDOM = 0.05
+"""Chance at which a longer run exceeds the level that its maximum is compared with."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """``maxima``: how many; ``per_hour``: disturbances above the threshold, None where there is none; ``fit``: chance
-    of a worse fit if the distribution is the right one; ``refused``: why the levels are left out."""
+    """``maxima``: how many; ``per_hour``: disturbances above the threshold, None where there is none; ``model``: tests
+    of the distribution, None where an earlier one refused; ``refused``: why the levels are left out."""
 
     method: str
     maxima: int
@@ -50,12 +53,12 @@ class Estimate:
     threshold_ns: float | None = None
     per_hour: float | None = None
     shape: float | None = None
-    fit: float | None = None
+    model: Model | None = None
     levels: tuple[ReturnLevel, ...] = ()
     refused: str | None = None
 
 
-def estimates(parts: Sequence[tuple[Recording, Series]]) -> list[Estimate]:
+def estimates(parts: Sequence[tuple[Recording, Series]], longer: LongerRun | None = None) -> list[Estimate]:
     """Of series of one CPU that may be merged: by block maxima, and by what exceeds a threshold."""
     maxima = maxima_of(parts)
     refused = _machine(parts)
@@ -63,7 +66,7 @@ def estimates(parts: Sequence[tuple[Recording, Series]]) -> list[Estimate]:
         refused = "the times of the samples are unknown"
     if refused is not None:
         return [Estimate("none", maxima.values_ns.size, maxima.stretch_ns, refused=refused)]
-    return [by_blocks(maxima), by_threshold(maxima)]
+    return [by_blocks(maxima, longer), by_threshold(maxima, longer)]
 
 
 def _machine(parts: Sequence[tuple[Recording, Series]]) -> str | None:
@@ -83,18 +86,17 @@ def _machine(parts: Sequence[tuple[Recording, Series]]) -> str | None:
     return None
 
 
-def by_blocks(maxima: Maxima) -> Estimate:
+def by_blocks(maxima: Maxima, longer: LongerRun | None = None) -> Estimate:
     """GEV fitted to maxima of blocks."""
     blocks = maxima.blocks(_BLOCKS)
-    method = f"GEV, maxima of {words.duration(blocks.stretch_ns)}"
+    found = Estimate(f"GEV, maxima of {words.duration(blocks.stretch_ns)}", blocks.values_ns.size, blocks.stretch_ns)
     if blocks.values_ns.size < LEAST_MAXIMA:
-        return Estimate(method, blocks.values_ns.size, blocks.stretch_ns, refused=_too_few(maxima, 1))
-    return _tested(
-        Estimate(method, blocks.values_ns.size, blocks.stretch_ns), blocks, blocks.values_ns, GEV, maxima.duration_ns
-    )
+        return replace(found, refused=_too_few(maxima, 1))
+    found = _tested(found, blocks, blocks.values_ns, GEV)
+    return found if found.refused else _levelled(found, Likelihood(blocks), maxima.duration_ns, longer)
 
 
-def by_threshold(maxima: Maxima) -> Estimate:
+def by_threshold(maxima: Maxima, longer: LongerRun | None = None) -> Estimate:
     """GPD fitted to what exceeds a threshold."""
     n = maxima.values_ns.size
     if n < LEAST_MAXIMA * _ONE_IN:
@@ -106,7 +108,8 @@ def by_threshold(maxima: Maxima) -> Estimate:
     found = Estimate(f"GPD, above {words.latency(threshold_ns)}", excesses.size, maxima.stretch_ns, threshold_ns)
     if excesses.size < LEAST_MAXIMA:
         return replace(found, refused="too many maxima are equal: the clock is too coarse for an estimate")
-    return _tested(found, tail, excesses, GPD, maxima.duration_ns)
+    found = _tested(found, tail, excesses, GPD)
+    return found if found.refused else _levelled(found, Likelihood(tail, threshold_ns), maxima.duration_ns, longer)
 
 
 def _too_few(maxima: Maxima, times: int) -> str:
@@ -117,48 +120,69 @@ def _too_few(maxima: Maxima, times: int) -> str:
     )
 
 
-def _tested(estimate: Estimate, maxima: Maxima, values: FloatArray, family: Family, measured_ns: float) -> Estimate:
+def _tested(estimate: Estimate, maxima: Maxima, values: FloatArray, family: Family) -> Estimate:
     """Test by test, the cheapest first; only what passes all of them gets levels."""
     refused = next((reason for test in OVER_TIME if (reason := test(maxima))), None)
     if refused is not None:
         return replace(estimate, refused=refused)
-    model = checked_model(values, maxima.step_ns, family)
-    estimate = replace(estimate, fit=model.fit, refused=model.reason)
-    if estimate.refused is not None:
-        return estimate
+    model = checked_model(values, maxima.step_ns, family, estimate.threshold_ns or 0.0)
+    return replace(estimate, model=model, refused=model.reason)
+
+
+def _levelled(estimate: Estimate, likelihood: Likelihood, measured_ns: float, longer: LongerRun | None) -> Estimate:
+    """With its levels, or with the reason that the fitted tail or a measured maximum gives against them."""
     try:
-        return _levelled(estimate, Likelihood(maxima, estimate.threshold_ns), measured_ns)
+        tail = likelihood.fitted()
+        estimate = replace(estimate, shape=tail.shape)
+        if estimate.threshold_ns is not None:
+            estimate = replace(estimate, per_hour=tail.per_hour(estimate.threshold_ns))
+        missions = [mission for mission in MISSIONS_NS if measured_ns / 2 <= mission <= _FARTHEST * measured_ns]
+        refused = _shape_reason(tail.shape)
+        if refused is None and not missions:
+            refused = f"an hour is more than {_FARTHEST} times what was measured"
+        if refused is not None:
+            return replace(estimate, refused=refused)
+        levels = tuple(map(likelihood.return_level, missions))
     except NoFit as error:
         return replace(estimate, refused=f"the fit failed: {error}")
+    refused = _contradiction(levels, float(likelihood.maxima.values_ns.max())) or _exceeded(likelihood, longer)
+    return replace(estimate, refused=refused) if refused else replace(estimate, levels=levels)
 
 
-def _levelled(estimate: Estimate, likelihood: Likelihood, measured_ns: float) -> Estimate:
-    tail = likelihood.fitted()
-    estimate = replace(estimate, shape=tail.shape)
-    if estimate.threshold_ns is not None:
-        estimate = replace(estimate, per_hour=tail.per_hour(estimate.threshold_ns))
-    if tail.shape > MOST_SHAPE:
-        return replace(
-            estimate,
-            refused=f"the tail is too heavy (shape {tail.shape:.2f}, above {MOST_SHAPE}): far beyond "
-            "what was seen anything is possible",
+def _shape_reason(shape: float) -> str | None:
+    """Why no level can be given for a tail of this shape."""
+    if shape > MOST_SHAPE:
+        return (
+            f"the tail is too heavy (shape {shape:.2f}, above {MOST_SHAPE}): far beyond what was seen anything is "
+            "possible"
         )
-    if tail.shape < LEAST_SHAPE:
-        return replace(
-            estimate,
-            refused=f"the maxima crowd at an upper bound (shape {tail.shape:.2f}, below "
-            f"{LEAST_SHAPE}), so no interval can be given",
+    if shape < LEAST_SHAPE:
+        return (
+            f"the maxima crowd at an upper bound (shape {shape:.2f}, below {LEAST_SHAPE}), so no interval can be given"
         )
-    missions = [mission for mission in MISSIONS_NS if measured_ns / 2 <= mission <= _FARTHEST * measured_ns]
-    if not missions:
-        return replace(estimate, refused=f"an hour is more than {_FARTHEST} times what was measured")
-    levels = tuple(map(likelihood.return_level, missions))
-    greatest_ns = float(likelihood.maxima.values_ns.max())
-    below = [level for level in levels if level.high_ns < greatest_ns]
-    if below:
-        level_text = f"one {MISSIONS_NS[int(below[0].mission_ns)]} above at most {words.latency(below[0].high_ns)}"
-        return replace(
-            estimate,
-            refused=f"the estimate ({level_text}) contradicts the measured maximum of {words.latency(greatest_ns)}",
-        )
-    return replace(estimate, levels=levels)
+    return None
+
+
+def _contradiction(levels: Sequence[ReturnLevel], greatest_ns: float) -> str | None:
+    """A level that the measured maximum contradicts."""
+    below = next((level for level in levels if level.high_ns < greatest_ns), None)
+    if below is None:
+        return None
+    level_text = f"one {MISSIONS_NS[int(below.mission_ns)]} above at most {words.latency(below.high_ns)}"
+    return f"the estimate ({level_text}) contradicts the measured maximum of {words.latency(greatest_ns)}"
+
+
+def _exceeded(likelihood: Likelihood, longer: LongerRun | None) -> str | None:
+    """Whether a longer run has a greater maximum than the tail, at the upper end of its interval, lets expect."""
+    if longer is None:
+        return None
+    try:
+        level = likelihood.return_level(longer.duration_ns / _SELDOM)
+    except NoFit:
+        return None
+    if longer.maximum_ns <= level.high_ns:
+        return None
+    return (
+        f"run {longer.run_id}, which is longer ({words.duration(longer.duration_ns)}), has a maximum of "
+        f"{words.latency(longer.maximum_ns)}; by the estimate it is at most {words.latency(level.high_ns)}"
+    )

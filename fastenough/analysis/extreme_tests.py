@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tests that reject an estimate of extremes: each returns the reason as text, or None.
 
-Tests of the course over time need no model.  The three of the model (fit, threshold stability, back-test) compare the
-maxima with samples drawn from the tail that was fitted to them, each fitted anew (a parametric bootstrap: Stute,
-Gonzalez Manteiga and Presedo Quindimil 1993).  There, tails are fitted by probability-weighted moments (Hosking, Wallis
-and Wood 1985; Hosking and Wallis 1987), which are closed formulas: likelihood would take seconds.
+Tests of the course over time need no model.  The four of the model (fit, threshold stability, isolated maximum,
+back-tests) compare the maxima with samples drawn from the tail fitted to them, each fitted anew (parametric bootstrap:
+Stute, Gonzalez Manteiga and Presedo Quindimil 1993).  There, tails are fitted by probability-weighted moments
+(Hosking, Wallis and Wood 1985; Hosking and Wallis 1987), which are closed formulas: likelihood would take seconds.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from fastenough.analysis.changes import change_points, ranks
 from fastenough.analysis.maxima import Maxima
 
 FloatArray = NDArray[np.float64]
+Tail = tuple[FloatArray, FloatArray, FloatArray]
+"""Location, scale and shape of each row."""
 
 LEAST_DIFFERENT = 20
 """Maxima that take fewer values than these tell of the clock and not of the tail."""
@@ -32,6 +34,8 @@ _LAGS = 5
 _DRAWS = 299
 _SEED = 20260101
 _TINY = 1e-12
+_COMPLETIONS = 4
+"""So many times the greatest value is estimated from the tail with the estimate before it."""
 
 
 def coarseness(maxima: Maxima) -> str | None:
@@ -89,7 +93,7 @@ OVER_TIME: tuple[Callable[[Maxima], str | None], ...] = (coarseness, trend, regi
 class Family:
     """A kind of tail: what is fitted to rows of values, and the share of each row's tail that lies above values."""
 
-    fitted: Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
+    fitted: Callable[[FloatArray], Tail]
     above: Callable[[FloatArray, FloatArray], FloatArray]
     reached: Callable[[FloatArray, FloatArray], FloatArray]
 
@@ -105,7 +109,7 @@ def _moments(rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     return first, second, third
 
 
-def gev_by_moments(rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def gev_by_moments(rows: FloatArray) -> Tail:
     """Location, scale and shape of each row."""
     first, second, third = _moments(rows)
     c = (2 * second - first) / np.maximum(3 * third - first, _TINY) - np.log(2) / np.log(3)
@@ -116,7 +120,7 @@ def gev_by_moments(rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray
     return first + scale * (gamma - 1) / k, scale, -k
 
 
-def gpd_by_moments(rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def gpd_by_moments(rows: FloatArray) -> Tail:
     """0, scale and shape of each row of excesses above 0."""
     first, second, _ = _moments(rows)
     least = first - second
@@ -139,37 +143,73 @@ GPD = Family(gpd_by_moments, _pareto_above, lambda share, shape: (share**-shape 
 
 
 @dataclass(frozen=True)
+class BackTest:
+    """The tail of one half of the time against the other half, which was not used to fit it.
+
+    ``expected_ns``: one of the maxima of the other half is expected to exceed it; ``greatest_ns``: the greatest of
+    them; ``chance``: that a tail of the family shows one as far above the expected level.
+    """
+
+    expected_ns: float
+    greatest_ns: float
+    chance: float
+
+
+@dataclass(frozen=True)
 class Model:
-    """Chances that a tail of the family that was fitted shows values as far from it as these."""
+    """Chances that a tail of the family that was fitted shows values as far from it as these.
+
+    ``isolated``: of the greatest value, under the tail fitted to all others.
+    """
 
     fit: float
     stability: float
-    back_test: float
-    reason: str | None
+    isolated: float
+    forward: BackTest
+    backward: BackTest
+
+    @property
+    def reason(self) -> str | None:
+        """Why the tail is rejected; None: no test rejects it."""
+        if self.fit < LEVEL_OF_MODEL:
+            return f"the distribution does not fit the maxima (p = {self.fit:.3f})"
+        if self.stability < LEVEL_OF_MODEL:
+            return f"the shape depends on the threshold of the tail (p = {self.stability:.3f})"
+        if self.isolated < LEVEL_OF_MODEL:
+            return f"the maximum is not of the tail of all other values (p = {self.isolated:.3f}): a rare kind of stall"
+        for fitted, tested, back_test in (("first", "second", self.forward), ("second", "first", self.backward)):
+            if back_test.chance < LEVEL_OF_MODEL / 2:
+                return (
+                    f"a fit to the {fitted} half does not predict the maximum of the {tested} half "
+                    f"(p = {back_test.chance:.3f})"
+                )
+        return None
 
 
-def checked_model(values: FloatArray, step: float, family: Family) -> Model:
-    """``values`` in the order of time; of the GPD, what they are above the threshold."""
-    location, scale, shape = family.fitted(values[None, :])
-    random = np.random.default_rng(_SEED)
-    share = np.maximum(random.random((_DRAWS, values.size)), _TINY)
-    drawn = location + scale * family.reached(share, shape)
-    rows = np.vstack([values[None, :], np.round(drawn / step) * step])
-    fit, stability, back_test = (
-        float(np.mean(seen >= seen[0]))
-        for seen in (statistic(rows, family) for statistic in (_distance, _instability, _surprise))
+def checked_model(values: FloatArray, step: float, family: Family, origin_ns: float = 0.0) -> Model:
+    """``values`` in the order of time, in ns above the origin: of the GPD, which is its threshold."""
+    rows = _with_draws(values, family.fitted(values[None, :]), step, family)
+    without = _with_draws(values, _without_greatest(values[None, :], family), step, family)
+    return Model(
+        _chance(_distance(rows, family)),
+        _chance(_instability(rows, family)),
+        _chance(_isolation(without)),
+        _back_test(rows, family, origin_ns),
+        _back_test(rows[:, ::-1], family, origin_ns),
     )
-    return Model(fit, stability, back_test, _reason(fit, stability, back_test))
 
 
-def _reason(fit: float, stability: float, back_test: float) -> str | None:
-    if fit < LEVEL_OF_MODEL:
-        return f"the distribution does not fit the maxima (p = {fit:.3f})"
-    if stability < LEVEL_OF_MODEL:
-        return f"the shape depends on the threshold of the tail (p = {stability:.3f})"
-    if back_test < LEVEL_OF_MODEL:
-        return f"a fit to the first half does not predict the maximum of the second half (p = {back_test:.3f})"
-    return None
+def _with_draws(values: FloatArray, tail: Tail, step: float, family: Family) -> FloatArray:
+    """The values, and below them samples of as many drawn from a tail and rounded as the clock does."""
+    location, scale, shape = tail
+    share = np.maximum(np.random.default_rng(_SEED).random((_DRAWS, values.size)), _TINY)
+    drawn = location + scale * family.reached(share, shape)
+    return np.vstack([values[None, :], np.round(drawn / step) * step])
+
+
+def _chance(statistic: FloatArray) -> float:
+    """Share of all rows whose statistic is at least that of the first one."""
+    return float(np.mean(statistic >= statistic[0]))
 
 
 def _distance(rows: FloatArray, family: Family) -> FloatArray:
@@ -193,12 +233,47 @@ def _instability(rows: FloatArray, family: Family) -> FloatArray:
     return far
 
 
-def _surprise(rows: FloatArray, family: Family) -> FloatArray:
-    """How far beyond what the first half of each row lets expect the maximum of the second half is.
+def _isolation(rows: FloatArray) -> FloatArray:
+    """How far the greatest value of each row is above the next one, beside the width of the upper quarter of the others
+    (Dixon 1950)."""
+    ordered = np.sort(rows, axis=1)
+    next_one = ordered[:, -2]
+    return np.asarray((ordered[:, -1] - next_one) / np.maximum(next_one - ordered[:, -2 - rows.shape[1] // 4], _TINY))
+
+
+def _without_greatest(rows: FloatArray, family: Family) -> Tail:
+    """The tail of all values of each row but the greatest, which the median of the tail's own greatest value replaces.
+
+    Without a replacement each tail would end too early.
+    """
+    completed = np.sort(rows, axis=1)
+    completed[:, -1] = completed[:, -2]
+    for _ in range(_COMPLETIONS):
+        location, scale, shape = family.fitted(completed)
+        median = np.array([[-np.expm1(-np.log(2) / rows.shape[1])]])
+        completed[:, -1:] = np.maximum(location + scale * family.reached(median, shape), completed[:, -2:-1])
+    return family.fitted(completed)
+
+
+def _back_test(rows: FloatArray, family: Family, origin_ns: float) -> BackTest:
+    """Of the second half of each row, under the tail of its first half."""
+    first, second = np.split(rows, [rows.shape[1] // 2], axis=1)
+    tail = family.fitted(first)
+    greatest = second.max(axis=1, keepdims=True)
+    location, scale, shape = (each[:1] for each in tail)
+    expected = location + scale * family.reached(np.array([[1 / second.shape[1]]]), shape)
+    return BackTest(
+        origin_ns + float(expected[0, 0]),
+        origin_ns + float(greatest[0, 0]),
+        _chance(_surprise(tail, greatest, family)),
+    )
+
+
+def _surprise(tail: Tail, greatest: FloatArray, family: Family) -> FloatArray:
+    """How improbable the greatest value of each row is under a tail.
 
     Of maxima beyond an upper end, which are all impossible, the farther one surprises more.
     """
-    first, second = np.split(rows, [rows.shape[1] // 2], axis=1)
-    location, scale, shape = family.fitted(first)
-    z = (second.max(axis=1, keepdims=True) - location) / scale
+    location, scale, shape = tail
+    z = (greatest - location) / scale
     return np.asarray(-np.log(np.maximum(family.above(z, shape), 1e-300)) + 1e-6 * z)[:, 0]

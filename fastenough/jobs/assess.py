@@ -24,6 +24,7 @@ from fastenough.analysis.task_set import TaskAnswer, TaskSet, answer_of, judged_
 from fastenough.board import Board, open_board
 from fastenough.campaign import Entry, Plan, Progress, run_campaign
 from fastenough.jobs.job_store import store_conclusion, stored_conclusions
+from fastenough.jobs.longer_runs import longer_runs
 from fastenough.model import BadInput, Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import is_monitor
@@ -249,6 +250,7 @@ def judge_and_report(
                 note=question.note,
                 tasks=tasks,
                 answers=_answers(recordings, tasks, store),
+                longer=longer_runs(recordings, store),
             )
         ),
         signal,

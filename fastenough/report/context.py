@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +23,7 @@ from fastenough.analysis import (
 )
 from fastenough.analysis.advice import Advice
 from fastenough.analysis.differences import kind_text, run_values
+from fastenough.analysis.longer_runs import LongerRecording, LongerRun
 from fastenough.analysis.merged import judged_series
 from fastenough.analysis.task_set import TaskAnswer
 from fastenough.campaign import Plan, expand
@@ -178,6 +179,7 @@ class Context:
     ``watched``: groups of the monitor; they are also in ``groups`` if there are no others.  ``references``: published
     systems to compare with.  ``advice``: the path to draw.  ``note``: the plan, if all runs are of one campaign.
     ``tasks``: the analysis of a task set.  ``answers``: sections of the command that made the runs; they come first.
+    ``longer``: by the id of a group's first run, a longer run of the same kind that is in the store.
     """
 
     recordings: tuple[Recording, ...]
@@ -189,6 +191,7 @@ class Context:
     note: Note | None = None
     tasks: TaskAnswer | None = None
     answers: tuple[Section, ...] = ()
+    longer: Mapping[str, LongerRecording] = field(default_factory=dict)
 
     @cached_property
     def entries(self) -> tuple[SeriesEntry, ...]:
@@ -213,6 +216,11 @@ class Context:
         """The limit of these runs; None without one."""
         requirement = self.assessment.requirement_of(group.recordings[0].run_id)
         return None if requirement is None else requirement.limit_ns
+
+    def longer_run(self, group: RunGroup, values: Merged) -> LongerRun | None:
+        """The longer run with its maximum of these series, which are of one CPU; None without one."""
+        found = self.longer.get(group.recordings[0].run_id)
+        return None if found is None else found.maximum_of(*values.parts[0])
 
     def judgment(self, group: RunGroup) -> Judgment | None:
         runs = {recording.run_id for recording in group.recordings}

@@ -7,8 +7,9 @@ import contextlib
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import jinja2
@@ -17,6 +18,7 @@ from markupsafe import Markup
 from fastenough import __version__
 from fastenough.analysis import Assessment
 from fastenough.analysis.advice import Advice
+from fastenough.analysis.longer_runs import LongerRecording
 from fastenough.analysis.task_set import TaskAnswer
 from fastenough.analysis.uncertainty import budget_of
 from fastenough.files import Untrusted
@@ -215,17 +217,21 @@ def write_report(
     note: Note | None = None,
     tasks: TaskAnswer | None = None,
     answers: tuple[Section, ...] = (),
+    longer: Mapping[str, LongerRecording] = MappingProxyType({}),
 ) -> list[Path]:
     """Write index.html, report.json, figures/ and tables/ into ``out_dir``; returns their paths, the page first.
 
     ``references``: published systems to compare with.  ``advice``: the path to draw.  ``note``: title and question
     of a campaign.  ``tasks``: the analysis of a task set.  ``answers``: sections of the command that made the runs;
-    they come first.  Each file is written under another name and renamed, the page last: no partial file is ever
-    visible.  Raises BadInput if it cannot write there.  ``on_share`` gets the share that is made, 0 to 1, before each
-    section.
+    they come first.  ``longer``: a longer run of the same kind, by the id of the first run of each group.  Each file
+    is written under another name and renamed, the page last: no partial file is ever visible.  Raises BadInput if it
+    cannot write there.  ``on_share`` gets the share that is made, 0 to 1, before each section.
     """
     context = dataclasses.replace(
-        make_context(recordings, assessment, references, advice, note), tasks=tasks, answers=answers
+        make_context(recordings, assessment, references, advice, note),
+        tasks=tasks,
+        answers=answers,
+        longer=longer,
     )
     documents = dict(_documents(context, on_share))
     with refusing(out_dir), Folder.at(out_dir, make=True) as folder:

@@ -7,6 +7,8 @@ Prints the tables of docs/method.md; with the number of repetitions as its argum
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from itertools import product
 
 from scipy import stats
 
@@ -17,19 +19,25 @@ from tests.support.extreme_values import (
     REFUSED,
     SCALE_NS,
     SHAPES,
+    RareStalls,
     Values,
     autocorrelated,
+    discrete,
     gev,
     maxima,
+    periodic,
     true_level_ns,
+    true_periodic_level_ns,
 )
 
 METHODS = {"GEV": by_blocks, "GPD": by_threshold}
 STATED = 0.95
+DAY_NS = 24 * HOUR_NS
+EVERY_S = {"an hour": 3600, "a day": 86400}
 
 
-def _covers(found: Estimate, truth_ns: float) -> bool:
-    return any(level.low_ns <= truth_ns <= level.high_ns for level in found.levels if level.mission_ns == HOUR_NS)
+def _covers(found: Estimate, truth_ns: float, mission_ns: float = HOUR_NS) -> bool:
+    return any(level.low_ns <= truth_ns <= level.high_ns for level in found.levels if level.mission_ns == mission_ns)
 
 
 def sound(repetitions: int) -> None:
@@ -46,6 +54,36 @@ def sound(repetitions: int) -> None:
                 + (" less than stated" if short else ""),
                 flush=True,
             )
+
+
+def regular(repetitions: int) -> None:
+    """Of tails that are discrete or periodic."""
+    print("| data | method | refused | interval covers |\n|---|---|---|---|")
+    cases = {
+        "clock with a step of a quarter of the scale": (discrete, true_level_ns(0.0, HOUR_NS)),
+        "each tenth second 3 scales greater": (periodic, true_periodic_level_ns(HOUR_NS)),
+    }
+    for name, (drawn, truth_ns) in cases.items():
+        for method, by in METHODS.items():
+            given = [found for seed in range(repetitions) if (found := by(maxima(drawn(600, seed)))).levels]
+            covers = f"{sum(_covers(one, truth_ns) for one in given) / len(given):.1%}" if given else "–"
+            print(f"| {name} | {method} | {1 - len(given) / repetitions:.1%} | {covers} |", flush=True)
+
+
+def rare(repetitions: int, stalls: int, lengths: Sequence[float]) -> None:
+    """Runs with so many stalls of a rare kind, of these lengths: the level of a day, which is mostly that of stalls."""
+    print("| a stall in | shape of the others | times their maximum | GEV refused | covers | GPD refused | covers |")
+    print("|---|---|---|---|---|---|---|")
+    for every, shape, times in product(EVERY_S, SHAPES, lengths):
+        kind = RareStalls(shape, EVERY_S[every], times)
+        truth_ns = kind.level_ns(DAY_NS)
+        cells = []
+        for by in METHODS.values():
+            found = [by(maxima(kind.values(seed, stalls))) for seed in range(repetitions)]
+            given = [one for one in found if any(level.mission_ns == DAY_NS for level in one.levels)]
+            covered = sum(_covers(one, truth_ns, DAY_NS) for one in given)
+            cells += [f"{1 - len(given) / repetitions:.1%}", f"{covered} of {len(given)}" if given else "–"]
+        print(f"| {every} |", f"{shape} | {times:g} |", " | ".join(cells), "|", flush=True)
 
 
 def unsound(repetitions: int) -> None:
@@ -89,5 +127,8 @@ def changes(repetitions: int) -> None:
 if __name__ == "__main__":
     many = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
     sound(many)
+    regular(many)
+    rare(many // 10, 1, (2.0, 5.0, 20.0))
+    rare(many // 10, 0, (2.0,))
     unsound(many)
     changes(many)

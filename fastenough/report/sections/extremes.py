@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from fastenough.analysis import words
 from fastenough.analysis.changes import change_points
 from fastenough.analysis.estimates import MISSIONS_NS, Estimate, estimates
+from fastenough.analysis.extreme_tests import BackTest, Model
 from fastenough.analysis.extremes import ReturnLevel
+from fastenough.analysis.longer_runs import LongerRun
 from fastenough.analysis.maxima import Maxima, maxima_of
 from fastenough.model import Verdict
 from fastenough.report.context import Context, RunGroup
@@ -31,17 +35,62 @@ def _level(level: ReturnLevel | None) -> Cell:
     return Cell(level.level_ns, words.microseconds(words.round_up(level.level_ns, 3)), interval)
 
 
-def _row(names: tuple[Any, ...], estimate: Estimate, missions: list[int]) -> list[Any]:
-    by_mission = {level.mission_ns: level for level in estimate.levels}
-    rate = "" if estimate.per_hour is None else f"{estimate.per_hour:,.3g} disturbances an hour"
-    return [
-        *names,
-        Cell(estimate.method, estimate.method, rate),
-        estimate.maxima,
-        estimate.shape,
-        estimate.fit,
-        *(_level(by_mission.get(mission)) for mission in missions),
-    ]
+def _back_test(model: Model) -> Cell:
+    """Of the second half of the time, and of the first half."""
+    halves = ("2nd", model.forward), ("1st", model.backward)
+    details = "; ".join(
+        f"{half} half: {words.microseconds(test.greatest_ns)}, expected {words.microseconds(test.expected_ns)}"
+        for half, test in halves
+    )
+    return Cell(
+        min(test.chance for _, test in halves), ", ".join(f"p = {test.chance:.2f}" for _, test in halves), details
+    )
+
+
+def _longer(longer: LongerRun | None) -> Cell:
+    if longer is None:
+        return Cell(None, "–")
+    return Cell(longer.maximum_ns, words.microseconds(longer.maximum_ns), words.duration(longer.duration_ns))
+
+
+@dataclass(frozen=True)
+class _Accepted:
+    """An estimate that passed its tests; ``names``: load, series, CPU, and the measured maximum in ns."""
+
+    names: tuple[Any, ...]
+    estimate: Estimate
+    model: Model
+    longer: LongerRun | None
+
+    def row(self, missions: Sequence[int]) -> list[Any]:
+        estimate = self.estimate
+        by_mission = {level.mission_ns: level for level in estimate.levels}
+        rate = "" if estimate.per_hour is None else f"{estimate.per_hour:,.3g} disturbances an hour"
+        return [
+            *self.names,
+            _longer(self.longer),
+            Cell(estimate.method, estimate.method, rate),
+            estimate.maxima,
+            estimate.shape,
+            self.model.fit,
+            _back_test(self.model),
+            *(_level(by_mission.get(mission)) for mission in missions),
+        ]
+
+    def csv(self) -> list[list[Any]]:
+        """A line for each level."""
+        estimate, model, longer = self.estimate, self.model, self.longer
+        tests = [part for test in (model.forward, model.backward) for part in _parts(test)]
+        beside = [None] * 3 if longer is None else [longer.run_id, longer.duration_ns, longer.maximum_ns]
+        before = [*self.names, *beside, estimate.method, estimate.maxima, estimate.shape, model.fit, model.isolated]
+        return [
+            [*before, *tests, level.mission_ns, level.level_ns, level.low_ns, level.high_ns]
+            for level in estimate.levels
+        ]
+
+
+def _parts(test: BackTest) -> tuple[float, float, float]:
+    return test.expected_ns, test.greatest_ns, test.chance
 
 
 _CSV_HEADER = [
@@ -49,10 +98,20 @@ _CSV_HEADER = [
     "series",
     "cpu",
     "greatest_seen_ns",
+    "longer_run",
+    "longer_run_duration_ns",
+    "longer_run_greatest_ns",
     "estimated_from",
     "maxima",
     "shape",
     "p_of_fit",
+    "p_of_isolated_maximum",
+    "second_half_expected_ns",
+    "second_half_greatest_ns",
+    "p_of_second_half",
+    "first_half_expected_ns",
+    "first_half_greatest_ns",
+    "p_of_first_half",
     "mission_ns",
     "level_ns",
     "low_ns",
@@ -60,45 +119,30 @@ _CSV_HEADER = [
 ]
 
 
-def _table(rows: list[tuple[tuple[Any, ...], Estimate]]) -> ReportTable:
-    missions = [
-        mission
-        for mission in MISSIONS_NS
-        if any(level.mission_ns == mission for _, estimate in rows for level in estimate.levels)
-    ]
+def _table(rows: Sequence[_Accepted]) -> ReportTable:
+    given = {level.mission_ns for row in rows for level in row.estimate.levels}
+    missions = [mission for mission in MISSIONS_NS if mission in given]
     columns = (
         Column("load", numeric=False),
         Column("series", numeric=False),
         Column("CPU"),
         Column("maximum [µs]", words.microseconds),
+        Column("maximum of a longer run [µs]"),
         Column("estimated from", numeric=False),
         Column("maxima"),
         Column("shape", lambda shape: f"{shape:.2f}"),
         Column("p-value of the fit", lambda p: f"{p:.2f}"),
+        Column("back-test of each half [µs]"),
         *(Column(f"exceeded once {MISSIONS_NS[mission]} [µs]") for mission in missions),
     )
-    csv = [
-        [
-            *names,
-            estimate.method,
-            estimate.maxima,
-            estimate.shape,
-            estimate.fit,
-            level.mission_ns,
-            level.level_ns,
-            level.low_ns,
-            level.high_ns,
-        ]
-        for names, estimate in rows
-        for level in estimate.levels
-    ]
     return ReportTable(
         "extremes",
         "Levels exceeded by one disturbance in the stated time on average, each with its 95 % interval "
-        "(profile likelihood)",
+        "(profile likelihood). Back-test: the maximum of each half of the time beside the level that a fit to the "
+        "other half expects it to exceed once",
         columns,
-        [_row(*row, missions) for row in rows],
-        csv=(_CSV_HEADER, csv),
+        [row.row(missions) for row in rows],
+        csv=(_CSV_HEADER, [line for row in rows for line in row.csv()]),
     )
 
 
@@ -117,7 +161,7 @@ def section(context: Context) -> Section | None:
     ]
     if not chosen:
         return None
-    accepted: list[tuple[tuple[Any, ...], Estimate]] = []
+    accepted: list[_Accepted] = []
     refused: list[str] = []
     changes: list[str] = []
     for group, kind, values in sorted(chosen, key=lambda candidate: -(candidate[2].maximum_ns or 0.0))[:_MOST]:
@@ -131,18 +175,17 @@ def section(context: Context) -> Section | None:
             values.cpus[0] if values.cpus else None,
             values.maximum_ns,
         )
-        for estimate in estimates(values.parts):
-            if estimate.levels:
-                accepted.append((names, estimate))
+        longer = context.longer_run(group, values)
+        for estimate in estimates(values.parts, longer):
+            if estimate.levels and estimate.model is not None:
+                accepted.append(_Accepted(names, estimate, estimate.model, longer))
             else:
                 refused.append(f"{title}: {estimate.method}: {estimate.refused}")
         changes += _changes(title, maxima_of(values.parts))
     return _section(accepted, refused, changes, len(chosen) > _MOST)
 
 
-def _section(
-    given: list[tuple[tuple[Any, ...], Estimate]], refused: list[str], changes: list[str], left_out: bool
-) -> Section:
+def _section(given: Sequence[_Accepted], refused: list[str], changes: list[str], left_out: bool) -> Section:
     which = f" Only the {_MOST} series with the greatest maxima are estimated." if left_out else ""
     parts: list[ReportTable | Text] = [_table(given)] if given else []
     if refused:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +13,11 @@ from scipy import stats
 
 from fastenough.analysis import judge
 from fastenough.analysis.changes import LEVEL, change_points
-from fastenough.analysis.estimates import by_blocks, by_threshold, estimates
-from fastenough.analysis.extreme_tests import GEV, GPD, checked_model
+from fastenough.analysis.estimates import Estimate, by_blocks, by_threshold, estimates
+from fastenough.analysis.extreme_tests import GEV, GPD, Family, checked_model
 from fastenough.analysis.extremes import Likelihood, TailModel
-from fastenough.analysis.maxima import maxima_of
+from fastenough.analysis.longer_runs import LongerRun
+from fastenough.analysis.maxima import Maxima, maxima_of
 from fastenough.model import Series
 from fastenough.recording import Recording
 from fastenough.report.context import make_context
@@ -156,7 +158,7 @@ def test_sound_data_are_seldom_refused_and_what_is_given_covers_the_truth() -> N
                 for level in found.levels
                 if level.mission_ns == HOUR_NS
             )
-    least = stats.binom.ppf(0.001, trials, 1 - (3 * 0.05 + 3 * 0.01))
+    least = stats.binom.ppf(0.001, trials, 1 - (4 * 0.05 + 3 * 0.01))
     assert min(given.values()) >= least
     assert covered >= stats.binom.ppf(0.001, sum(given.values()), 0.92)
 
@@ -202,8 +204,48 @@ def test_a_back_test_that_fails_refuses() -> None:
     assert checked_model(values, 1.0, GEV).reason is None
     values[80] = 95_000.0
     found = checked_model(values, 1.0, GEV)
-    assert found.back_test < 0.05
+    assert found.forward.chance < 0.025
+    assert (found.forward.greatest_ns, found.backward.greatest_ns) == (95_000.0, values[:50].max())
     assert found.reason is not None
+    reverse = checked_model(values[::-1], 1.0, GEV)
+    assert reverse.backward.chance < 0.05
+    assert [test.expected_ns for test in (reverse.backward, reverse.forward)] == [
+        test.expected_ns for test in (found.forward, found.backward)
+    ]
+
+
+@pytest.mark.parametrize("family", [GEV, GPD])
+def test_a_back_test_expects_the_level_that_one_maximum_exceeds(family: Family) -> None:
+    """Of a half of 2,000 maxima one exceeds the level whose chance is 1 in 2,000."""
+    random = np.random.default_rng(3)
+    tail = stats.genextreme(0.0, 0.0, SCALE_NS) if family is GEV else stats.genpareto(0.0, 0.0, SCALE_NS)
+    found = checked_model(np.round(tail.rvs(4000, random_state=random)), 1.0, family, LOCATION_NS)
+    for half in (found.forward, found.backward):
+        assert half.expected_ns == pytest.approx(LOCATION_NS + tail.isf(1 / 2000), rel=0.1)
+
+
+@pytest.mark.parametrize("place", [3, 150])
+@pytest.mark.parametrize("by", [by_blocks, by_threshold])
+def test_one_stall_of_a_rare_kind_refuses(place: int, by: Callable[[Maxima], Estimate]) -> None:
+    """Four times the greatest of all others, in the first half or in the second."""
+    for seed in range(5):
+        values = gev(0.0, 600, seed)
+        values[place] = 4 * values.max()
+        found = by(maxima(values))
+        assert found.levels == () and found.model is not None and found.model.isolated < 0.05
+
+
+def test_the_maximum_of_a_longer_run_refuses_an_estimate_that_does_not_reach_it() -> None:
+    values = maxima(gev(0.0, 600, 1))
+    alone = by_blocks(values)
+    assert alone.levels
+    within, above = (
+        by_blocks(values, LongerRun("long", HOUR_NS, chance * true_level_ns(0.0, HOUR_NS))) for chance in (1.0, 4.0)
+    )
+    assert within == alone
+    assert above.levels == () and "run long" in str(above.refused)
+    year_ns = 365 * 24 * HOUR_NS
+    assert by_blocks(values, LongerRun("long", year_ns, true_level_ns(0.0, year_ns))).levels
 
 
 def test_a_tail_that_begins_elsewhere_refuses() -> None:
@@ -229,8 +271,10 @@ def test_tests_of_the_model_refuse_sound_data_as_often_as_stated(family: object)
         )
         found.append(checked_model(np.round(values), 1.0, GEV if family is GEV else GPD))
     most = stats.binom.ppf(0.999, trials, 0.05)
-    for name in ("fit", "stability", "back_test"):
+    for name in ("fit", "stability", "isolated"):
         assert sum(getattr(one, name) < 0.05 for one in found) <= most, name
+    for name in ("forward", "backward"):
+        assert sum(getattr(one, name).chance < 0.05 for one in found) <= most, name
 
 
 def test_a_change_is_found_where_it_is_and_none_where_there_is_none() -> None:
