@@ -11,10 +11,12 @@ from fastenough import words
 from fastenough.analysis import bounds
 from fastenough.analysis.blocks import LEAST_BLOCKS
 from fastenough.analysis.merged import CountArray, FloatArray, Merged
-from fastenough.analysis.resampling import LEAST_ABOVE, LEAST_RUNS
+from fastenough.analysis.resampling import LEAST_ABOVE
 
 QUANTILES = (0.5, 0.95, 0.99, 0.999, 0.9999, 0.99999)
 CONFIDENCE = 0.95
+WITHIN_RUNS = "within these runs"
+"""Where intervals hold: how much runs differ is no part of them."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,8 @@ class Bound:
 class Measures:
     """All measures of merged samples; times in ns, None where there is nothing to measure.
 
-    For jitter, quantiles above the median are of the magnitude; minimum, mean and median are signed.
+    For jitter, quantiles above the median are of the magnitude; minimum, mean and median are signed.  ``scope``: where
+    the intervals hold.
     """
 
     n: int
@@ -70,8 +73,7 @@ class Measures:
     maximum_ns: float | None
     quantiles: tuple[Quantile, ...]
     bound: Bound
-    scope: str | None = None
-    """How far the intervals reach, where runs are too few to tell how much runs differ."""
+    scope: str = WITHIN_RUNS
 
     def quantile(self, which: float) -> Quantile:
         return next(q for q in self.quantiles if q.quantile == which)
@@ -183,7 +185,6 @@ def measure(merged: Merged, confidence: float = CONFIDENCE) -> Measures:
         maximum_ns=merged.maximum_ns,
         quantiles=tuple(quantile_of(merged, quantile, confidence) for quantile in QUANTILES),
         bound=bound_above_maximum(merged, confidence),
-        scope="for these runs only" if len(merged.run_ids) < LEAST_RUNS else None,
     )
 
 

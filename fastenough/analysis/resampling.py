@@ -23,8 +23,6 @@ FloatArray = NDArray[np.float64]
 
 LEAST_ABOVE = 20
 """Independent disturbances above a quantile, with fewer of which it has no interval."""
-LEAST_RUNS = 3
-"""With fewer runs nobody knows how much runs differ: an interval holds within them only."""
 _MOST_CELLS = 240
 """Intervals of a long run are gathered to about so many: memory does not grow with its length."""
 

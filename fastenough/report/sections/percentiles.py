@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastenough.analysis import Measures, Merged, Quantile, highest_frequency_hz, measure, words
-from fastenough.analysis.measures import CONFIDENCE, QUANTILES, quantile_name
+from fastenough.analysis.measures import CONFIDENCE, QUANTILES, WITHIN_RUNS, quantile_name
 from fastenough.report.context import Context, RunGroup, SeriesKind, act_of
 from fastenough.report.document import Cell, Column, Folded, ReportTable, Section, plain
 
@@ -100,7 +100,7 @@ def percentiles(context: Context) -> Section | None:
         for kind in group.judged_kinds
         for values in kind.per_cpu
     ]
-    interval = f"Below each quantile: its {words.percent(CONFIDENCE)} interval."
+    interval = f"Below each quantile: its {words.percent(CONFIDENCE)} interval {WITHIN_RUNS}."
     tables: list[ReportTable | Folded] = [
         _table("percentiles", f"Latency in µs, all CPUs combined. {interval}", combined)
     ]
@@ -111,7 +111,8 @@ def percentiles(context: Context) -> Section | None:
         "percentiles",
         "Percentiles",
         "Intervals are distribution-free and come from blocks of time, because the values of one disturbance are "
-        "not independent. A dash (–) means too few samples.",
+        "not independent. They hold within these runs: another run can differ by more. A dash (–) means too few "
+        "samples.",
         tables,
     )
 

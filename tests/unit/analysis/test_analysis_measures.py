@@ -10,12 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastenough.analysis import MixedRuns, compare, grouped, highest_frequency_hz, measure, merge_samples
+from fastenough.analysis import MixedRuns, compare, grouped, highest_frequency_hz, judge, measure, merge_samples
 from fastenough.analysis.merged import Merged
 from fastenough.model import BadInput
 from fastenough.recording import Histogram, Recording
 from fastenough.recording.building import series_line
 from fastenough.recording.histogram import bucket_lowest
+from fastenough.report.context import make_context
+from fastenough.report.document import ReportTable
+from fastenough.report.sections.percentiles import percentiles
 from tests.support.recordings import PROFILE, Plan, latencies, recording
 
 
@@ -66,7 +69,18 @@ def test_an_interval_needs_blocks_of_time_and_disturbances_and_is_wider_for_burs
     assert even.lower_ns < 1950 < even.upper_ns and even.upper_ns - even.lower_ns < 12
     assert uneven.lower_ns is None or uneven.upper_ns - uneven.lower_ns > 300  # type: ignore[operator]
     assert short.lower_ns is None and found[0].quantile(0.99999).lower_ns is None
-    assert found[0].scope == "for these runs only"
+
+
+@pytest.mark.parametrize("number", [1, 5])
+def test_intervals_of_any_number_of_runs_are_labelled(tmp_path: Path, number: int) -> None:
+    runs = [recording(tmp_path, Plan(latencies(3, cpus=1), run_id=f"run-{place}")) for place in range(number)]
+    made = percentiles(make_context(runs, judge(runs)))
+    assert made is not None
+    tables = [part for part in made.leaves() if isinstance(part, ReportTable)]
+    assert tables and all("within these runs" in table.caption for table in tables)
+    assert {kind.measures.scope for group in make_context(runs, judge(runs)).groups for kind in group.kinds} == {
+        "within these runs"
+    }
 
 
 def test_nothing_and_one_sample() -> None:
