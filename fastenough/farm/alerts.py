@@ -151,7 +151,7 @@ def _new_maximum(status: BoardStatus, event: LatencyEvent, key: str, more: Mappi
         event.at_s,
         f"{status.board.name}: new maximum: {words.latency(event.value_ns)}{where}{above}; so far above the rest by "
         f"chance {more['expected_per_board_and_year']} times per board and year: {more['evidence']}",
-        more=value | more,
+        more={**value, **more},
     )
 
 

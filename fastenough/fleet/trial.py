@@ -56,7 +56,7 @@ class Fleet:
 
 
 @dataclass(frozen=True)
-class FleetResult:
+class FleetTrialResult:
     """Intervals, each of one CPU of one board: how many were ``published``, are ``stored`` in the database, are
     ``archived`` in the folder ``archive`` (empty where it is not kept), and are ``lost``.
 
@@ -96,7 +96,7 @@ class FleetTrial:
         self._begin_s = time.time()
         self._end_s = self._begin_s + fleet.for_s
 
-    async def run(self) -> FleetResult:
+    async def run(self) -> FleetTrialResult:
         """Raises NotApplicable where a server is not installed, Unavailable where one does not start."""
         self.archive.folder.mkdir()
         server, database = self._server(), self._database()
@@ -210,10 +210,10 @@ class FleetTrial:
     def _all_boards(self) -> list[SimulatedBoard]:
         return simulated_boards(0, self.fleet.boards, self.fleet.interval_s, self._begin_s)
 
-    def _result(self, history: History) -> FleetResult:
+    def _result(self, history: History) -> FleetTrialResult:
         published, stored = self._published(self._end_s), _stored(history)
         usage = {part.name: part.usage for part in self._parts}
-        return FleetResult(
+        return FleetTrialResult(
             published,
             stored,
             self.archive.count(),
@@ -237,7 +237,7 @@ def _stored(history: History) -> int:
         return -1
 
 
-def result_line(result: FleetResult) -> str:
+def result_line(result: FleetTrialResult) -> str:
     return json.dumps(asdict(result))
 
 

@@ -29,7 +29,7 @@ from fastenough.cli.doctor import Diagnosis
 from fastenough.exchange.rows import SERIES_COLUMNS
 from fastenough.farm.bisect import Bisection
 from fastenough.farm.tokens import Token
-from fastenough.fleet.trial import FleetResult
+from fastenough.fleet.trial import FleetTrialResult
 from fastenough.gauge.calibration import Calibration, SelfTest
 from fastenough.gauge.ports import Port
 from fastenough.gauge.protocol import Identity
@@ -322,7 +322,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "monitor pull": Versioned(PullResult),
     "farm run": _FARM_LINE,
     "farm take": _FARM_LINE,
-    "farm try": Either((_FARM_LINE, Versioned(FleetResult))),
+    "farm try": Either((_FARM_LINE, Versioned(FleetTrialResult))),
     "farm status": Versioned(
         {
             "running": bool,
