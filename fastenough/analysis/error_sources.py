@@ -118,7 +118,7 @@ def _none(source: str, basis: Basis = Basis.METHOD) -> ErrorBound:
 
 
 @dataclass(frozen=True)
-class Instrument:
+class RecordedInstrument:
     """What a head says of its instrument; None: not stated.  ``offset_ticks``: least and greatest of its self-test."""
 
     simulated: bool
@@ -162,7 +162,7 @@ class MeasuredBy:
     uncharged: bool
     lost: bool
     probe: str
-    instrument: Instrument | None
+    instrument: RecordedInstrument | None
 
     @property
     def by_board(self) -> bool:
@@ -184,13 +184,13 @@ def _offset(said: Any, series: Series) -> tuple[float, float] | None:
     return None if low is None or high is None else (low, high)
 
 
-def _instrument(recording: Recording, series: Series) -> Instrument | None:
+def _instrument(recording: Recording, series: Series) -> RecordedInstrument | None:
     said = recording.head.instrument
     if said is None:
         return None
     k, calibration = said.get("k"), said.get("calibration")
     coarse = recording.end.counters.get("samples_coarse") if recording.end else None
-    return Instrument(
+    return RecordedInstrument(
         simulated=is_emulated(recording),
         mcu=str(said.get("mcu")),
         k=k if type(k) is int and 0 <= k <= series.k else None,

@@ -183,14 +183,7 @@ def command(
     with Work("reading the runs") as work:
         runs_checked = read_runs(store, chosen, work.step)
         checked = check(
-            runs_checked,
-            base,
-            limits,
-            store,
-            missing=missing,
-            selection=selection,
-            since=change,
-            on_step=work.step,
+            runs_checked, base, limits, store, missing=missing, selection=selection, since=change, on_step=work.step
         )
     said = conclusion(checked, selection)
     if junit_path is not None:

@@ -14,9 +14,9 @@ import click
 from fastenough.cli.commands import Command
 from fastenough.cli.farm_boards import line_printer
 from fastenough.cli.options import DURATION, json_option
-from fastenough.fleet.archive import Archive
+from fastenough.fleet.archive import FleetArchive
 from fastenough.fleet.chunk import SHARDS
-from fastenough.fleet.stream import Stream, shards_of
+from fastenough.fleet.stream import ChunkStream, shards_of
 from fastenough.fleet.taker import Taker
 from fastenough.history import History
 from fastenough.model import BadInput
@@ -70,8 +70,8 @@ def command(server: str, database: str, as_json: bool, **taking: Unpack[_Taking]
     history = History.at(database)
 
     async def run() -> None:
-        stream = await Stream.opened(server)
-        archive = Archive(taking["folder"].absolute())
+        stream = await ChunkStream.opened(server)
+        archive = FleetArchive(taking["folder"].absolute())
         taker = Taker(stream, history, archive, taking["gather_ns"] / 1e9, line_printer(as_json))
         work = asyncio.ensure_future(taker.run(shards_of(number, takers)))
         for end in (signal.SIGINT, signal.SIGTERM):

@@ -83,7 +83,7 @@ def safe_type(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:80] or _UNNAMED
 
 
-class Archive:
+class FleetArchive:
     """A folder with the parts of all shards."""
 
     def __init__(self, folder: Path) -> None:

@@ -46,7 +46,7 @@ async def _unsaid(error: Exception) -> None:
     """The library would print a traceback; whoever needs the server says what failed."""
 
 
-class Stream:
+class ChunkStream:
     """The stream of a server, made where it is missing.
 
     What does not fit is refused, not forgotten: a board keeps what no taker has acknowledged.

@@ -16,9 +16,9 @@ from functools import lru_cache
 from sqlalchemy import Connection, func, select
 
 from fastenough.fleet import tables
-from fastenough.fleet.archive import Archive, ArchiveRow, PartPlace
+from fastenough.fleet.archive import ArchiveRow, FleetArchive, PartPlace
 from fastenough.fleet.chunk import Chunk, Stored, unpacked
-from fastenough.fleet.stream import Message, Stream, StreamState
+from fastenough.fleet.stream import ChunkStream, Message, StreamState
 from fastenough.history import History
 from fastenough.history.boards import enter_run
 from fastenough.history.database import put
@@ -48,7 +48,7 @@ class _Position:
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedChunk:
     """A chunk that was not stored, and why."""
 
     machine: str
@@ -62,7 +62,7 @@ class Taken:
     position: _Position
     answers: tuple[tuple[str, Stored], ...]
     rows: int
-    refused: tuple[Refused, ...]
+    refused: tuple[RefusedChunk, ...]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class _Content:
 class Shard:
     """The messages of one shard, stored in order."""
 
-    def __init__(self, history: History, archive: Archive, number: int) -> None:
+    def __init__(self, history: History, archive: FleetArchive, number: int) -> None:
         self._history, self._archive, self.number = history, archive, number
 
     def position(self, state: StreamState) -> _Position:
@@ -147,13 +147,13 @@ def _require_unchanged(connection: Connection, shard: int, position: _Position) 
         raise FastenoughError(f"another taker stores shard {shard:x}")
 
 
-def _parsed(messages: Sequence[Message], now_s: float) -> tuple[list[_Content], list[Refused]]:
+def _parsed(messages: Sequence[Message], now_s: float) -> tuple[list[_Content], list[RefusedChunk]]:
     contents, refused = [], []
     for message in messages:
         try:
             contents.append(_content(unpacked(message.payload, message.machine), now_s))
         except BadInput as error:
-            refused.append(Refused(message.machine, str(error)))
+            refused.append(RefusedChunk(message.machine, str(error)))
     return contents, refused
 
 
@@ -185,13 +185,13 @@ class _Writing:
         self._days: set[int] = set()
         self.rows: list[tuple[str, ArchiveRow]] = []
         self.answers: dict[str, Stored] = {}
-        self.refused: list[Refused] = []
+        self.refused: list[RefusedChunk] = []
 
     def add(self, content: _Content) -> None:
         chunk, name = content.chunk, content.name
         fault = self._machine_fault(content)
         if fault:
-            self.refused.append(Refused(chunk.machine, fault))
+            self.refused.append(RefusedChunk(chunk.machine, fault))
             return
         ends = content.intervals[-1].end_wall_ns // 10**9 if content.intervals else None
         begin_s = content.head.begin.wall_ns // 10**9
@@ -308,7 +308,7 @@ class Taker:
     """
 
     def __init__(
-        self, stream: Stream, history: History, archive: Archive, gather_s: float, say: Callable[[str], None]
+        self, stream: ChunkStream, history: History, archive: FleetArchive, gather_s: float, say: Callable[[str], None]
     ) -> None:
         self._stream, self._history, self._archive = stream, history, archive
         self._gather_s, self._say = gather_s, say

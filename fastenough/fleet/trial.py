@@ -25,8 +25,8 @@ from fastenough.farm.lab import free_ports
 from fastenough.farm.postgres import ServerFolder
 from fastenough.farm.trial import leave_network
 from fastenough.fleet import tables
-from fastenough.fleet.archive import Archive
-from fastenough.fleet.parts import Part, Usage
+from fastenough.fleet.archive import FleetArchive
+from fastenough.fleet.kept_process import KeptProcess, Usage
 from fastenough.fleet.simulated import CPUS, SimulatedBoard, simulated_boards
 from fastenough.history import History
 from fastenough.model import FastenoughError, NotApplicable, Unavailable
@@ -88,10 +88,10 @@ class FleetTrial:
 
     def __init__(self, folder: Path, fleet: Fleet, archive: Path | None = None) -> None:
         self.folder, self.fleet, self._kept = folder, fleet, archive is not None
-        self.archive = Archive(archive or folder / "archive")
+        self.archive = FleetArchive(archive or folder / "archive")
         self._port, self._mqtt = free_ports(2)
         self._database_folder: ServerFolder | None = None
-        self._parts: list[Part] = []
+        self._parts: list[KeptProcess] = []
         # each board begins within one interval
         self._begin_s = time.time()
         self._end_s = self._begin_s + fleet.for_s
@@ -116,18 +116,18 @@ class FleetTrial:
             for part in reversed(self._parts or first):
                 part.end()
 
-    def _server(self) -> Part:
+    def _server(self) -> KeptProcess:
         config = self.folder / "nats.conf"
         config.write_text(_SERVER.format(port=self._port, mqtt=self._mqtt, folder=self.folder))
-        return Part("server", [_server_tool(), "-c", config], self.folder / "server.log")
+        return KeptProcess("server", [_server_tool(), "-c", config], self.folder / "server.log")
 
-    def _database(self) -> list[Part]:
+    def _database(self) -> list[KeptProcess]:
         try:
             self._database_folder = ServerFolder.made(self.folder / "postgresql")
         except NotApplicable as reason:
             _say(f"using SQLite instead of PostgreSQL: {reason}")
             return []
-        return [Part("database", self._database_folder.command, self.folder / "postgresql.log")]
+        return [KeptProcess("database", self._database_folder.command, self.folder / "postgresql.log")]
 
     @property
     def _url(self) -> str:
@@ -149,7 +149,7 @@ class FleetTrial:
                     raise
                 await asyncio.sleep(0.5)
 
-    def _takers(self) -> list[Part]:
+    def _takers(self) -> list[KeptProcess]:
         return [
             self._part(
                 f"taker-{number}",
@@ -165,7 +165,7 @@ class FleetTrial:
             for number in range(1, TAKERS + 1)
         ]
 
-    def _boards(self) -> list[Part]:
+    def _boards(self) -> list[KeptProcess]:
         return [
             self._part(
                 f"boards-{nth}",
@@ -182,9 +182,9 @@ class FleetTrial:
             for nth, first in enumerate(range(0, self.fleet.boards, _BOARDS_EACH))
         ]
 
-    def _part(self, name: str, module: str, *words: object) -> Part:
+    def _part(self, name: str, module: str, *words: object) -> KeptProcess:
         command = [sys.executable, "-P", "-m", module, *map(str, words)]
-        return Part(name, command, self.folder / f"{name}.log")
+        return KeptProcess(name, command, self.folder / f"{name}.log")
 
     async def _until_stored(self, history: History, keeping: Sequence[asyncio.Future[None]]) -> None:
         before, new_s, said_s = -1, time.monotonic(), 0.0

@@ -34,7 +34,7 @@ from fastenough.analysis.machine import counts_instructions
 from fastenough.analysis.merged import judged_series
 from fastenough.jobs.assess import deleted_alike, runs_alike
 from fastenough.jobs.limits import Limits
-from fastenough.jobs.nights import Change, Read, earlier_nights, nights_since
+from fastenough.jobs.nights import Read, SinceChange, earlier_nights, nights_since
 from fastenough.model import BadInput, FastenoughError, Outcome, Requirement, Verdict
 from fastenough.recording import Recording, read_recording
 from fastenough.recording.wakeups import is_monitor
@@ -125,7 +125,7 @@ class _Chosen:
     given: frozenset[str]
     store: Store
     read: Read
-    change: Change | None
+    change: SinceChange | None
 
     def others(self, judged: Sequence[Recording], asked: Sequence[Asked], since_ns: int = -1) -> list[ExcludedRuns]:
         """Other runs of the store with the key of these that began later than ``since_ns`` (wall clock).
@@ -254,7 +254,7 @@ def _growth_without(
 
 
 def _nights_held(
-    questions: Sequence[NightsQuestion], chosen: _Chosen, change: Change
+    questions: Sequence[NightsQuestion], chosen: _Chosen, change: SinceChange
 ) -> Iterator[tuple[LimitResult, list[ExcludedRuns]]]:
     """The results of limits on the growth of one pair by the evidence of all nights, with the runs that it does not
     rest on; a deleted run is one of these, also for a campaign."""
@@ -331,7 +331,7 @@ def check(
     *,
     missing: Sequence[str] = (),
     selection: Selection = Selection.CAMPAIGN,
-    since: Change | None = None,
+    since: SinceChange | None = None,
     on_step: Callable[[str], None] = lambda what: None,
 ) -> CheckResult:
     """Hold runs beside a baseline and against limits.  ``missing``: runs that were planned and are not there.

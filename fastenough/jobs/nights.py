@@ -29,7 +29,7 @@ Read = Callable[[str], Recording]
 
 
 @dataclass(frozen=True)
-class Change:
+class SinceChange:
     """The change since which nights count: the first run after it, or its time (wall clock, UTC), or neither: the last
     change that the store shows."""
 
@@ -45,22 +45,22 @@ class Change:
         return (self.run_id is None or run_id >= self.run_id) and (self.begin_ns is None or begin_ns >= self.begin_ns)
 
 
-def change_of(store: Store, said: str) -> Change:
+def change_of(store: Store, said: str) -> SinceChange:
     """The change that a user names: ``last``, a date, as in 2026-11-20 or 2026-11-20T14:30 (UTC), or a run of the
     store; raises BadInput."""
     if said == LAST_CHANGE:
-        return Change()
+        return SinceChange()
     if _DATE.fullmatch(said) is None:
-        return Change(run_id=store.find(said))
+        return SinceChange(run_id=store.find(said))
     try:
         begin = datetime.fromisoformat(said).replace(tzinfo=UTC)
     except ValueError as error:
         raise BadInput(f"{said} is not a date: {error}; write it as 2026-11-20 or 2026-11-20T14:30") from error
-    return Change(begin_ns=int(begin.timestamp()) * 10**9)
+    return SinceChange(begin_ns=int(begin.timestamp()) * 10**9)
 
 
 def _runs_before(
-    store: Store, runs: Sequence[Recording], baseline: Sequence[Recording], read: Read, change: Change
+    store: Store, runs: Sequence[Recording], baseline: Sequence[Recording], read: Read, change: SinceChange
 ) -> Iterator[tuple[Recording, list[Key]]]:
     """The runs of the store that answer the same question as these, newest first, each with the keys of these that
     forbid to merge it: those before them, and since the baseline and the change.
@@ -101,7 +101,7 @@ def earlier_nights(
     Runs that cannot be trusted are left out, and do not end the search.  ``read``: read a run; default: the store's.
     """
     found: list[Recording] = []
-    for earlier, keys in _runs_before(store, runs, baseline, read or store.load, Change()):
+    for earlier, keys in _runs_before(store, runs, baseline, read or store.load, SinceChange()):
         if keys or len(found) == MOST_NIGHTS:
             break
         if not _is_broken(earlier):
@@ -136,7 +136,7 @@ class NightsSince:
     since_ns: int
 
 
-def nights_since(questions: Sequence[NightsQuestion], store: Store, change: Change) -> NightsSince:
+def nights_since(questions: Sequence[NightsQuestion], store: Store, change: SinceChange) -> NightsSince:
     """The nights of questions of one pair since a change; each earlier run is read, summed up and dropped.
 
     Raises BadInput for a run that was made before the change.

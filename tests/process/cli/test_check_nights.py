@@ -16,7 +16,7 @@ from fastenough.analysis.gate import Growth, Limit, LimitResult
 from fastenough.analysis.nights import NightsEvidence
 from fastenough.jobs.check import check
 from fastenough.jobs.limits import Limits
-from fastenough.jobs.nights import Change, change_of
+from fastenough.jobs.nights import SinceChange, change_of
 from fastenough.model import BadInput, Verdict
 from fastenough.recording import Recording, read_recording
 from fastenough.store import Store
@@ -62,15 +62,15 @@ class Nights:
             self.ids.append(keep(self.store, self.folder / "scratch", values=run_values, begin_ns=begin_ns, **more))
         return self.ids[-1]
 
-    def held(self, change: Change | None = None, selection: Selection = Selection.CAMPAIGN) -> LimitResult:
+    def held(self, change: SinceChange | None = None, selection: Selection = Selection.CAMPAIGN) -> LimitResult:
         """The result of the newest run."""
         newest = self.store.load(self.ids[-1])
         [held] = check(
-            [newest], [self.baseline], LIMITS, self.store, selection=selection, since=change or Change()
+            [newest], [self.baseline], LIMITS, self.store, selection=selection, since=change or SinceChange()
         ).held
         return held
 
-    def evidence(self, change: Change | None = None) -> NightsEvidence:
+    def evidence(self, change: SinceChange | None = None) -> NightsEvidence:
         nights = self.held(change).nights
         assert nights is not None
         return nights
@@ -107,7 +107,7 @@ def test_a_change_can_be_stated(tmp_path: Path) -> None:
     by_run, by_date = (change_of(nights.store, said) for said in (nights.ids[2], "2026-09-24T14:13"))
     assert nights.held(by_run).run_ids == nights.held(by_date).run_ids == tuple(nights.ids[2:])
     assert "as requested" in nights.held(by_run).reason
-    assert change_of(nights.store, "last") == Change() and nights.evidence().nights == 5
+    assert change_of(nights.store, "last") == SinceChange() and nights.evidence().nights == 5
     with pytest.raises(BadInput, match="before the change"):
         nights.held(change_of(nights.store, "2030-01-01"))
     for wrong in ("2026-13-01", "nonsense"):

@@ -13,7 +13,7 @@ from pyarrow import parquet
 from sqlalchemy import func, select
 
 from fastenough.fleet import tables
-from fastenough.fleet.archive import Archive
+from fastenough.fleet.archive import FleetArchive
 from fastenough.fleet.chunk import Chunk, Stored, shard_of, unpacked
 from fastenough.fleet.simulated import CPUS, SimulatedBoard
 from fastenough.fleet.stream import Message, StreamState
@@ -35,7 +35,7 @@ class Bench:
 
     def __init__(self, folder: Path) -> None:
         self.history = History.at(f"sqlite:///{folder}/history.sqlite")
-        self.archive = Archive(folder / "archive")
+        self.archive = FleetArchive(folder / "archive")
         self.shard = Shard(self.history, self.archive, shard_of(board().machine))
         self.position = self.shard.position(STREAM)
 
@@ -90,14 +90,14 @@ def test_what_the_board_overwrote_is_lost_and_counted(bench: Bench) -> None:
 
 def test_a_failed_transaction_leaves_nothing_behind(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.store(board().chunk(0, 1))
-    write = Archive.write
+    write = FleetArchive.write
 
-    def failing(self: Archive, *words: object) -> None:
+    def failing(self: FleetArchive, *words: object) -> None:
         write(self, *words)  # type: ignore[arg-type]
         raise FastenoughError("killed between part and commit")
 
     with monkeypatch.context() as patched, pytest.raises(FastenoughError):
-        patched.setattr(Archive, "write", failing)
+        patched.setattr(FleetArchive, "write", failing)
         bench.store(board().chunk(1, 2))
     assert len(list(bench.archive.folder.rglob("*.parquet"))) == 2
     bench.position = bench.shard.position(STREAM)

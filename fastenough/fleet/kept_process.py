@@ -32,7 +32,7 @@ class Usage:
 
 
 @dataclass
-class Part:
+class KeptProcess:
     """One process that must not end.  ``before``: called before each start."""
 
     name: str
