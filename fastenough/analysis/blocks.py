@@ -50,10 +50,15 @@ def chance_of_equal(groups: Sequence[IntArray]) -> float:
     counts = np.concatenate(groups).astype(np.float64)
     sizes = np.array([group.size for group in groups])
     begins = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    shuffled = np.random.default_rng(_SEED).permuted(np.tile(counts, (_PERMUTATIONS, 1)), axis=1)
-    spread = _spread(shuffled, begins, sizes)
+    spread = _spread(counts[_orders(counts.size)], begins, sizes)
     seen = _spread(counts[None, :], begins, sizes)[0]
     return float((1 + np.count_nonzero(spread >= seen * (1 - 1e-12))) / (1 + _PERMUTATIONS))
+
+
+@lru_cache(maxsize=2)
+def _orders(size: int) -> IntArray:
+    """Random orders of so many counts."""
+    return np.random.default_rng(_SEED).permuted(np.tile(np.arange(size), (_PERMUTATIONS, 1)), axis=1)
 
 
 def _spread(rows: FloatArray, begins: IntArray, sizes: IntArray) -> FloatArray:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -25,21 +26,73 @@ UNSEEN_WITH_PERIOD = 1e-2
 class CpuEvidence:
     """Samples of one CPU under one load, with their disturbances, against a requirement.
 
-    ``confidence``: of every bound; each is valid at every look.  ``upper``: upper bound of the rate of exceedances per
-    activation; None with fewer than ten disturbances.  ``p_value``: of the allowed rate, where more exceed.
-    ``steady``: the system did not change during the measurement.  ``merged``: False if several runs differ too much
-    and are judged one by one.  ``higher``: evidence at a higher limit that does not show the same requirement.
+    ``confidence``: of every bound; each is valid at every look.  ``merged``: False if several runs differ too much and
+    are judged one by one.
     """
 
     values: Merged
     seen: Disturbances
     requirement: Requirement
     confidence: float
-    upper: float | None
-    p_value: float
-    steady: bool
     merged: bool = True
-    higher: CpuEvidence | None = None
+
+    @cached_property
+    def upper(self) -> float | None:
+        """Upper bound of the rate of exceedances per activation; None with fewer than ten disturbances."""
+        seen = self.seen
+        if not seen.enough:
+            return None
+        longest = longest_event(seen, self.requirement)
+        return clusters.rate_upper(seen.n, seen.possibly, seen.size, longest, self.confidence, error=seen.size_error)
+
+    @property
+    def rate_within(self) -> bool:
+        """Whether the upper bound of the rate is at most the allowed one."""
+        return self.seen.enough and clusters.rate_is_within(
+            self.seen.n,
+            self.seen.possibly,
+            self.seen.size,
+            longest_event(self.seen, self.requirement),
+            allowed=self.requirement.miss_rate,
+            confidence=self.confidence,
+            error=self.seen.size_error,
+        )
+
+    @cached_property
+    def p_value(self) -> float:
+        """Of the allowed rate, where more exceed."""
+        p_value = p_value_of(self.seen, self.requirement.miss_rate)
+        return p_value if p_value < 1.0 and self.resolved and self.steady else 1.0
+
+    @cached_property
+    def steady(self) -> bool:
+        """Whether the system did not change during the measurement, as far as a rate is concerned."""
+        if self.never or self.seen.most < clusters.LEAST_DISTURBANCES:
+            return True
+        return all(is_stationary(self.seen.counts[self.seen.run_of == run]) for run in np.unique(self.seen.run_of))
+
+    @cached_property
+    def higher(self) -> CpuEvidence | None:
+        """Evidence at the lowest higher limit at which the data do not show the requirement that they show at its own.
+
+        What is met at a limit is met at each higher one, but a low limit can merge several disturbances into one, and
+        many short ones can hide that the long ones depend on each other.  Without this, a suitable limit could be
+        chosen after looking.  Where the asked limit has a rate, a higher one with too few disturbances for one must
+        only be steady.
+        """
+        if self.never or not self.within_at_limit:
+            return None
+        for limit_ns in limits_above(self.values, self.requirement.limit_ns):
+            above = replace(
+                self,
+                seen=disturbances(self.values, limit_ns),
+                requirement=replace(self.requirement, limit_ns=limit_ns),
+            )
+            if self.seen.enough and above.seen.possibly < clusters.LEAST_DISTURBANCES:
+                break
+            if not (above.within_at_limit if above.seen.enough or not self.seen.enough else above.steady):
+                return above
+        return None
 
     @property
     def every_ns(self) -> float:
@@ -76,7 +129,7 @@ class CpuEvidence:
     @property
     def rests_on_burst(self) -> int | None:
         """The declared longest burst, if the requirement is met only under that declaration."""
-        return self.requirement.longest_burst if self.within and not self.never and self.upper is None else None
+        return self.requirement.longest_burst if self.within and not self.never and not self.seen.enough else None
 
     @property
     def refuted(self) -> bool:
@@ -102,8 +155,8 @@ class CpuEvidence:
         """Whether the data show that the requirement is met at its limit."""
         if self.never:
             return self.seen.possibly == 0 and self.dense and self.every_ns >= self.requirement.return_time_ns
-        if self.upper is not None:
-            return self.steady and self.resolved and self.upper <= self.requirement.miss_rate
+        if self.seen.enough:
+            return self.rate_within and self.resolved and self.steady
         return self.needed is not None and not self.refuted and self.resolved and self.seen.n >= self.needed
 
     @property
@@ -111,7 +164,7 @@ class CpuEvidence:
         """Total number of activations that most likely gives a verdict; None if unknown or unreasonably large."""
         if self.never or self.refuted or not self.seen.n:
             return None
-        if self.requirement.longest_burst is not None and self.upper is None:
+        if self.requirement.longest_burst is not None and not self.seen.enough:
             return samples_to_decide(EventCount(self.seen.n, self.seen.events), self._declared_passes, self._few_fail)
         if self.seen.independent < 1:
             return None
@@ -167,56 +220,13 @@ def longest_event(seen: Disturbances, requirement: Requirement) -> float:
     return seen.longer_run if declared is None else max(seen.longest_run, declared)
 
 
-def weigh(
-    values: Merged, seen: Disturbances, requirement: Requirement, confidence: float, merged: bool = True
-) -> CpuEvidence:
-    """Evidence of counted disturbances about a requirement."""
-    upper = (
-        clusters.rate_upper(
-            seen.n, seen.possibly, seen.size, longest_event(seen, requirement), confidence, error=seen.size_error
-        )
-        if seen.enough
-        else None
-    )
-    several = seen.most >= clusters.LEAST_DISTURBANCES
-    steady = not (requirement.miss_rate and several) or all(
-        is_stationary(seen.counts[seen.run_of == run]) for run in np.unique(seen.run_of)
-    )
-    resolved = requirement.miss_rate == 0 or seen.clusters.supported
-    p_value = p_value_of(seen, requirement.miss_rate) if steady and resolved else 1.0
-    return CpuEvidence(values, seen, requirement, confidence, upper, p_value, steady, merged)
-
-
 def evidence_per_cpu(values: Merged, requirement: Requirement, confidence: float) -> Iterator[CpuEvidence]:
     """Evidence of merged samples of one CPU, or of each run if the runs differ too much to be merged."""
-    for one in _evidence_at_limit(values, requirement, confidence):
-        yield replace(one, higher=_not_shown_above(one))
-
-
-def _evidence_at_limit(values: Merged, requirement: Requirement, confidence: float) -> Iterator[CpuEvidence]:
     seen = disturbances(values, requirement.limit_ns)
     counts = [seen.counts[seen.run_of == run] for run in np.unique(seen.run_of)]
     if not requirement.miss_rate or len(counts) < 2 or runs_agree(counts):
-        yield weigh(values, seen, requirement, confidence)
+        yield CpuEvidence(values, seen, requirement, confidence)
         return
     for part in values.parts:
         single = merge_samples([part])
-        yield weigh(single, disturbances(single, requirement.limit_ns), requirement, confidence, merged=False)
-
-
-def _not_shown_above(shown: CpuEvidence) -> CpuEvidence | None:
-    """Evidence at the lowest higher limit at which the data do not show the requirement that they show at its own.
-
-    What is met at a limit is met at each higher one, but a low limit can merge several disturbances into one, and many
-    short ones can hide that the long ones depend on each other.  Without this, a suitable limit could be chosen after
-    looking.  Where the asked limit has a rate, a higher one with too few disturbances for one must only be steady.
-    """
-    if shown.never or not shown.within_at_limit:
-        return None
-    for limit_ns in limits_above(shown.values, shown.requirement.limit_ns):
-        required = replace(shown.requirement, limit_ns=limit_ns)
-        above = weigh(shown.values, disturbances(shown.values, limit_ns), required, shown.confidence, shown.merged)
-        shows = above.within_at_limit if above.upper is not None or shown.upper is None else above.steady
-        if not shows:
-            return above
-    return None
+        yield CpuEvidence(single, disturbances(single, requirement.limit_ns), requirement, confidence, merged=False)

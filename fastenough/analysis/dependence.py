@@ -53,12 +53,11 @@ class Clusters:
 INDEPENDENT = Clusters(0, 0, 0, 0, 1.0)
 
 
-def clusters_of(possibly: IntArray, surely: IntArray, run_of: IntArray, runs: int) -> Clusters:
-    """Clusters of exceedances per interval, in the order of time; ``INDEPENDENT`` where no dependence shows.
+def clusters_of(scale: int, possibly: IntArray, surely: IntArray, run_of: IntArray) -> Clusters:
+    """Clusters at this scale of exceedances per interval, in the order of time; ``INDEPENDENT`` where it is 0.
 
-    ``run_of``: which recording each interval is of; ``runs``: how many runs of consecutive exceedances there are.
+    ``run_of``: which recording each interval is of.
     """
-    scale = scale_of(possibly, runs)
     if not scale:
         return INDEPENDENT
     at = np.flatnonzero(possibly)
@@ -78,7 +77,10 @@ def clusters_of(possibly: IntArray, surely: IntArray, run_of: IntArray, runs: in
 
 
 def scale_of(counts: IntArray, runs: int) -> int:
-    """Longest scale of dependence, in intervals; 0 if exceedances may be independent."""
+    """Longest scale of dependence, in intervals; 0 if exceedances may be independent.
+
+    ``runs``: how many runs of consecutive exceedances there are.
+    """
     if counts.size < LEAST_INTERVALS or not counts.any():
         return 0
     busy = np.flatnonzero(counts > np.median(counts))

@@ -52,7 +52,8 @@ class OrderSource(StrEnum):
 class Disturbances:
     """``surely`` and ``possibly``: exceedances; they differ where the limit lies within a bucket.
 
-    ``size`` and ``size_error``: of clusters, as :mod:`clusters` has it.  ``longest_run``: exceedances of the longest
+    ``scale``: of dependence, as :func:`scale_of` has it.  ``size`` and ``size_error``: of clusters, as :mod:`clusters`
+    has it.  ``longest_run``: exceedances of the longest
     run, as far as it is known, and ``dominance``: its share in the sum of squares of all lengths.
     ``counts``: exceedances of each interval, empty ones included, of all runs in the order of time, at most, and
     ``sure`` those that surely are; ``run_of``: which run each interval is of; all are left out where nothing was
@@ -66,6 +67,7 @@ class Disturbances:
     least: int
     most: int
     longest: int
+    scale: int
     size: float
     longest_run: float
     source: OrderSource
@@ -78,7 +80,7 @@ class Disturbances:
     @cached_property
     def clusters(self) -> Clusters:
         """Clusters of dependent disturbances."""
-        return clusters_of(self.counts, self.sure, self.run_of, self.most)
+        return clusters_of(self.scale, self.counts, self.sure, self.run_of)
 
     @property
     def scale_ns(self) -> float:
@@ -140,18 +142,22 @@ def disturbances(merged: Merged, limit_ns: float) -> Disturbances:
     surely, possibly = counted.exceeded
     if possibly == 0:
         nothing = np.empty(0, dtype=np.int64)
-        return Disturbances(merged.judged, _time_ns(merged), 0, 0, 0, 0, 0, 1.0, 0.0, counted.source, *(nothing,) * 3)
+        none_seen = (0, 0, 0, 0, 0, 0, 1.0, 0.0)
+        return Disturbances(merged.judged, _time_ns(merged), *none_seen, counted.source, *(nothing,) * 3)
     low, high, run_of, groups, longest = counted.over_time()
     runs = counted.runs() or RunLengths(possibly, 0.0, float(np.max(low - low.sum() / max(low.size, 1), initial=0.0)))
-    size = size_of_clusters(possibly, runs, low, high)
+    most = max(runs.most, groups, 1)
+    scale = scale_of(low, most)
+    size = size_of_clusters(possibly, runs, scale, low, high)
     return Disturbances(
         merged.judged,
         _time_ns(merged),
         surely,
         possibly,
         groups,
-        max(runs.most, groups, 1),
+        most,
         longest,
+        scale,
         size.mean,
         runs.longest,
         counted.source,
@@ -163,10 +169,12 @@ def disturbances(merged: Merged, limit_ns: float) -> Disturbances:
     )
 
 
-def size_of_clusters(exceeded: int, runs: RunLengths, low: IntArray, high: IntArray) -> ClusterSize:
-    """Of so many exceedances in ``runs``; ``low`` and ``high``: exceedances of each interval, at most and surely."""
-    independent = low.size >= LEAST_INTERVALS and not scale_of(low, runs.most)
-    return cluster_size(exceeded, runs.most, runs.squares, low, high, independent=independent)
+def size_of_clusters(exceeded: int, runs: RunLengths, scale: int, low: IntArray, high: IntArray) -> ClusterSize:
+    """Of so many exceedances in ``runs``; ``scale``: of their dependence; ``low`` and ``high``: exceedances of each
+    interval, at most and surely."""
+    independent = low.size >= LEAST_INTERVALS and not scale
+    counts = (low,) if np.array_equal(low, high) else (low, high)
+    return cluster_size(exceeded, runs.most, runs.squares, *counts, independent=independent)
 
 
 def dominance(runs: RunLengths, counts: IntArray) -> float:
@@ -282,15 +290,14 @@ class _LimitCounts:
     def per_interval(self, course: Course) -> tuple[IntArray, IntArray]:
         missed = 0 if self.merged.corrected else course.missed
         if self.source is OrderSource.LIMIT:
-            return course.exceeded + missed, course.exceeded + missed
-        lowest, highest = bucket_lowest(course.index, course.k), bucket_highest(course.index, course.k)
-        if self.merged.two_sided:
-            lowest, highest = np.minimum(abs(lowest), abs(highest)), np.maximum(abs(lowest), abs(highest))
-        low, high = (
-            _sums(np.where(edge >= self.above, course.bucket_count, 0), course.offsets) + missed
-            for edge in (highest, lowest)
-        )
-        return low, high
+            exceeded = course.exceeded + missed
+            return exceeded, exceeded
+        index = abs(course.packed_index) if self.merged.two_sided else course.packed_index
+        possibly, surely = bucket_of(self.above, course.k), bucket_of(self.above - 1, course.k) + 1
+        low = _sums(np.where(index >= possibly, course.packed_count, 0), course.offsets) + missed
+        if surely == possibly:
+            return low, low
+        return low, _sums(np.where(index >= surely, course.packed_count, 0), course.offsets) + missed
 
     def runs(self) -> RunLengths | None:
         """Run lengths of all parts; None if the order of the values is unknown."""
@@ -315,7 +322,7 @@ class _LimitCounts:
 
 
 def _sums(values: IntArray, offsets: IntArray) -> IntArray:
-    up_to = np.concatenate([[0], np.cumsum(values)])
+    up_to = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
     return np.asarray(up_to[offsets[1:]] - up_to[offsets[:-1]], dtype=np.int64)
 
 

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastenough.analysis import blocks, bounds, clusters, sequential
-from fastenough.analysis.cpu_evidence import UNSEEN_WITH_PERIOD, CpuEvidence, longest_event, p_value_of, weigh
+from fastenough.analysis.cpu_evidence import UNSEEN_WITH_PERIOD, CpuEvidence, p_value_of
+from fastenough.analysis.dependence import scale_of
 from fastenough.analysis.disturbances import (
     GAP_PERIODS,
     Disturbances,
@@ -217,7 +218,8 @@ class _Schedule:
         counts, exceeded = misses.burst * events, misses.burst * total
         longest_run = max(misses.longest, float(misses.burst)) if total else 0.0
         runs = RunLengths(total, float(exceeded * misses.burst), longest_run)
-        size = size_of_clusters(exceeded, runs, counts, counts)
+        scale = scale_of(counts, total)
+        size = size_of_clusters(exceeded, runs, scale, counts, counts)
         return Disturbances(
             n=self.n,
             time_ns=self.time_ns,
@@ -226,6 +228,7 @@ class _Schedule:
             least=groups[0],
             most=total,
             longest=misses.burst * groups[1],
+            scale=scale,
             size=size.mean,
             longest_run=longest_run,
             source=OrderSource.LIMIT,
@@ -238,25 +241,16 @@ class _Schedule:
 
 
 def _passes(seen: Disturbances, required: Requirement, values: Merged) -> float:
-    """As :func:`weigh` says it, but for the test of stationarity of a rate: it refuses a steady system at its level."""
+    """As recordings pass, but for the test of stationarity of a rate: it refuses a steady system at its level."""
+    shown = CpuEvidence(values, seen, required, required.confidence)
     if not seen.enough:
-        return float(CpuEvidence(values, seen, required, required.confidence, None, 1.0, steady=True).within)
-    within = seen.clusters.supported and clusters.rate_is_within(
-        seen.n,
-        seen.possibly,
-        seen.size,
-        longest_event(seen, required),
-        allowed=required.miss_rate,
-        confidence=required.confidence,
-        error=seen.size_error,
-    )
-    return within * (1.0 - blocks.LEVEL)
+        return float(shown.within)
+    return (shown.rate_within and shown.resolved) * (1.0 - blocks.LEVEL)
 
 
 def _fails(seen: Disturbances, required: Requirement, values: Merged) -> float:
     """The same of FAIL."""
+    shown = CpuEvidence(values, seen, required, required.confidence)
     if not seen.enough or 2 * seen.surely > seen.n:
-        return float(weigh(values, seen, required, required.confidence).p_value <= 1.0 - required.confidence)
-    return (seen.clusters.supported and p_value_of(seen, required.miss_rate) <= 1.0 - required.confidence) * (
-        1.0 - blocks.LEVEL
-    )
+        return float(shown.p_value <= 1.0 - required.confidence)
+    return (shown.resolved and p_value_of(seen, required.miss_rate) <= 1.0 - required.confidence) * (1.0 - blocks.LEVEL)

@@ -18,7 +18,7 @@ from scipy import stats
 
 from fastenough.analysis.blocks import resampled, runs_agree
 from fastenough.analysis.clusters import cluster_size, holm
-from fastenough.analysis.cpu_evidence import CpuEvidence, weigh
+from fastenough.analysis.cpu_evidence import CpuEvidence
 from fastenough.analysis.dependence import scale_of
 from fastenough.analysis.disturbances import Disturbances, OrderSource, grouped_counts
 from fastenough.analysis.merged import Merged
@@ -106,7 +106,8 @@ def disturbances_of(counts: Counted, which: int, source: OrderSource) -> Disturb
     (groups,) = grouped_counts(s, np.full(s.size, WIDTH), [s])
     known = source is OrderSource.LIMIT
     runs, squares = (int(counts.runs[which]), int(counts.squares[which])) if known else (x, 0)
-    size = cluster_size(x, runs, squares, s, independent=not scale_of(s, runs))
+    scale = scale_of(s, runs)
+    size = cluster_size(x, runs, squares, s, independent=not scale)
     longest = float(counts.longest[which] if known else np.max(s - s.mean()))
     return Disturbances(
         counts.n,
@@ -116,6 +117,7 @@ def disturbances_of(counts: Counted, which: int, source: OrderSource) -> Disturb
         groups.size,
         runs,
         int(groups.max(initial=0)),
+        scale,
         size.mean,
         longest,
         source,
@@ -132,7 +134,7 @@ def verdicts(
 ) -> Iterator[CpuEvidence]:
     """What the program says of each repetition."""
     for which in range(counts.exceeded.size):
-        yield weigh(_VALUES, disturbances_of(counts, which, source), requirement, requirement.confidence)
+        yield CpuEvidence(_VALUES, disturbances_of(counts, which, source), requirement, requirement.confidence)
 
 
 @dataclass(frozen=True)
@@ -226,7 +228,7 @@ def errors_of_runs(
 def _of_merged(runs: list[Counted], requirement: Requirement) -> CpuEvidence:
     seen = disturbances_of(joined(runs, 1), 0, OrderSource.LIMIT)
     run_of = np.repeat(np.arange(len(runs)), [run.counts.shape[1] for run in runs])
-    return weigh(_VALUES, replace(seen, run_of=run_of), requirement, requirement.confidence)
+    return CpuEvidence(_VALUES, replace(seen, run_of=run_of), requirement, requirement.confidence)
 
 
 MOST_LOOKS = 5

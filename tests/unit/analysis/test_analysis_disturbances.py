@@ -101,6 +101,15 @@ def _alternating(stalls: int) -> list[list[int]]:
     return [stall if second % 3 == 0 else calm for second in range(3 * stalls)]
 
 
+@pytest.mark.parametrize(("limit_ns", "apart"), [(49_151, 0), (50_000, 2)])
+def test_exceedances_of_intervals_are_known_to_the_width_of_a_bucket(tmp_path: Path, limit_ns: int, apart: int) -> None:
+    """Exactly where a bucket begins above the limit."""
+    row = [1_000, 49_151, 49_152, 50_001, 52_000, 90_000]
+    seen = _seen(_recorded(tmp_path, [row] * 3), limit_ns)
+    assert seen.counts.tolist() == [4] * 3
+    assert seen.sure.tolist() == [4 - apart] * 3
+
+
 def test_every_second_value_late_is_not_many_disturbances(tmp_path: Path) -> None:
     seen = _seen(_recorded(tmp_path, _alternating(12), rise_k=3))
     assert (seen.possibly, seen.most, seen.least) == (1200, 1200, 12)

@@ -13,7 +13,7 @@ from scipy import stats
 
 from fastenough.analysis import power, sequential
 from fastenough.analysis.blocks import LEVEL
-from fastenough.analysis.cpu_evidence import weigh
+from fastenough.analysis.cpu_evidence import CpuEvidence
 from fastenough.analysis.disturbances import OrderSource
 from fastenough.analysis.power import POWERS, ExpectedMisses, PlannedVerdict, PlanQuestion
 from fastenough.model import Requirement, Verdict
@@ -103,7 +103,7 @@ def test_disturbances_are_judged_as_those_of_a_recording(rate: float, longest_bu
     some = list(islice(drawn, 250))
     assert not all(seen.clusters.supported for seen in some) or rate < 5e-4
     for seen in some:
-        weighed = weigh(values, seen, required, required.confidence)
+        weighed = CpuEvidence(values, seen, required, required.confidence)
         if not weighed.steady:
             continue
         for share, given in (
