@@ -124,7 +124,7 @@ class CpuEvidence:
     @property
     def resolved(self) -> bool:
         """Whether the dependence of disturbances, if any, is shorter than the data can resolve."""
-        return self.never or self.seen.clusters.supported
+        return self.never or (self.seen.clusters.supported and not self.seen.long_memory)
 
     @property
     def rests_on_burst(self) -> int | None:

@@ -23,7 +23,14 @@ import numpy as np
 
 from fastenough.analysis import sequential
 from fastenough.analysis.clusters import LEAST_DISTURBANCES, ClusterSize, cluster_size
-from fastenough.analysis.dependence import LEAST_INTERVALS, Clusters, clusters_of, scale_of
+from fastenough.analysis.dependence import (
+    LEAST_INTERVALS,
+    MORE_OFTEN,
+    Clusters,
+    clusters_of,
+    has_long_memory,
+    scale_of,
+)
 from fastenough.analysis.merged import Merged, Part
 from fastenough.recording import Histogram
 from fastenough.recording.head import LimitCount
@@ -54,7 +61,8 @@ class Disturbances:
 
     ``scale``: of dependence, as :func:`scale_of` has it.  ``size`` and ``size_error``: of clusters, as :mod:`clusters`
     has it.  ``longest_run``: exceedances of the longest
-    run, as far as it is known, and ``dominance``: its share in the sum of squares of all lengths.
+    run, as far as it is known, and ``dominance``: its share in the sum of squares of all lengths.  ``long_memory``:
+    whether they depend on each other over times as long as the data.
     ``counts``: exceedances of each interval, empty ones included, of all runs in the order of time, at most, and
     ``sure`` those that surely are; ``run_of``: which run each interval is of; all are left out where nothing was
     exceeded.
@@ -76,6 +84,7 @@ class Disturbances:
     run_of: IntArray
     size_error: float = 1.0
     dominance: float = 0.0
+    long_memory: bool = False
 
     @cached_property
     def clusters(self) -> Clusters:
@@ -166,6 +175,7 @@ def disturbances(merged: Merged, limit_ns: float) -> Disturbances:
         run_of,
         size.error,
         dominance(runs, low),
+        has_long_memory(counted.more_often(), most),
     )
 
 
@@ -298,6 +308,18 @@ class _LimitCounts:
         if surely == possibly:
             return low, low
         return low, _sums(np.where(index >= surely, course.packed_count, 0), course.offsets) + missed
+
+    def more_often(self) -> IntArray:
+        """Exceedances per interval of a lower value that is exceeded more often, by up to half of all activations;
+        empty if there is none."""
+        _, possibly = self.exceeded
+        lowest_ns, _, count = self.merged.magnitudes()
+        beyond = np.cumsum(count[::-1])[::-1] + self.merged.missed_uncharged
+        fitting = np.flatnonzero(beyond >= MORE_OFTEN * possibly)
+        if not fitting.size or 2 * beyond[fitting[-1]] > self.merged.judged:
+            return np.empty(0, dtype=np.int64)
+        lower = _LimitCounts(self.merged, float(lowest_ns[fitting[-1]]) - self.merged.unit_ns)
+        return np.concatenate([lower.per_interval(run.timeline.courses[series.id])[0] for run, series in self._parts])
 
     def runs(self) -> RunLengths | None:
         """Run lengths of all parts; None if the order of the values is unknown."""

@@ -217,7 +217,15 @@ def _steady(evidence: Evidence) -> Iterator[CheckFinding]:
 
 def _resolved(evidence: Evidence) -> Iterator[CheckFinding]:
     """Disturbances that depend on each other over a great part of what was measured are too few clusters for a rate."""
-    some = [one for one in evidence.shown if not one.resolved]
+    lasting = [one for one in evidence.shown if one.seen.long_memory and not one.resolved]
+    if lasting:
+        yield CheckFinding(
+            Verdict.INCONCLUSIVE,
+            f"{evidence.where(lasting)}, the rate of exceedances has a long memory (test at 5 % on lower values): it "
+            "varies over times as long as the measurement, which does not bound it",
+            "find what varies (see latency over time in the report), or measure through many such changes",
+        )
+    some = [one for one in evidence.shown if not one.resolved and one not in lasting]
     if some:
         longest_ns = max(one.seen.scale_ns for one in some)
         yield CheckFinding(

@@ -66,6 +66,8 @@ def statement(shown: CpuEvidence) -> str:
     )
     if not seen.clusters.supported:
         return f"{counted}too few clusters to bound their rate"
+    if seen.long_memory:
+        return f"{counted}their rate varies too slowly to be bounded"
     event = "cluster of disturbances" if seen.clusters.scale else "disturbance"
     return f"{counted}at most 1 {event} above {limit} per {words.at_least(shown.every_ns)} ({_confidence(shown)})"
 

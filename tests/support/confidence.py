@@ -6,10 +6,10 @@ A verdict is judged where it is hardest: the true rate is the one that is allowe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, product
 from math import ceil
 
 import numpy as np
@@ -19,7 +19,7 @@ from scipy import stats
 from fastenough.analysis.blocks import resampled, runs_agree
 from fastenough.analysis.clusters import cluster_size, holm
 from fastenough.analysis.cpu_evidence import CpuEvidence
-from fastenough.analysis.dependence import scale_of
+from fastenough.analysis.dependence import MORE_OFTEN, has_long_memory, scale_of
 from fastenough.analysis.disturbances import Disturbances, OrderSource, grouped_counts
 from fastenough.analysis.merged import Merged
 from fastenough.analysis.resampling import Blocks
@@ -33,6 +33,9 @@ STATED = 0.05
 _AT_ONCE = 40_000_000
 """Activations of so many repetitions are in memory at a time."""
 _VALUES = Merged("made up", (0,), 1.0, 1_000_000, True, False, Histogram(10), 0, 0, 0, ("made up",), "a", "b")
+
+Found = NDArray[np.bool_]
+"""Repetitions x looks."""
 
 
 def most_errors(repetitions: int, stated: float = STATED) -> float:
@@ -161,6 +164,36 @@ def errors(
         sum(one.p_value <= STATED for one in found) / n,
         sum(not one.steady for one in found) / n,
     )
+
+
+def by_looks_of_rates(
+    rates: NDArray[np.float64], random: np.random.Generator, expected: float, looks: Sequence[int], true: float = 1.0
+) -> tuple[Found, Found, Found]:
+    """Whether each look passes, fails, and is refused for a long memory; repetitions x looks.
+
+    ``rates``: of single late activations in each interval, relative to ``true`` times the allowed one, of which so many
+    are ``expected`` in all.  A lower value is exceeded 30 times as often, at the same rates.  ``looks``: intervals
+    measured by then.
+    """
+    mean = true * expected / rates.shape[1] * rates
+    rare = random.poisson(mean)
+    frequent = rare + random.poisson((MORE_OFTEN - 1) * mean)
+    required = Requirement(1, expected / (rates.shape[1] * WIDTH), 1 - STATED)
+    found = np.zeros((3, rates.shape[0], len(looks)), dtype=np.bool_)
+    for which, look in product(range(rates.shape[0]), range(len(looks))):
+        one = _of_intervals(rare[which, : looks[look]], frequent[which, : looks[look]], required)
+        found[:, which, look] = one.within, one.p_value <= STATED, one.seen.long_memory
+    passed, failed, refused = found
+    return passed, failed, refused
+
+
+def _of_intervals(rare: NDArray[np.int64], frequent: NDArray[np.int64], required: Requirement) -> CpuEvidence:
+    """Of single late activations, so many in each interval."""
+    total, rows = rare.sum(keepdims=True), rare[None, :]
+    counts = Counted(rare.size * WIDTH, total, total, total, np.minimum(total, 1), rows)
+    seen = disturbances_of(counts, 0, OrderSource.LIMIT)
+    lasting = has_long_memory(frequent, seen.most)
+    return CpuEvidence(_VALUES, replace(seen, long_memory=lasting), required, required.confidence)
 
 
 @dataclass(frozen=True)
@@ -306,10 +339,6 @@ class Again(StrEnum):
     ALL = "all data together"
     NEW = "new data each time, PASS and FAIL if all data together show the same"
     ALONE = "new data each time, judged alone"
-
-
-Found = NDArray[np.bool_]
-"""Repetitions x looks."""
 
 
 def by_looks(counts: Counted, looks: int, requirement: Requirement, again: Again) -> tuple[Found, Found]:

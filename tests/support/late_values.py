@@ -163,6 +163,20 @@ def regimes(
     return _by_time(random, rate * np.where(busy == 1, 20.0, 2.0) / 11.0, width, length)
 
 
+def remembered(
+    random: np.random.Generator, repetitions: int, intervals: int, *, hurst: float, deviation: float = 1.0
+) -> NDArray[np.float64]:
+    """Rates of intervals with a long memory and a mean of 1, log-normal: fractional Gaussian noise with this exponent,
+    drawn exactly by embedding its covariance in a circle (Davies and Harte 1987)."""
+    lag = np.arange(intervals + 1.0)
+    power = 2 * hurst
+    covariance = (np.abs(lag - 1) ** power - 2 * lag**power + (lag + 1) ** power) / 2
+    spectrum = np.fft.rfft(np.r_[covariance, covariance[-2:0:-1]]).real.clip(0)
+    noise = np.fft.rfft(random.standard_normal((repetitions, 2 * intervals)), axis=1)
+    logarithm = deviation * np.fft.irfft(noise * np.sqrt(spectrum), axis=1)[:, :intervals]
+    return np.asarray(np.exp(logarithm - deviation**2 / 2))
+
+
 def drift(random: np.random.Generator, repetitions: int, intervals: int, width: int, rate: float) -> Late:
     """What begins at nothing and rises to twice the rate."""
     rising = np.linspace(0.0, 2.0 * rate, intervals)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from fastenough.analysis import blocks, clusters, extremal, planning, sequential
+from fastenough.analysis import blocks, clusters, dependence, extremal, planning, sequential
+from tests.support.late_values import remembered
 
 
 def test_the_rate_is_as_the_method_says_it() -> None:
@@ -193,3 +194,21 @@ def test_times_between_exceedances_from_counts_give_about_the_same_index() -> No
     times = extremal.times_between(counts, np.full(400, 1000), runs / late.sum())
     assert times.size == late.sum() - 1
     assert extremal.intervals_estimator(times) == pytest.approx(0.2, rel=0.25)
+
+
+@pytest.mark.parametrize("length", [1, 20, 500])
+def test_bursts_are_no_long_memory(length: int) -> None:
+    counts = np.random.default_rng(1).poisson(5.0, (200, 300)) * length
+    assert np.mean([dependence.has_long_memory(each, int(each.sum()) // (30 * length)) for each in counts]) < 0.01
+
+
+def test_a_long_memory_shows_in_the_order_of_frequent_exceedances() -> None:
+    """And not in the same counts in another order."""
+    random = np.random.default_rng(2)
+    counts = random.poisson(6.0 * remembered(random, 100, 300, hurst=0.9))
+    shares = [
+        np.mean([dependence.has_long_memory(each, 60) for each in rows])
+        for rows in (counts, random.permuted(counts, axis=1))
+    ]
+    assert shares[0] > 0.85 and shares[1] < 0.35
+    assert not dependence.has_long_memory(counts[0][:80], 60), "too few intervals to tell"

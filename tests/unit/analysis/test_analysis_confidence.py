@@ -22,6 +22,7 @@ from tests.support.confidence import (
     by_advice,
     by_chosen_limit,
     by_looks,
+    by_looks_of_rates,
     by_night,
     counted,
     coverage,
@@ -31,7 +32,7 @@ from tests.support.confidence import (
     errors_of_runs,
     made,
 )
-from tests.support.late_values import CHANGING, COVERED, DEPENDENT, STEADY, bursts, pareto
+from tests.support.late_values import CHANGING, COVERED, DEPENDENT, STEADY, bursts, pareto, remembered
 from tests.support.simulated import SEED, block_of, with_block
 
 pytestmark = pytest.mark.check
@@ -82,6 +83,22 @@ def test_a_burst_unlike_the_others_is_no_longest_one() -> None:
     repetitions, allowed = 400, 60 * 4.5 / 120_000
     counts = made(pareto, np.random.default_rng(21), repetitions, 120, allowed)
     assert errors(counts, allowed).passed <= 0.065
+
+
+@pytest.mark.parametrize("hurst", [0.8, 0.9])
+def test_a_long_memory_is_refused_by_lower_values(hurst: float) -> None:
+    """By the disturbances alone, 4 and 11 % pass."""
+    random = np.random.default_rng(23)
+    rates = remembered(random, REPETITIONS, 240, hurst=hurst)
+    assert rates.mean() == pytest.approx(1, rel=0.15)
+    passed, failed, refused = by_looks_of_rates(rates, random, 60, [240])
+    assert max(passed.mean(), failed.mean()) <= 0.06 and refused.mean() > 0.4
+
+
+def test_what_is_independent_is_not_refused_for_a_long_memory() -> None:
+    random = np.random.default_rng(24)
+    passed, _, refused = by_looks_of_rates(np.ones((REPETITIONS, 240)), random, 65, [240], true=0.5)
+    assert passed.mean() > 0.7 and not refused.any()
 
 
 def test_a_declared_longest_burst_holds_with_few_disturbances() -> None:

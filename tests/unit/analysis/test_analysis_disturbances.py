@@ -13,10 +13,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from fastenough.analysis import merge_samples
+from fastenough.analysis import judge, merge_samples
 from fastenough.analysis.disturbances import GAP_PERIODS, Disturbances, OrderSource, disturbances, grouped_counts
+from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.timeline import IntArray
+from tests.support.late_values import remembered
 from tests.support.recordings import Plan, recording
 
 LIMIT = 50_000
@@ -108,6 +110,27 @@ def test_exceedances_of_intervals_are_known_to_the_width_of_a_bucket(tmp_path: P
     seen = _seen(_recorded(tmp_path, [row] * 3), limit_ns)
     assert seen.counts.tolist() == [4] * 3
     assert seen.sure.tolist() == [4 - apart] * 3
+
+
+def test_a_long_memory_is_found_by_a_lower_value(tmp_path: Path) -> None:
+    """The same seconds in another order have none, nor do recordings in which nothing lower is exceeded more often."""
+    random = np.random.default_rng(6)
+    often = random.poisson(3.0 * remembered(random, 1, 300, hurst=0.9)[0])
+    late = random.permutation(np.arange(300) < 20)
+
+    def recorded(order: IntArray, lower: int) -> Recording:
+        rows = [[90_000] * int(late[i]) + [lower] * int(often[second]) for i, second in enumerate(order)]
+        return _recorded(tmp_path, [(row + [1_000] * 100)[:100] for row in rows], rise_k=3, period_ns=10_000_000)
+
+    lasting, shuffled, rare = (
+        recorded(order, lower)
+        for order, lower in ((np.arange(300), 40_000), (random.permutation(300), 40_000), (np.arange(300), 1_000))
+    )
+    assert [_seen(one).long_memory for one in (lasting, shuffled, rare)] == [True, False, False]
+    required = Requirement(LIMIT, 0.01)
+    assert judge([shuffled], required).verdict is judge([rare], required).verdict is Verdict.PASS
+    judged = judge([lasting], required)
+    assert judged.verdict is Verdict.INCONCLUSIVE and "long memory" in judged.reasons[0]
 
 
 def test_every_second_value_late_is_not_many_disturbances(tmp_path: Path) -> None:
