@@ -221,8 +221,8 @@ def _resolved(evidence: Evidence) -> Iterator[CheckFinding]:
     if lasting:
         yield CheckFinding(
             Verdict.INCONCLUSIVE,
-            f"{evidence.where(lasting)}, the rate of exceedances has a long memory (test at 5 % on lower values): it "
-            "varies over times as long as the measurement, which does not bound it",
+            f"{evidence.where(lasting)}, the rate at which lower values are exceeded varies over times as long as "
+            "the measurement (long memory); that of the limit may do so, too, and is then not bounded",
             "find what varies (see latency over time in the report), or measure through many such changes",
         )
     some = [one for one in evidence.shown if not one.resolved and one not in lasting]
