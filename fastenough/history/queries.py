@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, Select, Table, func, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, and_, func, select
 
 from fastenough.history.access import board_view, seen_by, series_number
 from fastenough.history.archive import archived_rows
@@ -136,8 +136,12 @@ def _is_new(connection: Connection, row: Any) -> bool:
 
 
 def changes(history: History, viewer: Viewer, name: str, begin_s: int, end_s: int) -> list[BoardChange]:
-    """What changed in a range, newest first, of one moment that first which shapes latencies; raises UnknownBoard."""
-    return _changes(history, viewer, name, CHANGE.c.at_s.between(begin_s, end_s - 1))
+    """What changed in a range, newest first, of one moment that first which shapes latencies; raises UnknownBoard.
+
+    A trend belongs to each range that it touches.
+    """
+    last_s = func.coalesce(CHANGE.c.until_s, CHANGE.c.at_s)
+    return _changes(history, viewer, name, and_(CHANGE.c.at_s < end_s, last_s >= begin_s))
 
 
 def noted_changes(history: History, viewer: Viewer, name: str, begin_s: int, end_s: int) -> list[BoardChange]:

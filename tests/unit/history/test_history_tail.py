@@ -146,6 +146,21 @@ def test_a_change_that_moves_is_not_new(farm: tuple[FarmData, History]) -> None:
     assert TailWatch(data.boards, 1.0).look(history) == {}
 
 
+def test_a_trend_is_shown_in_each_range_that_it_touches(farm: tuple[FarmData, History]) -> None:
+    _, history = farm
+    with history.writing() as connection:
+        board = connection.execute(select(BOARD.c.id).where(BOARD.c.name == "r1s3")).scalar_one()
+        row = {"kind": "tail", "key": "timer/wakeup", "was": "60 µs", "now": "80 µs", "latency": True}
+        added = {"board": board, "at_s": 1000, "until_s": 3000, "noted_s": 2500}
+        number = connection.execute(insert(CHANGE).values(**row, **added).returning(CHANGE.c.id)).scalar_one()
+    found = {
+        span: len(changes(history, OWNER, "r1s3", *span)) for span in ((0, 1000), (0, 1001), (2000, 2001), (3001, 4000))
+    }
+    with history.writing() as connection:
+        connection.execute(delete(CHANGE).where(CHANGE.c.id == number))
+    assert list(found.values()) == [0, 1, 1, 0]
+
+
 def test_boards_of_other_farms_are_left_alone(farm: tuple[FarmData, History]) -> None:
     _, history = farm
     give_cycles(history, "r1s3", cycles(np.random.default_rng(1), 40))
