@@ -34,8 +34,8 @@ from fastenough.cli.progress import Display
 from fastenough.cli.run import parse_parameters
 from fastenough.implementations.catalogue import in_parameters
 from fastenough.implementations.task import Refused
-from fastenough.jobs.ab import AbRuns, AbTest, Opened, make_ab_test
-from fastenough.jobs.ab_deterministic import AbSets, make_deterministic_test
+from fastenough.jobs.ab import AbRuns, AbTest, make_ab_test
+from fastenough.jobs.ab_deterministic import make_deterministic_test
 from fastenough.loads import LOADS
 from fastenough.model import BadInput, ExitStatus
 from fastenough.store import Store
@@ -215,12 +215,11 @@ def _booted(said: str, board: str) -> tuple[str, str]:
     return without, with_it
 
 
-def _deterministic(trial: AbTest, store: Store, display: Display, opened: Opened, *, resume: bool) -> AbSets:
-    """Make the runs of a deterministic board; raises BadInput for options that make no difference there."""
+def _require_useful_options(board: str, *, resume: bool) -> None:
+    """Raises BadInput for options that make no difference on a deterministic board."""
     rounds = click.get_current_context().get_parameter_source("rounds") is ParameterSource.COMMANDLINE
-    if rounds or resume:
+    if is_deterministic(board) and (rounds or resume):
         raise BadInput(f"--{'rounds' if rounds else 'resume'} is not supported on a deterministic board; remove it")
-    return make_deterministic_test(trial, store, display, opened=opened, tell=display.tell)
 
 
 @click.command(cls=Command, example="fastenough ab --set transparent-huge-pages=never -- timer interval=1ms")
@@ -285,6 +284,7 @@ def command(
     change: Mapping[str, str] = parse_settings(settings)
     if not change and not boot:
         raise BadInput("no change to test; give --set NAME=VALUE, or --boot with two configurations")
+    _require_useful_options(board, resume=resume)
     without, with_it = _booted(boot, board)
     plan = replace(_plan(probe, parameters, load, duration_ns, board), configurations=(without,))
     check_plan(plan)
@@ -295,7 +295,7 @@ def command(
         store = Store(store_path)
         try:
             if is_deterministic(board):
-                sets = _deterministic(trial, store, display, opened, resume=resume)
+                sets = make_deterministic_test(trial, store, display, opened=opened, tell=display.tell)
                 status = print_result(trial, sets, store, as_json)
                 return 128 + sets.signal if sets.signal else status
             made = make_ab_test(
