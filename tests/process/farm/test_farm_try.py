@@ -132,7 +132,7 @@ def test_where_there_is_no_network_of_its_own_a_trial_says_who_can_disturb_it(mo
 
     monkeypatch.setattr(trial.ctypes, "CDLL", lambda *_, **__: Refusing())
     said: list[str] = []
-    trial._leave_network(said.append)
+    trial.leave_network(said.append)
     assert len(said) == 1 and "other local users can reach labgrid" in said[0]
 
 
