@@ -62,7 +62,16 @@ _CHANGES_HUGE_PAGES = "transparent-huge-pages="
 VERDICTS = (ExitStatus.DONE, ExitStatus.FAIL, ExitStatus.INCONCLUSIVE, ExitStatus.NOT_APPLICABLE)
 """Statuses of a command that was understood and has done its work; a machine that lacks a feature says so."""
 _LOAD = 'name = "own"\nsource = "this test"\ncommands = [["sh", "-c", "while :; do :; done"]]\ncpu-share = 0.001\n'
-_LIMITS = '[[limit]]\nprobe = "timer"\nlimit = "1h"\nmiss-rate = "0.5"\nlongest-burst = 1\n'
+_LIMITS = """[[limit]]
+probe = "timer"
+limit = "1h"
+miss-rate = "0.5"
+longest-burst = 1
+[[limit]]
+probe = "timer"
+quantile = "50%"
+slower-by = "1h"
+"""
 _FARM = 'store = "fastenough-data"\nstate = "farm"\n[[board]]\nname = "r1s1"\nlink = "ssh://root@r1s1"\n'
 
 
