@@ -51,7 +51,12 @@ ADDED = {
 }
 """Times of commands that name none; an assessment shares its time among six loads (of three probes for tasks), a second
 for each at least."""
-SHORTER = ((r"--duration \S+", "--duration 200ms"), (r"--rounds \d+", "--rounds 3"), (r"--budget \S+", "--budget 5s"))
+SHORTER = (
+    (r"--duration \S+", "--duration 200ms"),
+    (r"--rounds \d+", "--rounds 3"),
+    (r"--budget \S+", "--budget 5s"),
+    (r"--phases \d+", "--phases 2"),
+)
 _BEFORE = {
     "farm token revoke rack-5": "farm token add rack-5 --board r5s7",
     "verify evidence.zip": "pack --limit 100us --out evidence.zip",
