@@ -103,12 +103,22 @@ def _run(timed: Lot | None, others: Iterable[Lot], root: Path) -> list[Lot]:
 
 def _run_units(tier: str, root: Path, memory: Path) -> list[Lot]:
     """Run the files of the unit tests in two halves at the same time."""
-    files = sorted(str(path.relative_to(root)) for path in root.glob("tests/unit/*/test_*.py"))
     halves = [
         Lot(["-q", "-m", TIERS[tier], *half] if half else [], memory / f"half-{number}", nice="0")
-        for number, half in enumerate((files[::2], files[1::2]))
+        for number, half in enumerate(_halves(sorted(root.glob("tests/unit/*/test_*.py")), root))
     ]
-    return _run(halves[0] if files else None, halves[1:], root)
+    return _run(halves[0] if halves[0].wanted else None, halves[1:], root)
+
+
+def _halves(files: Sequence[Path], root: Path) -> tuple[list[str], list[str]]:
+    """The files in two parts with about as many bytes: the longest files take the longest."""
+    parts: tuple[list[str], list[str]] = ([], [])
+    sizes = [0, 0]
+    for path in sorted(files, key=lambda path: -path.stat().st_size):
+        part = sizes.index(min(sizes))
+        parts[part].append(str(path.relative_to(root)))
+        sizes[part] += path.stat().st_size
+    return parts
 
 
 def _run_parts(tier: str, root: Path, memory: Path) -> list[Lot]:
