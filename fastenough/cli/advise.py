@@ -14,7 +14,7 @@ from fastenough.analysis.advice import Advice, Ending, Step
 from fastenough.analysis.approach_rating import MARGINAL_TIMES
 from fastenough.analysis.excluded_runs import Selection
 from fastenough.cli.commands import Command, Option
-from fastenough.cli.options import existing_store, json_option, requirement, requirement_options, store_option
+from fastenough.cli.options import RequirementOptions, existing_store, json_option, requirement_options, store_option
 from fastenough.cli.output import print_json, say
 from fastenough.cli.progress import Work
 from fastenough.jobs.advise import (
@@ -138,11 +138,7 @@ def _by_runs(names: Sequence[str], out: Path | None, store_path: Path, wanted: A
 def command(
     *,
     runs: tuple[str, ...],
-    limit_ns: int | None,
-    miss_rate: float,
-    confidence: float,
-    longest_burst: int | None,
-    return_time_ns: int,
+    asked: RequirementOptions,
     probe: str | None,
     board: str | None,
     times: float,
@@ -156,7 +152,7 @@ def command(
     Follows the flowchart of Brown and Martin with RUNS, by default with all runs of the store: which kernel, user
     space or a kernel module, or hardware.  The exit status is 0 if it reaches an answer, 3 if data are missing.
     """
-    required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
+    required = asked.requirement()
     if required is None:
         raise BadInput("advise requires --limit; add --miss-rate if the limit may be exceeded")
     if name is not None:

@@ -18,9 +18,9 @@ from fastenough.cli.commands import Command, Option
 from fastenough.cli.options import (
     DURATION,
     DurationText,
+    RequirementOptions,
     json_option,
     only_these_option,
-    requirement,
     requirement_options,
     store_option,
 )
@@ -32,7 +32,7 @@ from fastenough.cli.run import MONITOR_HELP
 from fastenough.jobs.assess import ASSESSED, AssessmentResult, Question, assess, assessment_plan
 from fastenough.jobs.task_set import task_plan, task_set_of
 from fastenough.loads import Load
-from fastenough.model import VERDICT_EXIT_STATUS, BadInput, ExitStatus, Requirement, Verdict
+from fastenough.model import VERDICT_EXIT_STATUS, BadInput, ExitStatus, Verdict
 from fastenough.report import require_writable
 from fastenough.store import Store
 
@@ -190,11 +190,7 @@ def _bears(margin: Margin) -> str:
 @json_option
 def command(
     *,
-    limit_ns: int | None,
-    miss_rate: float,
-    confidence: float,
-    longest_burst: int | None,
-    return_time_ns: int,
+    asked: RequirementOptions,
     tasks: tuple[str, ...],
     duration_ns: int,
     loads: dict[str, Load],
@@ -221,14 +217,14 @@ def command(
         return print_impossible(reasons, as_json)
     question = Question(
         None,
-        confidence,
+        asked.confidence,
         tuple(loads),
         ASSESSED,
         tasks=task_set,
         selection=Selection.of(chosen=False, only_these=only_these),
     )
     if task_set is None:
-        required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
+        required = asked.requirement()
         question = replace(question, required=required)
         plan = assessment_plan(
             board, tuple(loads), duration_ns, interval, priority, requirement=required, monitor=monitor
@@ -241,7 +237,7 @@ def command(
             duration_ns,
             priority,
             monitor=monitor,
-            required=lambda longest_ns: Requirement(longest_ns, miss_rate, confidence, longest_burst, return_time_ns),
+            required=asked.of_limit,
         )
     require_writable(out)
     store, plan = Store(store_path), replace(plan, loads=loads_of_files(loads))

@@ -17,8 +17,8 @@ from fastenough.cli.options import (
     DURATION,
     FRACTION,
     DurationText,
+    RequirementOptions,
     json_option,
-    requirement,
     requirement_options,
     store_option,
 )
@@ -219,11 +219,7 @@ def command(
     board: str,
     install: str,
     kernel: str,
-    limit_ns: int | None,
-    miss_rate: float,
-    confidence: float,
-    longest_burst: int | None,
-    return_time_ns: int,
+    asked: RequirementOptions,
     slower_by: str,
     quantile: float,
     loads: dict[str, Load],
@@ -240,8 +236,8 @@ def command(
     undecided configurations are measured longer.  With --slower-by the first configuration is the reference, and no
     limit is needed.
     """
-    required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
-    question = BisectSetup(_criterion(required, tuple(loads), confidence, slower_by, quantile), first_ns, most_ns)
+    required = asked.requirement()
+    question = BisectSetup(_criterion(required, tuple(loads), asked.confidence, slower_by, quantile), first_ns, most_ns)
     plan = assessment_plan(board, tuple(loads), first_ns, interval, priority, requirement=required)
     plan = with_install_command(
         replace(plan, name="bisect", loads=loads_of_files(loads)), configurations, _words(install), kernel

@@ -14,10 +14,10 @@ from fastenough.analysis.fleet import SHARE, BoardResult, FleetEvidence
 from fastenough.cli.commands import Command
 from fastenough.cli.options import (
     FRACTION,
+    RequirementOptions,
     existing_store,
     json_option,
     only_these_option,
-    requirement,
     requirement_options,
     store_option,
 )
@@ -132,11 +132,7 @@ def _print(result: FleetResult) -> None:
 def command(
     *,
     runs: tuple[str, ...],
-    limit_ns: int | None,
-    miss_rate: float,
-    confidence: float,
-    longest_burst: int | None,
-    return_time_ns: int,
+    asked: RequirementOptions,
     share: float,
     probe: str | None,
     only_these: bool,
@@ -149,7 +145,7 @@ def command(
     that agree in these are its data, on every board.  The default is the newest campaign.  The verdict is about all
     boards of the type, and the conditions of the statement are listed.
     """
-    required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
+    required = asked.requirement()
     if required is None:
         raise BadInput("fleet requires --limit; add --miss-rate if the limit may be exceeded")
     if not 0.5 <= share < 1:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -133,11 +135,44 @@ _OPTIONS = (
 )
 
 
+@dataclass(frozen=True)
+class RequirementOptions:
+    """The options of a requirement, as given."""
+
+    limit_ns: int | None
+    miss_rate: float
+    confidence: float
+    longest_burst: int | None
+    return_time_ns: int
+
+    def requirement(self) -> Requirement | None:
+        """The requirement, None without a limit; raises BadInput for options that need a limit."""
+        if not 0 < self.confidence < 1:
+            raise BadInput(f"--confidence {self.confidence:.0%} is not between 0% and 100%; 95% is usual")
+        if self.limit_ns is not None:
+            return self.of_limit(self.limit_ns)
+        if self.miss_rate:
+            raise BadInput("--miss-rate requires --limit")
+        if self.longest_burst is not None or self.return_time_ns != RETURN_TIME_NS:
+            raise BadInput("--longest-burst and --return-time require --limit")
+        return None
+
+    def of_limit(self, limit_ns: int) -> Requirement:
+        """The requirement of another limit."""
+        return Requirement(limit_ns, self.miss_rate, self.confidence, self.longest_burst, self.return_time_ns)
+
+
 def requirement_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds --limit, --miss-rate, --confidence, --longest-burst and --return-time."""
+    """Adds --limit, --miss-rate, --confidence, --longest-burst and --return-time; the command gets all as ``asked``."""
+    names = [field.name for field in fields(RequirementOptions)]
+
+    @wraps(command)
+    def with_requirement(**given: Any) -> Any:
+        return command(asked=RequirementOptions(*(given.pop(name) for name in names)), **given)
+
     for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+        with_requirement = option(with_requirement)
+    return with_requirement
 
 
 def only_these_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -147,25 +182,6 @@ def only_these_option(command: Callable[..., Any]) -> Callable[..., Any]:
         is_flag=True,
         help="Ignore other runs of the store that answer the same question. The headline states how many were ignored.",
     )(command)
-
-
-def requirement(
-    limit_ns: int | None,
-    miss_rate: float,
-    confidence: float,
-    longest_burst: int | None = None,
-    return_time_ns: int = RETURN_TIME_NS,
-) -> Requirement | None:
-    """The requirement, None without a limit; raises BadInput for options that need a limit."""
-    if not 0 < confidence < 1:
-        raise BadInput(f"--confidence {confidence:.0%} is not between 0% and 100%; 95% is usual")
-    if limit_ns is not None:
-        return Requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
-    if miss_rate:
-        raise BadInput("--miss-rate requires --limit")
-    if longest_burst is not None or return_time_ns != RETURN_TIME_NS:
-        raise BadInput("--longest-burst and --return-time require --limit")
-    return None
 
 
 store_option = click.option(

@@ -11,10 +11,10 @@ from fastenough import words
 from fastenough.analysis.excluded_runs import Selection
 from fastenough.cli.commands import Command
 from fastenough.cli.options import (
+    RequirementOptions,
     existing_store,
     json_option,
     only_these_option,
-    requirement,
     requirement_options,
     store_option,
 )
@@ -42,11 +42,7 @@ def command(
     runs: tuple[str, ...],
     out: Path,
     key: Path | None,
-    limit_ns: int | None,
-    miss_rate: float,
-    confidence: float,
-    longest_burst: int | None,
-    return_time_ns: int,
+    asked: RequirementOptions,
     probe: str | None,
     only_these: bool,
     store_path: Path,
@@ -57,7 +53,7 @@ def command(
     RUNS are ids or beginnings of ids; the default is the newest campaign.  The file holds the recordings, the machine,
     the plan, the question, the verdict and its assumptions.  fastenough verify checks it and recomputes the verdict.
     """
-    required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
+    required = asked.requirement()
     if probe is not None and required is None:
         raise BadInput("--probe requires --limit")
     store = existing_store(store_path)
@@ -67,7 +63,7 @@ def command(
         with Work("reading the runs") as work:
             recordings = read_runs(store, chosen.runs, work.step)
             judged = None if required is None else probe_of(recordings, probe)
-            question = Question(required, confidence, probe=judged, missing=chosen.missing, selection=selection)
+            question = Question(required, asked.confidence, probe=judged, missing=chosen.missing, selection=selection)
             prepared = prepare(recordings, question, store, work.step)
             archive, manifest = write_members(prepared, target, work.step)
         end_pack(archive, manifest, key)

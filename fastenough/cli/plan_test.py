@@ -13,9 +13,9 @@ from fastenough.analysis.power import POWERS, PlannedVerdict
 from fastenough.cli.commands import Command
 from fastenough.cli.options import (
     DURATION,
+    RequirementOptions,
     existing_store,
     json_option,
-    requirement,
     requirement_options,
     store_option,
 )
@@ -153,11 +153,7 @@ def _planned(
 @json_option
 def command(
     *,
-    limit_ns: int | None,
-    miss_rate: float,
-    confidence: float,
-    longest_burst: int | None,
-    return_time_ns: int,
+    asked: RequirementOptions,
     expected: str | None,
     period_ns: int,
     boards: int,
@@ -170,7 +166,7 @@ def command(
     of 95 %.  Measurements are simulated and judged as real ones.  If more misses are expected than allowed, the time
     until a FAIL is printed.
     """
-    required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
+    required = asked.requirement()
     if required is None:
         raise BadInput("plan-test requires --limit; add --miss-rate if the limit may be exceeded")
     plan = _planned(required, expected, period_ns, boards, store_path)

@@ -13,10 +13,10 @@ from fastenough.cli.assess import print_answer
 from fastenough.cli.commands import Command, Option
 from fastenough.cli.options import (
     Names,
+    RequirementOptions,
     existing_store,
     json_option,
     only_these_option,
-    requirement,
     requirement_options,
     store_option,
 )
@@ -100,11 +100,7 @@ def probe_of(recordings: Sequence[Recording], named: str | None) -> str | None:
 def command(
     *,
     runs: tuple[str, ...],
-    limit_ns: int | None,
-    miss_rate: float,
-    confidence: float,
-    longest_burst: int | None,
-    return_time_ns: int,
+    asked: RequirementOptions,
     probe: str | None,
     beside: list[str] | None,
     only_these: bool,
@@ -118,7 +114,7 @@ def command(
     Runs are judged by --limit, else by the requirement of their plan.  Other runs of the store that answer the same
     question are listed; a PASS without them requires --only-these.
     """
-    required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
+    required = asked.requirement()
     if probe is not None and required is None:
         raise BadInput("--probe requires --limit")
     require_writable(out)
@@ -129,7 +125,7 @@ def command(
         judged = None if required is None else probe_of(recordings, probe)
         question = Question(
             required,
-            confidence,
+            asked.confidence,
             probe=judged,
             missing=chosen.missing,
             beside=tuple(map(find_reference, beside or ())),
