@@ -24,7 +24,7 @@ from fastenough.cli.options import (
     requirement_options,
     store_option,
 )
-from fastenough.cli.output import print_json, print_table, say
+from fastenough.cli.output import print_json, print_table, say, say_list
 from fastenough.cli.plan_runs import Loads, loads_of_files
 from fastenough.cli.privileges import as_granted_option, boards_for
 from fastenough.cli.progress import Display
@@ -57,15 +57,9 @@ def print_assessment(assessment: Assessment) -> None:
     """Print the verdict, its reasons, next steps and caveats."""
     print()
     say(f"{assessment.verdict}: {assessment.headline}")
-    for title, lines in (
-        ("Reasons", assessment.reasons),
-        ("Next steps", assessment.settle),
-        ("Caveats", assessment.cautions),
-    ):
-        if lines:
-            print(f"{title}:")
-            for line in lines:
-                say(f"- {line}", "  ")
+    say_list("Reasons", assessment.reasons)
+    say_list("Next steps", assessment.settle)
+    say_list("Caveats", assessment.cautions)
     say(assessment.life_safety)
 
 

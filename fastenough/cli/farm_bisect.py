@@ -22,7 +22,7 @@ from fastenough.cli.options import (
     requirement_options,
     store_option,
 )
-from fastenough.cli.output import print_json, print_table, say
+from fastenough.cli.output import print_json, print_table, say, say_list
 from fastenough.cli.plan_runs import Loads, ManualBoot, check_plan, loads_of_files
 from fastenough.cli.privileges import boards_for
 from fastenough.cli.progress import Display
@@ -81,14 +81,8 @@ def _print(bisection: Bisection) -> None:
         if step.configuration in bisection.undecided
         for line in step.settle
     ]
-    for title, lines in (
-        ("Next steps for undecided configurations", settle),
-        ("Differences between the last good and the first bad configuration", bisection.differs),
-    ):
-        if lines:
-            print(f"{title}:")
-            for line in lines:
-                say(f"- {line}", "  ")
+    say_list("Next steps for undecided configurations", settle)
+    say_list("Differences between the last good and the first bad configuration", bisection.differs)
 
 
 def _required(required: Requirement | None, loads: tuple[str, ...]) -> RequirementCriterion:

@@ -21,7 +21,7 @@ from fastenough.cli.options import (
     requirement_options,
     store_option,
 )
-from fastenough.cli.output import print_json, print_table, readable, say
+from fastenough.cli.output import print_json, print_table, readable, say, say_list
 from fastenough.cli.progress import Work
 from fastenough.cli.report import probe_of
 from fastenough.jobs.assess import read_runs
@@ -98,16 +98,10 @@ def _print(result: FleetResult) -> None:
     say(f"Requirement of each board: {fleet_wording.requirement_text(evidence.requirement)}")
     print()
     _print_boards(evidence)
-    for title, lines in (
-        ("Rate of disturbances", tuple(_rate_lines(evidence))),
-        ("Reasons", result.reasons),
-        ("Next steps", result.settle),
-        ("Caveats", result.cautions),
-    ):
-        if lines:
-            print(f"{title}:")
-            for line in lines:
-                say(f"- {line}", "  ")
+    say_list("Rate of disturbances", tuple(_rate_lines(evidence)))
+    say_list("Reasons", result.reasons)
+    say_list("Next steps", result.settle)
+    say_list("Caveats", result.cautions)
     print("Conditions (IEC 61508-7, D.2.1):")
     for condition in result.conditions:
         say(f"- {condition.assumption}: {condition.result}; {condition.check}", "  ")

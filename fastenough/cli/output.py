@@ -319,6 +319,14 @@ def say(text: str, indent: str = "") -> None:
     )
 
 
+def say_list(title: str, lines: Sequence[str]) -> None:
+    """Foreign texts under a title, one by one; nothing without any."""
+    if lines:
+        print(f"{title}:")
+    for line in lines:
+        say(f"- {line}", "  ")
+
+
 def print_marked(mark: str, style: str, text: str) -> None:
     """Clean text behind a mark that has a colour where the terminal has some."""
     if not sys.stdout.isatty():

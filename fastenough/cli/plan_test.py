@@ -19,7 +19,7 @@ from fastenough.cli.options import (
     requirement_options,
     store_option,
 )
-from fastenough.cli.output import print_json, print_table, readable, say
+from fastenough.cli.output import print_json, print_table, readable, say, say_list
 from fastenough.jobs.plan_test import DurationPlan, SeenMisses, plan_assumed, plan_from_run
 from fastenough.model import BadInput, Requirement, Verdict
 
@@ -112,9 +112,7 @@ def _print(plan: DurationPlan) -> None:
         texts=3,
     )
     print()
-    print("Notes:")
-    for note in _notes(plan):
-        say(f"- {note}", "  ")
+    say_list("Notes", tuple(_notes(plan)))
 
 
 def _planned(

@@ -11,7 +11,7 @@ import click
 from fastenough import words
 from fastenough.cli.commands import Command
 from fastenough.cli.options import json_option
-from fastenough.cli.output import print_json, say
+from fastenough.cli.output import print_json, say, say_list
 from fastenough.cli.progress import Work
 from fastenough.jobs.verify import Verified, verify
 from fastenough.model import ExitStatus
@@ -35,14 +35,8 @@ def _print(path: Path, verified: Verified) -> None:
     say(signer_text(verified.signer))
     same = "recomputed, the same" if verified.same else "recomputed, NOT the one in the pack"
     say(f"{verified.assessment.verdict}: {verified.assessment.headline} ({same})")
-    for title, texts in (
-        ("Differences", verified.differences),
-        ("Stated by the pack, not recomputed", verified.not_recomputed),
-    ):
-        if texts:
-            print(f"{title}:")
-        for text in texts:
-            say(f"- {text}", "  ")
+    say_list("Differences", verified.differences)
+    say_list("Stated by the pack, not recomputed", verified.not_recomputed)
     if verified.versions != verified.versions_here:
         say("packed with " + _programs(verified.versions))
         say("verified with " + _programs(verified.versions_here))
