@@ -14,11 +14,11 @@ import click
 from fastenough.cli.commands import Command
 from fastenough.cli.farm_boards import line_printer
 from fastenough.cli.options import DURATION, json_option
+from fastenough.fleet import tables
 from fastenough.fleet.archive import FleetArchive
 from fastenough.fleet.chunk import SHARDS
 from fastenough.fleet.stream import ChunkStream, shards_of
 from fastenough.fleet.taker import Taker
-from fastenough.history import History
 from fastenough.model import BadInput
 
 _DEFAULT_GATHER_NS = 30 * 10**9
@@ -67,7 +67,7 @@ def command(server: str, database: str, as_json: bool, **taking: Unpack[_Taking]
     SIGTERM.  It may be killed at any time.  Several takers share the boards, each with its own --part.
     """
     number, takers = _part_of(taking["part"])
-    history = History.at(database)
+    history = tables.opened(database)
 
     async def run() -> None:
         stream = await ChunkStream.opened(server)

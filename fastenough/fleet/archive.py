@@ -6,7 +6,6 @@ a repetition after a failure replaces it."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable
@@ -16,6 +15,8 @@ from pathlib import Path
 
 import pyarrow as arrow
 from pyarrow import parquet
+
+from fastenough.files import replacing
 
 VERSION = 1
 """Of the columns; in each file's metadata as ``fastenough-archive``."""
@@ -113,8 +114,5 @@ class FleetArchive:
 
 def _write(path: Path, rows: list[ArchiveRow]) -> None:
     table = arrow.Table.from_pylist([asdict(row) for row in rows], schema=_schema())
-    partial = path.with_suffix(f".{os.getpid()}.partial")
-    parquet.write_table(table, partial, compression="zstd", use_dictionary=["board", "run", "series"])
-    with partial.open("rb") as stream:
-        os.fsync(stream.fileno())
-    partial.replace(path)
+    with replacing(path) as stream:
+        parquet.write_table(table, stream, compression="zstd", use_dictionary=["board", "run", "series"])

@@ -7,7 +7,7 @@ import asyncio
 import os
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,18 +33,16 @@ class Usage:
 
 @dataclass
 class KeptProcess:
-    """One process that must not end.  ``before``: called before each start."""
+    """One process that must not end."""
 
     name: str
     command: Sequence[str | Path]
     log: Path
-    before: Callable[[], None] = lambda: None
     usage: Usage = field(default_factory=Usage)
     process: subprocess.Popen[bytes] | None = None
     _cpu_ticks: dict[int, int] = field(default_factory=dict)
 
     def start(self) -> None:
-        self.before()
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 list(map(str, self.command)), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.log.parent

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from aiomqtt import Client, MqttError
 
-from fastenough.files import write_all
+from fastenough.files import replace_whole
 from fastenough.fleet.chunk import Chunk, order_topic, ring_topic, stored_of
 from fastenough.model import BadInput
 from fastenough.recording.histogram import Histogram
@@ -74,10 +74,6 @@ class SimulatedBoard:
     def run(self) -> str:
         return f"{datetime.fromtimestamp(self.begin_s, UTC):%Y%m%dT%H%M%SZ}-{self.machine[:8]}"
 
-    def due_s(self, number: int) -> float:
-        """When an interval has ended."""
-        return self.begin_s + self.offset_s + (number + 1) * self.interval_s
-
     def ended(self, now_s: float) -> int:
         """How many intervals have ended."""
         return max(0, int((now_s - self.begin_s - self.offset_s) // self.interval_s))
@@ -120,9 +116,11 @@ class SimulatedBoard:
             }
         )
 
-    def chunk(self, first: int, count: int) -> Chunk:
+    def chunk(self, first: int, count: int, oldest: int | None = None) -> Chunk:
+        """``oldest``: the oldest interval that the board still holds; default: the first."""
         lines = tuple(self.interval(number) for number in range(first, first + count))
-        return Chunk(self.machine, "simulated", self.run, first, first, self.head(), lines)
+        oldest = first if oldest is None else oldest
+        return Chunk(self.machine, "simulated", self.run, first, oldest, self.head(), lines)
 
     def _wall_ns(self, number: int) -> int:
         return round((self.begin_s + self.offset_s + number * self.interval_s) * 1e9)
@@ -162,9 +160,9 @@ class Publishing:
             return None
         if self.sent == self.stored:
             self.answered_s = time.monotonic()
-        chunk = self.board.chunk(self.sent, count)
+        chunk = self.board.chunk(self.sent, count, self.stored)
         self.sent += count
-        return Chunk(chunk.machine, chunk.type, chunk.run, chunk.first, self.stored, chunk.head, chunk.lines)
+        return chunk
 
     def answer(self, payload: bytes) -> None:
         """Take a taker's answer.  One that says nothing new means that something before the newest chunk is missing;
@@ -201,11 +199,7 @@ class Boards:
 
     async def _keep(self) -> None:
         while True:
-            content = json.dumps({one.board.machine: one.stored for one in self._all}).encode()
-            partial = self._state.with_suffix(".partial")
-            with partial.open("wb") as stream:
-                write_all(stream.fileno(), content)
-            partial.replace(self._state)
+            replace_whole(self._state, json.dumps({one.board.machine: one.stored for one in self._all}).encode())
             await asyncio.sleep(1.0)
 
     async def _connected(self, one: Publishing, host: str, port: int) -> None:

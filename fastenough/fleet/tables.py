@@ -5,7 +5,22 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from sqlalchemy import BigInteger, Column, Connection, Integer, MetaData, SmallInteger, String, Table, Text, text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Integer,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    func,
+    select,
+    text,
+)
+
+from fastenough.history import History
 
 METADATA = MetaData()
 DAY_S = 86400
@@ -57,11 +72,28 @@ INTERVAL = Table(
 """Single intervals of the newest days, by day in PostgreSQL: a day that is over is dropped as a whole."""
 
 
-def create(connection: Connection) -> None:
-    """Make those that are missing."""
+def opened(url: str) -> History:
+    """The history at a URL, with the tables of a fleet; raises as `History.at` does."""
+    history = History.at(url)
+    with history.writing() as connection:
+        _lock(connection)
+        METADATA.create_all(connection)
+    return history
+
+
+def _lock(connection: Connection) -> None:
+    """Nobody else makes tables until the transaction ends; SQLite has one writer at a time."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(7701, 1)"))
-    METADATA.create_all(connection)
+
+
+def stored_intervals(connection: Connection) -> int:
+    """How many single intervals the database holds."""
+    return int(connection.execute(select(func.count()).select_from(INTERVAL)).scalar_one())
+
+
+def _name_of_day(begin_s: int) -> str:
+    return f"fleet_interval_{datetime.fromtimestamp(begin_s, UTC):%Y%m%d}"
 
 
 def ensure_day(connection: Connection, begin_s: int) -> None:
@@ -69,11 +101,10 @@ def ensure_day(connection: Connection, begin_s: int) -> None:
     if connection.dialect.name != "postgresql":
         return
     day_s = begin_s // DAY_S * DAY_S
-    name = f"fleet_interval_{datetime.fromtimestamp(day_s, UTC):%Y%m%d}"
-    connection.execute(text("SELECT pg_advisory_xact_lock(7701, 1)"))
+    _lock(connection)
     connection.execute(
         text(
-            f"CREATE TABLE IF NOT EXISTS {name} PARTITION OF fleet_interval "
+            f"CREATE TABLE IF NOT EXISTS {_name_of_day(day_s)} PARTITION OF fleet_interval "
             f"FOR VALUES FROM ({day_s}) TO ({day_s + DAY_S})"
         )
     )
@@ -85,7 +116,7 @@ def drop_before(connection: Connection, now_s: int) -> None:
     if connection.dialect.name != "postgresql":
         connection.execute(INTERVAL.delete().where(INTERVAL.c.begin_s < oldest_s))
         return
-    oldest = f"fleet_interval_{datetime.fromtimestamp(oldest_s, UTC):%Y%m%d}"
+    oldest = _name_of_day(oldest_s)
     names = connection.scalars(
         text("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'fleet_interval'::regclass")
     )

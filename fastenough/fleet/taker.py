@@ -10,10 +10,11 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Select, select
 
 from fastenough.fleet import tables
 from fastenough.fleet.archive import ArchiveRow, FleetArchive, PartPlace
@@ -46,6 +47,10 @@ class _Position:
     epoch: int
     sequence: int
 
+    def is_in(self, state: StreamState) -> bool:
+        """Whether a stream is the one of this position, and has not lost its end."""
+        return self.stream == state.made and self.sequence <= state.last
+
 
 @dataclass(frozen=True)
 class RefusedChunk:
@@ -57,11 +62,10 @@ class RefusedChunk:
 
 @dataclass(frozen=True)
 class Taken:
-    """What one transaction stored: the new position, answers to boards, the number of rows, and refused chunks."""
+    """What one transaction stored: the new position, answers to boards by machine, and refused chunks."""
 
     position: _Position
     answers: tuple[tuple[str, Stored], ...]
-    rows: int
     refused: tuple[RefusedChunk, ...]
 
 
@@ -89,7 +93,6 @@ class Shard:
     def position(self, state: StreamState) -> _Position:
         """Where to read on in this stream; removes what a failed transaction left in the archive."""
         with self._history.writing() as connection:
-            tables.create(connection)
             position = _position_in(connection, self.number, state)
             self._archive.drop_from(PartPlace(self.number, position.epoch, position.sequence + 1))
         return position
@@ -113,37 +116,35 @@ class Shard:
                 writing.add(content)
             place = PartPlace(self.number, position.epoch, messages[0].sequence)
             self._archive.write(place, writing.rows)
-            put(
-                connection,
-                tables.SHARD,
-                [{"shard": self.number, "stream": after.stream, "epoch": after.epoch, "sequence": after.sequence}],
-            )
-        return Taken(after, tuple(writing.answers.items()), len(writing.rows), (*refused, *writing.refused))
+            _put_position(connection, self.number, after)
+        return Taken(after, tuple(writing.answers.values()), (*refused, *writing.refused))
 
 
 def _position_in(connection: Connection, shard: int, state: StreamState) -> _Position:
-    row = connection.execute(select(tables.SHARD).where(tables.SHARD.c.shard == shard)).mappings().one_or_none()
-    if row is None:
-        known = _Position(state.made, 0, 0)
-    elif row["stream"] == state.made and row["sequence"] <= state.last:
-        return _Position(row["stream"], row["epoch"], row["sequence"])
+    stored = _stored_position(connection, select(tables.SHARD).where(tables.SHARD.c.shard == shard))
+    if stored is not None and stored.is_in(state):
+        return stored
+    if stored is None:
+        begin = _Position(state.made, 0, 0)
     else:  # another stream, or one that lost its end: numbers are used a second time
-        begin = 0 if row["stream"] != state.made else state.last
-        known = _Position(state.made, row["epoch"] + 1, begin)
-    put(
-        connection,
-        tables.SHARD,
-        [{"shard": shard, "stream": known.stream, "epoch": known.epoch, "sequence": known.sequence}],
-    )
-    return known
+        begin = _Position(state.made, stored.epoch + 1, 0 if stored.stream != state.made else state.last)
+    _put_position(connection, shard, begin)
+    return begin
+
+
+def _stored_position(connection: Connection, question: Select[Any]) -> _Position | None:
+    row = connection.execute(question).mappings().one_or_none()
+    return None if row is None else _Position(row["stream"], row["epoch"], row["sequence"])
+
+
+def _put_position(connection: Connection, shard: int, position: _Position) -> None:
+    put(connection, tables.SHARD, [{"shard": shard, **asdict(position)}])
 
 
 def _require_unchanged(connection: Connection, shard: int, position: _Position) -> None:
     """Lock the shard's position until the transaction ends."""
-    row = (
-        connection.execute(select(tables.SHARD).where(tables.SHARD.c.shard == shard).with_for_update()).mappings().one()
-    )
-    if (row["stream"], row["epoch"], row["sequence"]) != (position.stream, position.epoch, position.sequence):
+    question = select(tables.SHARD).where(tables.SHARD.c.shard == shard).with_for_update()
+    if _stored_position(connection, question) != position:
         raise FastenoughError(f"another taker stores shard {shard:x}")
 
 
@@ -178,13 +179,13 @@ def _head(line: bytes, name: str) -> Head:
 
 
 class _Writing:
-    """One transaction: ``rows`` for the archive, ``answers`` for the boards, by machine."""
+    """One transaction: ``rows`` for the archive, and ``answers`` for the boards: machine and answer, for each run."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._days: set[int] = set()
         self.rows: list[tuple[str, ArchiveRow]] = []
-        self.answers: dict[str, Stored] = {}
+        self.answers: dict[str, tuple[str, Stored]] = {}
         self.refused: list[RefusedChunk] = []
 
     def add(self, content: _Content) -> None:
@@ -198,11 +199,11 @@ class _Writing:
         board, run = enter_run(self._connection, name, content.head, begin_s, ends)
         known = stands_at(self._connection, run)
         if chunk.first > known >= chunk.oldest:  # what is missing is still on the board: it publishes again from there
-            self.answers[chunk.machine] = Stored(chunk.run, known)
+            self.answers[name] = chunk.machine, Stored(chunk.run, known)
             return
         new = [one for one in content.intervals if one.seq >= known]
         after = new[-1].seq + 1 if new else known
-        self.answers[chunk.machine] = Stored(chunk.run, after)
+        self.answers[name] = chunk.machine, Stored(chunk.run, after)
         if not new:
             return
         write_parts(self._connection, (board, run), (name, content.head), new, list(content.events))
@@ -295,12 +296,6 @@ def _row(content: _Content, interval: Interval, source: HistorySeries) -> Archiv
     )
 
 
-def stored_rows(history: History) -> int:
-    """Single intervals in the database."""
-    with history.reading() as connection:
-        return int(connection.execute(select(func.count()).select_from(tables.INTERVAL)).scalar_one())
-
-
 class Taker:
     """One process of several: stores the shards that are its own until it is ended.
 
@@ -337,7 +332,7 @@ class Taker:
                     taken = await asyncio.to_thread(shard.store, position, messages)
                 position = taken.position
                 await self._answer(taken)
-            elif (await self._stream.state()).made != position.stream:
+            elif not position.is_in(await self._stream.state()):
                 return
             if time.monotonic() - forgotten_s > _FORGET_S:
                 await self._stream.forget(shard.number, position.sequence)

@@ -19,8 +19,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from sqlalchemy import func, select
-
 from fastenough.farm.lab import free_ports
 from fastenough.farm.postgres import ServerFolder
 from fastenough.farm.trial import leave_network
@@ -140,10 +138,7 @@ class FleetTrial:
         deadline = time.monotonic() + 60.0
         while True:
             try:
-                history = History.at(self._url)
-                with history.writing() as connection:
-                    tables.create(connection)
-                return history
+                return tables.opened(self._url)
             except Unavailable:
                 if time.monotonic() > deadline:
                     raise
@@ -232,13 +227,9 @@ def _stored(history: History) -> int:
     """Single intervals in the database; -1 while it is away."""
     try:
         with history.reading() as connection:
-            return int(connection.execute(select(func.count()).select_from(tables.INTERVAL)).scalar_one())
+            return tables.stored_intervals(connection)
     except Unavailable:
         return -1
-
-
-def result_line(result: FleetTrialResult) -> str:
-    return json.dumps(asdict(result))
 
 
 if __name__ == "__main__":
@@ -249,6 +240,6 @@ if __name__ == "__main__":
         Path(scratch).chmod(0o711)  # PostgreSQL, which never runs as root, passes through
         fleet = Fleet(int(boards), float(interval_s), float(for_s))
         trial = FleetTrial(Path(scratch), fleet, Path(archive) if archive else None)
-        print(result_line(asyncio.run(trial.run())), flush=True)
+        print(json.dumps(asdict(asyncio.run(trial.run()))), flush=True)
     except FastenoughError as error:
         sys.exit(str(error))

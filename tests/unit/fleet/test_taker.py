@@ -18,7 +18,6 @@ from fastenough.fleet.chunk import Chunk, Stored, shard_of, unpacked
 from fastenough.fleet.simulated import CPUS, SimulatedBoard
 from fastenough.fleet.stream import Message, StreamState
 from fastenough.fleet.taker import Shard, Taken
-from fastenough.history import History
 from fastenough.history.schema import HOUR
 from fastenough.model import BadInput, FastenoughError
 
@@ -34,7 +33,7 @@ class Bench:
     """One shard with a database and an archive of its own."""
 
     def __init__(self, folder: Path) -> None:
-        self.history = History.at(f"sqlite:///{folder}/history.sqlite")
+        self.history = tables.opened(f"sqlite:///{folder}/history.sqlite")
         self.archive = FleetArchive(folder / "archive")
         self.shard = Shard(self.history, self.archive, shard_of(board().machine))
         self.position = self.shard.position(STREAM)
@@ -78,6 +77,15 @@ def test_a_gap_that_the_board_can_fill_is_not_stored(bench: Bench) -> None:
     later = replace(board().chunk(2, 1), oldest=1)
     assert dict(bench.store(later).answers) == {board().machine: Stored(board().run, 1)}
     assert bench.stored() == intervals(1)
+
+
+def test_each_run_of_a_board_is_answered(bench: Bench) -> None:
+    later = replace(board(), begin_s=BEGIN_S + 1000)
+    answers = bench.store(board().chunk(0, 2), later.chunk(0, 1)).answers
+    assert answers == (
+        (board().machine, Stored(board().run, 2)),
+        (board().machine, Stored(later.run, 1)),
+    )
 
 
 def test_what_the_board_overwrote_is_lost_and_counted(bench: Bench) -> None:
