@@ -109,13 +109,17 @@ def _tail_observations(history: History, name: str, now_s: int, noted: Collectio
     """
     for change in noted_changes(history, OWNER, name, now_s - _NOTED_BACK_S, now_s + 1):
         key, ended = str(change.noted_s), f"{change.noted_s} withdrawn"
-        known, known_ended = _is_known(noted, (name, TAIL, key)), _is_known(noted, (name, TAIL, ended))
-        more = _context(history, name, change.at_s) | {"run": change.run}
-        if not known and change.withdrawn_s is None:
-            yield Observation(name, TAIL, key, change.at_s, f"{name}: {_tail_text(change)}", more=more)
-        if known and not known_ended and change.withdrawn_s is not None:
-            summary = f"{name}: withdrawn, later cycles do not show it: {_tail_text(change)}"
-            yield Observation(name, TAIL, ended, change.at_s, summary, more=more)
+        known, withdrawn = _is_known(noted, (name, TAIL, key)), change.withdrawn_s is not None
+        if known != withdrawn or (withdrawn and _is_known(noted, (name, TAIL, ended))):
+            continue
+        yield Observation(
+            name,
+            TAIL,
+            ended if withdrawn else key,
+            change.at_s,
+            f"{name}: {'withdrawn, later cycles do not show it: ' if withdrawn else ''}{_tail_text(change)}",
+            more=_context(history, name, change.at_s) | {"run": change.run},
+        )
 
 
 def _is_known(noted: Collection[Key], key: Key) -> bool:
