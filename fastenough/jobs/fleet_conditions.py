@@ -10,7 +10,7 @@ from fastenough.analysis.board_rates import MOST_VARIATION
 from fastenough.analysis.board_types import POOLED_KEYS, BoardRuns
 from fastenough.analysis.fleet import FleetEvidence
 from fastenough.analysis.fleet_wording import share_text
-from fastenough.pack.assumptions import CONTRADICTED, HOLDS, Assumption
+from fastenough.pack.assumptions import CONTRADICTED, HOLDS, Assumption, checked, declared
 
 ASSUMED = "assumed"
 _NOT_CHECKED = "not in the recordings"
@@ -29,7 +29,7 @@ def conditions_of(
     )
     yield from _profile_of_use(evidence)
     yield from _independence(boards, evidence)
-    yield _checked(
+    yield checked(
         "Each failure is detected",
         "data check of each recording: nothing lost, each period accounted for, loads ran, settings in effect; runs "
         "that do not pass it are not judged",
@@ -37,22 +37,18 @@ def conditions_of(
     )
     shown = evidence.share_shown
     enough = f"{share_text(shown)} of all boards shown, {words.percent(evidence.required_share)} required"
-    yield _checked(
+    yield checked(
         "The number of activations and of boards is large enough; failures are counted",
         "sequential evidence of each board, and of the number of boards",
         [enough] if shown < evidence.required_share else [],
     )
-    yield _checked("All boards and runs of this kind are data", "search of the store, deleted runs included", left_out)
+    yield checked("All boards and runs of this kind are data", "search of the store, deleted runs included", left_out)
     yield from _of_the_question(evidence)
-
-
-def _checked(condition: str, check: str, findings: Sequence[str]) -> Assumption:
-    return Assumption(condition, check, CONTRADICTED if findings else HOLDS, tuple(findings))
 
 
 def _profile_of_use(evidence: FleetEvidence) -> Iterator[Assumption]:
     lacking = [f"board {one.board}: {', '.join(one.missing_loads)}" for one in evidence.boards if one.missing_loads]
-    yield _checked("Each board was measured under the same loads", "comparison of the loads of all boards", lacking)
+    yield checked("Each board was measured under the same loads", "comparison of the loads of all boards", lacking)
     yield Assumption("The loads are at least as hard as those in operation", _NOT_CHECKED, ASSUMED)
 
 
@@ -66,7 +62,7 @@ def _independence(boards: Sequence[BoardRuns], evidence: FleetEvidence) -> Itera
         anonymous + several,
     )
     copies = [f"run {one.run_id}: {one.damage}" for board in boards for one in board.recordings if one.damage]
-    yield _checked("No recording is a copy of another", "comparison of the data of all recordings", copies)
+    yield checked("No recording is a copy of another", "comparison of the data of all recordings", copies)
     unsteady = [f"board {one.board}: not stationary" for one in evidence.boards if not one.steady]
     dependent = tuple(
         f"board {one.board}: up to {words.duration(words.round_up(one.scale_ns))} apart"
@@ -92,15 +88,4 @@ def _of_the_question(evidence: FleetEvidence) -> Iterator[Assumption]:
             "a test needs hundreds of boards",
             ASSUMED,
         )
-    if required.longest_burst is not None:
-        yield Assumption(
-            f"One disturbance delays at most {words.counted(required.longest_burst, 'activation')}",
-            "declared; the data can contradict it, but not confirm it",
-            ASSUMED,
-        )
-    if not required.miss_rate:
-        yield Assumption(
-            f"Disturbances less often than once in {words.duration(required.return_time_ns)} do not matter",
-            "declared by the return time",
-            ASSUMED,
-        )
+    yield from declared(required, ASSUMED)

@@ -11,6 +11,7 @@ from fastenough.analysis import Assessment
 from fastenough.analysis.checks import RUN_CHECKS, check_title
 from fastenough.analysis.evidence import EVIDENCE_CHECKS
 from fastenough.analysis.excluded_runs import exclusion_text
+from fastenough.model import Requirement
 from fastenough.pack.question import PackedQuestion
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import is_monitor
@@ -46,14 +47,15 @@ def assumptions_of(
     )
 
 
-def _checked(assumption: str, check: str, findings: Sequence[str]) -> Assumption:
+def checked(assumption: str, check: str, findings: Sequence[str]) -> Assumption:
+    """An assumption that holds unless something was found."""
     return Assumption(assumption, check, CONTRADICTED if findings else HOLDS, tuple(findings))
 
 
 def _of_data(recordings: Sequence[Recording]) -> Iterator[Assumption]:
     for check in RUN_CHECKS:
         found = [f"run {one.run_id}: {finding.text}" for one in recordings for finding in check(one)]
-        yield _checked(check_title(check), _DATA_CHECK, found)
+        yield checked(check_title(check), _DATA_CHECK, found)
 
 
 def _of_evidence(recordings: Sequence[Recording], assessment: Assessment) -> Iterator[Assumption]:
@@ -65,7 +67,7 @@ def _of_evidence(recordings: Sequence[Recording], assessment: Assessment) -> Ite
             continue
         texts = [finding.text for finding in judgment.findings]
         others = [text for text in texts if not any(text.endswith(found) for found in of_data)]
-        yield _checked(
+        yield checked(
             f"The evidence of probe {judgment.probe} under load {judgment.load or 'unknown'} suffices",
             f"checks of all its runs together: {titles}",
             others,
@@ -73,27 +75,32 @@ def _of_evidence(recordings: Sequence[Recording], assessment: Assessment) -> Ite
 
 
 def _of_selection(question: PackedQuestion) -> Iterator[Assumption]:
-    yield _checked(
+    yield checked(
         "No run of the same kind was left out",
         "search of the store when the pack was made",
         [exclusion_text(question.excluded)] if question.excluded else [],
     )
-    yield _checked("No planned run is missing", "comparison with the plan of the campaign", question.missing)
+    yield checked("No planned run is missing", "comparison with the plan of the campaign", question.missing)
 
 
 def _of_the_question(assessment: Assessment) -> Iterator[Assumption]:
     for required in assessment.requirements:
-        limit = words.exact_time(required.limit_ns)
-        if required.longest_burst is not None:
-            yield Assumption(
-                f"One disturbance delays at most {words.counted(required.longest_burst, 'activation')} above {limit}",
-                "declared; the data can contradict it, but not confirm it",
-                ASSUMED,
-            )
-        if not required.miss_rate:
-            yield Assumption(
-                f"Disturbances above {limit} that come less often than once in "
-                f"{words.duration(required.return_time_ns)} do not matter",
-                "declared by the return time",
-                ASSUMED,
-            )
+        yield from declared(required)
+
+
+def declared(required: Requirement, result: str = ASSUMED) -> Iterator[Assumption]:
+    """What a requirement declares; ``result``: the word for what is not checked."""
+    limit = words.exact_time(required.limit_ns)
+    if required.longest_burst is not None:
+        yield Assumption(
+            f"One disturbance delays at most {words.counted(required.longest_burst, 'activation')} above {limit}",
+            "declared; the data can contradict it, but not confirm it",
+            result,
+        )
+    if not required.miss_rate:
+        yield Assumption(
+            f"Disturbances above {limit} that come less often than once in "
+            f"{words.duration(required.return_time_ns)} do not matter",
+            "declared by the return time",
+            result,
+        )
