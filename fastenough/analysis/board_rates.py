@@ -11,14 +11,13 @@ rates).  docs/method.md derives what is computed, and prints its simulated error
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fastenough.analysis.sequential import log_required
+from fastenough.analysis.sequential import least_between, log_required
 
 FloatArray = NDArray[np.float64]
 CountArray = NDArray[np.int64]
@@ -45,14 +44,6 @@ _NEGLIGIBLE = 1e-9
 """Relative weight below which a mean rate and a variation are passed over."""
 
 
-def _least(low: float, high: float, holds: Callable[[float], bool]) -> float:
-    """Least number between ``low`` and ``high`` at which ``holds``, which stays true above it; on the safe side."""
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
-
-
 def log_evidence_of_share(without: int, boards: int, share: float) -> float:
     """Logarithm of the evidence that less than ``share`` of all boards are such as ``without`` of ``boards`` are.
 
@@ -77,7 +68,9 @@ def share_upper(without: int, boards: int, confidence: float) -> float:
         return 1.0
     required = log_required(confidence)
     least = max(without / boards, 1e-9)
-    return _least(least, 1.0 - 1e-9, lambda share: log_evidence_of_share(without, boards, share) >= required)
+    return least_between(
+        least, 1.0 - 1e-9, lambda share: log_evidence_of_share(without, boards, share) >= required, _HALVINGS
+    )
 
 
 def share_within(within: int, boards: int, confidence: float) -> float:
@@ -156,7 +149,7 @@ def rate_of_new_board(counts: CountArray, time: FloatArray, confidence: float) -
     def reached(logarithm: float) -> bool:
         return float(weight @ special.gammaincc(shape, shape * math.exp(logarithm) / mean)) <= 1.0 - confidence
 
-    return math.exp(_least(math.log(means[0]), math.log(100.0 * means[-1]), reached))
+    return math.exp(least_between(math.log(means[0]), math.log(100.0 * means[-1]), reached, _HALVINGS))
 
 
 def _posterior(counts: CountArray, time: FloatArray, mean: FloatArray) -> FloatArray:

@@ -20,6 +20,7 @@ from fastenough.analysis.checks import findings_of
 from fastenough.analysis.clusters import holm
 from fastenough.analysis.excluded_runs import Asked, ExcludedRuns, excluded_run
 from fastenough.analysis.judgment import judge
+from fastenough.analysis.merged import load_name
 from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.recording import Recording
 
@@ -180,7 +181,8 @@ def _judged(board: BoardRuns, required: Requirement, loads: Sequence[str | None]
     usable, others = sorted_out[True], sorted_out[False]
     assessment = judge(usable or others, required)
     results = (excluded_run(recording, Asked(recording, required)) for recording in others)
-    missing = tuple(str(load) for load in loads if load not in BoardRuns("", (), True, tuple(usable)).loads)
+    measured = set(map(load_name, usable))
+    missing = tuple(str(load) for load in loads if load not in measured)
     return _Judged(
         board,
         assessment.verdict,
@@ -213,7 +215,7 @@ def _result(judged: _Judged, exceeds: bool) -> BoardResult:
     times: dict[str | None, float] = {}
     for recording in board.recordings:
         if recording.run_id not in judged.unusable_runs:
-            load = None if recording.head.load is None else recording.head.load.name
+            load = load_name(recording)
             times[load] = times.get(load, 0.0) + recording.duration_ns
     more = [finding.more_ns for one in judged.judgments for finding in one.findings if finding.more_ns is not None]
     return BoardResult(

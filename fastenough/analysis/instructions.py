@@ -145,13 +145,9 @@ def _path(sides: Sides, differs: tuple[str, ...]) -> PathComparison:
 
 def _figures(values: ResampledQuantiles) -> tuple[float, ...]:
     merged, histogram, median_ns = values.merged, values.merged.histogram, values.value_ns(0.5)
-    assert histogram.minimum is not None and histogram.maximum is not None and median_ns is not None
-    return (
-        histogram.minimum * merged.unit_ns,
-        median_ns,
-        histogram.sum / histogram.total * merged.unit_ns,
-        histogram.maximum * merged.unit_ns,
-    )
+    least, mean, most = histogram.minimum, histogram.mean, histogram.maximum
+    assert least is not None and mean is not None and most is not None and median_ns is not None
+    return least * merged.unit_ns, median_ns, mean * merged.unit_ns, most * merged.unit_ns
 
 
 def _figure(name: str, first: float, second: float) -> PathFigure:

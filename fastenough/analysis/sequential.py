@@ -92,7 +92,12 @@ def _least(start: float, holds: Callable[[float], bool]) -> float:
     low, high = start, 2.0 * start + 8.0
     while not holds(high):
         low, high = high, 2.0 * high
-    for _ in range(_HALVINGS):
+    return least_between(low, high, holds)
+
+
+def least_between(low: float, high: float, holds: Callable[[float], bool], halvings: int = _HALVINGS) -> float:
+    """Least number between ``low`` and ``high`` at which ``holds``, which stays true above it; on the safe side."""
+    for _ in range(halvings):
         middle = (low + high) / 2
         if middle in (low, high):
             break

@@ -48,17 +48,17 @@ def _inflation(values: FloatArray) -> float:
     return float(max(1.0, 1 + 2 / (n * (n - 1) * (n - 2)) * (weights * correlation).sum()))
 
 
-def median_slope(values: FloatArray) -> float:
-    """Median of the slopes of all pairs of values, per place (Theil 1950, Sen 1968)."""
+def median_slope(values: FloatArray, places: NDArray[np.int64] | None = None) -> float:
+    """Median of the slopes of all pairs of values, per place (Theil 1950, Sen 1968); default: one place each."""
+    places = np.arange(values.size) if places is None else places
     first, second = np.triu_indices(values.size, 1)
-    return float(np.median((values[second] - values[first]) / (second - first))) if first.size else 0.0
+    slopes = (values[second] - values[first]) / (places[second] - places[first])
+    return float(np.median(slopes)) if slopes.size else 0.0
 
 
 def line_through(values: FloatArray) -> tuple[float, float]:
     """Begin and end of the line of median slope through values; a long series is thinned evenly."""
     places = np.unique(np.linspace(0, values.size - 1, 400).astype(np.int64))
-    first, second = np.triu_indices(places.size, 1)
-    slopes = (values[places[second]] - values[places[first]]) / (places[second] - places[first])
-    slope = float(np.median(slopes)) if slopes.size else 0.0
+    slope = median_slope(values[places], places)
     level = float(np.median(values - slope * np.arange(values.size)))
     return level, level + slope * (values.size - 1)

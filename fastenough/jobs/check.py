@@ -261,10 +261,12 @@ def _nights_held(
     nights = nights_since(questions, chosen.store, change)
     for question, data in zip(questions, nights.data, strict=True):
         held, asked = held_over_nights(question, data), asked_of_growth(question.pair, question.growth)
-        others = chosen.others(question.pair.runs, asked, nights.since_ns)
-        if chosen.selection is Selection.CAMPAIGN:
-            others = deleted_alike(asked, chosen.store, nights.since_ns)
-        others = [one for one in others if one.run_id not in held.run_ids]
+        found = (
+            deleted_alike(asked, chosen.store, nights.since_ns)
+            if chosen.selection is Selection.CAMPAIGN
+            else chosen.others(question.pair.runs, asked, nights.since_ns)
+        )
+        others = [one for one in found if one.run_id not in held.run_ids]
         yield held_without(held, others, chosen.selection), others
 
 

@@ -11,6 +11,7 @@ from fastenough.analysis.board_types import RunKind, boards_of, loads_of, type_t
 from fastenough.analysis.distinct import distinct
 from fastenough.analysis.excluded_runs import Asked, ExcludedRuns, excluded_run
 from fastenough.analysis.fleet import SHARE, FleetEvidence, fleet_evidence
+from fastenough.analysis.merged import load_name
 from fastenough.jobs.assess import OnStep, no_progress, read_runs
 from fastenough.jobs.fleet_conditions import conditions_of
 from fastenough.model import BadInput, Outcome, Requirement, Verdict
@@ -154,7 +155,7 @@ def _runs_of_kind(
     of_kind = [(one, kind) for one, kind in sound if kinds[0].difference(kind) is None]
     runs.pooled = [one for one, kind in of_kind if any(kind.has_load_of(each) for each in kinds)]
     others = [one for one, kind in of_kind if not any(kind.has_load_of(each) for each in kinds)]
-    runs.other_loads = sorted({str(one.head.load.name) for one in others if one.head.load is not None})
+    runs.other_loads = sorted({load for load in map(load_name, others) if load is not None})
     runs.unpooled = list(_unpooled(runs.pooled, sound, kinds[0]))
     other_types = {str(one.head.board) for one, kind in sound if not kinds[0].is_same_type(kind)}
     runs.excluded = _deleted(store.removed(), examples, other_types - _names(runs.pooled), question.required)
@@ -199,7 +200,7 @@ def _deleted(
 def _answered(recording: Recording) -> tuple[str | None, ...]:
     head = recording.head
     configuration = head.configuration.name if head.configuration else None
-    return configuration, head.probe, head.implementation, head.load.name if head.load else None
+    return configuration, head.probe, head.implementation, load_name(recording)
 
 
 def _take_only(runs: FleetRuns, ids: set[str], required: Requirement) -> None:
