@@ -73,6 +73,7 @@ def test_a_bad_board_among_few_is_named_without_a_verdict_on_the_type(store: Sto
     add_boards(store, 3, {1: [5_000]})
     found = judged(store)
     assert found.verdict is Verdict.INCONCLUSIVE and found.reasons[0].startswith("board b1:")
+    assert [step for step in found.settle if "b1" in step] == list(found.settle), "more boards lead to no PASS"
 
 
 def test_two_boards_of_one_machine_count_once(store: Store) -> None:
@@ -174,6 +175,7 @@ def test_a_run_that_cannot_be_trusted_is_not_judged_but_may_refuse(store: Store)
     add_run(store, "b1", machine(1), seed=21, late=[5_000], outcome="failed", reasons=("the link was lost",))
     found = judged(store, next(run.id for run in store.runs()))
     assert found.verdict is Verdict.INCONCLUSIVE and found.reasons[0].startswith("board b1:")
+    assert [step for step in found.settle if "b1" in step] == list(found.settle), "more boards lead to no PASS"
 
 
 def test_a_copy_of_a_run_is_no_other_board(store: Store) -> None:
