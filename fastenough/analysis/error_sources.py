@@ -170,34 +170,34 @@ class MeasuredBy:
         return self.instrument is None and not self.imported
 
 
-def _number(said: Any, name: str) -> float | None:
+def _number(content: Any, name: str) -> float | None:
     """A number that may be an error; None for anything else that a head may hold."""
-    value = said.get(name) if isinstance(said, Mapping) else None
+    value = content.get(name) if isinstance(content, Mapping) else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value < _MOST else None
 
 
-def _offset(said: Any, series: Series) -> tuple[float, float] | None:
-    parts = [said.get(name) if isinstance(said, Mapping) else None for name in ("minimum", "maximum")]
+def _offset(content: Any, series: Series) -> tuple[float, float] | None:
+    parts = [content.get(name) if isinstance(content, Mapping) else None for name in ("minimum", "maximum")]
     low, high = (_number(part, str(series.id)) for part in parts)
     return None if low is None or high is None else (low, high)
 
 
 def _instrument(recording: Recording, series: Series) -> RecordedInstrument | None:
-    said = recording.head.instrument
-    if said is None:
+    content = recording.head.instrument
+    if content is None:
         return None
-    k, calibration = said.get("k"), said.get("calibration")
+    k, calibration = content.get("k"), content.get("calibration")
     coarse = recording.end.counters.get("samples_coarse") if recording.end else None
     return RecordedInstrument(
         simulated=is_emulated(recording),
-        mcu=str(said.get("mcu")),
+        mcu=str(content.get("mcu")),
         k=k if type(k) is int and 0 <= k <= series.k else None,
         tick_ps=_number(calibration, "tick_ps"),
         uncertainty_ppm=_number(calibration, "uncertainty_ppm"),
         reference_ppm=_number(calibration, "reference_ppm"),
-        offset_ticks=_offset(said.get("self_test"), series),
+        offset_ticks=_offset(content.get("self_test"), series),
         coarse=bool(coarse),
     )
 

@@ -29,7 +29,7 @@ _MOST_EVIDENCE = 1e6
 
 @dataclass(frozen=True)
 class NightsQuestion:
-    """A limit on growth for one series of runs beside the baseline.
+    """A limit on growth for one series of runs, compared with the baseline.
 
     ``limits_ns``: lower and upper bound of the allowed quantile, None where the baseline is too short.  ``size``: mean
     size of the baseline's clusters above its quantile.  ``tests``: so many of them are judged together.

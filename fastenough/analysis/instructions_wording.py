@@ -69,6 +69,6 @@ def _of_maxima(maxima: MaximaComparison) -> str:
 
 
 def instructions_conclusion(comparisons: Sequence[InstructionComparison]) -> str:
-    """One sentence for each series; a statement without one is said once."""
-    said = [_of_path(each) if isinstance(each, PathComparison) else _of_maxima(each) for each in comparisons]
-    return "; ".join(dict.fromkeys(said))
+    """One sentence for each series; equal ones once."""
+    sentences = [_of_path(each) if isinstance(each, PathComparison) else _of_maxima(each) for each in comparisons]
+    return "; ".join(dict.fromkeys(sentences))

@@ -34,7 +34,7 @@ _REFIT = 14
 _BETTER = 10.0
 """Two changes are announced only if their criterion is so much less than that of one (Kass and Raftery 1995)."""
 _BESIDE = 8
-"""So many values beside where ranks place a step is its place sought."""
+"""The place of a step is sought within so many values of where the ranks put it."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Evidence of growth from whole nights, valid after every night (docs/method.md derives it).
 
-A night is the unit: whatever depends on what within a night, and however much nights differ, each night is one bet.
+A night is the unit: each night is one bet, however its values depend on each other, and however much nights differ.
 Against "the values above the allowed quantile are no more than allowed, on average over nights" the bet is on the
 share of them; against "at most half of the nights are within the limit" it is on whether a night is shown to be within.
 A bet multiplies the capital by ``1 + stake (ratio - 1)``, where the ratio has a mean of at most 1 under the

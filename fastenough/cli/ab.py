@@ -203,15 +203,15 @@ def _plan(probe: str, parameters: tuple[str, ...], load: Sequence[str], duration
     return Plan("ab", (entry,), boards=(board,))
 
 
-def _booted(said: str, board: str) -> tuple[str, str]:
+def _booted(names: str, board: str) -> tuple[str, str]:
     """The configurations of ``--boot`` without and with the change; as booted and none without the option."""
-    if not said:
+    if not names:
         return AS_BOOTED, ""
     if open_board(board).configurations() == (AS_BOOTED,):
         raise BadInput(f"--boot: board {board} does not boot by itself")
-    without, _, with_it = (name.strip() for name in said.partition(","))
+    without, _, with_it = (name.strip() for name in names.partition(","))
     if not without or not with_it or without == with_it:
-        raise BadInput(f'--boot {said}: give two configurations of the board, as in "stock,stock skew_tick=1"')
+        raise BadInput(f'--boot {names}: give two configurations of the board, as in "stock,stock skew_tick=1"')
     return without, with_it
 
 

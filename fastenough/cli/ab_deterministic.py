@@ -20,11 +20,11 @@ def print_result(trial: AbTest, made: AbSets, store: Store, as_json: bool) -> Ex
         return ExitStatus.INCONCLUSIVE
     without, with_it = ([store.load(run) for run in campaign.runs] for campaign in (made.without, made.with_it))
     found = compare_instructions(without, with_it)
-    said = f"with {trial.name}, {instructions_conclusion(found)}"
+    conclusion = f"with {trial.name}, {instructions_conclusion(found)}"
     if as_json:
         print_json(
             {
-                "conclusion": said,
+                "conclusion": conclusion,
                 "campaign": made.without.id,
                 "campaign_with": made.with_it.id,
                 "change": trial.change,
@@ -38,7 +38,7 @@ def print_result(trial: AbTest, made: AbSets, store: Store, as_json: bool) -> Ex
             }
         )
         return ExitStatus.DONE
-    say(said)
+    say(conclusion)
     for text in cautions([*without, *with_it]):
         say(f"caveat: {text}")
     print_instructions(found, ("without", "with"))

@@ -193,23 +193,23 @@ def _compare_instructions(sets: Sequence[Sequence[Recording]], limits: Sequence[
     _require_alike(sets)
     compared = [compare_instructions(sets[0], other) for other in sets[1:]]
     found = [each for comparisons in compared for each in comparisons]
-    said = instructions_conclusion(found)
+    conclusion = instructions_conclusion(found)
     if as_json:
-        _print_json(said, [run for runs in sets for run in runs], (), found)
+        _print_json(conclusion, [run for runs in sets for run in runs], (), found)
         return
-    say(said)
+    say(conclusion)
     _print_of_deterministic_boards(sets, compared)
 
 
 def _print_json(
-    said: str,
+    conclusion: str,
     recordings: Sequence[Recording],
     comparisons: Sequence[Comparison],
     instructions: Sequence[InstructionComparison] = (),
 ) -> None:
     print_json(
         {
-            "conclusion": said,
+            "conclusion": conclusion,
             "cautions": cautions(recordings),
             "comparisons": comparisons,
             "paths": [each for each in instructions if isinstance(each, PathComparison)],

@@ -113,8 +113,8 @@ class Stored:
 def stored_of(payload: bytes) -> Stored:
     """Raises BadInput for what is no such answer."""
     try:
-        said = json.loads(payload[:1000])
-        answer = Stored(said["run"], said["next"])
+        document = json.loads(payload[:1000])
+        answer = Stored(document["run"], document["next"])
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(f"not an answer of a taker: {error}") from None
     if not isinstance(answer.run, str) or not _is_number(answer.next):

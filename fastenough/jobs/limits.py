@@ -92,16 +92,16 @@ def _budget(table: Table) -> Budget:
     figure = table.text("path", '"minimum"')
     if figure not in FIGURES:
         raise table.fault(f"path = {figure!r} is not a figure of a path; use one of {', '.join(FIGURES)}", "path")
-    said = table.text("longer-by", '"100" or "2%"')
+    amount = table.text("longer-by", '"100" or "2%"')
     try:
-        if said.endswith("%"):
-            return Budget(figure, more_share=parse_share(said))
-        if not said.isdecimal():
+        if amount.endswith("%"):
+            return Budget(figure, more_share=parse_share(amount))
+        if not amount.isdecimal():
             raise ValueError
-        return Budget(figure, more=int(said))
+        return Budget(figure, more=int(amount))
     except ValueError as error:
         raise table.fault(
-            f'longer-by = {said!r} is invalid; write a number of instructions or a share: "100" or "2%"', "longer-by"
+            f'longer-by = {amount!r} is invalid; write a number of instructions or a share: "100" or "2%"', "longer-by"
         ) from error
 
 
@@ -113,9 +113,9 @@ def _growth(table: Table, confidence: float) -> Growth:
         raise table.fault(f"quantile = 100 % is the maximum: {_NO_MAXIMUM}", "quantile")
     if not 0 < quantile < 1:
         raise table.fault('quantile must lie between 0% and 100%; write quantile = "99.9%"', "quantile")
-    said = table.text("slower-by", '"5us" or "10%"')
+    amount = table.text("slower-by", '"5us" or "10%"')
     try:
-        return grown_by(said, quantile, confidence)
+        return grown_by(amount, quantile, confidence)
     except ValueError as error:
         raise table.fault(f"slower-by: {error}", "slower-by") from error
     except BadInput as error:

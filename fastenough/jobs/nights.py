@@ -45,17 +45,17 @@ class SinceChange:
         return (self.run_id is None or run_id >= self.run_id) and (self.begin_ns is None or begin_ns >= self.begin_ns)
 
 
-def change_of(store: Store, said: str) -> SinceChange:
+def change_of(store: Store, name: str) -> SinceChange:
     """The change that a user names: ``last``, a date, as in 2026-11-20 or 2026-11-20T14:30 (UTC), or a run of the
     store; raises BadInput."""
-    if said == LAST_CHANGE:
+    if name == LAST_CHANGE:
         return SinceChange()
-    if _DATE.fullmatch(said) is None:
-        return SinceChange(run_id=store.find(said))
+    if _DATE.fullmatch(name) is None:
+        return SinceChange(run_id=store.find(name))
     try:
-        begin = datetime.fromisoformat(said).replace(tzinfo=UTC)
+        begin = datetime.fromisoformat(name).replace(tzinfo=UTC)
     except ValueError as error:
-        raise BadInput(f"{said} is not a date: {error}; write it as 2026-11-20 or 2026-11-20T14:30") from error
+        raise BadInput(f"{name} is not a date: {error}; write it as 2026-11-20 or 2026-11-20T14:30") from error
     return SinceChange(begin_ns=int(begin.timestamp()) * 10**9)
 
 
