@@ -93,9 +93,13 @@ class Shard:
     def position(self, state: StreamState) -> _Position:
         """Where to read on in this stream; removes what a failed transaction left in the archive."""
         with self._history.writing() as connection:
-            position = _position_in(connection, self.number, state)
-            self._archive.drop_from(PartPlace(self.number, position.epoch, position.sequence + 1))
-        return position
+            stored = _stored_position(connection, _position_of(self.number))
+            begin = _begin_in(state, stored)
+            last = stored or begin
+            # of the former stream too: what it held and nobody stored, the boards publish again
+            self._archive.drop_from(PartPlace(self.number, last.epoch, last.sequence + 1))
+            _put_position(connection, self.number, begin)
+        return begin
 
     def drop_old_days(self) -> None:
         """Forget single intervals that are older than the database keeps them."""
@@ -120,16 +124,17 @@ class Shard:
         return Taken(after, tuple(writing.answers.values()), (*refused, *writing.refused))
 
 
-def _position_in(connection: Connection, shard: int, state: StreamState) -> _Position:
-    stored = _stored_position(connection, select(tables.SHARD).where(tables.SHARD.c.shard == shard))
-    if stored is not None and stored.is_in(state):
-        return stored
+def _begin_in(state: StreamState, stored: _Position | None) -> _Position:
+    """Where to read on in a stream; in another one, or one that lost its end, numbers are used a second time."""
     if stored is None:
-        begin = _Position(state.made, 0, 0)
-    else:  # another stream, or one that lost its end: numbers are used a second time
-        begin = _Position(state.made, stored.epoch + 1, 0 if stored.stream != state.made else state.last)
-    _put_position(connection, shard, begin)
-    return begin
+        return _Position(state.made, 0, 0)
+    if stored.is_in(state):
+        return stored
+    return _Position(state.made, stored.epoch + 1, 0 if stored.stream != state.made else state.last)
+
+
+def _position_of(shard: int) -> Select[Any]:
+    return select(tables.SHARD).where(tables.SHARD.c.shard == shard)
 
 
 def _stored_position(connection: Connection, question: Select[Any]) -> _Position | None:
@@ -143,8 +148,7 @@ def _put_position(connection: Connection, shard: int, position: _Position) -> No
 
 def _require_unchanged(connection: Connection, shard: int, position: _Position) -> None:
     """Lock the shard's position until the transaction ends."""
-    question = select(tables.SHARD).where(tables.SHARD.c.shard == shard).with_for_update()
-    if _stored_position(connection, question) != position:
+    if _stored_position(connection, _position_of(shard).with_for_update()) != position:
         raise FastenoughError(f"another taker stores shard {shard:x}")
 
 

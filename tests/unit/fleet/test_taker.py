@@ -96,8 +96,8 @@ def test_what_the_board_overwrote_is_lost_and_counted(bench: Bench) -> None:
         assert connection.execute(select(tables.MACHINE.c.lost)).scalar() == 2
 
 
-def test_a_failed_transaction_leaves_nothing_behind(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench.store(board().chunk(0, 1))
+def fail_after_the_part(bench: Bench, monkeypatch: pytest.MonkeyPatch, *chunks: Chunk) -> None:
+    """As a taker that is killed between the part of the archive and the commit."""
     write = FleetArchive.write
 
     def failing(self: FleetArchive, *words: object) -> None:
@@ -106,9 +106,17 @@ def test_a_failed_transaction_leaves_nothing_behind(bench: Bench, monkeypatch: p
 
     with monkeypatch.context() as patched, pytest.raises(FastenoughError):
         patched.setattr(FleetArchive, "write", failing)
-        bench.store(board().chunk(1, 2))
+        bench.store(*chunks)
+
+
+@pytest.mark.parametrize("state", [STREAM, StreamState("tomorrow", 0), StreamState("today", 0)])
+def test_a_failed_transaction_leaves_nothing_behind(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, state: StreamState
+) -> None:
+    bench.store(board().chunk(0, 1))
+    fail_after_the_part(bench, monkeypatch, board().chunk(1, 2))
     assert len(list(bench.archive.folder.rglob("*.parquet"))) == 2
-    bench.position = bench.shard.position(STREAM)
+    bench.position = bench.shard.position(state)
     assert bench.stored() == intervals(1)
     bench.store(board().chunk(1, 1))
     bench.store(board().chunk(2, 1))
