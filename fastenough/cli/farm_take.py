@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
-from pathlib import Path
 from typing import TypedDict, Unpack
 
 import click
@@ -33,24 +32,27 @@ def _part_of(text: str) -> tuple[int, int]:
     return number - 1, takers
 
 
+archive_option = click.option(
+    "--archive",
+    required=True,
+    metavar="DIR|URL",
+    help="Directory of the Parquet files, or an object store as in s3://BUCKET/FOLDER.",
+)
+database_option = click.option(
+    "--database", default="sqlite:///history.sqlite", show_default=True, help="URL of the history's database."
+)
+
+
 class _Taking(TypedDict):
-    folder: Path
+    archive: str
     part: str
     gather_ns: int
 
 
 @click.command("take", cls=Command, example="fastenough farm take --nats nats://127.0.0.1:4222 --archive archive")
 @click.option("--nats", "server", required=True, help="URL of the NATS server, as in nats://127.0.0.1:4222.")
-@click.option(
-    "--archive",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    required=True,
-    help="Directory of the Parquet files.",
-)
-@click.option(
-    "--database", default="sqlite:///history.sqlite", show_default=True, help="URL of the history's database."
-)
+@archive_option
+@database_option
 @click.option("--part", default="1/1", show_default=True, help="Number of this taker and of all takers, as in 1/2.")
 @click.option(
     "--gather",
@@ -67,11 +69,10 @@ def command(server: str, database: str, as_json: bool, **taking: Unpack[_Taking]
     SIGTERM.  It may be killed at any time.  Several takers share the boards, each with its own --part.
     """
     number, takers = _part_of(taking["part"])
-    history = tables.opened(database)
+    archive, history = FleetArchive(taking["archive"]), tables.opened(database)
 
     async def run() -> None:
         stream = await ChunkStream.opened(server)
-        archive = FleetArchive(taking["folder"].absolute())
         taker = Taker(stream, history, archive, taking["gather_ns"] / 1e9, line_printer(as_json))
         work = asyncio.ensure_future(taker.run(shards_of(number, takers)))
         for end in (signal.SIGINT, signal.SIGTERM):

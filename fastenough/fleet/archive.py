@@ -2,25 +2,31 @@
 """The archive of a fleet: Parquet in Hive partitions, ``type=/month=/shard=``, which any engine can read.
 
 A part holds what one transaction of a taker stored.  Its name follows from the shard's position in the stream, so that
-a repetition after a failure replaces it."""
+a repetition after a failure replaces it.  Once a month is over its parts become one file (compaction.py)."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as arrow
 from pyarrow import parquet
+from pyarrow.dataset import Dataset, dataset
+from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
 from fastenough.files import replacing
+from fastenough.model import BadInput
 
 VERSION = 1
 """Of the columns; in each file's metadata as ``fastenough-archive``."""
-_NAME = re.compile(r"(\d+)-(\d+)\.parquet")
+VERSION_KEY = "fastenough-archive"
+_NAME = re.compile(r"(\d+)-(\d+)\.parquet", re.ASCII)
+_PARTITION = re.compile(r"type=([^/]+)/month=(\d{4}-\d\d)/shard=([0-9a-f])", re.ASCII)
 _UNNAMED = "unknown"
 
 
@@ -50,7 +56,7 @@ class ArchiveRow:
     bucket_count: list[int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class PartPlace:
     """Where a shard's next part begins: how often its stream began anew, and the first message's sequence number."""
 
@@ -70,9 +76,7 @@ def _schema() -> arrow.Schema:
         "bucket_count": arrow.list_(integer),
     }
     names = ArchiveRow.__dataclass_fields__
-    return arrow.schema(
-        [(name, kinds.get(name, integer)) for name in names], metadata={"fastenough-archive": str(VERSION)}
-    )
+    return arrow.schema([(name, kinds.get(name, integer)) for name in names], metadata={VERSION_KEY: str(VERSION)})
 
 
 def _month(wall_ns: int) -> str:
@@ -84,35 +88,109 @@ def safe_type(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:80] or _UNNAMED
 
 
-class FleetArchive:
-    """A folder with the parts of all shards."""
+@dataclass(frozen=True)
+class Partition:
+    """One folder of the archive."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    type: str
+    month: str
+    shard: int
+
+    @property
+    def folder(self) -> str:
+        return f"type={self.type}/month={self.month}/shard={self.shard:x}"
+
+
+class FleetArchive:
+    """The parts of all shards below a local directory or in an object store.
+
+    ``location``: a path, or a URL such as ``s3://BUCKET/FOLDER?region=REGION``.  Paths of files are relative to it.
+    Methods raise OSError where the files cannot be used.
+    """
+
+    def __init__(self, location: str) -> None:
+        """Raises BadInput for a URL that names no store that can be used."""
+        self.location = location
+        if "://" not in location:
+            self._files, self._root = LocalFileSystem(), str(Path(location).absolute())
+            return
+        try:
+            self._files, self._root = FileSystem.from_uri(location)
+        except (OSError, ValueError) as error:
+            raise BadInput(f"archive {location}: {error}; write a path, or a URL such as s3://BUCKET/FOLDER") from error
+        if not self._root.strip("/"):
+            raise BadInput(f"archive {location}: names no bucket or folder; write it as s3://BUCKET/FOLDER")
 
     def write(self, place: PartPlace, rows: Iterable[tuple[str, ArchiveRow]]) -> None:
         """The rows of one transaction, each with its type of board; what an earlier attempt left is replaced."""
-        parts: dict[tuple[str, str], list[ArchiveRow]] = defaultdict(list)
+        parts: dict[Partition, list[ArchiveRow]] = defaultdict(list)
         for kind, row in rows:
-            parts[safe_type(kind), _month(row.begin_ns)].append(row)
-        for (kind, month), those in parts.items():
-            folder = self.folder / f"type={kind}" / f"month={month}" / f"shard={place.shard:x}"
-            folder.mkdir(parents=True, exist_ok=True)
-            _write(folder / f"{place.epoch:04}-{place.sequence:012}.parquet", those)
+            parts[Partition(safe_type(kind), _month(row.begin_ns), place.shard)].append(row)
+        for partition, those in parts.items():
+            table = arrow.Table.from_pylist([asdict(row) for row in those], schema=_schema())
+            held = arrow.BufferOutputStream()
+            parquet.write_table(table, held, compression="zstd", use_dictionary=["board", "run", "series"])
+            name = f"{place.epoch:04}-{place.sequence:012}.parquet"
+            self.put(f"{partition.folder}/{name}", (held.getvalue(),))
+
+    def put(self, path: str, blocks: Iterable[bytes | arrow.Buffer]) -> None:
+        """Make or replace a file: whole and on disk, or not at all; a large one in an object store may end early."""
+        full = f"{self._root}/{path}"
+        if isinstance(self._files, LocalFileSystem):
+            Path(full).parent.mkdir(parents=True, exist_ok=True)
+            with replacing(Path(full)) as stream:
+                stream.writelines(blocks)
+            return
+        with self._files.open_output_stream(full) as stream:
+            for block in blocks:
+                stream.write(block)
 
     def drop_from(self, place: PartPlace) -> None:
         """Remove parts of a shard from a position on: they belong to a transaction that failed."""
-        for path in self.folder.glob(f"type=*/month=*/shard={place.shard:x}/*.parquet"):
-            name = _NAME.fullmatch(path.name)
-            if name and (int(name[1]), int(name[2])) >= (place.epoch, place.sequence):
-                path.unlink(missing_ok=True)
+        for partition in self.partitions():
+            if partition.shard == place.shard:
+                for name in self.names(partition):
+                    if (part := part_place(partition, name)) is not None and part >= place:
+                        self.remove(f"{partition.folder}/{name}")
+
+    def partitions(self) -> list[Partition]:
+        """All that have files, in order."""
+        folders = sorted({path.rpartition("/")[0] for path in self._paths("")})
+        return [Partition(one[1], one[2], int(one[3], 16)) for one in map(_PARTITION.fullmatch, folders) if one]
+
+    def names(self, partition: Partition) -> list[str]:
+        """Of the files of a partition, in order."""
+        return sorted(path.rpartition("/")[2] for path in self._paths(partition.folder))
+
+    def metadata(self, path: str) -> parquet.FileMetaData:
+        """Of one file; raises ValueError where it is no whole Parquet file."""
+        with self._files.open_input_file(f"{self._root}/{path}") as stream:
+            return parquet.read_metadata(stream)
+
+    def dataset(self, paths: Sequence[str]) -> Dataset:
+        """The rows of some files, without the columns that the folders' names hold."""
+        return dataset([f"{self._root}/{path}" for path in paths], format="parquet", filesystem=self._files)
+
+    def remove(self, path: str) -> None:
+        """Remove a file that may be gone already."""
+        with suppress(FileNotFoundError):
+            self._files.delete_file(f"{self._root}/{path}")
+
+    def move(self, path: str, goal: str) -> None:
+        """Give a file another name."""
+        self._files.move(f"{self._root}/{path}", f"{self._root}/{goal}")
 
     def count(self) -> int:
-        """Rows in all parts."""
-        return sum(parquet.read_metadata(path).num_rows for path in self.folder.glob("type=*/*/*/*.parquet"))
+        """Rows in all files that a reader sees."""
+        return sum(self.metadata(path).num_rows for path in self._paths("") if path.endswith(".parquet"))
+
+    def _paths(self, folder: str) -> list[str]:
+        base = f"{self._root}/{folder}".rstrip("/")
+        found = self._files.get_file_info(FileSelector(base, allow_not_found=True, recursive=True))
+        return [one.path[len(self._root) + 1 :] for one in found if one.type == FileType.File]
 
 
-def _write(path: Path, rows: list[ArchiveRow]) -> None:
-    table = arrow.Table.from_pylist([asdict(row) for row in rows], schema=_schema())
-    with replacing(path) as stream:
-        parquet.write_table(table, stream, compression="zstd", use_dictionary=["board", "run", "series"])
+def part_place(partition: Partition, name: str) -> PartPlace | None:
+    """Which transaction a file holds; None for any other file."""
+    found = _NAME.fullmatch(name)
+    return PartPlace(partition.shard, int(found[1]), int(found[2])) if found else None

@@ -20,6 +20,7 @@ from sqlalchemy import (
     text,
 )
 
+from fastenough.fleet.archive import PartPlace
 from fastenough.history import History
 
 METADATA = MetaData()
@@ -90,6 +91,12 @@ def _lock(connection: Connection) -> None:
 def stored_intervals(connection: Connection) -> int:
     """How many single intervals the database holds."""
     return int(connection.execute(select(func.count()).select_from(INTERVAL)).scalar_one())
+
+
+def shard_position(connection: Connection, shard: int) -> PartPlace | None:
+    """How far a shard's messages are stored, locked until the transaction ends; None if none is."""
+    row = connection.execute(select(SHARD).where(SHARD.c.shard == shard).with_for_update()).mappings().one_or_none()
+    return None if row is None else PartPlace(shard, row["epoch"], row["sequence"])
 
 
 def _name_of_day(begin_s: int) -> str:

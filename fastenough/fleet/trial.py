@@ -86,7 +86,7 @@ class FleetTrial:
 
     def __init__(self, folder: Path, fleet: Fleet, archive: Path | None = None) -> None:
         self.folder, self.fleet, self._kept = folder, fleet, archive is not None
-        self.archive = FleetArchive(archive or folder / "archive")
+        self.archive = FleetArchive(str(archive or folder / "archive"))
         self._port, self._mqtt = free_ports(2)
         self._database_folder: ServerFolder | None = None
         self._parts: list[KeptProcess] = []
@@ -96,7 +96,6 @@ class FleetTrial:
 
     async def run(self) -> FleetTrialResult:
         """Raises NotApplicable where a server is not installed, Unavailable where one does not start."""
-        self.archive.folder.mkdir()
         server, database = self._server(), self._database()
         first = [server, *database]
         keeping = [asyncio.ensure_future(part.keep()) for part in first]
@@ -153,7 +152,7 @@ class FleetTrial:
                 "take",
                 f"--nats=nats://127.0.0.1:{self._port}",
                 f"--database={self._url}",
-                f"--archive={self.archive.folder}",
+                f"--archive={self.archive.location}",
                 f"--part={number}/{TAKERS}",
                 f"--gather={_GATHER_S:g}s",
             )
@@ -213,7 +212,7 @@ class FleetTrial:
             stored,
             self.archive.count(),
             published - stored,
-            str(self.archive.folder) if self._kept else "",
+            self.archive.location if self._kept else "",
             round(time.time() - self._begin_s, 1),
             usage,
         )

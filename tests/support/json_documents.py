@@ -29,6 +29,7 @@ from fastenough.cli.doctor import Diagnosis
 from fastenough.exchange.rows import SERIES_COLUMNS
 from fastenough.farm.bisect import Bisection
 from fastenough.farm.tokens import Token
+from fastenough.fleet.compaction import CompactedPartition
 from fastenough.fleet.trial import FleetTrialResult
 from fastenough.gauge.calibration import Calibration, SelfTest
 from fastenough.gauge.ports import Port
@@ -322,6 +323,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "monitor pull": Versioned(PullResult),
     "farm run": _FARM_LINE,
     "farm take": _FARM_LINE,
+    "farm compact": Versioned({"compacted": ListOf(CompactedPartition)}),
     "farm try": Either((_FARM_LINE, Versioned(FleetTrialResult))),
     "farm status": Versioned(
         {

@@ -9,62 +9,25 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from pyarrow import parquet
 from sqlalchemy import func, select
 
 from fastenough.fleet import tables
-from fastenough.fleet.archive import FleetArchive
-from fastenough.fleet.chunk import Chunk, Stored, shard_of, unpacked
-from fastenough.fleet.simulated import CPUS, SimulatedBoard
+from fastenough.fleet.chunk import Chunk, Stored, unpacked
+from fastenough.fleet.simulated import CPUS
 from fastenough.fleet.stream import Message, StreamState
-from fastenough.fleet.taker import Shard, Taken
 from fastenough.history.schema import HOUR
 from fastenough.model import BadInput, FastenoughError
-
-BEGIN_S = 1_795_000_000.0
-STREAM = StreamState("today", 10**6)
-
-
-def board(number: int = 0) -> SimulatedBoard:
-    return SimulatedBoard(number, 60.0, BEGIN_S, 0.0)
-
-
-class Bench:
-    """One shard with a database and an archive of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.history = tables.opened(f"sqlite:///{folder}/history.sqlite")
-        self.archive = FleetArchive(folder / "archive")
-        self.shard = Shard(self.history, self.archive, shard_of(board().machine))
-        self.position = self.shard.position(STREAM)
-
-    def store(self, *chunks: Chunk) -> Taken:
-        first = self.position.sequence + 1
-        messages = [Message(first + nth, chunk.machine, chunk.packed()) for nth, chunk in enumerate(chunks)]
-        taken = self.shard.store(self.position, messages)
-        self.position = taken.position
-        return taken
-
-    def stored(self) -> list[tuple[str, int, int]]:
-        """Of the archive: run, CPU and interval of each row; the database must have as many."""
-        rows = [row for path in self.archive.folder.rglob("*.parquet") for row in parquet.read_table(path).to_pylist()]
-        with self.history.reading() as connection:
-            assert connection.execute(select(func.count()).select_from(tables.INTERVAL)).scalar() == len(rows)
-        return sorted((row["run"], row["cpu"], row["interval"]) for row in rows)
+from tests.support.fleet_shard import BEGIN_S, STREAM, ShardBench, board, fail_after_the_part, intervals
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    one = Bench(tmp_path)
+def bench(tmp_path: Path) -> Iterator[ShardBench]:
+    one = ShardBench(tmp_path)
     yield one
     one.history.close()
 
 
-def intervals(count: int) -> list[tuple[str, int, int]]:
-    return [(board().run, cpu, number) for cpu in range(CPUS) for number in range(count)]
-
-
-def test_intervals_are_stored_once_whatever_comes_again(bench: Bench) -> None:
+def test_intervals_are_stored_once_whatever_comes_again(bench: ShardBench) -> None:
     bench.store(board().chunk(0, 2), board().chunk(2, 1))
     bench.store(board().chunk(1, 3), board().chunk(0, 4))
     assert bench.stored() == intervals(4)
@@ -72,14 +35,14 @@ def test_intervals_are_stored_once_whatever_comes_again(bench: Bench) -> None:
         assert connection.execute(select(func.sum(HOUR.c.count))).scalar() == 4 * CPUS * 200
 
 
-def test_a_gap_that_the_board_can_fill_is_not_stored(bench: Bench) -> None:
+def test_a_gap_that_the_board_can_fill_is_not_stored(bench: ShardBench) -> None:
     bench.store(board().chunk(0, 1))
     later = replace(board().chunk(2, 1), oldest=1)
     assert dict(bench.store(later).answers) == {board().machine: Stored(board().run, 1)}
     assert bench.stored() == intervals(1)
 
 
-def test_each_run_of_a_board_is_answered(bench: Bench) -> None:
+def test_each_run_of_a_board_is_answered(bench: ShardBench) -> None:
     later = replace(board(), begin_s=BEGIN_S + 1000)
     answers = bench.store(board().chunk(0, 2), later.chunk(0, 1)).answers
     assert answers == (
@@ -88,7 +51,7 @@ def test_each_run_of_a_board_is_answered(bench: Bench) -> None:
     )
 
 
-def test_what_the_board_overwrote_is_lost_and_counted(bench: Bench) -> None:
+def test_what_the_board_overwrote_is_lost_and_counted(bench: ShardBench) -> None:
     bench.store(board().chunk(0, 1))
     bench.store(replace(board().chunk(3, 1), oldest=3))
     assert [number for _, cpu, number in bench.stored() if cpu == 0] == [0, 3]
@@ -96,26 +59,13 @@ def test_what_the_board_overwrote_is_lost_and_counted(bench: Bench) -> None:
         assert connection.execute(select(tables.MACHINE.c.lost)).scalar() == 2
 
 
-def fail_after_the_part(bench: Bench, monkeypatch: pytest.MonkeyPatch, *chunks: Chunk) -> None:
-    """As a taker that is killed between the part of the archive and the commit."""
-    write = FleetArchive.write
-
-    def failing(self: FleetArchive, *words: object) -> None:
-        write(self, *words)  # type: ignore[arg-type]
-        raise FastenoughError("killed between part and commit")
-
-    with monkeypatch.context() as patched, pytest.raises(FastenoughError):
-        patched.setattr(FleetArchive, "write", failing)
-        bench.store(*chunks)
-
-
 @pytest.mark.parametrize("state", [STREAM, StreamState("tomorrow", 0), StreamState("today", 0)])
 def test_a_failed_transaction_leaves_nothing_behind(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, state: StreamState
+    bench: ShardBench, monkeypatch: pytest.MonkeyPatch, state: StreamState
 ) -> None:
     bench.store(board().chunk(0, 1))
     fail_after_the_part(bench, monkeypatch, board().chunk(1, 2))
-    assert len(list(bench.archive.folder.rglob("*.parquet"))) == 2
+    assert len(list(bench.folder.rglob("*.parquet"))) == 2
     bench.position = bench.shard.position(state)
     assert bench.stored() == intervals(1)
     bench.store(board().chunk(1, 1))
@@ -123,7 +73,7 @@ def test_a_failed_transaction_leaves_nothing_behind(
     assert bench.stored() == intervals(3)
 
 
-def test_two_takers_of_one_shard_do_not_store_twice(bench: Bench) -> None:
+def test_two_takers_of_one_shard_do_not_store_twice(bench: ShardBench) -> None:
     before = bench.position
     bench.store(board().chunk(0, 1))
     bench.position = before
@@ -132,14 +82,14 @@ def test_two_takers_of_one_shard_do_not_store_twice(bench: Bench) -> None:
     assert bench.stored() == intervals(1)
 
 
-def test_a_stream_that_begins_anew_replaces_no_part(bench: Bench) -> None:
+def test_a_stream_that_begins_anew_replaces_no_part(bench: ShardBench) -> None:
     bench.store(board().chunk(0, 1))
     bench.position = bench.shard.position(StreamState("tomorrow", 0))
     bench.store(board().chunk(1, 1))
     assert bench.stored() == intervals(2)
 
 
-def test_a_stream_that_lost_its_end_is_read_from_there(bench: Bench) -> None:
+def test_a_stream_that_lost_its_end_is_read_from_there(bench: ShardBench) -> None:
     bench.store(board().chunk(0, 1), board().chunk(1, 1))
     bench.position = bench.shard.position(StreamState("today", 1))
     assert bench.position.sequence == 1
@@ -147,7 +97,7 @@ def test_a_stream_that_lost_its_end_is_read_from_there(bench: Bench) -> None:
     assert bench.stored() == intervals(3)
 
 
-def test_two_boards_with_one_machine_id_are_quarantined(bench: Bench) -> None:
+def test_two_boards_with_one_machine_id_are_quarantined(bench: ShardBench) -> None:
     def of_boot(boot: str, first: int) -> Chunk:
         chunk = board().chunk(first, 1)
         head = chunk.head.replace(board().machine[:8].encode() + b"-0000", boot.encode() + b"-0000")
@@ -161,7 +111,7 @@ def test_two_boards_with_one_machine_id_are_quarantined(bench: Bench) -> None:
     assert len(bench.stored()) == 2 * CPUS
 
 
-def test_days_that_are_over_leave_the_database_but_not_the_archive(bench: Bench) -> None:
+def test_days_that_are_over_leave_the_database_but_not_the_archive(bench: ShardBench) -> None:
     bench.store(board().chunk(0, 1))
     day_s = tables.DAY_S
     for days, left in ((tables.KEPT_DAYS, CPUS), (tables.KEPT_DAYS + 1, 0)):
@@ -191,7 +141,7 @@ def test_days_that_are_over_leave_the_database_but_not_the_archive(bench: Bench)
     ],
     ids=lambda payload: f"{len(payload)} bytes",
 )
-def test_what_is_no_chunk_of_this_machine_is_refused(bench: Bench, payload: bytes) -> None:
+def test_what_is_no_chunk_of_this_machine_is_refused(bench: ShardBench, payload: bytes) -> None:
     taken = bench.shard.store(bench.position, [Message(1, board().machine, payload)])
     assert [one.machine for one in taken.refused] == [board().machine]
     assert not taken.answers

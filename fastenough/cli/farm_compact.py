@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough farm compact``: merge the files of closed months in the archive of boards that publish."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from fastenough.cli.commands import Command
+from fastenough.cli.farm_take import archive_option, database_option
+from fastenough.cli.options import json_option
+from fastenough.cli.output import print_json, print_table, say
+from fastenough.cli.progress import Work
+from fastenough.fleet import tables
+from fastenough.fleet.archive import FleetArchive
+from fastenough.fleet.compaction import CompactedPartition, closed_partitions, compact
+
+
+@click.command("compact", cls=Command, example="fastenough farm compact --archive archive")
+@archive_option
+@database_option
+@json_option
+def command(archive: str, database: str, as_json: bool) -> None:
+    """Merge the files of closed months in the archive.
+
+    A month is closed two days after its end.  Its files of one type of board and shard become one; what boards publish
+    later is merged by the next call.  It may be killed at any time; takers of a shard wait while it is merged.
+    """
+    files, history = FleetArchive(archive), tables.opened(database)
+    done: list[CompactedPartition] = []
+    with Work("looking for closed months") as work:
+        closed = closed_partitions(files, history.wall_s())
+        left = list(closed)
+        work.step("merging closed months", lambda: 1 - len(left) / len(closed))
+        while left:
+            merged = compact(files, history, left[0])
+            done += [] if merged is None else [merged]
+            del left[0]
+    if as_json:
+        print_json({"compacted": [asdict(one) for one in done]})
+    elif done:
+        print_table(
+            "Merged",
+            ("Type", "Month", "Shard", "Files", "Rows"),
+            [(one.type, one.month, f"{one.shard:x}", str(one.files), f"{one.rows:,}") for one in done],
+            texts=2,
+        )
+    else:
+        say("No closed month has files to merge.")

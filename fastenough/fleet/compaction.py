@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Closed months of a fleet's archive: the parts of a month and shard become one file, sorted by board.
+
+Readers see each interval at most once, at every instant: the file is written under a name that they skip, then its
+parts are removed, then it gets its name.  For that moment a reader misses the month of the shard; an object store knows
+no better order.  Whoever is killed on the way leaves a file that names its parts; the next attempt ends the work.
+Takers of the shard wait meanwhile: both lock its position in the database."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+
+from fastenough.fleet.archive import VERSION, VERSION_KEY, FleetArchive, Partition, PartPlace, part_place
+from fastenough.fleet.tables import DAY_S, shard_position
+from fastenough.history import History
+from fastenough.model import FastenoughError
+
+_CLOSED_AFTER_S = 2 * DAY_S
+_PARTS_KEY = "fastenough-parts"
+_NAME = re.compile(r"closed-(\d{4,})\.parquet", re.ASCII)
+_UNFINISHED = ("_", ".unfinished")
+_BLOCK = 1 << 20
+_MEMORY = "1GB"
+
+
+@dataclass(frozen=True)
+class CompactedPartition:
+    """A month of one type and shard: how many ``files`` became one, which has ``rows`` rows."""
+
+    type: str
+    month: str
+    shard: int
+    files: int
+    rows: int
+
+
+def is_closed(month: str, now_s: float) -> bool:
+    """Whether a month, as in ``2026-11``, ended two days ago or earlier."""
+    year, number = divmod(int(month[:4]) * 12 + int(month[5:]), 12)
+    return datetime(year, number + 1, 1, tzinfo=UTC).timestamp() + _CLOSED_AFTER_S <= now_s
+
+
+def closed_partitions(archive: FleetArchive, now_s: float) -> list[Partition]:
+    """Those whose month is closed."""
+    return [one for one in archive.partitions() if is_closed(one.month, now_s)]
+
+
+def compact(archive: FleetArchive, history: History, partition: Partition) -> CompactedPartition | None:
+    """Merge the files of a closed month and shard; None if there is nothing to merge.
+
+    Raises FastenoughError where the merged file would not hold what the files hold; nothing is removed then.
+    """
+    with history.writing() as connection:
+        position = shard_position(connection, partition.shard)
+        return None if position is None else _merged(archive, partition, position)
+
+
+def _merged(archive: FleetArchive, partition: Partition, position: PartPlace) -> CompactedPartition | None:
+    _end_unfinished(archive, partition)
+    names = archive.names(partition)
+    parts = [name for name in names if _is_stored(partition, name, position)]
+    if len(parts) < 2:
+        return None
+    number = 1 + max((int(found[1]) for found in map(_NAME.fullmatch, names) if found), default=0)
+    goal = f"closed-{number:04}.parquet"
+    with tempfile.TemporaryDirectory() as scratch:
+        merged = Path(scratch) / "merged.parquet"
+        rows = _merge(archive, partition, parts, merged)
+        with merged.open("rb") as stream:
+            blocks = iter(lambda: stream.read(_BLOCK), b"")
+            archive.put(f"{partition.folder}/{_UNFINISHED[0]}{goal}{_UNFINISHED[1]}", blocks)
+    _end_unfinished(archive, partition)
+    return CompactedPartition(partition.type, partition.month, partition.shard, len(parts), rows)
+
+
+def _is_stored(partition: Partition, name: str, position: PartPlace) -> bool:
+    """Whether the database knows what a file holds; a part that is ahead belongs to a transaction that may fail."""
+    place = part_place(partition, name)
+    return _NAME.fullmatch(name) is not None if place is None else place <= position
+
+
+def _merge(archive: FleetArchive, partition: Partition, parts: Sequence[str], goal: Path) -> int:
+    paths = [f"{partition.folder}/{name}" for name in parts]
+    expected = sum(archive.metadata(path).num_rows for path in paths)
+    with duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": str(goal.parent)}) as engine:
+        engine.register("parts", archive.dataset(paths))
+        engine.execute(
+            "COPY (SELECT * FROM parts ORDER BY board, run, cpu, interval) "
+            f"TO '{goal}' (FORMAT parquet, COMPRESSION zstd, KV_METADATA "
+            f"{{'{VERSION_KEY}': '{VERSION}', '{_PARTS_KEY}': '{json.dumps(parts)}'}})"
+        )
+        engine.execute(f"SELECT count(*), count(DISTINCT (board, run, cpu, interval)) FROM '{goal}'")
+        rows, different = engine.fetchone() or (0, 0)
+    if not rows == different == expected:
+        raise FastenoughError(
+            f"{partition.folder}: {expected} rows in {len(parts)} files became {rows}, {different} of them different; "
+            "nothing was changed; find which file was copied or changed by hand"
+        )
+    return int(rows)
+
+
+def _end_unfinished(archive: FleetArchive, partition: Partition) -> None:
+    """Give a merged file its name once its parts are gone; remove one that was not written to its end."""
+    for name in archive.names(partition):
+        if name.startswith(_UNFINISHED[0]) and name.endswith(_UNFINISHED[1]):
+            path = f"{partition.folder}/{name}"
+            try:
+                held = archive.metadata(path).metadata or {}
+            except ValueError:
+                archive.remove(path)
+                continue
+            for part in json.loads(held[_PARTS_KEY.encode()]):
+                archive.remove(f"{partition.folder}/{part}")
+            archive.move(path, f"{partition.folder}/{name[len(_UNFINISHED[0]) : -len(_UNFINISHED[1])]}")

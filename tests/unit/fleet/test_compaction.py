@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Closed months: one file for the parts of a shard, each interval at most once at every instant, whoever is killed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from fastenough.fleet.archive import VERSION_KEY, FleetArchive, Partition
+from fastenough.fleet.compaction import CompactedPartition, closed_partitions, compact, is_closed
+from fastenough.fleet.simulated import CPUS
+from fastenough.model import BadInput, FastenoughError
+from tests.support.fleet_shard import BEGIN_S, STREAM, ShardBench, board, fail_after_the_part, intervals
+
+_NEXT_YEAR_S = BEGIN_S + 366 * 86400
+
+
+class _Killed(Exception):
+    pass
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[ShardBench]:
+    one = ShardBench(tmp_path)
+    for first in range(4):
+        one.store(board().chunk(first, 1))
+    one.history.wall_s = lambda: _NEXT_YEAR_S
+    yield one
+    one.history.close()
+
+
+def _compact(bench: ShardBench) -> list[CompactedPartition]:
+    archive = FleetArchive(str(bench.folder))
+    found = [compact(archive, bench.history, one) for one in closed_partitions(archive, bench.history.wall_s())]
+    return [one for one in found if one is not None]
+
+
+def _seen(bench: ShardBench) -> list[tuple[str, int, int]]:
+    """As a reader sees the archive that knows nothing of us."""
+    with duckdb.connect() as engine:
+        engine.execute(f"SELECT run, cpu, interval FROM read_parquet('{bench.folder}/**/*.parquet') ORDER BY ALL")
+        return engine.fetchall()
+
+
+def test_the_parts_of_a_closed_month_become_one_file(bench: ShardBench) -> None:
+    assert [(one.files, one.rows) for one in _compact(bench)] == [(4, 4 * CPUS)]
+    assert _seen(bench) == bench.stored() == intervals(4)
+    assert len(list(bench.folder.rglob("*.*"))) == 1
+    assert not _compact(bench)
+
+
+def test_a_merged_file_has_the_columns_of_its_parts(bench: ShardBench) -> None:
+    archive = FleetArchive(str(bench.folder))
+    (partition,) = archive.partitions()
+    before = archive.dataset([f"{partition.folder}/{archive.names(partition)[0]}"]).schema
+    _compact(bench)
+    (name,) = archive.names(partition)
+    after = archive.dataset([f"{partition.folder}/{name}"]).schema
+    assert [(one.name, one.type) for one in after] == [(one.name, one.type) for one in before]
+    assert after.metadata[VERSION_KEY.encode()] == before.metadata[VERSION_KEY.encode()]
+
+
+def test_what_is_published_later_is_merged_by_the_next_call(bench: ShardBench) -> None:
+    _compact(bench)
+    bench.store(board().chunk(4, 2))
+    assert [(one.files, one.rows) for one in _compact(bench)] == [(2, 6 * CPUS)]
+    assert _seen(bench) == intervals(6)
+
+
+@pytest.mark.parametrize(("month", "closed"), [("2026-11", True), ("2026-12", False), ("2027-01", False)])
+def test_a_month_is_closed_two_days_after_its_end(month: str, closed: bool) -> None:
+    assert is_closed(month, 1_796_256_000.0) is closed  # 2026-12-03, 0:00
+    assert is_closed("2026-11", 1_796_255_999.0) is False
+
+
+def test_open_months_stay_as_they_are(bench: ShardBench) -> None:
+    bench.history.wall_s = lambda: BEGIN_S + 3600
+    assert not _compact(bench)
+    assert len(list(bench.folder.rglob("*.parquet"))) == 4
+
+
+def test_a_part_that_was_not_committed_is_left_to_its_taker(bench: ShardBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    fail_after_the_part(bench, monkeypatch, board().chunk(4, 1))
+    assert [one.files for one in _compact(bench)] == [4]
+    bench.position = bench.shard.position(STREAM)
+    bench.store(board().chunk(4, 1))
+    assert _seen(bench) == intervals(5)
+
+
+def _die_at(name: str, nth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a process that is killed just before it changes the archive for the nth time in one way."""
+    act: Callable[..., None] = getattr(FleetArchive, name)
+    left = [nth]
+
+    def dying(self: FleetArchive, *words: object) -> None:
+        if not left[0]:
+            raise _Killed
+        left[0] -= 1
+        act(self, *words)
+
+    monkeypatch.setattr(FleetArchive, name, dying)
+
+
+@pytest.mark.parametrize(("name", "nth"), [("put", 0), ("remove", 0), ("remove", 2), ("move", 0)])
+def test_whoever_is_killed_doubles_and_loses_nothing(
+    bench: ShardBench, monkeypatch: pytest.MonkeyPatch, name: str, nth: int
+) -> None:
+    with monkeypatch.context() as patched, pytest.raises(_Killed):
+        _die_at(name, nth, patched)
+        _compact(bench)
+    if list(bench.folder.rglob("*.parquet")):
+        assert len(set(_seen(bench))) == len(_seen(bench))
+    bench.store(board().chunk(4, 1))
+    _compact(bench)
+    assert _seen(bench) == intervals(5)
+    assert len(list(bench.folder.rglob("*.*"))) == 1
+
+
+def test_a_merged_file_that_was_cut_off_is_written_again(bench: ShardBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched, pytest.raises(_Killed):
+        _die_at("remove", 0, patched)
+        _compact(bench)
+    (unfinished,) = bench.folder.rglob("_*")
+    unfinished.write_bytes(unfinished.read_bytes()[:-9])
+    _compact(bench)
+    assert _seen(bench) == intervals(4)
+
+
+def test_a_copied_part_is_refused_and_nothing_removed(bench: ShardBench) -> None:
+    part = min(bench.folder.rglob("*.parquet"))
+    part.with_name("0000-000000000000.parquet").write_bytes(part.read_bytes())
+    with pytest.raises(FastenoughError):
+        _compact(bench)
+    assert len(list(bench.folder.rglob("*.*"))) == 5
+
+
+def test_other_files_are_no_part(bench: ShardBench) -> None:
+    (folder,) = {path.parent for path in bench.folder.rglob("*.parquet")}
+    for name in ("notes.txt", "0000-000000000009.parquet.bak", "closed-x.parquet"):
+        (folder / name).write_text("by hand")
+    (bench.folder / "type=a").mkdir()
+    assert [one.files for one in _compact(bench)] == [4]
+    assert {path.name for path in folder.iterdir()} > {"notes.txt", "closed-x.parquet"}
+
+
+@pytest.mark.parametrize("location", ["ftp://host/x", "s3:///", "nonsense://a", "s3://"])
+def test_a_place_that_is_no_archive_is_refused(location: str) -> None:
+    with pytest.raises(BadInput):
+        FleetArchive(location)
+
+
+def test_partitions_are_read_back(tmp_path: Path) -> None:
+    archive = FleetArchive(str(tmp_path))
+    partition = Partition("a-b.c", "2026-01", 15)
+    archive.put(f"{partition.folder}/x", [b"1"])
+    assert archive.partitions() == [partition]
