@@ -12,15 +12,15 @@ from nats.aio.client import Client
 from nats.errors import Error
 from nats.js import JetStreamContext
 from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType
-from nats.js.errors import NotFoundError
+from nats.js.errors import BadRequestError, NotFoundError
 
 from fastenough.fleet.chunk import SHARDS
 from fastenough.model import Unavailable
 
 STREAM = "fastenough-ring"
 _SUBJECTS = "fe.ring.>"
-_MOST_BYTES = 8 << 30
 _MOST_AGE_S = 14 * 86400.0
+_EXISTS_OTHERWISE = 10058
 _ANSWER_S = 5.0
 _CONNECT_S = 10.0
 
@@ -49,7 +49,8 @@ async def _unsaid(error: Exception) -> None:
 class ChunkStream:
     """The stream of a server, made where it is missing.
 
-    What does not fit is refused, not forgotten: a board keeps what no taker has acknowledged.
+    What does not fit into the storage that the server may use (its ``max_file_store``) is refused, not forgotten: a
+    board keeps what no taker has acknowledged.  A stream that somebody made with other limits is used as it is.
     """
 
     def __init__(self, client: Client) -> None:
@@ -63,19 +64,25 @@ class ChunkStream:
             # it tries again for ever, which is right only once it was connected
             client = await asyncio.wait_for(nats.connect(url, max_reconnect_attempts=-1, error_cb=_unsaid), _CONNECT_S)
             stream = cls(client)
-            await stream._context.add_stream(
+            await stream._make()
+        except (Error, OSError, TimeoutError) as error:
+            server = url.rpartition("@")[2]  # without a password
+            raise Unavailable(f"NATS at {server} is not available: {str(error) or type(error).__name__}") from None
+        return stream
+
+    async def _make(self) -> None:
+        try:
+            await self._context.add_stream(
                 name=STREAM,
                 subjects=[_SUBJECTS],
                 storage=StorageType.FILE,
                 retention=RetentionPolicy.LIMITS,
                 discard=DiscardPolicy.NEW,
-                max_bytes=_MOST_BYTES,
                 max_age=_MOST_AGE_S,
             )
-        except (Error, OSError, TimeoutError) as error:
-            server = url.rpartition("@")[2]  # without a password
-            raise Unavailable(f"NATS at {server} is not available: {str(error) or type(error).__name__}") from None
-        return stream
+        except BadRequestError as error:
+            if error.err_code != _EXISTS_OTHERWISE:
+                raise
 
     async def state(self) -> StreamState:
         info = await self._context.stream_info(STREAM)
