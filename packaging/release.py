@@ -30,7 +30,14 @@ from fastenough.virtual.meson_build import tools_path
 
 ROOT = Path(__file__).resolve().parents[1]
 PROBE = "fastenough-probe"
-_OPTIONS = ("-Dpython_package=false", "-Dmonitor=disabled", "-Dprobe_static=true", "-Ddebug=false", "-Dc_link_args=-s")
+_OPTIONS = (
+    "-Dpython_package=false",
+    "-Dmonitor=disabled",
+    "-Dpublisher=disabled",
+    "-Dprobe_static=true",
+    "-Ddebug=false",
+    "-Dc_link_args=-s",
+)
 _TRIAL = ("timer", "--duration=500ms", "--interval=2ms", "--method=futex", "--allow-difference", "--quiet")
 _README = """fastenough {version}: the probe, one static file for each kind of board.
 

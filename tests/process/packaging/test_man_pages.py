@@ -15,14 +15,15 @@ from fastenough.cli import COMMANDS, cli
 from fastenough.cli.commands import Command
 from tests.process.cli.test_cli import leaves
 from tests.support.packaging_programs import man_pages
-from tests.support.tools import require
+from tests.support.tools import program, require
 
 pytestmark = pytest.mark.machines
 
 
 @pytest.fixture(scope="module")
-def programs(probe_binary: str, monitor_binary: Path, inject_binary: Path) -> dict[str, str]:
-    return {Path(program).name: str(program) for program in (probe_binary, monitor_binary, inject_binary)}
+def programs(probe_binary: str, monitor_binary: Path, inject_binary: Path, build_directory: Path) -> dict[str, str]:
+    publisher = program(build_directory, "target/publisher/fastenough-publisher")
+    return {Path(one).name: str(one) for one in (probe_binary, monitor_binary, inject_binary, publisher)}
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +62,7 @@ def test_every_page_is_set_without_a_complaint(made: Path, read: Callable[[str],
         "fastenough-probe.8",
         "fastenough-monitor.8",
         "fastenough-inject.8",
+        "fastenough-publisher.8",
         *(f"fastenough-{name}.1" for name in COMMANDS),
     }
     assert all(read(page).startswith(page.partition(".")[0].upper()) for page in pages)
@@ -106,6 +108,16 @@ def test_a_program_says_in_its_page_what_its_help_says(
         assert re.search(rf"--{option['name']}\b", said), option["name"]
         assert _words(option["help"]) in said
     assert all(probe["summary"] in said for probe in listed["probes"])
+
+
+def test_the_publisher_says_in_its_page_what_its_help_says(
+    read: Callable[[str], str], programs: dict[str, str]
+) -> None:
+    command = [programs["fastenough-publisher"], "--help"]
+    help_text = subprocess.run(command, text=True, capture_output=True, check=True).stdout
+    said = read("fastenough-publisher.8")
+    options = re.findall(r"^ +(--\S+) +(.*)", help_text, re.MULTILINE)
+    assert len(options) > 10 and all(option in said and meaning in said for option, meaning in options)
 
 
 def test_help_that_cannot_be_read_is_refused() -> None:

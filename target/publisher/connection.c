@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "connection.h"
+
+#include <errno.h>
+#include <mosquitto.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "boot_clock.h"
+#include "say.h"
+
+#define TICK_MS 1000
+#define KEEPALIVE_S 60
+#define MOST_UNDER_WAY 2
+#define MOST_WAIT_NS (300 * NS_PER_S)
+#define LASTING_NS (60 * NS_PER_S)
+#define TOPIC 64
+#define REFUSED_SUBSCRIPTION 0x80
+
+static void on_connect(struct mosquitto *client, void *argument, int status)
+{
+	struct connection *connection = argument;
+	char topic[TOPIC];
+
+	if (status) {
+		say_once(SAY_SERVER, "%s:%d refuses the connection: %s", connection->options->server, connection->options->port,
+			 mosquitto_connack_string(status));
+		connection->refused = true;
+		return;
+	}
+	snprintf(topic, sizeof(topic), "fe/order/%s", connection->options->board.machine);
+	mosquitto_subscribe(client, NULL, topic, 0);
+}
+
+/* Only now, so that no answer is missed. */
+static void on_subscribe(struct mosquitto *client, void *argument, int id, int count, const int *granted)
+{
+	struct connection *connection = argument;
+
+	(void)client;
+	(void)id;
+	if (count < 1 || granted[0] >= REFUSED_SUBSCRIPTION) {
+		say_once(SAY_SERVER, "%s:%d permits no subscription to fe/order/%s; allow it for this board",
+			 connection->options->server, connection->options->port, connection->options->board.machine);
+		connection->refused = true;
+		return;
+	}
+	say_once(SAY_SERVER, "connected to %s:%d", connection->options->server, connection->options->port);
+	connection->ready = true;
+}
+
+static void on_publish(struct mosquitto *client, void *argument, int id)
+{
+	struct connection *connection = argument;
+
+	(void)client;
+	(void)id;
+	connection->under_way--;
+}
+
+static void on_message(struct mosquitto *client, void *argument, const struct mosquitto_message *message)
+{
+	struct connection *connection = argument;
+
+	(void)client;
+	if (message->payloadlen > 0)
+		connection->message(connection->argument, message->payload, (size_t)message->payloadlen);
+}
+
+/* Up to half longer, so that the boards of a fleet, or two of one machine ID, do not keep step. */
+static void disconnect(struct connection *connection)
+{
+	int64_t now_ns = boot_ns();
+
+	if (connection->connected_ns && now_ns - connection->connected_ns > LASTING_NS)
+		connection_works(connection);
+	connection->next_ns = now_ns + connection->wait_ns + connection->wait_ns / 2 * (random() % 1000) / 1000;
+	connection->wait_ns = connection->wait_ns < MOST_WAIT_NS / 2 ? 2 * connection->wait_ns : MOST_WAIT_NS;
+	mosquitto_destroy(connection->client);
+	connection->client = NULL;
+	connection->connected_ns = 0;
+	connection->ready = connection->refused = false;
+	connection->under_way = 0;
+}
+
+/* What the library says of a certificate is not in its status. */
+static void on_log(struct mosquitto *client, void *argument, int level, const char *text)
+{
+	struct connection *connection = argument;
+
+	(void)client;
+	if (level == MOSQ_LOG_ERR && !connection->ready)
+		say_once(SAY_SERVER, "%s:%d: %s", connection->options->server, connection->options->port, text);
+}
+
+static const char *reason(int status)
+{
+	return status == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(status);
+}
+
+static int prepare(struct mosquitto *client, const struct options *options)
+{
+	int status = MOSQ_ERR_SUCCESS;
+
+	if (options->user)
+		status = mosquitto_username_pw_set(client, options->user, options->password);
+	if (!status && !options->without_tls && !options->ca)
+		status = mosquitto_int_option(client, MOSQ_OPT_TLS_USE_OS_CERTS, 1);
+	if (!status && !options->without_tls && (options->ca || options->key))
+		status = mosquitto_tls_set(client, options->ca, options->ca ? NULL : "/etc/ssl/certs", options->certificate,
+					   options->key, NULL);
+	return status;
+}
+
+/* A new client each time: nothing is left of messages that were under way, and certificates are read again. */
+static void connect_now(struct connection *connection)
+{
+	const struct options *options = connection->options;
+	struct mosquitto *client = mosquitto_new(options->board.machine, true, connection);
+	int status;
+
+	if (!client)
+		abort();
+	connection->client = client;
+	mosquitto_connect_callback_set(client, on_connect);
+	mosquitto_subscribe_callback_set(client, on_subscribe);
+	mosquitto_publish_callback_set(client, on_publish);
+	mosquitto_message_callback_set(client, on_message);
+	mosquitto_log_callback_set(client, on_log);
+	status = prepare(client, options);
+	if (!status)
+		status = mosquitto_connect(client, options->server, options->port, KEEPALIVE_S);
+	if (status) {
+		if (status != MOSQ_ERR_TLS)
+			say_once(SAY_SERVER, "cannot connect to %s:%d: %s; trying again", options->server, options->port, reason(status));
+		disconnect(connection);
+		return;
+	}
+	connection->connected_ns = boot_ns();
+}
+
+void connection_serve(struct connection *connection)
+{
+	struct timespec tick = {TICK_MS / 1000, TICK_MS % 1000 * 1000000L};
+	int status;
+
+	if (!connection->client && boot_ns() >= connection->next_ns)
+		connect_now(connection);
+	if (!connection->client) {
+		nanosleep(&tick, NULL);
+		return;
+	}
+	status = mosquitto_loop(connection->client, TICK_MS, 1);
+	if (status && !connection->refused && status != MOSQ_ERR_TLS)
+		say_once(SAY_SERVER, "connection to %s:%d lost: %s; trying again", connection->options->server,
+			 connection->options->port, reason(status));
+	if (status || connection->refused)
+		disconnect(connection);
+}
+
+bool connection_has_room(const struct connection *connection)
+{
+	return connection->ready && connection->under_way < MOST_UNDER_WAY;
+}
+
+void connection_publish(struct connection *connection, const void *payload, size_t size)
+{
+	const char *machine = connection->options->board.machine;
+	char topic[TOPIC];
+
+	snprintf(topic, sizeof(topic), "fe/ring/%c/%s", machine[0], machine);
+	if (mosquitto_publish(connection->client, NULL, topic, (int)size, payload, 1, false) == MOSQ_ERR_SUCCESS)
+		connection->under_way++;
+}
+
+void connection_works(struct connection *connection)
+{
+	connection->wait_ns = NS_PER_S;
+}

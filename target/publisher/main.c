@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * fastenough-publisher: publishes what a board's service records, until takers have stored it; see docs/fleet-boards.md.
+ *
+ * It may be killed at any time: nothing but the ring and the takers' answers is needed.
+ */
+#include <mosquitto.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "boot_clock.h"
+#include "connection.h"
+#include "delivery.h"
+#include "options.h"
+#include "ring_view.h"
+
+#define SCAN_NS NS_PER_S
+
+struct publisher {
+	struct connection connection;
+	struct ring_view ring;
+	int64_t scanned_ns;
+	bool was_ready;
+};
+
+static void take_message(void *argument, const char *message, size_t size)
+{
+	struct publisher *publisher = argument;
+
+	if (delivery_answer(&publisher->ring, message, size, boot_ns()))
+		connection_works(&publisher->connection);
+}
+
+static void scan_when_due(struct publisher *publisher)
+{
+	int64_t now_ns = boot_ns();
+
+	if (now_ns - publisher->scanned_ns < SCAN_NS)
+		return;
+	ring_view_scan(&publisher->ring);
+	publisher->scanned_ns = now_ns;
+}
+
+static bool publish_next(struct publisher *publisher)
+{
+	struct recording *recording = delivery_next(&publisher->ring, boot_ns());
+	struct chunk chunk;
+
+	if (!recording)
+		return false;
+	chunk = chunk_make(&publisher->connection.options->board, recording, publisher->ring.folder);
+	if (!chunk.payload)
+		return false;
+	connection_publish(&publisher->connection, chunk.payload, chunk.size);
+	delivery_sent(recording, chunk.after, boot_ns());
+	chunk_free(&chunk);
+	return true;
+}
+
+static void publish(struct publisher *publisher)
+{
+	if (publisher->connection.ready && !publisher->was_ready)
+		delivery_restart(&publisher->ring);
+	publisher->was_ready = publisher->connection.ready;
+	while (connection_has_room(&publisher->connection) && publish_next(publisher))
+		;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = options_parse(argc, argv);
+	struct publisher publisher = {
+		.connection = {.options = &options, .message = take_message, .argument = &publisher, .wait_ns = NS_PER_S},
+		.ring = {.path = options.ring, .folder = -1},
+	};
+	unsigned seed = 0;
+
+	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) < 0)
+		seed = (unsigned)boot_ns();
+	srandom(seed);
+	mosquitto_lib_init();
+	for (;;) {
+		scan_when_due(&publisher);
+		publish(&publisher);
+		connection_serve(&publisher.connection);
+	}
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "ring_view.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "say.h"
+
+#define ENDING ".jsonl"
+#define SERIAL_DIGITS 10
+#define MOST_FILES 2000 /* the rest waits until these are stored or removed */
+#define MOST_GONE 100
+#define BUDGET (8 << 20) /* bytes read in one scan: a ring of weeks is not read at once beside real-time tasks */
+
+struct names {
+	char (*all)[RECORDING_NAME];
+	int count;
+};
+
+/* SERIAL-RUN.jsonl, as target/probe/frame/ring.c names them. */
+static bool is_recording(const char *name)
+{
+	size_t length = strlen(name), tail = strlen(ENDING);
+
+	if (length >= RECORDING_NAME || length <= SERIAL_DIGITS + 1 + tail || strcmp(name + length - tail, ENDING) != 0 ||
+	    name[SERIAL_DIGITS] != '-')
+		return false;
+	for (size_t i = 0; i < length - tail; i++)
+		if (i < SERIAL_DIGITS ? !isdigit((unsigned char)name[i]) : !isalnum((unsigned char)name[i]) && name[i] != '-')
+			return false;
+	return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+static void add_name(struct names *names, const char *name)
+{
+	if (names->count % 64 == 0) {
+		names->all = realloc(names->all, (size_t)(names->count + 64) * sizeof(*names->all));
+		if (!names->all)
+			abort();
+	}
+	memcpy(names->all[names->count++], name, strlen(name) + 1);
+}
+
+static bool list_names(int folder, struct names *names)
+{
+	DIR *listed = fdopendir(openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	struct dirent *entry;
+
+	if (!listed)
+		return false;
+	while ((entry = readdir(listed)))
+		if (is_recording(entry->d_name))
+			add_name(names, entry->d_name);
+	closedir(listed);
+	if (names->count)
+		qsort(names->all, (size_t)names->count, sizeof(*names->all), by_name);
+	if (names->count > MOST_FILES)
+		names->count = MOST_FILES;
+	return true;
+}
+
+static void drop(struct ring_view *view, int index)
+{
+	recording_free(view->all[index]);
+	memmove(view->all + index, view->all + index + 1, (size_t)(--view->count - index) * sizeof(*view->all));
+}
+
+/* Its loss is reported to the takers unless there is none; a board that was away for very long forgets the oldest. */
+static void drop_gone(struct ring_view *view, const struct names *names)
+{
+	int gone = 0;
+
+	for (int i = view->count - 1; i >= 0; i--) {
+		struct recording *recording = view->all[i];
+		bool listed = names->count && bsearch(recording->name, names->all, (size_t)names->count, sizeof(*names->all), by_name);
+
+		if (!listed && !recording->gone) {
+			recording->gone = true;
+			recording->sent = recording->stored;
+		}
+		if (!recording->gone)
+			continue;
+		if (recording->stored.interval >= recording->counted.interval)
+			drop(view, i);
+		else if (++gone > MOST_GONE) {
+			say("the loss of %s is not reported: too many recordings were removed before they were stored", recording->name);
+			drop(view, i);
+		}
+	}
+}
+
+static void insert(struct ring_view *view, int index, struct recording *recording)
+{
+	if (view->count == view->room) {
+		view->room = view->room ? 2 * view->room : 64;
+		view->all = realloc(view->all, (size_t)view->room * sizeof(struct recording *));
+		if (!view->all)
+			abort();
+	}
+	memmove(view->all + index + 1, view->all + index, (size_t)(view->count++ - index) * sizeof(struct recording *));
+	view->all[index] = recording;
+}
+
+static void add_new(struct ring_view *view, const struct names *names)
+{
+	int at = 0;
+
+	for (int i = 0; i < names->count; i++) {
+		struct recording *recording;
+
+		while (at < view->count && strcmp(view->all[at]->name, names->all[i]) < 0)
+			at++;
+		if (at < view->count && !strcmp(view->all[at]->name, names->all[i]))
+			continue;
+		recording = recording_open(view->folder, names->all[i]);
+		if (recording)
+			insert(view, at, recording);
+		else if (errno != ENOENT)
+			say_once(SAY_RING, "cannot publish %s/%s: %s", view->path, names->all[i],
+				 errno == EBADMSG ? "not a recording" : strerror(errno));
+	}
+}
+
+static void count_all(struct ring_view *view)
+{
+	int64_t budget = BUDGET;
+
+	for (int i = 0; i < view->count && budget > 0; i++)
+		if (!view->all[i]->gone)
+			recording_count(view->all[i], view->folder, &budget);
+}
+
+void ring_view_scan(struct ring_view *view)
+{
+	struct names names = {0};
+
+	if (view->folder >= 0)
+		close(view->folder);
+	view->folder = open(view->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (view->folder < 0 || !list_names(view->folder, &names)) {
+		say_once(SAY_RING, "cannot read the ring %s: %s; waiting for it", view->path, strerror(errno));
+		return;
+	}
+	drop_gone(view, &names);
+	add_new(view, &names);
+	count_all(view);
+	free(names.all);
+}
+
+struct recording *ring_view_find(const struct ring_view *view, const char *run)
+{
+	for (int i = view->count - 1; i >= 0; i--)
+		if (!strcmp(view->all[i]->run, run))
+			return view->all[i];
+	return NULL;
+}
+
+void ring_view_free(struct ring_view *view)
+{
+	while (view->count)
+		drop(view, view->count - 1);
+	free(view->all);
+	if (view->folder >= 0)
+		close(view->folder);
+}

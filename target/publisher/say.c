@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "say.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROGRAM "fastenough-publisher: "
+#define ROOM 512
+
+static char last[SAY_SUBJECTS][ROOM];
+
+void say(const char *format, ...)
+{
+	char text[ROOM];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	fprintf(stderr, PROGRAM "%s\n", text);
+}
+
+void say_once(enum say_subject subject, const char *format, ...)
+{
+	char text[ROOM];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	if (!strcmp(text, last[subject]))
+		return;
+	memcpy(last[subject], text, sizeof(text));
+	say("%s", text);
+}
+
+void bad_input(const char *format, ...)
+{
+	char text[ROOM];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	say("%s", text);
+	exit(2);
+}

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The publisher of a real board: all that its ring holds is stored once, whatever is killed, and losses are counted."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fastenough.fleet.simulated import CPUS, SimulatedBoard
+from tests.support.processes import eventually
+from tests.support.publishing import WrittenRing, publishing, running_bus
+from tests.support.rings import recordings, start
+from tests.support.tools import program, require
+
+pytestmark = pytest.mark.machines
+
+PLAIN = "--without-tls"
+_SUBJECT = "/CN=fastenough"
+
+
+@pytest.fixture(scope="module")
+def publisher(build_directory: Path) -> Path:
+    require("nats-server", "openssl")
+    return program(build_directory, "target/publisher/watched-publisher")
+
+
+@pytest.fixture
+def ring(tmp_path: Path) -> WrittenRing:
+    folder = tmp_path / "ring"
+    folder.mkdir(mode=0o750)
+    return WrittenRing(folder)
+
+
+def board(run: int = 0) -> SimulatedBoard:
+    """Each run is an hour later than the one before."""
+    return SimulatedBoard(0, 1.0, time.time() // 86400 * 86400 - 86400.0 + 3600 * run, 0.0)
+
+
+def certificates(folder: Path) -> None:
+    """Of an authority, and signed by it of a server and of a client."""
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", _SUBJECT, "-days", "2"]
+    signed = ["-CA", "ca.pem", "-CAkey", "ca.key", "-addext", "subjectAltName=IP:127.0.0.1"]
+    for name, by in (("ca", []), ("server", signed), ("client", signed), ("other", [])):
+        files = ["-keyout", f"{name}.key", "-out", f"{name}.pem"]
+        subprocess.run(["openssl", "req", "-x509", *key, *files, *by], cwd=folder, check=True, capture_output=True)
+
+
+def security(folder: Path) -> str:
+    return (
+        f'tls {{ cert_file: "{folder}/server.pem", key_file: "{folder}/server.key", ca_file: "{folder}/ca.pem", '
+        'verify: true }\nauthorization { username: board, password: "two words" }'
+    )
+
+
+@pytest.mark.slow
+def test_the_ring_of_a_probe_arrives_by_tls(publisher: Path, probe_binary: str, tmp_path: Path) -> None:
+    certificates(tmp_path)
+    (tmp_path / "password").write_text("two words\n")
+    process = start(probe_binary, tmp_path / "ring", "--ring-cycle=400ms", "--report=50ms")
+    options = (
+        f"--key={tmp_path}/client.key --cert={tmp_path}/client.pem --user=board --password-file={tmp_path}/password"
+    )
+    with running_bus(tmp_path, security(tmp_path)) as bus:
+        with publishing(publisher, bus, tmp_path / "ring", "f" * 32, f"--ca={tmp_path}/other.pem", *options.split()):
+            assert eventually(lambda: "ertificate" in (tmp_path / "publisher.log").read_text())
+        assert bus.keys() == []
+        with publishing(publisher, bus, tmp_path / "ring", "f" * 32, f"--ca={tmp_path}/ca.pem", *options.split()):
+            assert eventually(lambda: bool(bus.keys()))
+            process.terminate()
+            process.communicate()
+            found = recordings(tmp_path / "ring")
+            assert bus.stored({one.head.run_id: range(len(one.intervals)) for one in found if one.intervals}, [0])
+        assert bus.machine() == (0, "")
+
+
+@pytest.mark.slow
+def test_publisher_and_server_are_killed_and_a_recording_is_removed(
+    publisher: Path, ring: WrittenRing, tmp_path: Path
+) -> None:
+    ring.add(1, board(0), 0, 100)
+    with running_bus(tmp_path) as bus:
+        with publishing(publisher, bus, ring.folder, board().machine, PLAIN):
+            assert bus.stored({board().run: range(100)}, range(CPUS))
+        ring.add(1, board(0), 100, 20)
+        with publishing(publisher, bus, ring.folder, board().machine, PLAIN):
+            removed = ring.add(2, board(1), 0, 5)
+            assert bus.stored({board().run: range(120), board(1).run: range(5)}, range(CPUS))
+            bus.kill()
+            ring.add(2, board(1), 5, 7)
+            ring.add(3, board(2), 0, 3)
+            time.sleep(2.5)
+            removed.unlink()
+            time.sleep(1.5)
+            bus.start()
+            every = {board().run: range(120), board(1).run: range(5), board(2).run: range(3)}
+            assert bus.stored(every, range(CPUS))
+            assert eventually(lambda: bus.machine() == (7, ""))
+
+
+@pytest.mark.slow
+def test_a_second_board_of_one_machine_id_is_found(publisher: Path, ring: WrittenRing, tmp_path: Path) -> None:
+    """Both are connected at once, and the server ends the connection of the first when the second one comes."""
+    other, copy = WrittenRing(tmp_path / "other"), replace(board(1), number=1)
+    other.folder.mkdir()
+    ring.add(1, board(0), 0, 3)
+    with running_bus(tmp_path) as bus, publishing(publisher, bus, ring.folder, board().machine, PLAIN):
+        assert bus.stored({board().run: range(3)}, range(CPUS))
+        other.add(1, copy, 0, 3)
+        with publishing(publisher, bus, other.folder, board().machine, PLAIN):
+            assert bus.stored({board().run: range(3), copy.run: range(3)}, range(CPUS))
+            ring.add(1, board(0), 3, 2)
+            assert eventually(lambda: "two boards" in bus.machine()[1], 60)
+        assert len(bus.keys()) == 6 * CPUS
+
+
+def test_lines_that_are_not_whole_wait(publisher: Path, ring: WrittenRing, tmp_path: Path) -> None:
+    path = ring.add(1, board(0), 0, 2)
+    line = board(0).interval(2)
+    with path.open("ab") as stream:
+        stream.write(line[:50])
+    with running_bus(tmp_path) as bus, publishing(publisher, bus, ring.folder, board().machine, PLAIN):
+        assert bus.stored({board().run: range(2)}, range(CPUS))
+        with path.open("ab") as stream:
+            stream.write(line[50:])
+        assert bus.stored({board().run: range(3)}, range(CPUS))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "--server is missing"),
+        (["--server=a", "more"], "is no option"),
+        (["--server=a", "--port=65536"], "is not a port"),
+        (["--server=a", "--type=a/b"], "--type"),
+        (["--server=a", "--key=/dev/null"], "--cert and --key"),
+        (["--server=a", "--user=me"], "--password-file"),
+        (["--server=a", "--user=me", "--password-file=/dev/null", PLAIN], "without-tls would send"),
+        (["--server=a", "--ca=/nowhere"], "--ca: /nowhere"),
+        (["--server=a", "--machine-id=/dev/null"], "no machine ID"),
+        (["--server=a", "--none"], "--none"),
+    ],
+)
+def test_bad_options_are_one_line(publisher: Path, options: list[str], said: str) -> None:
+    done = subprocess.run([publisher, *options], capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
