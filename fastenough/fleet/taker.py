@@ -206,13 +206,16 @@ class _Writing:
             self.answers[name] = chunk.machine, Stored(chunk.run, known)
             return
         new = [one for one in content.intervals if one.seq >= known]
-        after = new[-1].seq + 1 if new else known
+        # without intervals a chunk only says what the board no longer holds
+        begin = new[0].seq if new else max(known, chunk.oldest)
+        after = new[-1].seq + 1 if new else begin
         self.answers[name] = chunk.machine, Stored(chunk.run, after)
-        if not new:
+        if after == known:
             return
-        write_parts(self._connection, (board, run), (name, content.head), new, list(content.events))
-        self._add_rows((board, run), content, new)
-        self._note_lost(chunk.machine, max(0, new[0].seq - known))
+        if new:
+            write_parts(self._connection, (board, run), (name, content.head), new, list(content.events))
+            self._add_rows((board, run), content, new)
+        self._note_lost(chunk.machine, begin - known)
         put(self._connection, CURSOR, [{"run": run, "head": "", "offset": 0, "intervals": after}])
 
     def _add_rows(self, place: tuple[int, int], content: _Content, new: Iterable[Interval]) -> None:

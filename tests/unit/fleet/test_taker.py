@@ -59,6 +59,16 @@ def test_what_the_board_overwrote_is_lost_and_counted(bench: ShardBench) -> None
         assert connection.execute(select(tables.MACHINE.c.lost)).scalar() == 2
 
 
+def test_a_chunk_without_intervals_says_what_is_lost(bench: ShardBench) -> None:
+    bench.store(board().chunk(0, 1))
+    removed = replace(board().chunk(4, 0), oldest=4)
+    for _ in range(2):
+        assert dict(bench.store(removed).answers) == {board().machine: Stored(board().run, 4)}
+    assert bench.stored() == intervals(1)
+    with bench.history.reading() as connection:
+        assert connection.execute(select(tables.MACHINE.c.lost)).scalar() == 3
+
+
 @pytest.mark.parametrize("state", [STREAM, StreamState("tomorrow", 0), StreamState("today", 0)])
 def test_a_failed_transaction_leaves_nothing_behind(
     bench: ShardBench, monkeypatch: pytest.MonkeyPatch, state: StreamState
