@@ -36,6 +36,8 @@ _BOARD_KEYS = (
     "place",
     "link",
     "rack",
+    "type",
+    "site",
     "public",
     "limit",
     "requirement",
@@ -97,6 +99,8 @@ class BoardEntry:
     simulated: bool = False
     retired: bool = False
     formerly: tuple[str, ...] = ()
+    type: str = ""
+    site: str = ""
 
     @property
     def first_name(self) -> str:
@@ -253,6 +257,8 @@ def _board(table: Table, base: Path) -> BoardEntry:
         table.take("simulated", bool, "true", False),
         table.take("retired", bool, "true", False),
         table.words("formerly", ()),
+        _named(table, "type", '"gateway-2"', ""),
+        _named(table, "site", '"vienna"', ""),
     )
     table.finish(_BOARD_KEYS)
     if board.ring or board.plans:

@@ -28,6 +28,7 @@ from fastenough.history import (
     ingest_noting_faults,
     ingest_stream,
     note_refused,
+    refresh_summaries,
 )
 from fastenough.history.ingest import ClockAhead
 from fastenough.history.tail import TailWatch
@@ -45,6 +46,8 @@ def declaration_of(board: BoardEntry, state: BoardState, farm: str = "") -> Boar
     return {
         "name": board.name,
         "rack": board.rack,
+        "type": board.type,
+        "site": board.site,
         "public": board.public,
         "limit_ns": None if required is None else required.limit_ns,
         "requirement": "" if required is None else json.dumps(asdict(required)),
@@ -116,6 +119,7 @@ def update_history(order: HistoryOrder) -> dict[str, Any]:
             declare(history, board, **verdicts_on(store, board, asked["required"], formerly=asked["formerly"]))
         if order["close"]:
             close_months(history, int(time.time()), order["close"])
+        refresh_summaries(history, int(time.time()))
     return {"damaged": faults}
 
 

@@ -20,12 +20,13 @@ from fastenough.fleet import tables
 from fastenough.fleet.archive import ArchiveRow, FleetArchive, PartPlace
 from fastenough.fleet.chunk import Chunk, Stored, unpacked
 from fastenough.fleet.stream import ChunkStream, Message, StreamState
-from fastenough.history import History
-from fastenough.history.boards import enter_run
+from fastenough.history import BoardColumns, History, refresh_summaries
+from fastenough.history.boards import declare_boards, enter_run
 from fastenough.history.database import put
 from fastenough.history.ingest import stands_at, write_parts
 from fastenough.history.intervals import HistorySeries, is_ahead, sources_of
 from fastenough.history.schema import CURSOR, RUN
+from fastenough.history.summaries import put_summaries
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Event, Head, Interval
 from fastenough.recording.histogram import bucket_lowest
@@ -37,6 +38,9 @@ _FORGET_S = 10.0
 _AGAIN_S = 1.0
 _CLEAN_S = 3600.0
 _MOST_BOOTS = 200
+_MOST_TYPE = 200
+_PUBLISHES = "publishes"
+"""The farm of boards that publish."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,10 @@ class Shard:
         with self._history.writing() as connection:
             tables.drop_before(connection, int(self._history.wall_s()))
 
+    def refresh_summaries(self) -> None:
+        """Compute again what pages sort by, of boards of which nothing has come for an hour."""
+        refresh_summaries(self._history, int(self._history.wall_s()))
+
     def store(self, position: _Position, messages: Sequence[Message]) -> Taken:
         """Store messages that follow a position.
 
@@ -121,6 +129,9 @@ class Shard:
             place = PartPlace(self.number, position.epoch, messages[0].sequence)
             self._archive.write(place, writing.rows)
             _put_position(connection, self.number, after)
+            if writing.boards:
+                declare_boards(connection, writing.boards)
+                put_summaries(connection, writing.boards, int(self._history.wall_s()))
         return Taken(after, tuple(writing.answers.values()), (*refused, *writing.refused))
 
 
@@ -183,7 +194,10 @@ def _head(line: bytes, name: str) -> Head:
 
 
 class _Writing:
-    """One transaction: ``rows`` for the archive, and ``answers`` for the boards: machine and answer, for each run."""
+    """One transaction: ``rows`` for the archive, and ``answers`` for the boards: machine and answer, for each run.
+
+    ``boards``: what is declared of the boards that it stores intervals of, by number.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -191,6 +205,7 @@ class _Writing:
         self.rows: list[tuple[str, ArchiveRow]] = []
         self.answers: dict[str, tuple[str, Stored]] = {}
         self.refused: list[RefusedChunk] = []
+        self.boards: dict[int, BoardColumns] = {}
 
     def add(self, content: _Content) -> None:
         chunk, name = content.chunk, content.name
@@ -215,6 +230,8 @@ class _Writing:
         if new:
             write_parts(self._connection, (board, run), (name, content.head), new, list(content.events))
             self._add_rows((board, run), content, new)
+            due_s = max(1, content.head.interval_ns // 10**9)
+            self.boards[board] = {"type": chunk.type[:_MOST_TYPE], "due_s": due_s, "farm": _PUBLISHES}
         self._note_lost(chunk.machine, begin - known)
         put(self._connection, CURSOR, [{"run": run, "head": "", "offset": 0, "intervals": after}])
 
@@ -344,6 +361,9 @@ class Taker:
             if time.monotonic() - forgotten_s > _FORGET_S:
                 await self._stream.forget(shard.number, position.sequence)
                 forgotten_s = time.monotonic()
+                if shard.number == 0:
+                    async with self._turn:
+                        await asyncio.to_thread(shard.refresh_summaries)
             if shard.number == 0 and time.monotonic() - cleaned_s > _CLEAN_S:
                 async with self._turn:
                     await asyncio.to_thread(shard.drop_old_days)

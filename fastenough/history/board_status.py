@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,7 +30,7 @@ from fastenough.model import Requirement, Verdict
 DAYS_SHOWN = 30
 WINDOW_S = DAYS_SHOWN * DAY_S
 """How far back recordings count for a board's verdict and maxima."""
-_NOT_DUE = (BoardCondition.RESERVED, BoardCondition.DEAD, BoardCondition.RETIRED)
+NOT_DUE = (BoardCondition.RESERVED, BoardCondition.DEAD, BoardCondition.RETIRED)
 """The farm itself says why nothing comes of such a board."""
 _FIRST = ("timer/wakeup_corrected", "monitor/expiry-to-return", "monitor/device-to-return", "monitor/expiry-to-running")
 """Of several series, the one that a board's maxima are of; judged ones come before all others."""
@@ -53,13 +53,13 @@ def board_of_run(history: History, viewer: Viewer, run: str) -> str:
 def board_status(history: History, viewer: Viewer, name: str, now_s: int) -> BoardStatus:
     """The status of one board; raises UnknownBoard."""
     with board_view(history, viewer, name) as (connection, number):
-        return _board_statuses(connection, select(BOARD.c.id).where(BOARD.c.id == number), now_s)[0]
+        return statuses_of(connection, select(BOARD.c.id).where(BOARD.c.id == number), now_s)[0]
 
 
 def board_statuses(history: History, viewer: Viewer, now_s: int) -> list[BoardStatus]:
     """All boards, those first that need attention, and then by name."""
     with history.reading() as connection:
-        found = _board_statuses(connection, seen_by(select(BOARD.c.id), viewer), now_s)
+        found = statuses_of(connection, seen_by(select(BOARD.c.id), viewer), now_s)
     return sorted(found, key=lambda one: (one.state.rank, one.board.name))
 
 
@@ -79,9 +79,12 @@ def _refusal(row: RowMapping) -> RefusedRecording:
     return RefusedRecording(row["name"], row["kind"], row["reason"], row["at_s"])
 
 
-def main_series(connection: Connection) -> dict[int, int]:
-    """By board, the number of the series that its maxima are of."""
-    rows = connection.execute(select(NOW.c.board, SERIES).join(SERIES, NOW.c.series == SERIES.c.id)).mappings()
+def main_series(connection: Connection, boards: Collection[int] | None = None) -> dict[int, int]:
+    """By board, the number of the series that its maxima are of; ``boards`` None: of all."""
+    question = select(NOW.c.board, SERIES).join(SERIES, NOW.c.series == SERIES.c.id)
+    if boards is not None:
+        question = question.where(NOW.c.board.in_(boards))
+    rows = connection.execute(question).mappings()
     return {row["board"]: row["id"] for row in sorted(rows, key=_importance, reverse=True)}
 
 
@@ -105,7 +108,8 @@ def _boards(connection: Connection, numbers: Select[tuple[int]]) -> list[_BoardR
     return [_board(row, nows.get(row["id"], [])) for row in rows]
 
 
-def _board_statuses(connection: Connection, numbers: Select[tuple[int]], now_s: int) -> list[BoardStatus]:
+def statuses_of(connection: Connection, numbers: Select[tuple[int]], now_s: int) -> list[BoardStatus]:
+    """The status of each board whose number a question finds, in no particular order."""
     edges, refused = _Edges.of(connection, numbers, now_s), _refused(connection, numbers, now_s)
     return [
         _board_status(connection, known, _Recent.of(known.now, edges, now_s), refused.get(known.row["id"], []), now_s)
@@ -148,6 +152,8 @@ def _board(row: RowMapping, nows: Sequence[RowMapping]) -> _BoardRows:
         series=tuple(BoardSeries(now["name"], now["judged"], now["from_event"], now["to_event"]) for now in series),
         main=series[0]["name"] if series else "",
         requirement=_requirement(row),
+        type=row["type"],
+        site=row["site"],
     )
     return _BoardRows(board, row, series[0] if series else None)
 
@@ -166,7 +172,7 @@ def _board_status(
     verdict, why = _verdict(board, row, above_ns)
     refusal = _refusal(refused[0]) if refused else None
     after_s = _silent_after_s(row, now)
-    silence = _silence(now, after_s, refusal, now_s) if row["watched"] and row["state"] not in _NOT_DUE else ""
+    silence = _silence(now, after_s, refusal, now_s) if row["watched"] and row["state"] not in NOT_DUE else ""
     status = BoardStatus(
         board,
         BoardCondition.OK,

@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Required, TypedDict, Unpack
 
-from sqlalchemy import Connection, RowMapping, delete, func, insert, select, text, tuple_, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, func, insert, select, text, tuple_, update
 
 from fastenough.facts import profile_sha256
 from fastenough.history.database import History, put
 from fastenough.history.intervals import HistorySeries
 from fastenough.history.profiles import display_facts, packed_profile, profile_differences, unpacked_profile
-from fastenough.history.schema import BOARD, CHANGE, PROFILE, REFUSED, RUN, SERIES
+from fastenough.history.schema import BOARD, CHANGE, PROFILE, REFUSED, RUN, SERIES, SUMMARY
 from fastenough.model import BadInput, Role
 from fastenough.recording import Head
 
@@ -36,6 +36,8 @@ class BoardColumns(TypedDict, total=False):
     """
 
     rack: str
+    type: str
+    site: str
     public: bool
     limit_ns: int | None
     requirement: str
@@ -63,8 +65,23 @@ def declare(history: History, name: str, **columns: Unpack[BoardColumns]) -> Non
     Other columns do not change.  A board that no farm declared is not public and never counts as silent.
     """
     with history.writing() as connection:
-        board = _board_number(connection, name)
-        connection.execute(update(BOARD).where(BOARD.c.id == board).values(watched=True, **columns))
+        declare_boards(connection, {_board_number(connection, name): columns})
+
+
+def declare_boards(connection: Connection, columns: Mapping[int, BoardColumns]) -> None:
+    """Store what is declared of boards, by number, where it is not what was declared before."""
+    rows = connection.execute(select(BOARD).where(BOARD.c.id.in_(columns))).mappings().all()
+    for row in rows:
+        declared: dict[str, Any] = {"watched": True, **columns[row["id"]]}
+        if any(row[name] != value for name, value in declared.items()):
+            connection.execute(update(BOARD).where(BOARD.c.id == row["id"]).values(**declared))
+            mark_outdated(connection, BOARD.c.id == row["id"])
+
+
+def mark_outdated(connection: Connection, boards: ColumnElement[bool]) -> None:
+    """The summaries of these boards are to be computed again."""
+    numbers = select(BOARD.c.id).where(boards)
+    connection.execute(update(SUMMARY).where(SUMMARY.c.board.in_(numbers), SUMMARY.c.at_s != 0).values(at_s=0))
 
 
 def _board_number(connection: Connection, name: str) -> int:
@@ -95,14 +112,17 @@ def rename(history: History, name: str, new: str, formerly: Iterable[str]) -> No
         connection.execute(
             update(BOARD).where(BOARD.c.name == name).values(name=new, formerly=json.dumps(list(formerly)))
         )
+        mark_outdated(connection, BOARD.c.name == new)
 
 
 def disown(history: History, farm: str, names: Collection[str]) -> None:
     """Boards that the farm's file no longer names become non-public and are not expected to send data."""
+    disowned = and_(BOARD.c.farm == farm, BOARD.c.farm != "", BOARD.c.name.not_in(names))
     with history.writing() as connection:
+        mark_outdated(connection, disowned)
         connection.execute(
             update(BOARD)
-            .where(BOARD.c.farm == farm, BOARD.c.farm != "", BOARD.c.name.not_in(names))
+            .where(disowned)
             .values(
                 watched=False,
                 public=False,
@@ -281,7 +301,9 @@ def note_refused(history: History, board: str, refused: Iterable[tuple[str, str,
     rows = list(refused)
     if rows:
         with history.writing() as connection:
-            _enter_refused(connection, _board_number(connection, board), rows, int(history.wall_s()))
+            number = _board_number(connection, board)
+            _enter_refused(connection, number, rows, int(history.wall_s()))
+            mark_outdated(connection, BOARD.c.id == number)
 
 
 def _enter_refused(connection: Connection, board: int, rows: Iterable[tuple[str, str, str]], now_s: int) -> None:

@@ -219,7 +219,7 @@ def _putting(
     return str(compiled), tuple(compiled.positiontup or ())
 
 
-VERSION = "5"
+VERSION = "6"
 """Of the tables in `schema.py`; `migrations/versions/` holds every one up to it."""
 
 

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, delete, select, update
 
 from fastenough import words
 from fastenough.history.archive import close_months
-from fastenough.history.boards import enter_run, note_refused, series_numbers
+from fastenough.history.boards import enter_run, mark_outdated, note_refused, series_numbers
 from fastenough.history.database import History, put
 from fastenough.history.intervals import (
     AHEAD_S,
@@ -46,7 +46,9 @@ from fastenough.history.schema import (
     REFUSED,
     RUN,
     SERIES,
+    SUMMARY,
 )
+from fastenough.history.summaries import refresh_summaries
 from fastenough.model import BadInput
 from fastenough.recording import Event, Head, Interval
 from fastenough.recording.lines import MOST_LINE_BYTES, Lines, plain_content
@@ -198,6 +200,7 @@ def catch_up(history: History, store: Store) -> IngestResult:
             caught = replace(caught, intervals=caught.intervals + ingest_noting_faults(history, store, summary))
         except BadInput as error:
             caught.faults[summary.id] = str(error)
+    refresh_summaries(history, int(history.wall_s()))
     return caught
 
 
@@ -318,6 +321,7 @@ class _RunIngest:
                 CURSOR,
                 [{"run": run, "head": after.head, "offset": after.offset, "intervals": after.intervals}],
             )
+            mark_outdated(connection, BOARD.c.id == board)
         return True
 
     def _begin_s(self, intervals: list[Interval]) -> int:
@@ -401,7 +405,7 @@ class HistoryFollower:
         return caught
 
 
-_OF_BOARDS = (INTERVAL, HOUR, CYCLE, MONTH, NOW, EVENT, CHANGE, ARCHIVE, REFUSED)
+_OF_BOARDS = (INTERVAL, HOUR, CYCLE, MONTH, NOW, EVENT, CHANGE, ARCHIVE, REFUSED, SUMMARY)
 _OF_ALL = (PROFILE, SERIES)
 
 

@@ -266,19 +266,30 @@ def cycle_maxima(  # noqa: PLR0917 - every question: who asks, of what, and when
     return [int(max_ns) for _, max_ns in rows]
 
 
-def worst(history: History, viewer: Viewer, begin_s: int, end_s: int, step_s: int = HOUR_S) -> Worst:
-    """Every board's maxima in steps of whole hours, of its main series; boards that measured nothing in the range are
-    there too.  The database finds the greatest of each step: a year of all boards is millions of hours."""
+def worst(  # noqa: PLR0917 - every question: who asks, of what, and when
+    history: History,
+    viewer: Viewer,
+    begin_s: int,
+    end_s: int,
+    step_s: int = HOUR_S,
+    boards: Collection[str] | None = None,
+) -> Worst:
+    """Maxima of boards, None: of all, in steps of whole hours, of their main series; boards that measured nothing in
+    the range are there too.  The database finds the greatest of each step: a year of all boards is millions of hours.
+    """
     first = begin_s // HOUR_S * HOUR_S
     steps = -(-(end_s - first) // step_s)
     place = (HOUR.c.begin_s - first) // step_s
     with history.reading() as connection:
-        names = {number: name for number, name in connection.execute(seen_by(select(BOARD.c.id, BOARD.c.name), viewer))}
-        main = main_series(connection)
+        names = _names(connection, viewer, boards)
+        main = main_series(connection, None if boards is None else names)
         rows = connection.execute(
             select(HOUR.c.board, HOUR.c.series, place, func.max(HOUR.c.max_ns))
             .where(
-                HOUR.c.begin_s >= first, HOUR.c.begin_s < first + steps * step_s, HOUR.c.series.in_(set(main.values()))
+                HOUR.c.begin_s >= first,
+                HOUR.c.begin_s < first + steps * step_s,
+                HOUR.c.series.in_(set(main.values())),
+                *_only(names, boards),
             )
             .group_by(HOUR.c.board, HOUR.c.series, place)
         ).all()
@@ -289,16 +300,33 @@ def worst(history: History, viewer: Viewer, begin_s: int, end_s: int, step_s: in
     return Worst(first + step_s * np.arange(steps, dtype=np.int64), maxima_of)
 
 
-def latest(history: History, viewer: Viewer, end_s: int, steps: int) -> dict[str, list[int | None]]:
-    """The newest five-minute maxima of every board, oldest first, of all CPUs and the main series; None where nothing
-    was measured."""
+def _names(connection: Connection, viewer: Viewer, boards: Collection[str] | None) -> dict[int, str]:
+    """By number, of those that the viewer may see; ``boards`` None: of all."""
+    question = seen_by(select(BOARD.c.id, BOARD.c.name), viewer)
+    rows = connection.execute(question if boards is None else question.where(BOARD.c.name.in_(boards)))
+    return {number: name for number, name in rows}
+
+
+def _only(numbers: Collection[int], boards: Collection[str] | None) -> list[ColumnElement[bool]]:
+    """Of these boards, where not all are asked for."""
+    return [] if boards is None else [HOUR.c.board.in_(numbers)]
+
+
+def latest(
+    history: History, viewer: Viewer, end_s: int, steps: int, boards: Collection[str] | None = None
+) -> dict[str, list[int | None]]:
+    """The newest five-minute maxima of boards, oldest first, of all CPUs and the main series; None where nothing was
+    measured.  ``boards`` None: of all."""
     first = (end_s - steps * STEP_S) // STEP_S * STEP_S + STEP_S
     with history.reading() as connection:
-        names = {number: name for number, name in connection.execute(seen_by(select(BOARD.c.id, BOARD.c.name), viewer))}
-        main = main_series(connection)
+        names = _names(connection, viewer, boards)
+        main = main_series(connection, None if boards is None else names)
         rows = connection.execute(
             select(HOUR.c.board, HOUR.c.series, HOUR.c.begin_s, HOUR.c.maxima).where(
-                HOUR.c.begin_s > first - HOUR_S, HOUR.c.begin_s <= end_s, HOUR.c.series.in_(set(main.values()))
+                HOUR.c.begin_s > first - HOUR_S,
+                HOUR.c.begin_s <= end_s,
+                HOUR.c.series.in_(set(main.values())),
+                *_only(names, boards),
             )
         ).all()
     maxima_of: dict[str, list[int | None]] = {name: [None] * steps for name in names.values()}

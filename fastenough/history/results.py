@@ -134,6 +134,8 @@ class BoardInfo:
     series: tuple[BoardSeries, ...] = ()
     main: str = ""
     requirement: Requirement | None = None
+    type: str = ""
+    site: str = ""
 
 
 @dataclass(frozen=True)

@@ -70,12 +70,15 @@ BOARD = Table(
     Column("due_s", BigInteger, nullable=False, server_default="0"),
     Column("farm", String(300), nullable=False, server_default=""),
     Column("formerly", Text, nullable=False, server_default=""),
+    Column("type", String(200), nullable=False, server_default=""),
+    Column("site", String(200), nullable=False, server_default=""),
 )
 """``shown``: JSON of what is told of it, from its profile; ``requirement``: JSON of a `Requirement`, if any.
 
 ``verdict`` is that of all recordings since ``judged_from_s``, ``cycle_verdict`` that of the newest cycle alone.
 ``due_s``: how long may pass, as its farm is set up, until new data of it come; 0 where no farm says so.  ``farm``:
-which one declared it; ``formerly``: JSON list of names under which it recorded before, if any.
+which one declared it; ``formerly``: JSON list of names under which it recorded before, if any.  ``type`` and ``site``
+group boards, as ``rack`` does.
 """
 
 SERIES = Table(
@@ -184,6 +187,27 @@ NOW = Table(
     Column("days", LargeBinary, nullable=False),
 )
 """``hours``, ``days``: maxima of the newest ones, in rings (`packed_maxima.py`)."""
+
+SUMMARY = Table(
+    "summary",
+    METADATA,
+    _key("board"),
+    _number("at_s"),
+    Column("rank", SmallInteger, nullable=False),
+    Column("silent_from_s", BigInteger),
+    Column("seen_s", BigInteger),
+    Column("max_5min_ns", BigInteger),
+    Column("max_24h_ns", BigInteger),
+    Column("max_30d_ns", BigInteger),
+    Column("kernel", String(200), nullable=False),
+    Column("verdict", String(16), nullable=False),
+    Column("words", Text, nullable=False),
+)
+"""What boards are searched, sorted and grouped by, as it was at ``at_s``; 0: to be computed again (`summaries.py`).
+
+``rank``: of its condition; ``silent_from_s``: when it counts as silent unless something comes; ``words``: what a search
+looks in, in lower case.
+"""
 
 REFUSED = Table(
     "refused",

@@ -15,7 +15,8 @@ Rows = dict[str, list[tuple[Any, ...]]]
 
 
 def all_rows(history: History) -> Rows:
-    """By table; cursors and archived files are left out: they say what was read, and nothing that was measured."""
+    """By table, without cursors, archived files and summaries, which say what was read or computed when, and nothing
+    that was measured."""
     with history.reading() as connection:
         names = {
             table.name: {row.id: row.name for row in connection.execute(select(table))} for table in _NUMBERED.values()
@@ -23,7 +24,7 @@ def all_rows(history: History) -> Rows:
         return {
             name: sorted(_rows(connection, name, names), key=repr)
             for name in METADATA.tables
-            if name not in ("cursor", "archive")
+            if name not in ("cursor", "archive", "summary")
         }
 
 

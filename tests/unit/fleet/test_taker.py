@@ -15,6 +15,7 @@ from fastenough.fleet import tables
 from fastenough.fleet.chunk import Chunk, Stored, unpacked
 from fastenough.fleet.simulated import CPUS
 from fastenough.fleet.stream import Message, StreamState
+from fastenough.history import OWNER, BoardCondition, BoardFilter, BoardOrder, GroupKind, board_page, board_totals
 from fastenough.history.schema import HOUR
 from fastenough.model import BadInput, FastenoughError
 from tests.support.fleet_shard import BEGIN_S, STREAM, ShardBench, board, fail_after_the_part, intervals
@@ -163,3 +164,16 @@ def test_a_chunk_survives_its_way() -> None:
     assert unpacked(chunk.packed(), chunk.machine) == chunk
     with pytest.raises(BadInput):
         unpacked(chunk.packed(), board(1).machine)
+
+
+def test_boards_that_publish_are_on_the_pages(bench: ShardBench) -> None:
+    """With their type, and silent once they publish nothing for three intervals."""
+    one = board()
+    bench.history.wall_s = lambda: one.begin_s + 1000
+    bench.store(one.chunk(0, 2))
+    wanted = BoardFilter(group=(GroupKind.TYPE, one.chunk(0, 1).type))
+    for late_s, state in ((60, BoardCondition.OK), (3600, BoardCondition.SILENT)):
+        now_s = int(BEGIN_S) + 120 + late_s
+        (found,) = board_page(bench.history, OWNER, wanted, BoardOrder(), (0, 9), now_s)
+        assert (found.board.name, found.state) == (one.machine, state)
+        assert board_totals(bench.history, OWNER, wanted, now_s, 900).conditions == {state: 1}

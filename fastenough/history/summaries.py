@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Search, sort, page and group boards in the database, by a summary row for each of them.
+
+Whoever stores data of a board computes its summary again.  What depends on time alone, such as the maximum of 24 hours
+of a board that is silent, is at most an hour old; whether a board is silent is exact.  A page shows the exact status of
+the boards that it found this way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, or_, select
+
+from fastenough.history.access import seen_by
+from fastenough.history.board_status import NOT_DUE, statuses_of
+from fastenough.history.database import History, put
+from fastenough.history.results import BoardCondition, BoardStatus, Viewer
+from fastenough.history.schema import BOARD, HOUR_S, SUMMARY
+
+MOST_AT_ONCE = 500
+"""Summaries that are computed in one transaction."""
+_CONDITIONS = tuple(BoardCondition)
+_SILENT = BoardCondition.SILENT.rank
+_MOST_WORD = 200
+_NAME, _RANK = "group_name", "rank_now"
+"""Columns of answers, by which these are grouped: for PostgreSQL two expressions with parameters are different ones."""
+
+
+class GroupKind(StrEnum):
+    """What boards are grouped by."""
+
+    TYPE = "type"
+    SITE = "site"
+    KERNEL = "kernel"
+    RACK = "rack"
+
+
+class BoardSort(StrEnum):
+    """What boards are sorted by; values that are not known come last."""
+
+    STATE = "state"
+    NAME = "board"
+    KERNEL = "kernel"
+    MAX_5MIN = "max_5min"
+    MAX_24H = "max_24h"
+    MAX_30D = "max_30d"
+    LIMIT = "limit"
+    VERDICT = "verdict"
+    SEEN = "seen"
+
+
+_GROUPS: Mapping[GroupKind, ColumnElement[Any]] = {
+    GroupKind.TYPE: BOARD.c.type,
+    GroupKind.SITE: BOARD.c.site,
+    GroupKind.KERNEL: func.coalesce(SUMMARY.c.kernel, ""),
+    GroupKind.RACK: BOARD.c.rack,
+}
+_SORTS: Mapping[BoardSort, ColumnElement[Any]] = {
+    BoardSort.NAME: BOARD.c.name,
+    BoardSort.KERNEL: func.nullif(SUMMARY.c.kernel, ""),
+    BoardSort.MAX_5MIN: SUMMARY.c.max_5min_ns,
+    BoardSort.MAX_24H: SUMMARY.c.max_24h_ns,
+    BoardSort.MAX_30D: SUMMARY.c.max_30d_ns,
+    BoardSort.LIMIT: BOARD.c.limit_ns,
+    BoardSort.VERDICT: func.nullif(SUMMARY.c.verdict, ""),
+    BoardSort.SEEN: SUMMARY.c.seen_s,
+}
+
+
+@dataclass(frozen=True)
+class BoardFilter:
+    """Which boards are asked for: those that meet all of it.
+
+    ``name``: the whole name of one.  ``text``: part of a name, kernel, model or the like.  ``group``: a kind of group
+    and its name, empty for boards of which it is not known.  ``within_ns``: the greatest maximum of 30 days.
+    ``verdict``: "none" where none was given.
+    """
+
+    name: str = ""
+    text: str = ""
+    group: tuple[GroupKind, str] | None = None
+    state: BoardCondition | None = None
+    verdict: str = ""
+    within_ns: int | None = None
+
+
+@dataclass(frozen=True)
+class BoardOrder:
+    """Boards of the same value follow each other by name."""
+
+    sort: BoardSort = BoardSort.STATE
+    descending: bool = False
+
+
+@dataclass(frozen=True)
+class BoardTotals:
+    """How many boards a filter finds, by condition; ``newest_s``: the end of their newest interval."""
+
+    conditions: Mapping[BoardCondition, int]
+    newest_s: int | None
+
+    @property
+    def boards(self) -> int:
+        return sum(self.conditions.values())
+
+
+QUANTILES = (0, 10, 50, 90, 100)
+"""Percent of the boards of a group."""
+
+
+@dataclass(frozen=True)
+class BoardGroup:
+    """``name``: empty for boards of which it is not known.  ``boards``: how many, ``conditions``: of which condition.
+
+    ``max_30d_ns``: maxima of 30 days at `QUANTILES` of its boards that have one; empty where none has.
+    """
+
+    name: str
+    boards: int
+    conditions: Mapping[BoardCondition, int]
+    max_30d_ns: tuple[int, ...]
+
+
+def refresh_summaries(history: History, now_s: int, most: int = MOST_AT_ONCE) -> int:
+    """Compute again what is outdated, the oldest first; returns how many boards that were."""
+    with history.reading() as connection:
+        numbers = [int(number) for number in connection.scalars(_outdated(now_s).limit(most))]
+    if numbers:
+        with history.writing() as connection:
+            put_summaries(connection, numbers, now_s)
+    return len(numbers)
+
+
+def _outdated(now_s: int) -> Select[Any]:
+    at_s = func.coalesce(SUMMARY.c.at_s, 0)
+    return (
+        select(BOARD.c.id)
+        .outerjoin(SUMMARY, SUMMARY.c.board == BOARD.c.id)
+        .where(or_(at_s < now_s - HOUR_S, at_s > now_s + HOUR_S))
+        .order_by(at_s, BOARD.c.id)
+    )
+
+
+def put_summaries(connection: Connection, numbers: Collection[int], now_s: int) -> None:
+    """Compute the summaries of these boards; the last act of a transaction, because it locks their rows.
+
+    Rows that another transaction computes are left to it.
+    """
+    mine = SUMMARY.c.board.in_(numbers)
+    free = set(
+        connection.scalars(
+            select(SUMMARY.c.board).where(mine).order_by(SUMMARY.c.board).with_for_update(skip_locked=True)
+        )
+    )
+    busy = set(connection.scalars(select(SUMMARY.c.board).where(mine))) - free
+    chosen = select(BOARD.c.id).where(BOARD.c.id.in_(sorted(set(numbers) - busy)))
+    number_of = {
+        name: number
+        for number, name in connection.execute(select(BOARD.c.id, BOARD.c.name).where(BOARD.c.id.in_(chosen)))
+    }
+    rows = [_row(number_of[one.board.name], one, now_s) for one in statuses_of(connection, chosen, now_s)]
+    put(connection, SUMMARY, sorted(rows, key=lambda row: int(row["board"])))
+
+
+def _row(number: int, one: BoardStatus, now_s: int) -> dict[str, Any]:
+    board = one.board
+    said = (board.name, board.kernel, board.arch, board.rack, board.type, board.site, board.model)
+    return {
+        "board": number,
+        "at_s": now_s,
+        "rank": one.state.rank,
+        "silent_from_s": None if one.seen_s is None else one.seen_s + one.silent_after_s,
+        "seen_s": one.seen_s,
+        "max_5min_ns": one.max_5min_ns,
+        "max_24h_ns": one.max_24h_ns,
+        "max_30d_ns": one.max_30d_ns,
+        "kernel": board.kernel[:_MOST_WORD],
+        "verdict": one.verdict,
+        "words": " ".join((*said, board.preemption, board.configuration)).lower(),
+    }
+
+
+def _rank(now_s: int) -> ColumnElement[int]:
+    """Of the condition: boards turn silent without anything being stored."""
+    due = and_(BOARD.c.watched, BOARD.c.state.not_in([str(one) for one in NOT_DUE]))
+    turned = and_(due, SUMMARY.c.rank > _SILENT, SUMMARY.c.silent_from_s < now_s)
+    return case((turned, _SILENT), else_=func.coalesce(SUMMARY.c.rank, BoardCondition.NO_DATA.rank))
+
+
+def _chosen(question: Select[Any], viewer: Viewer, wanted: BoardFilter, now_s: int) -> Select[Any]:
+    """Of boards that the viewer may see, and that are asked for."""
+    found = seen_by(question.select_from(BOARD).outerjoin(SUMMARY, SUMMARY.c.board == BOARD.c.id), viewer)
+    if wanted.name:
+        found = found.where(BOARD.c.name == wanted.name)
+    if wanted.text:
+        found = found.where(SUMMARY.c.words.contains(wanted.text.lower(), autoescape=True))
+    if wanted.group is not None:
+        kind, name = wanted.group
+        found = found.where(_GROUPS[kind] == name)
+    if wanted.state is not None:
+        found = found.where(_rank(now_s) == wanted.state.rank)
+    if wanted.verdict:
+        found = found.where(
+            func.coalesce(SUMMARY.c.verdict, "") == ("" if wanted.verdict == "none" else wanted.verdict)
+        )
+    if wanted.within_ns is not None:
+        found = found.where(SUMMARY.c.max_30d_ns <= wanted.within_ns)
+    return found
+
+
+def _sorted(found: Select[Any], order: BoardOrder, now_s: int) -> Select[Any]:
+    key = _rank(now_s) if order.sort is BoardSort.STATE else _SORTS[order.sort]
+    return found.order_by(key.is_(None), key.desc() if order.descending else key, BOARD.c.name)
+
+
+def board_totals(history: History, viewer: Viewer, wanted: BoardFilter, now_s: int, ahead_s: int) -> BoardTotals:
+    """``ahead_s``: data further in the future is of a wrong clock, and not the newest."""
+    known_s = case((SUMMARY.c.seen_s <= now_s + ahead_s, SUMMARY.c.seen_s))
+    rank = _rank(now_s).label(_RANK)
+    question: Select[Any] = select(rank, func.count(), func.max(known_s), func.max(SUMMARY.c.seen_s))
+    with history.reading() as connection:
+        rows = connection.execute(_chosen(question, viewer, wanted, now_s).group_by(_RANK)).all()
+    known, any_s = ([row[place] for row in rows if row[place] is not None] for place in (2, 3))
+    return BoardTotals({_CONDITIONS[row[0]]: row[1] for row in sorted(rows)}, max(known or any_s, default=None))
+
+
+def board_page(  # noqa: PLR0917 - every question: who asks, of what, and when
+    history: History, viewer: Viewer, wanted: BoardFilter, order: BoardOrder, span: tuple[int, int], now_s: int
+) -> list[BoardStatus]:
+    """The exact status of the boards from one place to before another in an order."""
+    with history.reading() as connection:
+        question = _sorted(_chosen(select(BOARD.c.id, BOARD.c.name), viewer, wanted, now_s), order, now_s)
+        return _in_order(connection, question.offset(span[0]).limit(span[1] - span[0]), now_s)
+
+
+def boards_after(  # noqa: PLR0917 - as above
+    history: History, viewer: Viewer, wanted: BoardFilter, after: str, most: int, now_s: int
+) -> list[BoardStatus]:
+    """The exact status of boards behind a name, by name."""
+    with history.reading() as connection:
+        found = _chosen(select(BOARD.c.id, BOARD.c.name), viewer, wanted, now_s).where(BOARD.c.name > after)
+        return _in_order(connection, found.order_by(BOARD.c.name).limit(most), now_s)
+
+
+def _in_order(connection: Connection, question: Select[Any], now_s: int) -> list[BoardStatus]:
+    names = {number: name for number, name in connection.execute(question)}
+    if not names:
+        return []
+    found = {
+        one.board.name: one
+        for one in statuses_of(connection, select(BOARD.c.id).where(BOARD.c.id.in_(list(names))), now_s)
+    }
+    return [found[name] for name in names.values() if name in found]
+
+
+def group_names(history: History, viewer: Viewer, most: int) -> dict[GroupKind, tuple[str, ...]]:
+    """The names of all groups, by kind; without kinds that have more than so many, and without what is not known."""
+    found: dict[GroupKind, tuple[str, ...]] = {}
+    with history.reading() as connection:
+        for kind, column in _GROUPS.items():
+            question = _chosen(select(column).distinct(), viewer, BoardFilter(), 0).where(column != "")
+            names = sorted(connection.scalars(question.limit(most + 1)))
+            if 0 < len(names) <= most:
+                found[kind] = tuple(names)
+    return found
+
+
+def board_groups(history: History, viewer: Viewer, kind: GroupKind, now_s: int) -> list[BoardGroup]:
+    """All groups of a kind, by name."""
+    column, rank = _GROUPS[kind].label(_NAME), _rank(now_s).label(_RANK)
+    counted = _chosen(select(column, rank, func.count()), viewer, BoardFilter(), now_s).group_by(_NAME, _RANK)
+    with history.reading() as connection:
+        rows = connection.execute(counted).all()
+        quantiles = _quantiles(connection, viewer, kind, now_s)
+    conditions: dict[str, dict[BoardCondition, int]] = {}
+    for name, place, count in sorted(rows):
+        conditions.setdefault(name, {})[_CONDITIONS[place]] = count
+    return [
+        BoardGroup(name, sum(counts.values()), counts, quantiles.get(name, ())) for name, counts in conditions.items()
+    ]
+
+
+def _quantiles(connection: Connection, viewer: Viewer, kind: GroupKind, now_s: int) -> dict[str, tuple[int, ...]]:
+    """Of each group the maxima at `QUANTILES`: each is the value of a board."""
+    column, value = _GROUPS[kind].label("name"), SUMMARY.c.max_30d_ns.label("value")
+    place = func.row_number().over(partition_by=_GROUPS[kind], order_by=SUMMARY.c.max_30d_ns).label("place")
+    size = func.count().over(partition_by=_GROUPS[kind]).label("size")
+    ranked = _chosen(select(column, value, place, size), viewer, BoardFilter(), now_s)
+    inner = ranked.where(SUMMARY.c.max_30d_ns.is_not(None)).subquery()
+    wanted = [_place(inner.c.size, percent) for percent in QUANTILES]
+    rows = connection.execute(select(inner).where(or_(*(inner.c.place == one for one in wanted)))).all()
+    values: dict[str, dict[int, int]] = {}
+    sizes: dict[str, int] = {}
+    for name, max_ns, at, count in rows:
+        values.setdefault(name, {})[at] = max_ns
+        sizes[name] = count
+    return {
+        name: tuple(held[max(1, -(-sizes[name] * percent // 100))] for percent in QUANTILES)
+        for name, held in values.items()
+    }
+
+
+def _place(size: ColumnElement[int], percent: int) -> ColumnElement[int]:
+    """Of so many values in order, the place of the one at a quantile, from 1 on."""
+    return (size * percent + 99) // 100 if percent else size - size + 1
+
+
+def totals_of(statuses: Sequence[BoardStatus]) -> dict[BoardCondition, int]:
+    """How many there are by condition, the most urgent first."""
+    counts = {one: sum(status.state is one for status in statuses) for one in _CONDITIONS}
+    return {one: count for one, count in counts.items() if count}
