@@ -21,14 +21,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from fastenough.history import UnknownBoard
 from fastenough.model import FastenoughError, Unavailable
 from fastenough.web.addresses import is_served_as, name_of_part
+from fastenough.web.api import ApiError
 from fastenough.web.asset_files import assets
-from fastenough.web.live import Live
+from fastenough.web.live import LiveStreams
 from fastenough.web.page_cache import FRESH_S, CachedPage, PageCache
 from fastenough.web.pages import PAGES
 from fastenough.web.pages.run import prepare
-from fastenough.web.rendering import message
+from fastenough.web.rendering import as_json, message
+from fastenough.web.selection import Selection
 from fastenough.web.server import most_connections
-from fastenough.web.site import HTML, NotFound, Page, Site
+from fastenough.web.site import HTML, JSON, NotFound, Page, Site
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -68,6 +70,16 @@ def _not_found() -> Response:
     return _message_page(404, "Not found", "No page exists at this address. The first page lists all boards.")
 
 
+def _problem(status: int, text: str) -> Response:
+    return _not_found() if status == 404 else _message_page(status, "Invalid request", text)
+
+
+def _api_problem(status: int, text: str) -> Response:
+    """As JSON, for programs."""
+    body = as_json(ApiError(text or "no such board"))
+    return Response(body, status, headers=SAFE | {"Content-Type": JSON})
+
+
 def _query_of(request: Request) -> tuple[tuple[str, str], ...]:
     return tuple(request.query_params.multi_items())
 
@@ -94,16 +106,17 @@ def _route(site: Site, shelf: PageCache, page: Page, patience_s: float) -> Route
         if page.asks:
             named["query"] = _query_of(request)
             address += f"?{request.url.query}"
+        problem = _api_problem if page.pattern.startswith("/api/") else _problem
         try:
             cached = await _within(patience_s, shelf.get(address, lambda: page.make(site, **named)))
         except (NotFound, UnknownBoard):
-            return _not_found()
+            return problem(404, "")
         except Unavailable as error:
             return _unavailable(str(error))
         except TimeoutError:
             return _unavailable(f"{page.pattern} was not generated within {patience_s:g} s")
         except FastenoughError as error:
-            return _message_page(400, "Invalid request", str(error))
+            return problem(400, str(error))
         return _cached_response(request, cached, page.kind)
 
     return Route(page.pattern, answer, methods=READING)
@@ -176,11 +189,16 @@ def make_app(
     is served beside the pages; ``names``: those that it answers to, in lower case, besides addresses and localhost;
     ``patience_s``: how long a page may take.
     """
-    live, shelf = Live(site), PageCache()
+    streams, shelf = LiveStreams(site), PageCache()
 
-    async def events(_: Request) -> Response:
+    async def events(request: Request) -> Response:
         """Never packed: a compressor would hold events back."""
-        if live.listeners >= most_connections() // 2:
+        try:
+            selection = Selection.of(_query_of(request))
+        except FastenoughError as error:
+            return _problem(400, str(error))
+        live = streams.stream(selection) if streams.listeners < most_connections() // 2 else None
+        if live is None:
             return _message_page(
                 503, "Too many live pages", "The limit of live connections is reached. Other pages still work."
             )
@@ -192,7 +210,7 @@ def make_app(
 
     @contextlib.asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(live.run()), asyncio.create_task(run_in_threadpool(prepare, site))]
+        tasks = [asyncio.create_task(run_in_threadpool(prepare, site))]
         if follow is not None:
             tasks.append(asyncio.create_task(_follow(follow)))
         try:
@@ -201,6 +219,7 @@ def make_app(
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await streams.end()
 
     routes = [
         Route("/events", events, methods=["GET"]),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Server-sent events: sends board changes to all listeners, at most once a second, with one query for all."""
+"""Server-sent events: sends changes of boards to all listeners of the same selection, at most once a second, with one
+query for all of them."""
 
 from __future__ import annotations
 
@@ -10,14 +11,17 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from fastenough.history import BoardStatus, board_statuses
+from fastenough.history import BoardStatus
 from fastenough.model import FastenoughError
 from fastenough.web.rendering import as_json
+from fastenough.web.selection import Selection, chosen
 from fastenough.web.site import Site
 
 _LOG = logging.getLogger(__name__)
 POLL_S = 1.0
 HEART_S = 15.0
+MOST_STREAMS = 32
+"""Selections that are listened to at a time."""
 _BACKLOG = 30
 """A listener that is so many events behind is let go; a browser then asks again by itself, and reads all anew."""
 
@@ -39,16 +43,16 @@ def row_of(status: BoardStatus) -> Row:
     }
 
 
-def rows(site: Site) -> dict[str, Row]:
-    """By board."""
-    return {one.board.name: row_of(one) for one in board_statuses(site.history, site.viewer, site.now_s)}
+def rows(site: Site, selection: Selection) -> dict[str, Row]:
+    """By board, of those that a selection chooses."""
+    return {one.board.name: row_of(one) for one in chosen(site, selection).boards}
 
 
 class Live:
     """Sends each event to all listeners; queries the history only while there are listeners."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, site: Site, selection: Selection) -> None:
+        self._site, self._selection = site, selection
         self._number = 0
         self._last: dict[str, Row] = {}
         self._listeners: set[asyncio.Queue[bytes | None]] = set()
@@ -64,7 +68,7 @@ class Live:
         while True:
             await self._wanted.wait()
             try:
-                self.tell(await run_in_threadpool(rows, self._site))
+                self.tell(await run_in_threadpool(rows, self._site, self._selection))
             except FastenoughError as error:
                 _LOG.warning("live: %s", error)
             except Exception:  # a failed query does not end the live view
@@ -96,13 +100,16 @@ class Live:
             queue.get_nowait()
             queue.put_nowait(None)
 
-    async def listen(self) -> AsyncIterator[bytes]:
-        """The stream of one listener: first the state of all boards, then changes."""
+    def listen(self) -> AsyncIterator[bytes]:
+        """The stream of one listener, who counts from now on: first the state of all its boards, then changes."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(_BACKLOG)
         if self._last:
             queue.put_nowait(self._event(self._last, []))
         self._listeners.add(queue)
         self._wanted.set()
+        return self._sent(queue)
+
+    async def _sent(self, queue: asyncio.Queue[bytes | None]) -> AsyncIterator[bytes]:
         try:
             yield b"retry: 5000\n\n"
             while True:
@@ -115,3 +122,33 @@ class Live:
                 yield event
         finally:
             self._listeners.discard(queue)
+
+
+class LiveStreams:
+    """A stream for each selection that has listeners; each queries the history by itself, so they are few."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._streams: dict[Selection, tuple[Live, asyncio.Task[None]]] = {}
+
+    @property
+    def listeners(self) -> int:
+        """Of all streams."""
+        return sum(live.listeners for live, _ in self._streams.values())
+
+    def stream(self, selection: Selection) -> Live | None:
+        """The stream of a selection; None where there are as many others as there may be."""
+        for other in [one for one, (live, _) in self._streams.items() if not live.listeners and one != selection]:
+            self._streams.pop(other)[1].cancel()
+        if selection not in self._streams:
+            if len(self._streams) >= MOST_STREAMS:
+                return None
+            live = Live(self._site, selection)
+            self._streams[selection] = live, asyncio.create_task(live.run())
+        return self._streams[selection][0]
+
+    async def end(self) -> None:
+        tasks = [task for _, task in self._streams.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -66,7 +66,7 @@ def _by_names(pages: Sequence[Page]) -> dict[tuple[str, ...], list[Page]]:
     """Pages of the same thing are made one after the other: what is read for one of them is at hand for the next."""
     found: dict[tuple[str, ...], list[Page]] = {}
     for page in pages:
-        if page.published and not page.asks:
+        if page.published:
             names = tuple(name for _, name, _, _ in Formatter().parse(page.pattern) if name)
             found.setdefault(names, []).append(page)
     return found

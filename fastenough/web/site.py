@@ -52,8 +52,8 @@ class Page:
     """One line of the table of pages.  ``pattern``: its address, with names in braces that ``make`` is given by name.
 
     ``make`` takes the site and raises Nowhere, or UnknownBoard, where there is nothing.  ``asks``: it also takes
-    ``query``, what is asked behind a '?'.  ``published``: it is part of a published site too.  ``menu``: the title of
-    the link to it on every page, empty for a page that others link to.
+    ``query``, what is asked behind a '?'.  ``published``: it is part of a published site too, without a query.
+    ``menu``: the title of the link to it on every page, empty for a page that others link to.
     """
 
     pattern: str

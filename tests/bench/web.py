@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The website under load: first bytes, the weight of a board's page, and a thousand listeners.
+"""The website under load: first bytes, the weight of pages, a thousand listeners, and ten thousand boards.
 
 ``python -m tests.bench.web [LISTENERS [SECONDS]]``.  Fails where a bar is missed: a first byte
-after 100 ms, also of a page that is made anew, a board's page of more than 150 kB, a listener that missed an event.
+after 100 ms, also of a page that is made anew, a board's page of more than 150 kB, a listener that missed an event; of
+10,000 boards, a page of more than 150 kB, or one that is not complete after 300 ms.  ``python -m tests.bench.web many
+[BOARDS]`` measures many boards only.
 Loopback only.  A server that has just been started loads and compiles what the pages of runs need, in its first seconds
 and beside the first requests, which then take half a second: these are not judged.
 """
@@ -10,6 +12,7 @@ and beside the first requests, which then take half a second: these are not judg
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import multiprocessing
 import re
@@ -21,15 +24,30 @@ import tempfile
 import time
 from pathlib import Path
 
-from fastenough.history import History, declare
+from fastenough.history import PUBLIC, History, declare
 from fastenough.web.app import make_app
+from fastenough.web.page_cache import FRESH_S
 from fastenough.web.server import make_server
+from fastenough.web.site import Site
 from tests.support.farm_data import CYCLE_S, FarmData, make_store
+from tests.support.many_boards import END_S, make_boards
+from tests.support.postgresql import running_server
 from tests.support.websites import Served, site_of
 
 FIRST_BYTE_MS = 100
 BOARD_PAGE_BYTES = 150_000
 REPEATED = 30
+COMPLETE_MS = 300
+MANY = 10_000
+MANY_ADDRESSES = (
+    "/",
+    "/?q=gateway-0123",
+    "/?group=kernel:6.12.0-rt2&sort=-max_30d&page=20",
+    "/groups?by=rack",
+    "/live?group=site:linz",
+    "/metrics",
+    "/api/v1/boards",
+)
 _STARTING_S = 8.0
 
 
@@ -121,6 +139,67 @@ def measured(served: Served, farm: FarmData, folder: Path, count: int, seconds: 
     )
 
 
+def serve_many(url: str, bound: socket.socket) -> None:
+    """In a process of its own."""
+    site = Site(History.at(url), PUBLIC, now=lambda: END_S)
+    make_server(make_app(site), log_level="critical").run(sockets=[bound])
+
+
+def fetched_ms(port: int, address: str) -> tuple[float, float, int]:
+    """Milliseconds until the first byte and until all came, and how many bytes that were; not packed."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    began = time.perf_counter()
+    connection.request("GET", address)
+    answer = connection.getresponse()
+    first = time.perf_counter()
+    size = len(answer.read())
+    complete = time.perf_counter()
+    connection.close()
+    assert answer.status == 200, address
+    return (first - began) * 1e3, (complete - began) * 1e3, size
+
+
+def many_missed(url: str, boards: int) -> list[str]:
+    """What missed a bar with so many boards; each page is made anew each time, since it is kept for five seconds."""
+    history = History.at(url)
+    make_boards(history, boards)
+    history.close()
+    missed = []
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        server = multiprocessing.Process(target=serve_many, args=(url, bound))
+        server.start()
+        try:
+            time.sleep(_STARTING_S)
+            rounds = []
+            for turn in range(6):
+                rounds += [(address, *fetched_ms(bound.getsockname()[1], address)) for address in MANY_ADDRESSES]
+                time.sleep(FRESH_S + 0.2 if turn < 5 else 0)
+            for address in MANY_ADDRESSES:
+                first, complete, size = (
+                    [row[column] for row in rounds[len(MANY_ADDRESSES) :] if row[0] == address] for column in (1, 2, 3)
+                )
+                print(
+                    f"{boards:,} boards, {url.partition(':')[0]}, {address}: {max(size):,} bytes, first byte median "
+                    f"{statistics.median(first):.0f} ms, worst {max(first):.0f} ms, complete {max(complete):.0f} ms"
+                )
+                missed += [f"{address}: {max(size):,} bytes"] * (max(size) > BOARD_PAGE_BYTES)
+                missed += [f"{address}: {statistics.median(first):.0f} ms"] * (statistics.median(first) > FIRST_BYTE_MS)
+                missed += [f"{address}: {max(complete):.0f} ms"] * (max(complete) > COMPLETE_MS)
+        finally:
+            server.terminate()
+            server.join()
+    return missed
+
+
+def many(boards: int = MANY) -> int:
+    with tempfile.TemporaryDirectory(prefix="fastenough-web-") as name:
+        missed = many_missed(f"sqlite:///{name}/history.sqlite", boards)
+    with running_server() as postgresql:
+        missed += many_missed(postgresql.url, boards)
+    print(json.dumps({"missed": missed}) if missed else "every bar was kept")
+    return 1 if missed else 0
+
+
 def main(count: int = 1000, seconds: float = 20.0) -> int:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(65536, most), most))
@@ -143,4 +222,6 @@ def main(count: int = 1000, seconds: float = 20.0) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*(kind(said) for kind, said in zip((int, float), sys.argv[1:], strict=False))))
+    if sys.argv[1:2] == ["many"]:
+        sys.exit(many(*map(int, sys.argv[2:])))
+    sys.exit(many() | main(*(kind(said) for kind, said in zip((int, float), sys.argv[1:], strict=False))))

@@ -176,8 +176,7 @@ addEventListener("hashchange", showAll);
 addEventListener("redraw", showAll);
 
 let reloaded = Date.now();
-listen((name, row) => {
-  if (name !== document.querySelector("[data-board]").dataset.board) return;
+listen(`?board=${encodeURIComponent(document.querySelector("[data-board]").dataset.board)}`, (name, row) => {
   fill(document.querySelector("main"), row);
   if (Date.now() - reloaded < RELOAD_S * 1000 || view().chosen) return;
   reloaded = Date.now();

@@ -2,7 +2,7 @@
 // Live: what each board measured last, and a strip of its newest five-minute maxima.
 "use strict";
 
-const MOST = 90;
+const MOST = 90, PAGED = document.querySelector(".pages") !== null;
 const strips = new Map([...document.querySelectorAll("#boards tbody tr")].map(row => [row.dataset.board, {row, values: before(row), seen: +row.dataset.seen}]));
 
 /** The five-minute maxima that were known when the page was made; nothing where nothing was measured. */
@@ -31,9 +31,9 @@ function drawStrip({row, values}) {
   pen.stroke();
 }
 
-listen((name, row) => {
+listen(location.search, (name, row) => {
   const strip = strips.get(name);
-  if (!strip) { location.reload(); return; }   // a board that was not there before
+  if (!strip) { if (!PAGED) location.reload(); return; }   // a board that was not there before
   fill(strip.row, row);
   if (row.max_5min_ns === null || row.seen_s === strip.seen) return;
   strip.seen = row.seen_s;
@@ -41,7 +41,7 @@ listen((name, row) => {
   strip.values = strip.values.slice(-MOST);
   drawStrip(strip);
   document.getElementById("listening").textContent = "Newest values of each board, updated live.";
-}, name => { if (strips.has(name)) strips.get(name).row.remove(); });
+}, name => { if (!PAGED && strips.has(name)) strips.get(name).row.remove(); });
 strips.forEach(drawStrip);
 addEventListener("redraw", () => strips.forEach(drawStrip));
 drawn();

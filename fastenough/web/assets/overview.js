@@ -3,6 +3,7 @@
 "use strict";
 
 const form = document.querySelector("form.filters"), rows = [...document.querySelectorAll("#boards tbody tr")];
+const PAGED = form !== null && "paged" in form.dataset;   // the server searches, sorts and pages
 let drawnFor = null;
 
 function filter() {
@@ -84,9 +85,10 @@ async function drawHeat() {
   const said = new URLSearchParams(location.hash.slice(1)).get("span"), place = document.getElementById("heat");
   const span = document.querySelector(`[data-span="${CSS.escape(said || "")}"]`) ? said : "30d";
   document.querySelectorAll("[data-span]").forEach(button => button.setAttribute("aria-pressed", String(button.dataset.span === span)));
-  document.querySelector("[data-files] , a[data-files]").href = `heat-${span}.json`;
+  const file = `heat-${span}.json${location.search}`;
+  document.querySelector("[data-files] , a[data-files]").href = file;
   try {
-    drawnFor = await figures(`heat-${span}.json`);
+    drawnFor = await figures(file);
     if (drawnFor === null) throw new Error("unknown span");
     show("heat", place, boardsFigure(drawnFor));
     drawBars(drawnFor, span);
@@ -94,23 +96,28 @@ async function drawHeat() {
   drawn();
 }
 
-if (form) {
+function filterHere() {
   form.hidden = false;
   makeSortable();
   form.addEventListener("submit", event => event.preventDefault());
   form.addEventListener("input", event => { say(event.target.dataset.filter, event.target.value); filter(); });
-  document.querySelectorAll("[data-span]").forEach(button => button.addEventListener("click", () => { say("span", button.dataset.span); drawHeat(); }));
-  addEventListener("hashchange", () => { filter(); order(); drawHeat(); });
-  addEventListener("redraw", drawHeat);
+  addEventListener("hashchange", () => { filter(); order(); });
   filter();
   order();
+}
+
+if (form) {
+  if (!PAGED) filterHere();
+  document.querySelectorAll("[data-span]").forEach(button => button.addEventListener("click", () => { say("span", button.dataset.span); drawHeat(); }));
+  addEventListener("hashchange", drawHeat);
+  addEventListener("redraw", drawHeat);
   drawHeat();
-  listen((name, row) => {
+  listen(location.search, (name, row) => {
     const place = rows.find(one => one.dataset.board === name);
     if (!place) return;
     place.dataset.max = row.max_30d_ns === null ? "" : row.max_30d_ns;
     fill(place, row);
-  }, name => rows.filter(one => one.dataset.board === name).forEach(one => one.remove()));
+  }, name => { if (!PAGED) rows.filter(one => one.dataset.board === name).forEach(one => one.remove()); });
 } else {
   drawn();
 }

@@ -88,10 +88,10 @@ function fill(place, row) {
   state.className = `state state-${row.style}`;
 }
 
-/** Every change of a board while the page is open: take(name, row). */
-function listen(take, gone) {
+/** Every change of the boards of a query while the page is open: take(name, row). */
+function listen(query, take, gone) {
   if (!SERVED) return;
-  const source = new EventSource(`${ROOT}events`);
+  const source = new EventSource(`${ROOT}events${query}`);
   source.addEventListener("now", event => {
     const told = JSON.parse(event.data);
     for (const [name, row] of Object.entries(told.boards)) {

@@ -22,10 +22,12 @@ PAGES: list[Page] = list(
                 "figures",
                 "run",
                 "conclusion",
+                "groups",
                 "live",
                 "compare",
                 "metrics",
                 "badge",
+                "api",
             ),
         )
     )

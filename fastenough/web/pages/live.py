@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Live: what is measured at this moment, of all boards."""
+"""Live: what is measured at this moment, of the boards that a query chooses, such as those of a group."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from fastenough.history import latest
 from fastenough.web.pages.overview import OverviewView, overview
 from fastenough.web.rendering import page_with_json
+from fastenough.web.selection import Query
 from fastenough.web.site import Site
 
 _STEPS = 90
@@ -21,12 +22,13 @@ class LiveView(OverviewView):
     latest: Mapping[str, list[int | None]]
 
 
-def view(site: Site) -> LiveView:
-    whole = overview(site)
+def view(site: Site, query: Query = ()) -> LiveView:
+    shown = overview(site, query)
+    names = None if shown.whole else [one.board.name for one in shown.boards]
     return LiveView(
-        **{field.name: getattr(whole, field.name) for field in fields(OverviewView)},
-        latest=latest(site.history, site.viewer, site.now_s, _STEPS),
+        **{field.name: getattr(shown, field.name) for field in fields(OverviewView)},
+        latest=latest(site.history, site.viewer, site.now_s, _STEPS, names),
     )
 
 
-PAGES = page_with_json("/live", "live.html.j2", view, published=False, menu="Live")
+PAGES = page_with_json("/live", "live.html.j2", view, asks=True, published=False, menu="Live")

@@ -6,10 +6,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from fastenough.exchange.openmetrics import END, KIND, family, labelled
-from fastenough.history import BoardCondition, BoardStatus, board_statuses, last_changes, last_noted
+from fastenough.history import (
+    QUANTILES,
+    BoardCondition,
+    BoardStatus,
+    GroupKind,
+    board_groups,
+    boards_after,
+    last_changes,
+    last_noted,
+)
 from fastenough.history.tail import TAIL_KINDS
+from fastenough.model import BadInput
+from fastenough.web.selection import Query, filter_of, values_of
 from fastenough.web.site import Page, Site
 
 _TAIL_S = 400 * 86400
@@ -73,7 +85,12 @@ _GAUGES = (
 _REFUSED = "fastenough_board_refused_recordings"
 _INFO, _STATE = "fastenough_board_info", "fastenough_board_state"
 _TAIL, _NOTED = "fastenough_board_tail_changed_timestamp_seconds", "fastenough_board_tail_noted_timestamp_seconds"
-FAMILIES = (_INFO, _STATE, _TAIL, _NOTED, _REFUSED, *(gauge.name for gauge in _GAUGES))
+_GROUP_BOARDS, _GROUP_MAXIMUM = "fastenough_group_boards", "fastenough_group_maximum_30d_seconds"
+_MOST_BOARDS = 500
+"""Of which single boards are told: 1 MB."""
+_MOST_GROUPS = 100
+"""Of each kind, the largest."""
+FAMILIES = (_INFO, _STATE, _TAIL, _NOTED, _REFUSED, _GROUP_BOARDS, _GROUP_MAXIMUM, *(gauge.name for gauge in _GAUGES))
 """The names of all samples."""
 
 
@@ -109,7 +126,7 @@ def _states(boards: list[BoardStatus]) -> Iterator[str]:
             yield f"{_STATE}{labelled({'board': one.board.name, 'state': state})} {int(one.state is state)}\n"
 
 
-def _tails(site: Site) -> Iterator[str]:
+def _tails(site: Site, boards: set[str]) -> Iterator[str]:
     span = site.now_s - _TAIL_S, site.now_s + 1
     changed = last_changes(site.history, site.viewer, TAIL_KINDS, *span)
     noted = last_noted(site.history, site.viewer, *span)
@@ -118,7 +135,7 @@ def _tails(site: Site) -> Iterator[str]:
         (_NOTED, "Time at which the newest change of the tail was noted.", noted),
     ):
         yield from family(name, "gauge", text, "seconds")
-        for board, at_s in sorted(times.items()):
+        for board, at_s in sorted((board, at_s) for board, at_s in times.items() if board in boards):
             yield f"{name}{labelled({'board': board})} {at_s}\n"
 
 
@@ -137,10 +154,43 @@ def _gauges(boards: list[BoardStatus]) -> Iterator[str]:
                 yield f"{gauge.name}{labelled({'board': one.board.name})} {value!r}\n"
 
 
-def metrics(site: Site) -> bytes:
-    """Only of boards that the site shows."""
-    boards = sorted(board_statuses(site.history, site.viewer, site.now_s), key=lambda one: one.board.name)
-    return "".join([*_info(boards), *_states(boards), *_refused(boards), *_gauges(boards), *_tails(site), END]).encode()
+def _groups(site: Site) -> Iterator[str]:
+    groups = [
+        ({"kind": kind, "group": one.name}, one)
+        for kind in GroupKind
+        for one in sorted(
+            board_groups(site.history, site.viewer, kind, site.now_s), key=lambda one: (-one.boards, one.name)
+        )[:_MOST_GROUPS]
+    ]
+    yield from family(_GROUP_BOARDS, "gauge", "Boards of a group by state.")
+    for labels, one in groups:
+        for state, count in one.conditions.items():
+            yield f"{_GROUP_BOARDS}{labelled(labels | {'state': state})} {count}\n"
+    yield from family(
+        _GROUP_MAXIMUM, "gauge", "Maximum latency of 30 days at quantiles of the boards of a group.", "seconds"
+    )
+    for labels, one in groups:
+        for percent, value_ns in zip(QUANTILES, one.max_30d_ns, strict=False):
+            yield f"{_GROUP_MAXIMUM}{labelled(labels | {'quantile': f'{percent / 100:g}'})} {value_ns / 1e9!r}\n"
 
 
-PAGES = [Page("/metrics", KIND, metrics)]
+def _boards(site: Site, query: Query) -> list[BoardStatus]:
+    """Those of a group, or all where they are few; raises BadInput for a group of too many."""
+    values = values_of(query, ("group",))
+    found = boards_after(site.history, site.viewer, filter_of(values), "", _MOST_BOARDS + 1, site.now_s)
+    if len(found) <= _MOST_BOARDS:
+        return found
+    if values:
+        raise BadInput(f"group={values['group'][:40]} has more than {_MOST_BOARDS} boards; ask for a smaller group")
+    return []
+
+
+def metrics(site: Site, query: Query = ()) -> bytes:
+    """Of groups, and of single boards where the site shows few, or of the group that is asked for."""
+    boards = _boards(site, query)
+    tails = _tails(site, {one.board.name for one in boards})
+    parts = (_info(boards), _states(boards), _refused(boards), _gauges(boards), tails, _groups(site))
+    return "".join([*chain.from_iterable(parts), END]).encode()
+
+
+PAGES = [Page("/metrics", KIND, metrics, asks=True)]

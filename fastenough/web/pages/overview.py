@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fastenough.history import NOTHING, BoardCondition, BoardStatus, board_statuses, worst
+from fastenough.history import NOTHING, BoardCondition, BoardStatus, GroupKind, board_statuses, group_names, worst
 from fastenough.report.formats import csv_lines
 from fastenough.web.rendering import as_json, page_with_json
-from fastenough.web.site import CSV, JSON, STALE_S, Page, Site
+from fastenough.web.selection import VERDICTS, Query, Selection, chosen
+from fastenough.web.site import CSV, JSON, Page, Site
 from fastenough.web.spans import SPANS, span_of
 
 _URGENT = (
@@ -20,6 +22,9 @@ _URGENT = (
     BoardCondition.REFUSED,
     BoardCondition.CHANGED,
 )
+
+_MOST_CHOICES = 50
+"""Names of one kind of group in the form; more are on the page of groups."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,11 @@ class Count:
 
 @dataclass(frozen=True)
 class OverviewView:
-    """``counts``: of what needs attention, the most urgent first.  ``boards``: likewise, then by name."""
+    """``counts``: of what needs attention, the most urgent first.  ``boards``: likewise, then by name, or in the order
+    that is asked for, of all ``total`` those on one ``page`` of ``pages``.
+
+    ``groups``: names by kind, to choose from.
+    """
 
     newest_s: int | None
     counts: tuple[Count, ...]
@@ -44,27 +53,38 @@ class OverviewView:
     verdicts: tuple[str, ...]
     spans: tuple[str, ...]
     boards: tuple[BoardStatus, ...]
+    whole: bool
+    total: int
+    page: int
+    pages: int
+    groups: Mapping[GroupKind, tuple[str, ...]]
+    selection: Selection
 
 
 def _named(names: list[str]) -> tuple[str, ...]:
     return tuple(sorted({name for name in names if name}))
 
 
-def overview(site: Site) -> OverviewView:
-    statuses = board_statuses(site.history, site.viewer, site.now_s)
-    counts = [Count(state, state.shape, sum(status.state is state for status in statuses)) for state in _URGENT]
-    seen_s = [status.seen_s for status in statuses if status.seen_s is not None]
-    known_s = [at_s for at_s in seen_s if at_s <= site.now_s + STALE_S] or seen_s  # one clock ahead is not news of all
+def overview(site: Site, query: Query = ()) -> OverviewView:
+    """The boards that a query chooses; raises BadInput for one that means nothing."""
+    found = chosen(site, Selection.of(query))
+    statuses = found.boards
     return OverviewView(
-        max(known_s, default=None),
-        tuple(count for count in counts if count.boards),
+        found.newest_s,
+        tuple(Count(state, state.shape, found.conditions[state]) for state in _URGENT if state in found.conditions),
         _named([status.board.kernel for status in statuses]),
         _named([status.board.arch for status in statuses]),
         _named([status.board.rack for status in statuses]),
-        _named([status.state.value for status in statuses]),
-        _named([status.verdict or "none" for status in statuses]),
+        _named([status.state.value for status in statuses]) if found.whole else tuple(BoardCondition),
+        _named([status.verdict or "none" for status in statuses]) if found.whole else VERDICTS,
         tuple(SPANS),
-        tuple(statuses),
+        statuses,
+        found.whole,
+        found.total,
+        found.selection.page,
+        found.pages,
+        {} if found.whole else group_names(site.history, site.viewer, _MOST_CHOICES),
+        found.selection,
     )
 
 
@@ -107,23 +127,24 @@ def _table(site: Site) -> bytes:
     )
 
 
-def _heat(site: Site, span: str) -> bytes:
-    """Every board's maxima over a span, at most some 360 steps."""
-    chosen = span_of(span)
-    step_s = max(3600, chosen.length_s // 360 // 3600 * 3600)
+def _heat(site: Site, span: str, query: Query = ()) -> bytes:
+    """Maxima over a span of the boards that a query chooses, at most some 360 steps."""
+    length_s = span_of(span).length_s
+    shown = chosen(site, Selection.of(query))
+    step_s = max(3600, length_s // 360 // 3600 * 3600)
     end_s = -(-site.now_s // step_s) * step_s
-    begin_s = end_s - chosen.length_s // step_s * step_s
-    found = worst(site.history, site.viewer, begin_s, end_s, step_s)
+    begin_s = end_s - length_s // step_s * step_s
+    found = worst(site.history, site.viewer, begin_s, end_s, step_s, shown.names)
     values = {
         board: [None if value == NOTHING else value for value in values.tolist()]
         for board, values in sorted(found.values_ns.items())
     }
-    limits = {one.board.name: one.board.limit_ns for one in board_statuses(site.history, site.viewer, site.now_s)}
+    limits = {one.board.name: one.board.limit_ns for one in shown.boards}
     return as_json({"begin_s": begin_s, "step_s": step_s, "boards": values, "limits_ns": limits})
 
 
 PAGES = [
-    *page_with_json("/", "overview.html.j2", overview, menu="All boards"),
+    *page_with_json("/", "overview.html.j2", overview, asks=True, menu="All boards"),
     Page("/boards.csv", CSV, _table),
-    Page("/heat-{span}.json", JSON, _heat),
+    Page("/heat-{span}.json", JSON, _heat, asks=True),
 ]

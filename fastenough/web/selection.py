@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is asked for behind the '?' of pages and streams of many boards: filters, order, and one page of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlencode
+
+from fastenough.history import (
+    BoardCondition,
+    BoardFilter,
+    BoardOrder,
+    BoardSort,
+    BoardStatus,
+    GroupKind,
+    board_page,
+    board_statuses,
+    board_totals,
+    totals_of,
+)
+from fastenough.model import BadInput
+from fastenough.web.site import STALE_S, Site
+
+MOST_ON_PAGE = 50
+"""Boards on one page; a farm of so many is shown whole."""
+VERDICTS = ("PASS", "FAIL", "INCONCLUSIVE", "BROKEN", "none")
+_MOST_TEXT = 200
+_MOST_PAGE = 10**6
+_MOST_US = 10**12
+Query = tuple[tuple[str, str], ...]
+
+
+def values_of(query: Query, known: tuple[str, ...]) -> dict[str, str]:
+    """By name, without those that are empty; raises BadInput for an unknown name, and for one that is stated twice."""
+    values: dict[str, str] = {}
+    for name, value in query:
+        if name not in known:
+            raise BadInput(f"unknown parameter {name[:40]!r}; use {', '.join(known)}")
+        if name in values:
+            raise BadInput(f"{name} is stated twice; state it once")
+        if len(value) > _MOST_TEXT or not value.isprintable():
+            raise BadInput(f"{name} has more than {_MOST_TEXT} characters, or one that cannot be printed")
+        values[name] = value
+    return {name: value for name, value in values.items() if value}
+
+
+def integer(values: Mapping[str, str], name: str, usual: int, most: int) -> int:
+    """From 1 to ``most``; raises BadInput."""
+    text = values.get(name, str(usual))
+    if not (text.isascii() and text.isdecimal() and len(text) <= 20 and 1 <= int(text) <= most):
+        raise BadInput(f"{name}={text[:40]} is not a number from 1 to {most}")
+    return int(text)
+
+
+_FILTERS = ("q", "group", "state", "verdict", "within")
+_KNOWN = ("page", "sort", "board", *_FILTERS)
+
+
+def filter_of(values: Mapping[str, str]) -> BoardFilter:
+    """Raises BadInput for a value that is none of those that there are."""
+    return BoardFilter(
+        name=values.get("board", ""),
+        text=values.get("q", ""),
+        group=_group(values.get("group", "")),
+        state=_state(values.get("state", "")),
+        verdict=_verdict(values.get("verdict", "")),
+        within_ns=_within(values.get("within", "")),
+    )
+
+
+def kind_of(name: str) -> GroupKind:
+    """Raises BadInput."""
+    if name not in list(GroupKind):
+        raise BadInput(f"{name[:40]!r} is no kind of group; use one of {', '.join(GroupKind)}")
+    return GroupKind(name)
+
+
+def _group(text: str) -> tuple[GroupKind, str] | None:
+    if not text:
+        return None
+    kind, colon, name = text.partition(":")
+    if not colon:
+        raise BadInput(f"group={text[:40]} has no kind; write it as kernel:6.12")
+    return kind_of(kind), name
+
+
+def _state(text: str) -> BoardCondition | None:
+    if text and text not in list(BoardCondition):
+        raise BadInput(f"state={text[:40]} is no state; use one of {', '.join(BoardCondition)}")
+    return BoardCondition(text) if text else None
+
+
+def _verdict(text: str) -> str:
+    if text and text not in VERDICTS:
+        raise BadInput(f"verdict={text[:40]} is no verdict; use one of {', '.join(VERDICTS)}")
+    return text
+
+
+def _within(text: str) -> int | None:
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= _MOST_US:
+        raise BadInput(f"within={text[:40]} is not a latency in µs")
+    return round(value * 1000)
+
+
+def _order(text: str) -> BoardOrder:
+    name = text.removeprefix("-")
+    if text and name not in list(BoardSort):
+        raise BadInput(
+            f"sort={text[:40]} is no order; use one of {', '.join(BoardSort)}, with - before it to reverse it"
+        )
+    return BoardOrder(BoardSort(name), descending=text != name) if text else BoardOrder()
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Boards that meet a filter, in an order, one page of them.  ``page``: from 1 on."""
+
+    wanted: BoardFilter = field(default_factory=BoardFilter)
+    order: BoardOrder = field(default_factory=BoardOrder)
+    page: int = 1
+
+    @classmethod
+    def of(cls, query: Query) -> Selection:
+        """Raises BadInput."""
+        values = values_of(query, _KNOWN)
+        return cls(filter_of(values), _order(values.get("sort", "")), integer(values, "page", 1, _MOST_PAGE))
+
+    @property
+    def values(self) -> dict[str, str]:
+        """What it is asked for by, without what goes without saying."""
+        one = self.wanted
+        values = {
+            "q": one.text,
+            "board": one.name,
+            "group": ":".join(one.group) if one.group else "",
+            "state": str(one.state or ""),
+            "verdict": one.verdict,
+            "within": "" if one.within_ns is None else f"{one.within_ns / 1000:g}",
+            "sort": "" if self.order == BoardOrder() else "-" * self.order.descending + self.order.sort,
+            "page": "" if self.page == 1 else str(self.page),
+        }
+        return {name: value for name, value in values.items() if value}
+
+    @property
+    def query(self) -> str:
+        """Behind an address, with its '?'; empty for all boards."""
+        return f"?{urlencode(self.values)}" if self.values else ""
+
+    def on_page(self, page: int) -> str:
+        return replace(self, page=page).query or "?page=1"
+
+    def sorted_by(self, name: str) -> str:
+        """The query of a click on a column: ascending, and descending where it was ascending."""
+        sort = BoardSort(name)
+        again = self.order == BoardOrder(sort)
+        return replace(self, order=BoardOrder(sort, descending=again), page=1).query or "?page=1"
+
+    def direction(self, name: str) -> str:
+        """Of a column, as in ``aria-sort``; empty where boards are not sorted by it."""
+        if self.order.sort != name:
+            return ""
+        return "descending" if self.order.descending else "ascending"
+
+    def in_state(self, state: BoardCondition) -> str:
+        return replace(self, wanted=replace(self.wanted, state=state), page=1).query
+
+
+@dataclass(frozen=True)
+class ChosenBoards:
+    """One page of boards.  ``whole``: these are all that there are.
+
+    ``conditions``: how many boards of all pages have which; ``newest_s``: the end of their newest interval.
+    """
+
+    selection: Selection
+    whole: bool
+    boards: tuple[BoardStatus, ...]
+    conditions: Mapping[BoardCondition, int]
+    newest_s: int | None
+
+    @property
+    def total(self) -> int:
+        return sum(self.conditions.values())
+
+    @property
+    def pages(self) -> int:
+        return max(1, -(-self.total // MOST_ON_PAGE))
+
+    @property
+    def names(self) -> list[str] | None:
+        """None: of all boards."""
+        return None if self.whole else [one.board.name for one in self.boards]
+
+
+def chosen(site: Site, selection: Selection) -> ChosenBoards:
+    """The boards of a selection.  A published site shows all on one page: there is no server to ask for another.
+
+    Raises BadInput for a page behind the last one.
+    """
+    totals = board_totals(site.history, site.viewer, selection.wanted, site.now_s, STALE_S)
+    if not site.served or (selection == Selection() and totals.boards <= MOST_ON_PAGE):
+        boards = board_statuses(site.history, site.viewer, site.now_s)
+        return ChosenBoards(selection, True, tuple(boards), totals_of(boards), _newest_s(site, boards))
+    first = (selection.page - 1) * MOST_ON_PAGE
+    if first and first >= totals.boards:
+        raise BadInput(f"page={selection.page}: there are fewer pages")
+    span = first, first + MOST_ON_PAGE
+    found = board_page(site.history, site.viewer, selection.wanted, selection.order, span, site.now_s)
+    return ChosenBoards(selection, False, tuple(found), totals.conditions, totals.newest_s)
+
+
+def _newest_s(site: Site, boards: list[BoardStatus]) -> int | None:
+    """One clock ahead is not news of all."""
+    seen_s = [one.seen_s for one in boards if one.seen_s is not None]
+    return max([at_s for at_s in seen_s if at_s <= site.now_s + STALE_S] or seen_s, default=None)
