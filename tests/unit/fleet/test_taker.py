@@ -169,7 +169,7 @@ def test_a_chunk_survives_its_way() -> None:
 def test_boards_that_publish_are_on_the_pages(bench: ShardBench) -> None:
     """With their type, and silent once they publish nothing for three intervals."""
     one = board()
-    bench.history.wall_s = lambda: one.begin_s + 1000
+    bench.history.wall_s = lambda: one.begin_s + 130
     bench.store(one.chunk(0, 2))
     wanted = BoardFilter(group=(GroupKind.TYPE, one.chunk(0, 1).type))
     for late_s, state in ((60, BoardCondition.OK), (3600, BoardCondition.SILENT)):
