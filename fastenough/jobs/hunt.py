@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from fastenough.analysis.paired import judged_name
-from fastenough.board import AS_BOOTED, Board
+from fastenough.board import AS_BOOTED, Board, is_deterministic
 from fastenough.board.base import Booted
 from fastenough.campaign import Plan, Progress, run_campaign
 from fastenough.campaign.expand import expand, plan_sha256
@@ -380,8 +380,13 @@ def make_hunt(
     replays the results of the stored trials.
 
     SIGINT and SIGTERM end the current trial in order, and the hunt.  Raises like ``run_campaign``, BadInput if the
-    budget is too short, NotApplicable if no load can be tried on this board.
+    budget is too short and for a deterministic board, NotApplicable if no load can be tried on this board.
     """
+    if any(map(is_deterministic, hunt.plan.boards)):
+        raise BadInput(
+            "on a deterministic board a fresh trial repeats the first and confirms nothing; compare loads in phases: "
+            "fastenough run PROBE --load none,FILE.toml --phases 30 --board deterministic"
+        )
     fewest_s = _LEAST_TRIALS * (_SHORT_TURNS + _BESIDE_S)
     if hunt.budget_s < fewest_s:
         raise BadInput(f"--budget: a hunt requires at least {_LEAST_TRIALS} trials; use {fewest_s / 60:.0f}m or more")
