@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from fastenough.facts import collect
 from fastenough.link import Link
+from fastenough.link.base import Completed
 from fastenough.loads import Load, StartedLoad
 from fastenough.model import EMULATED, BadInput, Configuration, NotApplicable
 from fastenough.virtual.gauge import SimulatedGauge
@@ -54,7 +55,8 @@ class Booted:
     BadInput for a board without them.  ``start_load``: a load for a number of CPUs and of seconds, on a board that does
     not start it by commands of the bench.  ``interrupt``: end a measurement that tells nothing before its end.
     ``set_phase``: by how many ns of the board's time later the next measurements begin; None if the begin of a
-    measurement is not exact.
+    measurement is not exact.  ``watch``: context in which a command records beside the next measurement, and the
+    function that returns afterwards what it did; None on a board where the bench starts and ends it.
     """
 
     link: Link
@@ -68,6 +70,7 @@ class Booted:
     start_load: Callable[[Load, int, float], StartedLoad] | None = None
     interrupt: Callable[[], None] = _nothing
     set_phase: Callable[[int], None] | None = None
+    watch: Callable[[Sequence[str]], AbstractContextManager[Callable[[], Completed]]] | None = None
 
 
 class Board(Protocol):

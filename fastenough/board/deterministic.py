@@ -56,6 +56,7 @@ class DeterministicBoard:
             start_load=partial(GuestLoad, link),
             interrupt=link.interrupt,
             set_phase=link.set_phase,
+            watch=link.watch,
         )
 
 

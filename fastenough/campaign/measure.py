@@ -102,7 +102,7 @@ def measure(site: BoardSetup, spec: RunSpec, context: RunContext) -> Transcript:
             load = stack.enter_context(run_load(site.booted, site.plan.load(spec.load), spec, added.profile or {}))
             added = replace(added, load=load.stated, settings=(*added.settings, *entries))
             if site.plan.monitor:
-                act = replace(act, thread_name=own_thread_name() if spec.implementation == DEFAULT else "")
+                act = replace(act, thread_name=own_thread_name(site.booted) if spec.implementation == DEFAULT else "")
                 stack.enter_context(watch_run(site, spec, context, added, load, thread_name=act.thread_name))
             made = _Run(site, spec, context, act, settings, added, load).whole()
     except (BadInput, GaugeLost, StorageFailure):
@@ -160,10 +160,12 @@ def head_additions(board: RecordedBoard, booted: Booted, settings: Sequence[Reco
 def watch_run(
     site: BoardSetup, spec: RunSpec, context: RunContext, added: HeadAdditions, load: ActiveLoad, *, thread_name: str
 ) -> AbstractContextManager[None]:
-    """Context in which the monitor watches the run; it is loaded before the warm-up, since loading disturbs."""
-    transcript = Transcript(
-        partial(context.begin, MONITORED), replace(added, requirement=None), load.proof, load.follow()
-    )
+    """Context in which the monitor watches the run; it is loaded before the warm-up, since loading disturbs.
+
+    The samples of a load within the run are not those of the monitor's intervals.
+    """
+    used = load.follow() if site.booted.watch is None else no_load
+    transcript = Transcript(partial(context.begin, MONITORED), replace(added, requirement=None), load.proof, used)
     return monitor_beside(site.booted, spec, transcript, context.keeper, context.tell, thread_name=thread_name)
 
 

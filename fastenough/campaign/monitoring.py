@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
-from typing import Any
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from fastenough.board import Booted
 from fastenough.campaign.expand import RunSpec
@@ -19,9 +19,10 @@ from fastenough.campaign.tracing import kernel_settings, with_trace
 from fastenough.campaign.transcript import RunStore, StorageFailure, Transcript
 from fastenough.implementations import DEFAULT, Act, Value
 from fastenough.implementations.linux_user import options, words
-from fastenough.implementations.task import Refused, Task
+from fastenough.implementations.task import Refused, Task, fault_at_start
 from fastenough.link import MONITOR as PROGRAM
 from fastenough.link import Link, find_program
+from fastenough.link.base import Completed
 from fastenough.model import FastenoughError, NotApplicable, Outcome
 from fastenough.recording.building import line_bytes
 from fastenough.recording.wakeups import MONITOR
@@ -33,6 +34,8 @@ PROBES_NAME = "fastenough-prob"
 """Name of the probe's threads, as truncated by the kernel."""
 _OWN_NAME = "fastenough-{}"
 """Name of the threads of one run: unique, and as long as the usual name."""
+_ONLY = "0000"
+"""Part of that name on a board that runs nothing else, where each run of a plan is the same."""
 _ENOUGH = ((21,), (38, 39))
 """Sufficient capabilities of <linux/capability.h>: CAP_SYS_ADMIN, or CAP_PERFMON and CAP_BPF."""
 _GRACE_S = 120.0
@@ -54,9 +57,40 @@ def find_monitor(link: Link) -> str:
     return find_program(PROGRAM, link)
 
 
-def own_thread_name() -> str:
-    """Return a unique name for the threads of one run, which identifies them to the monitor."""
-    return _OWN_NAME.format(secrets.token_hex(2))
+def own_thread_name(booted: Booted) -> str:
+    """Return a name for the threads of one run, unique on the board, which identifies them to the monitor."""
+    return _OWN_NAME.format(secrets.token_hex(2) if booted.watch is None else _ONLY)
+
+
+class _Recorder(Protocol):
+    """A monitor beside a run."""
+
+    def interrupt(self) -> None: ...
+
+    def ended_early(self) -> FastenoughError: ...
+
+
+@dataclass(frozen=True)
+class _WithinRun:
+    """A monitor that the board itself starts and ends with the run; its recording is taken afterwards.
+
+    ``finished``: return what it did, raises FastenoughError without results.
+    """
+
+    finished: Callable[[], Completed]
+    take: Callable[[bytes], str | None]
+
+    def interrupt(self) -> None:
+        done = self.finished()
+        lines = done.stdout.splitlines(keepends=True)
+        if not lines:
+            raise fault_at_start(PROGRAM, done.status, done.stderr)
+        for line in lines:
+            self.take(line)
+
+    def ended_early(self) -> FastenoughError:
+        done = self.finished()
+        return FastenoughError(f"{PROGRAM} ended with status {done.status}, without the end of its recording")
 
 
 @contextmanager
@@ -66,11 +100,7 @@ def monitoring(booted: Booted, act: Act, transcript: Transcript, thread_name: st
     ``thread_name``: name of one run's threads.  The recording has their usual name instead, so that recordings of
     several runs agree.  Raises NotApplicable if the monitor cannot run, Refused for arguments that it does not accept.
     """
-    transcript.revise = _complete_end
-
-    def take(raw: bytes) -> str | None:
-        return transcript.take(raw.replace(thread_name.encode(), PROBES_NAME.encode()) if thread_name else raw)
-
+    take = _taking(transcript, thread_name)
     if not booted.link.exists(TYPES):
         with (
             kernel_histograms(booted, act) as own,
@@ -82,6 +112,24 @@ def monitoring(booted: Booted, act: Act, transcript: Transcript, thread_name: st
     with _start(booted.link, find_monitor(booted.link), act) as task:
         task.follow(take)
         yield task
+
+
+def _taking(transcript: Transcript, thread_name: str) -> Callable[[bytes], str | None]:
+    """Return the function that takes a line of the monitor, with the usual name of the run's threads."""
+    transcript.revise = _complete_end
+
+    def take(raw: bytes) -> str | None:
+        return transcript.take(raw.replace(thread_name.encode(), PROBES_NAME.encode()) if thread_name else raw)
+
+    return take
+
+
+@contextmanager
+def _within_run(booted: Booted, act: Act, transcript: Transcript, thread_name: str) -> Iterator[_Recorder]:
+    """Context in which the board records the next measurement's wake-ups; raise NotApplicable if it cannot."""
+    assert booted.watch is not None
+    with booted.watch([find_monitor(booted.link), *options(act)]) as finished:
+        yield _WithinRun(finished, _taking(transcript, thread_name))
 
 
 def _start(link: Link, program: str, act: Act) -> Task:
@@ -130,9 +178,12 @@ def monitor_beside(
     act = Act(MONITOR, own.parameters, None, spec.whole_s + _GRACE_S)
     try:
         with ExitStack() as stack:
-            task: Task | None = None
+            task: _Recorder | None = None
+            record: Callable[..., AbstractContextManager[_Recorder]] = (
+                monitoring if booted.watch is None else _within_run
+            )
             try:
-                task = stack.enter_context(monitoring(booted, act, transcript, thread_name))
+                task = stack.enter_context(record(booted, act, transcript, thread_name))
             except StorageFailure:
                 raise
             except FastenoughError as error:
@@ -156,7 +207,7 @@ def _monitor_parameters(spec: RunSpec, thread_name: str) -> Mapping[str, Value]:
 
 
 def _interrupt(
-    task: Task | None, transcript: Transcript, own: RunSpec, keeper: RunStore, tell: Callable[[str], None]
+    task: _Recorder | None, transcript: Transcript, own: RunSpec, keeper: RunStore, tell: Callable[[str], None]
 ) -> None:
     if task is None:
         return

@@ -35,6 +35,17 @@ class Refused(BadInput):
     """The task refused an option; the message is that of the task and names the option, as in ``--interval``."""
 
 
+def fault_at_start(name: str, status: int, stderr: bytes) -> FastenoughError:
+    """The error of a task that ended before its first line: that of its exit status, with its last message."""
+    message = (stderr.decode(errors="replace").strip().splitlines() or ["no error message"])[-1]
+    if status == ExitStatus.BAD_INPUT:
+        return Refused(message.removeprefix(f"{name}: ").partition(_PROBES_OWN_ADVICE)[0])
+    if status == ExitStatus.NOT_APPLICABLE:
+        return NotApplicable(message)
+    error = EndedBySignal if status in _BY_SIGNAL else FastenoughError
+    return error(f"{name} ended with status {status}: {message}")
+
+
 class Task:
     """A context manager: the task has ended when the context ends.
 
@@ -84,14 +95,7 @@ class Task:
         line = next(self._stream, b"")
         if line.endswith(b"\n"):
             return line
-        status = self._process.wait(_END_TIMEOUT_S)
-        message = (self._process.stderr().decode(errors="replace").strip().splitlines() or ["no error message"])[-1]
-        if status == ExitStatus.BAD_INPUT:
-            raise Refused(message.removeprefix(f"{self._name}: ").partition(_PROBES_OWN_ADVICE)[0])
-        if status == ExitStatus.NOT_APPLICABLE:
-            raise NotApplicable(message)
-        error = EndedBySignal if status in _BY_SIGNAL else FastenoughError
-        raise error(f"{self._name} ended with status {status}: {message}")
+        raise fault_at_start(self._name, self._process.wait(_END_TIMEOUT_S), self._process.stderr())
 
     def _collect(self, on_line: Callable[[bytes], Any]) -> None:
         begin_mono_s, received_bytes = time.monotonic(), 0

@@ -85,14 +85,27 @@ class Beginning:
 
 
 @dataclass(frozen=True)
+class Watcher:
+    """A command line that records from before the background starts until SIGTERM after the last command.
+
+    ``files``: additional programs of the guest, by path.
+    """
+
+    argv: tuple[str, ...]
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Results:
     """What a guest did: the commands in their order; of its background the process ids, what each wrote to standard
-    error, and samples of /proc (output of ``head``), from the begin of the first command to the end of the last."""
+    error, and samples of /proc (output of ``head``), from the begin of the first command to the end of the last.
+    ``watcher``: None without one."""
 
     commands: tuple[Completed, ...]
     background: tuple[int, ...]
     errors: tuple[bytes, ...]
     samples: tuple[bytes, ...]
+    watcher: Completed | None = None
 
 
 _AT_ONCE = Beginning()
@@ -127,7 +140,11 @@ class DeterministicGuest:
         return "".join(f"{name}: {value}\n" for name, value in emulator_of(self.kernel).items()).encode()
 
     def initramfs(
-        self, commands: Sequence[Command], background: Background | None, beginning: Beginning = _AT_ONCE
+        self,
+        commands: Sequence[Command],
+        background: Background | None,
+        beginning: Beginning = _AT_ONCE,
+        watcher: Watcher | None = None,
     ) -> bytes:
         """The file system of a guest, with its work."""
         archive = base_archive(self.kernel)
@@ -137,7 +154,7 @@ class DeterministicGuest:
         archive.file("init", _INIT.read_bytes(), 0o755)
         for number, (name, module) in enumerate(self.kernel.guest_modules().items()):
             archive.file(f"lib/{number:02}-{name}.ko", module_content(module))
-        files = work_files(commands, background, beginning)
+        files = work_files(commands, background, beginning, watcher)
         for folder in sorted({str(parent) for path in files for parent in Path(path).parents} - {"."}):
             archive.directory(folder)
         for path, content in files.items():
@@ -168,11 +185,15 @@ class DeterministicGuest:
         ]
 
     def boot(
-        self, commands: Sequence[Command], background: Background | None = None, beginning: Beginning = _AT_ONCE
+        self,
+        commands: Sequence[Command],
+        background: Background | None = None,
+        beginning: Beginning = _AT_ONCE,
+        watcher: Watcher | None = None,
     ) -> GuestRun:
         """Boot a guest, which runs the commands one after another and powers off."""
         directory = tempfile.TemporaryDirectory(prefix="fastenough-deterministic-")
-        Path(directory.name, "initramfs").write_bytes(self.initramfs(commands, background, beginning))
+        Path(directory.name, "initramfs").write_bytes(self.initramfs(commands, background, beginning, watcher))
         return GuestRun(directory, self.command_line(Path(directory.name)), len(commands))
 
 
@@ -230,7 +251,10 @@ def _script(argv: Sequence[str], first: str = "") -> bytes:
 
 
 def work_files(
-    commands: Sequence[Command], background: Background | None, beginning: Beginning = _AT_ONCE
+    commands: Sequence[Command],
+    background: Background | None,
+    beginning: Beginning = _AT_ONCE,
+    watcher: Watcher | None = None,
 ) -> dict[str, bytes]:
     """The files of a guest that are its work, by path."""
     files = {"work/phase": f"{beginning.phase_ns / 1e9:.9f}\n".encode()} if beginning.phase_ns else {}
@@ -240,6 +264,9 @@ def work_files(
     for number, command in enumerate(commands):
         files[f"work/command-{number:03}"] = _script(command.argv)
         files[f"work/input-{number:03}"] = command.input
+    if watcher is not None:
+        files["work/watcher"] = f"exec {shlex.join(watcher.argv)}\n".encode()
+        files |= watcher.files
     if background is not None:
         files["work/warm-up"] = f"{background.warm_up_s:g}\n".encode()
         files |= background.files
@@ -263,6 +290,7 @@ def read_results(directory: Path, commands: int) -> Results:
             tuple(map(int, files.get("loads", b"").split())),
             tuple(files[name] for name in sorted(files) if name.startswith("errors-load-")),
             tuple(files[name] for name in sorted(files) if name.startswith("sample-")),
+            _completed(files, "watcher") if "status-watcher" in files else None,
         )
     except (OSError, tarfile.TarError, KeyError, ValueError) as error:
         raise FastenoughError(f"the deterministic guest ended without results; {_last_output(directory)}") from error

@@ -33,6 +33,13 @@ for place in /work/place-*; do
 	[ ! -f "$place" ] || cat "/work/setting-${place##*/place-}" >"$(cat "$place")"
 done
 
+# The load begins when the watcher has written its first line, or has ended: loading it takes much time.
+if [ -f /work/watcher ]; then
+	sh /work/watcher </dev/null >/results/output-watcher 2>/results/errors-watcher &
+	watcher=$!
+	until [ -s /results/output-watcher ] || ! kill -0 "$watcher" 2>/dev/null; do sleep 0.1; done
+fi
+
 # Each load is in a session of its own, hence in a scheduler group of its own, as on other boards.
 echo 1 >/proc/sys/kernel/sched_autogroup_enabled
 for load in /work/load-*; do
@@ -55,6 +62,11 @@ done
 if [ -f /results/loads ]; then
 	kill "$sampler"
 	sample 999999
+fi
+if [ -f /work/watcher ]; then
+	kill "$watcher" 2>/dev/null
+	wait "$watcher"
+	echo "$?" >/results/status-watcher
 fi
 kill -KILL -1
 for module in /lib/*.ko; do insmod "$module"; done

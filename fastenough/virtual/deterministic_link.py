@@ -11,14 +11,25 @@ import errno
 import re
 import shlex
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from fastenough.link import INJECTOR, MONITOR
 from fastenough.link.base import HEAD, Completed, Link, Process, printed_files
 from fastenough.model import FastenoughError, NotApplicable
-from fastenough.virtual.deterministic import Background, Beginning, Command, DeterministicGuest, GuestRun, Results
+from fastenough.virtual.deterministic import (
+    Background,
+    Beginning,
+    Command,
+    DeterministicGuest,
+    GuestRun,
+    Results,
+    Watcher,
+)
+from fastenough.virtual.monitor import MONITOR as MONITOR_PATH
+from fastenough.virtual.monitor import build_monitor
 from fastenough.virtual.probe import PROBE
 
 _COMMAND_S = 600.0
@@ -29,7 +40,7 @@ _APPLETS = ("busybox", "--list")
 _CHOSEN = re.compile(rb"\[([^\]]*)\]")
 _ENDED_BY_BENCH = "--until-interrupt"
 _NO_SIGNALS = "a deterministic board measures one task for a stated duration, and without an instrument"
-_NO_MONITOR = "{} does not run on a deterministic board; use a virtual board"
+_NO_INJECTOR = f"{INJECTOR} does not run on a deterministic board; use a virtual board"
 
 
 class DeterministicLink:
@@ -47,6 +58,7 @@ class DeterministicLink:
         self.results: Results | None = None
         self._guest = guest
         self._beginning = Beginning()
+        self._watcher: Watcher | None = None
         self._originals: dict[str, bytes] = {}
         self._started: _Started | None = None
         self._known: dict[Command, Completed] = {}
@@ -98,9 +110,28 @@ class DeterministicLink:
         if _ENDED_BY_BENCH in argv or (self._started is not None and self._started.running):
             raise NotApplicable(_NO_SIGNALS)
         self.results, limit_s = None, _COMMAND_S + _PER_GUEST_S * limit_s
-        run = self._guest.boot([Command(tuple(argv), input)], self.background, self._beginning)
+        run = self._guest.boot([Command(tuple(argv), input)], self.background, self._beginning, self._watcher)
         self._started = _Started(self, run, limit_s)
         return self._started
+
+    @contextmanager
+    def watch(self, argv: Sequence[str]) -> Iterator[Callable[[], Completed]]:
+        """Context in which the monitor records beside the started command; the function returns what it did.
+
+        The function raises FastenoughError if no command was started, or if its guest had no results.
+        """
+        self.results = None
+        self._watcher = Watcher(tuple(argv), {MONITOR_PATH.lstrip("/"): build_monitor(self.arch)[MONITOR_PATH]})
+
+        def finished() -> Completed:
+            if self.results is None or self.results.watcher is None:
+                raise FastenoughError("the guest has no results of the monitor")
+            return self.results.watcher
+
+        try:
+            yield finished
+        finally:
+            self._watcher = None
 
     def set_phase(self, phase_ns: int) -> None:
         """Let the next started commands begin so much of the guest's time later than with the phase 0."""
@@ -157,9 +188,11 @@ class DeterministicLink:
         return "/var/tmp/fastenough-0"
 
     def which(self, tool: str) -> str | None:
-        """Raises NotApplicable for the monitor and its injector."""
-        if tool in (MONITOR, INJECTOR):
-            raise NotApplicable(_NO_MONITOR.format(tool))
+        """Raises NotApplicable for the monitor's injector."""
+        if tool == INJECTOR:
+            raise NotApplicable(_NO_INJECTOR)
+        if tool == MONITOR:
+            return MONITOR_PATH
         name = tool.removeprefix("/bin/")
         return f"/bin/{name}" if name in self._programs else None
 

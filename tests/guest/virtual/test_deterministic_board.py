@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,10 @@ import zstandard
 
 from fastenough.analysis import judge
 from fastenough.analysis.machine import INSTRUCTIONS
-from fastenough.campaign import read_plan, run_campaign
+from fastenough.campaign import Entry, Plan, read_plan, run_campaign
 from fastenough.campaign.expand import phases_ns
 from fastenough.model import Outcome, Requirement, Verdict
+from fastenough.recording.wakeups import is_monitor
 from fastenough.store import Store
 from fastenough.virtual.custom_kernels import find_kernel
 from fastenough.virtual.deterministic import Background, Beginning, Command, DeterministicGuest, GuestRun, emulator_of
@@ -22,6 +24,7 @@ from fastenough.virtual.deterministic_link import DeterministicLink
 from fastenough.virtual.probe import PROBE
 from tests.support.cli_calls import command_line
 from tests.support.json_documents import require_valid
+from tests.support.tools import require
 from tests.support.virtual_boards import BOOT_S
 
 pytestmark = pytest.mark.untimed
@@ -96,6 +99,22 @@ def test_a_campaign_repeats_to_the_byte_under_load(tmp_path: Path) -> None:
     assert head.profile["emulator"] == emulator_of(find_kernel("stock"))
     assessment = judge([recording], Requirement(10_000_000))
     assert assessment.verdict is Verdict.INCONCLUSIVE and INSTRUCTIONS in assessment.cautions
+
+
+@pytest.mark.matrix
+def test_the_monitor_beside_a_run_repeats_to_the_byte(tmp_path: Path) -> None:
+    require("clang")
+    plan = Plan(
+        "watched", (Entry("timer", ("none",), 0.1, {"interval": ("1ms",)}, repeat=2),), boards=("deterministic",)
+    )
+    store = Store(tmp_path / "store")
+    runs = run_campaign(replace(plan, monitor=True), store).runs
+    recordings = [store.load(run) for run in runs]
+    assert [recording.outcome for recording in recordings] == [Outcome.COMPLETED] * 4
+    once, again = (recording for recording in recordings if is_monitor(recording.head))
+    assert _without_id(store, once.run_id) == _without_id(store, again.run_id)
+    (station,) = (series for series in once.series if series.name == "expiry-to-return")
+    assert once.totals[station.id].total == 100
 
 
 @pytest.mark.matrix

@@ -15,18 +15,20 @@ from typing import cast
 import pytest
 
 from fastenough.campaign.measure import ActiveLoad
-from fastenough.link import MONITOR, read_matching
+from fastenough.link import INJECTOR, MONITOR, read_matching
 from fastenough.link.base import Completed
 from fastenough.loads import Expectation, Load
 from fastenough.loads.guest import GuestLoad
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.recording import LoadStated
+from fastenough.virtual import deterministic_link
 from fastenough.virtual.deterministic import (
     Background,
     Beginning,
     Command,
     DeterministicGuest,
     Results,
+    Watcher,
     read_results,
     work_files,
 )
@@ -117,6 +119,12 @@ def test_results(tmp_path: Path) -> None:
     )
 
 
+def test_results_of_a_watcher(tmp_path: Path) -> None:
+    of_watcher = {"status-watcher": b"0\n", "output-watcher": b"head", "errors-watcher": b"hm"}
+    (tmp_path / "results").write_bytes(_archive(RESULTS | of_watcher))
+    assert read_results(tmp_path, 2).watcher == Completed(0, b"head", b"hm")
+
+
 @pytest.mark.parametrize("lost", ["status-000", "output-001", None])
 def test_incomplete_results_are_an_error_with_the_panic(tmp_path: Path, lost: str | None) -> None:
     content = _archive({name: content for name, content in RESULTS.items() if name != lost})
@@ -148,17 +156,25 @@ class _Guest:
 
     answers: Mapping[str, bytes]
     samples: tuple[bytes, ...] = ()
+    arch: str = "arm64"
     boots: list[tuple[list[str], Background | None]] = field(default_factory=list)
     beginnings: list[Beginning] = field(default_factory=list)
+    watchers: list[Watcher | None] = field(default_factory=list)
 
     def boot(
-        self, commands: Sequence[Command], background: Background | None = None, beginning: Beginning = AT_ONCE
+        self,
+        commands: Sequence[Command],
+        background: Background | None = None,
+        beginning: Beginning = AT_ONCE,
+        watcher: Watcher | None = None,
     ) -> _Run:
         self.beginnings.append(beginning)
+        self.watchers.append(watcher)
         lines = [" ".join(command.argv) for command in commands]
         self.boots.append((lines, background))
         done = tuple(Completed(0 if line in self.answers else 1, self.answers.get(line, b""), b"") for line in lines)
-        return _Run(Results(done, (LOAD_PID,), (b"",), self.samples))
+        watched = Completed(0, b"watched\n", b"") if watcher else None
+        return _Run(Results(done, (LOAD_PID,), (b"",), self.samples, watched))
 
 
 READ = "sh -c head -n 1000000 /dev/null /proc/one /sys/*/two 2>/dev/null"
@@ -247,10 +263,30 @@ def test_a_refused_setting_is_not_written_again() -> None:
         link.write("/sys/b/two", b"1")
 
 
+def test_the_monitor_records_beside_the_next_measurement_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    link, guest = _link()
+    monkeypatch.setattr(deterministic_link, "build_monitor", lambda arch: {"/bin/fastenough-monitor": b"program"})
+    program = link.which(MONITOR)
+    assert program is not None
+    with link.watch([program, "--comm=a b"]) as finished:
+        with pytest.raises(FastenoughError):
+            finished()
+        list(link.start(MEASURE.split()).lines())
+        assert finished() == Completed(0, b"watched\n", b"")
+    list(link.start(MEASURE.split()).lines())
+    watcher = Watcher((program, "--comm=a b"), {"bin/fastenough-monitor": b"program"})
+    assert guest.watchers[-2:] == [watcher, None]
+    files = work_files([], None, AT_ONCE, watcher)
+    assert files == {
+        "work/watcher": b"exec /bin/fastenough-monitor '--comm=a b'\n",
+        "bin/fastenough-monitor": b"program",
+    }
+
+
 def test_what_would_need_the_bench_is_refused() -> None:
     link, guest = _link()
     with pytest.raises(NotApplicable):
-        link.which(MONITOR)
+        link.which(INJECTOR)
     with pytest.raises(NotApplicable):
         link.start([PROBE, "response", "--until-interrupt"])
     link.start(MEASURE.split())

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A monitor that the board starts and ends with the measurement: its recording is taken afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from fastenough.board import Booted
+from fastenough.campaign.expand import RunSpec
+from fastenough.campaign.monitoring import TYPES, monitor_beside, own_thread_name
+from fastenough.campaign.transcript import Transcript
+from fastenough.implementations import Act
+from fastenough.jobs.monitor import monitor_run
+from fastenough.link import FakeLink
+from fastenough.link.base import Completed
+from fastenough.model import Configuration, NotApplicable, Outcome
+from fastenough.recording import LoadProof
+from fastenough.recording.building import HeadAdditions, line_bytes
+from fastenough.store import Store
+from tests.support.monitor_recordings import Watched, lines
+
+SPEC = RunSpec(0, "timer", {"interval": "1ms"}, "none", 1.0)
+PROGRAM = "/bin/fastenough-monitor"
+
+
+class _WithMonitor(FakeLink):
+    def which(self, tool: str) -> str | None:
+        return PROGRAM
+
+
+def _board(done: Completed) -> tuple[Booted, list[list[str]]]:
+    """A board whose monitor did this, and the command lines it was given."""
+    given: list[list[str]] = []
+
+    @contextmanager
+    def watch(argv: Sequence[str]) -> Iterator[Callable[[], Completed]]:
+        given.append(list(argv))
+        yield lambda: done
+
+    link = _WithMonitor({TYPES: ""})
+    return Booted(link, Configuration("stock", None, None, None), "probe", watch=watch), given
+
+
+def _watched(booted: Booted, store: Store) -> tuple[Transcript, list[str]]:
+    told: list[str] = []
+    transcript = Transcript(
+        partial(store.begin, {}),
+        HeadAdditions("deterministic", booted.configuration, None),
+        lambda: LoadProof(None, True),
+    )
+    with monitor_beside(booted, SPEC, transcript, store, told.append, thread_name=own_thread_name(booted)):
+        assert transcript.writer is None, "the monitor has not run yet"
+    return transcript, told
+
+
+def test_its_recording_is_taken_after_the_measurement(tmp_path: Path) -> None:
+    recording = b"".join(map(line_bytes, lines(Watched())))
+    booted, given = _board(Completed(0, recording, b""))
+    store = Store(tmp_path)
+    transcript, told = _watched(booted, store)
+    assert transcript.writer is not None and told == []
+    assert store.load(transcript.writer.id).outcome is Outcome.COMPLETED
+    assert given[0][0] == PROGRAM and {"--comm=fastenough-0000", "--until-interrupt", "--record=-"} <= set(given[0])
+
+
+def test_a_monitor_that_could_not_run_is_told_with_its_message(tmp_path: Path) -> None:
+    booted, _ = _board(Completed(5, b"", b"fastenough-monitor: no BPF\n"))
+    transcript, told = _watched(booted, Store(tmp_path))
+    assert transcript.outcome is Outcome.NOT_APPLICABLE and "no BPF" in told[0]
+
+
+def test_a_recording_without_end_has_failed(tmp_path: Path) -> None:
+    recording = b"".join(map(line_bytes, list(lines(Watched()))[:-1]))
+    booted, _ = _board(Completed(137, recording, b""))
+    transcript, told = _watched(booted, Store(tmp_path))
+    assert transcript.outcome is Outcome.FAILED and "137" in told[0]
+
+
+def test_alone_it_would_watch_nothing_and_is_refused(tmp_path: Path) -> None:
+    booted, _ = _board(Completed(0, b"", b""))
+    with (
+        pytest.raises(NotApplicable, match="--monitor"),
+        monitor_run("deterministic", booted, Act("monitor", {}, 1.0), Store(tmp_path)),
+    ):
+        pass
