@@ -27,6 +27,11 @@ _CELLS = 240
 _PERMUTATIONS = 999
 _DRAWS = 1000
 _SEED = 20260101
+_CORRELATED = float(np.exp(-1.0))
+"""Correlation of cells half a block apart, from which on blocks are too short: one that falls exponentially then adds
+up to more than a block."""
+_FALSE_REFUSALS = 0.0005
+"""Significance level of each test of dependence that outlasts blocks."""
 _TAIL = 0.975
 """Tail probability at which the draws get the spread of Student's t."""
 
@@ -129,11 +134,36 @@ def _weights(drawn: int, places: int, draws: int) -> FloatArray:
     return random.multinomial(drawn, np.full(places, 1.0 / places), size=draws).astype(np.float64)
 
 
+def outlasts_blocks(courses: Sequence[FloatArray]) -> bool:
+    """Whether values depend on each other for longer than a block, so that blocks are not independent.
+
+    ``courses``: of each run, what shows it, interval by interval.  It is shown by the correlation of cells half a block
+    apart, each run about its own mean.
+    """
+    found = gathered([course[:, None] for course in courses])
+    if found is None:
+        return False
+    whole, length = found
+    apart = max(1, length // 2)
+    pairs = sum(max(0, run.shape[0] - apart) for run in whole)
+    by_chance = float(-special.ndtri(_FALSE_REFUSALS) / max(1, pairs) ** 0.5)
+    return _correlation([run[:, 0] for run in whole], apart) > max(_CORRELATED, by_chance)
+
+
+def _correlation(courses: Sequence[FloatArray], apart: int) -> float:
+    """Of cells so far apart within each run; 0 where cells do not vary."""
+    centred = [course - course.mean() for course in courses]
+    square = sum(float(course @ course) for course in centred)
+    together = sum(float(course[:-apart] @ course[apart:]) for course in centred if course.size > apart)
+    return together / square if square > 0 else 0.0
+
+
 def wider_by(courses: Sequence[FloatArray]) -> float:
     """By what the spread of a sum over time is greater than if blocks were independent: sqrt(1 + 2 r).
 
     ``courses``: of each run, what is added up, interval by interval.  r: the correlation of neighbouring blocks, none
-    where it is negative.  What hangs together for longer than a block is taken apart by drawing blocks.
+    where it is negative, plus its standard error where it exceeds that.  What hangs together for longer than a block is
+    taken apart by drawing blocks.
     """
     found = gathered([course[:, None] for course in courses])
     if found is None:
@@ -145,7 +175,8 @@ def wider_by(courses: Sequence[FloatArray]) -> float:
     pairs = np.concatenate([(one[:-length] - centre) * (one[length:] - centre) for one in blocks])
     if not pairs.size or square == 0.0:
         return 1.0
-    return float(np.sqrt(1.0 + 2.0 * max(0.0, float(pairs.mean()) / square)))
+    correlation, error = float(pairs.mean()) / square, (every.size / length) ** -0.5
+    return float(np.sqrt(1.0 + 2.0 * (correlation + error if correlation > error else max(0.0, correlation))))
 
 
 def _moving(run: NDArray[Any], length: int) -> NDArray[Any]:

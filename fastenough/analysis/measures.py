@@ -164,7 +164,10 @@ def drawn_ranks(merged: Merged, quantile: float) -> FloatArray | None:
     return (merged.magnitudes_over_time if magnitudes else merged.over_time).ranks(quantile)
 
 
-_NO_INTERVAL = f"needs {LEAST_BLOCKS} intervals of time, and {LEAST_ABOVE} independent disturbances above the quantile"
+_NO_INTERVAL = (
+    f"needs {LEAST_BLOCKS} intervals of time, {LEAST_ABOVE} independent disturbances above the quantile, and no "
+    "dependence that lasts longer than a block"
+)
 
 
 def measure(merged: Merged, confidence: float = CONFIDENCE) -> Measures:

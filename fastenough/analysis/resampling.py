@@ -7,16 +7,24 @@ Source: Kuensch 1989 (moving-block bootstrap), on the buckets of intervals; :mod
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastenough.analysis.blocks import LEAST_BLOCKS, gathered, ranks_of_quantile, resampled, wider_by
+from fastenough.analysis.blocks import (
+    LEAST_BLOCKS,
+    gathered,
+    outlasts_blocks,
+    ranks_of_quantile,
+    resampled,
+    wider_by,
+)
+from fastenough.analysis.bucket_movement import Movement, movement_of
 from fastenough.analysis.clusters import size_at_all_scales
 from fastenough.model import Series
-from fastenough.recording import Recording
+from fastenough.recording import Histogram, Recording
 from fastenough.recording.timeline import Course, IntArray
 
 FloatArray = NDArray[np.float64]
@@ -29,10 +37,14 @@ _MOST_CELLS = 240
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Merged samples over time: ``counts`` of each run (cells x buckets), ascending; ``draws``: see ``resampled``."""
+    """Merged samples over time: ``counts`` of each run (cells x buckets), ascending; ``draws``: see ``resampled``.
+
+    ``movement``: of values within their buckets, None where sums do not show it.
+    """
 
     counts: tuple[IntArray, ...]
     draws: FloatArray | None
+    movement: Movement | None
 
     @cached_property
     def _total(self) -> IntArray:
@@ -52,42 +64,55 @@ class Blocks:
 
     def redrawn(self, draws: int) -> Blocks:
         """The same with another number of draws."""
-        return self if self.draws is None else Blocks(self.counts, resampled(self.counts, draws))
+        return self if self.draws is None else replace(self, draws=resampled(self.counts, draws))
 
     def ranks(self, quantile: float) -> FloatArray | None:
-        """Among all values, the ranks that the quantile takes in the draws; None: too few blocks or disturbances."""
+        """Among all values, the ranks that the quantile takes in the draws; None: too few blocks or disturbances, or
+        blocks that are too short."""
         if self._drawn_up_to is None:
             return None
         total = self._total
         up_to = np.cumsum(total.sum(axis=0))
         bucket = int(np.searchsorted(up_to, quantile * up_to[-1]))
-        if _independent_above(total, bucket, quantile) < LEAST_ABOVE:
-            return None
-        found = ranks_of_quantile(self._drawn_up_to, total.sum(axis=0), quantile, partial(_size_within, total))
-        centre = quantile * float(up_to[-1])
         below = [run[:, : bucket + 1].sum(axis=1) - quantile * run.sum(axis=1) for run in self.counts]
+        if self._independent_above(bucket, quantile) < LEAST_ABOVE or self._outlasts_blocks(bucket, below):
+            return None
+        found = ranks_of_quantile(self._drawn_up_to, total.sum(axis=0), quantile, self._size_within)
+        centre = quantile * float(up_to[-1])
         return np.clip(centre + (found - centre) * wider_by(below), 1.0, float(up_to[-1]))
 
+    def _outlasts_blocks(self, bucket: int, below: Sequence[FloatArray]) -> bool:
+        """Whether dependence lasts longer than a block, by the values ``below`` or by the sums, where these tell."""
+        by_sums = [] if self.movement is None or self._size_by_sums(bucket) is None else self.movement.within(bucket)
+        return outlasts_blocks(below) or outlasts_blocks(by_sums)
 
-def _independent_above(total: IntArray, bucket: int, quantile: float) -> float:
-    """As how many independent exceedances those of the quantile count, or the values below it where these are fewer.
+    def _independent_above(self, bucket: int, quantile: float) -> float:
+        """As how many independent exceedances those of the quantile count, or the values below it where these are
+        fewer.
 
-    ``total``: cells x buckets, of which ``bucket`` holds the quantile; of that one only those that lie beyond it count.
-    """
-    above = total[:, bucket:].sum(axis=1)
-    few = above if quantile >= 0.5 else total.sum(axis=1) - above
-    beyond = min(float(few.sum()), float(total.sum()) * min(quantile, 1.0 - quantile))
-    return beyond / size_at_all_scales(few)
+        Of the ``bucket`` that holds the quantile, only those that lie beyond it count.
+        """
+        total = self._total
+        above = total[:, bucket:].sum(axis=1)
+        few = above if quantile >= 0.5 else total.sum(axis=1) - above
+        beyond = min(float(few.sum()), float(total.sum()) * min(quantile, 1.0 - quantile))
+        return beyond / max(size_at_all_scales(few), self._size_by_sums(bucket) or 1.0)
 
+    def _size_by_sums(self, bucket: int) -> float | None:
+        return None if self.movement is None else self.movement.size(bucket)
 
-def _size_within(total: IntArray, bucket: int) -> float:
-    """In clusters of what size the values of a bucket come, by what lies beside it (cells x buckets).
+    def _size_within(self, bucket: int) -> float:
+        """Size of the clusters of a bucket's values, by what is beside it and by the exact sums.
 
-    Where that is too little to tell, nobody knows; they are then taken to be as long as a block.
-    """
-    beside = [total[:, :bucket].sum(axis=1), total[:, bucket + 1 :].sum(axis=1)]
-    known = [size_at_all_scales(each) for each in beside if each.sum() >= LEAST_ABOVE]
-    return max(known) if known else float(total[:, bucket].sum()) / LEAST_BLOCKS
+        Where neither shows it, they are taken to be as long as a block.
+        """
+        total = self._total
+        beside = [total[:, :bucket].sum(axis=1), total[:, bucket + 1 :].sum(axis=1)]
+        known = [size_at_all_scales(each) for each in beside if each.sum() >= LEAST_ABOVE]
+        by_sums = self._size_by_sums(bucket)
+        if by_sums is not None:
+            known.append(by_sums)
+        return max(known) if known else float(total[:, bucket].sum()) / LEAST_BLOCKS
 
 
 def blocks_of(parts: Sequence[tuple[Recording, Series]], magnitudes: bool) -> Blocks:
@@ -102,7 +127,30 @@ def blocks_of(parts: Sequence[tuple[Recording, Series]], magnitudes: bool) -> Bl
         _counts(courses, index, magnitudes, length, max(1, len(recording.timeline) // length))
         for recording, courses in by_run.values()
     )
-    return Blocks(counts, resampled(counts) if counts else None)
+    sums_known = index.size > 0 and not magnitudes and all(series.said is None for _, series in parts)
+    movement = (
+        _movement(parts, [courses for _, courses in by_run.values()], counts, length, index) if sums_known else None
+    )
+    return Blocks(counts, resampled(counts) if counts else None, movement)
+
+
+def _movement(
+    parts: Sequence[tuple[Recording, Series]],
+    runs: Sequence[Sequence[Course]],
+    counts: Sequence[IntArray],
+    length: int,
+    index: IntArray,
+) -> Movement | None:
+    """By the sums of cells, each of so many intervals (see ``_counts``), and the totals; ``index``: the buckets."""
+    if len({series.unit_ns for _, series in parts}) > 1 or len({course.k for run in runs for course in run}) > 1:
+        return None
+    sums = [np.zeros(count.shape[0]) for count in counts]
+    for run, cells in zip(runs, sums, strict=True):
+        for course in run:
+            np.add.at(cells, np.minimum(course.at // length, cells.size - 1), course.sum)
+    totals = [recording.totals[series.id] for recording, series in parts]
+    k = min(total.k for total in totals)
+    return movement_of(sums, counts, Histogram.merged((total.folded(k) for total in totals), k), index)
 
 
 def _buckets(course: Course, magnitudes: bool) -> IntArray:

@@ -232,6 +232,7 @@ def _course(table: pa.Table, rows: IntArray, seq: IntArray, k: int) -> Course:
         _ints(taken, "missed"),
         _ints(taken, "min"),
         _ints(taken, "max"),
+        np.asarray(taken.column("sum").cast(pa.float64()).to_numpy()),
         _ints(taken, "exceeded"),
         _ints(taken, "runs"),
         offsets,

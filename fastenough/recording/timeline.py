@@ -35,8 +35,8 @@ def packed(values: IntArray) -> NDArray[np.signedinteger[Any]]:
 @dataclass(frozen=True)
 class Course:
     """One series over time.  Arrays of one length have an entry for each interval that contains the series; ``at``
-    is which interval that is.  ``minimum`` and ``maximum`` are exact, and 0 where ``count`` is; ``exceeded`` and
-    ``runs`` likewise, of the limit given before the run, and 0 where there was none.
+    is which interval that is.  ``minimum``, ``maximum`` and ``sum`` are exact (``sum`` up to rounding), and 0 where
+    ``count`` is; ``exceeded`` and ``runs`` likewise, of the limit given before the run, and 0 where there was none.
 
     Bucket ``i`` of entry ``n`` is ``offsets[n] <= i < offsets[n + 1]`` of ``index`` and ``bucket_count``, on the
     scale ``k``.  They are nearly all of a timeline, and ``packed``, since a year of them is in memory at once.
@@ -49,6 +49,7 @@ class Course:
     missed: IntArray
     minimum: IntArray
     maximum: IntArray
+    sum: NDArray[np.float64]
     exceeded: IntArray
     runs: IntArray
     offsets: IntArray

@@ -14,9 +14,11 @@ from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special, stats
 
 from fastenough.analysis.blocks import resampled, runs_agree
+from fastenough.analysis.bootstrap import Edges, difference_of
+from fastenough.analysis.bucket_movement import of_buckets
 from fastenough.analysis.clusters import cluster_size, holm
 from fastenough.analysis.cpu_evidence import CpuEvidence
 from fastenough.analysis.dependence import MORE_OFTEN, has_long_memory, scale_of
@@ -411,14 +413,23 @@ class Coverage:
 
 
 def coverage(
-    values: Values, random: np.random.Generator, repetitions: int, intervals: int, quantile: float
+    values: Values,
+    random: np.random.Generator,
+    repetitions: int,
+    intervals: int,
+    quantile: float,
+    *,
+    one_bucket: bool = False,
 ) -> Coverage:
-    """Of the interval of a quantile, and of the difference to another measurement of the same machine."""
+    """Of the interval of a quantile, and of the difference to another measurement of the same machine.
+
+    ``one_bucket``: one bucket of the intervals holds all values.
+    """
     held = same = given = 0
     before: NDArray[np.float64] | None = None
     for _ in range(repetitions):
         made_up = values(random, intervals, WIDTH)
-        drawn = _drawn(made_up, quantile)
+        drawn = _drawn(made_up, quantile, _ONE_BUCKET if one_bucket else _EDGES)
         if drawn is None:
             continue
         given += 1
@@ -433,15 +444,47 @@ def coverage(
     return Coverage(held / max(1, given), same / max(1, given - 1), given / repetitions)
 
 
+_ONE_BUCKET = np.array([0.0, 1.0])
 _EDGES = 1.0 - np.concatenate([np.geomspace(1.0, 1e-5, 160), [0.0]])
 
 
-def _drawn(values: NDArray[np.float64], quantile: float) -> NDArray[np.float64] | None:
-    """Ranks in draws of blocks, from buckets of intervals as the program has them."""
-    intervals = values.shape[0]
-    bucket = np.searchsorted(_EDGES, values, side="left") - 1
-    row = np.repeat(np.arange(intervals), values.shape[1])
-    size = _EDGES.size - 1
-    counts = np.bincount(row * size + bucket.reshape(-1).clip(0), minlength=intervals * size)
-    runs = (counts.reshape(intervals, size),)
-    return Blocks(runs, resampled(runs)).ranks(quantile)
+def _drawn(values: NDArray[np.float64], quantile: float, edges: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Ranks in draws of blocks, from buckets and sums of intervals as the program has them."""
+    bucket = np.searchsorted(edges, values, side="left").clip(1) - 1
+    return blocks_of_values(values, bucket, edges.size - 1).ranks(quantile)
+
+
+def blocks_of_values(values: NDArray[np.float64], bucket: NDArray[np.int64], buckets: int) -> Blocks:
+    """Blocks of one run (intervals x values), of each of which the bucket is given."""
+    row, place = np.repeat(np.arange(values.shape[0]), values.shape[1]), bucket.reshape(-1)
+    counts = np.bincount(row * buckets + place, minlength=values.shape[0] * buckets).reshape(-1, buckets)
+    n = np.maximum(counts.sum(axis=0), 1)
+    mean = np.bincount(place, values.reshape(-1), buckets) / n
+    variance = np.bincount(place, (values - mean[bucket]).reshape(-1) ** 2, buckets) / n
+    movement = of_buckets([values.sum(axis=1)], [counts], mean, variance)
+    return Blocks((counts,), resampled((counts,)), movement)
+
+
+def growth_errors(values: Values, random: np.random.Generator, repetitions: int, intervals: int) -> Errors:
+    """Of a limit on growth of the median by 1 %, where it has grown by that, and one bucket holds all values."""
+    found = []
+    for _ in range(repetitions):
+        base, other = (_median_drawn(values(random, intervals, WIDTH), factor) for factor in (1.0, 1.01))
+        drawn = difference_of(base, other, more_share=0.01)
+        decided = (
+            (False, False) if drawn is None else (drawn.is_no_more(1 - STATED), drawn.chance_of_no_more() <= STATED)
+        )
+        found.append(decided)
+    passed, failed = np.mean(found, axis=0)
+    return Errors(float(passed), float(failed), 0.0)
+
+
+def _median_drawn(shares: NDArray[np.float64], factor: float) -> Edges | None:
+    """The median of latencies with a standard deviation of 0.3 %, in draws of blocks."""
+    latencies = 20_000.0 * factor * (1.0 + 0.003 * special.ndtri(shares))
+    blocks = blocks_of_values(latencies, np.zeros(latencies.shape, dtype=np.int64), 1)
+    ranks = blocks.ranks(0.5)
+    if ranks is None:
+        return None
+    at = np.sort(latencies, axis=None)[np.ceil(ranks).astype(np.int64) - 1]
+    return Edges(at, at, blocks.number - 1)

@@ -222,6 +222,14 @@ def gaussian_memory(random: np.random.Generator, intervals: int, width: int, *, 
     return np.asarray(special.ndtr(values)).reshape(intervals, width)
 
 
+def levels(random: np.random.Generator, intervals: int, width: int, *, lasting: float) -> NDArray[np.float64]:
+    """Two levels, two standard deviations apart, each of which lasts so many intervals on average."""
+    changes = random.random(intervals) < 1.0 / lasting
+    level = 2.0 * ((np.cumsum(changes) + random.integers(0, 2)) % 2) - 1.0
+    values = level[:, None] + random.standard_normal((intervals, width))
+    return np.asarray((special.ndtr(values - 1.0) + special.ndtr(values + 1.0)) / 2.0)
+
+
 def stalls(
     random: np.random.Generator, intervals: int, width: int, *, length: int, share: float
 ) -> NDArray[np.float64]:

@@ -92,7 +92,7 @@ def edges_of(values: FloatArray, quantile: float) -> Edges | None:
     found = np.bincount(cell * _EDGES.size + bucket.reshape(-1), minlength=(cell[-1] + 1) * _EDGES.size)
     counts = found.reshape(-1, _EDGES.size)
     counts = counts[:, counts.any(axis=0)]
-    blocks = Blocks((counts,), resampled((counts,), _DRAWS))
+    blocks = Blocks((counts,), resampled((counts,), _DRAWS), None)
     ranks = blocks.ranks(quantile)
     if ranks is None:
         return None

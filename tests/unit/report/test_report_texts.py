@@ -159,7 +159,8 @@ def test_a_quantile_without_an_interval_says_why(tmp_path: Path) -> None:
     table = _parts(tmp_path, percentiles.percentiles)[0]
     assert {cell.below for row in table.rows for cell in table.cells(row)} == {"", "–", "n too small"}
     assert table.note.strip() == (
-        "No interval (–): it needs 30 intervals of time, and 20 independent disturbances above the quantile."
+        "No interval (–): it needs 30 intervals of time, 20 independent disturbances above the quantile, and no "
+        "dependence that lasts longer than a block."
     )
 
 

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How values move within their buckets over time, by the exact sums of intervals.
+
+Where one bucket holds nearly all values, its counts show no dependence between them; their sum still does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastenough.recording.histogram import Histogram
+from fastenough.recording.interval_rows import folded
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_LEAST_PIECES = 8.0
+"""Pieces of time, from which the size of clusters can be estimated at a scale."""
+
+
+@dataclass(frozen=True, eq=False)
+class Movement:
+    """Values within their buckets over time.
+
+    ``moved``: of each run, the sum of each cell less that of its values at the means of their buckets.  ``variance``:
+    of each run, the variance that each bucket adds to it if values are independent (cells x buckets).
+    """
+
+    moved: tuple[FloatArray, ...]
+    variance: tuple[FloatArray, ...]
+
+    def within(self, bucket: int) -> list[FloatArray]:
+        """Of each run, ``moved`` in standard errors, with less weight where other buckets may have caused it."""
+        return [
+            moved * np.sqrt(variance[:, bucket]) / _positive(variance.sum(axis=1))
+            for moved, variance in zip(self.moved, self.variance, strict=True)
+        ]
+
+    def size(self, bucket: int) -> float | None:
+        """Size of the clusters that the values of a bucket come in, the greatest at all scales; None if other buckets
+        hide it.
+
+        It is the factor by which the variance of their sum exceeds that of independent values.
+        """
+        moved = self._all_moved
+        here, every = self._all_variance[:, bucket], self._all_variance.sum(axis=1)
+        own = _excess(moved, here, every)
+        if own is None:
+            return None
+        size, length = own[0], 2
+        while (found := _excess(*(_pieces(each, length) for each in (moved, here, every)))) is not None:
+            at_scale, error = found
+            size = max(size, at_scale * (1.0 + 2.0 * error) if at_scale > own[0] * (1.0 + error) else at_scale)
+            length *= 2
+        return size
+
+    @cached_property
+    def _all_moved(self) -> FloatArray:
+        return np.concatenate(self.moved)
+
+    @cached_property
+    def _all_variance(self) -> FloatArray:
+        return np.concatenate(self.variance)
+
+
+def _positive(values: FloatArray) -> FloatArray:
+    return np.maximum(values, np.finfo(np.float64).tiny)
+
+
+def _pieces(values: FloatArray, length: int) -> FloatArray:
+    return np.asarray(values[: values.size // length * length].reshape(-1, length).sum(axis=1))
+
+
+def _excess(moved: FloatArray, here: FloatArray, every: FloatArray) -> tuple[float, float] | None:
+    """Least-squares estimate, at least 1, of the factor of the variance ``here`` of a part of what ``moved``, of which
+    ``every`` is the variance without it; and its relative standard error.  None with too little that tells."""
+    share = here / _positive(every)
+    telling = float(share @ share)
+    if telling < _LEAST_PIECES:
+        return None
+    found = float(share @ (moved * moved / _positive(every) - 1.0)) / telling
+    return max(1.0, 1.0 + found), (2.0 / (telling - 1.0)) ** 0.5
+
+
+def movement_of(sums: Sequence[FloatArray], counts: Sequence[IntArray], values: Histogram, index: IntArray) -> Movement:
+    """Of runs: ``sums`` of their cells, ``counts`` (cells x buckets of ``index``), and all ``values`` in finer buckets.
+
+    Each run is about its own mean: how much runs differ is no movement.
+    """
+    place = np.searchsorted(index, folded(values.index, values.k))
+    low, high = values.lowest().astype(np.float64), values.highest().astype(np.float64)
+    middle, count = (low + high) / 2.0, values.count.astype(np.float64)
+    total = np.maximum(np.bincount(place, count, index.size), 1.0)
+    mean = np.bincount(place, count * middle, index.size) / total
+    square = count * ((middle - mean[place]) ** 2 + (high - low + 1.0) ** 2 / 12.0)
+    spread = np.bincount(place, square, index.size) / total
+    return of_buckets(sums, counts, mean, spread)
+
+
+def of_buckets(
+    sums: Sequence[FloatArray], counts: Sequence[IntArray], mean: FloatArray, variance: FloatArray
+) -> Movement:
+    """From the mean and the variance of each bucket's values."""
+    moved = [each - count @ mean for each, count in zip(sums, counts, strict=True)]
+    n = [count.sum(axis=1) for count in counts]
+    centred = [each - cells * (each.sum() / max(1, cells.sum())) for each, cells in zip(moved, n, strict=True)]
+    return Movement(tuple(centred), tuple(count * variance for count in counts))
