@@ -119,9 +119,9 @@ def picture(figure: Figure, name: str, caption: str, data: Data, wide: bool = Fa
     name = re.sub(r"[^A-Za-z0-9]+", "-", name)[:80]
     svg, pdf, png = io.StringIO(), io.BytesIO(), io.BytesIO()
     layout = figure.get_layout_engine()
-    if layout is not None:  # once, not for each of the files
+    if layout is not None:  # once, not by a further drawing for each of the files
         layout.execute(figure)
-        figure.set_layout_engine("none")
+        figure.set_layout_engine(None)
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
         figure.savefig(svg, format="svg", metadata={"Date": None}, dpi=_RASTER_DPI)
         figure.savefig(pdf, format="pdf", metadata={"CreationDate": None}, dpi=_RASTER_DPI)

@@ -242,3 +242,12 @@ def test_the_limit_is_always_on_the_first_figure(tmp_path: Path, limit_us: int, 
     assert figure is not None
     assert f"limit {words.exact_time(limit_us * 1000)}" in figure.svg
     assert (", logarithmic" in figure.svg) == (scale == "log")
+
+
+def test_a_figure_is_drawn_once_for_each_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And laid out once for all of them."""
+    figure, _ = plot.new_figure("a figure")
+    calls = []
+    monkeypatch.setattr(figure, "draw", lambda renderer: calls.append(Figure.draw(figure, renderer)))
+    assert plot.picture(figure, "name", "caption", ((), ())).svg.startswith("<svg")
+    assert len(calls) == 3
