@@ -20,8 +20,11 @@ from tests.support.tools import program
 
 pytestmark = [pytest.mark.untimed, needs_root("real-time policies")]
 
-STUCK = "no act completed within 300 ms"
 NOT_GIVEN = "the waiter returned"
+STUCK = "no act completed within 300 ms"
+STUCK_AFTER, PATIENCE = "300ms", "10s"
+"""When a probe calls itself stuck: soon where that is to be seen, else later than a busy machine keeps an ordinary
+process waiting, as the partner of shm is one."""
 WITHIN_S = 15
 """The time-out (0.3 s), what the frame waits for a thread that never returns (5 s), and a busy machine."""
 
