@@ -11,7 +11,6 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 import click
 
@@ -26,7 +25,7 @@ from fastenough.cli.commands import Command
 from fastenough.cli.options import json_option
 from fastenough.cli.output import clean, print_json, print_marked, text_width
 from fastenough.cli.privileges import DMA_LATENCY, LOCAL, accessed_board, how_to_grant, refusal
-from fastenough.facts import collect
+from fastenough.facts import Profile, collect
 from fastenough.implementations.linux_kernel import MODULE
 from fastenough.link import Link, LocalLink, find_probe
 from fastenough.loads import LOADS, TOOL_PACKAGES
@@ -267,7 +266,7 @@ class InspectedBoard:
     """The inspected board, its profile, and why sudo is not used on it, or an empty text."""
 
     link: Link
-    profile: dict[str, Any]
+    profile: Profile
     distrust: str = ""
 
 

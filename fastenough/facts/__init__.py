@@ -7,13 +7,12 @@ import gzip
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
-from fastenough.facts.fact import Absent, Fact, Inputs
+from fastenough.facts.fact import Absent, Fact, Inputs, Profile
 from fastenough.link import Link, Stalled, read_matching
 from fastenough.registry import listed
 
-__all__ = ["FACTS", "Absent", "Fact", "Inputs", "collect", "gather", "profile_sha256"]
+__all__ = ["FACTS", "Absent", "Fact", "Inputs", "Profile", "collect", "gather", "profile_sha256"]
 
 FACTS: tuple[Fact, ...] = tuple(
     fact
@@ -91,14 +90,14 @@ def gather(link: Link, facts: Sequence[Fact] = FACTS) -> Inputs:
     return Inputs(files, outputs)
 
 
-def collect(link: Link, only: Collection[str] | None = None) -> dict[str, Any]:
+def collect(link: Link, only: Collection[str] | None = None) -> Profile:
     """The profile: every fact by name, None where it is absent, and under ``absent`` the reason for each of those.
 
     ``only``: names of the requested facts; None for all.
     """
     facts = [fact for fact in FACTS if only is None or fact.name in only]
     inputs = gather(link, facts)
-    profile: dict[str, Any] = {}
+    profile: dict[str, object] = {}
     absent: dict[str, str] = {}
     for fact in facts:
         try:
@@ -112,7 +111,7 @@ def collect(link: Link, only: Collection[str] | None = None) -> dict[str, Any]:
     return profile | {"absent": absent}
 
 
-def profile_sha256(profile: dict[str, Any]) -> str:
+def profile_sha256(profile: Profile) -> str:
     """The hash of the board and its configuration, without volatile facts."""
     volatile = {fact.name for fact in FACTS if fact.volatile} | {"absent"}
     lasting = {name: value for name, value in profile.items() if name not in volatile}

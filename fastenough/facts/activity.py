@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TypedDict
 
 from fastenough.facts.fact import Absent, Fact, Inputs
 
@@ -25,6 +25,14 @@ _ENABLED_CGROUP_KINDS = (
 """Kinds of BPF programs that systemd and container managers load for control groups; they run per packet or call."""
 
 
+class TracingFact(TypedDict):
+    """Enabled events, including those of instances, kprobes by name, BPF programs by kind; None if unknown."""
+
+    events: list[str] | None
+    kprobes: list[str] | None
+    bpf_programs: dict[str, int] | None
+
+
 def _lines(text: str | None) -> list[str] | None:
     return None if text is None else [line.strip() for line in text.splitlines() if line.strip()]
 
@@ -39,8 +47,7 @@ def bpf_programs(text: str) -> dict[str, int]:
     return counts
 
 
-def _tracing(inputs: Inputs) -> dict[str, Any]:
-    """Enabled events, including those of instances, kprobes by name, BPF programs by kind; None if unknown."""
+def _tracing(inputs: Inputs) -> TracingFact:
     events, kprobes, programs = inputs.get(_EVENTS), inputs.get(_KPROBES), inputs.outputs.get(_BPF)
     if events is None and kprobes is None and programs is None:
         raise Absent("neither tracefs nor bpftool can be used here")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TypedDict
 
 from fastenough.facts.fact import Absent, Fact, Inputs
 
@@ -132,8 +132,17 @@ def _cpuset(inputs: Inputs) -> str:
     raise Absent("the control group has no cpuset")
 
 
-def _throttled(inputs: Inputs) -> dict[str, Any]:
+class ControlGroupFact(TypedDict):
     """Throttling since the creation of the groups, over all levels; path and version identify the groups."""
+
+    version: int
+    folder: str
+    nr_periods: int
+    nr_throttled: int
+    throttled_ns: int
+
+
+def _throttled(inputs: Inputs) -> ControlGroupFact:
     version, folders = _levels(inputs, "cpu")
     counted = {"nr_periods": 0, "nr_throttled": 0, "throttled_ns": 0}
     for folder in folders:
@@ -142,7 +151,13 @@ def _throttled(inputs: Inputs) -> dict[str, Any]:
                 counted[name] += int(value)
             elif name in ("throttled_time", "throttled_usec"):
                 counted["throttled_ns"] += int(value) * (_NS_PER_US if name == "throttled_usec" else 1)
-    return {"version": version, "folder": folders[0]} | counted
+    return {
+        "version": version,
+        "folder": folders[0],
+        "nr_periods": counted["nr_periods"],
+        "nr_throttled": counted["nr_throttled"],
+        "throttled_ns": counted["throttled_ns"],
+    }
 
 
 FACTS = (

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 from fastenough.facts.fact import Absent, Fact, Inputs
 
@@ -14,9 +14,21 @@ _TCC = "/sys/firmware/acpi/tables/[RP]TCT"
 _FLAGS = {"cat_l2", "cat_l3", "cdp_l2", "cdp_l3", "mba"}
 
 
-def _cache(inputs: Inputs) -> dict[str, Any]:
-    """``can``: features of resource control of the processor; ``kernel``: whether the kernel supports it; ``mounted``;
-    ``tcc``: whether the firmware has Intel's tables for time-coordinated computing (RTCT, PTCT)."""
+class CacheFact(TypedDict):
+    """Allocation of the cache: support and use.
+
+    ``can``: features of resource control of the processor; ``kernel``: whether the kernel supports it; ``mounted``:
+    whether resctrl is mounted; ``tcc``: whether the firmware has Intel's tables for time-coordinated computing (RTCT,
+    PTCT).
+    """
+
+    can: list[str]
+    kernel: bool
+    mounted: bool
+    tcc: bool
+
+
+def _cache(inputs: Inputs) -> CacheFact:
     line = next((line for line in inputs.text(_CPUINFO).splitlines() if line.startswith("flags")), None)
     if line is None:
         raise Absent("the kernel names no flags of this processor")

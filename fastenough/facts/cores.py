@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 from fastenough.facts.fact import Absent, Fact, Inputs
 
@@ -12,6 +12,15 @@ _EVL_ABI = "/sys/devices/virtual/*/control/abi"
 _XENOMAI_VERSION = "xeno-config --version"
 _XENOMAI_CORE = "xeno-config --core"
 _EVL_VERSION = "pkg-config --modversion evl"
+
+
+class RealTimeCoreFact(TypedDict):
+    """Name of the core, its version or ABI number, and its library; None if unknown."""
+
+    core: str | None
+    version: str | None
+    abi: int | None
+    library: dict[str, str] | None
 
 
 def _core(inputs: Inputs) -> tuple[str | None, str | None, int | None]:
@@ -36,7 +45,7 @@ def _library(inputs: Inputs) -> dict[str, str] | None:
     return None
 
 
-def _real_time_core(inputs: Inputs) -> dict[str, Any]:
+def _real_time_core(inputs: Inputs) -> RealTimeCoreFact:
     core, version, abi = _core(inputs)
     library = _library(inputs)
     if core is None and library is None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 from fastenough.facts.fact import Fact, Inputs
 from fastenough.link import Link
@@ -66,6 +66,22 @@ _ARM_PARTS = {
 
 _MOST_CPUS = 1 << 16
 """Upper bound of CPU numbers: a damaged list must not fill the memory."""
+
+
+class CpuFact(TypedDict):
+    """The processor; ``topology``: CPUs by ``core`` (SMT siblings) and by ``package``; None if unknown."""
+
+    architecture: str | None
+    model: str | None
+    models: list[str]
+    vendor: str | None
+    revision: str | None
+    board_name: str | None
+    count: int
+    smt: bool | None
+    microcode: str | None
+    flags: list[str]
+    topology: dict[str, list[list[int]]]
 
 
 def cpu_list(text: str) -> list[int]:
@@ -142,7 +158,7 @@ def _topology(inputs: Inputs) -> dict[str, list[list[int]]]:
     return groups
 
 
-def _cpu(inputs: Inputs) -> dict[str, Any]:
+def _cpu(inputs: Inputs) -> CpuFact:
     blocks = parse_cpuinfo(inputs.text(_CPUINFO))
     flags = set((_first(blocks, *_FLAG_KEYS) or "").split())
     flags |= {extension for flag in flags if flag.startswith("rv") for extension in flag.split("_")}
@@ -167,7 +183,7 @@ def _vulnerabilities(inputs: Inputs) -> dict[str, str]:
     return {name: content for (name,), content in inputs.matching(_VULNERABILITIES)}
 
 
-def _isolation(inputs: Inputs) -> dict[str, Any]:
+def _isolation(inputs: Inputs) -> dict[str, str | None]:
     names = ("online", "offline", "isolated", "nohz_full")
     return {name: inputs.get(f"/sys/devices/system/cpu/{name}") for name in names}
 

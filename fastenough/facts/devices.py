@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TypedDict
 
 from fastenough.facts.fact import Absent, Fact, Inputs
 from fastenough.facts.memory import chosen
@@ -15,9 +15,24 @@ _CONTROLLERS = "/sys/devices/system/edac/mc/mc*/mc_name"
 _ASPM = "/sys/module/pcie_aspm/parameters/policy"
 
 
-def parse_coalescing(text: str) -> dict[str, dict[str, Any]]:
-    """By interface: whether reception is adaptive, and µs and frames by which an interrupt is delayed."""
-    interfaces: dict[str, dict[str, Any]] = {}
+class CoalescingFact(TypedDict):
+    """Whether reception is adaptive, and µs and frames by which an interrupt is delayed; None if unknown."""
+
+    adaptive: bool
+    rx_us: int | None
+    rx_frames: int | None
+
+
+class MemoryErrorFact(TypedDict):
+    """Memory controllers polled for errors by the kernel, and the polling interval; None if unknown."""
+
+    controllers: list[str]
+    poll_ms: int | None
+
+
+def parse_coalescing(text: str) -> dict[str, CoalescingFact]:
+    """The interrupt coalescing of each interface in the output of ethtool."""
+    interfaces: dict[str, CoalescingFact] = {}
     for block in re.split(r"^Coalesce parameters for ", text, flags=re.MULTILINE)[1:]:
         name = block.partition(":")[0].strip()
         adaptive = re.search(r"^Adaptive RX: (\S+)", block, re.MULTILINE)
@@ -31,12 +46,11 @@ def parse_coalescing(text: str) -> dict[str, dict[str, Any]]:
     return interfaces
 
 
-def _coalescing(inputs: Inputs) -> dict[str, dict[str, Any]]:
+def _coalescing(inputs: Inputs) -> dict[str, CoalescingFact]:
     return parse_coalescing(inputs.output(_COALESCING))
 
 
-def _memory_errors(inputs: Inputs) -> dict[str, Any]:
-    """Memory controllers polled for errors by the kernel, and the polling interval."""
+def _memory_errors(inputs: Inputs) -> MemoryErrorFact:
     controllers, poll_ms = sorted(name for _, name in inputs.matching(_CONTROLLERS)), inputs.number(_EDAC)
     if not controllers and poll_ms is None:
         raise Absent("no driver of a memory controller is loaded (EDAC)")

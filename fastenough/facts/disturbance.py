@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastenough.facts.fact import Absent, Fact, Inputs
 
 _STAT = "/proc/stat"
@@ -26,7 +24,7 @@ def _steal(inputs: Inputs) -> int:
     return parse_steal_ns(inputs.text(_STAT))
 
 
-def _smi(inputs: Inputs) -> dict[str, Any]:
+def _smi(inputs: Inputs) -> dict[str, str]:
     """Whether system management interrupts can be counted: MSR_SMI_COUNT (0x34) of Intel CPUs, read by msr."""
     cpuinfo = inputs.text(_CPUINFO)
     if "GenuineIntel" not in cpuinfo:

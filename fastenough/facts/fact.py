@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+Profile = Mapping[str, Any]
+"""Facts by name, as JSON has them: open, since a stored profile may be of another version."""
+
 
 class Absent(Exception):
     """The fact is not available on this board; the message is the reason."""
@@ -44,11 +47,11 @@ class Inputs:
 
     def matching(self, pattern: str) -> Iterator[tuple[tuple[str, ...], str]]:
         """For each matching file, the values of its wildcards, and its content."""
-        wanted = pattern.split("/")
+        expected = pattern.split("/")
         for path, content in self.files.items():
             parts = path.split("/")
-            if len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted)):
-                starred = (part for part, want in zip(parts, wanted, strict=True) if part != want)
+            if len(parts) == len(expected) and all(map(fnmatchcase, parts, expected)):
+                starred = (part for part, pattern_part in zip(parts, expected, strict=True) if part != pattern_part)
                 yield tuple(starred), content.strip(" \n\t\0")
 
 
@@ -62,7 +65,7 @@ class Fact:
     """
 
     name: str
-    parse: Callable[[Inputs], Any]
+    parse: Callable[[Inputs], object]
     files: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     volatile: bool = False

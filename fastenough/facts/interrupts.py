@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 from fastenough.facts.fact import Fact, Inputs
 
@@ -11,6 +11,14 @@ _INTERRUPTS = "/proc/interrupts"
 _AFFINITY = "/proc/irq/*/smp_affinity_list"
 _EFFECTIVE = "/proc/irq/*/effective_affinity_list"
 _DEFAULT = "/proc/irq/default_smp_affinity"
+
+
+class InterruptFact(TypedDict):
+    """Name of an interrupt, and the CPUs that may serve it and that do, as the kernel lists them; None if unknown."""
+
+    name: str
+    cpus: str | None
+    effective_cpus: str | None
 
 
 def parse_interrupts(text: str) -> dict[str, str]:
@@ -26,7 +34,7 @@ def parse_interrupts(text: str) -> dict[str, str]:
     return named
 
 
-def _interrupts(inputs: Inputs) -> dict[str, dict[str, Any]]:
+def _interrupts(inputs: Inputs) -> dict[str, InterruptFact]:
     named = parse_interrupts(inputs.text(_INTERRUPTS))
     allowed = {irq: cpus for (irq,), cpus in inputs.matching(_AFFINITY)}
     effective = {irq: cpus for (irq,), cpus in inputs.matching(_EFFECTIVE)}

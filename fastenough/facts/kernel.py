@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Any
+from typing import TypedDict
 
 from fastenough.facts.fact import Absent, Fact, Inputs
 
@@ -22,6 +22,23 @@ _OF_INTEREST = re.compile(
     r"DEBUG_PREEMPT|DEBUG_LOCKDEP|PROVE_LOCKING|LATENCYTOP|KASAN|KCSAN|FUNCTION_TRACER|IRQSOFF_TRACER|"
     r"PREEMPT_TRACER|TIMERLAT_TRACER|OSNOISE_TRACER|HWLAT_TRACER|XENOMAI|EVL|DOVETAIL|IPIPE)$"
 )
+
+
+class KernelFact(TypedDict):
+    """Release, version, preemption model and taint, None if unknown."""
+
+    release: str
+    version: str
+    preemption: str
+    tainted: int | None
+
+
+class KernelConfigFact(TypedDict):
+    """Hash of the configuration, the options that affect latency, and all that are set as name=value."""
+
+    sha256: str
+    of_interest: dict[str, str]
+    set: list[str]
 
 
 def parse_preemption(version: str, realtime: str | None, chosen: str, options: dict[str, str]) -> str:
@@ -64,7 +81,7 @@ def _config_text(inputs: Inputs) -> str:
     raise Absent("neither /proc/config.gz nor /boot/config-RELEASE can be read (CONFIG_IKCONFIG_PROC is off)")
 
 
-def _kernel(inputs: Inputs) -> dict[str, Any]:
+def _kernel(inputs: Inputs) -> KernelFact:
     release, version = inputs.text(_RELEASE), inputs.text(_VERSION)
     try:
         options = parse_config(_config_text(inputs))
@@ -80,7 +97,7 @@ def _kernel(inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def _config(inputs: Inputs) -> dict[str, Any]:
+def _config(inputs: Inputs) -> KernelConfigFact:
     text = _config_text(inputs)
     options = parse_config(text)
     return {

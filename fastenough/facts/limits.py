@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 from fastenough.facts.fact import Absent, Fact, Inputs
 
@@ -13,7 +13,22 @@ _ITEMS = ("rtprio", "memlock")
 _NAMED = ("realtime", "rtkit", "audio", "pipewire", "video")
 
 
-def _lines(inputs: Inputs) -> list[dict[str, str]]:
+class LimitLine(TypedDict):
+    """One line of limits.conf(5): user or group, limited item, value."""
+
+    who: str
+    item: str
+    value: str
+
+
+class LimitsFact(TypedDict):
+    """Lines for rtprio and memlock, and the groups intended for them."""
+
+    lines: list[LimitLine]
+    groups: list[str]
+
+
+def _lines(inputs: Inputs) -> list[LimitLine]:
     texts = [text for pattern in _FILES for _, text in inputs.matching(pattern)]
     if not texts and not any(path in inputs.files for path in _FILES):
         raise Absent("there is no /etc/security/limits.conf: who may have real-time priority is decided elsewhere")
@@ -27,8 +42,7 @@ def _groups(inputs: Inputs) -> list[str]:
     return sorted(known.intersection(_NAMED))
 
 
-def _limits(inputs: Inputs) -> dict[str, Any]:
-    """Lines for rtprio and memlock, and the groups intended for them."""
+def _limits(inputs: Inputs) -> LimitsFact:
     return {"lines": _lines(inputs), "groups": _groups(inputs)}
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 from fastenough.facts.fact import Absent, Fact, Inputs
 
@@ -133,7 +133,14 @@ def _emulated(inputs: Inputs) -> bool:
     return any(sign in identity for sign in _QEMU_SIGNS) and not helped
 
 
-def _device_tree(inputs: Inputs) -> dict[str, Any]:
+class DeviceTreeFact(TypedDict):
+    """Model and compatible strings of the device tree."""
+
+    model: str
+    compatible: list[str]
+
+
+def _device_tree(inputs: Inputs) -> DeviceTreeFact:
     model = inputs.get(_TREE + "model")
     if model is None:
         raise Absent("the board has no device tree")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 from fastenough.facts.fact import Absent, Fact, Inputs
 
@@ -12,7 +12,14 @@ _HEXADECIMAL = 16
 """The interval in seconds (Documentation/arch/x86/x86_64/machinecheck.rst)."""
 
 
-def _machine_check(inputs: Inputs) -> dict[str, Any]:
+class MachineCheckFact(TypedDict):
+    """Polling interval for corrected errors, and whether they are ignored."""
+
+    every_s: int
+    ignored: bool
+
+
+def _machine_check(inputs: Inputs) -> MachineCheckFact:
     text = inputs.get(_FOLDER + "check_interval")
     if text is None:
         raise Absent("the kernel does not ask this processor for machine checks")

@@ -4,13 +4,24 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TypedDict
 
 from fastenough.facts.fact import Fact, Inputs
 
 _MEMINFO = "/proc/meminfo"
 _HUGE = "/sys/kernel/mm/transparent_hugepage/"
 _NODES = "/sys/devices/system/node/node*/cpulist"
+
+
+class MemoryFact(TypedDict):
+    """Sizes and number of huge pages, and the modes of transparent huge pages; None if unknown."""
+
+    total_bytes: int | None
+    swap_bytes: int | None
+    huge_pages: int | None
+    huge_page_bytes: int | None
+    transparent_huge_pages: str | None
+    transparent_huge_pages_defrag: str | None
 
 
 def parse_meminfo(text: str) -> dict[str, int]:
@@ -27,7 +38,7 @@ def chosen(text: str | None) -> str | None:
     return found[1] or found[2] if found else None
 
 
-def _memory(inputs: Inputs) -> dict[str, Any]:
+def _memory(inputs: Inputs) -> MemoryFact:
     values = parse_meminfo(inputs.text(_MEMINFO))
     return {
         "total_bytes": values.get("MemTotal"),

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 from fastenough.facts.fact import Absent, Fact, Inputs
 
@@ -11,8 +11,17 @@ _MOUNTS = "/proc/self/mountinfo"
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "ceph", "afs")
 
 
-def _mounts(inputs: Inputs) -> list[dict[str, Any]]:
-    file_systems = []
+class MountFact(TypedDict):
+    """One file system; ``network``: whether it is a network file system."""
+
+    point: str
+    kind: str
+    options: list[str]
+    network: bool
+
+
+def _mounts(inputs: Inputs) -> list[MountFact]:
+    file_systems: list[MountFact] = []
     for line in inputs.text(_MOUNTS).splitlines():
         words, _, rest = line.partition(" - ")
         kind, source = rest.split()[:2]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 from fastenough.facts.fact import Absent, Fact, Inputs
 
@@ -30,13 +30,29 @@ _COOLING = "/sys/class/thermal/cooling_device*/{}"
 _INJECTORS = ("intel_powerclamp", "thermal-idle", "idle")
 
 
+class FrequencyFact(TypedDict):
+    """By CPU the values of its policy, limits in kHz; and the controls of all CPUs, None if unknown."""
+
+    cpus: dict[str, dict[str, int | str]]
+    boost: int | None
+    no_turbo: int | None
+    max_perf_pct: int | None
+
+
+class IdleFact(TypedDict):
+    """Driver and governor; by CPU and state: name, exit latency and residency in µs, whether disabled."""
+
+    driver: str | None
+    governor: str | None
+    states: dict[str, dict[str, dict[str, int | str]]]
+
+
 def _number(text: str) -> int | str:
     return int(text) if text.isdigit() else text
 
 
-def _frequency(inputs: Inputs) -> dict[str, Any]:
-    """By CPU: driver, governor, limits in kHz."""
-    cpus: dict[str, dict[str, Any]] = {}
+def _frequency(inputs: Inputs) -> FrequencyFact:
+    cpus: dict[str, dict[str, int | str]] = {}
     for name in _FREQ_NAMES:
         for (cpu,), content in inputs.matching(_FREQ + name):
             cpus.setdefault(cpu, {})[name] = _number(content)
@@ -50,9 +66,8 @@ def _frequency(inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def _idle(inputs: Inputs) -> dict[str, Any]:
-    """By CPU and state: name, exit latency and residency in µs, whether disabled; and the governor."""
-    states: dict[str, dict[str, dict[str, Any]]] = {}
+def _idle(inputs: Inputs) -> IdleFact:
+    states: dict[str, dict[str, dict[str, int | str]]] = {}
     for name in _IDLE_NAMES:
         for (cpu, state), content in inputs.matching(_IDLE + name):
             states.setdefault(cpu, {}).setdefault(state, {})[name] = _number(content)
@@ -62,9 +77,9 @@ def _idle(inputs: Inputs) -> dict[str, Any]:
     return {"driver": driver, "governor": inputs.get(_IDLE_GOVERNOR), "states": states}
 
 
-def _power_caps(inputs: Inputs) -> dict[str, dict[str, Any]]:
+def _power_caps(inputs: Inputs) -> dict[str, dict[str, int | str]]:
     """By zone: its name, whether it is enforced, and the long-term limit beside the greatest possible, in µW."""
-    zones: dict[str, dict[str, Any]] = {}
+    zones: dict[str, dict[str, int | str]] = {}
     for key, file in (
         ("name", "name"),
         ("enabled", "enabled"),

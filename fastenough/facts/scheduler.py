@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TypedDict
 
 from fastenough.facts.fact import Absent, Fact, Inputs
 
@@ -13,8 +13,19 @@ _FAIR = _DEBUG + "fair_server/cpu*/{}"
 _PARTITIONS = "/sys/fs/cgroup/cpuset.cpus.isolated"
 
 
-def _debugfs(inputs: Inputs) -> dict[str, Any]:
-    """``fair_server``: ns of each period by CPU; ``preemption``: the models available at run time."""
+class SchedulerDebugFact(TypedDict):
+    """Values of debugfs.
+
+    ``fair_server``: ``runtime_ns`` and ``period_ns`` by CPU; ``nr_migrate``: tasks moved at once, None if unknown;
+    ``preemption``: the models available at run time.
+    """
+
+    fair_server: dict[str, dict[str, int]]
+    nr_migrate: int | None
+    preemption: list[str]
+
+
+def _debugfs(inputs: Inputs) -> SchedulerDebugFact:
     choices = inputs.get(_DEBUG + "preempt")
     fair = {cpu: {"runtime_ns": int(text)} for (cpu,), text in inputs.matching(_FAIR.format("runtime"))}
     for (cpu,), text in inputs.matching(_FAIR.format("period")):

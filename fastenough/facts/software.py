@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import TypedDict
 
 from fastenough.facts.fact import Absent, Fact, Inputs
 
@@ -28,6 +28,15 @@ _OF_INTEREST = (
     "xenomai",
     "libevl",
 )
+
+
+class PackagesFact(TypedDict):
+    """Number and hash of the installed packages, versions of those that affect latency, and all as name=version."""
+
+    count: int
+    sha256: str
+    of_interest: dict[str, str]
+    installed: list[str]
 
 
 def parse_os_release(text: str) -> dict[str, str]:
@@ -60,7 +69,7 @@ def _installed(inputs: Inputs) -> dict[str, str]:
         raise Absent("no list of packages: none of dpkg, opkg and rpm is here") from reason
 
 
-def _packages(inputs: Inputs) -> dict[str, Any]:
+def _packages(inputs: Inputs) -> PackagesFact:
     installed = _installed(inputs)
     listed = [f"{name}={version}" for name, version in sorted(installed.items())]
     return {
@@ -74,9 +83,9 @@ def _packages(inputs: Inputs) -> dict[str, Any]:
 def _os_release(inputs: Inputs) -> dict[str, str]:
     for path in _RELEASES:
         if path in inputs.files:
-            wanted = ("ID", "VERSION_ID", "PRETTY_NAME", "BUILD_ID")
+            names = ("ID", "VERSION_ID", "PRETTY_NAME", "BUILD_ID")
             release = parse_os_release(inputs.files[path])
-            return {name: release[name] for name in wanted if name in release}
+            return {name: release[name] for name in names if name in release}
     raise Absent("there is no os-release file")
 
 

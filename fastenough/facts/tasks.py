@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from fastenough.facts.fact import Fact, Inputs
 
@@ -29,6 +29,15 @@ class TaskStat:
         return self.policy in _REAL_TIME
 
 
+class TaskFact(TypedDict):
+    """A thread with its scheduling policy and priority."""
+
+    comm: str
+    tid: int
+    policy: str
+    priority: int
+
+
 def parse_task(text: str) -> TaskStat:
     """The thread of a stat line; raises ValueError or IndexError for an invalid one."""
     first, _, rest = text.rpartition(")")
@@ -46,16 +55,16 @@ def _tasks(inputs: Inputs) -> list[TaskStat]:
     return [parse_task(content) for _, content in inputs.matching(_STATS)]
 
 
-def _as_entry(task: TaskStat) -> dict[str, Any]:
+def _as_entry(task: TaskStat) -> TaskFact:
     return {"comm": task.comm, "tid": task.tid, "policy": task.policy, "priority": task.priority}
 
 
-def _real_time(inputs: Inputs) -> list[dict[str, Any]]:
+def _real_time(inputs: Inputs) -> list[TaskFact]:
     found = [task for task in _tasks(inputs) if task.real_time]
     return [_as_entry(task) for task in sorted(found, key=lambda task: (-task.priority, task.comm, task.tid))]
 
 
-def _interrupt_threads(inputs: Inputs) -> list[dict[str, Any]]:
+def _interrupt_threads(inputs: Inputs) -> list[TaskFact]:
     """Threads that serve interrupts or timers: irq/N-name, ksoftirqd/N, ktimers/N and their like."""
     names = ("irq/", "ksoftirqd/", "ktimers/", "ktimersoftd/", "rcuc/", "rcub/", "rcu_preempt", "migration/")
     found = [task for task in _tasks(inputs) if task.comm.startswith(names)]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 from fastenough.facts.fact import Absent, Fact, Inputs
 
@@ -13,11 +13,26 @@ _COUNT = "/sys/devices/system/cpu/cpu*/thermal_throttle/{}_throttle_count"
 _SLOWING = ("passive", "hot", "critical")
 
 
-def _zones(inputs: Inputs) -> dict[str, dict[str, Any]]:
+class ThermalZoneFact(TypedDict):
+    """Temperature of a zone, and the lowest one at which the kernel slows the processor; None if unknown."""
+
+    kind: str
+    millidegrees: int | None
+    slowed_from_millidegrees: int | None
+
+
+class ThermalFact(TypedDict):
+    """Zones by name, and throttling events since boot, None if the processor does not count them."""
+
+    zones: dict[str, ThermalZoneFact]
+    throttled: int | None
+
+
+def _zones(inputs: Inputs) -> dict[str, ThermalZoneFact]:
     temperatures = dict(inputs.matching(_ZONE.format("temp")))
     trips = {place: int(text) for place, text in inputs.matching(_TRIP.format("temp"))}
     kinds = {(zone, name.removesuffix("_type")): text for (zone, name), text in inputs.matching(_TRIP.format("type"))}
-    zones: dict[str, dict[str, Any]] = {}
+    zones: dict[str, ThermalZoneFact] = {}
     for (zone,), kind in inputs.matching(_ZONE.format("type")):
         slowing = [
             value
@@ -33,8 +48,7 @@ def _zones(inputs: Inputs) -> dict[str, dict[str, Any]]:
     return zones
 
 
-def _thermal(inputs: Inputs) -> dict[str, Any]:
-    """Zones by name, and throttling events since boot, None if the processor does not count them."""
+def _thermal(inputs: Inputs) -> ThermalFact:
     counts = [int(text) for scope in ("core", "package") for _, text in inputs.matching(_COUNT.format(scope))]
     zones = _zones(inputs)
     if not counts and not zones:

@@ -9,7 +9,7 @@ from typing import Any, Required, TypedDict, Unpack
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, func, insert, select, text, tuple_, update
 
-from fastenough.facts import profile_sha256
+from fastenough.facts import Profile, profile_sha256
 from fastenough.history.database import History, put
 from fastenough.history.intervals import HistorySeries
 from fastenough.history.profiles import display_facts, packed_profile, profile_differences, unpacked_profile
@@ -199,7 +199,7 @@ def _new_run(connection: Connection, when: tuple[int, int, int | None], run_id: 
     board, begin_s, end_s = when
     profile = None
     if head.profile:
-        profile = profile_sha256(dict(head.profile))
+        profile = profile_sha256(head.profile)
         put(connection, PROFILE, [{"sha256": profile, "content": packed_profile(head.profile)}])
     run = int(
         connection.execute(
@@ -266,7 +266,7 @@ def _note_changes(connection: Connection, before: RowMapping | None, after: RowM
         connection.execute(insert(CHANGE), rows)
 
 
-def _profile(connection: Connection, sha256: str) -> dict[str, Any]:
+def _profile(connection: Connection, sha256: str) -> Profile:
     content = connection.execute(select(PROFILE.c.content).where(PROFILE.c.sha256 == sha256)).scalar_one()
     return unpacked_profile(content)
 
@@ -283,14 +283,13 @@ def _note_newest(connection: Connection, board: int) -> None:
         .mappings()
         .one()
     )
-    facts = display_facts(_profile(connection, newest["profile"])) if newest["profile"] else {}
     changed = select(func.max(CHANGE.c.at_s)).where(CHANGE.c.board == board, CHANGE.c.kind == CONFIGURATION)
     connection.execute(
         update(BOARD)
         .where(BOARD.c.id == board)
         .values(
             configuration=newest["configuration"],
-            shown=json.dumps(facts),
+            shown=json.dumps(display_facts(_profile(connection, newest["profile"])) if newest["profile"] else {}),
             changed_s=connection.execute(changed).scalar(),
         )
     )

@@ -7,12 +7,10 @@ import json
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from fastenough.analysis.keys import KEYED_FACTS
-from fastenough.facts import FACTS
-
-Profile = Mapping[str, Any]
+from fastenough.facts import FACTS, Profile
 
 _VOLATILE = {fact.name for fact in FACTS if fact.volatile} | {"absent"}
 _MOST_TOLD = 200
@@ -29,7 +27,7 @@ class ProfileDifference:
     latency: bool
 
 
-def stable_facts(profile: Profile) -> dict[str, Any]:
+def stable_facts(profile: Profile) -> Profile:
     """Without what changes from run to run."""
     return {name: value for name, value in profile.items() if name not in _VOLATILE and value is not None}
 
@@ -38,8 +36,8 @@ def packed_profile(profile: Profile) -> bytes:
     return zlib.compress(json.dumps(stable_facts(profile), sort_keys=True).encode())
 
 
-def unpacked_profile(content: bytes) -> dict[str, Any]:
-    profile: dict[str, Any] = json.loads(zlib.decompress(content))
+def unpacked_profile(content: bytes) -> Profile:
+    profile: Profile = json.loads(zlib.decompress(content))
     return profile
 
 
@@ -84,8 +82,19 @@ _TOLD_ONLY = {"packages", "modules"}
 """Facts that keys name and that forbid nothing."""
 
 
-def display_facts(profile: Profile) -> dict[str, Any]:
-    """Facts shown for a board in lists and at the top of its page: cpus, arch, model, kernel, preemption, facts."""
+class DisplayFacts(TypedDict):
+    """Facts shown for a board in lists and at the top of its page; 0 or empty if unknown."""
+
+    cpus: int
+    arch: str
+    model: str
+    kernel: str
+    preemption: str
+    facts: dict[str, str]
+
+
+def display_facts(profile: Profile) -> DisplayFacts:
+    """The facts of a profile that pages show."""
     count = _part(profile, "cpu", "count")
     return {
         "cpus": int(count) if count.isdecimal() else 0,
@@ -123,7 +132,7 @@ def _part(profile: Profile, fact: str, name: str) -> str:
     return "" if value is None else str(value)[:_MOST_TOLD]
 
 
-def _below(profile: Profile, fact: str, name: str) -> dict[str, Any]:
+def _below(profile: Profile, fact: str, name: str) -> Mapping[str, object]:
     found = profile.get(fact)
     value = found.get(name) if isinstance(found, dict) else None
     return value if isinstance(value, dict) else {}

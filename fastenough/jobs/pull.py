@@ -13,10 +13,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from fastenough.board import Booted, configuration_in, marks_in
-from fastenough.facts import collect, profile_sha256
+from fastenough.facts import Profile, collect, profile_sha256
 from fastenough.link import Link
 from fastenough.link.ring import CHUNK, MOST_BYTES, RecordingGone, Ring, RingFile
 from fastenough.loads.read_back import with_proof
@@ -355,7 +355,7 @@ class BoardAnnotations:
     marks: tuple[str, ...] = ()
 
     @cached_property
-    def _profile(self) -> dict[str, Any]:
+    def _profile(self) -> Profile:
         return collect(self.booted.link)
 
     def added(self, head: Head) -> HeadAdditions:
