@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypedDict
 
 from sqlalchemy import Connection, RowMapping, Select, and_, delete, false, func, not_, or_, select, true
 
@@ -202,12 +202,25 @@ def _write(folder: Folder, name: str, rows: Sequence[RowMapping], known: str | N
         )
 
 
+class ArchivedRow(TypedDict):
+    """Five minutes of one CPU in a run; ``histogram`` is packed."""
+
+    begin_s: int
+    cpu: int
+    run: str
+    max_ns: int
+    histogram: bytes
+
+
 @dataclass(frozen=True)
 class ArchivedRows:
-    """Of each row begin_s, cpu, run, max_ns and histogram.  ``elsewhere_s``: the begins of months whose files are not
-    in the archive of who asks: each farm writes into its own store, and several may share a database."""
+    """Rows of closed months.
 
-    rows: Sequence[Mapping[str, Any]]
+    ``elsewhere_s``: begins of the months whose files are not in this archive: each farm writes into its own store, and
+    several may share a database.
+    """
+
+    rows: Sequence[ArchivedRow]
     elsewhere_s: tuple[int, ...]
 
 
@@ -237,15 +250,15 @@ def _opened(history: History, noted: Sequence[Any], opened: ExitStack) -> Iterat
                 yield begin_s, opened.enter_context(folder.open_file(name))
 
 
-def _read(files: Sequence[int], series: str, span: Span) -> list[dict[str, Any]]:
+def _read(files: Sequence[int], series: str, span: Span) -> list[ArchivedRow]:
     """Out of open files: DuckDB would take ``*`` and ``[`` in their paths for patterns."""
     duckdb = import_module("duckdb")
-    names = "begin_s", "cpu", "run", "max_ns", "histogram"
+    columns = ", ".join(ArchivedRow.__annotations__)
     paths = [f"/proc/self/fd/{file}" for file in files]
     try:
         with duckdb.connect() as duck:
             rows = duck.execute(
-                f"SELECT {', '.join(names)} FROM read_parquet(?) WHERE series = ? AND begin_s >= ? AND begin_s < ?",
+                f"SELECT {columns} FROM read_parquet(?) WHERE series = ? AND begin_s >= ? AND begin_s < ?",
                 [paths, series, *span],
             ).fetchall()
     except duckdb.Error as error:
@@ -253,4 +266,7 @@ def _read(files: Sequence[int], series: str, span: Span) -> list[dict[str, Any]]
             f"cannot read a closed month of the history ({str(error).splitlines()[0]}); the runs "
             "are safe; rebuild the history with: fastenough farm rebuild, or web --rebuild"
         ) from error
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    return [
+        ArchivedRow(begin_s=begin_s, cpu=cpu, run=run, max_ns=max_ns, histogram=histogram)
+        for begin_s, cpu, run, max_ns, histogram in rows
+    ]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from sqlalchemy import Connection, RowMapping, Table, select
@@ -181,15 +181,35 @@ def note_newest(connection: Connection, board: int, cells: Mapping[Key, Interval
         [
             _joined(
                 here.get(series),
-                {"board": board, "series": series, "seen_s": seen_s, "step_s": step_s} | _newest(those),
+                {"board": board, "series": series, "seen_s": seen_s, "step_s": step_s, **_newest(those)},
             )
             for series, those in maxima.items()
         ],
     )
 
 
-def _newest(maxima: Iterable[tuple[int, int]]) -> dict[str, Any]:
-    """What the maxima, each with where its five minutes begin, say by themselves."""
+class _Maxima(TypedDict):
+    """Newest five minutes, greatest values, and rings of maxima of a series."""
+
+    newest_s: int
+    max_5min_ns: int
+    max_ever_ns: int
+    max_ever_at_s: int
+    hours: bytes
+    days: bytes
+
+
+class _NowRow(_Maxima):
+    """A row of the table ``now``."""
+
+    board: int
+    series: int
+    seen_s: int
+    step_s: int
+
+
+def _newest(maxima: Iterable[tuple[int, int]]) -> _Maxima:
+    """The maxima of new rows alone; ``maxima``: begin of five minutes and greatest value of each."""
     begins, values = np.array(list(maxima), dtype=np.int64).T
     most, newest_s = int(values.max()), int(begins.max())
     return {
@@ -202,7 +222,7 @@ def _newest(maxima: Iterable[tuple[int, int]]) -> dict[str, Any]:
     }
 
 
-def _joined(before: RowMapping | None, new: dict[str, Any]) -> dict[str, Any]:
+def _joined(before: RowMapping | None, new: _NowRow) -> _NowRow:
     """A row with what was there already; which of the two came first does not matter."""
     if before is None:
         return new
@@ -210,7 +230,9 @@ def _joined(before: RowMapping | None, new: dict[str, Any]) -> dict[str, Any]:
     both = (before, new)
     seen_s, step_s = max((row["seen_s"], row["step_s"]) for row in both)
     most, earlier = max((row["max_ever_ns"], -row["max_ever_at_s"]) for row in both)
-    return new | {
+    return {
+        "board": new["board"],
+        "series": new["series"],
         "seen_s": seen_s,
         "step_s": step_s,
         "newest_s": newest_s,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,7 +159,24 @@ def _store(connection: Connection, board: int, points: Sequence[TailPoint]) -> l
     return [point for point in points if all(abs(point.noted_s - noted_s) >= APART_S for noted_s in known_s)]
 
 
-def _row(connection: Connection, board: int, point: TailPoint) -> dict[str, Any]:
+class _ChangeRow(TypedDict):
+    """A row of the table of changes."""
+
+    board: int
+    at_s: int
+    kind: str
+    key: str
+    was: str
+    now: str
+    latency: bool
+    last_run: int | None
+    run: int | None
+    noted_s: int
+    until_s: int | None
+    withdrawn_s: int | None
+
+
+def _row(connection: Connection, board: int, point: TailPoint) -> _ChangeRow:
     return {
         "board": board,
         "at_s": point.at_s,

@@ -44,7 +44,7 @@ def upgrade() -> None:
         bind.execute(sa.insert(_MONTH), made)
 
 
-def _months(rows: Iterable[sa.RowMapping]) -> list[dict[str, Any]]:
+def _months(rows: Iterable[sa.RowMapping]) -> list[dict[str, int | bytes]]:
     """Of one board."""
     keyed = [((row["board"], row["series"], _month_begin_s(row["begin_s"]), row["cpu"]), row) for row in rows]
     pile = HistogramSet.unpacked((key, row["histogram"]) for key, row in keyed)
