@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from fastenough.link import Link
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.recording import head
 from fastenough.registry import listed
-from fastenough.settings.journal import Journal, UnusableEntry, place_and_original
+from fastenough.settings.journal import Journal, JournalEntry, UnusableEntry, place_and_original
 from fastenough.settings.place import Place, PlaceGone
 from fastenough.settings.setting import Requested, Setting, difference, print_settings, restored_text
 
@@ -74,7 +74,7 @@ def default_journal(link: Link) -> Path:
     return directory / f"{link.name.replace('/', '_')}.journal"
 
 
-def place_name(entry: Mapping[str, Any], link: Link) -> str:
+def place_name(entry: JournalEntry, link: Link) -> str:
     """Return the name of the place of a journal's entry, for messages."""
     try:
         return str(place_and_original(entry, link, _FILES)[0])
@@ -181,7 +181,7 @@ class Settings:
         unchanged = head.RecordedSetting(name + place.suffix, value, original, **place.label())
         if original == value:
             return unchanged
-        entry = {"boot_id": self._boot_id, "place": place.entry(), "original": original}
+        entry: JournalEntry = {"boot_id": self._boot_id, "place": place.entry(), "original": original}
         try:
             place_and_original(entry, self._link, _FILES)
         except UnusableEntry as why:
@@ -201,8 +201,8 @@ class Settings:
         """Restore all values, newest first; those before a reboot are skipped."""
         damaged = self._journal.damaged()
         entries = [entry for entry in self._journal.entries() if entry.get("boot_id") == self._boot_id]
-        failed: list[tuple[dict[str, Any], str]] = []
-        restored: list[dict[str, Any]] = []
+        failed: list[tuple[JournalEntry, str]] = []
+        restored: list[JournalEntry] = []
         for entry in reversed(entries):
             try:
                 fault = self._restore_entry(entry)
@@ -220,7 +220,7 @@ class Settings:
         if failed:
             raise FastenoughError(f"{failed[0][1]}; {_FIX}")
 
-    def _restore_entry(self, entry: dict[str, Any]) -> str | None:
+    def _restore_entry(self, entry: JournalEntry) -> str | None:
         """Return the error; None when the original is in effect or the place is gone.  Raise UnusableEntry."""
         place, original = place_and_original(entry, self._link, _FILES)
         try:

@@ -15,7 +15,7 @@ import stat
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Required, TypedDict, cast
 
 from fastenough.files import lock_holder, private_directory, replace_whole, sync_directory, unfinished_file, write_all
 from fastenough.link import Link
@@ -27,6 +27,19 @@ from fastenough.settings.tracing import InstancePlace
 
 _MOST_BYTES = 16 << 20
 _SHOWN_CHARACTERS = 200
+
+
+class JournalEntry(TypedDict, total=False):
+    """An entry of the journal: the boot, the place as ``Place.entry`` describes it, and its original value.
+
+    Only ``place`` was checked; the others may be missing or have any value.
+    """
+
+    boot_id: object
+    place: Required[Mapping[str, object]]
+    original: object
+
+
 Damaged = tuple[str, str]
 """An unusable line of the journal, and the reason."""
 
@@ -122,8 +135,8 @@ class Journal:
             raise FastenoughError(f"{self._path} is too long for a journal; inspect it, then remove it")
         return os.pread(file, _MOST_BYTES, 0)
 
-    def _read(self) -> tuple[list[dict[str, Any]], list[Damaged]]:
-        entries: list[dict[str, Any]] = []
+    def _read(self) -> tuple[list[JournalEntry], list[Damaged]]:
+        entries: list[JournalEntry] = []
         damaged: list[Damaged] = []
         for line in self._content(self._file).splitlines():
             try:
@@ -131,12 +144,12 @@ class Journal:
             except (ValueError, RecursionError):
                 entry = None
             if isinstance(entry, dict) and isinstance(entry.get("place"), dict):
-                entries.append(entry)
+                entries.append(cast(JournalEntry, entry))
             else:
                 damaged.append((line.decode(errors="replace"), "not an entry of a setting"))
         return entries, damaged
 
-    def entries(self) -> list[dict[str, Any]]:
+    def entries(self) -> list[JournalEntry]:
         """Return the usable entries, oldest first."""
         return self._read()[0]
 
@@ -144,7 +157,7 @@ class Journal:
         """Return the lines that are not entries."""
         return self._read()[1]
 
-    def append(self, entry: dict[str, Any]) -> None:
+    def append(self, entry: JournalEntry) -> None:
         """Append one entry: completely on disk when this returns, not at all when it raises."""
         previous_bytes = os.fstat(self._file).st_size
         try:
@@ -155,7 +168,7 @@ class Journal:
                 os.ftruncate(self._file, previous_bytes)
             raise FastenoughError(f"{self._path}: {error.strerror}; nothing was changed") from error
 
-    def replace(self, entries: list[dict[str, Any]]) -> None:
+    def replace(self, entries: list[JournalEntry]) -> None:
         """Replace all entries; if the bench is killed meanwhile, either all old or all new ones are there."""
         content = b"".join(json.dumps(entry).encode() + b"\n" for entry in entries)
         if self._content(self._file) == content:
@@ -201,14 +214,14 @@ class UnusableEntry(ValueError):
     """An entry that no setting can have written; it was not applied."""
 
 
-def _text(entry: Mapping[str, Any], name: str, pattern: str) -> str:
+def _text(entry: Mapping[str, object], name: str, pattern: str) -> str:
     value = entry.get(name)
     if not isinstance(value, str) or not re.fullmatch(pattern, value, re.DOTALL):
         raise UnusableEntry(f"invalid {name}: {ascii(value)[:80]}")
     return value
 
 
-def _number(entry: Mapping[str, Any], name: str, least: int) -> int:
+def _number(entry: Mapping[str, object], name: str, least: int) -> int:
     value = entry.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 1 << 63:
         raise UnusableEntry(f"invalid {name}: {ascii(value)[:80]}")
@@ -224,7 +237,7 @@ def is_among(path: str, patterns: Sequence[str]) -> bool:
     )
 
 
-def _file(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> FilePlace:
+def _file(entry: Mapping[str, object], link: Link, files: Sequence[str]) -> FilePlace:
     path = _text(entry, "path", r"/[^\0]*")
     if not is_among(path, files):
         raise UnusableEntry(f"no setting writes {ascii(path)[:200]}")
@@ -234,27 +247,27 @@ def _file(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> FilePla
     return FilePlace(path)
 
 
-def _task(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> TaskPlace:
+def _task(entry: Mapping[str, object], link: Link, files: Sequence[str]) -> TaskPlace:
     return TaskPlace(_number(entry, "tid", 1), _number(entry, "start_ticks", 0), _text(entry, "comm", r"[^\0]{0,64}"))
 
 
-def _cpus(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> CpusPlace:
+def _cpus(entry: Mapping[str, object], link: Link, files: Sequence[str]) -> CpusPlace:
     return CpusPlace(_number(entry, "pid", 1), _number(entry, "start_ticks", 0))
 
 
-def _pin(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> PinPlace:
+def _pin(entry: Mapping[str, object], link: Link, files: Sequence[str]) -> PinPlace:
     return PinPlace(_number(entry, "number", 0), _text(entry, "name", r"[^\0]{0,200}"))
 
 
-def _module(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> ModulePlace:
+def _module(entry: Mapping[str, object], link: Link, files: Sequence[str]) -> ModulePlace:
     return ModulePlace(_text(entry, "name", r"\w{1,64}"))
 
 
-def _trace(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> InstancePlace:
+def _trace(entry: Mapping[str, object], link: Link, files: Sequence[str]) -> InstancePlace:
     return InstancePlace()
 
 
-KINDS: Mapping[str, tuple[Callable[[Mapping[str, Any], Link, Sequence[str]], Place], str]] = {
+KINDS: Mapping[str, tuple[Callable[[Mapping[str, object], Link, Sequence[str]], Place], str]] = {
     "file": (_file, rf"[^\0]{{0,{_MOST_VALUE_CHARACTERS}}}"),
     "task": (_task, r"(other|fifo|rr|batch|idle):\d{1,2}(:reset)?"),
     "cpus": (_cpus, r"\d[\d,-]{0,4000}"),
@@ -265,7 +278,7 @@ KINDS: Mapping[str, tuple[Callable[[Mapping[str, Any], Link, Sequence[str]], Pla
 """For each kind of place: how to make it from an entry, and which original values are valid."""
 
 
-def place_and_original(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> tuple[Place, str]:
+def place_and_original(entry: JournalEntry, link: Link, files: Sequence[str]) -> tuple[Place, str]:
     """Return the place that an entry names and its original value.
 
     ``files``: patterns of the files that settings write.  Raise UnusableEntry.
