@@ -39,6 +39,10 @@ class GroupKind(StrEnum):
     RACK = "rack"
 
 
+_Rows = Select[*tuple[Any, ...]]
+"""A question for rows of several columns."""
+
+
 class BoardSort(StrEnum):
     """What boards are sorted by; values that are not known come last."""
 
@@ -191,7 +195,7 @@ def _rank(now_s: int) -> ColumnElement[int]:
     return case((turned, _SILENT), else_=func.coalesce(SUMMARY.c.rank, BoardCondition.NO_DATA.rank))
 
 
-def _chosen(question: Select[Any], viewer: Viewer, wanted: BoardFilter, now_s: int) -> Select[Any]:
+def _chosen(question: _Rows, viewer: Viewer, wanted: BoardFilter, now_s: int) -> _Rows:
     """Of boards that the viewer may see, and that are asked for."""
     found = seen_by(question.select_from(BOARD).outerjoin(SUMMARY, SUMMARY.c.board == BOARD.c.id), viewer)
     if wanted.name:
@@ -212,7 +216,7 @@ def _chosen(question: Select[Any], viewer: Viewer, wanted: BoardFilter, now_s: i
     return found
 
 
-def _sorted(found: Select[Any], order: BoardOrder, now_s: int) -> Select[Any]:
+def _sorted(found: _Rows, order: BoardOrder, now_s: int) -> _Rows:
     key = _rank(now_s) if order.sort is BoardSort.STATE else _SORTS[order.sort]
     return found.order_by(key.is_(None), key.desc() if order.descending else key, BOARD.c.name)
 
@@ -221,7 +225,7 @@ def board_totals(history: History, viewer: Viewer, wanted: BoardFilter, now_s: i
     """``ahead_s``: data further in the future is of a wrong clock, and not the newest."""
     known_s = case((SUMMARY.c.seen_s <= now_s + ahead_s, SUMMARY.c.seen_s))
     rank = _rank(now_s).label(_RANK)
-    question: Select[Any] = select(rank, func.count(), func.max(known_s), func.max(SUMMARY.c.seen_s))
+    question: _Rows = select(rank, func.count(), func.max(known_s), func.max(SUMMARY.c.seen_s))
     with history.reading() as connection:
         rows = connection.execute(_chosen(question, viewer, wanted, now_s).group_by(_RANK)).all()
     known, any_s = ([row[place] for row in rows if row[place] is not None] for place in (2, 3))
