@@ -127,6 +127,8 @@ def boards_rows(boards: int) -> Iterator[tuple[Table, Rows]]:
                 300,
                 "",
                 "",
+                "",
+                "",
             )
             for number in range(1, boards + 1)
         ),
