@@ -296,7 +296,7 @@ RARE: list[tuple[str, dict[str, Any], Requirement, Verdict, str]] = [
         _rate(lambda second: 20 * (second == 7)),
         RATE,
         Verdict.INCONCLUSIVE,
-        "1 disturbance in 60 s: at most 1 disturbance above 50 µs per 7.8 s (95 % confidence); 1 in 1,000 allowed; "
+        "1 disturbance in 60 s: at most 1 disturbance above 50 µs per 8.08 s (95 % confidence); 1 in 1,000 allowed; "
         "fewer than 10 disturbances: no rate can be derived",
     ),
     (
