@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from fastenough.cli.bench_kernel import command as kernel_command
 from fastenough.cli.commands import Group
 from fastenough.cli.options import json_option
 from fastenough.cli.output import print_json
@@ -46,6 +47,9 @@ def command() -> None:
 
     The virtual bench is a board with pins and a gauge, without hardware (docs/virtual-bench.md).
     """
+
+
+command.add_command(kernel_command)
 
 
 @command.command("up", example="fastenough bench up --kernel rt")

@@ -152,16 +152,21 @@ def registered_names() -> tuple[str, ...]:
     return tuple(sorted(tree.name for tree in trees.iterdir() if _NAME.fullmatch(tree.name))) if trees.is_dir() else ()
 
 
-def register_kernel(name: str, files: KernelFiles, on_download: DownloadCallback = no_progress) -> Kernel:
-    """Register a custom kernel under a name, in place of a previous one.
-
-    Its guests have Debian's busybox.  Raises BadInput for an invalid name or file, NotApplicable without QEMU.
-    """
+def require_custom_name(name: str) -> None:
+    """Raises BadInput unless a custom kernel can have that name."""
     if not _NAME.fullmatch(name) or name in KERNELS or name == _RESERVED:
         raise BadInput(
             f"--kernel {name}: not a valid name for a kernel of your own; use lower-case letters, digits, '.', '+' and "
             "'-', and none of Debian's"
         )
+
+
+def register_kernel(name: str, files: KernelFiles, on_download: DownloadCallback = no_progress) -> Kernel:
+    """Register a custom kernel under a name, in place of a previous one.
+
+    Its guests have Debian's busybox.  Raises BadInput for an invalid name or file, NotApplicable without QEMU.
+    """
+    require_custom_name(name)
     if files.root is not None and not files.root.is_dir():
         raise BadInput(f"--root {files.root}: not a folder")
     arch, release = identify_image(files.image)

@@ -40,12 +40,28 @@ _NO_DIAGNOSTIC = re.compile(
 """Output of make that is no error in the sources: repetitions, and warnings about other build tools."""
 
 
+def cross_compiler(arch: str) -> str:
+    """Name of the C compiler for that architecture."""
+    return f"{_CROSS[arch]}gcc"
+
+
 def compiler(arch: str) -> str:
     """The C compiler for that architecture; raises NotApplicable if it is missing."""
-    gcc = f"{_CROSS[arch]}gcc"
+    gcc = cross_compiler(arch)
     if shutil.which(gcc) is None:
         raise NotApplicable(f"{gcc} is missing; run: apt-get install gcc-{_CROSS[arch].removesuffix('-')}")
     return gcc
+
+
+def make_arguments(arch: str) -> tuple[str, ...]:
+    """Arguments of make for a kernel of that architecture; raises NotApplicable if the compiler is missing."""
+    return f"ARCH={_KBUILD_ARCH[arch]}", f"CROSS_COMPILE={_CROSS[arch]}", f"CC={compiler(arch)}"
+
+
+def make_environment() -> dict[str, str]:
+    """Environment of make: messages in English, and no options of a make that runs this program."""
+    inherited = {name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MAKELEVEL"}}
+    return {**inherited, "LC_ALL": "C"}
 
 
 def first_diagnostic(output: str, failed: bool) -> str | None:
@@ -115,15 +131,12 @@ def _build(kernel: Kernel, sources: Mapping[Path, str], built: Path, variables: 
         "-C",
         str(kernel.headers),
         f"M={work / _BUILD_FOLDER}",
-        f"ARCH={_KBUILD_ARCH[kernel.arch]}",
-        f"CROSS_COMPILE={_CROSS[kernel.arch]}",
-        f"CC={compiler(kernel.arch)}",
+        *make_arguments(kernel.arch),
         "W=1",
         *variables,
         "modules",
     ]
-    environment = {name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MAKELEVEL"}}
-    result = subprocess.run(command, capture_output=True, text=True, check=False, env={**environment, "LC_ALL": "C"})
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=make_environment())
     diagnostic = first_diagnostic(result.stderr, bool(result.returncode))
     if diagnostic:
         raise FastenoughError(f"the module does not build for {kernel.release}: {diagnostic}")

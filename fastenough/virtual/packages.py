@@ -64,14 +64,15 @@ def _require_ours(cache: Path) -> None:
 
 
 @contextlib.contextmanager
-def cache_lock() -> Iterator[Path]:
-    """The cache, for one process at a time; raises BadInput if other users could change it."""
+def cache_lock(name: str = "lock") -> Iterator[Path]:
+    """The cache, for one process at a time that takes the lock of that name; raises BadInput if other users could
+    change the cache."""
     cache = cache_dir()
     try:
         _require_ours(cache)
         cache.mkdir(parents=True, exist_ok=True)
         _require_ours(cache)
-        lock = os.open(cache / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        lock = os.open(cache / name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise BadInput(f"{cache}: {error.strerror}; name a writable place in FASTENOUGH_CACHE") from error
     try:

@@ -25,6 +25,7 @@ from fastenough.analysis.task_set import TaskAnswer
 from fastenough.analysis.uncertainty import LatencyUncertainty
 from fastenough.audit.finding import Change, Finding
 from fastenough.campaign.expand import RunSpec
+from fastenough.cli.bench_kernel import KernelBuild
 from fastenough.cli.doctor import Diagnosis
 from fastenough.exchange.rows import SERIES_COLUMNS
 from fastenough.farm.bisect import Bisection
@@ -377,6 +378,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "gauge selftest": Versioned(Extended(SelfTest, {"serial": str | None})),
     "gauge stop": Versioned({"port": str, "stopped": bool}),
     "bench down": Versioned({"ended": bool}),
+    "bench kernel build": Versioned(KernelBuild),
     "bench status": _BENCH,
     "bench up": _BENCH,
     "store export-samples": Versioned(Exported),

@@ -7,10 +7,11 @@ import re
 
 import pytest
 
+from fastenough.virtual.kernel_config import ARCHITECTURES, required_options
 from tests.support.tools import ROOT
 
 FOLDER = ROOT / "target" / "kernel"
-SET, NOT_SET = re.compile(r"CONFIG_([A-Z0-9_]+)=y"), re.compile(r"# CONFIG_([A-Z0-9_]+) is not set")
+SET, NOT_SET = re.compile(r"CONFIG_([A-Z0-9_]+)=[ym]"), re.compile(r"# CONFIG_([A-Z0-9_]+) is not set")
 LOST_ON_ALLNOCONFIG = {
     "MODULES",
     "BINFMT_ELF",
@@ -44,6 +45,11 @@ def _options(name: str) -> tuple[set[str], set[str]]:
     return on, off
 
 
+def test_the_driver_of_the_port_is_a_module_on_deterministic_boards() -> None:
+    for arch in ARCHITECTURES:
+        assert required_options(arch, False)["VIRTIO_CONSOLE"] == "m"
+
+
 def test_what_allnoconfig_and_defconfig_take_from_a_guest_is_named() -> None:
     assert _options("guest")[0] >= LOST_ON_ALLNOCONFIG
     assert _options("dual-kernel") == (set(), BACK_ON_DEFCONFIG | _options("dual-kernel")[1])
@@ -53,7 +59,7 @@ def test_what_allnoconfig_and_defconfig_take_from_a_guest_is_named() -> None:
 @pytest.mark.parametrize("machine", MACHINES)
 def test_no_fragment_takes_back_what_another_sets(machine: str) -> None:
     assert _options(machine)[0] >= MACHINES[machine]
-    named = [_options(name) for name in ("guest", machine, "rt", "dual-kernel")]
+    named = [_options(name) for name in ("guest", machine, "deterministic", "rt", "dual-kernel")]
     assert not set.union(*(on for on, _ in named)) & set.union(*(off for _, off in named))
 
 

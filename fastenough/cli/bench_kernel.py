@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough bench kernel``: kernels that the bench builds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from fastenough.cli.commands import Group
+from fastenough.cli.options import json_option
+from fastenough.cli.output import print_json, say
+from fastenough.cli.progress import Work
+from fastenough.virtual.custom_kernels import register_kernel, require_custom_name
+from fastenough.virtual.kernel_build import build_kernel, require_packages
+from fastenough.virtual.kernel_config import ARCHITECTURES, all_options
+from fastenough.virtual.kernel_source import find_source
+
+FRAGMENT = click.Path(dir_okay=False, path_type=Path)
+
+
+@dataclass(frozen=True)
+class KernelBuild:
+    """A kernel that the bench built and registered.  ``built``: False if it was in the cache; ``options``: number of
+    options of its fragments."""
+
+    kernel: str
+    release: str
+    arch: str
+    source: str
+    options: int
+    built: bool
+
+
+def print_build(build: KernelBuild, as_json: bool) -> None:
+    """Print the kernel and the commands that use it."""
+    if as_json:
+        print_json(build)
+        return
+    how = "built" if build.built else "taken from the cache"
+    say(
+        f"kernel {build.kernel} ({build.release}, {build.arch}) {how} of {build.source}; "
+        f"{build.options} options in effect"
+    )
+    print(f"  board    virtual:{build.kernel}, deterministic:{build.kernel}")
+    print(f"  bench    fastenough bench up --kernel {build.kernel}")
+
+
+@click.group("kernel", cls=Group)
+def command() -> None:
+    """Build kernels for the virtual bench.
+
+    The bench keeps them in its cache, by name (docs/virtual-bench.md).
+    """
+
+
+@command.command(
+    "build", example="fastenough bench kernel build --source linux-source-6.12 --fragment no-hz.config --kernel no-hz"
+)
+@click.option("--source", required=True, metavar="PACKAGE|DIR", help="Debian's source package, or a source tree.")
+@click.option(
+    "--fragment",
+    "fragments",
+    type=FRAGMENT,
+    multiple=True,
+    help="Options of the kernel, as lines of .config; repeat it for several files, of which the last one counts.",
+)
+@click.option("--rt", is_flag=True, help="Build with PREEMPT_RT (sources from 6.12 on).")
+@click.option(
+    "--arch", type=click.Choice(ARCHITECTURES), default="arm64", show_default=True, help="Architecture of the kernel."
+)
+@click.option("--kernel", "name", metavar="NAME", default="own", show_default=True, help="Name to store it under.")
+@json_option
+def build_command(*, source: str, fragments: tuple[Path, ...], rt: bool, arch: str, name: str, as_json: bool) -> None:
+    """Build a kernel variant for guests.
+
+    Its configuration is the smallest with the options that guests need and those of the fragments.  An option that is
+    not in effect afterwards is an error.  A second build compiles the changed files only.
+    """
+    require_custom_name(name)
+    require_packages(arch)
+    options = all_options(arch, rt, fragments)
+    with Work(f"kernel {name}: fetching {source}") as work:
+        tree = find_source(source)
+        built = build_kernel(tree, arch, options, lambda step: work.step(f"kernel {name}: {step}"))
+        kernel = register_kernel(name, built.files)
+    print_build(KernelBuild(name, kernel.release, arch, tree.identity, len(options), built.built), as_json)

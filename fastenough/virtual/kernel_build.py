@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Builds of kernels for guests, from a source tree and fragments of a configuration.
+
+A build has a directory of objects in the cache, by a key of its source, architecture and options.  Make continues
+there, so that a second build after a change of the source compiles the changed files only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastenough.model import BadInput, FastenoughError
+from fastenough.virtual.custom_kernels import KernelFiles
+from fastenough.virtual.kernel_config import dropped_options, fragment_text, read_options
+from fastenough.virtual.kernel_source import BUILD_LOCK, KernelSource
+from fastenough.virtual.module import cross_compiler, first_diagnostic, make_arguments, make_environment
+from fastenough.virtual.packages import cache_lock, file_hash
+
+_IMAGES = {"arm64": "arch/arm64/boot/Image", "amd64": "arch/x86/boot/bzImage"}
+_TOOLS = {"make": "make", "gcc": "gcc", "flex": "flex", "bison": "bison", "bc": "bc", "xz": "xz-utils"}
+"""Debian's package of each tool; xz unpacks source packages."""
+_OBJTOOL_HEADER, _OBJTOOL_PACKAGE = "libelf.h", "libelf-dev"
+"""Kernels for x86-64 are built with objtool, which uses this library."""
+_REPRODUCIBLE = {
+    "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 2026",
+    "KBUILD_BUILD_USER": "fastenough",
+    "KBUILD_BUILD_HOST": "bench",
+    "KBUILD_BUILD_VERSION": "1",
+}
+"""Environment of make: the same source and options give the same image."""
+_MODULES = "installed"
+_RECORD = "fastenough-image"
+
+StepCallback = Callable[[str], None]
+"""Progress callback at the begin of a step: its name."""
+
+
+@dataclass(frozen=True)
+class BuiltKernel:
+    """``files``: image, modules and build directory; ``built``: False if it was in the cache."""
+
+    files: KernelFiles
+    built: bool
+
+
+def missing_packages(arch: str) -> list[str]:
+    """Debian's packages that a build for this architecture needs and that are not installed."""
+    cross = cross_compiler(arch)
+    tools = _TOOLS | {cross: f"gcc-{cross.removesuffix('-gcc')}"}
+    missing = [package for tool, package in tools.items() if shutil.which(tool) is None]
+    if arch == "amd64" and "gcc" not in missing and not _has_header(_OBJTOOL_HEADER):
+        missing.append(_OBJTOOL_PACKAGE)
+    return missing
+
+
+def _has_header(name: str) -> bool:
+    command = ["gcc", "-fsyntax-only", "-include", name, "-x", "c", "/dev/null"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def require_packages(arch: str) -> None:
+    """Raises BadInput with the names of missing packages."""
+    missing = missing_packages(arch)
+    if missing:
+        raise BadInput(
+            f"no kernel for {arch} can be built: not installed: {', '.join(missing)}; "
+            f"run: apt-get install {' '.join(missing)}"
+        )
+
+
+def build_key(source: KernelSource, arch: str, options: Mapping[str, str]) -> str:
+    """Key of a build: a hash of the source's version or directory, the architecture and the options."""
+    text = "\0".join((source.identity, arch, fragment_text(options)))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def build_kernel(
+    source: KernelSource, arch: str, options: Mapping[str, str], tell: StepCallback = lambda step: None
+) -> BuiltKernel:
+    """Build a kernel, or take it from the cache if its source is a package and nothing changed.
+
+    Raises BadInput for options that the kernel's configuration drops, FastenoughError with the first error of the
+    build.
+    """
+    key = build_key(source, arch, options)
+    with cache_lock(BUILD_LOCK) as cache:
+        build = _Build(source.tree, cache / "builds" / key, arch, key)
+        cached = source.version is not None and build.is_complete()
+        if not cached:
+            tell("configuring")
+            build.configure(options)
+            tell("compiling")
+            build.compile()
+        return BuiltKernel(build.files, not cached)
+
+
+@dataclass(frozen=True)
+class _Build:
+    tree: Path
+    objects: Path
+    arch: str
+    key: str
+
+    @property
+    def files(self) -> KernelFiles:
+        return KernelFiles(self.objects / _IMAGES[self.arch], self.objects / _MODULES, self.objects)
+
+    def is_complete(self) -> bool:
+        """Whether the image is that of the last complete build."""
+        image, record = self.files.image, self.objects / _RECORD
+        return image.is_file() and record.is_file() and record.read_text() == file_hash(image)
+
+    def configure(self, options: Mapping[str, str]) -> None:
+        """Write the smallest configuration with these options; raises BadInput for those that were dropped."""
+        self.objects.mkdir(parents=True, exist_ok=True)
+        fragment = self.objects / "fastenough.config"
+        fragment.write_text(fragment_text(options))
+        self._make("allnoconfig", f"KCONFIG_ALLCONFIG={fragment}")
+        dropped = dropped_options(options, read_options(self.objects / ".config"))
+        if dropped:
+            raise BadInput(
+                f"the configuration of {self.tree.name} has dropped {', '.join(dropped)}; this source does not have "
+                "these options, or the fragments lack options that they depend on"
+            )
+
+    def compile(self) -> None:
+        (self.objects / _RECORD).unlink(missing_ok=True)
+        self._make(Path(_IMAGES[self.arch]).name, "modules")
+        shutil.rmtree(self.objects / _MODULES, ignore_errors=True)
+        self._make("modules_install", f"INSTALL_MOD_PATH={self.objects / _MODULES}")
+        (self.objects / _RECORD).write_text(file_hash(self.files.image))
+
+    def _make(self, *arguments: str) -> None:
+        """Run make; raises FastenoughError with the first error."""
+        variables = (f"O={self.objects}", f"LOCALVERSION=-{self.key}", *_with_ccache(make_arguments(self.arch)))
+        command = ("make", "-s", f"-j{os.cpu_count() or 1}", "-C", str(self.tree), *variables, *arguments)
+        environment = make_environment() | _REPRODUCIBLE
+        result = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            env=environment,
+        )
+        if result.returncode:
+            raise FastenoughError(
+                f"the kernel of {self.tree.name} does not build: {first_diagnostic(result.stderr, True)}"
+            )
+
+
+def _with_ccache(arguments: Sequence[str]) -> list[str]:
+    """Arguments of make, with ccache before the compiler if it is installed."""
+    if shutil.which("ccache") is None:
+        return list(arguments)
+    return [
+        argument.replace("CC=", "CC=ccache ", 1) if argument.startswith("CC=") else argument for argument in arguments
+    ]

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernels that the bench builds: options, keys, and a build of a source tree whose Makefile writes an image.
+
+The tools of a build are stand-ins on PATH; only make is real.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from fastenough.cli.bench import command
+from fastenough.model import BadInput, FastenoughError, NotApplicable
+from fastenough.virtual import custom_kernels
+from fastenough.virtual.custom_kernels import find_kernel
+from fastenough.virtual.kernel_build import build_key, missing_packages
+from fastenough.virtual.kernel_config import all_options, dropped_options, fragment_text, read_options
+from fastenough.virtual.kernel_source import KernelSource, find_source
+from fastenough.virtual.kernels import Kernel
+from fastenough.virtual.machines import GuestMachine
+from tests.support.json_documents import require_valid
+
+TOOLS = ("gcc", "aarch64-linux-gnu-gcc", "flex", "bison", "bc", "xz")
+PACKAGES = {"aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu", "xz": "xz-utils"}
+"""Debian's packages that are not named like the tool."""
+MAKEFILE = r"""
+INSTALLED = $(INSTALL_MOD_PATH)/lib/modules/6.99$(LOCALVERSION)
+allnoconfig:
+	@grep -v CONFIG_DROPPED $(KCONFIG_ALLCONFIG) >$(O)/.config
+	@mkdir -p $(O)/include/generated
+	@echo '#define UTS_RELEASE "6.99$(LOCALVERSION)"' >$(O)/include/generated/utsrelease.h
+Image:
+	@test ! -e $(CURDIR)/broken.c || { echo 'broken.c:7:1: error: no such thing' >&2; false; }
+	@mkdir -p $(O)/arch/arm64/boot && echo "$(ARCH) $(CROSS_COMPILE) $(CC) $(KBUILD_BUILD_HOST)" >>$(O)/made
+	@head -c 56 /dev/zero >$(O)/arch/arm64/boot/Image
+	@printf 'ARM\144Linux version 6.99%s (bench)' $(LOCALVERSION) >>$(O)/arch/arm64/boot/Image
+modules:
+modules_install:
+	@mkdir -p $(INSTALLED)
+	@touch $(INSTALLED)/modules.builtin
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A source tree whose release is 6.99, with its tools on PATH, and a cache of its own."""
+    tree, tools = tmp_path / "linux", tmp_path / "tools"
+    tree.mkdir()
+    tools.mkdir()
+    (tree / "Makefile").write_text(MAKEFILE)
+    (tree / "Kconfig").touch()
+    for name in TOOLS:
+        (tools / name).write_text("#!/bin/sh\n")
+        (tools / name).chmod(0o755)
+    for name in ("make", "sh", "grep", "mkdir", "head", "printf", "touch", "test"):
+        path = shutil.which(name)
+        assert path is not None
+        (tools / name).symlink_to(path)
+    monkeypatch.setenv("PATH", str(tools))
+    monkeypatch.setenv("FASTENOUGH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(GuestMachine, "require", lambda machine: None)
+    debian = Kernel("stock", "arm64", "6.1", tmp_path / "debian")
+    monkeypatch.setattr(custom_kernels, "fetch", lambda name, **_: debian)
+    return tree
+
+
+def build(source: Path | str, *words: str) -> Result:
+    return CliRunner().invoke(command, ["kernel", "build", "--source", str(source), *words])
+
+
+def refusal(source: Path | str, *words: str) -> str:
+    """The message of a build that is refused as wrong usage."""
+    error = build(source, *words).exception
+    assert isinstance(error, BadInput), error
+    return str(error)
+
+
+def fragment(folder: Path, *lines: str) -> Path:
+    path = folder / "user.config"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+def makes(tree: Path) -> list[str]:
+    """The variables of each compilation."""
+    (made,) = (tree.parent / "cache" / "virtual" / "builds").glob("*/made")
+    return made.read_text().splitlines()
+
+
+def test_a_kernel_is_built_with_the_compiler_of_its_guests_and_is_found_by_its_name(tree: Path) -> None:
+    done = build(tree, "--kernel", "mine", "--json", "--fragment", str(fragment(tree.parent, "CONFIG_HZ=100")))
+    assert done.exit_code == 0, done.output
+    result = require_valid("bench kernel build", done.stdout)
+    assert (result["kernel"], result["arch"], result["source"], result["built"]) == ("mine", "arm64", str(tree), True)
+    kernel = find_kernel("mine")
+    assert (kernel.arch, kernel.release) == ("arm64", result["release"])
+    assert kernel.release.startswith("6.99-")
+    assert makes(tree) == ["arm64 aarch64-linux-gnu- aarch64-linux-gnu-gcc bench"]
+    assert read_options(kernel.headers / ".config")["HZ"] == "100"
+
+
+def test_the_files_of_a_source_tree_may_change_and_make_decides_what_to_compile(tree: Path) -> None:
+    assert [build(tree).exit_code, build(tree).exit_code] == [0, 0]
+    assert len(makes(tree)) == 2
+
+
+def test_a_package_is_built_once(tree: Path) -> None:
+    cached = tree.parent / "cache" / "virtual" / "sources" / "linux-source-6.99_6.99.1-1"
+    shutil.copytree(tree, cached)
+    results = [json.loads(build("linux-source-6.99", "--json").stdout) for _ in range(2)]
+    assert [result["built"] for result in results] == [True, False]
+    assert results[0]["source"] == cached.name
+    find_kernel("own").image.resolve().write_bytes(b"incomplete")
+    assert json.loads(build("linux-source-6.99", "--json").stdout)["built"]
+
+
+@pytest.mark.parametrize("lines", [["CONFIG_DROPPED=y"], ["CONFIG_DROPPED=m", "CONFIG_OTHER=y"]])
+def test_options_that_are_not_in_effect_are_named(tree: Path, lines: Sequence[str]) -> None:
+    message = refusal(tree, "--fragment", str(fragment(tree.parent, *lines)))
+    assert lines[0] in message and "CONFIG_OTHER" not in message
+    assert not list((tree.parent / "cache").rglob("made"))
+
+
+def test_errors_of_the_compiler_are_errors_of_the_build_and_the_next_build_continues(tree: Path) -> None:
+    (tree / "broken.c").touch()
+    error = build(tree).exception
+    assert type(error) is FastenoughError and "broken.c:7:1: error: no such thing" in str(error)
+    (tree / "broken.c").unlink()
+    assert build(tree).exit_code == 0
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_missing_packages_are_named(tree: Path, tool: str) -> None:
+    (tree.parent / "tools" / tool).unlink()
+    package = PACKAGES.get(tool, tool)
+    assert missing_packages("arm64") == [package]
+    assert f"apt-get install {package}" in refusal(tree)
+
+
+@pytest.mark.parametrize("source", ["missing", "linux-source-six", "."])
+def test_other_sources_are_refused(tree: Path, source: str) -> None:
+    with pytest.raises(BadInput):
+        find_source(str(tree.parent / source))
+
+
+def test_a_configured_source_tree_is_refused(tree: Path) -> None:
+    (tree / ".config").touch()
+    assert "mrproper" in refusal(tree)
+
+
+def test_without_apt_a_package_is_not_available(tree: Path) -> None:
+    with pytest.raises(NotApplicable):
+        find_source("linux-source-6.99")
+
+
+@pytest.mark.parametrize("name", ["stock", "as-booted", "No"])
+def test_names_of_debian_kernels_are_refused_before_the_build(tree: Path, name: str) -> None:
+    assert name in refusal(tree, "--kernel", name)
+    assert not (tree.parent / "cache").exists()
+
+
+def test_lines_of_fragments(tmp_path: Path) -> None:
+    path = fragment(tmp_path, "# a comment", "", "CONFIG_A=y", "# CONFIG_B is not set", 'CONFIG_C="a b"', "CONFIG_A=m")
+    options = {"A": "m", "B": "n", "C": '"a b"'}
+    assert read_options(path) == options
+    path.write_text(fragment_text(options))
+    assert read_options(path) == options
+
+
+@pytest.mark.parametrize("line", ["A=y", "CONFIG_A", "CONFIG_A=", "config_a=y"])
+def test_a_line_that_is_no_option_is_refused_with_its_number(tmp_path: Path, line: str) -> None:
+    with pytest.raises(BadInput, match="line 2"):
+        read_options(fragment(tmp_path, "CONFIG_B=y", line))
+
+
+def test_fragments_add_options_and_change_no_required_one(tmp_path: Path) -> None:
+    first = fragment(tmp_path, "CONFIG_HZ=100", "CONFIG_SMP=y").rename(tmp_path / "first.config")
+    options = all_options("amd64", True, [first, fragment(tmp_path, "CONFIG_HZ=250")])
+    assert (options["HZ"], options["PREEMPT_RT"], options["VIRTIO_PCI"]) == ("250", "y", "y")
+    assert "PREEMPT_RT" not in all_options("arm64", False, [])
+    with pytest.raises(BadInput, match="CONFIG_SMP"):
+        all_options("arm64", False, [fragment(tmp_path, "# CONFIG_SMP is not set")])
+
+
+def test_an_option_that_is_absent_is_not_set() -> None:
+    assert dropped_options({"A": "y", "B": "n", "C": "n", "D": "m"}, {"A": "y", "C": "y", "D": "y"}) == [
+        "# CONFIG_C is not set",
+        "CONFIG_D=m",
+    ]
+
+
+def test_the_key_depends_on_version_architecture_and_options_but_not_on_their_order() -> None:
+    source = KernelSource(Path("/sources/any"), "linux-source-6.99_1")
+    key = build_key(source, "arm64", {"A": "y", "B": "n"})
+    assert key == build_key(source, "arm64", {"B": "n", "A": "y"})
+    others = {
+        build_key(KernelSource(source.tree, "linux-source-6.99_2"), "arm64", {"A": "y", "B": "n"}),
+        build_key(KernelSource(source.tree, None), "arm64", {"A": "y", "B": "n"}),
+        build_key(source, "amd64", {"A": "y", "B": "n"}),
+        build_key(source, "arm64", {"A": "y", "B": "y"}),
+    }
+    assert len(others | {key}) == 5
