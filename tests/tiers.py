@@ -5,9 +5,10 @@
 with its real parts, and ``slow`` all the rest.  The markers of pyproject.toml decide: a test has the tier of its folder
 unless it is marked with another one.
 
-The unit tests of a tier run first, in two halves at the same time.  Of the others, those that judge what was measured
-run one at a time.  Two lots run beside them at a lower priority: tests marked ``machines`` and tests marked
-``untimed``.  Their output is printed when they have ended.  The status is 0 only if all tests passed.
+The unit tests of a tier run first, in two processes that share the files: each takes the longest that is left.  Of the
+others, those that judge what was measured run one at a time.  Two lots run beside them at a lower priority: tests
+marked ``machines`` and tests marked ``untimed``; once the former have ended, a second process takes its share of the
+latter.  Their output is printed when they have ended.  The status is 0 only if all tests passed.
 
 Other users of a machine may take its CPUs for any length of time.  Up to four failed tests are therefore run again
 alone; each has to pass twice in a row and is named at the end.  More failures count as they are.
@@ -23,8 +24,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,14 +34,15 @@ from tests.support.privileges import list_of, sudo_prefix
 ROOT = Path(__file__).resolve().parents[1]
 TIERS = {"quick": "quick", "check": "(quick or check) and not matrix", "slow": "slow and not matrix"}
 """Which tests run, as an expression of pytest's option -m."""
-TIMED = "timed"
-LOTS = {TIMED: "not machines and not untimed", "machines": "machines", "untimed": "untimed and not machines"}
+TIMED, MACHINES, UNTIMED = "timed", "machines", "untimed"
+LOTS = {TIMED: "not machines and not untimed", MACHINES: "machines", UNTIMED: "untimed and not machines"}
 """Of the tests of a tier that are no unit tests, those of each lot."""
 _NICE = "10"
 _MOST_DISTURBED = 4
 _TIMES_ALONE = 2
 _TESTS_FAILED, _NO_TESTS = 1, 5
 _PYTEST = [sys.executable, "-m", "pytest"]
+_SHARED_PYTEST = [sys.executable, "-P", str(ROOT / "tests/support/shared_files.py")]
 _WITHOUT_MEMORY = ["-p", "no:cacheprovider"]
 """A test that runs as root leaves no file of root's in the user's checkout."""
 
@@ -51,17 +53,20 @@ class Lot:
 
     ``wanted``: arguments of pytest that select them.  ``memory``: the directory of pytest's cache.  ``prefix``: words
     before the command, which run it as another user.  ``nice``: how much it gives way where it runs beside others.
+    ``claims``: the directory by which lots share their files; None where each has files of its own.
     """
 
     wanted: list[str]
     memory: Path
     prefix: Sequence[str] = ()
     nice: str = _NICE
+    claims: Path | None = None
     status: int = 0
 
     @property
     def command(self) -> list[str]:
-        return [*self.prefix, *_PYTEST, "-o", f"cache_dir={self.memory}", *self.wanted]
+        program = _PYTEST if self.claims is None else [*_SHARED_PYTEST, str(self.claims)]
+        return [*self.prefix, *program, "-o", f"cache_dir={self.memory}", *self.wanted]
 
     def failed(self) -> list[str]:
         return list(json.loads((self.memory / "v/cache/lastfailed").read_text())) if self.status else []
@@ -73,52 +78,57 @@ class Lot:
     def run(self, root: Path) -> None:
         self.status = subprocess.call(self.command, cwd=root, stdin=subprocess.DEVNULL)
 
-    @contextmanager
-    def beside(self, root: Path) -> Iterator[None]:
-        """Run it at a lower priority while the block runs; print its output when both have ended."""
-        with tempfile.TemporaryFile() as output:
-            with subprocess.Popen(
-                ["nice", "-n", self.nice, *self.command],
-                cwd=root,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            ) as process:
-                yield
-            self.status = process.returncode
-            output.seek(0)
-            print(output.read().decode(errors="replace"), flush=True)
+    def run_beside(self, root: Path) -> str:
+        """Run it at a lower priority and return its output."""
+        done = subprocess.run(
+            ["nice", "-n", self.nice, *self.command],
+            cwd=root,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        self.status = done.returncode
+        return done.stdout.decode(errors="replace")
 
 
-def _run(timed: Lot | None, others: Iterable[Lot], root: Path) -> list[Lot]:
-    """Run ``timed`` in the foreground and the others beside it."""
-    with ExitStack() as stack:
-        beside = [lot for lot in others if lot.wanted]
-        for lot in beside:
-            stack.enter_context(lot.beside(root))
+def _run(timed: Lot | None, others: Iterable[Sequence[Lot]], root: Path) -> list[Lot]:
+    """Run ``timed`` in the foreground and the others beside it: those of each sequence one after another."""
+    beside = [[lot for lot in lots if lot.wanted] for lots in others]
+    with ThreadPoolExecutor(max_workers=len(beside) or 1) as pool:
+        running = [pool.submit(_run_in_turn, lots, root) for lots in beside]
         if timed is not None:
             timed.run(root)
-    return [*([] if timed is None else [timed]), *beside]
+    for outputs in running:
+        print(*outputs.result(), sep="\n", flush=True)
+    return [*([] if timed is None else [timed]), *(lot for lots in beside for lot in lots)]
+
+
+def _run_in_turn(lots: Sequence[Lot], root: Path) -> list[str]:
+    """Run one after another, until one is interrupted; return their outputs."""
+    outputs: list[str] = []
+    for lot in lots:
+        outputs.append(lot.run_beside(root))
+        if lot.status not in (0, _TESTS_FAILED, _NO_TESTS):
+            break
+    return outputs
 
 
 def _run_units(tier: str, root: Path, memory: Path) -> list[Lot]:
-    """Run the files of the unit tests in two halves at the same time."""
-    halves = [
-        Lot(["-q", "-m", TIERS[tier], *half] if half else [], memory / f"half-{number}", nice="0")
-        for number, half in enumerate(_halves(sorted(root.glob("tests/unit/*/test_*.py")), root))
-    ]
-    return _run(halves[0] if halves[0].wanted else None, halves[1:], root)
+    """Run the unit tests in two processes at the same time, the longest files first: they take the longest."""
+    files = sorted(root.glob("tests/unit/*/test_*.py"), key=lambda path: -path.stat().st_size)
+    if not files:
+        return []
+    wanted = ["-q", "-m", TIERS[tier], *(str(path.relative_to(root)) for path in files)]
+    claims = _claims(memory, "units")
+    first, second = (Lot(wanted, memory / f"units-{number}", nice="0", claims=claims) for number in range(2))
+    return _run(first, [[second]], root)
 
 
-def _halves(files: Sequence[Path], root: Path) -> tuple[list[str], list[str]]:
-    """The files in two parts with about as many bytes: the longest files take the longest."""
-    parts: tuple[list[str], list[str]] = ([], [])
-    sizes = [0, 0]
-    for path in sorted(files, key=lambda path: -path.stat().st_size):
-        part = sizes.index(min(sizes))
-        parts[part].append(str(path.relative_to(root)))
-        sizes[part] += path.stat().st_size
-    return parts
+def _claims(memory: Path, name: str) -> Path:
+    directory = memory / f"{name}-claims"
+    directory.mkdir()
+    return directory
 
 
 def _run_parts(tier: str, root: Path, memory: Path) -> list[Lot]:
@@ -127,11 +137,14 @@ def _run_parts(tier: str, root: Path, memory: Path) -> list[Lot]:
     The timed lot takes its guests last: by then the others have made the kernels, probes and snapshots that they need.
     """
     parts = [part for part in ("tests/guest", "tests/process") if (root / part).is_dir()]
-    lots = {
-        name: Lot(["-m", f"{TIERS[tier]} and {which}", *(parts[::-1] if name == TIMED else parts)], memory / name)
+    wanted = {
+        name: ["-m", f"{TIERS[tier]} and {which}", *(parts[::-1] if name == TIMED else parts)]
         for name, which in LOTS.items()
     }
-    return _run(lots.pop(TIMED), lots.values(), root)
+    claims = _claims(memory, UNTIMED)
+    machines = Lot(wanted[MACHINES], memory / MACHINES)
+    untimed, second = (Lot(wanted[UNTIMED], memory / name, claims=claims) for name in (UNTIMED, f"{UNTIMED}-second"))
+    return _run(Lot(wanted[TIMED], memory / TIMED), [[untimed], [machines, second]], root)
 
 
 def _run_tier(tier: str, root: Path, memory: Path) -> list[Lot]:
@@ -153,7 +166,7 @@ def _run_as_root(lots: Sequence[Lot], root: Path, memory: Path) -> list[Lot]:
     again = [Lot(lot.skipped_for_root(), memory / "root" / lot.memory.name, prefix) for lot in lots]
     timed = next((lot for lot in again if lot.memory.name == TIMED and lot.wanted), None)
     try:
-        return _run(timed, [lot for lot in again if lot.memory.name != TIMED], root)
+        return _run(timed, [[lot] for lot in again if lot.memory.name != TIMED], root)
     finally:
         owner = f"{os.getuid()}:{os.getgid()}"
         subprocess.call([*prefix, "chown", "-R", owner, str(memory)], stdin=subprocess.DEVNULL)

@@ -168,18 +168,54 @@ def test_only_the_tests_of_the_tier_run(tmp_path: Path, capfd: pytest.CaptureFix
     assert capfd.readouterr().out.count("1 passed") == 1
 
 
-@pytest.mark.parametrize(("tier", "halves"), [("quick", [1, 2]), ("check", [2, 2])])
-def test_the_unit_tests_run_in_two_halves_and_in_no_lot(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], tier: str, halves: list[int]
+MEETS = """
+import time
+from pathlib import Path
+
+def test_of_{name}():
+    Path(__file__).with_suffix(".begun").touch()
+    other = Path(__file__).with_name("test_{other}.begun")
+    for _ in range(600):
+        if other.exists():
+            return
+        time.sleep(0.1)
+    raise AssertionError("the other did not begin")
+
+def test_of_{name}_again(): pass
+"""
+"""A process that begins the last test of a file has taken the next one already."""
+
+
+def passed(output: str, line: str) -> int:
+    """How many passed by the lines of totals that begin so."""
+    return sum(map(int, re.findall(rf"^{line}(\d+) passed", output, re.MULTILINE)))
+
+
+@pytest.mark.parametrize(("tier", "count"), [("quick", 6), ("check", 7)])
+def test_the_unit_tests_run_once_in_two_processes_that_share_the_files(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], tier: str, count: int
 ) -> None:
+    """Two of them are made to wait for each other."""
     room = tmp_path / "tests" / "unit" / "room"
     room.mkdir(parents=True)
-    for number, mark in enumerate(("quick", "quick", "quick", "check")):
+    for number, mark in enumerate(("quick", "quick", "check")):
         head = HEAD.format(f"pytest.mark.{mark}")
         (room / f"test_{number}.py").write_text(f"{head}def test_of_{number}(): pass\n")
+    for name, other in (("one", "two"), ("two", "one")):
+        (room / f"test_{name}.py").write_text(HEAD.format("pytest.mark.quick") + MEETS.format(name=name, other=other))
     assert main(tier, tmp_path) == 0
-    output = capfd.readouterr().out
-    assert sorted(map(int, re.findall(r"^(\d+) passed", output, re.MULTILINE))) == halves
+    assert passed(capfd.readouterr().out, "") == count
+
+
+def test_untimed_tests_are_shared_once_those_with_machines_have_ended(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    root = suite(tmp_path)
+    head = HEAD.format("pytest.mark.untimed, pytest.mark.check")
+    for name, other in (("files", "second"), ("second", "files")):
+        (root / PART / f"test_{name}.py").write_text(head + MEETS.format(name=name, other=other))
+    assert main("check", root) == 0
+    assert passed(capfd.readouterr().out, "=+ ") == 6
 
 
 def collected(*words: str) -> list[str]:
