@@ -25,7 +25,7 @@ _STRETCHES = 5
 _CELLS = 240
 """Approximate number of cells per run; a block may begin at each of them."""
 _PERMUTATIONS = 999
-_DRAWS = 1000
+DRAWS = 1000
 _SEED = 20260101
 _CORRELATED = float(np.exp(-1.0))
 """Correlation of cells half a block apart, from which on blocks are too short: one that falls exponentially then adds
@@ -110,7 +110,7 @@ def gathered(runs: Sequence[NDArray[Any]]) -> tuple[list[NDArray[Any]], int] | N
     return (whole, length) if sum(run.shape[0] // length for run in whole) >= LEAST_BLOCKS else None
 
 
-def resampled(runs: Sequence[IntArray], draws: int = _DRAWS) -> FloatArray | None:
+def resampled(runs: Sequence[IntArray], draws: int = DRAWS) -> FloatArray | None:
     """Sums of buckets (draws x buckets) over blocks drawn from runs, each intervals x buckets; None: too few blocks.
 
     Fewer blocks are drawn than there are, so that the spread of the draws is that of Student's t with as many degrees
@@ -127,9 +127,9 @@ def resampled(runs: Sequence[IntArray], draws: int = _DRAWS) -> FloatArray | Non
     return np.asarray(_weights(drawn, sums.shape[0], draws) @ sums.astype(np.float64))
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def _weights(drawn: int, places: int, draws: int) -> FloatArray:
-    """Number of times that each block is drawn (draws x blocks), the same for all series of a run."""
+    """Number of times that each block is drawn (draws x blocks), the same for all series of two runs."""
     random = np.random.default_rng(_SEED)
     return random.multinomial(drawn, np.full(places, 1.0 / places), size=draws).astype(np.float64)
 

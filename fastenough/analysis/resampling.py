@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastenough.analysis.blocks import (
+    DRAWS,
     LEAST_BLOCKS,
     gathered,
     outlasts_blocks,
@@ -37,14 +38,14 @@ _MOST_CELLS = 240
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Merged samples over time: ``counts`` of each run (cells x buckets), ascending; ``draws``: see ``resampled``.
+    """Merged samples over time: ``counts`` of each run (cells x buckets), ascending; ``draws``: how many are made.
 
     ``movement``: of values within their buckets, None where sums do not show it.
     """
 
     counts: tuple[IntArray, ...]
-    draws: FloatArray | None
     movement: Movement | None
+    draws: int = DRAWS
 
     @cached_property
     def _total(self) -> IntArray:
@@ -54,7 +55,8 @@ class Blocks:
     @cached_property
     def _drawn_up_to(self) -> FloatArray | None:
         """Values of each draw in each bucket or below it: the same for all quantiles."""
-        return None if self.draws is None else np.cumsum(self.draws, axis=1)
+        draws = resampled(self.counts, self.draws)
+        return None if draws is None else np.cumsum(draws, axis=1)
 
     @property
     def number(self) -> int:
@@ -64,7 +66,7 @@ class Blocks:
 
     def redrawn(self, draws: int) -> Blocks:
         """The same with another number of draws."""
-        return self if self.draws is None else replace(self, draws=resampled(self.counts, draws))
+        return replace(self, draws=draws)
 
     def ranks(self, quantile: float) -> FloatArray | None:
         """Among all values, the ranks that the quantile takes in the draws; None: too few blocks or disturbances, or
@@ -131,7 +133,7 @@ def blocks_of(parts: Sequence[tuple[Recording, Series]], magnitudes: bool) -> Bl
     movement = (
         _movement(parts, [courses for _, courses in by_run.values()], counts, length, index) if sums_known else None
     )
-    return Blocks(counts, resampled(counts) if counts else None, movement)
+    return Blocks(counts, movement)
 
 
 def _movement(

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from fastenough.analysis.blocks import resampled, runs_agree
+from fastenough.analysis.blocks import runs_agree
 from fastenough.analysis.bootstrap import Edges, difference_of
 from fastenough.analysis.bucket_movement import of_buckets
 from fastenough.analysis.clusters import cluster_size, holm
@@ -462,7 +462,7 @@ def blocks_of_values(values: NDArray[np.float64], bucket: NDArray[np.int64], buc
     mean = np.bincount(place, values.reshape(-1), buckets) / n
     variance = np.bincount(place, (values - mean[bucket]).reshape(-1) ** 2, buckets) / n
     movement = of_buckets([values.sum(axis=1)], [counts], mean, variance)
-    return Blocks((counts,), resampled((counts,)), movement)
+    return Blocks((counts,), movement)
 
 
 def growth_errors(values: Values, random: np.random.Generator, repetitions: int, intervals: int) -> Errors:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fastenough.analysis.blocks import resampled
 from fastenough.analysis.bootstrap import Edges, difference_of
 from fastenough.analysis.clusters import size_at_all_scales
 from fastenough.analysis.nights import (
@@ -92,7 +91,7 @@ def edges_of(values: FloatArray, quantile: float) -> Edges | None:
     found = np.bincount(cell * _EDGES.size + bucket.reshape(-1), minlength=(cell[-1] + 1) * _EDGES.size)
     counts = found.reshape(-1, _EDGES.size)
     counts = counts[:, counts.any(axis=0)]
-    blocks = Blocks((counts,), resampled((counts,), _DRAWS), None)
+    blocks = Blocks((counts,), None, _DRAWS)
     ranks = blocks.ranks(quantile)
     if ranks is None:
         return None
