@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from fastenough.board import AS_BOOTED
 from fastenough.campaign.plan import DEFAULT_BOARD, WARM_UP_S, Entry, Plan
@@ -58,7 +57,7 @@ class RunSpec:
     keys: Mapping[str, Value] = field(default_factory=dict)
     phase_ns: int | None = None
 
-    def key(self) -> dict[str, Any]:
+    def key(self) -> dict[str, object]:
         """Return the fields that identify the run, in a form with a reproducible hash."""
         content = asdict(self) | {"parameters": dict(sorted(self.parameters.items()))}
         keys, phase_ns = dict(sorted(content.pop("keys").items())), content.pop("phase_ns")

@@ -32,6 +32,7 @@ from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
 from fastenough.recording import LoadProof, LoadStated, LoadUse
 from fastenough.recording.building import HeadAdditions
 from fastenough.recording.head import RecordedSetting
+from fastenough.recording.lines import JsonLine
 from fastenough.settings import Settings
 
 LATE_SETTINGS = ("irq-threads",)
@@ -309,7 +310,7 @@ class _Run:
         if "in" in self.act.parameters and consumer:
             self.settings.apply_all({name: f"{requested}:{consumer}" for name, requested in self.site.late.items()})
 
-    def _revise_end(self, end: dict[str, Any]) -> dict[str, Any]:
+    def _revise_end(self, end: JsonLine) -> JsonLine:
         """Return the end line; a task that the bench ended by a signal is completed, unless something else failed."""
         if self.reasons:
             return end | {"outcome": Outcome.FAILED.value, "reasons": self.reasons}

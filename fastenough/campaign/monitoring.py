@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from fastenough.board import Booted
 from fastenough.campaign.expand import RunSpec
@@ -25,6 +25,7 @@ from fastenough.link import Link, find_program
 from fastenough.link.base import Completed
 from fastenough.model import FastenoughError, NotApplicable, Outcome
 from fastenough.recording.building import line_bytes
+from fastenough.recording.lines import JsonLine
 from fastenough.recording.wakeups import MONITOR
 from fastenough.settings import Settings
 
@@ -154,7 +155,7 @@ def _may_watch(link: Link) -> bool:
     return any(all(held >> capability & 1 for capability in enough) for enough in _ENOUGH)
 
 
-def _complete_end(end: dict[str, Any]) -> dict[str, Any]:
+def _complete_end(end: JsonLine) -> JsonLine:
     return end | {"outcome": Outcome.COMPLETED.value, "reasons": []} if end["outcome"] == Outcome.ABORTED else end
 
 

@@ -26,6 +26,7 @@ from fastenough.recording.building import (
     with_load,
 )
 from fastenough.recording.head import End
+from fastenough.recording.lines import JsonLine
 from fastenough.recording.versions import upgraded_end, upgraded_head
 
 
@@ -93,8 +94,8 @@ class Transcript:
         self._prove = prove
         self._used = used
         self._by = {} if implementation is None else {"implementation": implementation}
-        self.revise: Callable[[dict[str, Any]], dict[str, Any]] = dict
-        self._head_line: dict[str, Any] = {}
+        self.revise: Callable[[JsonLine], JsonLine] = dict
+        self._head_line: JsonLine = {}
         self._names: dict[int, str] = {}
         self.writer: Writer | None = None
         self.outcome: Outcome | None = None
@@ -130,7 +131,7 @@ class Transcript:
                 self._write(raw)
         return str(kind)
 
-    def _head(self, head: dict[str, Any]) -> None:
+    def _head(self, head: JsonLine) -> None:
         self._head_line = upgraded_head(head) | self._by
         self._names = {entry["id"]: entry["name"] for entry in self._head_line["series"] if entry["unit"] == "ns"}
         self.writer = self._begin()
@@ -142,7 +143,7 @@ class Transcript:
             return with_load(raw, self._used())
         return raw
 
-    def _watch(self, interval: dict[str, Any]) -> None:
+    def _watch(self, interval: JsonLine) -> None:
         for series in interval["series"][:1]:
             self.tally = Tally(
                 self.tally.stored + series["count"],
@@ -154,7 +155,7 @@ class Transcript:
             if name is not None and "max" in entry:
                 self.worst_ns[name] = max(entry["max"], self.worst_ns.get(name, entry["max"]))
 
-    def _end(self, end: dict[str, Any]) -> None:
+    def _end(self, end: JsonLine) -> None:
         completed = completed_end(self.revise(upgraded_end(end, self._head_line)), self._prove())
         self._write(line_bytes(completed))
         self.tally = replace(self.tally, counters=completed["counters"])

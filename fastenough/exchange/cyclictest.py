@@ -10,12 +10,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
 
 from fastenough.exchange.imported import Bucket, ImportedRun, ImportedSeries
 from fastenough.exchange.source import LineReader, Source
 from fastenough.recording import Event, Instant
-from fastenough.recording.head import RecordedSetting
+from fastenough.recording.head import Plain, RecordedSetting
 
 FROM = "the instant the timer was due"
 TO = "the thread reads its clock after waking"
@@ -53,7 +52,7 @@ class _CyclictestOutput:
     spikes: list[tuple[int, int, int]] = field(default_factory=list)
     spikes_said: int | None = None
     histogram: bool = False
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Plain] = field(default_factory=dict)
 
     @property
     def begun(self) -> bool:

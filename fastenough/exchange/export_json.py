@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from fastenough.analysis import measure, merge_samples
 from fastenough.exchange.rows import SERIES_COLUMNS, SeriesTotal, series_totals
@@ -13,7 +12,7 @@ from fastenough.recording import Recording
 from fastenough.recording.building import end_line, head_line
 
 
-def _series(held: SeriesTotal) -> dict[str, Any]:
+def _series(held: SeriesTotal) -> Mapping[str, object]:
     identity = dict(zip(SERIES_COLUMNS, held.identity, strict=True))
     measures = measure(merge_samples([(held.recording, held.series)]))
     return {

@@ -10,12 +10,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
 
 from fastenough.exchange.imported import Bucket, ImportedRun, ImportedSeries
 from fastenough.exchange.source import LineReader, Source
 from fastenough.model import Role
-from fastenough.recording.head import RecordedSetting
+from fastenough.recording.head import Plain, RecordedSetting
 
 _NUMBER = r"\s*(-?\d{1,12}\.\d{3})"
 _HEAD = re.compile(
@@ -65,7 +64,7 @@ class _LatmusRun:
     cpu: int | None = None
     buckets: tuple[Bucket, ...] = ()
     last_is_open: bool = False
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Plain] = field(default_factory=dict)
 
 
 class _Latmus:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from fastenough.model import BadInput, Series
 from fastenough.recording import Head, Histogram, Recording
@@ -98,7 +97,7 @@ def series_totals(recordings: Sequence[Recording]) -> Iterator[SeriesTotal]:
             yield SeriesTotal(recording, series, recording.totals[series.id])
 
 
-def run_identity(head: Head) -> dict[str, Any]:
+def run_identity(head: Head) -> dict[str, str | None]:
     """The values of RUN_COLUMNS by name, None if not stated; parameters as JSON."""
     parameters = json.dumps(dict(head.parameters), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return dict(

@@ -75,7 +75,7 @@ def _text(value: object) -> str | None:
     return value[:_MOST_TEXT] if isinstance(value, str) and value else None
 
 
-def _facts(document: Mapping[str, Any]) -> dict[str, Any]:
+def _facts(document: Mapping[str, Any]) -> dict[str, str | int | float]:
     """All single values; options and patches of the kernel are in the text of the file."""
     return {
         f"{part}.{name}": value if not isinstance(value, str) else value[:_MOST_TEXT]

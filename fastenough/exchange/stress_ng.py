@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
 
 from fastenough.exchange.imported import ImportedRun, ImportedSeries
 from fastenough.exchange.source import LineReader, Source
+from fastenough.recording.head import Plain
 
 _OURS = re.compile(r"(?:stress-ng: )?(?:info:\s+)?\[(\d+)\] (?:stress-ng-)?cyclic: (.*)")
 _OTHERS = re.compile(r"(?:stress-ng: )?(?:info|metrc|debug|warn|fail|skip|pass|note|tune|error):?\s")
@@ -50,7 +50,7 @@ class _StressNg:
             source.refuse("the line that the run completed is missing: file truncated, or stress-ng was killed")
         several = len(instances) > 1
         series = tuple(_series(reading, one, {"pid": int(one.pid)} if several else {}) for one in instances)
-        facts: dict[str, Any] = {}
+        facts: dict[str, Plain] = {}
         for one in instances:
             facts |= {f"{f'{one.pid} ' if several else ''}{share} %": value for share, value in one.percentiles.items()}
             facts |= {

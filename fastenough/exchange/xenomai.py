@@ -11,11 +11,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any
 
 from fastenough.exchange.imported import ImportedRun, ImportedSeries
 from fastenough.exchange.source import LineReader, Source
-from fastenough.recording.head import RecordedSetting
+from fastenough.recording.head import Plain, RecordedSetting
 
 _NUMBER = r"\s*(-?\d+\.\d{3})"
 _SUMMARY = re.compile(
@@ -71,7 +70,7 @@ class _Xenomai:
                 "unknown",
             )
         )
-        facts: dict[str, Any] = {
+        facts: dict[str, Plain] = {
             "mode": mode,
             "overruns": int(parts.summary[4]),
             "mode switches": int(parts.summary[5]),

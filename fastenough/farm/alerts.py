@@ -284,7 +284,7 @@ def _severity(seen: Observation) -> str:
     return "warning" if seen.more.get("evidence") == STRONG else _SEVERITY[seen.kind]
 
 
-def _alertmanager_body(alert: Alert, site: str) -> dict[str, Any]:
+def _alertmanager_body(alert: Alert, site: str) -> Mapping[str, object]:
     """Return the alert in Alertmanager's format; repeated sends differ only in the end time."""
     seen = alert.seen
     until_s = alert.noted_s + (_LASTS_S if seen.lasts else _SHOWN_FOR_S)

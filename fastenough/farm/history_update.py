@@ -90,7 +90,7 @@ class HistoryOrder(FarmOrder):
     refused: Mapping[str, Sequence[Sequence[str]]]
 
 
-def update_history(order: HistoryOrder) -> dict[str, Any]:
+def update_history(order: HistoryOrder) -> dict[str, list[str]]:
     """Into the history: ``boards`` as they stand, the sealed runs ``stored`` and those that still are measured (all of
     the store where ``all``), and recordings that are ``under_way`` from a ring: board, ring, run and name of each.
 
@@ -130,7 +130,7 @@ class TailOrder(FarmOrder):
     false_changes: float
 
 
-def find_tail_changes(order: TailOrder) -> dict[str, Any]:
+def find_tail_changes(order: TailOrder) -> dict[str, list[str]]:
     """Note in the history of which boards the greatest values of cycles became others than they had been."""
     store = opened_store(order["store"])
     with closing(History.of(store, order["database"])) as history:

@@ -240,7 +240,7 @@ def parse_self_test(lines: Sequence[str]) -> SelfTest:
     )
 
 
-def _kept(path: Path, serial: str | None) -> dict[str, Any]:
+def _json_object(path: Path, serial: str | None) -> dict[str, Any]:
     """The JSON object of a file; raises BadInput if it names another instrument."""
     content = json.loads(read_regular(path.resolve(), _MOST_BYTES))
     if not isinstance(content, dict):
@@ -254,7 +254,7 @@ def _kept(path: Path, serial: str | None) -> dict[str, Any]:
 def read_self_test(path: Path, serial: str | None = None) -> SelfTest:
     """A self-test stored as JSON (``fastenough gauge selftest --json``); raises BadInput, also for one that failed."""
     try:
-        content = _kept(path, serial)
+        content = _json_object(path, serial)
         by_series = [
             {int(series): int(ticks) for series, ticks in content[name].items()} for name in ("minimum", "maximum")
         ]
@@ -272,7 +272,7 @@ def read_self_test(path: Path, serial: str | None = None) -> SelfTest:
 def read_calibration(path: Path, serial: str | None = None) -> Calibration:
     """A calibration stored as JSON (``fastenough gauge calibrate --json``); raises BadInput."""
     try:
-        content = _kept(path, serial)
+        content = _json_object(path, serial)
         calibration = Calibration(
             float(content["tick_ps"]),
             float(content["uncertainty_ppm"]),
@@ -301,6 +301,6 @@ def chosen(stored: Calibration | None, fresh: Calibration) -> Calibration:
     return stored
 
 
-def described(known: Calibration | SelfTest | None) -> dict[str, Any] | None:
+def described(known: Calibration | SelfTest | None) -> dict[str, object] | None:
     """As a recording's head has it; null for what was not done."""
     return asdict(known) if known else None

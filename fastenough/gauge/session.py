@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from types import TracebackType
-from typing import Any
 
 from fastenough.gauge.calibration import (
     Calibration,
@@ -242,9 +241,12 @@ def _nothing_more(lines: list[str]) -> None:
     """Of a reply that is its end mark."""
 
 
-def describe(gauge: Gauge, calibration: Calibration | None, self_test: SelfTest | None) -> dict[str, Any]:
+def describe(gauge: Gauge, calibration: Calibration | None, self_test: SelfTest | None) -> dict[str, object]:
     """The instrument as a recording's head names it; null for what was not done."""
     identity = gauge.identity
-    described: dict[str, Any] = {"name": f"fastenough gauge {identity.firmware} on {identity.mcu}", "port": gauge.port}
+    described: dict[str, object] = {
+        "name": f"fastenough gauge {identity.firmware} on {identity.mcu}",
+        "port": gauge.port,
+    }
     described |= asdict(identity)
     return described | {"serial": gauge.serial, "calibration": known(calibration), "self_test": known(self_test)}

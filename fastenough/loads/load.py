@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 TOOL_PACKAGES = {
     "stress-ng": "stress-ng",
@@ -74,7 +73,7 @@ class Load:
         """The command of the counter, empty if there is none."""
         return _filled(self.counter, cpus, scratches[0], limit_s) if self.counter else []
 
-    def bounds(self, cpus: int, limit_s: int) -> dict[str, Any]:
+    def bounds(self, cpus: int, limit_s: int) -> dict[str, int]:
         return {"disk_bytes": self.disk_bytes * cpus, "memory_bytes": self.memory_bytes * cpus, "time_s": limit_s}
 
 

@@ -66,7 +66,7 @@ def _typed(kind: Any, value: Any) -> Any:
     raise ValueError("a value has the wrong type")
 
 
-def _object(kind: type, value: dict[str, Any]) -> Any:
+def _object(kind: type, value: Mapping[str, object]) -> Any:
     hints = typing.get_type_hints(kind)
     if set(value) != {field.name for field in fields(kind)}:
         raise ValueError(f"the keys of {kind.__name__} are missing or unknown")

@@ -25,6 +25,7 @@ from fastenough.recording import interval_rows, parquet, totals
 from fastenough.recording.aggregate import Aggregate
 from fastenough.recording.interval import Interval
 from fastenough.recording.interval_rows import Batching, timeline_of
+from fastenough.recording.lines import JsonLine
 from fastenough.recording.reader import Reading
 from fastenough.recording.timeline import Timeline
 
@@ -59,7 +60,7 @@ class SealedRecording:
     sha256: str
     bytes: int | None
 
-    def manifest(self, recording_file: str, totals_file: str, intervals_file: str) -> dict[str, Any]:
+    def manifest(self, recording_file: str, totals_file: str, intervals_file: str) -> dict[str, str | int]:
         return {
             "format": "fastenough-columns",
             "version": _VERSION,
@@ -84,8 +85,8 @@ class SealedRecording:
 class Columns:
     """The content of verified columns."""
 
-    head: dict[str, Any]
-    end: dict[str, Any] | None
+    head: JsonLine
+    end: JsonLine | None
     aggregate: Aggregate
     intervals_sha256: str
 

@@ -109,7 +109,7 @@ class _Rows:
     def batch(self) -> pa.RecordBatch:
         """All of them."""
         offsets, index, count = _folded_rows(self._buckets)
-        columns: dict[str, Any] = self._scalars | self._named
+        columns: dict[str, list[Any]] = self._scalars | self._named
         arrays = [pa.array(columns[field.name], field.type) for field in SCHEMA if field.name in columns]
         lists = [
             pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, kind))

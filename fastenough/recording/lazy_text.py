@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TypedDict
 
 from fastenough.recording import columns
 from fastenough.recording.content import LazySequence, Recording
@@ -19,7 +19,14 @@ OpenText = Callable[[], AbstractContextManager[Reading]]
 """Begins a pass over the text."""
 
 
-def lazy_parts(text: OpenText) -> dict[str, Any]:
+class LazyParts(TypedDict):
+    """Intervals and events; those read from the text are read when they are used."""
+
+    intervals: Sequence[Interval]
+    events: Sequence[Event]
+
+
+def lazy_parts(text: OpenText) -> LazyParts:
     """Intervals and events, each read from the text on demand."""
 
     def intervals() -> list[Interval]:

@@ -17,7 +17,7 @@ from fastenough.recording.head import End, Event, Head, SeriesEnd
 from fastenough.recording.histogram import Histogram, sums_fault
 from fastenough.recording.interval import Interval
 from fastenough.recording.interval_lines import checked_histogram, parsed_interval
-from fastenough.recording.lines import Lines, parse_line
+from fastenough.recording.lines import JsonLine, Lines, parse_line
 from fastenough.recording.parsing import parsed_end, parsed_event, parsed_head
 from fastenough.recording.rises import total_fault
 from fastenough.recording.timeline import Timeline
@@ -50,7 +50,7 @@ class Reading:
         self._lines = self._in_order()
         with _readable(name):
             self.head_line = next(self._lines)[1]
-        self.end_line: dict[str, Any] | None = None
+        self.end_line: JsonLine | None = None
         self._upgraded = upgraded_head(self.head_line)
         self.head: Head = parsed_head(name, self._upgraded, self._version)
         self._end: End | None = None
@@ -138,7 +138,7 @@ class Reading:
         elif (interval.begin_mono_ns, interval.begin_wall_ns) != (last.end_mono_ns, last.end_wall_ns):
             raise BadInput(f"{where}: the interval does not begin where the previous one ends")
 
-    def _in_order(self) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _in_order(self) -> Iterator[tuple[int, JsonLine]]:
         """Checked lines with their numbers: a head first, and nothing after an end."""
         previous = None
         for number, raw in self._raw:
@@ -154,7 +154,7 @@ class Reading:
         if previous is None:
             raise BadInput(f"{self._name}: not a recording: the file is empty or truncated within its head")
 
-    def _parsed(self, number: int, raw: bytes) -> dict[str, Any]:
+    def _parsed(self, number: int, raw: bytes) -> JsonLine:
         """One line, checked against the schema of its type in the version that the head states."""
         where = f"{self._name}:{number}"
         line = _typed_line(where, raw)
@@ -199,7 +199,7 @@ def assembled(
     return recording
 
 
-def _typed_line(where: str, raw: bytes) -> dict[str, Any]:
+def _typed_line(where: str, raw: bytes) -> JsonLine:
     """A line with a known type."""
     try:
         return _typed(where, parse_line(raw))
@@ -207,7 +207,7 @@ def _typed_line(where: str, raw: bytes) -> dict[str, Any]:
         raise BadInput(f"{where}: not a line of a recording: {str(error)[:_SAID]}") from error
 
 
-def _typed(where: str, line: Any) -> dict[str, Any]:
+def _typed(where: str, line: Any) -> JsonLine:
     kind = line.get("type") if isinstance(line, dict) else None
     if not isinstance(kind, str) or kind not in line_validators(VERSIONS[-1]):
         raise BadInput(
@@ -229,7 +229,7 @@ def _stated_version(name: str, line: Mapping[str, Any]) -> int:
     return version
 
 
-def _checked(where: str, line: dict[str, Any], version: int) -> dict[str, Any]:
+def _checked(where: str, line: JsonLine, version: int) -> JsonLine:
     try:
         line_validators(version)[line["type"]](line)
     except fastjsonschema.JsonSchemaValueException as error:
@@ -242,7 +242,7 @@ def head_of(raw: bytes, name: str) -> Head:
     return parsed_head(name, *_head_checked(_typed_line(name, raw), name))
 
 
-def _head_checked(line: dict[str, Any], name: str) -> tuple[dict[str, Any], int]:
+def _head_checked(line: JsonLine, name: str) -> tuple[JsonLine, int]:
     """The head upgraded to the newest version, and its original version."""
     version = _stated_version(name, line)
     if line["type"] != "head":

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
-from typing import Any
+from typing import Any, TypedDict
 
 import fastjsonschema
 import numpy as np
@@ -70,7 +70,7 @@ def written(
 ) -> bytes:
     """The file; ``sha256`` is that of the recording, ``head`` and ``end`` its lines."""
     totals = [added.totals[one.id] for one in series]
-    values: dict[str, Any] = {
+    values: dict[str, Sequence[object]] = {
         "id": [one.id for one in series],
         "name": [one.name for one in series],
         "cpu": [one.cpu for one in series],
@@ -96,7 +96,7 @@ def written(
         "end_mono_ns": added.end_mono_ns,
         "counters": {name: asdict(counter) for name, counter in added.counters.items()},
         "events": added.events,
-        "order": _order_said(added),
+        "order": _order_entry(added),
         "covered_ns": added.covered_ns,
         "load": asdict(added.load),
         "wide": {number: total.wide for number, total in added.totals.items() if total.wide},
@@ -147,8 +147,16 @@ def read(content: bytes, name: str, sha256: str, most_values: int) -> tuple[dict
         raise BadInput(f"{name}: not valid columns: {str(error)[:200]}") from error
 
 
-def _order_said(added: Aggregate) -> dict[str, Any]:
+class _Order(TypedDict):
     """Rises and gaps in the order of values, by series id."""
+
+    rises: dict[int, Rises]
+    limits: dict[int, LimitCount]
+    order_unknown: dict[int, int]
+
+
+def _order_entry(added: Aggregate) -> dict[str, Mapping[int, object]]:
+    """Rises and gaps in the order of values as JSON."""
     return {
         "rises": {number: [rises.k, rises.entries()] for number, rises in added.rises.items()},
         "limits": {number: asdict(count) for number, count in added.limits.items()},
@@ -156,7 +164,7 @@ def _order_said(added: Aggregate) -> dict[str, Any]:
     }
 
 
-def _order_of(order: Mapping[str, Any]) -> dict[str, Any]:
+def _order_of(order: Mapping[str, Any]) -> _Order:
     return {
         "rises": {int(number): Rises.of(entries, k) for number, (k, entries) in order["rises"].items()},
         "limits": {int(number): LimitCount(**count) for number, count in order["limits"].items()},

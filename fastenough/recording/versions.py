@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -20,7 +20,7 @@ VERSIONS = (1, 2)
 
 
 @cache
-def line_validators(version: int) -> dict[str, Any]:
+def line_validators(version: int) -> dict[str, Callable[[JsonLine], object]]:
     """One check per record type of one version; each raises JsonSchemaValueException."""
     name = f"recording-{version}.schema.json"
     packaged = resources.files("fastenough.recording") / name

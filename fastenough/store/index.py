@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -147,7 +147,7 @@ class Index:
             connection.execute(delete(_RUNS).where(_RUNS.c.place == self._place))
             _put(connection, rows)
 
-    def _rows(self, summaries: Iterable[tuple[RunSummary, str]]) -> list[dict[str, Any]]:
+    def _rows(self, summaries: Iterable[tuple[RunSummary, str]]) -> list[dict[str, object]]:
         return [asdict(summary) | {"place": self._place, "stamp": stamp} for summary, stamp in summaries]
 
     def remove(self, ids: Iterable[str]) -> None:
@@ -173,7 +173,7 @@ class Index:
         with self._mendable(), self._engine.connect() as connection:
             return {run_id: (state, stamp) for run_id, state, stamp in connection.execute(wanted)}
 
-    def find(self, equal: dict[str, Any], last: int | None = None, *, brief: bool = False) -> list[RunSummary]:
+    def find(self, equal: Mapping[str, object], last: int | None = None, *, brief: bool = False) -> list[RunSummary]:
         """Runs whose fields equal those given, oldest first, of all of them or the ``last`` ones.
 
         ``brief``: without what was planned.  Raises BadInput for a field that runs do not have.
@@ -216,7 +216,7 @@ def _let_signals_in(status: int, left: int, total: int) -> None:
     """Python code between two attempts, so that Ctrl-C ends the wait for another process."""
 
 
-def _put(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+def _put(connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
     for begin in range(0, len(rows), _PER_STATEMENT):
         part = rows[begin : begin + _PER_STATEMENT]
         connection.execute(delete(_RUNS).where(_RUNS.c.id.in_([row["id"] for row in part])))

@@ -74,7 +74,7 @@ def _is_fit(name: str, value: Any) -> bool:
     return isinstance(value, str)
 
 
-def summary_entry(summary: RunSummary) -> dict[str, Any]:
+def summary_entry(summary: RunSummary) -> dict[str, object]:
     """The summary as it is stored in JSON."""
     entry = {"format": _FORMAT, "version": RUN_VERSION} | asdict(summary)
     if summary.files is None:  # which readers of before there were any do not know

@@ -153,7 +153,7 @@ _NEARLY_ALL = 0.95
 _FAST_PROFILES = ("performance", "balanced-performance")
 
 
-def _capped(policy: dict[str, Any]) -> bool:
+def _capped(policy: Mapping[str, Any]) -> bool:
     limit, greatest = policy.get("scaling_max_freq"), policy.get("cpuinfo_max_freq")
     return isinstance(limit, int) and isinstance(greatest, int) and limit < _NEARLY_ALL * greatest
 
@@ -184,7 +184,7 @@ def _frequency(facts: Facts) -> Seen:
     )
 
 
-def _greatest_known(zone: dict[str, Any]) -> bool:
+def _greatest_known(zone: Mapping[str, Any]) -> bool:
     return isinstance(zone.get("max_uw"), int) and zone["max_uw"] > 0
 
 
