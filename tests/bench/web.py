@@ -171,13 +171,11 @@ def many_missed(url: str, boards: int) -> list[str]:
         try:
             time.sleep(_STARTING_S)
             rounds = []
-            for turn in range(6):
-                rounds += [(address, *fetched_ms(bound.getsockname()[1], address)) for address in MANY_ADDRESSES]
-                time.sleep(FRESH_S + 0.2 if turn < 5 else 0)
+            for _ in range(6):
+                rounds.append({one: fetched_ms(bound.getsockname()[1], one) for one in MANY_ADDRESSES})
+                time.sleep(FRESH_S + 0.2)
             for address in MANY_ADDRESSES:
-                first, complete, size = (
-                    [row[column] for row in rounds[len(MANY_ADDRESSES) :] if row[0] == address] for column in (1, 2, 3)
-                )
+                first, complete, size = zip(*(one[address] for one in rounds[1:]), strict=True)
                 print(
                     f"{boards:,} boards, {url.partition(':')[0]}, {address}: {max(size):,} bytes, first byte median "
                     f"{statistics.median(first):.0f} ms, worst {max(first):.0f} ms, complete {max(complete):.0f} ms"
