@@ -53,7 +53,7 @@ class _Details:
 
 def _print_result(audit: Audit, measured: AuditTrials | None, details: _Details, as_json: bool) -> None:
     if as_json:
-        document: dict[str, Any] = {
+        document: dict[str, object] = {
             "board": audit.board,
             "machine": audit.machine,
             "conclusion": summary(audit),
@@ -74,7 +74,7 @@ def _names(said: str) -> list[str]:
     return names
 
 
-def _with_how(finding: Mapping[str, Any], changes: Any) -> dict[str, Any]:
+def _with_how(finding: Mapping[str, Any], changes: Any) -> dict[str, object]:
     return {**finding, "changes": [{**asdict(change), "how": change.how} for change in changes]}
 
 

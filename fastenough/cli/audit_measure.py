@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fastenough import words
 from fastenough.analysis.change_effects import ChangeEffect
@@ -219,7 +218,7 @@ def print_measured(measured: AuditTrials) -> None:
         say(f"not tried: {name}: {reason}")
 
 
-def as_document(measured: AuditTrials) -> dict[str, Any]:
+def as_document(measured: AuditTrials) -> dict[str, object]:
     """For --json."""
     return {
         "conclusions": list(conclusions(measured)),

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -87,7 +86,7 @@ def _watched(trials: Iterator[WitnessResult], plan: InjectionPlan) -> Iterator[W
         yield trial
 
 
-def _plain(calibration: WitnessResult) -> dict[str, Any]:
+def _plain(calibration: WitnessResult) -> dict[str, object]:
     return asdict(calibration) | {
         "passed": calibration.passed if calibration.applicable else None,
         "shortfall": calibration.shortfall,

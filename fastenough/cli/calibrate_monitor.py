@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -166,7 +166,7 @@ def _show_agreement(agreement: StationAgreement) -> None:
         )
 
 
-def _plain(trial: StationTrial) -> dict[str, Any]:
+def _plain(trial: StationTrial) -> dict[str, object]:
     rows = [asdict(row) | {"excess_ns": row.excess_ns, "tolerated_ns": row.tolerated_ns} for row in trial.rows]
     return {
         "station": trial.station,

@@ -88,7 +88,7 @@ def _elapsed(at_s: float, now_s: float) -> str:
     return words.duration(max(0.0, now_s - at_s) * 1e9)
 
 
-def _board_document(name: str, state: BoardState) -> dict[str, Any]:
+def _board_document(name: str, state: BoardState) -> dict[str, object]:
     return {
         "board": name,
         "state": state.activity,

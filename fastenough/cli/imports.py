@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -53,7 +52,7 @@ def _stored(store: Store, found: ImportedRun, source: Source) -> str:
         raise
 
 
-def _document(run_id: str, imported: ImportedRun) -> dict[str, Any]:
+def _document(run_id: str, imported: ImportedRun) -> dict[str, object]:
     return {
         "id": run_id,
         "tool": imported.tool,

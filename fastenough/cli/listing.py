@@ -24,7 +24,7 @@ _SPARE = ("begin", "board", "samples")
 """Columns that a narrow terminal omits: the id begins with the time, ``fastenough show`` has the others."""
 
 
-def _traits(run: RunSummary, planned: Sequence[str] | None) -> dict[str, Any]:
+def _traits(run: RunSummary, planned: Sequence[str] | None) -> dict[str, str | None]:
     """Traits in which a run may differ from others of its probe, as named in its plan."""
     title = planned[run.position] if planned and run.position is not None and run.position < len(planned) else ""
     asked = (word.partition("=") for word in title.partition(", ")[0].split(" ") if "=" in word)
@@ -92,19 +92,19 @@ def command(last: int | None, store_path: Path, as_json: bool) -> None:
         print(f"no runs in {store.path}; make some with: fastenough assess")
 
 
-def shared(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def shared(items: Sequence[Mapping[str, object]]) -> dict[str, object]:
     """The traits that all items have with the same value."""
     first = items[0] if items else {}
     return {name: value for name, value in first.items() if all(name in item and item[name] == value for item in items)}
 
 
-def differing(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def differing(items: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
     """Of each item, the traits that are not common to all."""
     common = shared(items)
     return [{name: value for name, value in item.items() if name not in common} for item in items]
 
 
-def in_words(item: Mapping[str, Any]) -> str:
+def in_words(item: Mapping[str, object]) -> str:
     """``CPU 0 size=4096 relative``: a CPU by its number, a flag by its name, the rest with its value."""
     return " ".join(_word(name, value) for name, value in item.items())
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -31,12 +30,12 @@ Budgets = Mapping[int, UncertaintyBudget]
 """By the id of the series."""
 
 
-def _traits(series: Series) -> dict[str, Any]:
+def _traits(series: Series) -> dict[str, object]:
     """Traits in which series of one name may differ."""
     return ({} if series.cpu is None else {"cpu": series.cpu}) | series.labels
 
 
-def _families(measured: Measured) -> Iterator[tuple[str, dict[str, Any], list[tuple[str, Series, Measures]]]]:
+def _families(measured: Measured) -> Iterator[tuple[str, dict[str, object], list[tuple[str, Series, Measures]]]]:
     """For each name: the traits common to its series, and each series with its own traits."""
     for name in dict.fromkeys(series.name for series, _ in measured):
         family = [(series, measures) for series, measures in measured if series.name == name]
@@ -143,7 +142,7 @@ def _print(recording: Recording, measured: Measured, budgets: Budgets) -> None:
         say(line)
 
 
-def _document(recording: Recording, measured: Measured, budgets: Budgets) -> dict[str, Any]:
+def _document(recording: Recording, measured: Measured, budgets: Budgets) -> dict[str, object]:
     end = None if recording.end is None else end_line(recording.end)
     return {
         "head": head_line(recording.head),
