@@ -55,7 +55,7 @@ class Bus:
     def __post_init__(self) -> None:
         self.port, self.mqtt = free_ports(2)
         self.history: History = tables.opened(f"sqlite:///{self.folder}/history.sqlite")
-        self.archive = FleetArchive(self.folder / "archive")
+        self.archive = FleetArchive(str(self.folder / "archive"))
         (self.folder / "nats.conf").write_text(
             f'server_name: test\nlisten: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{self.folder}/stream" }}\n'
             f'mqtt {{ listen: "127.0.0.1:{self.mqtt}"\n{self.security} }}\n'
