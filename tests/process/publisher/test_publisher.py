@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,7 +65,8 @@ def test_the_ring_of_a_probe_arrives_by_tls(publisher: Path, probe_binary: str, 
     options = (
         f"--key={tmp_path}/client.key --cert={tmp_path}/client.pem --user=board --password-file={tmp_path}/password"
     )
-    with running_bus(tmp_path, security(tmp_path)) as bus:
+    with running_bus(tmp_path, security(tmp_path)) as bus, ExitStack() as ends:
+        ends.callback(process.kill)
         with publishing(publisher, bus, tmp_path / "ring", "f" * 32, f"--ca={tmp_path}/other.pem", *options.split()):
             assert eventually(lambda: "ertificate" in (tmp_path / "publisher.log").read_text())
         assert bus.keys() == []
