@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastenough.recording.histogram import Histogram
-from fastenough.recording.interval_rows import folded
+from fastenough.recording.timeline import folded
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

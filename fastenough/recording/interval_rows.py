@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from fastenough.model import Series
-from fastenough.recording.histogram import Histogram, bucket_index, bucket_lowest
+from fastenough.recording.histogram import Histogram
 from fastenough.recording.interval import Interval
-from fastenough.recording.timeline import INTERVAL_K, Course, IntArray, Known, Timeline, packed
+from fastenough.recording.timeline import INTERVAL_K, Course, IntArray, Known, Timeline, folded, packed
 
 ROWS_AT_ONCE = 8192
 _INSTANTS = ("begin_mono_ns", "end_mono_ns", "begin_wall_ns", "end_wall_ns")
@@ -42,14 +42,6 @@ SCHEMA = pa.schema(
 """Counters and load are in the first row of each interval only, so that they add up.  ``exceeded`` and ``runs`` are
 of the limit given before the run; null: there was none."""
 _SCALARS = SCHEMA.names[: SCHEMA.get_field_index("bucket")]
-
-
-def folded(index: IntArray, k: int) -> IntArray:
-    """Buckets of scale ``k`` folded to the scale of intervals, exactly."""
-    if k <= INTERVAL_K:
-        return index
-    magnitude = np.asarray(bucket_index(bucket_lowest(np.abs(index), k), INTERVAL_K))
-    return np.where(index < 0, -magnitude, magnitude)
 
 
 def interval_scale(k: int) -> int:

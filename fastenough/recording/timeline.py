@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastenough.recording.histogram import add_sparse
+from fastenough.recording.histogram import add_sparse, bucket_index, bucket_lowest
 
 INTERVAL_K = 4
 """Buckets of intervals are folded to this scale: 6 % wide, some 30 of them, where k = 10 has hundreds."""
@@ -30,6 +30,14 @@ def packed(values: IntArray) -> NDArray[np.signedinteger[Any]]:
     low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
     fitting = (kind for kind in _NARROWER if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
     return values.astype(next(fitting, np.int64))
+
+
+def folded(index: IntArray, k: int) -> IntArray:
+    """Buckets of scale ``k`` folded to the scale of intervals, exactly."""
+    if k <= INTERVAL_K:
+        return index
+    magnitude = np.asarray(bucket_index(bucket_lowest(np.abs(index), k), INTERVAL_K))
+    return np.where(index < 0, -magnitude, magnitude)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ from fastenough.folder import Folder
 from fastenough.model import FastenoughError
 from fastenough.recording import Recording, columns, interval_rows, read_recording, reader
 from fastenough.recording.columns import FILES, INTERVALS_FILE, MANIFEST_FILE, TOTALS_FILE, SealedRecording
-from fastenough.recording.timeline import packed
+from fastenough.recording.histogram import bucket_index
+from fastenough.recording.timeline import folded, packed
 from fastenough.store import Store, directory
 from fastenough.store.directory import LIVE_FILE, RUN_FILE, SEALED_FILE
 from tests.process.store.test_store_runs import keep_run
@@ -191,7 +192,7 @@ def test_intervals_are_folded_but_exact_at_their_ends(store: Store) -> None:
                 values.maximum,
                 values.total,
             )
-            coarse = interval_rows.folded(values.index, 10)
+            coarse = folded(values.index, 10)
             assert index.tolist() == sorted(set(coarse.tolist()))
             assert count.tolist() == [int(values.count[coarse == one].sum()) for one in index]
 
@@ -199,8 +200,8 @@ def test_intervals_are_folded_but_exact_at_their_ends(store: Store) -> None:
 @pytest.mark.parametrize("k", [4, 5, 10, 16])
 def test_folding_puts_each_value_where_the_coarse_scale_has_it(k: int) -> None:
     values = np.array([0, 1, 15, 16, 31, 33, 1000, 12345, 10**9, 2**62, -1, -31, -12345, -(2**62)])
-    fine = interval_rows.bucket_index(values, k)
-    assert interval_rows.folded(fine, k).tolist() == interval_rows.bucket_index(values, 4).tolist()
+    fine = bucket_index(values, k)
+    assert folded(fine, k).tolist() == bucket_index(values, 4).tolist()
 
 
 @pytest.mark.slow
