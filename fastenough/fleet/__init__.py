@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Boards that push: chunks by MQTT into NATS JetStream, takers, an archive, a trial (docs/fleet-boards.md)."""
+"""Boards that publish: chunks by MQTT into NATS JetStream, takers, an archive, a trial (docs/fleet-boards.md)."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The archive of a fleet: Parquet in Hive partitions, ``type=/month=/shard=``, which any engine can read.
 
-A part holds what one transaction of a taker stored.  Its name follows from the shard's position in the stream, so that
-a repetition after a failure replaces it.  Once a month is over its parts become one file (compaction.py)."""
+A part is the file of one transaction of a taker.  Its name is the shard's position in the stream, so that a repetition
+after a failure replaces it.  The parts of a closed month are merged into one file (compaction.py)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fastenough.files import replacing
 from fastenough.model import BadInput
 
 VERSION = 1
-"""Of the columns; in each file's metadata as ``fastenough-archive``."""
+"""Version of the columns, in each file's metadata as ``fastenough-archive``."""
 VERSION_KEY = "fastenough-archive"
 _NAME = re.compile(r"(\d+)-(\d+)\.parquet", re.ASCII)
 _PARTITION = re.compile(r"type=([^/]+)/month=(\d{4}-\d\d)/shard=([0-9a-f])", re.ASCII)
@@ -34,9 +34,9 @@ _UNNAMED = "unknown"
 class ArchiveRow:
     """One interval of one CPU (-2: of no CPU), in the order of the columns.
 
-    ``type``: of board, from its machine's description.  Times are of the board's wall clock, latencies of ``series``.
-    ``bucket_ns``: the lowest value of each bucket that has values, ``bucket_count``: their number.  ``min_ns`` and
-    ``max_ns`` are None where nothing was counted.
+    Times are those of the board's wall clock, latencies those of ``series``.  ``bucket_ns``: the lowest value of each
+    non-empty bucket; ``bucket_count``: the number of its values.  ``min_ns`` and ``max_ns`` are None if nothing was
+    counted.
     """
 
     board: str
@@ -58,7 +58,7 @@ class ArchiveRow:
 
 @dataclass(frozen=True, order=True)
 class PartPlace:
-    """Where a shard's next part begins: how often its stream began anew, and the first message's sequence number."""
+    """Position in the stream of a shard: ``epoch`` (how often the stream began anew) and number of a message."""
 
     shard: int
     epoch: int
@@ -84,7 +84,7 @@ def _month(wall_ns: int) -> str:
 
 
 def safe_type(name: str) -> str:
-    """A type of board as the name of a folder."""
+    """The type of a board as the name of a folder."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:80] or _UNNAMED
 
 
@@ -105,11 +105,11 @@ class FleetArchive:
     """The parts of all shards below a local directory or in an object store.
 
     ``location``: a path, or a URL such as ``s3://BUCKET/FOLDER?region=REGION``.  Paths of files are relative to it.
-    Methods raise OSError where the files cannot be used.
+    Methods raise OSError if the files cannot be used.
     """
 
     def __init__(self, location: str) -> None:
-        """Raises BadInput for a URL that names no store that can be used."""
+        """Raises BadInput for a URL that is not usable, or names no bucket or folder."""
         self.location = location
         if "://" not in location:
             self._files, self._root = LocalFileSystem(), str(Path(location).absolute())
@@ -122,7 +122,7 @@ class FleetArchive:
             raise BadInput(f"archive {location}: names no bucket or folder; write it as s3://BUCKET/FOLDER")
 
     def write(self, place: PartPlace, rows: Iterable[tuple[str, ArchiveRow]]) -> None:
-        """The rows of one transaction, each with its type of board; what an earlier attempt left is replaced."""
+        """Write the rows of one transaction, each with its type of board; replace the files of an earlier attempt."""
         parts: dict[Partition, list[ArchiveRow]] = defaultdict(list)
         for kind, row in rows:
             parts[Partition(safe_type(kind), _month(row.begin_ns), place.shard)].append(row)
@@ -134,7 +134,7 @@ class FleetArchive:
             self.put(f"{partition.folder}/{name}", (held.getvalue(),))
 
     def put(self, path: str, blocks: Iterable[bytes | arrow.Buffer]) -> None:
-        """Make or replace a file: whole and on disk, or not at all; a large one in an object store may end early."""
+        """Write or replace a file: completely or not at all.  A large one in an object store may be incomplete."""
         full = f"{self._root}/{path}"
         if isinstance(self._files, LocalFileSystem):
             Path(full).parent.mkdir(parents=True, exist_ok=True)
@@ -146,7 +146,7 @@ class FleetArchive:
                 stream.write(block)
 
     def drop_from(self, place: PartPlace) -> None:
-        """Remove parts of a shard from a position on: they belong to a transaction that failed."""
+        """Remove the parts of a shard from a position on, which are those of failed transactions."""
         for partition in self.partitions():
             if partition.shard == place.shard:
                 for name in self.names(partition):
@@ -154,21 +154,21 @@ class FleetArchive:
                         self.remove(f"{partition.folder}/{name}")
 
     def partitions(self) -> list[Partition]:
-        """All that have files, in order."""
+        """All partitions that have files, in order."""
         folders = sorted({path.rpartition("/")[0] for path in self._paths("")})
         return [Partition(one[1], one[2], int(one[3], 16)) for one in map(_PARTITION.fullmatch, folders) if one]
 
     def names(self, partition: Partition) -> list[str]:
-        """Of the files of a partition, in order."""
+        """Names of the files of a partition, in order."""
         return sorted(path.rpartition("/")[2] for path in self._paths(partition.folder))
 
     def metadata(self, path: str) -> parquet.FileMetaData:
-        """Of one file; raises ValueError where it is no whole Parquet file."""
+        """Metadata of a file; raises ValueError if it is not a complete Parquet file."""
         with self._files.open_input_file(f"{self._root}/{path}") as stream:
             return parquet.read_metadata(stream)
 
     def dataset(self, paths: Sequence[str]) -> Dataset:
-        """The rows of some files, without the columns that the folders' names hold."""
+        """The rows of these files, without the columns that are in the names of folders."""
         return dataset([f"{self._root}/{path}" for path in paths], format="parquet", filesystem=self._files)
 
     def remove(self, path: str) -> None:
@@ -181,7 +181,7 @@ class FleetArchive:
         self._files.move(f"{self._root}/{path}", f"{self._root}/{goal}")
 
     def count(self) -> int:
-        """Rows in all files that a reader sees."""
+        """Number of rows in all files that readers see."""
         return sum(self.metadata(path).num_rows for path in self._paths("") if path.endswith(".parquet"))
 
     def _paths(self, folder: str) -> list[str]:
@@ -191,6 +191,6 @@ class FleetArchive:
 
 
 def part_place(partition: Partition, name: str) -> PartPlace | None:
-    """Which transaction a file holds; None for any other file."""
+    """Position of the first message of a part, from its file name; None for any other file."""
     found = _NAME.fullmatch(name)
     return PartPlace(partition.shard, int(found[1]), int(found[2])) if found else None

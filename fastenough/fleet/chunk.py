@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a board publishes: consecutive intervals of one run, with all that is needed to store them.
+"""Chunks that a board publishes: consecutive intervals of one run, with all that is needed to store them.
 
 A chunk is complete in itself (it repeats the recording's head), so that no taker needs to remember a board.  Its
-payload is zstd over lines: a preface in JSON, the head, then lines of intervals and events as in the recording."""
+payload is text compressed with zstd: a preface in JSON, the head, then lines of intervals and events as in the
+recording."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ import zstandard
 from fastenough.model import BadInput
 
 SHARDS = 16
-"""Parts of a fleet, by the first digit of the machine id, each taken by one process at a time."""
+"""Number of shards of a fleet, by the first digit of the machine id; one process at a time stores a shard."""
 FORMAT = 1
 _MACHINE = re.compile(r"[0-9a-f]{32}")
 _RUN = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -26,11 +27,11 @@ _MOST_INTERVALS = 1 << 40
 
 @dataclass(frozen=True)
 class Chunk:
-    """Intervals ``first`` and those that follow it, of one run of one machine.
+    """Consecutive intervals of one run of one machine, from number ``first`` on.
 
-    ``type``: of the board, as its publisher states.  ``oldest``: the oldest interval of the run that the board still
-    holds: what lies before it is lost if it was not stored.  ``head``, ``lines``: as in the recording, each ending with
-    a line feed.
+    ``type``: type of the board, as its publisher states.  ``oldest``: the oldest interval of the run that the board
+    still holds; earlier ones are lost if they are not stored.  ``head``, ``lines``: as in the recording, each ending
+    with a line feed.
     """
 
     machine: str
@@ -58,17 +59,17 @@ def shard_of(machine: str) -> int:
 
 
 def ring_topic(machine: str) -> str:
-    """Where a board publishes (MQTT); levels hold neither dots nor spaces, which NATS refuses."""
+    """MQTT topic on which a board publishes; its levels have no dots or spaces, which NATS refuses."""
     return f"fe/ring/{shard_of(machine):x}/{machine}"
 
 
 def order_topic(machine: str) -> str:
-    """Where a board listens (MQTT)."""
+    """MQTT topic of the answers to a board."""
     return f"fe/order/{machine}"
 
 
 def unpacked(payload: bytes, machine: str) -> Chunk:
-    """The chunk that came on the topic of ``machine``; raises BadInput for anything else."""
+    """The chunk in a message on the topic of ``machine``; raises BadInput for an invalid one."""
     if len(payload) > _MOST_PACKED:
         raise BadInput(f"a chunk of {machine} is longer than {_MOST_PACKED} bytes")
     try:
@@ -98,9 +99,9 @@ def _is_number(value: object) -> bool:
 
 @dataclass(frozen=True)
 class Stored:
-    """A taker's answer: of ``run``, everything before interval ``next`` is stored, and the board may forget it.
+    """A taker's answer: all intervals of ``run`` before ``next`` are stored, and the board may drop them.
 
-    A board that has already published ``next`` publishes again from there.
+    If ``next`` is not greater than in an earlier answer, the board publishes again from there.
     """
 
     run: str
@@ -111,7 +112,7 @@ class Stored:
 
 
 def stored_of(payload: bytes) -> Stored:
-    """Raises BadInput for what is no such answer."""
+    """Parse a taker's answer; raises BadInput for anything else."""
     try:
         document = json.loads(payload[:1000])
         answer = Stored(document["run"], document["next"])

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Closed months of a fleet's archive: the parts of a month and shard become one file, sorted by board.
+"""Compaction of a fleet's archive: merge the parts of a closed month and shard into one file, sorted by board.
 
-Readers see each interval at most once, at every instant: the file is written under a name that they skip, then its
-parts are removed, then it gets its name.  For that moment a reader misses the month of the shard; an object store knows
-no better order.  Whoever is killed on the way leaves a file that names its parts; the next attempt ends the work.
-Takers of the shard wait meanwhile: both lock its position in the database."""
+Readers never see an interval twice: the file is written under a name that they skip, then its parts are removed, then
+it gets its name.  Between the last two steps readers do not see the month of the shard; object stores allow no better
+order.  A killed process leaves a file that lists its parts, and the next call completes its work.  Meanwhile the takers
+of the shard wait: both lock its position in the database."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MEMORY = "1GB"
 
 @dataclass(frozen=True)
 class CompactedPartition:
-    """A month of one type and shard: how many ``files`` became one, which has ``rows`` rows."""
+    """Result for a month of one type and shard: ``files`` files were merged into one of ``rows`` rows."""
 
     type: str
     month: str
@@ -49,14 +49,14 @@ def is_closed(month: str, now_s: float) -> bool:
 
 
 def closed_partitions(archive: FleetArchive, now_s: float) -> list[Partition]:
-    """Those whose month is closed."""
+    """Partitions whose month is closed."""
     return [one for one in archive.partitions() if is_closed(one.month, now_s)]
 
 
 def compact(archive: FleetArchive, history: History, partition: Partition) -> CompactedPartition | None:
     """Merge the files of a closed month and shard; None if there is nothing to merge.
 
-    Raises FastenoughError where the merged file would not hold what the files hold; nothing is removed then.
+    Raises FastenoughError, and removes nothing, if rows would be lost or if the files contain an interval twice.
     """
     with history.writing() as connection:
         position = shard_position(connection, partition.shard)
@@ -82,7 +82,7 @@ def _merged(archive: FleetArchive, partition: Partition, position: PartPlace) ->
 
 
 def _is_stored(partition: Partition, name: str, position: PartPlace) -> bool:
-    """Whether the database knows what a file holds; a part that is ahead belongs to a transaction that may fail."""
+    """Whether a file is committed; a part ahead of the position belongs to a transaction that may fail."""
     place = part_place(partition, name)
     return _NAME.fullmatch(name) is not None if place is None else place <= position
 
@@ -108,7 +108,7 @@ def _merge(archive: FleetArchive, partition: Partition, parts: Sequence[str], go
 
 
 def _end_unfinished(archive: FleetArchive, partition: Partition) -> None:
-    """Give a merged file its name once its parts are gone; remove one that was not written to its end."""
+    """Remove the parts of each merged file, then give it its name; remove a merged file that is incomplete."""
     for name in archive.names(partition):
         if name.startswith(_UNFINISHED[0]) and name.endswith(_UNFINISHED[1]):
             path = f"{partition.folder}/{name}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Processes of a trial: each is started again when it ends, and what it used is counted."""
+"""Processes of a trial: each is started again when it ends, and its CPU time and memory are measured."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_EARLY = 10
 
 @dataclass
 class Usage:
-    """Of a part and its children: CPU time, greatest resident memory, and how often it was started again."""
+    """Use of a process and its children: CPU time, greatest proportional memory, and number of restarts."""
 
     cpu_s: float = 0.0
     memory_mib: float = 0.0
@@ -33,7 +33,7 @@ class Usage:
 
 @dataclass
 class KeptProcess:
-    """One process that must not end."""
+    """A process that is started again whenever it ends."""
 
     name: str
     command: Sequence[str | Path]
@@ -49,7 +49,7 @@ class KeptProcess:
             )
 
     async def keep(self) -> None:
-        """Start it, and again whenever it has ended; raises FastenoughError where it always ends at once."""
+        """Start the process whenever it has ended; raises FastenoughError if it repeatedly ends at once."""
         self.start()
         early, started_s = 0, time.monotonic()
         while True:
@@ -91,7 +91,7 @@ class KeptProcess:
 
 
 def _proportional_kib(pid: int) -> int:
-    """Memory of a process; what it shares with others is divided among them."""
+    """Memory of a process; shared memory is divided among the processes that share it."""
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1])

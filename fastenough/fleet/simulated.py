@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Simulated boards that publish, many in one process.  What they measured follows from board and interval, so that
-nothing but the taker's answers need survive when the process is killed.
+"""Simulated boards that publish, many in one process.  Their values are computed from the numbers of board and
+interval, so that only the answers of takers must survive when the process is killed.
 
     python -m fastenough.fleet.simulated HOST PORT STATE FIRST COUNT INTERVAL_S BEGIN_S END_S"""
 
@@ -25,17 +25,17 @@ from fastenough.model import BadInput
 from fastenough.recording.histogram import Histogram
 
 CPUS = 2
-"""Of each simulated board."""
+"""CPUs of each simulated board."""
 _K = 4
 _PERIOD_NS = 1_000_000
 _VALUES = 200
-"""Drawn for an interval; real ones have more in the same buckets."""
+"""Number of values of an interval; real boards have more, in the same buckets."""
 _MOST_INTERVALS = 32
-"""In one chunk."""
+"""Most intervals in one chunk."""
 _PATIENCE_S = 20.0
-"""Without an answer a board publishes again from what is not stored."""
+"""Time without an answer after which a board publishes again what is not stored."""
 _AGAIN_S = 2.0
-"""Between two times that an answer makes it do so."""
+"""Least time before another answer makes it publish again."""
 _SERIES = {
     "unit": "ns",
     "clock": "monotonic",
@@ -75,7 +75,7 @@ class SimulatedBoard:
         return f"{datetime.fromtimestamp(self.begin_s, UTC):%Y%m%dT%H%M%SZ}-{self.machine[:8]}"
 
     def ended(self, now_s: float) -> int:
-        """How many intervals have ended."""
+        """Number of intervals that have ended."""
         return max(0, int((now_s - self.begin_s - self.offset_s) // self.interval_s))
 
     def head(self) -> bytes:
@@ -117,7 +117,7 @@ class SimulatedBoard:
         )
 
     def chunk(self, first: int, count: int, oldest: int | None = None) -> Chunk:
-        """``oldest``: the oldest interval that the board still holds; default: the first."""
+        """A chunk of ``count`` intervals; ``oldest``: the oldest one the board still holds (default: first)."""
         lines = tuple(self.interval(number) for number in range(first, first + count))
         oldest = first if oldest is None else oldest
         return Chunk(self.machine, "simulated", self.run, first, oldest, self.head(), lines)
@@ -143,7 +143,7 @@ def _series(cpu: int, values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> dic
 
 @dataclass
 class Publishing:
-    """A board and how far it has come: ``stored`` intervals are acknowledged, ``sent`` are published."""
+    """Progress of a board: number of intervals ``stored``, as answers confirm, and ``sent``, as published."""
 
     board: SimulatedBoard
     stored: int = 0
@@ -152,7 +152,7 @@ class Publishing:
     again_s: float = 0.0
 
     def next_chunk(self, ended: int) -> Chunk | None:
-        """What is to be published now, None while nothing is."""
+        """The chunk to publish now, or None."""
         if self.sent > self.stored and time.monotonic() - self.answered_s > _PATIENCE_S:
             self.sent, self.answered_s = self.stored, time.monotonic()
         count = min(ended - self.sent, _MOST_INTERVALS)
@@ -165,8 +165,8 @@ class Publishing:
         return chunk
 
     def answer(self, payload: bytes) -> None:
-        """Take a taker's answer.  One that says nothing new means that something before the newest chunk is missing;
-        several may follow from one gap."""
+        """Process a taker's answer.  If it confirms nothing new, an earlier chunk is missing; one gap may cause several
+        such answers."""
         try:
             stored = stored_of(payload)
         except BadInput:
@@ -183,7 +183,7 @@ class Publishing:
 
 
 class Boards:
-    """Boards of one process, each with a connection of its own.  ``state``: the file that survives the process."""
+    """Boards of one process, each with its own connection.  ``state``: file that survives the process."""
 
     def __init__(self, boards: Sequence[SimulatedBoard], state: Path, end_s: float) -> None:
         self._state, self._end_s = state, end_s
@@ -191,7 +191,7 @@ class Boards:
         self._all = [Publishing(board, *(2 * [known.get(board.machine, 0)])) for board in boards]
 
     async def run(self, host: str, port: int) -> None:
-        """Until the process is ended: boards that have published all wait for answers."""
+        """Publish until the process is ended; boards that have published everything wait for answers."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._keep())
             for one in self._all:
@@ -207,7 +207,7 @@ class Boards:
             try:
                 async with Client(host, port, identifier=one.board.machine, timeout=30.0) as client:
                     await client.subscribe(order_topic(one.board.machine), qos=0)
-                    one.sent = one.stored  # what was under way may be lost
+                    one.sent = one.stored  # messages in transit may be lost
                     async with asyncio.TaskGroup() as group:
                         group.create_task(self._publish(one, client))
                         group.create_task(_listen(one, client))
@@ -230,7 +230,7 @@ async def _listen(one: Publishing, client: Client) -> None:
 
 
 def simulated_boards(first: int, count: int, interval_s: float, begin_s: float) -> list[SimulatedBoard]:
-    """Boards whose intervals end evenly spread over time."""
+    """Boards whose intervals end at times that are evenly spread."""
     return [
         SimulatedBoard(number, interval_s, begin_s, interval_s * ((number * 0.6180339887) % 1.0))
         for number in range(first, first + count)

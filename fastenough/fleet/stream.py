@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The log between boards and takers: a NATS JetStream that keeps what boards publish until it is stored."""
+"""The stream between boards and takers: NATS JetStream keeps chunks until they are stored, for at most 14 days."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ class Message:
 
 @dataclass(frozen=True)
 class StreamState:
-    """Which stream it is (the time at which it was made), and the sequence number of its newest message."""
+    """Identity of a stream (the time at which it was made), and the sequence number of its newest message."""
 
     made: str
     last: int
 
 
 async def _unsaid(error: Exception) -> None:
-    """The library would print a traceback; whoever needs the server says what failed."""
+    """Error callback that does nothing: the library would print a traceback, and callers report the error."""
 
 
 class ChunkStream:
-    """The stream of a server, made where it is missing.
+    """The stream of a server, created if it is missing.
 
-    What does not fit into the storage that the server may use (its ``max_file_store``) is refused, not forgotten: a
-    board keeps what no taker has acknowledged.  A stream that somebody made with other limits is used as it is.
+    If the storage of the server is full (its ``max_file_store``), new chunks are refused and old ones remain: a board
+    keeps what no taker has confirmed.  An existing stream with other limits is used as it is.
     """
 
     def __init__(self, client: Client) -> None:
@@ -59,9 +59,9 @@ class ChunkStream:
 
     @classmethod
     async def opened(cls, url: str) -> Self:
-        """Raises Unavailable where no server answers."""
+        """Connect to a server; raises Unavailable if none answers."""
         try:
-            # it tries again for ever, which is right only once it was connected
+            # unlimited attempts are right for reconnecting only, so the first connection has a time limit
             client = await asyncio.wait_for(nats.connect(url, max_reconnect_attempts=-1, error_cb=_unsaid), _CONNECT_S)
             stream = cls(client)
             await stream._make()
@@ -89,10 +89,10 @@ class ChunkStream:
         return StreamState(str(info.created), info.state.last_seq)
 
     async def read(self, shard: int, after: int, most: int) -> list[Message]:
-        """What follows a sequence number, at most so many messages.
+        """The messages of a shard after a sequence number, at most ``most``.
 
-        Each is asked for by its place: a consumer of the server would lose what was on its way when a request times
-        out, and would be one more thing to find again after a failure.
+        Each is requested by its sequence number.  A consumer on the server would lose messages in transit when a
+        request times out, and would have to be found again after a failure.
         """
         messages: list[Message] = []
         while len(messages) < most:
@@ -105,11 +105,11 @@ class ChunkStream:
         return messages
 
     async def forget(self, shard: int, up_to: int) -> None:
-        """Remove a shard's messages up to a sequence number, which are stored."""
+        """Remove the stored messages of a shard, up to a sequence number."""
         await self._context.purge_stream(STREAM, seq=up_to + 1, subject=f"fe.ring.{shard:x}.>")
 
     async def answer(self, machine: str, payload: bytes) -> None:
-        """Send a board an order; it is lost if the board does not listen."""
+        """Send an answer to a board; it is lost if the board is not connected."""
         await self._client.publish(f"fe.order.{machine}", payload)
 
     async def close(self) -> None:
@@ -117,5 +117,5 @@ class ChunkStream:
 
 
 def shards_of(taker: int, takers: int) -> list[int]:
-    """Those that one of several takers takes."""
+    """Shards of one of several takers; the first has number 0."""
     return list(range(taker, SHARDS, takers))

@@ -26,7 +26,7 @@ from fastenough.history import History
 METADATA = MetaData()
 DAY_S = 86400
 KEPT_DAYS = 2
-"""Of single intervals; older ones are in the archive and in the history's sums."""
+"""Full days of single intervals; older ones are in the archive and in the history's sums."""
 
 
 def _key(name: str, kind: type[BigInteger] | type[Integer] | type[SmallInteger] = Integer) -> Column[int]:
@@ -41,8 +41,8 @@ SHARD = Table(
     Column("epoch", Integer, nullable=False),
     Column("sequence", BigInteger, nullable=False),
 )
-"""How far a shard's messages are stored: ``sequence`` of the last one.  ``stream``: when the stream was made; another
-one, or one that lost its end, begins a new ``epoch``."""
+"""Position up to which a shard is stored: ``sequence`` of the last message.  ``stream``: when the stream was made; for
+another stream, or one that lost its newest messages, a new ``epoch`` begins."""
 
 MACHINE = Table(
     "fleet_machine",
@@ -54,7 +54,7 @@ MACHINE = Table(
     Column("quarantine", Text, nullable=False),
 )
 """``boots``: JSON list of boot ids in the order of their appearance.  ``lost``: intervals that the board overwrote
-before they were stored.  ``quarantine``: why nothing more is taken of it, empty if all is."""
+before they were stored.  ``quarantine``: why its chunks are refused; empty if they are accepted."""
 
 INTERVAL = Table(
     "fleet_interval",
@@ -83,7 +83,7 @@ def opened(url: str) -> History:
 
 
 def _lock(connection: Connection) -> None:
-    """Nobody else makes tables until the transaction ends; SQLite has one writer at a time."""
+    """Lock the creation of tables until the transaction ends; SQLite has one writer at a time."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(7701, 1)"))
 
@@ -94,7 +94,7 @@ def stored_intervals(connection: Connection) -> int:
 
 
 def shard_position(connection: Connection, shard: int) -> PartPlace | None:
-    """How far a shard's messages are stored, locked until the transaction ends; None if none is."""
+    """Position up to which a shard is stored, locked until the transaction ends; None if nothing is stored."""
     row = connection.execute(select(SHARD).where(SHARD.c.shard == shard).with_for_update()).mappings().one_or_none()
     return None if row is None else PartPlace(shard, row["epoch"], row["sequence"])
 
@@ -104,7 +104,7 @@ def _name_of_day(begin_s: int) -> str:
 
 
 def ensure_day(connection: Connection, begin_s: int) -> None:
-    """Make the partition of the day of an instant; SQLite has none."""
+    """Create the partition of the day of ``begin_s``; SQLite has none."""
     if connection.dialect.name != "postgresql":
         return
     day_s = begin_s // DAY_S * DAY_S
@@ -118,7 +118,7 @@ def ensure_day(connection: Connection, begin_s: int) -> None:
 
 
 def drop_before(connection: Connection, now_s: int) -> None:
-    """Forget single intervals of days that are over for longer than `KEPT_DAYS`."""
+    """Delete the single intervals of days that ended more than `KEPT_DAYS` days ago."""
     oldest_s = (now_s // DAY_S - KEPT_DAYS) * DAY_S
     if connection.dialect.name != "postgresql":
         connection.execute(INTERVAL.delete().where(INTERVAL.c.begin_s < oldest_s))

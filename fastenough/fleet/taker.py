@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Take chunks out of the stream: archive, rows and sums, and the position in the stream, each interval exactly once.
+"""Store the chunks of the stream in the archive and the database, each interval exactly once.
 
-The part of the archive is written first, then one transaction writes rows, sums and position.  If that fails, the same
-messages are read again and the part is replaced.  The boards are answered after the commit."""
+The part of the archive is written first, then one transaction writes rows, sums and position in the stream.  If that
+fails, the same messages are read again and the part is replaced.  The boards are answered after the commit."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _CLEAN_S = 3600.0
 _MOST_BOOTS = 200
 _MOST_TYPE = 200
 _PUBLISHES = "publishes"
-"""The farm of boards that publish."""
+"""Name of the farm of all boards that publish."""
 
 
 @dataclass(frozen=True)
 class _Position:
-    """Of a shard in the stream: what is behind it is stored."""
+    """Position of a shard in the stream: all messages up to it are stored."""
 
     stream: str
     epoch: int
@@ -84,7 +84,7 @@ class _Content:
 
     @property
     def name(self) -> str:
-        """Of its run in the history: run ids are unique on one machine only."""
+        """Name of its run in the history; run ids are unique on one machine only."""
         return f"{self.chunk.machine}/{self.chunk.run}"
 
 
@@ -95,29 +95,29 @@ class Shard:
         self._history, self._archive, self.number = history, archive, number
 
     def position(self, state: StreamState) -> _Position:
-        """Where to read on in this stream; removes what a failed transaction left in the archive."""
+        """Position from which to read this stream; removes the parts of failed transactions from the archive."""
         with self._history.writing() as connection:
             stored = _stored_position(connection, _position_of(self.number))
             begin = _begin_in(state, stored)
             last = stored or begin
-            # of the former stream too: what it held and nobody stored, the boards publish again
+            # also after the loss of a stream: the boards publish again what was not stored
             self._archive.drop_from(PartPlace(self.number, last.epoch, last.sequence + 1))
             _put_position(connection, self.number, begin)
         return begin
 
     def drop_old_days(self) -> None:
-        """Forget single intervals that are older than the database keeps them."""
+        """Delete the single intervals that the database no longer keeps."""
         with self._history.writing() as connection:
             tables.drop_before(connection, int(self._history.wall_s()))
 
     def refresh_summaries(self) -> None:
-        """Compute again what pages sort by, of boards of which nothing has come for an hour."""
+        """Compute again the outdated summaries, by which pages search and sort boards."""
         refresh_summaries(self._history, int(self._history.wall_s()))
 
     def store(self, position: _Position, messages: Sequence[Message]) -> Taken:
         """Store messages that follow a position.
 
-        Raises FastenoughError where another taker has stored some of them, or database or archive cannot be used.
+        Raises FastenoughError if another taker has stored some of them, or if database or archive cannot be used.
         """
         contents, refused = _parsed(messages, self._history.wall_s())
         after = replace(position, sequence=messages[-1].sequence)
@@ -136,7 +136,7 @@ class Shard:
 
 
 def _begin_in(state: StreamState, stored: _Position | None) -> _Position:
-    """Where to read on in a stream; in another one, or one that lost its end, numbers are used a second time."""
+    """Position from which to read a stream; with a new epoch if numbers are used again, as after a loss of messages."""
     if stored is None:
         return _Position(state.made, 0, 0)
     if stored.is_in(state):
@@ -189,14 +189,14 @@ def _content(chunk: Chunk, now_s: float) -> _Content:
 
 @lru_cache(maxsize=4096)
 def _head(line: bytes, name: str) -> Head:
-    """Each chunk repeats it."""
+    """Parse a head, cached: each chunk of a run repeats it."""
     return head_of(line, name)
 
 
 class _Writing:
-    """One transaction: ``rows`` for the archive, and ``answers`` for the boards: machine and answer, for each run.
+    """One transaction: ``rows`` for the archive, and ``answers``: machine and answer, for each run.
 
-    ``boards``: what is declared of the boards that it stores intervals of, by number.
+    ``boards``: the declared columns of each board of which intervals are stored, by its number.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -217,11 +217,11 @@ class _Writing:
         begin_s = content.head.begin.wall_ns // 10**9
         board, run = enter_run(self._connection, name, content.head, begin_s, ends)
         known = stands_at(self._connection, run)
-        if chunk.first > known >= chunk.oldest:  # what is missing is still on the board: it publishes again from there
+        if chunk.first > known >= chunk.oldest:  # the board still has what is missing, and publishes it again
             self.answers[name] = chunk.machine, Stored(chunk.run, known)
             return
         new = [one for one in content.intervals if one.seq >= known]
-        # without intervals a chunk only says what the board no longer holds
+        # a chunk without intervals only reports which ones the board no longer holds
         begin = new[0].seq if new else max(known, chunk.oldest)
         after = new[-1].seq + 1 if new else begin
         self.answers[name] = chunk.machine, Stored(chunk.run, after)
@@ -262,7 +262,7 @@ class _Writing:
         self.rows += [(content.chunk.type, row) for row in rows]
 
     def _machine_fault(self, content: _Content) -> str:
-        """Why nothing of this machine is taken; a boot that returns after another one is a second machine."""
+        """Why chunks of this machine are refused, or empty; a boot id that returns after another shows two machines."""
         machine, boot = content.chunk.machine, content.head.boot_id or ""
         table = tables.MACHINE
         row = self._connection.execute(select(table).where(table.c.machine == machine)).mappings().one_or_none()
@@ -291,7 +291,7 @@ class _Writing:
 
 
 def _judged(head: Head) -> list[HistorySeries]:
-    """One series for each CPU: the first that is judged there."""
+    """The first judged series of each CPU."""
     first: dict[int, HistorySeries] = {}
     for source in sources_of(head).values():
         first.setdefault(source.cpu, source)
@@ -321,9 +321,9 @@ def _row(content: _Content, interval: Interval, source: HistorySeries) -> Archiv
 
 
 class Taker:
-    """One process of several: stores the shards that are its own until it is ended.
+    """Stores the chunks of some shards until it is cancelled.
 
-    ``gather_s``: how long it waits between two transactions of a shard.  ``say`` gets what failed or was refused.
+    ``gather_s``: pause between two transactions of a shard.  ``say`` receives failures and refusals.
     """
 
     def __init__(
@@ -340,7 +340,7 @@ class Taker:
         while True:
             try:
                 await self._take_on(shard)
-            except Exception as error:  # server or database went away, or another taker was quicker: read on anew
+            except Exception as error:  # server or database is gone, or another taker was quicker: begin again
                 self._say(f"shard {shard.number:x}: {str(error) or type(error).__name__}; trying again")
                 await asyncio.sleep(_AGAIN_S)
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A whole fleet in one folder, on loopback: server, database, takers and simulated boards, until all is stored.
+"""Trial of a fleet on one machine: server, database, takers and simulated boards, until all intervals are stored.
 
     python -m fastenough.fleet.trial FOLDER ARCHIVE BOARDS INTERVAL_S FOR_S
 
-ARCHIVE may be empty: then it is in FOLDER, whose owner removes it.
-Prints one JSON object per line: ``{"said": …}`` on the way, at the end the result.  Any of its processes may be killed:
-it is started again."""
+ARCHIVE may be empty: the archive is then in FOLDER, which the caller removes.
+Prints one JSON object per line: progress as ``{"said": …}``, at the end the result.  Any of its processes may be
+killed: it is started again."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from fastenough.model import FastenoughError, NotApplicable, Unavailable
 
 TAKERS = 2
 _BOARDS_EACH = 2500
-"""In one process of simulated boards; each needs a descriptor there and one in the server."""
+"""Boards in one process; each needs a file descriptor there and one in the server."""
 _GATHER_S = 1.0
 _LOOK_S = 2.0
 _STUCK_S = 120.0
-"""Without anything new stored after the end, the trial ends with what is missing counted as lost."""
+"""Time after the end without a newly stored interval; then the trial ends, and missing intervals are lost."""
 _SERVER = """server_name: fastenough
 listen: "127.0.0.1:{port}"
 max_connections: 20000
@@ -46,7 +46,7 @@ mqtt {{ listen: "127.0.0.1:{mqtt}" }}
 
 @dataclass(frozen=True)
 class Fleet:
-    """What is tried: boards, each of which ends an interval of two CPUs every ``interval_s``, ``for_s`` long."""
+    """Size of a trial: number of boards, length of their intervals, and for how long they publish."""
 
     boards: int
     interval_s: float
@@ -56,9 +56,9 @@ class Fleet:
 @dataclass(frozen=True)
 class FleetTrialResult:
     """Intervals, each of one CPU of one board: how many were ``published``, are ``stored`` in the database, are
-    ``archived`` in the folder ``archive`` (empty where it is not kept), and are ``lost``.
+    ``archived`` in the folder ``archive`` (empty if it is removed), and are ``lost``.
 
-    ``parts``: what each part of the system used.
+    ``parts``: CPU time, memory and restarts of each process.
     """
 
     published: int
@@ -82,7 +82,7 @@ def _server_tool() -> str:
 
 
 class FleetTrial:
-    """The trial in a folder that is empty at first."""
+    """A trial in a folder that is initially empty."""
 
     def __init__(self, folder: Path, fleet: Fleet, archive: Path | None = None) -> None:
         self.folder, self.fleet, self._kept = folder, fleet, archive is not None
@@ -95,7 +95,7 @@ class FleetTrial:
         self._end_s = self._begin_s + fleet.for_s
 
     async def run(self) -> FleetTrialResult:
-        """Raises NotApplicable where a server is not installed, Unavailable where one does not start."""
+        """Run it; raises NotApplicable if a server is not installed, Unavailable if one does not start."""
         server, database = self._server(), self._database()
         first = [server, *database]
         keeping = [asyncio.ensure_future(part.keep()) for part in first]
@@ -133,7 +133,7 @@ class FleetTrial:
         return f"sqlite:///{self.folder}/history.sqlite"
 
     async def _opened_history(self) -> History:
-        """Waits until the database answers; makes the tables."""
+        """Wait until the database answers, and create the tables."""
         deadline = time.monotonic() + 60.0
         while True:
             try:
@@ -223,7 +223,7 @@ def _intervals(boards: Sequence[SimulatedBoard], until_s: float) -> int:
 
 
 def _stored(history: History) -> int:
-    """Single intervals in the database; -1 while it is away."""
+    """Number of single intervals in the database; -1 while it does not answer."""
     try:
         with history.reading() as connection:
             return tables.stored_intervals(connection)
