@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How values move within their buckets over time, by the exact sums of intervals.
+"""Movement of values within their buckets over time, from the exact sums of intervals.
 
-Where one bucket holds nearly all values, its counts show no dependence between them; their sum still does.
+If one bucket holds nearly all values, its counts show no dependence between them, but their sum does.
 """
 
 from __future__ import annotations
@@ -20,32 +20,31 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _LEAST_PIECES = 8.0
-"""Pieces of time, from which the size of clusters can be estimated at a scale."""
+"""Least number of pieces of time from which the size of clusters can be estimated at a scale."""
 
 
 @dataclass(frozen=True, eq=False)
 class Movement:
     """Values within their buckets over time.
 
-    ``moved``: of each run, the sum of each cell less that of its values at the means of their buckets.  ``variance``:
-    of each run, the variance that each bucket adds to it if values are independent (cells x buckets).
+    ``moved``: for each run, the sum of the values of each cell, minus the sum that the means of their buckets predict.
+    ``variance``: for each run, the variance of ``moved`` from each bucket if values are independent (cells x buckets).
     """
 
     moved: tuple[FloatArray, ...]
     variance: tuple[FloatArray, ...]
 
     def within(self, bucket: int) -> list[FloatArray]:
-        """Of each run, ``moved`` in standard errors, with less weight where other buckets may have caused it."""
+        """``moved`` of each run in standard errors; a cell has less weight if other buckets may have caused it."""
         return [
             moved * np.sqrt(variance[:, bucket]) / _positive(variance.sum(axis=1))
             for moved, variance in zip(self.moved, self.variance, strict=True)
         ]
 
     def size(self, bucket: int) -> float | None:
-        """Size of the clusters that the values of a bucket come in, the greatest at all scales; None if other buckets
-        hide it.
+        """Size of the clusters of values in a bucket, the greatest over all scales; None if other buckets hide it.
 
-        It is the factor by which the variance of their sum exceeds that of independent values.
+        The size is the factor by which the variance of their sum exceeds that of independent values.
         """
         moved = self._all_moved
         here, every = self._all_variance[:, bucket], self._all_variance.sum(axis=1)
@@ -77,8 +76,9 @@ def _pieces(values: FloatArray, length: int) -> FloatArray:
 
 
 def _excess(moved: FloatArray, here: FloatArray, every: FloatArray) -> tuple[float, float] | None:
-    """Least-squares estimate, at least 1, of the factor of the variance ``here`` of a part of what ``moved``, of which
-    ``every`` is the variance without it; and its relative standard error.  None with too little that tells."""
+    """Least-squares estimate, at least 1, of the factor by which the variance of one bucket is greater than ``here``,
+    and its relative standard error.  ``every``: variance of ``moved`` from all buckets if values are independent.  None
+    if the bucket has too small a share of it."""
     share = here / _positive(every)
     telling = float(share @ share)
     if telling < _LEAST_PIECES:
@@ -88,9 +88,10 @@ def _excess(moved: FloatArray, here: FloatArray, every: FloatArray) -> tuple[flo
 
 
 def movement_of(sums: Sequence[FloatArray], counts: Sequence[IntArray], values: Histogram, index: IntArray) -> Movement:
-    """Of runs: ``sums`` of their cells, ``counts`` (cells x buckets of ``index``), and all ``values`` in finer buckets.
+    """Movement in runs, from the ``sums`` of their cells, ``counts`` (cells x buckets of ``index``), and all ``values``
+    in finer buckets.
 
-    Each run is about its own mean: how much runs differ is no movement.
+    Each run is taken about its own mean, so that differences between runs do not count.
     """
     place = np.searchsorted(index, folded(values.index, values.k))
     low, high = values.lowest().astype(np.float64), values.highest().astype(np.float64)
@@ -105,7 +106,7 @@ def movement_of(sums: Sequence[FloatArray], counts: Sequence[IntArray], values: 
 def of_buckets(
     sums: Sequence[FloatArray], counts: Sequence[IntArray], mean: FloatArray, variance: FloatArray
 ) -> Movement:
-    """From the mean and the variance of each bucket's values."""
+    """Movement in runs, from the mean and the variance of the values of each bucket."""
     moved = [each - count @ mean for each, count in zip(sums, counts, strict=True)]
     n = [count.sum(axis=1) for count in counts]
     centred = [each - cells * (each.sum() / max(1, cells.sum())) for each, cells in zip(moved, n, strict=True)]

@@ -2,9 +2,9 @@
 """Compaction of a fleet's archive: merge the parts of a closed month and shard into one file, sorted by board.
 
 Readers never see an interval twice: the file is written under a name that they skip, then its parts are removed, then
-it gets its name.  Between the last two steps readers do not see the month of the shard; object stores allow no better
-order.  A killed process leaves a file that lists its parts, and the next call completes its work.  Meanwhile the takers
-of the shard wait: both lock its position in the database."""
+it gets its name.  In the meantime readers miss intervals of the month and shard; object stores allow no better order.
+A killed process leaves a file that lists its parts, and the next call completes its work.  Takers of the shard wait
+for a merge: both lock its position in the database."""
 
 from __future__ import annotations
 

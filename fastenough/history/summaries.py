@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Search, sort, page and group boards in the database, by a summary row for each of them.
 
-Whoever stores data of a board computes its summary again.  What depends on time alone, such as the maximum of 24 hours
-of a board that is silent, is at most an hour old; whether a board is silent is exact.  A page shows the exact status of
-the boards that it found this way.
+The summary of a board is computed again whenever data of the board are stored.  Values that depend on time alone, such
+as the maximum of 24 hours of a silent board, are at most an hour old; whether a board is silent is exact.  A page shows
+the exact status of the boards that it has found by their summaries.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from fastenough.history.results import BoardCondition, BoardStatus, Viewer
 from fastenough.history.schema import BOARD, HOUR_S, SUMMARY
 
 MOST_AT_ONCE = 500
-"""Summaries that are computed in one transaction."""
+"""Most summaries that are computed in one transaction."""
 _CONDITIONS = tuple(BoardCondition)
 _SILENT = BoardCondition.SILENT.rank
 _MOST_WORD = 200
 _NAME, _RANK = "group_name", "rank_now"
-"""Columns of answers, by which these are grouped: for PostgreSQL two expressions with parameters are different ones."""
+"""Labels to group by: PostgreSQL takes two equal expressions with parameters for different ones."""
 
 
 class GroupKind(StrEnum):
-    """What boards are grouped by."""
+    """Property that boards are grouped by."""
 
     TYPE = "type"
     SITE = "site"
@@ -40,11 +40,11 @@ class GroupKind(StrEnum):
 
 
 _Rows = Select[*tuple[Any, ...]]
-"""A question for rows of several columns."""
+"""A query of several columns."""
 
 
 class BoardSort(StrEnum):
-    """What boards are sorted by; values that are not known come last."""
+    """Value that boards are sorted by; unknown values come last."""
 
     STATE = "state"
     NAME = "board"
@@ -77,11 +77,11 @@ _SORTS: Mapping[BoardSort, ColumnElement[Any]] = {
 
 @dataclass(frozen=True)
 class BoardFilter:
-    """Which boards are asked for: those that meet all of it.
+    """Conditions on boards, all of which must hold.
 
-    ``name``: the whole name of one.  ``text``: part of a name, kernel, model or the like.  ``group``: a kind of group
-    and its name, empty for boards of which it is not known.  ``within_ns``: the greatest maximum of 30 days.
-    ``verdict``: "none" where none was given.
+    ``name``: the whole name of a board.  ``text``: part of a name, kernel, model or the like.  ``group``: a kind of
+    group and its name, which is empty for boards whose group is unknown.  ``within_ns``: greatest allowed maximum of 30
+    days.  ``verdict``: "none" for boards that are not judged.
     """
 
     name: str = ""
@@ -94,7 +94,7 @@ class BoardFilter:
 
 @dataclass(frozen=True)
 class BoardOrder:
-    """Boards of the same value follow each other by name."""
+    """Order of boards; boards with the same value are ordered by name."""
 
     sort: BoardSort = BoardSort.STATE
     descending: bool = False
@@ -102,7 +102,7 @@ class BoardOrder:
 
 @dataclass(frozen=True)
 class BoardTotals:
-    """How many boards a filter finds, by condition; ``newest_s``: the end of their newest interval."""
+    """Number of boards that a filter selects, by condition; ``newest_s``: end of their newest interval."""
 
     conditions: Mapping[BoardCondition, int]
     newest_s: int | None
@@ -113,14 +113,15 @@ class BoardTotals:
 
 
 QUANTILES = (0, 10, 50, 90, 100)
-"""Percent of the boards of a group."""
+"""Quantiles over the boards of a group, in percent."""
 
 
 @dataclass(frozen=True)
 class BoardGroup:
-    """``name``: empty for boards of which it is not known.  ``boards``: how many, ``conditions``: of which condition.
+    """A group.  ``name``: empty for boards whose group is unknown.  ``boards``: number of its boards.
 
-    ``max_30d_ns``: maxima of 30 days at `QUANTILES` of its boards that have one; empty where none has.
+    ``conditions``: number of boards by condition.  ``max_30d_ns``: `QUANTILES` of the maxima of 30 days of its boards
+    that have one; empty if no board has one.
     """
 
     name: str
@@ -130,7 +131,7 @@ class BoardGroup:
 
 
 def refresh_summaries(history: History, now_s: int, most: int = MOST_AT_ONCE) -> int:
-    """Compute again what is outdated, the oldest first; returns how many boards that were."""
+    """Compute outdated summaries again, the oldest first; returns the number of boards."""
     with history.reading() as connection:
         numbers = [int(number) for number in connection.scalars(_outdated(now_s).limit(most))]
     if numbers:
@@ -150,9 +151,9 @@ def _outdated(now_s: int) -> Select[Any]:
 
 
 def put_summaries(connection: Connection, numbers: Collection[int], now_s: int) -> None:
-    """Compute the summaries of these boards; the last act of a transaction, because it locks their rows.
+    """Compute the summaries of these boards, as the last step of a transaction, because it locks their rows.
 
-    Rows that another transaction computes are left to it.
+    Rows that another transaction has locked are left to it.
     """
     mine = SUMMARY.c.board.in_(numbers)
     free = set(
@@ -189,14 +190,14 @@ def _row(number: int, one: BoardStatus, now_s: int) -> dict[str, Any]:
 
 
 def _rank(now_s: int) -> ColumnElement[int]:
-    """Of the condition: boards turn silent without anything being stored."""
+    """Rank of the condition of a board, which can become silent without any new data."""
     due = and_(BOARD.c.watched, BOARD.c.state.not_in([str(one) for one in NOT_DUE]))
     turned = and_(due, SUMMARY.c.rank > _SILENT, SUMMARY.c.silent_from_s < now_s)
     return case((turned, _SILENT), else_=func.coalesce(SUMMARY.c.rank, BoardCondition.NO_DATA.rank))
 
 
 def _chosen(question: _Rows, viewer: Viewer, wanted: BoardFilter, now_s: int) -> _Rows:
-    """Of boards that the viewer may see, and that are asked for."""
+    """Restrict a query to the boards that the viewer may see and that pass the filter."""
     found = seen_by(question.select_from(BOARD).outerjoin(SUMMARY, SUMMARY.c.board == BOARD.c.id), viewer)
     if wanted.name:
         found = found.where(BOARD.c.name == wanted.name)
@@ -222,7 +223,7 @@ def _sorted(found: _Rows, order: BoardOrder, now_s: int) -> _Rows:
 
 
 def board_totals(history: History, viewer: Viewer, wanted: BoardFilter, now_s: int, ahead_s: int) -> BoardTotals:
-    """``ahead_s``: data further in the future is of a wrong clock, and not the newest."""
+    """Totals of a filter.  ``ahead_s``: data further in the future come from a wrong clock, and are not the newest."""
     known_s = case((SUMMARY.c.seen_s <= now_s + ahead_s, SUMMARY.c.seen_s))
     rank = _rank(now_s).label(_RANK)
     question: _Rows = select(rank, func.count(), func.max(known_s), func.max(SUMMARY.c.seen_s))
@@ -235,7 +236,7 @@ def board_totals(history: History, viewer: Viewer, wanted: BoardFilter, now_s: i
 def board_page(  # noqa: PLR0917 - every question: who asks, of what, and when
     history: History, viewer: Viewer, wanted: BoardFilter, order: BoardOrder, span: tuple[int, int], now_s: int
 ) -> list[BoardStatus]:
-    """The exact status of the boards from one place to before another in an order."""
+    """The exact status of the boards at the places ``span[0]`` to ``span[1] - 1`` of an order."""
     with history.reading() as connection:
         question = _sorted(_chosen(select(BOARD.c.id, BOARD.c.name), viewer, wanted, now_s), order, now_s)
         return _in_order(connection, question.offset(span[0]).limit(span[1] - span[0]), now_s)
@@ -244,7 +245,7 @@ def board_page(  # noqa: PLR0917 - every question: who asks, of what, and when
 def boards_after(  # noqa: PLR0917 - as above
     history: History, viewer: Viewer, wanted: BoardFilter, after: str, most: int, now_s: int
 ) -> list[BoardStatus]:
-    """The exact status of boards behind a name, by name."""
+    """The exact status of at most ``most`` boards whose names follow ``after``, by name."""
     with history.reading() as connection:
         found = _chosen(select(BOARD.c.id, BOARD.c.name), viewer, wanted, now_s).where(BOARD.c.name > after)
         return _in_order(connection, found.order_by(BOARD.c.name).limit(most), now_s)
@@ -262,7 +263,7 @@ def _in_order(connection: Connection, question: Select[Any], now_s: int) -> list
 
 
 def group_names(history: History, viewer: Viewer, most: int) -> dict[GroupKind, tuple[str, ...]]:
-    """The names of all groups, by kind; without kinds that have more than so many, and without what is not known."""
+    """Names of all known groups, by kind; kinds with more than ``most`` groups are omitted."""
     found: dict[GroupKind, tuple[str, ...]] = {}
     with history.reading() as connection:
         for kind, column in _GROUPS.items():
@@ -289,7 +290,7 @@ def board_groups(history: History, viewer: Viewer, kind: GroupKind, now_s: int) 
 
 
 def _quantiles(connection: Connection, viewer: Viewer, kind: GroupKind, now_s: int) -> dict[str, tuple[int, ...]]:
-    """Of each group the maxima at `QUANTILES`: each is the value of a board."""
+    """The maxima at `QUANTILES` of each group; each is the value of one of its boards."""
     column, value = _GROUPS[kind].label("name"), SUMMARY.c.max_30d_ns.label("value")
     place = func.row_number().over(partition_by=_GROUPS[kind], order_by=SUMMARY.c.max_30d_ns).label("place")
     size = func.count().over(partition_by=_GROUPS[kind]).label("size")
@@ -309,11 +310,11 @@ def _quantiles(connection: Connection, viewer: Viewer, kind: GroupKind, now_s: i
 
 
 def _place(size: ColumnElement[int], percent: int) -> ColumnElement[int]:
-    """Of so many values in order, the place of the one at a quantile, from 1 on."""
+    """Place of a quantile among ``size`` values in order, from 1 on."""
     return (size * percent + 99) // 100 if percent else size - size + 1
 
 
 def totals_of(statuses: Sequence[BoardStatus]) -> dict[BoardCondition, int]:
-    """How many there are by condition, the most urgent first."""
+    """Number of boards by condition, the most urgent first."""
     counts = {one: sum(status.state is one for status in statuses) for one in _CONDITIONS}
     return {one: count for one, count in counts.items() if count}

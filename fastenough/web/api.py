@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The read API: operations with their parameters and the types of their answers, and what OpenAPI says of them."""
+"""The read API: operations with their parameters and the types of their answers, and its OpenAPI document."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PLAIN: Mapping[Any, Schema] = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """What may stand behind the '?'.  ``schema``: JSON Schema of its value."""
+    """A query parameter.  ``schema``: JSON Schema of its value."""
 
     name: str
     description: str
@@ -36,10 +36,10 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Operation:
-    """``path``: below `AT`; ``answer``: a dataclass, which ``make`` returns for a site, the names in the path, and
-    ``values`` by parameter.
+    """An operation.  ``path``: its path below `AT`.  ``answer``: a dataclass, which ``make`` returns for a site, the
+    names in the path, and ``values`` by parameter.
 
-    ``checked``: raises UnknownBoard before parameters are read, so that nothing tells of boards that are hidden.
+    ``checked``: raises UnknownBoard before the parameters are read, so that errors do not reveal hidden boards.
     """
 
     path: str
@@ -61,7 +61,7 @@ class Operation:
 
 
 def schema_of(kind: Any) -> Schema:
-    """JSON Schema of a type; dataclasses are objects with all their fields and nothing else."""
+    """JSON Schema of a type; a dataclass becomes an object with exactly its fields."""
     if kind in _PLAIN:
         return dict(_PLAIN[kind])
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
@@ -91,7 +91,7 @@ def _object(kind: type) -> Schema:
 
 
 def _inside(kind: Any) -> list[type]:
-    """A dataclass and those that its fields hold."""
+    """The dataclasses in a type, including those in their fields."""
     if is_dataclass(kind) and isinstance(kind, type):
         hints = typing.get_type_hints(kind)
         return [kind, *(one for field in fields(kind) for one in _inside(hints[field.name]))]

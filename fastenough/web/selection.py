@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is asked for behind the '?' of pages and streams of many boards: filters, order, and one page of them."""
+"""Query parameters of pages and streams of many boards: filters, order and page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fastenough.model import BadInput
 from fastenough.web.site import STALE_S, Site
 
 MOST_ON_PAGE = 50
-"""Boards on one page; a farm of so many is shown whole."""
+"""Most boards on one page; a farm with no more is shown on one page."""
 VERDICTS = ("PASS", "FAIL", "INCONCLUSIVE", "BROKEN", "none")
 _MOST_TEXT = 200
 _MOST_PAGE = 10**6
@@ -32,7 +32,7 @@ Query = tuple[tuple[str, str], ...]
 
 
 def values_of(query: Query, known: tuple[str, ...]) -> dict[str, str]:
-    """By name, without those that are empty; raises BadInput for an unknown name, and for one that is stated twice."""
+    """Non-empty values by name; raises BadInput for an unknown name, and for a name that occurs twice."""
     values: dict[str, str] = {}
     for name, value in query:
         if name not in known:
@@ -46,7 +46,7 @@ def values_of(query: Query, known: tuple[str, ...]) -> dict[str, str]:
 
 
 def integer(values: Mapping[str, str], name: str, usual: int, most: int) -> int:
-    """From 1 to ``most``; raises BadInput."""
+    """An integer from 1 to ``most``, by default ``usual``; raises BadInput."""
     text = values.get(name, str(usual))
     if not (text.isascii() and text.isdecimal() and len(text) <= 20 and 1 <= int(text) <= most):
         raise BadInput(f"{name}={text[:40]} is not a number from 1 to {most}")
@@ -58,7 +58,7 @@ _KNOWN = ("page", "sort", "board", *_FILTERS)
 
 
 def filter_of(values: Mapping[str, str]) -> BoardFilter:
-    """Raises BadInput for a value that is none of those that there are."""
+    """The filter of these values; raises BadInput for an invalid one."""
     return BoardFilter(
         name=values.get("board", ""),
         text=values.get("q", ""),
@@ -70,7 +70,7 @@ def filter_of(values: Mapping[str, str]) -> BoardFilter:
 
 
 def kind_of(name: str) -> GroupKind:
-    """Raises BadInput."""
+    """The kind of group of this name; raises BadInput for an unknown one."""
     if name not in list(GroupKind):
         raise BadInput(f"{name[:40]!r} is no kind of group; use one of {', '.join(GroupKind)}")
     return GroupKind(name)
@@ -120,7 +120,7 @@ def _order(text: str) -> BoardOrder:
 
 @dataclass(frozen=True)
 class Selection:
-    """Boards that meet a filter, in an order, one page of them.  ``page``: from 1 on."""
+    """One page of the boards that pass a filter, in an order.  ``page``: from 1 on."""
 
     wanted: BoardFilter = field(default_factory=BoardFilter)
     order: BoardOrder = field(default_factory=BoardOrder)
@@ -128,13 +128,13 @@ class Selection:
 
     @classmethod
     def of(cls, query: Query) -> Selection:
-        """Raises BadInput."""
+        """The selection of a query; raises BadInput for an invalid one."""
         values = values_of(query, _KNOWN)
         return cls(filter_of(values), _order(values.get("sort", "")), integer(values, "page", 1, _MOST_PAGE))
 
     @property
     def values(self) -> dict[str, str]:
-        """What it is asked for by, without what goes without saying."""
+        """Its query parameters, without those that have their default."""
         one = self.wanted
         values = {
             "q": one.text,
@@ -150,20 +150,20 @@ class Selection:
 
     @property
     def query(self) -> str:
-        """Behind an address, with its '?'; empty for all boards."""
+        """Its query string with the '?'; empty for all boards."""
         return f"?{urlencode(self.values)}" if self.values else ""
 
     def on_page(self, page: int) -> str:
         return replace(self, page=page).query or "?page=1"
 
     def sorted_by(self, name: str) -> str:
-        """The query of a click on a column: ascending, and descending where it was ascending."""
+        """The query after a click on a column: ascending, or descending if it was ascending."""
         sort = BoardSort(name)
         again = self.order == BoardOrder(sort)
         return replace(self, order=BoardOrder(sort, descending=again), page=1).query or "?page=1"
 
     def direction(self, name: str) -> str:
-        """Of a column, as in ``aria-sort``; empty where boards are not sorted by it."""
+        """Direction of a column, as in ``aria-sort``; empty if boards are not sorted by it."""
         if self.order.sort != name:
             return ""
         return "descending" if self.order.descending else "ascending"
@@ -174,9 +174,9 @@ class Selection:
 
 @dataclass(frozen=True)
 class ChosenBoards:
-    """One page of boards.  ``whole``: these are all that there are.
+    """One page of boards.  ``whole``: whether these are all boards.
 
-    ``conditions``: how many boards of all pages have which; ``newest_s``: the end of their newest interval.
+    ``conditions``: number of boards on all pages by condition; ``newest_s``: end of their newest interval.
     """
 
     selection: Selection
@@ -195,14 +195,14 @@ class ChosenBoards:
 
     @property
     def names(self) -> list[str] | None:
-        """None: of all boards."""
+        """Names of the boards; None for all boards."""
         return None if self.whole else [one.board.name for one in self.boards]
 
 
 def chosen(site: Site, selection: Selection) -> ChosenBoards:
-    """The boards of a selection.  A published site shows all on one page: there is no server to ask for another.
+    """The boards of a selection.  A published site shows all boards on one page, because it has no server.
 
-    Raises BadInput for a page behind the last one.
+    Raises BadInput for a page after the last one.
     """
     totals = board_totals(site.history, site.viewer, selection.wanted, site.now_s, STALE_S)
     if not site.served or (selection == Selection() and totals.boards <= MOST_ON_PAGE):
@@ -217,6 +217,6 @@ def chosen(site: Site, selection: Selection) -> ChosenBoards:
 
 
 def _newest_s(site: Site, boards: list[BoardStatus]) -> int | None:
-    """One clock ahead is not news of all."""
+    """End of the newest interval, without boards whose clock is ahead unless all are."""
     seen_s = [one.seen_s for one in boards if one.seen_s is not None]
     return max([at_s for at_s in seen_s if at_s <= site.now_s + STALE_S] or seen_s, default=None)

@@ -51,7 +51,7 @@ class Site:
 class Page:
     """One line of the table of pages.  ``pattern``: its address, with names in braces that ``make`` is given by name.
 
-    ``make`` takes the site and raises Nowhere, or UnknownBoard, where there is nothing.  ``asks``: it also takes
+    ``make`` takes the site and raises NotFound or UnknownBoard if nothing is there.  ``asks``: it also takes
     ``query``, what is asked behind a '?'.  ``published``: it is part of a published site too, without a query.
     ``menu``: the title of the link to it on every page, empty for a page that others link to.
     """
@@ -91,7 +91,7 @@ def summary_of(site: Site, run: str) -> RunSummary:
 
 
 def recording_of(site: Site, run: str) -> Recording:
-    """Raises Nowhere, as above."""
+    """The recording of a run; raises NotFound as `summary_of` does."""
     summary = summary_of(site, run)
     assert site.store is not None
     return site.store.load(summary.id)
