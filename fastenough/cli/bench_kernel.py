@@ -51,7 +51,7 @@ def print_build(build: KernelBuild, as_json: bool) -> None:
 def command() -> None:
     """Build kernels for the virtual bench.
 
-    The bench keeps them in its cache, by name (docs/virtual-bench.md).
+    The kernels are stored by name in the cache of the bench (docs/virtual-bench.md).
     """
 
 
@@ -64,7 +64,7 @@ def command() -> None:
     "fragments",
     type=FRAGMENT,
     multiple=True,
-    help="Options of the kernel, as lines of .config; repeat it for several files, of which the last one counts.",
+    help="File of kernel options, as lines of .config; may be repeated, and later files override earlier ones.",
 )
 @click.option("--rt", is_flag=True, help="Build with PREEMPT_RT (sources from 6.12 on).")
 @click.option(
@@ -75,8 +75,8 @@ def command() -> None:
 def build_command(*, source: str, fragments: tuple[Path, ...], rt: bool, arch: str, name: str, as_json: bool) -> None:
     """Build a kernel variant for guests.
 
-    Its configuration is the smallest with the options that guests need and those of the fragments.  An option that is
-    not in effect afterwards is an error.  A second build compiles the changed files only.
+    Its configuration is the smallest one that has the options that guests need and those of the fragments.  If one of
+    them is not in effect, nothing is compiled.  Later builds of the same options compile changed files only.
     """
     require_custom_name(name)
     require_packages(arch)

@@ -12,7 +12,7 @@ SECTIONS = {
         "run": ("fastenough.cli.farm_boards:farm_run_command", "Run a farm: switch, measure and pull its boards."),
         "status": ("fastenough.cli.farm_boards:farm_status_command", "Show the state of each board of a farm."),
         "try": ("fastenough.cli.farm_try", "Show a farm with its website, or a fleet, without hardware."),
-        "take": ("fastenough.cli.farm_take", "Store what boards publish."),
+        "take": ("fastenough.cli.farm_take", "Store the recordings that boards publish."),
         "compact": ("fastenough.cli.farm_compact", "Merge the files of closed months in the archive."),
         "board": ("fastenough.cli.farm_boards:farm_board_command", "Retire, rename or withdraw a board of a farm."),
         "rebuild": ("fastenough.cli.farm_boards:farm_rebuild_command", "Rebuild the history of a farm from its store."),

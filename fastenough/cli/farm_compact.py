@@ -24,8 +24,9 @@ from fastenough.fleet.compaction import CompactedPartition, closed_partitions, c
 def command(archive: str, database: str, as_json: bool) -> None:
     """Merge the files of closed months in the archive.
 
-    A month is closed two days after its end.  Its files of one type of board and shard become one; what boards publish
-    later is merged by the next call.  It may be killed at any time; takers of a shard wait while it is merged.
+    A month is closed two days after its end.  Its files are merged into one for each type of board and shard.  A later
+    call merges what boards have published since, and completes the work of a killed one.  The takers of a shard wait
+    while it is merged.
     """
     files, history = FleetArchive(archive), tables.opened(database)
     done: list[CompactedPartition] = []

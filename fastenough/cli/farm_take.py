@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough farm take``: store what boards publish."""
+"""``fastenough farm take``: store the recordings that boards publish."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DEFAULT_GATHER_NS = 30 * 10**9
 
 
 def _part_of(text: str) -> tuple[int, int]:
-    """Which taker of how many, from ``1/2``; raises BadInput."""
+    """Index of a taker, from 0, and the number of takers, from a text such as ``1/2``; raises BadInput."""
     found = re.fullmatch(r"(\d{1,2})/(\d{1,2})", text)
     number, takers = (int(found[1]), int(found[2])) if found else (0, 0)
     if not 1 <= number <= takers <= SHARDS:
@@ -63,10 +63,10 @@ class _Taking(TypedDict):
 )
 @json_option
 def command(server: str, database: str, as_json: bool, **taking: Unpack[_Taking]) -> None:
-    """Store what boards publish.
+    """Store the recordings that boards publish.
 
-    Reads the chunks of a NATS JetStream and stores each interval once, in the database and the archive, until Ctrl-C or
-    SIGTERM.  It may be killed at any time.  Several takers share the boards, each with its own --part.
+    Reads the chunks in a NATS JetStream until Ctrl-C or SIGTERM, and stores each interval once, in the database and the
+    archive.  It may be killed at any time.  Several takers share the boards, each with its own --part.
     """
     number, takers = _part_of(taking["part"])
     archive, history = FleetArchive(taking["archive"]), tables.opened(database)
