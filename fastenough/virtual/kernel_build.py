@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Builds of kernels for guests, from a source tree and fragments of a configuration.
 
-A build has a directory of objects in the cache, by a key of its source, architecture and options.  Make continues
-there, so that a second build after a change of the source compiles the changed files only.
+Each source, architecture and set of options has its own build directory in the cache.  Make continues there, so that a
+build after a change of the source compiles the changed files only.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MODULES = "installed"
 _RECORD = "fastenough-image"
 
 StepCallback = Callable[[str], None]
-"""Progress callback at the begin of a step: its name."""
+"""Progress callback with the name of a step that begins."""
 
 
 @dataclass(frozen=True)

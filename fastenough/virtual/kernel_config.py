@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Configurations of kernels that the bench builds: fragments, their union, and what the kernel's make dropped of it.
+"""Configurations of kernels that the bench builds: fragments, their union, and options that the kernel's make drops.
 
 An option whose dependencies are off is dropped without a message, so the resulting configuration is always read back.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sources of kernels: Debian's source packages, through the machine's apt, and directories of users."""
+"""Sources of kernels: Debian's source packages, fetched by the machine's apt, and directories of users."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BUILD_LOCK = "build-lock"
 
 @dataclass(frozen=True)
 class KernelSource:
-    """A source tree; ``version``: of its package, None for a directory whose files may change between builds."""
+    """A source tree; ``version``: name and version of its package, None for a directory, whose files may change."""
 
     tree: Path
     version: str | None

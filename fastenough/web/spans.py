@@ -45,7 +45,7 @@ MOST_STEPS = 800
 
 
 def span_of(name: str) -> Span:
-    """Raises Nowhere."""
+    """Raises NotFound."""
     if name not in SPANS:
         raise NotFound(name)
     return SPANS[name]

@@ -20,7 +20,7 @@ class ConclusionView:
 
 
 def view(site: Site, conclusion: str) -> ConclusionView:
-    """Raises Nowhere, also for one of a board that is not there for who asks."""
+    """Raises NotFound, also for a conclusion of a board that the viewer may not see."""
     found = next((one for one in conclusions_of(site) if one.id == conclusion), None)
     if found is None or site.store is None:
         raise NotFound(conclusion)

@@ -86,7 +86,7 @@ def _sealed(store: Store, run: str, sha256: str, required: Requirement | None) -
 
 
 def _visible_run(site: Site, run: str) -> tuple[RunSummary, BoardInfo, _RunData]:
-    """Raises Nowhere."""
+    """Raises NotFound."""
     summary = summary_of(site, run)
     assert site.store is not None and summary.board is not None
     board = board_of(site.history, site.viewer, summary.board)
