@@ -101,8 +101,8 @@ def _merge(archive: FleetArchive, partition: Partition, parts: Sequence[str], go
         rows, different = engine.fetchone() or (0, 0)
     if not rows == different == expected:
         raise FastenoughError(
-            f"{partition.folder}: {expected} rows in {len(parts)} files became {rows}, {different} of them different; "
-            "nothing was changed; find which file was copied or changed by hand"
+            f"{partition.folder}: {len(parts)} files hold {expected} rows, but only {different} different intervals; "
+            "nothing was changed; remove the file that repeats intervals of another one"
         )
     return int(rows)
 
