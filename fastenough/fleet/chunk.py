@@ -73,6 +73,9 @@ def unpacked(payload: bytes, machine: str) -> Chunk:
     if len(payload) > _MOST_PACKED:
         raise BadInput(f"a chunk of {machine} is longer than {_MOST_PACKED} bytes")
     try:
+        # the library allocates what the frame states, whatever the limit
+        if zstandard.frame_content_size(payload) > _MOST_BYTES:
+            raise BadInput(f"a chunk of {machine} states more than {_MOST_BYTES} bytes")
         text = zstandard.ZstdDecompressor().decompress(payload, max_output_size=_MOST_BYTES)
         first, _, rest = text.partition(b"\n")
         preface = json.loads(first)

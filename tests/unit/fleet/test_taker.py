@@ -159,6 +159,14 @@ def test_what_is_no_chunk_of_this_machine_is_refused(bench: ShardBench, payload:
     assert not bench.stored()
 
 
+def test_a_stated_size_above_the_limit_is_not_allocated() -> None:
+    """The frame's header alone: 2^50 bytes that never come."""
+    stated = bytes.fromhex("28b52ffde0") + (1 << 50).to_bytes(8, "little") + bytes.fromhex("010000")
+    assert zstandard.frame_content_size(stated) == 1 << 50
+    with pytest.raises(BadInput, match="states more than"):
+        unpacked(stated, board().machine)
+
+
 def test_a_chunk_survives_its_way() -> None:
     chunk = board().chunk(3, 2)
     assert unpacked(chunk.packed(), chunk.machine) == chunk
