@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, Select, select
+from sqlalchemy.exc import DataError
 
 from fastenough.fleet import tables
 from fastenough.fleet.archive import ArchiveRow, FleetArchive, PartPlace
@@ -115,10 +116,32 @@ class Shard:
         refresh_summaries(self._history, int(self._history.wall_s()))
 
     def store(self, position: _Position, messages: Sequence[Message]) -> Taken:
-        """Store messages that follow a position.
+        """Store messages that follow a position, or the first of them.  A message that cannot be stored is refused.
 
-        Raises FastenoughError if another taker has stored some of them, or if database or archive cannot be used.
+        Raises FastenoughError where another taker has stored some of them, or the database cannot be used, and OSError
+        where the archive cannot be used.
         """
+        try:
+            return self._store_all(position, messages)
+        except Exception as error:
+            if not _is_of_content(error):
+                raise
+            return self._store_fewer(position, messages, error)
+
+    def _store_fewer(self, position: _Position, messages: Sequence[Message], error: Exception) -> Taken:
+        """Half of messages that could not be stored; a single one is refused, or it would fail for ever."""
+        after = replace(position, sequence=messages[0].sequence)
+        with self._history.writing() as connection:
+            _require_unchanged(connection, self.number, position)
+            self._archive.drop_from(PartPlace(self.number, position.epoch, messages[0].sequence))
+            if len(messages) == 1:
+                _put_position(connection, self.number, after)
+        if len(messages) > 1:
+            return self.store(position, messages[: len(messages) // 2])
+        reason = str(error) if isinstance(error, BadInput) else f"cannot be stored: {_kind_of(error)}"
+        return Taken(after, (), (RefusedChunk(messages[0].machine, reason),))
+
+    def _store_all(self, position: _Position, messages: Sequence[Message]) -> Taken:
         contents, refused = _parsed(messages, self._history.wall_s())
         after = replace(position, sequence=messages[-1].sequence)
         with self._history.writing() as connection:
@@ -161,6 +184,18 @@ def _require_unchanged(connection: Connection, shard: int, position: _Position) 
     """Lock the shard's position until the transaction ends."""
     if _stored_position(connection, _position_of(shard).with_for_update()) != position:
         raise FastenoughError(f"another taker stores shard {shard:x}")
+
+
+def _is_of_content(error: Exception) -> bool:
+    """Whether storing failed because of what was to be stored, so that it would fail again."""
+    if isinstance(error, FastenoughError):
+        return isinstance(error, BadInput) or isinstance(error.__context__, DataError)
+    return not isinstance(error, OSError)
+
+
+def _kind_of(error: Exception) -> str:
+    cause = error.__context__ if isinstance(error, FastenoughError) else error
+    return type(cause).__name__
 
 
 def _parsed(messages: Sequence[Message], now_s: float) -> tuple[list[_Content], list[RefusedChunk]]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -157,6 +158,24 @@ def test_what_is_no_chunk_of_this_machine_is_refused(bench: ShardBench, payload:
     assert [one.machine for one in taken.refused] == [board().machine]
     assert not taken.answers
     assert not bench.stored()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "wrong"),
+    [(rb'"lost":0', b'"lost":2199023255552'), (rb'"cpu":1', b'"cpu":40000'), (rb',{"id":1,.*?}(?=])', b"")],
+    ids=["values", "cpu", "series"],
+)
+def test_a_chunk_that_cannot_be_stored_stops_no_other(bench: ShardBench, pattern: bytes, wrong: bytes) -> None:
+    """Of the right form, but with numbers that no board measures, or without a series of its head."""
+    bad, good = board(1).chunk(0, 1), board().chunk(0, 1)
+    head = re.sub(pattern, wrong, bad.head) if b"cpu" in pattern else bad.head
+    bad = replace(bad, head=head, lines=tuple(re.sub(pattern, wrong, line) for line in bad.lines))
+    taken = [bench.store(good, bad)]
+    while taken[-1].position.sequence < 2:
+        taken.append(bench.store(bad))
+    assert [one.machine for part in taken for one in part.refused] == [bad.machine]
+    assert {machine for part in taken for machine, _ in part.answers} == {good.machine}
+    assert bench.stored() == intervals(1)
 
 
 def test_a_stated_size_above_the_limit_is_not_allocated() -> None:
