@@ -98,7 +98,8 @@ class Shard:
     def position(self, state: StreamState) -> _Position:
         """Position from which to read this stream; removes the parts of failed transactions from the archive."""
         with self._history.writing() as connection:
-            stored = _stored_position(connection, _position_of(self.number))
+            # locked: what another taker is about to commit must not be removed from the archive
+            stored = _stored_position(connection, _position_of(self.number).with_for_update())
             begin = _begin_in(state, stored)
             last = stored or begin
             # also after the loss of a stream: the boards publish again what was not stored
