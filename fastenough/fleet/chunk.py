@@ -86,7 +86,7 @@ def unpacked(payload: bytes, machine: str) -> Chunk:
     kind, run, numbers = preface.get("type"), preface.get("run"), [preface.get("first"), preface.get("oldest")]
     if preface.get("machine") != machine or not _MACHINE.fullmatch(machine):
         raise BadInput(f"a chunk on the topic of {machine} is of another machine")
-    if not isinstance(kind, str) or not isinstance(run, str) or not _RUN.fullmatch(run):
+    if not isinstance(kind, str) or not kind.isprintable() or not isinstance(run, str) or not _RUN.fullmatch(run):
         raise BadInput(f"a chunk of {machine} has no valid type or run")
     if not all(_is_number(number) for number in numbers):
         raise BadInput(f"a chunk of {machine} has no valid numbers of intervals")

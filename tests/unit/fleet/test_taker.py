@@ -145,6 +145,8 @@ def test_days_that_are_over_leave_the_database_but_not_the_archive(bench: ShardB
         zstandard.compress(board().chunk(0, 1).packed()),
         board(1).chunk(0, 1).packed(),
         replace(board().chunk(0, 1), run="../run").packed(),
+        replace(board().chunk(0, 1), type="a\0b").packed(),
+        replace(board().chunk(0, 1), type="\ud800").packed(),
         replace(board().chunk(0, 1), first=-1).packed(),
         replace(board().chunk(0, 1), lines=(b'{"type":"interval"',)).packed(),
         replace(board().chunk(0, 1), first=1).packed(),
