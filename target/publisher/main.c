@@ -5,6 +5,7 @@
  * It may be killed at any time: nothing but the ring and the takers' answers is needed.
  */
 #include <mosquitto.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -78,6 +79,7 @@ int main(int argc, char **argv)
 	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) < 0)
 		seed = (unsigned)boot_ns();
 	srandom(seed);
+	signal(SIGPIPE, SIG_IGN); /* TLS writes to a closed connection */
 	mosquitto_lib_init();
 	for (;;) {
 		scan_when_due(&publisher);
