@@ -113,6 +113,7 @@ static void insert(struct ring_view *view, int index, struct recording *recordin
 
 static void add_new(struct ring_view *view, const struct names *names)
 {
+	bool reported = false;
 	int at = 0;
 
 	for (int i = 0; i < names->count; i++) {
@@ -125,9 +126,11 @@ static void add_new(struct ring_view *view, const struct names *names)
 		recording = recording_open(view->folder, names->all[i]);
 		if (recording)
 			insert(view, at, recording);
-		else if (errno != ENOENT)
+		else if (errno != ENOENT && !reported) {
 			say_once(SAY_RING, "cannot publish %s/%s: %s", view->path, names->all[i],
 				 errno == EBADMSG ? "not a recording" : strerror(errno));
+			reported = true; /* two would take turns in the journal, each second */
+		}
 	}
 }
 
