@@ -16,6 +16,7 @@
 #define MOST_UNDER_WAY 2
 #define MOST_WAIT_NS (300 * NS_PER_S)
 #define LASTING_NS (60 * NS_PER_S)
+#define STUCK_NS (1800 * NS_PER_S) /* a slow link needs minutes for one message */
 #define TOPIC 64
 #define REFUSED_SUBSCRIPTION 0x80
 
@@ -58,6 +59,7 @@ static void on_publish(struct mosquitto *client, void *argument, int id)
 	(void)client;
 	(void)id;
 	connection->under_way--;
+	connection->moved_ns = boot_ns();
 }
 
 static void on_message(struct mosquitto *client, void *argument, const struct mosquitto_message *message)
@@ -141,6 +143,11 @@ static void connect_now(struct connection *connection)
 	connection->connected_ns = boot_ns();
 }
 
+static bool is_stuck(const struct connection *connection)
+{
+	return connection->under_way && boot_ns() - connection->moved_ns > STUCK_NS;
+}
+
 void connection_serve(struct connection *connection)
 {
 	struct timespec tick = {TICK_MS / 1000, TICK_MS % 1000 * 1000000L};
@@ -156,7 +163,10 @@ void connection_serve(struct connection *connection)
 	if (status && !connection->refused && status != MOSQ_ERR_TLS)
 		say_once(SAY_SERVER, "connection to %s:%d lost: %s; trying again", connection->options->server,
 			 connection->options->port, reason(status));
-	if (status || connection->refused)
+	else if (is_stuck(connection))
+		say_once(SAY_SERVER, "%s:%d acknowledges no message; connecting again", connection->options->server,
+			 connection->options->port);
+	if (status || connection->refused || is_stuck(connection))
 		disconnect(connection);
 }
 
@@ -171,8 +181,10 @@ void connection_publish(struct connection *connection, const void *payload, size
 	char topic[TOPIC];
 
 	snprintf(topic, sizeof(topic), "fe/ring/%c/%s", machine[0], machine);
-	if (mosquitto_publish(connection->client, NULL, topic, (int)size, payload, 1, false) == MOSQ_ERR_SUCCESS)
-		connection->under_way++;
+	if (mosquitto_publish(connection->client, NULL, topic, (int)size, payload, 1, false) != MOSQ_ERR_SUCCESS)
+		return;
+	if (!connection->under_way++)
+		connection->moved_ns = boot_ns();
 }
 
 void connection_works(struct connection *connection)

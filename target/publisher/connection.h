@@ -23,6 +23,7 @@ struct connection {
 	bool ready;               /* takers' answers arrive */
 	bool refused;
 	int under_way;            /* messages that the server has not acknowledged */
+	int64_t moved_ns;         /* when one was acknowledged, or the first of these published */
 	int64_t connected_ns;
 	int64_t next_ns, wait_ns; /* when to connect again */
 };
