@@ -123,6 +123,19 @@ static void require_readable(const char *option, const char *path)
 		bad_input("--%s: %s: %s", option, path, strerror(errno));
 }
 
+/* One that is cut off, or that of an empty file, would be refused by the server, for no reason that it names. */
+static void read_password(struct options *options)
+{
+	size_t length;
+
+	if (!first_line(options->password_file, options->password, sizeof(options->password)))
+		bad_input("--password-file: %s: %s", options->password_file, strerror(errno));
+	length = strlen(options->password);
+	if (!length || length == sizeof(options->password) - 1)
+		bad_input("--password-file: the first line of %s is not a password of 1 to %zu characters", options->password_file,
+			  sizeof(options->password) - 2);
+}
+
 static void check_access(struct options *options)
 {
 	if (!options->certificate != !options->key)
@@ -134,8 +147,8 @@ static void check_access(struct options *options)
 	require_readable("ca", options->ca);
 	require_readable("cert", options->certificate);
 	require_readable("key", options->key);
-	if (options->password_file && !first_line(options->password_file, options->password, sizeof(options->password)))
-		bad_input("--password-file: %s: %s", options->password_file, strerror(errno));
+	if (options->password_file)
+		read_password(options);
 }
 
 static void take(struct options *options, int option, const char *value)

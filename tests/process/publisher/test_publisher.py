@@ -141,6 +141,7 @@ def test_lines_that_are_not_whole_wait(publisher: Path, ring: WrittenRing, tmp_p
         (["--server=a", "--key=/dev/null"], "--cert and --key"),
         (["--server=a", "--user=me"], "--password-file"),
         (["--server=a", "--user=me", "--password-file=/dev/null", PLAIN], "without-tls would send"),
+        (["--server=a", "--user=me", "--password-file=/dev/null"], "is not a password"),
         (["--server=a", "--ca=/nowhere"], "--ca: /nowhere"),
         (["--server=a", "--machine-id=/dev/null"], "no machine ID"),
         (["--server=a", "--none"], "--none"),
