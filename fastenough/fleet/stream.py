@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -23,6 +24,8 @@ _MOST_AGE_S = 14 * 86400.0
 _EXISTS_OTHERWISE = 10058
 _ANSWER_S = 5.0
 _CONNECT_S = 10.0
+_MOST_BYTES = 8 << 20
+"""Of messages that are read at once, so that a transaction fits into memory."""
 
 
 @dataclass(frozen=True)
@@ -89,13 +92,13 @@ class ChunkStream:
         return StreamState(str(info.created), info.state.last_seq)
 
     async def read(self, shard: int, after: int, most: int) -> list[Message]:
-        """The messages of a shard after a sequence number, at most ``most``.
+        """The messages of a shard after a sequence number: at most ``most``, or fewer if they are long.
 
         Each is requested by its sequence number.  A consumer on the server would lose messages in transit when a
         request times out, and would have to be found again after a failure.
         """
         messages: list[Message] = []
-        while len(messages) < most:
+        while not is_full(messages, most):
             try:
                 found = await self._context.get_msg(STREAM, seq=after + 1, subject=f"fe.ring.{shard:x}.>", next=True)
             except NotFoundError:
@@ -114,6 +117,11 @@ class ChunkStream:
 
     async def close(self) -> None:
         await self._client.close()
+
+
+def is_full(messages: Sequence[Message], most: int) -> bool:
+    """Whether these are so many, or so long, that more may follow in the stream."""
+    return len(messages) >= most or sum(len(one.payload) for one in messages) >= _MOST_BYTES
 
 
 def shards_of(taker: int, takers: int) -> list[int]:

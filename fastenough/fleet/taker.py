@@ -20,7 +20,7 @@ from sqlalchemy.exc import DataError
 from fastenough.fleet import tables
 from fastenough.fleet.archive import ArchiveRow, FleetArchive, PartPlace
 from fastenough.fleet.chunk import Chunk, Stored, unpacked
-from fastenough.fleet.stream import ChunkStream, Message, StreamState
+from fastenough.fleet.stream import ChunkStream, Message, StreamState, is_full
 from fastenough.history import BoardColumns, History, refresh_summaries
 from fastenough.history.boards import declare_boards, enter_run
 from fastenough.history.database import put
@@ -404,7 +404,7 @@ class Taker:
                 async with self._turn:
                     await asyncio.to_thread(shard.drop_old_days)
                 cleaned_s = time.monotonic()
-            if len(messages) < _MOST:
+            if not is_full(messages, _MOST):
                 await asyncio.sleep(self._gather_s)
 
     async def _answer(self, taken: Taken) -> None:
