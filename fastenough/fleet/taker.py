@@ -220,7 +220,8 @@ def _content(chunk: Chunk, now_s: float) -> _Content:
         raise BadInput(f"{name}: intervals are not in order")
     if any(is_ahead(one.end_wall_ns, now_s) for one in intervals):
         raise BadInput(f"{name}: times are ahead of the clock of this machine; set the wrong clock")
-    return _Content(chunk, head, intervals, tuple(part for part in parts if isinstance(part, Event)))
+    events = (part for part in parts if isinstance(part, Event))
+    return _Content(chunk, head, intervals, tuple(one for one in events if not is_ahead(one.at.wall_ns, now_s)))
 
 
 @lru_cache(maxsize=4096)
