@@ -18,7 +18,7 @@ from pathlib import Path
 from fastenough.model import BadInput, FastenoughError
 from fastenough.virtual.custom_kernels import KernelFiles
 from fastenough.virtual.kernel_config import dropped_options, fragment_text, read_options
-from fastenough.virtual.kernel_source import BUILD_LOCK, KernelSource
+from fastenough.virtual.kernel_source import BUILD_LOCK, KernelSource, require_plain
 from fastenough.virtual.module import cross_compiler, first_diagnostic, make_arguments, make_environment
 from fastenough.virtual.packages import cache_lock, file_hash
 
@@ -90,6 +90,7 @@ def build_kernel(
     """
     key = build_key(source, arch, options)
     with cache_lock(BUILD_LOCK) as cache:
+        require_plain(cache, "name another directory in FASTENOUGH_CACHE")
         build = _Build(source.tree, cache / "builds" / key, arch, key)
         cached = source.version is not None and build.is_complete()
         if not cached:

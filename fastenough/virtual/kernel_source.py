@@ -40,13 +40,20 @@ def find_source(name: str, on_download: DownloadCallback = no_progress) -> Kerne
     return KernelSource(_source_directory(name), None)
 
 
+def require_plain(path: Path, hint: str) -> None:
+    """Raises BadInput for a path that the make of kernels does not support."""
+    if re.search(r"[\s:]", str(path)):
+        raise BadInput(f"{path}: no kernel can be built in a path with spaces or colons; {hint}")
+
+
 def _source_directory(name: str) -> Path:
-    tree = Path(name).absolute()
+    tree = Path(name).resolve()
     if not all((tree / part).is_file() for part in ("Makefile", "Kconfig")):
         raise BadInput(
             f"--source {name}: neither the directory of a kernel's source (no Makefile and Kconfig) nor a package such "
             "as linux-source-6.12"
         )
+    require_plain(tree, "move the source")
     if (tree / ".config").exists() or (tree / "include" / "config").exists():
         raise BadInput(
             f"--source {name}: a kernel was configured in this directory, so that none can be built outside of it; "

@@ -148,6 +148,18 @@ def test_other_sources_are_refused(tree: Path, source: str) -> None:
         find_source(str(tree.parent / source))
 
 
+@pytest.mark.parametrize("name", ["li nux", "linux:6"])
+def test_paths_that_make_would_split_are_refused(tree: Path, name: str) -> None:
+    with pytest.raises(BadInput, match="spaces or colons"):
+        find_source(str(tree.rename(tree.with_name(name))))
+
+
+def test_a_link_to_a_source_is_the_source(tree: Path) -> None:
+    link = tree.with_name("link")
+    link.symlink_to(tree)
+    assert find_source(str(link)) == find_source(str(tree))
+
+
 def test_a_configured_source_tree_is_refused(tree: Path) -> None:
     (tree / ".config").touch()
     assert "mrproper" in refusal(tree)
