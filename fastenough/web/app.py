@@ -101,12 +101,15 @@ async def _within(patience_s: float, making: Coroutine[Any, Any, CachedPage]) ->
 
 def _route(site: Site, shelf: PageCache, page: Page, patience_s: float) -> Route:
     async def answer(request: Request) -> Response:
-        named: dict[str, object] = {key: name_of_part(part) for key, part in request.path_params.items()}
+        problem = _api_problem if page.pattern.startswith("/api/") else _problem
+        names = {key: name_of_part(part) for key, part in request.path_params.items()}
+        if "\0" in "".join(names.values()):  # no name has one, and PostgreSQL refuses the question
+            return problem(404, "")
+        named: dict[str, object] = dict(names)
         address = request.url.path
         if page.asks:
             named["query"] = _query_of(request)
             address += f"?{request.url.query}"
-        problem = _api_problem if page.pattern.startswith("/api/") else _problem
         try:
             cached = await _within(patience_s, shelf.get(address, lambda: page.make(site, **named)))
         except (NotFound, UnknownBoard):
