@@ -12,7 +12,7 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from fastenough.history import BoardStatus
-from fastenough.model import FastenoughError
+from fastenough.model import BadInput, FastenoughError
 from fastenough.web.rendering import as_json
 from fastenough.web.selection import Selection, chosen
 from fastenough.web.site import Site
@@ -69,6 +69,8 @@ class Live:
             await self._wanted.wait()
             try:
                 self.tell(await run_in_threadpool(rows, self._site, self._selection))
+            except BadInput:  # the page is behind the last one, perhaps since boards left the selection
+                self.tell({})
             except FastenoughError as error:
                 _LOG.warning("live: %s", error)
             except Exception:  # a failed query does not end the live view
