@@ -40,6 +40,8 @@ _AGAIN_S = 1.0
 _CLEAN_S = 3600.0
 _MOST_BOOTS = 200
 _MOST_TYPE = 200
+_MOST_REPEATED = 32 << 10
+"""Length of a head that stays in memory for the next chunk: thousands do."""
 _PUBLISHES = "publishes"
 """Name of the farm of all boards that publish."""
 
@@ -224,9 +226,13 @@ def _content(chunk: Chunk, now_s: float) -> _Content:
     return _Content(chunk, head, intervals, tuple(one for one in events if not is_ahead(one.at.wall_ns, now_s)))
 
 
-@lru_cache(maxsize=4096)
 def _head(line: bytes, name: str) -> Head:
-    """Parse a head, cached: each chunk of a run repeats it."""
+    """Parse a head; a short one is cached, since each chunk of a run repeats it."""
+    return _repeated_head(line, name) if len(line) <= _MOST_REPEATED else head_of(line, name)
+
+
+@lru_cache(maxsize=4096)
+def _repeated_head(line: bytes, name: str) -> Head:
     return head_of(line, name)
 
 
