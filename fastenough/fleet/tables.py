@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 from sqlalchemy import (
@@ -103,18 +104,28 @@ def _name_of_day(begin_s: int) -> str:
     return f"fleet_interval_{datetime.fromtimestamp(begin_s, UTC):%Y%m%d}"
 
 
-def ensure_day(connection: Connection, begin_s: int) -> None:
-    """Create the partition of the day of ``begin_s``; SQLite has none."""
+def ensure_days(connection: Connection, days: Collection[int]) -> None:
+    """Make the missing partitions of days since 1970, before anything is inserted; SQLite has none.
+
+    To make one, a transaction waits for all others that insert, and these for it until it ends.
+    """
     if connection.dialect.name != "postgresql":
         return
-    day_s = begin_s // DAY_S * DAY_S
-    _lock(connection)
-    connection.execute(
-        text(
-            f"CREATE TABLE IF NOT EXISTS {_name_of_day(day_s)} PARTITION OF fleet_interval "
-            f"FOR VALUES FROM ({day_s}) TO ({day_s + DAY_S})"
+    begins_s = [day * DAY_S for day in sorted(days) if not _has_day(connection, day * DAY_S)]
+    if begins_s:
+        _lock(connection)
+    for begin_s in begins_s:
+        connection.execute(
+            text(
+                f"CREATE TABLE IF NOT EXISTS {_name_of_day(begin_s)} PARTITION OF fleet_interval "
+                f"FOR VALUES FROM ({begin_s}) TO ({begin_s + DAY_S})"
+            )
         )
-    )
+
+
+def _has_day(connection: Connection, begin_s: int) -> bool:
+    found = connection.execute(text("SELECT to_regclass(:name)"), {"name": _name_of_day(begin_s)})
+    return found.scalar() is not None
 
 
 def drop_before(connection: Connection, now_s: int) -> None:

@@ -149,6 +149,7 @@ class Shard:
         after = replace(position, sequence=messages[-1].sequence)
         with self._history.writing() as connection:
             _require_unchanged(connection, self.number, position)
+            tables.ensure_days(connection, _days_of(contents))
             writing = _Writing(connection)
             for content in contents:
                 writing.add(content)
@@ -187,6 +188,10 @@ def _require_unchanged(connection: Connection, shard: int, position: _Position) 
     """Lock the shard's position until the transaction ends."""
     if _stored_position(connection, _position_of(shard).with_for_update()) != position:
         raise FastenoughError(f"another taker stores shard {shard:x}")
+
+
+def _days_of(contents: Iterable[_Content]) -> set[int]:
+    return {one.begin_wall_ns // 10**9 // tables.DAY_S for content in contents for one in content.intervals}
 
 
 def _is_of_content(error: Exception) -> bool:
@@ -244,7 +249,6 @@ class _Writing:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._days: set[int] = set()
         self.rows: list[tuple[str, ArchiveRow]] = []
         self.answers: dict[str, tuple[str, Stored]] = {}
         self.refused: list[RefusedChunk] = []
@@ -281,9 +285,6 @@ class _Writing:
     def _add_rows(self, place: tuple[int, int], content: _Content, new: Iterable[Interval]) -> None:
         judged = _judged(content.head)
         rows = [_row(content, one, source) for one in new for source in judged]
-        for day in {row.begin_ns // 10**9 // tables.DAY_S for row in rows} - self._days:
-            tables.ensure_day(self._connection, day * tables.DAY_S)
-            self._days.add(day)
         put(
             self._connection,
             tables.INTERVAL,
