@@ -37,6 +37,7 @@ _MOST = 256
 """Messages in one transaction."""
 _FORGET_S = 10.0
 _AGAIN_S = 1.0
+_SAY_AGAIN_S = 60.0
 _CLEAN_S = 3600.0
 _MOST_BOOTS = 200
 _MOST_TYPE = 200
@@ -381,11 +382,15 @@ class Taker:
         await asyncio.gather(*(self._take(Shard(self._history, self._archive, number)) for number in shards))
 
     async def _take(self, shard: Shard) -> None:
+        last, said_s = "", 0.0
         while True:
             try:
                 await self._take_on(shard)
-            except Exception as error:  # server or database is gone, or another taker was quicker: begin again
-                self._say(f"shard {shard.number:x}: {str(error) or type(error).__name__}; trying again")
+            except Exception as error:  # server or database went away, or another taker was quicker: read on anew
+                reason = str(error) or type(error).__name__
+                if reason != last or time.monotonic() - said_s > _SAY_AGAIN_S:
+                    self._say(f"shard {shard.number:x}: {reason}; trying again")
+                    last, said_s = reason, time.monotonic()
                 await asyncio.sleep(_AGAIN_S)
 
     async def _take_on(self, shard: Shard) -> None:
