@@ -84,14 +84,21 @@ def events(  # noqa: PLR0917 - every question: who asks, of what, and when
 
 
 def newest_events(  # noqa: PLR0917 - every question: who asks, of what, and when
-    history: History, viewer: Viewer, name: str, begin_s: int, end_s: int, most: int = MOST_EVENTS
+    history: History, viewer: Viewer, name: str, begin_s: int, end_s: int, most: int = MOST_EVENTS, first: int = 0
 ) -> list[LatencyEvent]:
-    """The newest values that stand out in a range, the newest first; raises UnknownBoard."""
-    return _events(history, viewer, name, (begin_s, end_s), (EVENT.c.at_s.desc(), EVENT.c.value_ns.desc()), most)
+    """The newest values that stand out in a range, the newest first, from a place on; raises UnknownBoard."""
+    order = (EVENT.c.at_s.desc(), EVENT.c.value_ns.desc(), *EVENT.primary_key)
+    return _events(history, viewer, name, (begin_s, end_s), order, most, first)
 
 
 def _events(  # noqa: PLR0917 - as above
-    history: History, viewer: Viewer, name: str, span: tuple[int, int], order: Sequence[ColumnElement[Any]], most: int
+    history: History,
+    viewer: Viewer,
+    name: str,
+    span: tuple[int, int],
+    order: Sequence[ColumnElement[Any]],
+    most: int,
+    first: int = 0,
 ) -> list[LatencyEvent]:
     with board_view(history, viewer, name) as (connection, board):
         rows = (
@@ -101,6 +108,7 @@ def _events(  # noqa: PLR0917 - as above
                 .join(SERIES, EVENT.c.series == SERIES.c.id)
                 .where(EVENT.c.board == board, EVENT.c.at_s >= span[0], EVENT.c.at_s < span[1])
                 .order_by(*order)
+                .offset(first)
                 .limit(most)
             )
             .mappings()

@@ -217,13 +217,14 @@ def _span(site: Site) -> tuple[int, int]:
 
 
 def _events(site: Site, name: str, values: Values) -> Events:
-    most = _passed(values) + _limit(values) + 1
-    found, more = _cut(newest_events(site.history, site.viewer, name, *_span(site), most=most), values)
+    first, limit = _passed(values), _limit(values)
+    # whether one is a new maximum takes queries of its own: not for those on the pages before
+    found = newest_events(site.history, site.viewer, name, *_span(site), most=limit + 1, first=first)
     rows = tuple(
         Event(one.at_s, one.kind, one.series, one.cpu, one.value_ns, one.culprit, one.run, one.new_maximum)
-        for one in found
+        for one in found[:limit]
     )
-    return Events(rows, more)
+    return Events(rows, str(first + limit) if len(found) > limit else None)
 
 
 def _changes(site: Site, name: str, values: Values) -> Changes:
