@@ -265,7 +265,7 @@ class _Writing:
         begin_s = content.head.begin.wall_ns // 10**9
         board, run = enter_run(self._connection, name, content.head, begin_s, ends)
         known = stands_at(self._connection, run)
-        if chunk.first > known >= chunk.oldest:  # the board still has what is missing, and publishes it again
+        if chunk.first > max(known, chunk.oldest):  # the board still has what is missing, and publishes again
             self.answers[name] = chunk.machine, Stored(chunk.run, known)
             return
         new = [one for one in content.intervals if one.seq >= known]

@@ -37,9 +37,10 @@ def test_intervals_are_stored_once_whatever_comes_again(bench: ShardBench) -> No
         assert connection.execute(select(func.sum(HOUR.c.count))).scalar() == 4 * CPUS * 200
 
 
-def test_a_gap_that_the_board_can_fill_is_not_stored(bench: ShardBench) -> None:
+@pytest.mark.parametrize(("first", "oldest"), [(2, 1), (4, 2)], ids=["whole", "in part"])
+def test_a_gap_that_the_board_can_fill_is_not_stored(bench: ShardBench, first: int, oldest: int) -> None:
     bench.store(board().chunk(0, 1))
-    later = replace(board().chunk(2, 1), oldest=1)
+    later = replace(board().chunk(first, 1), oldest=oldest)
     assert dict(bench.store(later).answers) == {board().machine: Stored(board().run, 1)}
     assert bench.stored() == intervals(1)
 
