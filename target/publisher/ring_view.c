@@ -82,7 +82,7 @@ static void drop_gone(struct ring_view *view, const struct names *names)
 
 	for (int i = view->count - 1; i >= 0; i--) {
 		struct recording *recording = view->all[i];
-		bool listed = names->count && bsearch(recording->name, names->all, (size_t)names->count, sizeof(*names->all), by_name);
+		bool listed = bsearch(recording->name, names->all, (size_t)names->count, sizeof(*names->all), by_name);
 
 		if (!listed && !recording->gone) {
 			recording->gone = true;
@@ -154,7 +154,8 @@ void ring_view_scan(struct ring_view *view)
 		say_once(SAY_RING, "cannot read the ring %s: %s; waiting for it", view->path, strerror(errno));
 		return;
 	}
-	drop_gone(view, &names);
+	if (names.count) /* an empty folder is a ring that is not mounted, or not begun: nothing of it is lost yet */
+		drop_gone(view, &names);
 	add_new(view, &names);
 	count_all(view);
 	free(names.all);
