@@ -84,12 +84,11 @@ def _query_of(request: Request) -> tuple[tuple[str, str], ...]:
     return tuple(request.query_params.multi_items())
 
 
-def _unavailable(why: str) -> Response:
+def _unavailable(why: str, *, is_api: bool) -> Response:
     """The reason goes to the log only, because it may name private boards."""
     _LOG.warning("page unavailable: %s", why)
-    response = _message_page(
-        503, "Temporarily unavailable", "The history database does not respond. No data is lost. Try again in a minute."
-    )
+    text = "The history database does not respond. No data is lost. Try again in a minute."
+    response = _api_problem(503, text) if is_api else _message_page(503, "Temporarily unavailable", text)
     response.headers["Retry-After"] = "60"
     return response
 
@@ -101,7 +100,8 @@ async def _within(patience_s: float, making: Coroutine[Any, Any, CachedPage]) ->
 
 def _route(site: Site, shelf: PageCache, page: Page, patience_s: float) -> Route:
     async def answer(request: Request) -> Response:
-        problem = _api_problem if page.pattern.startswith("/api/") else _problem
+        is_api = page.pattern.startswith("/api/")
+        problem = _api_problem if is_api else _problem
         names = {key: name_of_part(part) for key, part in request.path_params.items()}
         if "\0" in "".join(names.values()):  # no name has one, and PostgreSQL refuses the question
             return problem(404, "")
@@ -115,9 +115,9 @@ def _route(site: Site, shelf: PageCache, page: Page, patience_s: float) -> Route
         except (NotFound, UnknownBoard):
             return problem(404, "")
         except Unavailable as error:
-            return _unavailable(str(error))
+            return _unavailable(str(error), is_api=is_api)
         except TimeoutError:
-            return _unavailable(f"{page.pattern} was not generated within {patience_s:g} s")
+            return _unavailable(f"{page.pattern} was not generated within {patience_s:g} s", is_api=is_api)
         except FastenoughError as error:
             return problem(400, str(error))
         return _cached_response(request, cached, page.kind)
