@@ -41,6 +41,8 @@ _SAY_AGAIN_S = 60.0
 _CLEAN_S = 3600.0
 _MOST_BOOTS = 200
 _MOST_TYPE = 200
+_MOST_DAYS = 64
+"""In one chunk: each day is a table in PostgreSQL."""
 _MOST_REPEATED = 32 << 10
 """Length of a head that stays in memory for the next chunk: thousands do."""
 _PUBLISHES = "publishes"
@@ -226,8 +228,10 @@ def _content(chunk: Chunk, now_s: float) -> _Content:
     intervals = tuple(part for part in parts if isinstance(part, Interval))
     if [one.seq for one in intervals] != list(range(chunk.first, chunk.first + len(intervals))):
         raise BadInput(f"{name}: intervals are not in order")
-    if any(is_ahead(one.end_wall_ns, now_s) for one in intervals):
+    if any(is_ahead(max(one.begin_wall_ns, one.end_wall_ns), now_s) for one in intervals):
         raise BadInput(f"{name}: times are ahead of the clock of this machine; set the wrong clock")
+    if len({one.begin_wall_ns // 10**9 // tables.DAY_S for one in intervals}) > _MOST_DAYS:
+        raise BadInput(f"{name}: a chunk has intervals of more than {_MOST_DAYS} days")
     events = (part for part in parts if isinstance(part, Event))
     return _Content(chunk, head, intervals, tuple(one for one in events if not is_ahead(one.at.wall_ns, now_s)))
 

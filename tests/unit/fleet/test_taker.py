@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 
 from fastenough.fleet import tables
 from fastenough.fleet.chunk import Chunk, Stored, unpacked
-from fastenough.fleet.simulated import CPUS
+from fastenough.fleet.simulated import CPUS, SimulatedBoard
 from fastenough.fleet.stream import Message, StreamState
 from fastenough.history import OWNER, BoardCondition, BoardFilter, BoardOrder, GroupKind, board_page, board_totals
 from fastenough.history.schema import HOUR
@@ -153,6 +153,7 @@ def test_days_that_are_over_leave_the_database_but_not_the_archive(bench: ShardB
         replace(board().chunk(0, 1), first=1).packed(),
         replace(board().chunk(0, 1), head=board(1).head()).packed(),
         replace(board().chunk(0, 1), lines=(b"[1]\n",)).packed(),
+        SimulatedBoard(0, 86400.0, BEGIN_S - 100 * 86400, 0.0).chunk(0, 65).packed(),
     ],
     ids=lambda payload: f"{len(payload)} bytes",
 )
