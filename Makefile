@@ -27,6 +27,7 @@ bench: setup-test
 	$(PYTHON) -m tests.bench.peers $(ARGS)
 	PYTHONPATH=. $(PYTHON) -m tests.bench.extremes
 	PYTHONPATH=. $(PYTHON) -m tests.bench.fleet
+	PYTHONPATH=. $(PYTHON) -m tests.bench.archive_engines
 	PYTHONPATH=. $(PYTHON) -m tests.bench.changes
 	$(PYTHON) -m tests.bench.primitives
 	$(PYTHON) -m tests.bench.monitor
@@ -75,7 +76,7 @@ lint:
 	.venv/bin/mypy
 
 lock:
-	cd setup && for name in run test docs; do ../.venv/bin/pip-compile -q --generate-hashes --no-emit-index-url \
+	cd setup && for name in run test docs engines; do ../.venv/bin/pip-compile -q --generate-hashes --no-emit-index-url \
 		--no-emit-find-links --no-emit-trusted-host --allow-unsafe --strip-extras --no-annotate --no-header \
 		-o $$name.lock $$name.in || exit; done
 	cd setup/npm && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund --silent

@@ -1,91 +1,64 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The archive answers the same questions in any engine, on a disk and in an object store, merged or not."""
+"""The archive answers the same questions in any engine, on a disk and in an object store, merged or not.
+
+``make bench`` asks pandas and ClickHouse's engine as well."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-import duckdb
 import numpy as np
-import pandas as pd
+import pyarrow as arrow
 import pytest
+from pyarrow import compute
+from pyarrow.dataset import dataset
 
 from fastenough.fleet.archive import FleetArchive
-from fastenough.fleet.chunk import shard_of
 from fastenough.fleet.compaction import closed_partitions, compact
-from fastenough.fleet.simulated import CPUS, SimulatedBoard
+from fastenough.fleet.simulated import CPUS
+from tests.support.archive_questions import INTERVALS, LIMIT_NS, QUESTIONS, Rows, boards, by_duckdb, filled_archive
 from tests.support.fleet_shard import BEGIN_S, ShardBench, board
 from tests.support.object_store import object_store_url
 
-_LIMIT_NS = 20_000
-_INTERVALS = 6
-_QUESTIONS = {
-    "maximum of each type": "SELECT type, max(max_ns) FROM archive GROUP BY type",
-    "values and lost ones of each board": "SELECT board, sum(count), sum(lost) FROM archive GROUP BY board",
-    "intervals of each CPU": "SELECT board, cpu, count(*) FROM archive GROUP BY board, cpu",
-    "three intervals with the greatest maxima": (
-        "SELECT board, cpu, interval FROM archive ORDER BY max_ns DESC, board, cpu, interval LIMIT 3"
-    ),
-    "values in buckets above a limit, by board": (
-        "SELECT board, sum(n) FROM (SELECT board, unnest(bucket_ns) AS ns, unnest(bucket_count) AS n FROM archive) "
-        f"WHERE ns >= {_LIMIT_NS} GROUP BY board"
-    ),
-}
-_Rows = list[tuple[object, ...]]
+
+def _rows(table: arrow.Table, *columns: str) -> Rows:
+    return sorted(zip(*(table[column].to_pylist() for column in columns), strict=True))
 
 
-def _boards() -> list[SimulatedBoard]:
-    """Three boards of one shard."""
-    wanted = shard_of(board().machine)
-    return [one for one in map(board, range(100)) if shard_of(one.machine) == wanted][:3]
-
-
-@pytest.fixture(params=["parts", "merged"])
-def filled(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ShardBench]:
-    bench = ShardBench(tmp_path)
-    for first in range(0, _INTERVALS, 2):
-        bench.store(*(one.chunk(first, 2) for one in _boards()))
-    if request.param == "merged":
-        (partition,) = closed_partitions(bench.archive, BEGIN_S + 366 * 86400)
-        assert compact(bench.archive, bench.history, partition) is not None
-    yield bench
-    bench.history.close()
-
-
-def _by_duckdb(folder: Path) -> dict[str, _Rows]:
-    with duckdb.connect() as engine:
-        engine.execute(f"CREATE VIEW archive AS FROM read_parquet('{folder}/**/*.parquet', hive_partitioning = true)")
-        return {name: sorted(engine.execute(text).fetchall()) for name, text in _QUESTIONS.items()}
-
-
-def _rows_of(frame: pd.DataFrame) -> _Rows:
-    return sorted(frame.itertuples(index=False, name=None))
-
-
-def _by_pandas(folder: Path) -> dict[str, _Rows]:
-    rows = pd.read_parquet(folder)
-    cells = rows[["board", "bucket_ns", "bucket_count"]].explode(["bucket_ns", "bucket_count"])
-    above = cells[cells.bucket_ns >= _LIMIT_NS]
-    greatest = rows.sort_values(["max_ns", "board", "cpu", "interval"], ascending=[False, True, True, True])
-    frames = (
-        rows.groupby("type", observed=True).max_ns.max().reset_index(),
-        rows.groupby("board")[["count", "lost"]].sum().reset_index(),
-        rows.groupby(["board", "cpu"]).size().reset_index(),
-        greatest[["board", "cpu", "interval"]].head(3),
-        above.groupby("board").bucket_count.sum().reset_index(),
+def _by_arrow(folder: Path) -> dict[str, Rows]:
+    rows = dataset(folder, partitioning="hive").to_table()
+    greatest = rows.sort_by([("max_ns", "descending"), *((name, "ascending") for name in ("board", "cpu", "interval"))])
+    cells = arrow.table(
+        {
+            "board": rows["board"].take(compute.list_parent_indices(rows["bucket_ns"])),
+            "ns": compute.list_flatten(rows["bucket_ns"]),
+            "n": compute.list_flatten(rows["bucket_count"]),
+        }
     )
-    return {name: _rows_of(frame) for name, frame in zip(_QUESTIONS, frames, strict=True)}
+    above = cells.filter(compute.greater_equal(cells["ns"], LIMIT_NS)).group_by("board").aggregate([("n", "sum")])
+    values = rows.group_by("board").aggregate([("count", "sum"), ("lost", "sum")])
+    each = rows.group_by(["board", "cpu"]).aggregate([([], "count_all")])
+    answers = (
+        _rows(rows.group_by("type").aggregate([("max_ns", "max")]), "type", "max_ns_max"),
+        _rows(values, "board", "count_sum", "lost_sum"),
+        _rows(each, "board", "cpu", "count_all"),
+        _rows(greatest.slice(0, 3), "board", "cpu", "interval"),
+        _rows(above, "board", "n_sum"),
+    )
+    return dict(zip(QUESTIONS, answers, strict=True))
 
 
-def test_all_engines_give_the_same_answers(filled: ShardBench) -> None:
-    answers = _by_duckdb(filled.folder)
-    assert answers == _by_pandas(filled.folder)
+@pytest.mark.parametrize("merged", [False, True])
+def test_all_engines_give_the_same_answers(tmp_path: Path, merged: bool) -> None:
+    with filled_archive(tmp_path, merged=merged) as bench:
+        answers = by_duckdb(bench.folder)
+        assert answers == _by_arrow(bench.folder)
     assert answers["intervals of each CPU"] == sorted(
-        (one.machine, cpu, _INTERVALS) for one in _boards() for cpu in range(CPUS)
+        (one.machine, cpu, INTERVALS) for one in boards() for cpu in range(CPUS)
     )
     assert len(answers["three intervals with the greatest maxima"]) == 3
-    assert all(0 < int(str(row[1])) < _INTERVALS * CPUS * 200 for row in answers[[*_QUESTIONS][-1]])
+    assert all(0 < int(str(row[1])) < INTERVALS * CPUS * 200 for row in answers[[*QUESTIONS][-1]])
 
 
 @pytest.fixture
