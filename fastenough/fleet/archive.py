@@ -79,8 +79,9 @@ def _schema() -> arrow.Schema:
     return arrow.schema([(name, kinds.get(name, integer)) for name in names], metadata={VERSION_KEY: str(VERSION)})
 
 
-def _month(wall_ns: int) -> str:
-    return datetime.fromtimestamp(wall_ns // 10**9, UTC).strftime("%Y-%m")
+def month_of(wall_s: float) -> str:
+    """The month of an instant, as in ``2026-11``."""
+    return datetime.fromtimestamp(wall_s, UTC).strftime("%Y-%m")
 
 
 def safe_type(name: str) -> str:
@@ -125,7 +126,7 @@ class FleetArchive:
         """Write the rows of one transaction, each with its type of board; replace the files of an earlier attempt."""
         parts: dict[Partition, list[ArchiveRow]] = defaultdict(list)
         for kind, row in rows:
-            parts[Partition(safe_type(kind), _month(row.begin_ns), place.shard)].append(row)
+            parts[Partition(safe_type(kind), month_of(row.begin_ns // 10**9), place.shard)].append(row)
         for partition, those in parts.items():
             table = arrow.Table.from_pylist([asdict(row) for row in those], schema=_schema())
             held = arrow.BufferOutputStream()
@@ -147,16 +148,18 @@ class FleetArchive:
 
     def drop_from(self, place: PartPlace) -> None:
         """Remove the parts of a shard from a position on, which are those of failed transactions."""
-        for partition in self.partitions():
-            if partition.shard == place.shard:
-                for name in self.names(partition):
-                    if (part := part_place(partition, name)) is not None and part >= place:
-                        self.remove(f"{partition.folder}/{name}")
+        for path in self._paths(""):
+            folder, _, name = path.rpartition("/")
+            partition = _partition_of(folder)
+            if partition is not None and partition.shard == place.shard:
+                part = part_place(partition, name)
+                if part is not None and part >= place:
+                    self.remove(path)
 
     def partitions(self) -> list[Partition]:
         """All partitions that have files, in order."""
         folders = sorted({path.rpartition("/")[0] for path in self._paths("")})
-        return [Partition(one[1], one[2], int(one[3], 16)) for one in map(_PARTITION.fullmatch, folders) if one]
+        return [one for one in map(_partition_of, folders) if one is not None]
 
     def names(self, partition: Partition) -> list[str]:
         """Names of the files of a partition, in order."""
@@ -188,6 +191,11 @@ class FleetArchive:
         base = f"{self._root}/{folder}".rstrip("/")
         found = self._files.get_file_info(FileSelector(base, allow_not_found=True, recursive=True))
         return [one.path[len(self._root) + 1 :] for one in found if one.type == FileType.File]
+
+
+def _partition_of(folder: str) -> Partition | None:
+    found = _PARTITION.fullmatch(folder)
+    return Partition(found[1], found[2], int(found[3], 16)) if found else None
 
 
 def part_place(partition: Partition, name: str) -> PartPlace | None:

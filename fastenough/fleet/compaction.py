@@ -13,14 +13,14 @@ import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
 
-from fastenough.fleet.archive import VERSION, VERSION_KEY, FleetArchive, Partition, PartPlace, part_place
-from fastenough.fleet.tables import DAY_S, shard_position
+from fastenough.fleet.archive import VERSION, VERSION_KEY, FleetArchive, Partition, PartPlace, month_of, part_place
+from fastenough.fleet.tables import locked_position
 from fastenough.history import History
+from fastenough.history.rollups import DAY_S
 from fastenough.model import FastenoughError
 
 _CLOSED_AFTER_S = 2 * DAY_S
@@ -44,8 +44,7 @@ class CompactedPartition:
 
 def is_closed(month: str, now_s: float) -> bool:
     """Whether a month, as in ``2026-11``, ended two days ago or earlier."""
-    year, number = divmod(int(month[:4]) * 12 + int(month[5:]), 12)
-    return datetime(year, number + 1, 1, tzinfo=UTC).timestamp() + _CLOSED_AFTER_S <= now_s
+    return month < month_of(now_s - _CLOSED_AFTER_S)
 
 
 def closed_partitions(archive: FleetArchive, now_s: float) -> list[Partition]:
@@ -59,8 +58,10 @@ def compact(archive: FleetArchive, history: History, partition: Partition) -> Co
     Raises FastenoughError, and removes nothing, if rows would be lost or if the files contain an interval twice.
     """
     with history.writing() as connection:
-        position = shard_position(connection, partition.shard)
-        return None if position is None else _merged(archive, partition, position)
+        stored = locked_position(connection, partition.shard)
+        if stored is None:
+            return None
+        return _merged(archive, partition, PartPlace(partition.shard, stored.epoch, stored.sequence))
 
 
 def _merged(archive: FleetArchive, partition: Partition, position: PartPlace) -> CompactedPartition | None:

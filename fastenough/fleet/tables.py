@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from sqlalchemy import (
@@ -21,11 +22,11 @@ from sqlalchemy import (
     text,
 )
 
-from fastenough.fleet.archive import PartPlace
 from fastenough.history import History
+from fastenough.history.database import put
+from fastenough.history.rollups import DAY_S
 
 METADATA = MetaData()
-DAY_S = 86400
 KEPT_DAYS = 2
 """Full days of single intervals; older ones are in the archive and in the history's sums."""
 
@@ -94,10 +95,24 @@ def stored_intervals(connection: Connection) -> int:
     return int(connection.execute(select(func.count()).select_from(INTERVAL)).scalar_one())
 
 
-def shard_position(connection: Connection, shard: int) -> PartPlace | None:
-    """Position up to which a shard is stored, locked until the transaction ends; None if nothing is stored."""
+@dataclass(frozen=True)
+class ShardPosition:
+    """Position of a shard in the stream, as in `SHARD`: all messages up to it are stored."""
+
+    stream: str
+    epoch: int
+    sequence: int
+
+
+def locked_position(connection: Connection, shard: int) -> ShardPosition | None:
+    """Position of a shard, locked until the transaction ends; None if nothing is stored."""
     row = connection.execute(select(SHARD).where(SHARD.c.shard == shard).with_for_update()).mappings().one_or_none()
-    return None if row is None else PartPlace(shard, row["epoch"], row["sequence"])
+    return None if row is None else ShardPosition(row["stream"], row["epoch"], row["sequence"])
+
+
+def put_position(connection: Connection, shard: int, position: ShardPosition) -> None:
+    """Store the position of a shard."""
+    put(connection, SHARD, [{"shard": shard, **asdict(position)}])
 
 
 def _name_of_day(begin_s: int) -> str:

@@ -10,22 +10,23 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, select
 from sqlalchemy.exc import DataError
 
 from fastenough.fleet import tables
 from fastenough.fleet.archive import ArchiveRow, FleetArchive, PartPlace
 from fastenough.fleet.chunk import Chunk, Stored, unpacked
 from fastenough.fleet.stream import ChunkStream, Message, StreamState, is_full
+from fastenough.fleet.tables import ShardPosition, locked_position, put_position
 from fastenough.history import BoardColumns, History, refresh_summaries
 from fastenough.history.boards import declare_boards, enter_run
 from fastenough.history.database import put
 from fastenough.history.ingest import stands_at, write_parts
 from fastenough.history.intervals import HistorySeries, is_ahead, sources_of
+from fastenough.history.rollups import DAY_S
 from fastenough.history.schema import CURSOR, RUN
 from fastenough.history.summaries import put_summaries
 from fastenough.model import BadInput, FastenoughError
@@ -50,19 +51,6 @@ _PUBLISHES = "publishes"
 
 
 @dataclass(frozen=True)
-class _Position:
-    """Position of a shard in the stream: all messages up to it are stored."""
-
-    stream: str
-    epoch: int
-    sequence: int
-
-    def is_in(self, state: StreamState) -> bool:
-        """Whether a stream is the one of this position, and has not lost its end."""
-        return self.stream == state.made and self.sequence <= state.last
-
-
-@dataclass(frozen=True)
 class RefusedChunk:
     """A chunk that was not stored, and why."""
 
@@ -74,7 +62,7 @@ class RefusedChunk:
 class Taken:
     """What one transaction stored: the new position, answers to boards by machine, and refused chunks."""
 
-    position: _Position
+    position: ShardPosition
     answers: tuple[tuple[str, Stored], ...]
     refused: tuple[RefusedChunk, ...]
 
@@ -100,16 +88,16 @@ class Shard:
     def __init__(self, history: History, archive: FleetArchive, number: int) -> None:
         self._history, self._archive, self.number = history, archive, number
 
-    def position(self, state: StreamState) -> _Position:
+    def position(self, state: StreamState) -> ShardPosition:
         """Position from which to read this stream; removes the parts of failed transactions from the archive."""
         with self._history.writing() as connection:
             # locked: what another taker is about to commit must not be removed from the archive
-            stored = _stored_position(connection, _position_of(self.number).with_for_update())
+            stored = locked_position(connection, self.number)
             begin = _begin_in(state, stored)
             last = stored or begin
             # also after the loss of a stream: the boards publish again what was not stored
             self._archive.drop_from(PartPlace(self.number, last.epoch, last.sequence + 1))
-            _put_position(connection, self.number, begin)
+            put_position(connection, self.number, begin)
         return begin
 
     def drop_old_days(self) -> None:
@@ -121,7 +109,7 @@ class Shard:
         """Compute again the outdated summaries, by which pages search and sort boards."""
         refresh_summaries(self._history, int(self._history.wall_s()))
 
-    def store(self, position: _Position, messages: Sequence[Message]) -> Taken:
+    def store(self, position: ShardPosition, messages: Sequence[Message]) -> Taken:
         """Store messages that follow a position, or the first of them.  A message that cannot be stored is refused.
 
         Raises FastenoughError where another taker has stored some of them, or the database cannot be used, and OSError
@@ -134,67 +122,60 @@ class Shard:
                 raise
             return self._store_fewer(position, messages, error)
 
-    def _store_fewer(self, position: _Position, messages: Sequence[Message], error: Exception) -> Taken:
+    def _store_fewer(self, position: ShardPosition, messages: Sequence[Message], error: Exception) -> Taken:
         """Half of messages that could not be stored; a single one is refused, or it would fail for ever."""
         after = replace(position, sequence=messages[0].sequence)
         with self._history.writing() as connection:
             _require_unchanged(connection, self.number, position)
             self._archive.drop_from(PartPlace(self.number, position.epoch, messages[0].sequence))
             if len(messages) == 1:
-                _put_position(connection, self.number, after)
+                put_position(connection, self.number, after)
         if len(messages) > 1:
             return self.store(position, messages[: len(messages) // 2])
         reason = str(error) if isinstance(error, BadInput) else f"cannot be stored: {_kind_of(error)}"
         return Taken(after, (), (RefusedChunk(messages[0].machine, reason),))
 
-    def _store_all(self, position: _Position, messages: Sequence[Message]) -> Taken:
+    def _store_all(self, position: ShardPosition, messages: Sequence[Message]) -> Taken:
         contents, refused = _parsed(messages, self._history.wall_s())
         after = replace(position, sequence=messages[-1].sequence)
         with self._history.writing() as connection:
             _require_unchanged(connection, self.number, position)
-            tables.ensure_days(connection, _days_of(contents))
+            tables.ensure_days(connection, _days_of(one for content in contents for one in content.intervals))
             writing = _Writing(connection)
             for content in contents:
                 writing.add(content)
             place = PartPlace(self.number, position.epoch, messages[0].sequence)
             self._archive.write(place, writing.rows)
-            _put_position(connection, self.number, after)
+            put_position(connection, self.number, after)
             if writing.boards:
                 declare_boards(connection, writing.boards)
                 put_summaries(connection, writing.boards, int(self._history.wall_s()))
         return Taken(after, tuple(writing.answers.values()), (*refused, *writing.refused))
 
 
-def _begin_in(state: StreamState, stored: _Position | None) -> _Position:
+def _is_in(position: ShardPosition, state: StreamState) -> bool:
+    """Whether a stream is the one of this position, and has not lost its newest messages."""
+    return position.stream == state.made and position.sequence <= state.last
+
+
+def _begin_in(state: StreamState, stored: ShardPosition | None) -> ShardPosition:
     """Position from which to read a stream; with a new epoch if numbers are used again, as after a loss of messages."""
     if stored is None:
-        return _Position(state.made, 0, 0)
-    if stored.is_in(state):
+        return ShardPosition(state.made, 0, 0)
+    if _is_in(stored, state):
         return stored
-    return _Position(state.made, stored.epoch + 1, 0 if stored.stream != state.made else state.last)
+    return ShardPosition(state.made, stored.epoch + 1, 0 if stored.stream != state.made else state.last)
 
 
-def _position_of(shard: int) -> Select[Any]:
-    return select(tables.SHARD).where(tables.SHARD.c.shard == shard)
-
-
-def _stored_position(connection: Connection, question: Select[Any]) -> _Position | None:
-    row = connection.execute(question).mappings().one_or_none()
-    return None if row is None else _Position(row["stream"], row["epoch"], row["sequence"])
-
-
-def _put_position(connection: Connection, shard: int, position: _Position) -> None:
-    put(connection, tables.SHARD, [{"shard": shard, **asdict(position)}])
-
-
-def _require_unchanged(connection: Connection, shard: int, position: _Position) -> None:
+def _require_unchanged(connection: Connection, shard: int, position: ShardPosition) -> None:
     """Lock the shard's position until the transaction ends."""
-    if _stored_position(connection, _position_of(shard).with_for_update()) != position:
+    if locked_position(connection, shard) != position:
         raise FastenoughError(f"another taker stores shard {shard:x}")
 
 
-def _days_of(contents: Iterable[_Content]) -> set[int]:
-    return {one.begin_wall_ns // 10**9 // tables.DAY_S for content in contents for one in content.intervals}
+def _days_of(intervals: Iterable[Interval]) -> set[int]:
+    """Days since 1970 on which intervals begin."""
+    return {one.begin_wall_ns // 10**9 // DAY_S for one in intervals}
 
 
 def _is_of_content(error: Exception) -> bool:
@@ -230,7 +211,7 @@ def _content(chunk: Chunk, now_s: float) -> _Content:
         raise BadInput(f"{name}: intervals are not in order")
     if any(is_ahead(max(one.begin_wall_ns, one.end_wall_ns), now_s) for one in intervals):
         raise BadInput(f"{name}: times are ahead of the clock of this machine; set the wrong clock")
-    if len({one.begin_wall_ns // 10**9 // tables.DAY_S for one in intervals}) > _MOST_DAYS:
+    if len(_days_of(intervals)) > _MOST_DAYS:
         raise BadInput(f"{name}: a chunk has intervals of more than {_MOST_DAYS} days")
     events = (part for part in parts if isinstance(part, Event))
     return _Content(chunk, head, intervals, tuple(one for one in events if not is_ahead(one.at.wall_ns, now_s)))
@@ -409,7 +390,7 @@ class Taker:
                     taken = await asyncio.to_thread(shard.store, position, messages)
                 position = taken.position
                 await self._answer(taken)
-            elif not position.is_in(await self._stream.state()):
+            elif not _is_in(position, await self._stream.state()):
                 return
             if time.monotonic() - forgotten_s > _FORGET_S:
                 await self._stream.forget(shard.number, position.sequence)

@@ -17,6 +17,7 @@ from fastenough.fleet.chunk import Chunk, Stored, unpacked
 from fastenough.fleet.simulated import CPUS, SimulatedBoard
 from fastenough.fleet.stream import Message, StreamState
 from fastenough.history import OWNER, BoardCondition, BoardFilter, BoardOrder, GroupKind, board_page, board_totals
+from fastenough.history.rollups import DAY_S
 from fastenough.history.schema import HOUR
 from fastenough.model import BadInput, FastenoughError
 from tests.support.fleet_shard import BEGIN_S, STREAM, ShardBench, board, fail_after_the_part, intervals
@@ -126,9 +127,8 @@ def test_two_boards_with_one_machine_id_are_quarantined(bench: ShardBench) -> No
 
 def test_days_that_are_over_leave_the_database_but_not_the_archive(bench: ShardBench) -> None:
     bench.store(board().chunk(0, 1))
-    day_s = tables.DAY_S
     for days, left in ((tables.KEPT_DAYS, CPUS), (tables.KEPT_DAYS + 1, 0)):
-        bench.history.wall_s = lambda days=days: BEGIN_S + days * day_s
+        bench.history.wall_s = lambda days=days: BEGIN_S + days * DAY_S
         bench.shard.drop_old_days()
         with bench.history.reading() as connection:
             assert connection.execute(select(func.count()).select_from(tables.INTERVAL)).scalar() == left
