@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, or_, select
 
@@ -29,6 +29,10 @@ _MOST_WORD = 200
 _NAME, _RANK = "group_name", "rank_now"
 """Labels to group by: PostgreSQL takes two equal expressions with parameters for different ones."""
 
+_Rows = Select[*tuple[Any, ...]]
+"""A query of several columns."""
+_Size = TypeVar("_Size", int, ColumnElement[int])
+
 
 class GroupKind(StrEnum):
     """Property that boards are grouped by."""
@@ -37,10 +41,6 @@ class GroupKind(StrEnum):
     SITE = "site"
     KERNEL = "kernel"
     RACK = "rack"
-
-
-_Rows = Select[*tuple[Any, ...]]
-"""A query of several columns."""
 
 
 class BoardSort(StrEnum):
@@ -303,14 +303,11 @@ def _quantiles(connection: Connection, viewer: Viewer, kind: GroupKind, now_s: i
     for name, max_ns, at, count in rows:
         values.setdefault(name, {})[at] = max_ns
         sizes[name] = count
-    return {
-        name: tuple(held[max(1, -(-sizes[name] * percent // 100))] for percent in QUANTILES)
-        for name, held in values.items()
-    }
+    return {name: tuple(held[_place(sizes[name], percent)] for percent in QUANTILES) for name, held in values.items()}
 
 
-def _place(size: ColumnElement[int], percent: int) -> ColumnElement[int]:
-    """Place of a quantile among ``size`` values in order, from 1 on."""
+def _place(size: _Size, percent: int) -> _Size:
+    """Place of a quantile among ``size`` values in order, from 1 on; in the database or here."""
     return (size * percent + 99) // 100 if percent else size - size + 1
 
 
