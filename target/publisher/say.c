@@ -11,15 +11,21 @@
 
 static char last[SAY_SUBJECTS][ROOM];
 
-void say(const char *format, ...)
+static void say_all(const char *format, va_list arguments)
 {
 	char text[ROOM];
+
+	vsnprintf(text, sizeof(text), format, arguments);
+	fprintf(stderr, PROGRAM "%s\n", text);
+}
+
+void say(const char *format, ...)
+{
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
+	say_all(format, arguments);
 	va_end(arguments);
-	fprintf(stderr, PROGRAM "%s\n", text);
 }
 
 void say_once(enum say_subject subject, const char *format, ...)
@@ -38,12 +44,10 @@ void say_once(enum say_subject subject, const char *format, ...)
 
 void bad_input(const char *format, ...)
 {
-	char text[ROOM];
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
+	say_all(format, arguments);
 	va_end(arguments);
-	say("%s", text);
 	exit(2);
 }
