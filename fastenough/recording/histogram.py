@@ -21,13 +21,12 @@ ValueArray = NDArray[np.int64]
 
 
 def _top_bit(magnitude: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Position of the highest set bit of each magnitude (0 for 0); exact over all 64 bits."""
-    rest = magnitude.copy()
-    top = np.zeros_like(rest)
-    for step in (32, 16, 8, 4, 2, 1):
-        high = (rest >> np.uint64(step)) > 0
-        top[high] += np.uint64(step)
-        rest[high] >>= np.uint64(step)
+    """Position of the highest set bit of each magnitude (0 for 0).
+
+    It is one too high where 53 set bits and more round up to a power of two: bucket_index is the same for both.
+    """
+    _, exponent = np.frexp(magnitude.astype(np.float64))
+    top: NDArray[np.uint64] = np.maximum(exponent - 1, 0).astype(np.uint64)
     return top
 
 

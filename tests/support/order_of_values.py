@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 
 from fastenough.recording.head import LimitCount
 from fastenough.recording.rises import Rises
 
 
+@lru_cache(maxsize=1 << 16)
 def coarse(value: int, k: int, two_sided: bool) -> int:
     """The bucket of a value on the coarse scale."""
     magnitude = abs(value) if two_sided else max(value, 0)
