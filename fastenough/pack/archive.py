@@ -62,14 +62,14 @@ def _local(name: str, size: int, crc: int) -> bytes:
 
 def _central(entry: Entry) -> bytes:
     name = entry.name.encode()
-    of_content = (_MIDNIGHT, _FIRST_DAY, entry.crc, entry.bytes, entry.bytes)
+    content_fields = (_MIDNIGHT, _FIRST_DAY, entry.crc, entry.bytes, entry.bytes)
     lengths = (len(name), 0, 0)
-    fixed = (_CENTRAL_MAGIC, _MADE_BY, _VERSION, 0, 0, *of_content, *lengths, 0, 0, _REGULAR_0644, entry.offset)
+    fixed = (_CENTRAL_MAGIC, _MADE_BY, _VERSION, 0, 0, *content_fields, *lengths, 0, 0, _REGULAR_0644, entry.offset)
     return _CENTRAL.pack(*fixed) + name
 
 
 def _directory(entries: Sequence[Entry], offset: int) -> bytes:
-    """What follows the members: a record of each, and the end record."""
+    """The data after the members: one record for each, and the end record."""
     records = b"".join(map(_central, entries))
     return records + _END.pack(_END_MAGIC, 0, 0, len(entries), len(entries), len(records), offset, 0)
 
@@ -99,8 +99,8 @@ class ArchiveWriter:
         self._stream.write(_directory(self.entries, self._offset))
 
 
-class _Part(io.RawIOBase):
-    """A part of an open file, with a position of its own."""
+class _Section(io.RawIOBase):
+    """A section of an open file, with its own position."""
 
     def __init__(self, file: int, offset: int, size: int) -> None:
         self._file, self._offset, self._size, self._at = file, offset, size, 0
@@ -111,13 +111,13 @@ class _Part(io.RawIOBase):
     def seekable(self) -> bool:
         return True
 
-    def seek(self, to: int, whence: int = os.SEEK_SET, /) -> int:
-        self._at = to + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
         return self._at
 
     def readinto(self, buffer: bytearray | memoryview, /) -> int:  # type: ignore[override]
-        wanted = max(0, min(len(buffer), self._size - self._at))
-        chunk = os.pread(self._file, wanted, self._offset + self._at)
+        size = max(0, min(len(buffer), self._size - self._at))
+        chunk = os.pread(self._file, size, self._offset + self._at)
         buffer[: len(chunk)] = chunk
         self._at += len(chunk)
         return len(chunk)
@@ -140,10 +140,10 @@ class Archive:
 
     def open_member(self, entry: Entry) -> BinaryIO:
         """The content of a member, for reading."""
-        return io.BufferedReader(_Part(self._stream.fileno(), entry.data_offset, entry.bytes))
+        return io.BufferedReader(_Section(self._stream.fileno(), entry.data_offset, entry.bytes))
 
     def read(self, entry: Entry, most: int) -> bytes:
-        """The content of a member of at most so many bytes."""
+        """The content of a member; raises BadInput if it is longer than ``most`` bytes."""
         if entry.bytes > most:
             raise BadInput(f"{self.name}: {entry.name} is longer than the {most} bytes it has at most")
         with self.open_member(entry) as member:
@@ -151,14 +151,14 @@ class Archive:
 
     def _read(self) -> tuple[Entry, ...]:
         entries: list[Entry] = []
-        taken: set[str] = set()
+        names: set[str] = set()
         while (magic := self._stream.read(len(_LOCAL_MAGIC))) == _LOCAL_MAGIC:
             if len(entries) == MOST_MEMBERS:
                 raise BadInput(f"{self.name}: more than the {MOST_MEMBERS} files that a pack has at most")
             entry = self._member()
-            if entry.name.casefold() in taken:
+            if entry.name.casefold() in names:
                 raise BadInput(f"{self.name}: two files are named {entry.name}")
-            taken.add(entry.name.casefold())
+            names.add(entry.name.casefold())
             entries.append(entry)
         self._check_directory(entries, magic)
         return tuple(entries)
@@ -169,14 +169,14 @@ class Archive:
         _, _, flags, method, _, _, crc, _, size, name_size, _ = _LOCAL.unpack(header)
         name = self._member_name(name_size)
         if header + name.encode() != _local(name, size, crc):
-            what = "encrypted" if flags & _ENCRYPTED else "compressed" if method else "not stored as in a pack"
-            raise BadInput(f"{self.name}: not an evidence pack: {name} is {what}")
-        digest, found = hashlib.sha256(), 0
-        for at in range(0, size, _CHUNK):
-            chunk = self._exactly(min(_CHUNK, size - at))
+            storage = "encrypted" if flags & _ENCRYPTED else "compressed" if method else "not stored as in a pack"
+            raise BadInput(f"{self.name}: not an evidence pack: {name} is {storage}")
+        digest, checksum = hashlib.sha256(), 0
+        for position in range(0, size, _CHUNK):
+            chunk = self._exactly(min(_CHUNK, size - position))
             digest.update(chunk)
-            found = zlib.crc32(chunk, found)
-        if found != crc:
+            checksum = zlib.crc32(chunk, checksum)
+        if checksum != crc:
             raise BadInput(f"{self.name}: {name} is damaged: its checksum does not match")
         return Entry(name, offset, size, crc, digest.hexdigest())
 

@@ -23,7 +23,7 @@ _NOT_CHECKED = "not checked: it is not in the recordings"
 
 @dataclass(frozen=True)
 class Assumption:
-    """What is assumed, how it was checked, whether it holds, and what contradicts it."""
+    """An assumption, how it was checked, the result, and the findings that contradict it."""
 
     assumption: str
     check: str
@@ -48,25 +48,25 @@ def assumptions_of(
 
 
 def checked(assumption: str, check: str, findings: Sequence[str]) -> Assumption:
-    """An assumption that holds unless something was found."""
+    """An assumption that holds unless there are findings."""
     return Assumption(assumption, check, CONTRADICTED if findings else HOLDS, tuple(findings))
 
 
 def _of_data(recordings: Sequence[Recording]) -> Iterator[Assumption]:
     for check in RUN_CHECKS:
-        found = [f"run {one.run_id}: {finding.text}" for one in recordings for finding in check(one)]
-        yield checked(check_title(check), _DATA_CHECK, found)
+        texts = [f"run {recording.run_id}: {finding.text}" for recording in recordings for finding in check(recording)]
+        yield checked(check_title(check), _DATA_CHECK, texts)
 
 
 def _of_evidence(recordings: Sequence[Recording], assessment: Assessment) -> Iterator[Assumption]:
-    """One for each kind of runs with a requirement: what the checks of all its runs together found."""
-    of_data = {finding.text for one in recordings for check in RUN_CHECKS for finding in check(one)}
+    """One assumption for each kind of runs with a requirement, from the checks of all its runs together."""
+    run_texts = {finding.text for recording in recordings for check in RUN_CHECKS for finding in check(recording)}
     titles = "; ".join(map(check_title, EVIDENCE_CHECKS))
     for judgment in assessment.judgments:
         if judgment.requirement is None:
             continue
         texts = [finding.text for finding in judgment.findings]
-        others = [text for text in texts if not any(text.endswith(found) for found in of_data)]
+        others = [text for text in texts if not any(text.endswith(text_of_run) for text_of_run in run_texts)]
         yield checked(
             f"The evidence of probe {judgment.probe} under load {judgment.load or 'unknown'} suffices",
             f"checks of all its runs together: {titles}",
@@ -89,7 +89,7 @@ def _of_the_question(assessment: Assessment) -> Iterator[Assumption]:
 
 
 def declared(required: Requirement, result: str = ASSUMED) -> Iterator[Assumption]:
-    """What a requirement declares; ``result``: the word for what is not checked."""
+    """The assumptions that a requirement declares; ``result``: the result of those not checked."""
     limit = words.exact_time(required.limit_ns)
     if required.longest_burst is not None:
         yield Assumption(

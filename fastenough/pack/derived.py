@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The members that follow from the recordings and the question; and the versions of the programs that made them."""
+"""The members derived from the recordings and the question, and the versions of the programs that derive them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Versions:
 
 @cache
 def versions_here() -> Versions:
-    """Those of this process."""
+    """The versions in this process."""
     return Versions(
         fastenough.__version__, _source_sha256(), platform.python_version(), version("numpy"), version("scipy")
     )
@@ -58,7 +58,7 @@ class Derived:
 
 
 def derive(recordings: Sequence[Recording], question: PackedQuestion, alone: Assessment) -> Derived:
-    """What follows from these recordings; the same in every process of the same versions.
+    """The verdict and the derived members; identical in every process of the same versions.
 
     ``alone``: the verdict on them, whatever else the store has.
     """

@@ -69,7 +69,7 @@ def plan_name(number: int) -> str:
 
 def manifest_of(entries: Iterable[Entry], runs: Sequence[PackedRun]) -> Manifest:
     """The manifest of these members."""
-    return Manifest(tuple(Member(one.name, one.bytes, one.sha256) for one in entries), tuple(runs))
+    return Manifest(tuple(Member(entry.name, entry.bytes, entry.sha256) for entry in entries), tuple(runs))
 
 
 def _expected_names(runs: Sequence[PackedRun]) -> list[str]:
@@ -117,13 +117,17 @@ def _check(manifest: Manifest, members: Sequence[Entry]) -> None:
     if len(manifest.runs) > MOST_RUNS or not manifest.runs:
         raise BadInput(f"it has {len(manifest.runs)} runs; a pack has 1 to {MOST_RUNS}")
     listed = manifest_of(members, ()).members
-    names, stated = [member.name for member in listed], [member.name for member in manifest.members]
-    if names != stated:
-        absent = [name for name in stated if name not in names]
-        surplus = [name for name in names if name not in stated]
-        what = f"{absent[0][:80]} is missing" if absent else f"{surplus[0]} is not listed" if surplus else "wrong order"
-        raise BadInput(f"it does not list the files of the pack: {what}")
-    changed = [one.name for one, said in zip(listed, manifest.members, strict=True) if one != said]
+    names, stated_names = [member.name for member in listed], [member.name for member in manifest.members]
+    if names != stated_names:
+        absent = [name for name in stated_names if name not in names]
+        surplus = [name for name in names if name not in stated_names]
+        difference = (
+            f"{absent[0][:80]} is missing" if absent else f"{surplus[0]} is not listed" if surplus else "wrong order"
+        )
+        raise BadInput(f"it does not list the files of the pack: {difference}")
+    changed = [
+        member.name for member, stated_member in zip(listed, manifest.members, strict=True) if member != stated_member
+    ]
     if changed:
         raise BadInput(f"SHA-256 mismatch: {changed[0]} was changed after it was packed")
     if names != _expected_names(manifest.runs):

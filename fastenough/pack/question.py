@@ -14,7 +14,7 @@ from fastenough.recording import Recording
 
 @dataclass(frozen=True)
 class PackedQuestion:
-    """What was asked, and what only the store knew.
+    """The question of a pack: the requirement, the selection of runs, and data that only the store has.
 
     ``required`` applies to the runs of ``probe`` (None: of every probe); without it runs are judged by the requirement
     in their heads.  ``missing``: planned runs that the store did not have.  ``selection``: name of a Selection.

@@ -24,8 +24,7 @@ _KEY = re.compile(rb"with (\S+) key (\S+)")
 
 @dataclass(frozen=True)
 class Signer:
-    """Who signed: the fingerprint of the key, and the principal that a file of allowed signers gives it; None: no
-    such file was given."""
+    """Fingerprint of the signing key, and its principal in the file of allowed signers; None without such a file."""
 
     key: str
     principal: str | None
@@ -40,27 +39,27 @@ def sign(content: bytes, key: Path) -> bytes:
 
 
 def signer_of(content: bytes, signature: bytes, signers: Path | None) -> Signer:
-    """Who signed this content; raises BadInput if the signature is wrong or not of an allowed signer."""
+    """The signer of this content; raises BadInput if the signature is wrong or not by an allowed signer."""
     with _descriptor(signature) as (file, path):
         if signers is None:
             done = _ssh_keygen(["check-novalidate", "-s", path], content, [file])
             return Signer(_key(done), None)
         with _descriptor(_allowed(signers)) as (listed, list_path):
-            given = ["-s", path, "-f", list_path]
-            found = _ssh_keygen(["find-principals", *given], b"", [file, listed])
-            principal = found.stdout.decode(errors="replace").partition("\n")[0].partition(",")[0]
-            if found.returncode or not principal:
+            arguments = ["-s", path, "-f", list_path]
+            principals = _ssh_keygen(["find-principals", *arguments], b"", [file, listed])
+            principal = principals.stdout.decode(errors="replace").partition("\n")[0].partition(",")[0]
+            if principals.returncode or not principal:
                 raise BadInput(f"the key of its signature is not in {signers}")
-            done = _ssh_keygen(["verify", *given, "-I", principal], content, [file, listed])
+            done = _ssh_keygen(["verify", *arguments, "-I", principal], content, [file, listed])
             return Signer(_key(done), principal)
 
 
 def _key(done: subprocess.CompletedProcess[bytes]) -> str:
     """The type and fingerprint of the key; raises BadInput unless the signature is right."""
-    found = _KEY.search(done.stdout)
-    if done.returncode or found is None:
+    match = _KEY.search(done.stdout)
+    if done.returncode or match is None:
         raise BadInput(f"its signature is wrong: {_reason(done)}")
-    return " ".join(part.decode(errors="replace") for part in found.groups())
+    return " ".join(text.decode(errors="replace") for text in match.groups())
 
 
 def _allowed(signers: Path) -> bytes:
@@ -103,5 +102,5 @@ def _ssh_keygen(
 
 
 def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
-    said = words.said_lines(done.stderr) or words.said_lines(done.stdout)
-    return said[0] if said else f"ssh-keygen ended with status {done.returncode}"
+    lines = words.said_lines(done.stderr) or words.said_lines(done.stdout)
+    return lines[0] if lines else f"ssh-keygen ended with status {done.returncode}"
