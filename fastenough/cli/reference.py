@@ -83,7 +83,7 @@ def _print_claims(reference: Reference) -> None:
         say("Statements of the source, and the values computed from its figures")
     for claim in claims:
         mark, why = ("differs", f" ({claim.differs})") if claim.differs else ("agrees", "")
-        say(f"{mark}: {claim.text}. Computed: {claim.said(reference)}{why}", "  ")
+        say(f"{mark}: {claim.text}. Computed: {claim.computed_text(reference)}{why}", "  ")
 
 
 @click.command(cls=Command, example="fastenough reference beagleboard")
@@ -103,7 +103,7 @@ def command(name: str | None, as_json: bool) -> None:
         return
     reference = find_reference(name)
     if as_json:
-        claims = [{"claim": claim, "computed": claim.said(reference)} for claim in claims_of(name)]
+        claims = [{"claim": claim, "computed": claim.computed_text(reference)} for claim in claims_of(name)]
         print_json({"reference": reference, "claims": claims})
         return
     _print(reference)

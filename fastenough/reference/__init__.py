@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reference systems: figures that others published, as data with their source; one file each, one line here for each.
+"""Reference systems: published figures with their source; one file and one line here for each.
 
-They are there for the scale, and to see that the same computation gives the same numbers as the source.  Nothing here
-is evidence about anybody's own machine.
+They give a scale, and they check that the same computation reproduces the numbers of the source.  They are no evidence
+about any other machine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["NAMES", "Claim", "Figure", "Reference", "claims_of", "find_reference
 
 @cache
 def find_reference(name: str) -> Reference:
-    """The reference system of this name; raises BadInput where there is none."""
+    """The reference system of this name; raises BadInput if there is none."""
     if name not in NAMES:
         raise BadInput(f"no reference system is called '{name}'; there are {', '.join(NAMES)}")
     return read_reference(name, (_HERE / f"{name}.csv").read_text())
@@ -37,5 +37,5 @@ def find_reference(name: str) -> Reference:
 
 @cache
 def claims_of(name: str) -> tuple[Claim, ...]:
-    """What the texts say about a reference system's figures."""
+    """The claims of the texts about the figures of a reference system."""
     return tuple(claim for claim in read_claims((_HERE / "claims.csv").read_text()) if claim.reference == name)

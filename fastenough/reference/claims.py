@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the texts say about their own figures, and whether it follows from these."""
+"""Claims of the texts about their own figures, and whether the figures support them."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _MEASURES: dict[str, Callable[[Figure], float | None]] = {
 }
 Values = Sequence[float]
 _FORMS: dict[str, Callable[[Values, Values], float]] = {
-    "times": lambda ones, others: max(ones) / max(others),
-    "more": lambda ones, others: max(ones) / max(others) - 1.0,
-    "less": lambda ones, others: 1.0 - max(ones) / max(others),
-    "us": lambda ones, _: max(ones) / 1e3,
-    "us_on_average": lambda ones, _: sum(ones) / len(ones) / 1e3,
-    "khz": lambda ones, _: 1e6 / (2.0 * max(ones)),
-    "rank": lambda ones, others: 1.0 + sum(other < max(ones) for other in others),
-    "rank_from_top": lambda ones, others: 1.0 + sum(other > max(ones) for other in others),
-    "share_5_times": lambda ones, others: sum(one >= 5 * max(others) for one in ones) / len(ones),
-    "least_times": lambda ones, others: min(ones) / max(others),
+    "times": lambda values, others: max(values) / max(others),
+    "more": lambda values, others: max(values) / max(others) - 1.0,
+    "less": lambda values, others: 1.0 - max(values) / max(others),
+    "us": lambda values, _: max(values) / 1e3,
+    "us_on_average": lambda values, _: sum(values) / len(values) / 1e3,
+    "khz": lambda values, _: 1e6 / (2.0 * max(values)),
+    "rank": lambda values, others: 1.0 + sum(other < max(values) for other in others),
+    "rank_from_top": lambda values, others: 1.0 + sum(other > max(values) for other in others),
+    "share_5_times": lambda values, others: sum(value >= 5 * max(others) for value in values) / len(values),
+    "least_times": lambda values, others: min(values) / max(others),
 }
-"""How values of one measure are held against those of another; a rank is the place of the first among the others."""
+"""Comparisons of values of one measure with those of another; a rank is the position of the first among the others."""
 _UNITS = {
     "times": "times",
     "more": "% more",
@@ -48,10 +48,10 @@ _PERCENT = ("more", "less", "share_5_times")
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of a text, and the figures it is about: ``of`` and ``against`` name them, by default the greatest
-    counts.
+    """A statement of a text, and the figures it is about, named by ``of`` and ``against``; the greatest one counts.
 
-    It holds where the figures give ``least`` to ``most``; where they do not, ``differs`` says what they give.
+    It holds if the value computed from the figures lies between ``least`` and ``most``; otherwise ``differs`` explains
+    the difference.
     """
 
     reference: str
@@ -65,27 +65,27 @@ class Claim:
     most: float
     differs: str
 
-    def found(self, reference: Reference) -> float:
-        """What the figures give, as the claim's form has it."""
-        ones = _values(reference, self.of, self.of_measure)
-        others = _values(reference, self.against, self.against_measure) if self.against else ones
-        return _FORMS[self.form](ones, others)
+    def computed(self, reference: Reference) -> float:
+        """The value computed from the figures, in the form of the claim."""
+        values = _values(reference, self.of, self.of_measure)
+        others = _values(reference, self.against, self.against_measure) if self.against else values
+        return _FORMS[self.form](values, others)
 
     def holds(self, reference: Reference) -> bool:
-        return self.least <= self.found(reference) <= self.most
+        return self.least <= self.computed(reference) <= self.most
 
-    def said(self, reference: Reference) -> str:
-        """What the figures give, with its unit."""
-        found = self.found(reference)
-        return f"{found * 100 if self.form in _PERCENT else found:,.3g} {_UNITS[self.form]}"
+    def computed_text(self, reference: Reference) -> str:
+        """The computed value as text, with its unit."""
+        value = self.computed(reference)
+        return f"{value * 100 if self.form in _PERCENT else value:,.3g} {_UNITS[self.form]}"
 
 
-def _values(reference: Reference, said: str, measure: str) -> list[float]:
-    """Of the figures that these words name; ``a|b``: those that a names, and those that b names."""
-    figures = {figure: None for words in said.split("|") for figure in reference.named(words)}
+def _values(reference: Reference, names: str, measure: str) -> list[float]:
+    """Values of the figures that match ``names``; ``a|b``: those that match a, and those that match b."""
+    figures = {figure: None for alternative in names.split("|") for figure in reference.matching(alternative)}
     values = [value for figure in figures if (value := _MEASURES[measure](figure)) is not None]
     if not values:
-        raise LookupError(f"{reference.name} has no {measure} of '{said}'")
+        raise LookupError(f"{reference.name} has no {measure} of '{names}'")
     return values
 
 

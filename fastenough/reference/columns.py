@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The columns in which figures are shown, published ones and one's own: the same computation, the same rounding."""
+"""Columns of figures: published and own figures with the same computation and rounding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fastenough.reference.figures import Figure
 
 @dataclass(frozen=True)
 class FigureColumn:
-    """One column: its title, which value of a figure it holds (None: nothing), and how that is written."""
+    """One column: its title, its value of a figure (None: empty), and the format of the value."""
 
     title: str
     of: Callable[[Figure], Any]
@@ -22,7 +22,7 @@ class FigureColumn:
     numeric: bool = True
 
     def written(self, value: Any) -> str:
-        """A value as a person reads it."""
+        """A value as text."""
         return "–" if value is None else self.show(value)
 
 
@@ -35,7 +35,7 @@ def _value(name: str) -> Callable[[Figure], Any]:
 
 
 def _maximum(figure: Figure) -> Any:
-    """A maximum that its source could not see the whole of is a text."""
+    """The maximum in ns; as text if it exceeds the range of its source."""
     return f"> {words.microseconds(figure.maximum_ns)}" if figure.beyond else figure.maximum_ns
 
 
@@ -44,7 +44,7 @@ def _us(value: Any) -> str:
 
 
 def _frequency(name: str) -> Callable[[Figure], Any]:
-    """Of tasks that repeat: for the cost of a lock or of an early timer it says nothing."""
+    """The frequency of repeated tasks; it is not meaningful for the cost of a lock or of an early timer."""
     return lambda figure: (
         None if figure.beyond or figure.probe not in _TASKS else highest_frequency_hz(getattr(figure, name))
     )
@@ -77,9 +77,9 @@ COLUMNS = (
 
 
 def columns_of(figures: Sequence[Figure]) -> list[FigureColumn]:
-    """Those in which at least one of these has something; probe and board only where there are several."""
-    found = {column: {column.of(figure) for figure in figures} - {None} for column in COLUMNS}
-    return [column for column, values in found.items() if len(values) > (column.title in _WHERE_SEVERAL)]
+    """The columns with at least one value for these figures; probe and board only if there are several."""
+    values_by_column = {column: {column.of(figure) for figure in figures} - {None} for column in COLUMNS}
+    return [column for column, values in values_by_column.items() if len(values) > (column.title in _WHERE_SEVERAL)]
 
 
 _WHERE_SEVERAL = ("probe", "board")

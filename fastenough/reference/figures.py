@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One reference system: what was published about it, as typed rows.
+"""One reference system: its published figures, as typed rows.
 
-The file is CSV, behind lines ``# name: value`` that tell the source and what all rows share.  A column of a time says
-its unit in its name (``min_us``, ``min_ns``); a column that a source has nothing for is left out.
+The file is CSV after lines ``# name: value`` with the source and the values that all rows share.  The name of a column
+of times ends in its unit (``min_us``, ``min_ns``); columns without any value are omitted.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _TEXTS = (
 
 @dataclass(frozen=True)
 class Figure:
-    """One published measurement; None, or an empty text, is what the source does not say.
+    """One published measurement; None or an empty text: not stated by the source.
 
-    ``beyond``: the maximum was greater than ``maximum_ns``, where its source could not see further.  ``printed_95_khz``
-    and ``printed_100_khz``: the highest frequency as the source prints it.  ``said`` stands where there is no number.
+    ``beyond``: the maximum exceeds ``maximum_ns``, the end of the range of its source.  ``printed_95_khz`` and
+    ``printed_100_khz``: the highest frequency as the source prints it.  ``said``: text in place of a number.
     ``kernel``: stock, rt or xenomai, whatever the source calls its configuration.  ``place``: the table in the source.
     """
 
@@ -66,8 +66,8 @@ class Figure:
     place: str
 
     @property
-    def words(self) -> frozenset[str]:
-        """By which words it can be named."""
+    def keywords(self) -> frozenset[str]:
+        """Words that select this figure (see :meth:`Reference.matching`)."""
         named = (
             self.probe,
             self.configuration,
@@ -103,13 +103,13 @@ class Reference:
         """The figures of one probe."""
         return tuple(figure for figure in self.figures if figure.probe == probe)
 
-    def named(self, said: str) -> tuple[Figure, ...]:
-        """The figures that all these words name."""
-        return tuple(figure for figure in self.figures if set(said.split()) <= figure.words)
+    def matching(self, text: str) -> tuple[Figure, ...]:
+        """The figures that have every word of the text among their keywords."""
+        return tuple(figure for figure in self.figures if set(text.split()) <= figure.keywords)
 
 
 def _time_ns(row: Mapping[str, str], name: str) -> float | None:
-    """Exactly as printed, in ns; a median of a jitter is signed."""
+    """A time exactly as printed, in ns; a median of a jitter is signed."""
     for ending, ns in _NS.items():
         printed = row.get(name + ending, "").removeprefix(_BEYOND)
         if printed:
@@ -141,8 +141,8 @@ def _figure(row: Mapping[str, str]) -> Figure:
 def read_reference(name: str, text: str) -> Reference:
     """The reference in a file's text."""
     lines = text.splitlines()
-    told = [line[1:].partition(":") for line in lines if line.startswith("#")]
-    head = {key.strip(): value.strip() for key, _, value in told}
+    comments = [line[1:].partition(":") for line in lines if line.startswith("#")]
+    head = {key.strip(): value.strip() for key, _, value in comments}
     shared = {key: head[key] for key in _SHARED if key in head}
     rows = csv.DictReader(line for line in lines if not line.startswith("#"))
     return Reference(
@@ -152,6 +152,6 @@ def read_reference(name: str, text: str) -> Reference:
         head["machine"],
         head["conditions"],
         head["instrument"],
-        tuple(value.strip() for key, _, value in told if key.strip() == "note"),
+        tuple(value.strip() for key, _, value in comments if key.strip() == "note"),
         tuple(_figure(shared | row) for row in rows),
     )

@@ -50,7 +50,7 @@ def test_all_published_frequencies_come_out_again() -> None:
 
 
 def test_times_are_in_nanoseconds_whatever_their_source_prints() -> None:
-    (response,) = BEAGLEBOARD.named("response stock linux-user")
+    (response,) = BEAGLEBOARD.matching("response stock linux-user")
     (switch,) = find_reference("rtlinux").of("switch")
     assert (response.median_ns, response.p95_ns, response.maximum_ns) == (67_000, 307_000, 17_227_000)
     assert (switch.minimum_ns, switch.mean_ns, switch.maximum_ns) == (7744, 8194, 10304)
@@ -80,7 +80,7 @@ def test_methods_are_named_by_what_the_options_do() -> None:
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.text)
 def test_what_the_texts_claim_comes_out_or_is_known_to_differ(claim: Claim) -> None:
     reference = find_reference(claim.reference)
-    assert claim.holds(reference) is not bool(claim.differs), claim.said(reference)
+    assert claim.holds(reference) is not bool(claim.differs), claim.computed_text(reference)
 
 
 def test_most_of_what_the_texts_claim_comes_out() -> None:
