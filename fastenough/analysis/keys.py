@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from fastenough.model import HOW_LONG, Series, is_same_machine
+from fastenough.model import RUN_LENGTH, Series, is_same_machine
 from fastenough.recording import Head
 
 
@@ -64,7 +64,7 @@ _NOT_UNDERSTOOD = "not understood"
 _PATH = re.compile(r"/\S+")
 _TASK_NUMBER = re.compile(r" \(\d+\)\Z")
 _SCRATCH = re.compile(r"fastenough-[0-9a-f]+")
-_NOT_THE_ACT = HOW_LONG | {"duration_s", "duration", "break_after_ns", "seed", "floor_ns", "limit_ns"}
+_NOT_THE_ACT = RUN_LENGTH | {"duration_s", "duration", "break_after_ns", "seed", "floor_ns", "limit_ns"}
 _HOW_IT_IS_DONE = frozenset(
     {
         "method",

@@ -18,7 +18,7 @@ from fastenough.loads.proof import STRETCH_S
 from fastenough.model import Verdict
 from fastenough.recording import Recording
 from fastenough.recording.head import LoadProof
-from fastenough.recording.timeline import Known
+from fastenough.recording.timeline import KnownValues
 
 IDLE_SHARE = 0.1
 """Share of the intervals in which a load may be idle, as one that waits for a disk is."""
@@ -178,7 +178,7 @@ def _use_over_time(recording: Recording) -> _Use:
     return _Use(values[0][known].astype(np.float64), np.diff(ends, prepend=0).astype(np.float64))
 
 
-def _of_intervals(recording: Recording) -> Known:
+def _of_intervals(recording: Recording) -> KnownValues:
     """The same of a recording that was read from its text."""
     uses = [None if interval.load is None else interval.load.cpu_ns for interval in recording.intervals]
     return np.array([use or 0 for use in uses], dtype=np.int64), np.array([use is not None for use in uses], dtype=bool)

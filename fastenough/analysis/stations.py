@@ -59,7 +59,7 @@ def tail_of(ordered: Sequence[Wakeup], most: int = WORST) -> StationTail | None:
         station,
         sum(wakeup.longest == station for wakeup in worst),
         spent[station] / total_ns,
-        tuple(Counter(wakeup.blamed for wakeup in worst).most_common()),
+        tuple(Counter(wakeup.cause for wakeup in worst).most_common()),
     )
 
 
@@ -67,7 +67,7 @@ def blamed(recorded: Iterable[Wakeup]) -> list[BlamedTask]:
     """The blamed tasks, greatest delay first."""
     by_who: dict[tuple[str, str], list[Wakeup]] = {}
     for wakeup in recorded:
-        by_who.setdefault((wakeup.blamed, wakeup.longest), []).append(wakeup)
+        by_who.setdefault((wakeup.cause, wakeup.longest), []).append(wakeup)
     rows = [
         BlamedTask(who, station, len(each), max(each, key=lambda wakeup: wakeup.delay_ns))
         for (who, station), each in by_who.items()

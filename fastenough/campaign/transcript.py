@@ -18,11 +18,11 @@ from fastenough.recording.building import (
     completed_end,
     completed_head,
     end_line,
-    ended,
+    end_of_recording,
     head_line,
     line_bytes,
-    made_end,
-    made_head,
+    unmeasured_end,
+    unmeasured_head,
     with_load,
 )
 from fastenough.recording.head import End
@@ -173,13 +173,15 @@ class Transcript:
     def make(self, spec: RunSpec, outcome: Outcome, reason: str) -> None:
         """Store a run without output of a probe: a head, and an end with the reason."""
         self.writer = self._begin()
-        head = made_head(spec.probe, spec.implementation, vocabulary(spec.parameters), self._added, self.writer.id)
+        head = unmeasured_head(
+            spec.probe, spec.implementation, vocabulary(spec.parameters), self._added, self.writer.id
+        )
         self._write(line_bytes(head_line(head)))
-        self._close(made_end(outcome, reason))
+        self._close(unmeasured_end(outcome, reason))
 
     def fail(self, reasons: Sequence[str], recorded: Recording) -> None:
         """End a run as failed whose probe has not written its end."""
-        self._close(ended(recorded, Outcome.FAILED, reasons))
+        self._close(end_of_recording(recorded, Outcome.FAILED, reasons))
 
     def _close(self, end: End) -> None:
         self._write(line_bytes(end_line(end)))

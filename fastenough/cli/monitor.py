@@ -215,7 +215,7 @@ def _wakeup(wakeup: Wakeup) -> dict[str, Any]:
         "delay_ns": _whole(wakeup.delay_ns),
         "stations": dict(wakeup.parts),
         "longest": wakeup.longest or None,
-        "blamed": wakeup.blamed,
+        "blamed": wakeup.cause,
         "culprit": dict(wakeup.culprit),
     }
 

@@ -118,7 +118,7 @@ def wakeup_line(wakeup: Wakeup) -> str:
     cpu = "" if wakeup.cpu is None else f" CPU {wakeup.cpu}"
     station = f", most of it {wakeup.longest} ({readable(wakeup.parts[wakeup.longest])})" if wakeup.longest else ""
     after = words.since_begin(wakeup.after_ns, 1)
-    return f"after {after}{cpu}: {readable(wakeup.delay_ns)}{station}: {wakeup.said or '–'}"
+    return f"after {after}{cpu}: {readable(wakeup.delay_ns)}{station}: {wakeup.culprit_text or '–'}"
 
 
 def plain_line(following: LiveRecording) -> str:

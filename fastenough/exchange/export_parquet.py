@@ -26,4 +26,4 @@ def export(recordings: Sequence[Recording]) -> bytes:
         for column, value in zip(columns, row, strict=True):
             column.append(value)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-    return parquet.written(pa.table(arrays, schema=SCHEMA))
+    return parquet.file_bytes(pa.table(arrays, schema=SCHEMA))

@@ -12,7 +12,7 @@ import numpy as np
 
 from fastenough.exchange.imported import ImportedRun, ImportedSeries, TimedValues
 from fastenough.exchange.source import Source
-from fastenough.model import IMPORTED, BadInput, Outcome, Said, Series
+from fastenough.model import IMPORTED, BadInput, Outcome, Series, SourceSummary
 from fastenough.recording import End, Head, Histogram, Instant, read_from
 from fastenough.recording.building import (
     end_line,
@@ -93,7 +93,7 @@ def _head(imported: ImportedRun, source: Source, run_id: str) -> Head:
 
 
 def _series(number: int, imported: ImportedSeries) -> Series:
-    stated = Said(
+    stated = SourceSummary(
         imported.count,
         imported.minimum,
         imported.maximum,

@@ -14,7 +14,7 @@ from fastenough.history.results import NOTHING
 from fastenough.history.schema import NO_CPU, STEP_S, K
 from fastenough.model import IMPORTED, BadInput, Role, Series
 from fastenough.recording import Event, Head, Interval
-from fastenough.recording.culprits import culprit_words
+from fastenough.recording.culprits import culprit_text
 from fastenough.recording.histogram import Histogram, bucket_index, bucket_lowest
 from fastenough.recording.wakeups import MONITOR
 
@@ -189,7 +189,7 @@ def standouts_of(
         value_ns = abs(event.value) if source.series.two_sided else max(event.value, 0)
         key = (series[source.name], event.kind, slot_s(event.at.wall_ns))
         if key not in standouts or standouts[key].value_ns < value_ns:
-            text = culprit_words(event.culprit) if event.culprit else event.text or ""
+            text = culprit_text(event.culprit) if event.culprit else event.text or ""
             cpu = event.cpu if event.cpu is not None and 0 <= event.cpu < _MOST_CPUS else source.cpu
             standouts[key] = Standout(event.at.wall_ns // 10**9, cpu, min(value_ns, _MOST_NS), text[:1000])
     return standouts

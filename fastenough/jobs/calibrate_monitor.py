@@ -143,9 +143,9 @@ def trial_of(watched: MonitoredTask, station: str, plan: InjectionPlan) -> Stati
 def _culprits(watched: MonitoredTask) -> dict[int, str]:
     """Cause named by the monitor, by due time."""
     return {
-        expiry_ns: wakeup.blamed
+        expiry_ns: wakeup.cause
         for wakeup in monitor_wakeups.wakeups(watched.monitor.head, watched.monitor.events)
-        if (expiry_ns := culprits.whole(wakeup.culprit, "expiry_mono_ns")) is not None
+        if (expiry_ns := culprits.integer_of(wakeup.culprit, "expiry_mono_ns")) is not None
     }
 
 

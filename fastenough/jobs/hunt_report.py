@@ -70,8 +70,8 @@ def _cause_of(store: Store, runs: tuple[str, ...]) -> str:
     monitors = [recording for run in runs if is_monitor((recording := store.load(run)).head)]
     unfit = [reason for one in monitors if one.outcome is not Outcome.COMPLETED for reason in one.reasons]
     seen = worst_wakeups(monitors)
-    worst = [wakeup for wakeup in seen if wakeup.blamed != _MONITOR_TASK][:WORST]
-    said = cause_sentence([(wakeup.blamed, int(wakeup.delay_ns)) for wakeup in worst])
+    worst = [wakeup for wakeup in seen if wakeup.cause != _MONITOR_TASK][:WORST]
+    said = cause_sentence([(wakeup.cause, int(wakeup.delay_ns)) for wakeup in worst])
     return said or f"no cause identified: {'; '.join(unfit) or 'none recorded by the monitor'}"
 
 

@@ -219,7 +219,7 @@ class LiveRecording:
         if self.head is None:
             return []
         shown = [series for series in self.head.series if series.role is Role.VERDICT and series.refused is None]
-        added = self._adding.added()
+        added = self._adding.aggregate()
         return [
             self._standing(series, added.totals[series.id], added.lost, added.missed)
             for series in shown or self.head.series

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The terms everything else speaks in; no behaviour beyond what the terms mean."""
+"""The terms that all other rooms use: series, requirements, machines, verdicts and errors."""
 
 from fastenough.model.machine import Configuration, Identifiers, Machines, identifiers_of, is_same_machine
 from fastenough.model.requirement import RETURN_TIME_NS, Requirement
-from fastenough.model.series import Role, Said, Series
+from fastenough.model.series import Role, Series, SourceSummary
 from fastenough.model.terms import (
     EMULATED,
-    HOW_LONG,
     IMPORTED,
+    RUN_LENGTH,
     VERDICT_EXIT_STATUS,
     BadInput,
     ExitStatus,
@@ -21,9 +21,9 @@ from fastenough.model.terms import (
 
 __all__ = [
     "EMULATED",
-    "HOW_LONG",
     "IMPORTED",
     "RETURN_TIME_NS",
+    "RUN_LENGTH",
     "VERDICT_EXIT_STATUS",
     "BadInput",
     "Configuration",
@@ -35,8 +35,8 @@ __all__ = [
     "Outcome",
     "Requirement",
     "Role",
-    "Said",
     "Series",
+    "SourceSummary",
     "Unavailable",
     "Verdict",
     "identifiers_of",

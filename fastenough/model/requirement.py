@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is required of a system: a limit, how often it may be exceeded, and how sure one wants to be."""
+"""A requirement: a limit, the rate at which it may be exceeded, and the confidence required."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from dataclasses import dataclass
 from fastenough.model.terms import BadInput
 
 RETURN_TIME_NS = 5 * 10**9
-"""What "never" has to exclude where nobody says: that a disturbance comes as often as once in 5 s.  It is what 15 s
-without one show, so what a first look of 20 s under each load can answer; for more, declare more."""
+"""Default return time.  "Never" then excludes disturbances that come once in 5 s or more often.  15 s without a
+disturbance are enough evidence for that, so a first run of 20 s under each load gives an answer."""
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """A limit that may be exceeded at no more than a stated rate, shown at a stated confidence.
+    """A limit, and the rate at which it may be exceeded, to be demonstrated at a stated confidence.
 
-    ``miss_rate`` is misses per activation; 0 is never: nothing seen above the limit, and no disturbance as often as
-    once in ``return_time_ns``.  ``longest_burst``: how many activations one cause makes late at most, also where they
-    are seconds apart, declared by who knows the system; with it a miss rate can be shown though hardly anything was
-    late.  ``confidence`` lies
-    strictly between 0 and 1.
+    ``miss_rate``: misses per activation.  0 means never: no exceedance was measured, and a disturbance comes less often
+    than once in ``return_time_ns``.  ``longest_burst``: maximum number of activations that one cause delays, even if
+    they are seconds apart; declared by a person who knows the system.  With it, few exceedances are enough evidence
+    for a miss rate.  ``confidence``: greater than 0 and less than 1.
     """
 
     limit_ns: int

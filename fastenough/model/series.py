@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A series: one stream of values in a recording, and what may be done with it."""
+"""A series: one stream of values in a recording, and its use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Role(StrEnum):
-    """What a series is for; it states so itself, nothing follows from its name."""
+    """The use of a series.  A recording states it; it does not follow from the name of the series."""
 
     VERDICT = "verdict"
     DIAGNOSTIC = "diagnostic"
@@ -17,10 +17,10 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True)
-class Said:
-    """What the file that a series was imported from says of it, in the series' unit; None: it does not say.
+class SourceSummary:
+    """The summary of an imported series in its source file, in the unit of the series; None: not stated.
 
-    ``overflow``: values that were only counted, since the tool's own histogram did not reach so far.
+    ``overflow``: number of values beyond the histogram of the tool, which were only counted.
     """
 
     count: int | None = None
@@ -32,11 +32,12 @@ class Said:
 
 @dataclass(frozen=True)
 class Series:
-    """One stream of values, and the two events between which each value lies.
+    """One stream of values; each is the time between two events.
 
-    ``two_sided``: a value off in either direction counts (jitter).  ``corrected``: for coordinated omission, missed
-    activations are values too.  ``relative``: each due time counts from the last act.  ``rise_k``: resolution of its
-    rises, None where it has none.  ``said``: of imported ones only.
+    ``two_sided``: deviations in both directions count (jitter).  ``corrected``: corrected for coordinated omission, so
+    missed activations have values.  ``relative``: each due time counts from the last act.  ``rise_k``: resolution of
+    its rises; None: it has none.  ``said``: stated by the
+    source file, of imported series only.
     """
 
     id: int
@@ -57,9 +58,9 @@ class Series:
     rise_k: int | None = None
     refused: str | None = None
     labels: dict[str, Any] = field(default_factory=dict)
-    said: Said | None = None
+    said: SourceSummary | None = None
 
     @property
     def unit_ns(self) -> float:
-        """How many nanoseconds one unit of a value is."""
+        """Length of one unit of a value, in ns."""
         return 1.0 if self.tick_ps is None else self.tick_ps / 1000.0

@@ -7,7 +7,7 @@ from enum import IntEnum, StrEnum
 
 
 class FastenoughError(Exception):
-    """Something a person can fix: the message is one line saying what is wrong and how to fix it."""
+    """An error that a person can fix.  The message is one line: what is wrong, and what to do."""
 
 
 class BadInput(FastenoughError):
@@ -15,7 +15,7 @@ class BadInput(FastenoughError):
 
 
 class Unavailable(FastenoughError):
-    """What answers at other times, such as a database, does not answer now: it is worth asking again."""
+    """A service, such as a database, does not answer at present; a later attempt may succeed."""
 
 
 class NotApplicable(FastenoughError):
@@ -23,12 +23,12 @@ class NotApplicable(FastenoughError):
 
 
 EMULATED = "emulated"
-"""The mark of a recording that shows function, and never speed."""
+"""The mark of a recording whose timing is not meaningful."""
 IMPORTED = "imported"
-"""The mark of a recording that was made of another tool's output: it tells no more than that tool did."""
+"""The mark of a recording imported from the output of another tool: it holds no more data than that output."""
 
 
-HOW_LONG = frozenset({"duration_ns", "loops"})
+RUN_LENGTH = frozenset({"duration_ns", "loops"})
 """Parameters for the length of a run; they do not affect latency, so runs that differ only in them may be merged."""
 
 
@@ -47,18 +47,18 @@ class Outcome(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What the evidence says about a requirement."""
+    """The verdict on a requirement."""
 
     PASS = "PASS"
     FAIL = "FAIL"
     INCONCLUSIVE = "INCONCLUSIVE"
     BROKEN = "BROKEN"
     NO_LIMIT = "no limit stated"
-    """Nothing was required: what was seen is told, and judged by nothing."""
+    """No requirement was stated: latencies are reported without a verdict."""
 
 
 class ExitStatus(IntEnum):
-    """The command line's contract with scripts."""
+    """Exit statuses of the command line."""
 
     DONE = 0
     FAIL = 1

@@ -22,8 +22,8 @@ else:
     def __getattr__(name: str) -> Any:
         for module, names in _MODULES.items():
             if name in names:
-                found = globals()[name] = getattr(import_module(module), name)
-                return found
+                value = globals()[name] = getattr(import_module(module), name)
+                return value
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

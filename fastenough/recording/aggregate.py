@@ -70,11 +70,11 @@ class Aggregator:
     def __init__(self, name: str, series: Sequence[Series], interval_ns: int) -> None:
         self._name = name
         self._interval_ns = interval_ns
-        self._period_ns = {one.id: one.period_ns or 0 for one in series}
+        self._period_ns = {declared.id: declared.period_ns or 0 for declared in series}
         self._covered_ns = dict.fromkeys(self._period_ns, 0)
         self._load = LoadSum()
         self._greatest: dict[int, int] = {}
-        self._k = {one.id: one.k for one in series}
+        self._k = {declared.id: declared.k for declared in series}
         self._waiting: dict[int, list[Histogram]] = {number: [] for number in self._k}
         self._counts = dict.fromkeys(self._k, 0)
         self._lost: dict[int, int] = dict.fromkeys(self._k, 0)
@@ -168,7 +168,7 @@ class Aggregator:
                     f"{self._name}: series {number}: an event reports a value of {value}, which is above the maximum"
                 )
 
-    def added(self) -> Aggregate:
+    def aggregate(self) -> Aggregate:
         """The sums so far."""
         totals = {number: Histogram.merged(waiting, self._k[number]) for number, waiting in self._waiting.items()}
         return Aggregate(

@@ -156,7 +156,7 @@ def interval_series(
     buckets = np.column_stack([histogram.index, histogram.count]).tolist()
     entry |= {"sum": histogram.sum, "sum_sq": str(histogram.sum_sq), "buckets": buckets}
     if histogram.wide:
-        entry["wide"] = [list(each) for each in histogram.wide]
+        entry["wide"] = [list(wide_bucket) for wide_bucket in histogram.wide]
     return entry | _order_line(None if rises is None else rises.entries(), limit, order_unknown)
 
 
@@ -164,7 +164,7 @@ def _order_line(rises: Sequence[Sequence[int]] | None, limit: LimitCount | None,
     """The entries about the order of values."""
     return _without_none(
         {
-            "rises": None if rises is None else [list(each) for each in rises],
+            "rises": None if rises is None else [list(rise) for rise in rises],
             "limit": None if limit is None else asdict(limit) | {"sum_sq_runs": str(limit.sum_sq_runs)},
             "order_unknown": order_unknown or None,
         }
@@ -243,7 +243,7 @@ def end_series(series_id: int, totals: SeriesEnd) -> JsonLine:
     if totals.stored:
         entry |= {"min": totals.minimum, "max": totals.maximum}
     if totals.k is not None:
-        entry |= {"k": totals.k, "buckets": [list(each) for each in zip(*totals.buckets, strict=True)]}
+        entry |= {"k": totals.k, "buckets": [list(bucket) for bucket in zip(*totals.buckets, strict=True)]}
     return (
         entry
         | {"sum": totals.sum, "sum_sq": str(totals.sum_sq)}
@@ -258,7 +258,7 @@ def end_line(end: End) -> JsonLine:
         "outcome": end.outcome.value,
         "reasons": list(end.reasons),
         "at": asdict(end.at),
-        "series": [end_series(number, said) for number, said in end.series.items()],
+        "series": [end_series(number, totals) for number, totals in end.series.items()],
         "counters": dict(end.counters),
         "events_dropped": end.events_dropped,
     }
@@ -267,7 +267,7 @@ def end_line(end: End) -> JsonLine:
             {"name": setting.name, **_whose(setting), "in_effect": setting.in_effect} for setting in end.settings
         ]
     if end.samples is not None:
-        line["samples"] = asdict(end.samples)
+        line["samples"] = {"kept": end.samples.stored, "lost": end.samples.lost}
     return line if end.load is None else line | {"load": proof_line(end.load)}
 
 
@@ -286,14 +286,14 @@ def proof_line(proof: LoadProof) -> JsonLine:
 
 def completed_head(line: JsonLine, run_id: str, added: HeadAdditions) -> JsonLine:
     """A probe's head of version 2 with the additions of the bench: lists are joined, other keys added."""
-    more = [entry for entry in map(setting_line, added.settings) if entry not in line["settings"]]
+    additional = [entry for entry in map(setting_line, added.settings) if entry not in line["settings"]]
     return (
         line
         | _added_line(added)
         | _without_none({"planned_n": _planned_n(line, added.planned_ns)})
         | {
             "run_id": run_id,
-            "settings": [*line["settings"], *more],
+            "settings": [*line["settings"], *additional],
             "marks": [*line["marks"], *(mark for mark in added.marks if mark not in line["marks"])],
         }
     )
@@ -317,7 +317,7 @@ def completed_end(line: JsonLine, proof: LoadProof) -> JsonLine:
     }
 
 
-def made_head(
+def unmeasured_head(
     probe: str, implementation: str, parameters: Mapping[str, Any], added: HeadAdditions, run_id: str = ""
 ) -> Head:
     """The head of a run without a measurement."""
@@ -345,12 +345,12 @@ def made_head(
     )
 
 
-def made_end(outcome: Outcome, *reasons: str) -> End:
+def unmeasured_end(outcome: Outcome, *reasons: str) -> End:
     """The end of a run without a measurement."""
     return End(outcome, reasons, Instant.now())
 
 
-def ended(recording: Recording, outcome: Outcome, reasons: Sequence[str]) -> End:
+def end_of_recording(recording: Recording, outcome: Outcome, reasons: Sequence[str]) -> End:
     """A new end for a recording, from its totals."""
     series = {
         series_head.id: series_end(

@@ -117,16 +117,16 @@ def stored_columns(source: SealedRecording) -> Columns | None:
 
 
 @contextmanager
-def _alone(folder: Folder) -> Iterator[bool]:
+def _exclusive(folder: Folder) -> Iterator[bool]:
     """Whether no other process creates columns in this folder; leftovers of killed ones are removed."""
-    with folder.locked() as mine:
-        if mine:
+    with folder.locked() as acquired:
+        if acquired:
             folder.remove_unfinished(FILES)
-        yield mine
+        yield acquired
 
 
 @contextmanager
-def _kept(folder: Folder) -> Iterator[None]:
+def _storage_errors(folder: Folder) -> Iterator[None]:
     """Convert errors of storing columns into ColumnsNotStored: they are no fault of the recording."""
     try:
         yield
@@ -141,32 +141,34 @@ def make(source: SealedRecording) -> None:
     or OSError if they cannot be written; the recording is only read.
     """
     folder = source.folder
-    with _alone(folder) as mine, folder.open_file(source.file) as stream, _kept(folder):
-        if not mine:
+    with _exclusive(folder) as acquired, folder.open_file(source.file) as stream, _storage_errors(folder):
+        if not acquired:
             return
         recording_file = _sha256(stream)
         stream.seek(0)
-        lines = Reading(stream, source.file, source.sha256)
+        reading = Reading(stream, source.file, source.sha256)
         with folder.replacing(INTERVALS_FILE, 0o444) as target, parquet.writer(target, interval_rows.SCHEMA) as writer:
-            for batch in rows_of(lines):
+            for batch in rows_of(reading):
                 writer.write_batch(batch)
-        recording = lines.recording()
+        recording = reading.recording()
         folder.replace(
             TOTALS_FILE,
-            totals.written(source.sha256, lines.head_line, lines.end_line, recording.series, recording.aggregate),
+            totals.file_bytes(
+                source.sha256, reading.head_line, reading.end_line, recording.series, recording.aggregate
+            ),
             0o444,
         )
-        said = source.manifest(recording_file, source.file_sha256(TOTALS_FILE), source.file_sha256(INTERVALS_FILE))
-        folder.replace(MANIFEST_FILE, json.dumps(said, indent=1).encode() + b"\n", 0o444)
+        manifest = source.manifest(recording_file, source.file_sha256(TOTALS_FILE), source.file_sha256(INTERVALS_FILE))
+        folder.replace(MANIFEST_FILE, json.dumps(manifest, indent=1).encode() + b"\n", 0o444)
 
 
-def rows_of(lines: Reading) -> Iterator[pa.RecordBatch]:
+def rows_of(reading: Reading) -> Iterator[pa.RecordBatch]:
     """The rows of a recording, read to its end."""
-    batching = Batching(lines.series)
-    for part in lines:
+    batching = Batching(reading.series)
+    for part in reading:
         if isinstance(part, Interval):
             yield from batching.add(part)
-    yield from batching.rest()
+    yield from batching.remainder()
 
 
 def stored_rows(source: SealedRecording, sha256: str) -> Iterator[pa.RecordBatch]:
@@ -177,7 +179,7 @@ def stored_rows(source: SealedRecording, sha256: str) -> Iterator[pa.RecordBatch
     content = source.folder.read(INTERVALS_FILE, _most_bytes(source))
     if hashlib.sha256(content).hexdigest() != sha256:
         raise BadInput(f"{INTERVALS_FILE}: changed while it was read")
-    file = parquet.opened(content, INTERVALS_FILE, interval_rows.SCHEMA, source.most_values)
+    file = parquet.open_file(content, INTERVALS_FILE, interval_rows.SCHEMA, source.most_values)
     for rows in parquet.groups(file, INTERVALS_FILE):
         yield from rows.combine_chunks().to_batches()
 
@@ -193,16 +195,18 @@ def timeline(source: SealedRecording, sha256: str, series: tuple[Series, ...]) -
 def differ(source: SealedRecording, columns: Columns) -> bool:
     """Whether verified columns contradict the recording; raises BadInput or OSError."""
     with source.folder.open_file(source.file) as stream:
-        lines = Reading(stream, source.file, source.sha256)
+        reading = Reading(stream, source.file, source.sha256)
         stored = stored_rows(source, columns.intervals_sha256)
         try:
-            same = all(batch.equals(next(stored, None)) for batch in rows_of(lines)) and next(stored, None) is None
+            rows_agree = (
+                all(batch.equals(next(stored, None)) for batch in rows_of(reading)) and next(stored, None) is None
+            )
         except BadInput:
             return True
-    recording = lines.recording()
+    recording = reading.recording()
     return (
-        not same
-        or (columns.head, columns.end) != (lines.head_line, lines.end_line)
+        not rows_agree
+        or (columns.head, columns.end) != (reading.head_line, reading.end_line)
         or (_plain(columns.aggregate) != _plain(recording.aggregate))
     )
 

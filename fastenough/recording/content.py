@@ -27,7 +27,7 @@ def total_of(totals: SeriesEnd) -> Histogram | None:
     """The histogram of a series in the end line; None if it has none because the intervals are as fine."""
     if totals.k is None:
         return None
-    index, count = (np.asarray(each, dtype=np.int64) for each in totals.buckets)
+    index, count = (np.asarray(numbers, dtype=np.int64) for numbers in totals.buckets)
     return Histogram(totals.k, index, count, totals.minimum, totals.maximum, totals.sum, totals.sum_sq)
 
 
@@ -56,8 +56,8 @@ class Recording:
         if self.over_time is not None:
             return self.over_time()
         rows = import_module("fastenough.recording.interval_rows")  # which loads pyarrow: not for every command
-        made: Timeline = rows.timeline_of_intervals(self.intervals, self.series)
-        return made
+        timeline: Timeline = rows.timeline_of_intervals(self.intervals, self.series)
+        return timeline
 
     @property
     def series(self) -> tuple[Series, ...]:
@@ -80,9 +80,9 @@ class Recording:
     @cached_property
     def totals(self) -> dict[int, Histogram]:
         """The histogram of each series over the whole run, by id, at the resolution of the end or of the intervals."""
-        said = {} if self.end is None else self.end.series
+        ends = {} if self.end is None else self.end.series
         return self.aggregate.totals | {
-            number: total for number, one in said.items() if (total := total_of(one)) is not None
+            number: total for number, end in ends.items() if (total := total_of(end)) is not None
         }
 
     @property

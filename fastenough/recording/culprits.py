@@ -24,7 +24,7 @@ _TRACING = ("bpf_prog_", "bpf_trace_run", "__bpf_trace_", "__traceiter_", "trace
 UNKNOWN = "not known"
 
 
-def whole(culprit: Culprit, name: str) -> int | None:
+def integer_of(culprit: Culprit, name: str) -> int | None:
     """The integer of a key; None if there is none."""
     value = culprit.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
@@ -36,38 +36,38 @@ def _text(culprit: Culprit, name: str) -> str:
     return "" if value is None else "".join(letter if letter.isprintable() else "\ufffd" for letter in str(value))
 
 
-def _task(culprit: Culprit, which: str) -> str:
+def _task(culprit: Culprit, role: str) -> str:
     """Name of a task with pid, policy and priority as far as known; empty without a name."""
-    name = _text(culprit, which)
+    name = _text(culprit, role)
     if not name:
         return ""
-    if is_idle(culprit, which):
+    if is_idle(culprit, role):
         return "the idle CPU"
-    pid = _text(culprit, f"{which}_pid")
-    policy = " ".join(filter(None, (_text(culprit, f"{which}_policy"), _text(culprit, f"{which}_priority"))))
-    known = ", ".join(filter(None, (f"pid {pid}" if pid else "", policy)))
-    return f"{name} ({known})" if known else name
+    pid = _text(culprit, f"{role}_pid")
+    policy = " ".join(filter(None, (_text(culprit, f"{role}_policy"), _text(culprit, f"{role}_priority"))))
+    details = ", ".join(filter(None, (f"pid {pid}" if pid else "", policy)))
+    return f"{name} ({details})" if details else name
 
 
-def is_idle(culprit: Culprit, which: str = "waited_for") -> bool:
+def is_idle(culprit: Culprit, role: str = "waited_for") -> bool:
     """Whether that task is the idle task of a CPU."""
-    return _text(culprit, which).startswith(_IDLE) and whole(culprit, f"{which}_pid") in (None, 0)
+    return _text(culprit, role).startswith(_IDLE) and integer_of(culprit, f"{role}_pid") in (None, 0)
 
 
 def _is_itself(culprit: Culprit) -> bool:
     """Whether the task was still running its previous cycle when its next timer was due."""
-    pid = whole(culprit, "task_pid")
-    return pid is not None and pid == whole(culprit, "waited_for_pid")
+    pid = integer_of(culprit, "task_pid")
+    return pid is not None and pid == integer_of(culprit, "waited_for_pid")
 
 
 def _stack(culprit: Culprit) -> str:
     """Kernel functions, innermost first, without those of the tracing itself."""
     names = _text(culprit, "stack").split(_INSIDE)
-    own = next((place for place, name in enumerate(names) if not name.startswith(_TRACING)), 0)
-    return _INSIDE.join(names[own:])
+    first = next((place for place, name in enumerate(names) if not name.startswith(_TRACING)), 0)
+    return _INSIDE.join(names[first:])
 
 
-def _who(culprit: Culprit) -> str:
+def _tasks(culprit: Culprit) -> str:
     delayed, before = _task(culprit, "task"), _task(culprit, "waited_for")
     if delayed and _is_itself(culprit):
         return f"{delayed} was still running its previous cycle"
@@ -77,17 +77,17 @@ def _who(culprit: Culprit) -> str:
 
 
 def _took(culprit: Culprit, name: str, called: str) -> str:
-    which, ns = _text(culprit, name), whole(culprit, f"{name}_ns")
-    if not which and not ns:
+    kind, ns = _text(culprit, name), integer_of(culprit, f"{name}_ns")
+    if not kind and not ns:
         return ""
     took = f" took {words.latency(ns)}" if ns else ""
-    return f"{called} {which}".rstrip() + took
+    return f"{called} {kind}".rstrip() + took
 
 
 def _cpu(culprit: Culprit) -> list[str]:
     """State of the CPU: last vector, idle state, frequency, stolen time, SMIs."""
     vector, khz, idle = (_text(culprit, name) for name in ("last_vector", "frequency_khz", "idle_state"))
-    frequency = whole(culprit, "frequency_khz")
+    frequency = integer_of(culprit, "frequency_khz")
     return [
         f"last vector {vector}" if vector else "",
         f"left idle state {idle}" if idle else "",
@@ -98,7 +98,7 @@ def _cpu(culprit: Culprit) -> list[str]:
 
 def _meanwhile(culprit: Culprit) -> list[str]:
     """Counters of the whole interval: they may concern another delay, so they are never the cause."""
-    steal_ns, smi = whole(culprit, "interval_steal_ns"), whole(culprit, "interval_smi")
+    steal_ns, smi = integer_of(culprit, "interval_steal_ns"), integer_of(culprit, "interval_smi")
     return [
         f"the hypervisor took {words.duration(steal_ns)} of the CPUs in this interval" if steal_ns else "",
         f"{words.counted(smi, 'SMI')} in this interval" if smi else "",
@@ -107,7 +107,7 @@ def _meanwhile(culprit: Culprit) -> list[str]:
 
 NAMED_KEYS = frozenset(
     {
-        *(f"{which}{what}" for which in ("task", "waited_for") for what in ("", "_pid", "_policy", "_priority")),
+        *(f"{role}{suffix}" for role in ("task", "waited_for") for suffix in ("", "_pid", "_policy", "_priority")),
         "interrupt",
         "interrupt_ns",
         "softirq",
@@ -123,34 +123,34 @@ NAMED_KEYS = frozenset(
 """Keys with a text of their own."""
 
 
-def culprit_words(culprit: Culprit) -> str:
+def culprit_text(culprit: Culprit) -> str:
     """One line of text; the times of the stations are omitted."""
     stack = _stack(culprit)
-    rest = [
+    others = [
         f"{name} {value}"
         for name, value in culprit.items()
         if name not in NAMED_KEYS and not name.endswith("_ns") and value is not None
     ]
-    parts = [
-        _who(culprit),
+    phrases = [
+        _tasks(culprit),
         *(_took(culprit, name, called) for name, called in _TAKERS),
         *_cpu(culprit),
-        *rest,
+        *others,
         f"in {stack}" if stack else "",
     ]
-    return "; ".join(part for part in parts if part)
+    return "; ".join(part for part in phrases if part)
 
 
-def blamed(culprit: Culprit, delay_ns: float) -> str:
+def cause_of_delay(culprit: Culprit, delay_ns: float) -> str:
     """The cause of a delay: a user of the CPU that took half of it or more, else the task that was running, else
     the idle state that was left if the CPU was idle."""
-    taken = [
-        (taken_ns, name, called)
+    users = [
+        (took_ns, name, called)
         for name, called in _TAKERS
-        if (taken_ns := whole(culprit, f"{name}_ns")) and taken_ns >= _LEAST_SHARE * delay_ns
+        if (took_ns := integer_of(culprit, f"{name}_ns")) and took_ns >= _LEAST_SHARE * delay_ns
     ]
-    if taken:
-        _, name, called = max(taken)
+    if users:
+        _, name, called = max(users)
         return f"{called} {_text(culprit, name)}".rstrip()
     if _is_itself(culprit):
         return "the task itself (overrun)"

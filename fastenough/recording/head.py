@@ -198,10 +198,10 @@ class SeriesEnd:
 
 
 @dataclass(frozen=True)
-class SamplesKept:
+class SampleCounts:
     """Number of samples in the sample file, and number of samples lost for lack of room."""
 
-    kept: int
+    stored: int
     lost: int
 
 
@@ -275,5 +275,5 @@ class End:
     settings: tuple[RecordedSetting, ...] | None = None
     changes: tuple[SettingChange, ...] = ()
     events_dropped: int = 0
-    samples: SamplesKept | None = None
+    samples: SampleCounts | None = None
     load: LoadProof | None = None

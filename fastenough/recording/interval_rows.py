@@ -14,7 +14,7 @@ import pyarrow as pa
 from fastenough.model import Series
 from fastenough.recording.histogram import Histogram
 from fastenough.recording.interval import Interval
-from fastenough.recording.timeline import INTERVAL_K, Course, IntArray, Known, Timeline, folded, packed
+from fastenough.recording.timeline import INTERVAL_K, Course, IntArray, KnownValues, Timeline, folded, packed
 
 ROWS_AT_ONCE = 8192
 _INSTANTS = ("begin_mono_ns", "end_mono_ns", "begin_wall_ns", "end_wall_ns")
@@ -64,12 +64,12 @@ class _Rows:
     def __len__(self) -> int:
         return len(self._buckets)
 
-    def add(self, interval: Interval, k_of: Mapping[int, int]) -> None:
+    def add(self, interval: Interval, k_by_id: Mapping[int, int]) -> None:
         bounds = [interval.seq, *(getattr(interval, name) for name in _INSTANTS)]
         named = {"counters": list(interval.counters.items()), "load": _load(interval)}
         nothing = np.empty(0, dtype=np.int64)
-        taken = [(number, values) for number, values in interval.histograms.items() if number in k_of]
-        for number, values in taken:
+        measured = [(number, values) for number, values in interval.histograms.items() if number in k_by_id]
+        for number, values in measured:
             limit = interval.limits.get(number)
             self._add(
                 [
@@ -86,9 +86,9 @@ class _Rows:
                 ],
                 named,
             )
-            self._buckets.append((k_of[number], values.index, values.count))
+            self._buckets.append((k_by_id[number], values.index, values.count))
             named = {"counters": None, "load": None}
-        if not taken:
+        if not measured:
             self._add([*bounds, None, 0, 0, 0, None, None, 0, "0", None, None], named)
             self._buckets.append((INTERVAL_K, nothing, nothing))
 
@@ -99,7 +99,7 @@ class _Rows:
             self._named[name].append(value)
 
     def batch(self) -> pa.RecordBatch:
-        """All of them."""
+        """All rows as one batch."""
         offsets, index, count = _folded_rows(self._buckets)
         columns: dict[str, list[Any]] = self._scalars | self._named
         arrays = [pa.array(columns[field.name], field.type) for field in SCHEMA if field.name in columns]
@@ -130,16 +130,16 @@ class Batching:
     """Converts intervals to batches of rows; memory holds one batch."""
 
     def __init__(self, series: Iterable[Series]) -> None:
-        self._k_of = {one.id: one.k for one in series}
+        self._k_by_id = {declared.id: declared.k for declared in series}
         self._rows = _Rows()
 
     def add(self, interval: Interval) -> Iterator[pa.RecordBatch]:
         """The next batch if it is full."""
-        self._rows.add(interval, self._k_of)
+        self._rows.add(interval, self._k_by_id)
         if len(self._rows) >= ROWS_AT_ONCE:
-            yield from self.rest()
+            yield from self.remainder()
 
-    def rest(self) -> Iterator[pa.RecordBatch]:
+    def remainder(self) -> Iterator[pa.RecordBatch]:
         """The last, partial batch."""
         if len(self._rows):
             yield self._rows.batch()
@@ -154,8 +154,10 @@ def timeline_of(batches: Iterable[pa.RecordBatch], series: Iterable[Series]) -> 
     if not np.array_equal(seq[first], np.arange(first.size)):
         raise ValueError("its intervals are not in order")
     bounds = {name: _ints(table, name)[first] for name in _INSTANTS}
-    of_series = _ints(table, "series", -1)
-    courses = {one.id: _course(table, np.flatnonzero(of_series == one.id), seq, one.k) for one in series}
+    series_ids = _ints(table, "series", -1)
+    courses = {
+        declared.id: _course(table, np.flatnonzero(series_ids == declared.id), seq, declared.k) for declared in series
+    }
     return Timeline(
         **bounds, courses=courses, counters=_named(table, "counters", first), load=_named(table, "load", first)
     )
@@ -163,7 +165,7 @@ def timeline_of(batches: Iterable[pa.RecordBatch], series: Iterable[Series]) -> 
 
 def intervals_of(batches: Iterable[pa.RecordBatch], series: Iterable[Series]) -> Iterator[Interval]:
     """The intervals of rows with folded buckets, without counters, load and order."""
-    k_of = {declared.id: interval_scale(declared.k) for declared in series}
+    k_by_id = {declared.id: interval_scale(declared.k) for declared in series}
     for batch in batches:
         rows = pa.Table.from_batches([batch], SCHEMA)
         offsets, index = _lists(rows, "bucket")
@@ -171,9 +173,9 @@ def intervals_of(batches: Iterable[pa.RecordBatch], series: Iterable[Series]) ->
         edges = offsets.tolist()
         scalars = rows.select(_SCALARS).to_pylist()
         for seq, places in groupby(range(len(scalars)), key=lambda place: scalars[place]["seq"]):
-            mine = [(scalars[place], slice(*edges[place : place + 2])) for place in places]
-            with_series = [(row, part) for row, part in mine if row["series"] is not None]
-            begin_mono_ns, end_mono_ns, begin_wall_ns, end_wall_ns = (mine[0][0][name] for name in _INSTANTS)
+            interval_rows = [(scalars[place], slice(*edges[place : place + 2])) for place in places]
+            with_series = [(row, buckets) for row, buckets in interval_rows if row["series"] is not None]
+            begin_mono_ns, end_mono_ns, begin_wall_ns, end_wall_ns = (interval_rows[0][0][name] for name in _INSTANTS)
             yield Interval(
                 seq,
                 begin_mono_ns,
@@ -182,15 +184,15 @@ def intervals_of(batches: Iterable[pa.RecordBatch], series: Iterable[Series]) ->
                 end_wall_ns,
                 {
                     row["series"]: Histogram(
-                        k_of[row["series"]],
-                        index[part],
-                        count[part],
+                        k_by_id[row["series"]],
+                        index[buckets],
+                        count[buckets],
                         row["min"],
                         row["max"],
                         int(row["sum"]),
                         int(row["sum_sq"]),
                     )
-                    for row, part in with_series
+                    for row, buckets in with_series
                 },
                 {row["series"]: row["lost"] for row, _ in with_series},
                 {row["series"]: row["missed"] for row, _ in with_series},
@@ -202,7 +204,7 @@ def timeline_of_intervals(intervals: Iterable[Interval], series: Iterable[Series
     """The timeline of intervals in memory."""
     batching = Batching(series)
     batches = [batch for interval in intervals for batch in batching.add(interval)]
-    return timeline_of([*batches, *batching.rest()], series)
+    return timeline_of([*batches, *batching.remainder()], series)
 
 
 def _ints(table: pa.Table, name: str, nothing: int = 0) -> IntArray:
@@ -211,22 +213,22 @@ def _ints(table: pa.Table, name: str, nothing: int = 0) -> IntArray:
 
 
 def _course(table: pa.Table, rows: IntArray, seq: IntArray, k: int) -> Course:
-    taken = table.take(pa.array(rows)).combine_chunks()
-    offsets, index = _lists(taken, "bucket")
-    same, count = _lists(taken, "bucket_count")
-    if not np.array_equal(offsets, same):
+    entries = table.take(pa.array(rows)).combine_chunks()
+    offsets, index = _lists(entries, "bucket")
+    count_offsets, count = _lists(entries, "bucket_count")
+    if not np.array_equal(offsets, count_offsets):
         raise ValueError("the numbers of buckets and counts differ")
     return Course(
         interval_scale(k),
         seq[rows],
-        _ints(taken, "count"),
-        _ints(taken, "lost"),
-        _ints(taken, "missed"),
-        _ints(taken, "min"),
-        _ints(taken, "max"),
-        np.asarray(taken.column("sum").cast(pa.float64()).to_numpy()),
-        _ints(taken, "exceeded"),
-        _ints(taken, "runs"),
+        _ints(entries, "count"),
+        _ints(entries, "lost"),
+        _ints(entries, "missed"),
+        _ints(entries, "min"),
+        _ints(entries, "max"),
+        np.asarray(entries.column("sum").cast(pa.float64()).to_numpy()),
+        _ints(entries, "exceeded"),
+        _ints(entries, "runs"),
         offsets,
         packed(index),
         packed(count),
@@ -241,18 +243,18 @@ def _lists(table: pa.Table, name: str) -> tuple[IntArray, IntArray]:
     return offsets - offsets[0], chunk.flatten().to_numpy().astype(np.int64)
 
 
-def _named(table: pa.Table, name: str, first: IntArray) -> dict[str, Known]:
-    """By name, the values that stand in the intervals' first rows."""
+def _named(table: pa.Table, name: str, first: IntArray) -> dict[str, KnownValues]:
+    """The values in the first row of each interval, by name."""
     chunked = table.column(name).take(pa.array(first))
     chunk = chunked.combine_chunks() if chunked.num_chunks != 1 else chunked.chunk(0)
-    at = np.repeat(np.arange(first.size), np.diff(chunk.offsets.to_numpy()))
+    interval_of_item = np.repeat(np.arange(first.size), np.diff(chunk.offsets.to_numpy()))
     names = np.array(chunk.keys.to_pylist(), dtype=object)
     unknown = np.asarray(chunk.items.is_null().to_numpy(zero_copy_only=False), dtype=bool)
     items = np.asarray(chunk.items.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
-    known: dict[str, Known] = {}
+    known: dict[str, KnownValues] = {}
     for key in dict.fromkeys(names):
-        values, there = np.zeros(first.size, dtype=np.int64), np.zeros(first.size, dtype=bool)
-        values[at[names == key]] = items[names == key]
-        there[at[names == key]] = ~unknown[names == key]
-        known[str(key)] = values, there
+        values, is_known = np.zeros(first.size, dtype=np.int64), np.zeros(first.size, dtype=bool)
+        values[interval_of_item[names == key]] = items[names == key]
+        is_known[interval_of_item[names == key]] = ~unknown[names == key]
+        known[str(key)] = values, is_known
     return known

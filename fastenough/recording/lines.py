@@ -69,7 +69,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
     return value
 
 
-def _no_number(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number")
 
 
@@ -80,7 +80,7 @@ def parse_line(raw: bytes) -> Any:
     characters that no writer uses.
     """
     try:
-        line = json.loads(raw.decode(), parse_constant=_no_number, parse_float=JsonFloat)
+        line = json.loads(raw.decode(), parse_constant=_refuse_constant, parse_float=JsonFloat)
         common = isinstance(line, dict) and line.get("type") == "interval"
         return line if common and raw.isascii() and not _SUSPICIOUS.search(raw) else _plain(line)
     except RecursionError as error:
@@ -99,9 +99,9 @@ def plain_content(stream: BinaryIO) -> _Readable:
 
 
 def _size(stream: BinaryIO) -> int:
-    at = stream.tell()
+    position = stream.tell()
     size = stream.seek(0, os.SEEK_END)
-    stream.seek(at)
+    stream.seek(position)
     return size
 
 
@@ -116,7 +116,7 @@ class Lines:
         self._stream = stream
         self._name = name
         self._digest = hashlib.sha256()
-        self._most = min(MOST_BYTES, ALWAYS_BYTES + MOST_GROWTH * _size(stream))
+        self._most_bytes = min(MOST_BYTES, ALWAYS_BYTES + MOST_GROWTH * _size(stream))
         self.fault: str | None = None
 
     @property
@@ -125,31 +125,32 @@ class Lines:
 
     def chunks(self) -> Iterator[bytes]:
         """The content in chunks."""
-        taken = 0
+        total_bytes = 0
         try:
             content = plain_content(self._stream)
             while chunk := content.read(_CHUNK):
                 self._digest.update(chunk)
-                taken += len(chunk)
-                if taken > self._most:
+                total_bytes += len(chunk)
+                if total_bytes > self._most_bytes:
                     raise BadInput(
-                        f"{self._name}: it expands to more than {self._most} bytes, too many for a file of its size"
+                        f"{self._name}: it expands to more than {self._most_bytes} bytes, "
+                        "too many for a file of its size"
                     )
                 yield chunk
         except zstandard.ZstdError as error:
             self.fault = f"its compression is damaged: {error}"
 
     def __iter__(self) -> Iterator[bytes]:
-        rest = b""
+        pending = b""
         for chunk in self.chunks():
-            *whole, last = chunk.split(b"\n")
-            if not whole:
-                rest += last
+            *complete, last = chunk.split(b"\n")
+            if not complete:
+                pending += last
             else:
-                yield rest + whole[0] + b"\n"
-                yield from (line + b"\n" for line in whole[1:])
-                rest = last
-            if len(rest) > MOST_LINE_BYTES:
+                yield pending + complete[0] + b"\n"
+                yield from (line + b"\n" for line in complete[1:])
+                pending = last
+            if len(pending) > MOST_LINE_BYTES:
                 raise BadInput(f"{self._name}: a line is longer than {MOST_LINE_BYTES} bytes, the maximum of a line")
 
 

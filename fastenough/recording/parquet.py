@@ -19,7 +19,7 @@ _ROW_BYTES = 64
 
 
 @contextmanager
-def _telling(name: str) -> Iterator[None]:
+def _bad_input(name: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, ValueError, KeyError, TypeError, OSError, MemoryError, RecursionError) as error:
@@ -31,7 +31,7 @@ def writer(stream: BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:
     return pq.ParquetWriter(stream, schema, compression="zstd", write_page_checksum=True, version="2.6")
 
 
-def written(table: pa.Table) -> bytes:
+def file_bytes(table: pa.Table) -> bytes:
     """A table as a file."""
     stream = io.BytesIO()
     with writer(stream, table.schema) as target:
@@ -39,9 +39,9 @@ def written(table: pa.Table) -> bytes:
     return stream.getvalue()
 
 
-def opened(content: bytes, name: str, schema: pa.Schema, most_values: int) -> pq.ParquetFile:
+def open_file(content: bytes, name: str, schema: pa.Schema, most_values: int) -> pq.ParquetFile:
     """A file of this schema with at most ``most_values`` values in each column; raises BadInput."""
-    with _telling(name):
+    with _bad_input(name):
         file = pq.ParquetFile(
             pa.BufferReader(content),
             page_checksum_verification=True,
@@ -62,13 +62,13 @@ def opened(content: bytes, name: str, schema: pa.Schema, most_values: int) -> pq
 
 def table(file: pq.ParquetFile, name: str) -> pa.Table:
     """All rows; raises BadInput."""
-    with _telling(name):
+    with _bad_input(name):
         return file.read(use_threads=False)
 
 
 def groups(file: pq.ParquetFile, name: str) -> Iterator[pa.Table]:
     """The row groups one by one; raises BadInput."""
     for group in range(file.num_row_groups):
-        with _telling(name):
+        with _bad_input(name):
             rows = file.read_row_group(group, use_threads=False)
         yield rows

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fastenough.model import BadInput, Configuration, Outcome, Requirement, Role, Said, Series
+from fastenough.model import BadInput, Configuration, Outcome, Requirement, Role, Series, SourceSummary
 from fastenough.recording.head import (
     COUNTED_DURING_THE_RUN,
     End,
@@ -21,7 +21,7 @@ from fastenough.recording.head import (
     Origin,
     Plain,
     RecordedSetting,
-    SamplesKept,
+    SampleCounts,
     SeriesEnd,
     SettingChange,
     Tool,
@@ -33,7 +33,7 @@ LineFields = Mapping[str, Any]
 def parsed_head(name: str, line: LineFields, version: int) -> Head:
     """``version``: of the file; ``name`` stands for it in messages."""
     series = tuple(_series(name, entry) for entry in line["series"])
-    if len({one.id for one in series}) != len(series):
+    if len({declared.id for declared in series}) != len(series):
         raise BadInput(f"{name}: two series share one id")
     tool = line["tool"]
     return Head(
@@ -84,7 +84,7 @@ def _series(name: str, entry: LineFields) -> Series:
         rise_k=entry.get("rise_k"),
         refused=entry.get("refused"),
         labels=entry.get("labels", {}),
-        said=Said(**entry["said"]) if "said" in entry else None,
+        said=SourceSummary(**entry["said"]) if "said" in entry else None,
     )
     fault = next(_contradictions(series), None)
     if fault is not None:
@@ -168,20 +168,20 @@ def parsed_end(name: str, line: LineFields, head: Head) -> End:
         changes=tuple(changes(head.settings, settings or ())),
         events_dropped=line["events_dropped"],
         load=_load_proof(line.get("load")),
-        samples=None if samples is None else SamplesKept(samples["kept"], samples["lost"]),
+        samples=None if samples is None else SampleCounts(samples["kept"], samples["lost"]),
     )
 
 
 def changes(before: Sequence[RecordedSetting], after: Sequence[RecordedSetting]) -> Iterator[SettingChange]:
     """Settings whose value after the run differs; those that could not be read again do not count as changed."""
-    known: dict[tuple[str, str | None, int | None], list[Plain]] = {}
+    earlier_values: dict[tuple[str, str | None, int | None], list[Plain]] = {}
     for setting in before:
-        known.setdefault(setting.place, []).append(setting.in_effect)
+        earlier_values.setdefault(setting.place, []).append(setting.in_effect)
     for setting in after:
-        earlier = known.get(setting.place) or [0 if setting.name in COUNTED_DURING_THE_RUN else None]
-        was = earlier.pop(0)
-        if setting.in_effect is not None and setting.in_effect != was:
-            yield SettingChange(setting.name, was, setting.in_effect, setting.cpu, setting.thread)
+        earlier = earlier_values.get(setting.place) or [0 if setting.name in COUNTED_DURING_THE_RUN else None]
+        previous = earlier.pop(0)
+        if setting.in_effect is not None and setting.in_effect != previous:
+            yield SettingChange(setting.name, previous, setting.in_effect, setting.cpu, setting.thread)
 
 
 def _series_end(entry: LineFields) -> SeriesEnd:

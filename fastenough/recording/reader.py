@@ -25,7 +25,7 @@ from fastenough.recording.versions import VERSIONS, line_validators, upgraded_en
 
 MOST_EVENT_BYTES = 16 << 20
 """Maximum size of all events of a recording: the probe's 10,000 take a fifth of it."""
-_SAID = 200
+_MOST_QUOTED = 200
 """Maximum length of the error about a line, which may quote the line."""
 _EVENT = b'"event"'
 _NO_EVENT = (b'{"type":"interval",', b'{"type":"end",')
@@ -61,15 +61,15 @@ class Reading:
         return self.head.series
 
     def __iter__(self) -> Iterator[Interval | Event]:
-        last: Interval | None = None
+        previous: Interval | None = None
         by_id = {series.id: series for series in self.series}
         with _readable(self._name):
             for number, line in self._lines:
                 if line["type"] == "interval":
                     interval = parsed_interval(f"{self._name}:{number}", line, by_id)
-                    self._check_follows(f"{self._name}:{number}", last, interval)
+                    self._check_follows(f"{self._name}:{number}", previous, interval)
                     self._adding.interval(interval)
-                    last = interval
+                    previous = interval
                     yield interval
                 elif line["type"] == "event":
                     event = parsed_event(line)
@@ -118,24 +118,24 @@ class Reading:
         """The whole recording with the given intervals and events; only after the last line."""
         if self._end is not None:
             self._adding.check_events()
-        return assembled(
+        return assemble(
             self._name,
             self.head,
             self._end,
-            self._adding.added(),
+            self._adding.aggregate(),
             intervals=intervals,
             events=events,
             over_time=over_time,
         )
 
-    def _check_follows(self, where: str, last: Interval | None, interval: Interval) -> None:
+    def _check_follows(self, where: str, previous: Interval | None, interval: Interval) -> None:
         """Raises BadInput if the intervals do not cover the run without a gap from its begin."""
-        if interval.seq != (0 if last is None else last.seq + 1):
+        if interval.seq != (0 if previous is None else previous.seq + 1):
             raise BadInput(f"{where}: interval {interval.seq} does not follow the previous one")
-        if last is None:
+        if previous is None:
             if interval.begin_mono_ns < self.head.begin.mono_ns:
                 raise BadInput(f"{where}: the first interval begins before the run")
-        elif (interval.begin_mono_ns, interval.begin_wall_ns) != (last.end_mono_ns, last.end_wall_ns):
+        elif (interval.begin_mono_ns, interval.begin_wall_ns) != (previous.end_mono_ns, previous.end_wall_ns):
             raise BadInput(f"{where}: the interval does not begin where the previous one ends")
 
     def _in_order(self) -> Iterator[tuple[int, JsonLine]]:
@@ -171,13 +171,13 @@ def _readable(name: str) -> Iterator[None]:
         raise BadInput(f"{name}: cannot be read: {error.strerror}") from error
 
 
-def as_counted(head: Head, total: Histogram) -> Histogram:
+def as_counted_by_instrument(head: Head, total: Histogram) -> Histogram:
     """The total in the buckets of an instrument: samples that it counted but could not send may be anywhere in one."""
     k = (head.instrument or {}).get("k")
     return total.folded(k) if isinstance(k, int) and 0 < k < total.k else total
 
 
-def assembled(
+def assemble(
     name: str,
     head: Head,
     end: End | None,
@@ -189,7 +189,7 @@ def assembled(
 ) -> Recording:
     """A recording of parts checked one by one; raises BadInput if they contradict each other."""
     faults = [(number, total_fault(count)) for number, count in added.limits.items()]
-    faults += [(number, sums_fault(as_counted(head, total))) for number, total in added.totals.items()]
+    faults += [(number, sums_fault(as_counted_by_instrument(head, total))) for number, total in added.totals.items()]
     for number, fault in faults:
         if fault is not None:
             raise BadInput(f"{name}: series {number}: {fault}")
@@ -204,7 +204,7 @@ def _typed_line(where: str, raw: bytes) -> JsonLine:
     try:
         return _typed(where, parse_line(raw))
     except ValueError as error:
-        raise BadInput(f"{where}: not a line of a recording: {str(error)[:_SAID]}") from error
+        raise BadInput(f"{where}: not a line of a recording: {str(error)[:_MOST_QUOTED]}") from error
 
 
 def _typed(where: str, line: Any) -> JsonLine:
@@ -223,7 +223,7 @@ def _stated_version(name: str, line: Mapping[str, Any]) -> int:
     version = line.get("version")
     if type(version) is not int or version not in VERSIONS:
         raise BadInput(
-            f"{name}: unsupported recording version {str(version)[:_SAID]}; this program reads versions "
+            f"{name}: unsupported recording version {str(version)[:_MOST_QUOTED]}; this program reads versions "
             f"{' and '.join(map(str, VERSIONS))}"
         )
     return version
@@ -233,7 +233,7 @@ def _checked(where: str, line: JsonLine, version: int) -> JsonLine:
     try:
         line_validators(version)[line["type"]](line)
     except fastjsonschema.JsonSchemaValueException as error:
-        raise BadInput(f"{where}: not a line of a recording: {str(error)[:_SAID]}") from error
+        raise BadInput(f"{where}: not a line of a recording: {str(error)[:_MOST_QUOTED]}") from error
     return line
 
 
@@ -286,7 +286,7 @@ def _check_end(name: str, recording: Recording, end: End) -> None:
     """Raises BadInput unless buckets sum to stored, stored + lost = taken, and all intervals and series are present."""
     if recording.aggregate.intervals and end.at.mono_ns < recording.aggregate.end_mono_ns:
         raise BadInput(f"{name}: the end of the run lies before the end of the last interval")
-    missing = [one.id for one in recording.series if one.id not in end.series]
+    missing = [declared.id for declared in recording.series if declared.id not in end.series]
     if missing:
         raise BadInput(f"{name}: end: series {missing[0]} is missing")
     for number, totals in end.series.items():
@@ -303,7 +303,7 @@ def _check_end(name: str, recording: Recording, end: End) -> None:
             raise BadInput(f"{where}: minimum or maximum differs from the intervals")
         _check_total(where, totals, recording.aggregate.totals[number])
         rises = recording.rises(number)
-        if totals.rises is not None and (rises is None or [list(each) for each in totals.rises] != rises.entries()):
+        if totals.rises is not None and (rises is None or [list(rise) for rise in totals.rises] != rises.entries()):
             raise BadInput(f"{where}: the rises of the intervals do not add up to the total")
         if (totals.limit is not None and totals.limit != recording.limit(number)) or (
             totals.order_unknown and totals.order_unknown != recording.order_unknown(number)

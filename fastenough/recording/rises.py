@@ -19,7 +19,7 @@ EdgeArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Rises:
-    """``edge`` ascends over buckets of the coarse scale ``k``; ``delta``: how many more runs begin from there on.
+    """``edge`` ascends over buckets of the coarse scale ``k``; ``delta``: change in the number of runs at each edge.
 
     Both are int64 arrays of one length, without entries that are 0.
     """
@@ -43,7 +43,7 @@ class Rises:
         return cls(k, *add_sparse([part.edge for part in filled], [part.delta for part in filled]))
 
     def runs(self) -> EdgeArray:
-        """How many runs of consecutive values in this bucket or above began, at each edge."""
+        """Number of runs of consecutive values in the bucket of each edge or above."""
         return np.cumsum(self.delta)
 
     def lowest(self) -> EdgeArray:
@@ -56,14 +56,14 @@ class Rises:
 
 
 def at_or_above(histogram: Histogram, least: EdgeArray, two_sided: bool) -> NDArray[np.int64]:
-    """How many values may be at or above each of these (ascending); of a two-sided series, their magnitudes."""
+    """Maximum number of values at or above each of ``least`` (ascending); magnitudes of a two-sided series."""
     highest = bucket_highest(histogram.index, histogram.k)
     if two_sided:
         lowest = bucket_lowest(histogram.index, histogram.k)
         highest = np.maximum(np.abs(highest), np.abs(lowest))
     order = np.argsort(highest, kind="stable")
-    up_to = np.concatenate([[0], np.cumsum(histogram.count[order])])
-    return np.asarray(up_to[-1] - up_to[np.searchsorted(highest[order], least, side="left")], dtype=np.int64)
+    cumulative = np.concatenate([[0], np.cumsum(histogram.count[order])])
+    return np.asarray(cumulative[-1] - cumulative[np.searchsorted(highest[order], least, side="left")], dtype=np.int64)
 
 
 def rises_fault(rises: Rises, histogram: Histogram, two_sided: bool) -> str | None:
@@ -86,7 +86,7 @@ def limit_fault(count: LimitCount, histogram: Histogram, series: Series) -> str 
     exceeded, runs, longest = count.exceeded, count.runs, count.longest
     contradicted = f"{exceeded} values above the limit of {count.ns} ns contradict its buckets"
     if exceeded == 0:
-        if _worst(histogram, series.two_sided) > _units(count.ns, series, 1):
+        if _greatest_magnitude(histogram, series.two_sided) > _units(count.ns, series, 1):
             return contradicted
         return "it has runs above the limit, but no values above it" if runs or count.sum_sq_runs or longest else None
     if runs > exceeded or longest < 1 or not exceeded <= count.sum_sq_runs <= exceeded * (2 * longest - 1):
@@ -100,14 +100,14 @@ def limit_fault(count: LimitCount, histogram: Histogram, series: Series) -> str 
     return None
 
 
-def _worst(histogram: Histogram, two_sided: bool) -> int:
-    """What is exact of a histogram that a limit bounds."""
+def _greatest_magnitude(histogram: Histogram, two_sided: bool) -> int:
+    """The greatest value (two-sided: magnitude), which a histogram holds exactly."""
     greatest, least = histogram.maximum or 0, histogram.minimum or 0
     return max(abs(greatest), abs(least)) if two_sided else greatest
 
 
 _TICK_ERROR = 0.01
-"""By what the length of a tick may have been known otherwise when the limit was counted."""
+"""Relative error of the length of a tick at the time when the limit was counted."""
 
 
 def _units(limit_ns: int, series: Series, side: int) -> int:

@@ -53,8 +53,8 @@ def _blocks(stream: BinaryIO, path: Path) -> Iterator[tuple[int, int, bytes]]:
 
 
 def _samples(content: bytes, lost: int) -> Samples:
-    taken = np.frombuffer(content, dtype=SAMPLE)
-    return Samples(taken["due_ns"].astype(np.int64), taken["latency_ns"].astype(np.int64), lost)
+    samples = np.frombuffer(content, dtype=SAMPLE)
+    return Samples(samples["due_ns"].astype(np.int64), samples["latency_ns"].astype(np.int64), lost)
 
 
 class ReadState(Protocol):

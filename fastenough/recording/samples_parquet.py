@@ -37,12 +37,12 @@ class _SampleRows:
         self.count = 0
 
     def add(self, series: int, samples: bytes, lost_before: int) -> None:
-        taken = np.frombuffer(samples, dtype=SAMPLE)
-        before = np.zeros(taken.size, dtype=np.int64)
+        content = np.frombuffer(samples, dtype=SAMPLE)
+        before = np.zeros(content.size, dtype=np.int64)
         before[0] = lost_before
-        values = [np.full(taken.size, series, dtype=np.int64), taken["due_ns"], taken["latency_ns"], before]
+        values = [np.full(content.size, series, dtype=np.int64), content["due_ns"], content["latency_ns"], before]
         self.blocks.append([pa.array(column.astype(np.int64)) for column in values])
-        self.count += taken.size
+        self.count += content.size
 
     def table(self) -> pa.Table:
         columns = [pa.chunked_array(chunks, pa.int64()) for chunks in zip(*self.blocks, strict=True)]

@@ -21,7 +21,7 @@ INTERVAL_K = 4
 
 IntArray = NDArray[np.int64]
 _NARROWER = (np.int16, np.int32)
-Known = tuple[IntArray, NDArray[np.bool_]]
+KnownValues = tuple[IntArray, NDArray[np.bool_]]
 """Values, and which of them are known: the others are 0."""
 
 
@@ -92,8 +92,8 @@ class Timeline:
     begin_wall_ns: IntArray
     end_wall_ns: IntArray
     courses: Mapping[int, Course]
-    counters: Mapping[str, Known]
-    load: Mapping[str, Known]
+    counters: Mapping[str, KnownValues]
+    load: Mapping[str, KnownValues]
 
     def __len__(self) -> int:
         return int(self.begin_mono_ns.size)

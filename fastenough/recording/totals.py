@@ -65,20 +65,20 @@ def _sums_check() -> Any:
     return fastjsonschema.compile(_SUMS)
 
 
-def written(
+def file_bytes(
     sha256: str, head: Mapping[str, Any], end: Mapping[str, Any] | None, series: tuple[Series, ...], added: Aggregate
 ) -> bytes:
-    """The file; ``sha256`` is that of the recording, ``head`` and ``end`` its lines."""
-    totals = [added.totals[one.id] for one in series]
+    """The content of the file; ``sha256``: hash of the recording; ``head`` and ``end``: its lines."""
+    totals = [added.totals[declared.id] for declared in series]
     values: dict[str, Sequence[object]] = {
-        "id": [one.id for one in series],
-        "name": [one.name for one in series],
-        "cpu": [one.cpu for one in series],
-        "unit": [one.unit for one in series],
-        "k": [one.k for one in series],
+        "id": [declared.id for declared in series],
+        "name": [declared.name for declared in series],
+        "cpu": [declared.cpu for declared in series],
+        "unit": [declared.unit for declared in series],
+        "k": [declared.k for declared in series],
         "stored": [total.total for total in totals],
-        "lost": [added.lost[one.id] for one in series],
-        "missed": [added.missed[one.id] for one in series],
+        "lost": [added.lost[declared.id] for declared in series],
+        "missed": [added.missed[declared.id] for declared in series],
         "min": [total.minimum for total in totals],
         "max": [total.maximum for total in totals],
         "sum": [total.sum for total in totals],
@@ -102,12 +102,12 @@ def written(
         "wide": {number: total.wide for number, total in added.totals.items() if total.wide},
     }
     schema = SCHEMA.with_metadata({_KEY: json.dumps(metadata)})
-    return parquet.written(pa.table([pa.array(values[field.name], field.type) for field in SCHEMA], schema=schema))
+    return parquet.file_bytes(pa.table([pa.array(values[field.name], field.type) for field in SCHEMA], schema=schema))
 
 
 def read(content: bytes, name: str, sha256: str, most_values: int) -> tuple[dict[str, Any], Aggregate]:
     """The metadata of the file, and the sums; raises BadInput, also for another recording."""
-    file = parquet.opened(content, name, SCHEMA, most_values)
+    file = parquet.open_file(content, name, SCHEMA, most_values)
     try:
         metadata = parse_line((file.schema_arrow.metadata or {})[_KEY])
         if metadata["version"] != VERSION or metadata["recording_sha256"] != sha256:

@@ -89,12 +89,12 @@ def upgraded_end(end: Mapping[str, Any], head: Mapping[str, Any]) -> JsonLine:
 def _after(settings: Sequence[Mapping[str, Any]], changes: Sequence[Mapping[str, Any]]) -> list[JsonLine]:
     """Settings read back after the run: those of the head with the changes applied."""
     changed = {_place(change): change for change in changes}
-    of_head = [
+    read_back = [
         _read_back(entry, changed[_place(entry)]["after"] if _place(entry) in changed else entry["in_effect"])
         for entry in settings
     ]
-    known = {_place(entry) for entry in settings}
-    return of_head + [_read_back(change, change["after"]) for place, change in changed.items() if place not in known]
+    places = {_place(entry) for entry in settings}
+    return read_back + [_read_back(change, change["after"]) for place, change in changed.items() if place not in places]
 
 
 def _place(entry: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from fastenough.model import Series
-from fastenough.recording.culprits import Culprit, blamed, culprit_words, whole
+from fastenough.recording.culprits import Culprit, cause_of_delay, culprit_text, integer_of
 from fastenough.recording.head import Event, Head, Instant
 
 MONITOR = "monitor"
@@ -100,14 +100,14 @@ class Wakeup:
         return max(self.parts, key=lambda name: self.parts[name], default="")
 
     @property
-    def said(self) -> str:
+    def culprit_text(self) -> str:
         """The culprit as text."""
-        return culprit_words(self.culprit)
+        return culprit_text(self.culprit)
 
     @property
-    def blamed(self) -> str:
+    def cause(self) -> str:
         """The cause of its longest station."""
-        return blamed(self.culprit, self.parts[self.longest] if self.longest else self.delay_ns)
+        return cause_of_delay(self.culprit, self.parts[self.longest] if self.longest else self.delay_ns)
 
 
 def is_monitor(head: Head) -> bool:
@@ -115,11 +115,11 @@ def is_monitor(head: Head) -> bool:
     return head.probe == MONITOR
 
 
-def _parts(culprit: Culprit) -> dict[str, int]:
+def _station_times(culprit: Culprit) -> dict[str, int]:
     """A negative time is none: no station ends before it begins."""
-    told = {name: whole(culprit, key_of(name)) for name in STATIONS}
-    parts = {name: ns for name, ns in told.items() if ns is not None and ns >= 0}
-    by_device, first_ns = whole(culprit, key_of("device-to-return")), parts.get("device-to-runnable")
+    times = {name: integer_of(culprit, key_of(name)) for name in STATIONS}
+    parts = {name: ns for name, ns in times.items() if ns is not None and ns >= 0}
+    by_device, first_ns = integer_of(culprit, key_of("device-to-return")), parts.get("device-to-runnable")
     if by_device is not None and first_ns is not None and by_device > first_ns:
         parts["runnable-to-return"] = by_device - first_ns
     return parts
@@ -127,7 +127,7 @@ def _parts(culprit: Culprit) -> dict[str, int]:
 
 def _wakeup(head: Head, event: Event, series: Series) -> Wakeup:
     culprit = event.culprit or {}
-    parts = _parts(culprit)
+    parts = _station_times(culprit)
     value_ns = (event.value or 0) * series.unit_ns
     return Wakeup(
         head.run_id,
@@ -153,12 +153,12 @@ def wakeups(head: Head, events: Iterable[Event]) -> list[Wakeup]:
         series = None if event.series is None else by_id.get(event.series)
         if series is None or is_noise(series.name) or event.culprit is None or event.kind not in ("max", "threshold"):
             continue
-        new = _wakeup(head, event, series)
-        place = new.cpu, event.at.mono_ns, event.culprit.get("task_pid")
-        fullest[place] = _fuller(fullest[place], new) if place in fullest else new
+        wakeup = _wakeup(head, event, series)
+        place = wakeup.cpu, event.at.mono_ns, event.culprit.get("task_pid")
+        fullest[place] = _combined(fullest[place], wakeup) if place in fullest else wakeup
     return sorted(fullest.values(), key=lambda wakeup: -wakeup.delay_ns)
 
 
-def _fuller(one: Wakeup, other: Wakeup) -> Wakeup:
-    kept, left = (other, one) if other.delay_ns > one.delay_ns else (one, other)
-    return replace(kept, culprit={**left.culprit, **kept.culprit}, series=(*one.series, *other.series))
+def _combined(first: Wakeup, second: Wakeup) -> Wakeup:
+    longer, shorter = (second, first) if second.delay_ns > first.delay_ns else (first, second)
+    return replace(longer, culprit={**shorter.culprit, **longer.culprit}, series=(*first.series, *second.series))

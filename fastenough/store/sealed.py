@@ -22,13 +22,13 @@ from fastenough.recording import (
     damaged_recording,
     read_from,
 )
-from fastenough.recording.building import HeadAdditions, made_head
+from fastenough.recording.building import HeadAdditions, unmeasured_head
 from fastenough.recording.columns import SealedRecording
 from fastenough.recording.content import TRACE_FILE
 from fastenough.recording.head import Tool
 from fastenough.recording.interval_rows import intervals_of
 from fastenough.recording.lazy_text import lazy_parts, recording_of_text, timeline_of_text
-from fastenough.recording.reader import Reading, assembled, ends_of_lines
+from fastenough.recording.reader import Reading, assemble, ends_of_lines
 from fastenough.recording.timeline import Timeline
 from fastenough.store.directory import attached_file, read_summary, recording_name, storage_errors, unsealed
 from fastenough.store.summary import RunSummary
@@ -147,7 +147,7 @@ def _of_columns(opening: Opening, summary: RunSummary, source: SealedRecording) 
         parts["events"] = ()
     with suppress(BadInput):
         head, end = ends_of_lines(stored.head, stored.end, source.file)
-        return assembled(source.file, head, end, stored.aggregate, over_time=over_time, **parts)
+        return assemble(source.file, head, end, stored.aggregate, over_time=over_time, **parts)
     return None
 
 
@@ -165,7 +165,7 @@ def _known_head(summary: RunSummary) -> Head:
         None if summary.configuration is None else Configuration(summary.configuration),
         None if summary.load is None else LoadStated(summary.load),
     )
-    head = made_head(summary.probe or "unknown", summary.implementation or "unknown", {}, known, summary.id)
+    head = unmeasured_head(summary.probe or "unknown", summary.implementation or "unknown", {}, known, summary.id)
     return replace(head, tool=Tool("unknown", ""), begin=Instant(0, summary.begin_wall_ns or 0))
 
 

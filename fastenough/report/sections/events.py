@@ -7,7 +7,7 @@ from typing import Any
 
 from fastenough.analysis import words
 from fastenough.recording import Event, Recording
-from fastenough.recording.culprits import culprit_words
+from fastenough.recording.culprits import culprit_text
 from fastenough.report.context import Context, RunGroup
 from fastenough.report.document import Column, ReportTable, Section
 
@@ -15,7 +15,7 @@ _MOST = 20
 
 
 def _culprit(event: Event) -> str:
-    said = culprit_words(event.culprit) if event.culprit else ""
+    said = culprit_text(event.culprit) if event.culprit else ""
     return "; ".join(part for part in (event.text or "", said) if part) or "–"
 
 

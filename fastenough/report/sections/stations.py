@@ -199,7 +199,9 @@ def _draw(group: RunGroup, worst: list[Wakeup]) -> Figure:
                 linewidth=0.6,
             )
             left_us += ns / 1000
-        label = _cut(f"{_place(wakeup, group)}: {words.latency(wakeup.delay_ns)}; {wakeup.said or 'cause unknown'}")
+        label = _cut(
+            f"{_place(wakeup, group)}: {words.latency(wakeup.delay_ns)}; {wakeup.culprit_text or 'cause unknown'}"
+        )
         axes.annotate(
             label.replace("$", r"\$"), (0.0, row - 0.05), xycoords=("axes fraction", "data"), fontsize=9, va="bottom"
         )
@@ -227,8 +229,8 @@ def _data(worst: list[Wakeup]) -> Data:
             wakeup.cpu,
             wakeup.delay_ns,
             *(wakeup.parts.get(name) for name in STATIONS),
-            wakeup.blamed,
-            wakeup.said,
+            wakeup.cause,
+            wakeup.culprit_text,
         ]
         for wakeup in worst
     ]
@@ -387,7 +389,7 @@ def _cause_row(group: RunGroup, cause: BlamedTask) -> tuple[object, ...]:
         cause.times,
         cause.worst.delay_ns,
         "–" if task is None else str(task),
-        cause.worst.said or "–",
+        cause.worst.culprit_text or "–",
     )
 
 

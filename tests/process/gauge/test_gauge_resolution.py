@@ -24,7 +24,7 @@ from fastenough.gauge.stream import Frame, Splitter
 from fastenough.model import Outcome
 from fastenough.recording import Histogram, Recording, read_recording
 from fastenough.recording.histogram import bucket_index, bucket_lowest, sums_fault
-from fastenough.recording.reader import as_counted
+from fastenough.recording.reader import as_counted_by_instrument
 from tests.support.gauge_simulation import HERTZ, Build, counters, paced
 from tests.support.recordings import Plan, recording
 
@@ -207,8 +207,8 @@ def test_sums_are_held_against_the_buckets_that_the_gauge_counted_in(tmp_path: P
     histogram = fine.histogram(0, coarse)
     head = replace(recording(tmp_path, Plan([[np.array([1, 2, 3])]])).head, instrument={"k": K})
     assert sums_fault(histogram) is not None
-    assert sums_fault(as_counted(head, histogram)) is None
-    assert sums_fault(as_counted(head, replace(histogram, sum=histogram.sum * 2))) is not None
+    assert sums_fault(as_counted_by_instrument(head, histogram)) is None
+    assert sums_fault(as_counted_by_instrument(head, replace(histogram, sum=histogram.sum * 2))) is not None
 
 
 def test_a_sample_counted_in_the_next_reading_waits_for_it() -> None:

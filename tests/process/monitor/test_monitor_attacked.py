@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fastenough.recording import Recording
-from fastenough.recording.culprits import culprit_words
+from fastenough.recording.culprits import culprit_text
 from tests.process.monitor.test_monitor_counts import assert_sums_agree
 from tests.support.monitored import Slept, counted, events, sleeper, stored, unseen, watching
 from tests.support.tools import ROOT
@@ -140,5 +140,5 @@ def test_a_name_of_hostile_bytes_is_told_in_letters(monitor_binary: Path, sleepe
             slept = task.sleep()
         recording = watch.recording()
     assert_all_seen(recording, slept)
-    said = [culprit_words(event.culprit) for event in events(recording, "expiry-to-running") if event.culprit]
+    said = [culprit_text(event.culprit) for event in events(recording, "expiry-to-running") if event.culprit]
     assert said and all(line.isprintable() for line in said), said

@@ -77,7 +77,7 @@ def _watch(probe: str, monitor: Path, place: Path) -> tuple[Recording, SampleFil
 def test_samples_histograms_and_the_task_agree(probe_binary: str, monitor_binary: Path, tmp_path: Path) -> None:
     recording, kept, task = _watch(probe_binary, monitor_binary, tmp_path)
     assert kept.complete and recording.end is not None and recording.end.samples is not None
-    assert recording.end.samples.kept == sum(len(one.due_ns) for one in kept.series.values())
+    assert recording.end.samples.stored == sum(len(one.due_ns) for one in kept.series.values())
     assert recording.end.samples.lost == recording.end.counters["monitor_unkept"] == 0
     by_name = {series.name: kept.series[series.id] for series in recording.head.series if series.id in kept.series}
     assert {*STATIONS, SUM} <= set(by_name)

@@ -42,7 +42,7 @@ def _agree(directory: Path, kept: SampleFile) -> None:
     assert end is not None
     told = end.samples
     assert told is not None
-    assert sum(len(samples.due_ns) for samples in kept.series.values()) == told.kept
+    assert sum(len(samples.due_ns) for samples in kept.series.values()) == told.stored
     assert sum(samples.lost for samples in kept.series.values()) == told.lost
     for series in recording.named("wakeup"):
         samples, total = kept.series[series.id], recording.totals[series.id]
@@ -176,7 +176,7 @@ def test_a_full_disk_fails_the_run_and_keeps_what_was_written(probe_binary: str,
     end = read_recording(tmp_path / "r").end
     assert end is not None and end.outcome == "failed"
     assert end.samples is not None
-    assert end.samples.kept + end.samples.lost == sum(said.taken for said in list(end.series.values())[::2])
+    assert end.samples.stored + end.samples.lost == sum(said.taken for said in list(end.series.values())[::2])
 
 
 def test_an_existing_file_is_not_touched(probe_binary: str, tmp_path: Path) -> None:

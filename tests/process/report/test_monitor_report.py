@@ -14,8 +14,7 @@ from fastenough.analysis.stations import blamed, tail_of, worst_wakeups
 from fastenough.model import Verdict
 from fastenough.recording import Recording
 from fastenough.recording.content import LazySequence
-from fastenough.recording.culprits import UNKNOWN, culprit_words
-from fastenough.recording.culprits import blamed as blamed_of
+from fastenough.recording.culprits import UNKNOWN, cause_of_delay, culprit_text
 from fastenough.recording.interval import Interval
 from fastenough.recording.wakeups import key_of, wakeups
 from fastenough.report import write_report
@@ -133,18 +132,18 @@ def test_the_rest_of_a_devices_wakeup_is_a_part_too(tmp_path: Path) -> None:
 
 
 def test_a_culprit_in_words() -> None:
-    assert culprit_words(INTERRUPTED) == (
+    assert culprit_text(INTERRUPTED) == (
         "robot (pid 4711, fifo 80) waited for the idle CPU; interrupt nvme0q1 took 250.0 µs; last vector 236; "
         "left idle state C6; at 2,400 MHz; in nvme_irq < common"
     )
-    assert culprit_words({"task": "a", "task_pid": 3, "waited_for": "a", "waited_for_pid": 3}) == (
+    assert culprit_text({"task": "a", "task_pid": 3, "waited_for": "a", "waited_for_pid": 3}) == (
         "a (pid 3) was still running its previous cycle"
     )
-    assert culprit_words({"made_up": "x", "interval_smi": 1, "interval_steal_ns": 10_000_000}) == (
+    assert culprit_text({"made_up": "x", "interval_smi": 1, "interval_steal_ns": 10_000_000}) == (
         "the hypervisor took 10 ms of the CPUs in this interval; 1 SMI in this interval; made_up x"
     )
-    assert blamed_of({"interval_smi": 1, "interval_steal_ns": 10_000_000}, 50_000.0) == UNKNOWN
-    assert culprit_words({"expiry_to_return_ns": 5}) == ""
+    assert cause_of_delay({"interval_smi": 1, "interval_steal_ns": 10_000_000}, 50_000.0) == UNKNOWN
+    assert culprit_text({"expiry_to_return_ns": 5}) == ""
 
 
 @pytest.mark.slow
@@ -196,7 +195,9 @@ def test_the_monitor_changes_no_number_of_the_run_beside_it(runs: list[Recording
 
 def test_what_is_said_of_the_blame_is_what_is_done(runs: list[Recording]) -> None:
     """Whole intervals know of time stolen and of SMIs: they are told, and nobody is blamed for them."""
-    assert blamed_of(CULPRIT | {"interval_steal_ns": 10**9, "interval_smi": 7}, 1000) == blamed_of(CULPRIT, 1000)
+    assert cause_of_delay(CULPRIT | {"interval_steal_ns": 10**9, "interval_smi": 7}, 1000) == cause_of_delay(
+        CULPRIT, 1000
+    )
     said = stations.causes(make_context(runs, judge(runs)))
     assert said is not None
     (note,) = (leaf.note for leaf in said.leaves() if isinstance(leaf, ReportTable))

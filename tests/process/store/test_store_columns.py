@@ -153,7 +153,7 @@ def test_of_every_golden_recording(tmp_path: Path, name: str) -> None:
         expected = read_recording(tmp_path / name)
         timeline = columns.timeline(source, kept.intervals_sha256, expected.series)
     head, end = reader.ends_of(json.dumps(kept.head).encode(), kept.end and json.dumps(kept.end).encode(), name)
-    mine = reader.assembled(
+    mine = reader.assemble(
         name, head, end, kept.aggregate, intervals=(), events=expected.events, over_time=lambda: timeline
     )
     assert said(mine) == said(expected)

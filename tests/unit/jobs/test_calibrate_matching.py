@@ -10,7 +10,7 @@ from fastenough.gauge.stream import Frame
 from fastenough.jobs.calibrate import WitnessResult, falling_edges
 from fastenough.model import Outcome, Role, Series
 from fastenough.recording import Event, Histogram, Instant, Interval, Recording
-from fastenough.recording.building import HeadAdditions, made_end, made_head
+from fastenough.recording.building import HeadAdditions, unmeasured_end, unmeasured_head
 
 MS = 1_000_000
 BEGIN_NS = 5_000 * MS
@@ -20,8 +20,10 @@ SERIES_K = 10
 
 def recording(events: tuple[Event, ...] = (), intervals: tuple[Interval, ...] = (), dropped: int = 0) -> Recording:
     series = Series(0, "wakeup", "ns", "mono", "due time", "act began", SERIES_K, Role.VERDICT)
-    head = replace(made_head("timer", "linux-user", {}, HeadAdditions()), series=(series,), begin=Instant(BEGIN_NS, 0))
-    end = replace(made_end(Outcome.COMPLETED), events_dropped=dropped)
+    head = replace(
+        unmeasured_head("timer", "linux-user", {}, HeadAdditions()), series=(series,), begin=Instant(BEGIN_NS, 0)
+    )
+    end = replace(unmeasured_end(Outcome.COMPLETED), events_dropped=dropped)
     return Recording(head, intervals, events, end)
 
 
