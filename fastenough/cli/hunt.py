@@ -85,7 +85,7 @@ def _plan(probe: str, parameters: tuple[str, ...], turns_s: float, board: str) -
 def conclusion(hunted: HuntResult) -> str:
     """The result in one sentence."""
     search = hunted.search
-    if search.found is None:
+    if search.result is None:
         if not search.worst_fixed:
             return "no conclusion: the hunt ended before all fixed loads were tried"
         if not search.confirmations:
@@ -97,7 +97,7 @@ def conclusion(hunted: HuntResult) -> str:
             f"no load worse than the fixed loads in {words.counted(len(hunted.runs), 'trial')}; the worst fixed "
             f"load is {search.worst_fixed}"
         )
-    found = search.found
+    found = search.result
     beside = f"load {found.beside}" if isinstance(found.beside, str) else "the previous result"
     return (
         f"worse than {beside}: {description_of(search.space, found.recipe)}; the typical maximum in {BLOCK} is "
@@ -116,7 +116,7 @@ def _print_result(hunted: HuntResult, culprit: MonitoredRun | None, out: Path | 
                 "runs": hunted.runs,
                 "failed": hunted.failed,
                 "worst_fixed": search.worst_fixed or None,
-                "found": search.found,
+                "found": search.result,
                 "load": load,
                 "culprit": culprit,
             }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The phases of a search after the groups: halving, confirmation and minimisation.
 
-Halving is successive halving (Karnin, Koren, Somekh 2013): candidates that were bad by chance drop out, the others are
-tried more often.  Confirmation runs a recipe and the worst known load in turns, in fresh trials that did not take part
+Halving is successive halving (Karnin, Koren, Somekh 2013): candidates that were bad by chance drop out, the others get
+more trials.  Confirmation runs a recipe and the worst known load in turns, in fresh trials that did not take part
 in its selection.  Minimisation is delta debugging (Zeller, Hildebrandt 2002): it reduces a confirmed recipe to the
 smallest one with the same effect.  Single trials are noise.  A part stays removed only if the rest reaches the effect
 in two of three trials.  All steps are stored, and the smallest one that fresh trials confirm is the result, so a part
@@ -73,9 +73,9 @@ def confirm(trials: TrialBudget, recipe: Recipe, beside: Recipe | str) -> TrialG
             tails.append(tail)
         if turn + 1 == _FIRST_TURN_CHECKED and fmean(worse) <= fmean(better):
             return None
-        by_chance = chance(worse, better) if turn + 1 in CHANCE_SHARES else 1.0
-        if by_chance <= CHANCE_SHARES.get(turn + 1, 0.0) * level_of(trials.confirmations):
-            return Confirmed(recipe, beside, fmean(worse), fmean(better), by_chance)
+        p_value = chance(worse, better) if turn + 1 in CHANCE_SHARES else 1.0
+        if p_value <= CHANCE_SHARES.get(turn + 1, 0.0) * level_of(trials.confirmations):
+            return Confirmed(recipe, beside, fmean(worse), fmean(better), p_value)
     return None
 
 
@@ -86,32 +86,32 @@ _MOST_TRIALS_EACH = 4
 
 def halving_cost(candidates: int) -> int:
     """Number of trials that halving this many candidates takes."""
-    total, each = 0, 1
+    total, repeats = 0, 1
     while candidates > _FINALISTS:
-        total += candidates * each
-        candidates, each = max(_FINALISTS, candidates // 2), min(_MOST_TRIALS_EACH, 2 * each)
+        total += candidates * repeats
+        candidates, repeats = max(_FINALISTS, candidates // 2), min(_MOST_TRIALS_EACH, 2 * repeats)
     return total
 
 
 def affordable(trials: int) -> int:
     """Number of candidates that this many trials can halve; the finalists take none."""
-    return max(each for each in range(trials + _FINALISTS + 1) if halving_cost(each) <= trials)
+    return max(count for count in range(trials + _FINALISTS + 1) if halving_cost(count) <= trials)
 
 
 def halve(trials: TrialBudget, candidates: Sequence[Recipe]) -> TrialGenerator[list[Recipe]]:
     """The remaining candidates, worst first, judged by fresh trials only: their selection may have been chance.
 
-    Each round halves them and tries the rest twice as often as the round before.
+    Each round halves them and gives the rest twice as many trials as the round before.
     """
     fresh: dict[Recipe, list[float]] = {candidate: [] for candidate in candidates}
-    left, each = list(fresh), 1
-    while len(left) > _FINALISTS:
-        for candidate in left * each:
+    remaining, repeats = list(fresh), 1
+    while len(remaining) > _FINALISTS:
+        for candidate in remaining * repeats:
             tail = yield from trials.tail(candidate, Phase.HALVING)
             fresh[candidate] += [] if tail is None else [tail]
-        left.sort(key=lambda candidate: -mean_tail(fresh[candidate]))
-        left, each = left[: max(_FINALISTS, len(left) // 2)], min(_MOST_TRIALS_EACH, 2 * each)
-    return left
+        remaining.sort(key=lambda candidate: -mean_tail(fresh[candidate]))
+        remaining, repeats = remaining[: max(_FINALISTS, len(remaining) // 2)], min(_MOST_TRIALS_EACH, 2 * repeats)
+    return remaining
 
 
 _EFFECT_SHARE = 0.6
@@ -128,38 +128,38 @@ class _Effect:
 
     def is_reached(self, trials: TrialBudget, recipe: Recipe, phase: Phase) -> TrialGenerator[bool]:
         """Whether two of at most three trials reach the effect; reserves the trials of a confirmation."""
-        seen: list[float] = []
+        tails: list[float] = []
         bar = self._beside + _EFFECT_SHARE * (self._worst - self._beside)
         for _ in range(_MOST_ATTEMPTS):
             tail = yield from trials.tail(recipe, phase, LEAST_TRIALS)
-            seen.append(float("-inf") if tail is None else tail)
-            reached = sum(each >= bar for each in seen)
+            tails.append(float("-inf") if tail is None else tail)
+            reached = sum(value >= bar for value in tails)
             if reached == 2:
-                self._worst = max(self._worst, fmean(each for each in seen if each >= bar))
+                self._worst = max(self._worst, fmean(value for value in tails if value >= bar))
                 return True
-            if len(seen) - reached == 2:
+            if len(tails) - reached == 2:
                 return False
         return False
 
 
-def _chunks(recipe: Recipe, pieces: int, random_: random.Random) -> Iterator[frozenset[Part]]:
+def _chunks(recipe: Recipe, count: int, random_: random.Random) -> Iterator[frozenset[Part]]:
     """The parts, shuffled, in pieces of nearly equal size."""
     shuffled = random_.sample(recipe, len(recipe))
-    return (frozenset(shuffled[piece::pieces]) for piece in range(pieces))
+    return (frozenset(shuffled[number::count]) for number in range(count))
 
 
 def _fewer(trials: TrialBudget, effect: _Effect, steps: list[Recipe], random_: random.Random) -> TrialGenerator[None]:
     """Remove pieces of the stressors, then smaller pieces, until none can be removed."""
-    pieces = min(_PIECES, len(steps[-1]))
+    count = min(_PIECES, len(steps[-1]))
     while len(steps[-1]) > 1:
         before = len(steps[-1])
-        for chunk in _chunks(steps[-1], pieces, random_):
-            rest = tuple(part for part in steps[-1] if part not in chunk)
-            if rest and (yield from effect.is_reached(trials, rest, Phase.FEWER)):
-                steps.append(rest)
-        if len(steps[-1]) == before and pieces >= before:
+        for chunk in _chunks(steps[-1], count, random_):
+            reduced = tuple(part for part in steps[-1] if part not in chunk)
+            if reduced and (yield from effect.is_reached(trials, reduced, Phase.FEWER)):
+                steps.append(reduced)
+        if len(steps[-1]) == before and count >= before:
             return
-        pieces = min(len(steps[-1]), pieces if len(steps[-1]) < before else 2 * pieces)
+        count = min(len(steps[-1]), count if len(steps[-1]) < before else 2 * count)
 
 
 def _with_level(recipe: Recipe, place: int, parameter: int, level: int) -> Recipe:

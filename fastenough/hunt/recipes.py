@@ -12,7 +12,7 @@ from fastenough.hunt.stressors import FIRST, LAST, PHASE, PHASES, PLACE, WORKERS
 from fastenough.loads import Expectation, Load
 
 SOURCE_PREFIX = "found by fastenough hunt"
-"""First words of the source of such a load."""
+"""Prefix of the source of such a load."""
 _CPU_SHARE = 0.001
 # The shell of Debian takes no "--" before the number of a process group.
 IN_PHASES = """
@@ -41,18 +41,18 @@ def turn_of(wall_ns: int, turns: int) -> int:
 
 
 def _arguments(space: Space, part: Part, cpus: int) -> list[str]:
-    own = [
-        word
+    options = [
+        argument
         for parameter in space.stressors[part.stressor].parameters
         if parameter.name not in (WORKERS, PLACE, PHASE)
-        for word in (f"--{parameter.name}", space.value(part, parameter.name))
+        for argument in (f"--{parameter.name}", space.value(part, parameter.name))
     ]
     place = {FIRST: ["--taskset", "0"], LAST: ["--taskset", str(cpus - 1)]}.get(space.value(part, PLACE), [])
     return [
         "stress-ng",
         f"--{part.stressor}",
         space.value(part, WORKERS),
-        *own,
+        *options,
         *place,
         "--temp-path",
         "{scratch}",
@@ -133,6 +133,6 @@ def as_file(load: Load) -> str:
     return "\n".join([*lines, ""])
 
 
-def _text(word: str) -> str:
+def _text(text: str) -> str:
     """A basic string of TOML, which has the escapes of JSON."""
-    return json.dumps(word)
+    return json.dumps(text)

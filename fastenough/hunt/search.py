@@ -43,10 +43,10 @@ class GroupTurn:
 
 def _group_turns(turns: Sequence[Recipe], maxima: Sequence[int]) -> list[GroupTurn]:
     """The turns of a trial of equally many block maxima each; empty if it failed."""
-    each = len(maxima) // len(turns)
-    if not each:
+    size = len(maxima) // len(turns)
+    if not size:
         return []
-    tails = [tail_of(maxima[turn * each : (turn + 1) * each]) for turn in range(len(turns))]
+    tails = [tail_of(maxima[turn * size : (turn + 1) * size]) for turn in range(len(turns))]
     middle = median(tails)
     return [GroupTurn(recipe, tail, tail - middle) for recipe, tail in zip(turns, tails, strict=True)]
 
@@ -56,9 +56,9 @@ class Search:
     """One search and its result so far; it can be stopped at any time.
 
     ``fixed``: names of the fixed loads.  ``turns``: recipes per trial of a group.  ``worst_fixed``: the worst fixed
-    load, empty until all were tried.  ``found``: the latest confirmed recipe, compared with the worst fixed load or
-    with the result of an earlier round; ``whole``: the same before minimisation.  ``confirmations``: number completed;
-    without any there is no conclusion.
+    load, empty before their trials are complete.  ``result``: the latest confirmed recipe, compared with the worst
+    fixed load or with the result of an earlier round; ``unreduced``: the same before minimisation.  ``confirmations``:
+    number completed; without any there is no conclusion.
     """
 
     space: Space
@@ -66,15 +66,15 @@ class Search:
     turns: int
     random_: random.Random
     worst_fixed: str = ""
-    found: Confirmed | None = None
-    whole: Confirmed | None = None
+    result: Confirmed | None = None
+    unreduced: Confirmed | None = None
     confirmations: int = 0
     looks: list[GroupTurn] = field(default_factory=list)
-    _tried: frozenset[Recipe] = frozenset()
+    _selected: frozenset[Recipe] = frozenset()
 
-    def run(self, left: int) -> TrialGenerator[None]:
-        """Request trials until ``left`` are spent, or no candidate is worth another."""
-        trials = TrialBudget(left)
+    def run(self, budget: int) -> TrialGenerator[None]:
+        """Request trials until ``budget`` are spent, or no candidate is worth another."""
+        trials = TrialBudget(budget)
         with suppress(BudgetSpent):
             yield from self._fixed_loads(trials)
             while (1 - _GROUPS) * trials.left >= LEAST_TRIALS:
@@ -88,17 +88,17 @@ class Search:
         self.worst_fixed = max(self.fixed, key=lambda name: mean_tail(tails[name]))
 
     def _round(self, trials: TrialBudget) -> TrialGenerator[None]:
-        most = affordable(int((_HALVING if trials.left >= _LONG else _SHORT_HALVING) * trials.left))
+        limit = affordable(int((_HALVING if trials.left >= _LONG else _SHORT_HALVING) * trials.left))
         yield from self._try_groups(trials, max(1, int(_GROUPS * trials.left)))
         if len(self.looks) < 2:
             raise BudgetSpent
-        chosen = self._candidates(most)
-        self._tried |= set(chosen)
+        chosen = self._candidates(limit)
+        self._selected |= set(chosen)
         for candidate in (yield from halve(trials, chosen)):
             confirmed = yield from confirm(trials, candidate, self._reference)
             self.confirmations += 1
             if confirmed is not None:
-                self.whole = confirmed
+                self.unreduced = confirmed
                 self._set_result(trials, confirmed)
                 yield from self._minimise(trials, confirmed)
                 return
@@ -106,10 +106,10 @@ class Search:
     @property
     def _reference(self) -> Recipe | str:
         """The worst known load, which the next result must exceed."""
-        return self.found.recipe if self.found else self.worst_fixed
+        return self.result.recipe if self.result else self.worst_fixed
 
     def _set_result(self, trials: TrialBudget, confirmed: Confirmed) -> None:
-        self.found, trials.found_ns = confirmed, confirmed.typical_ns
+        self.result, trials.found_ns = confirmed, confirmed.typical_ns
 
     def _try_groups(self, trials: TrialBudget, count: int) -> TrialGenerator[None]:
         for _ in range(count):
@@ -117,10 +117,10 @@ class Search:
             maxima = yield from trials.make(turns, Phase.GROUPS)
             self.looks += _group_turns(turns, maxima)
 
-    def _candidates(self, most: int) -> list[Recipe]:
+    def _candidates(self, limit: int) -> list[Recipe]:
         """The worst recipes of groups that were no candidates yet, worst first."""
-        worst = sorted(self.looks, key=lambda look: -look.excess)
-        return list(dict.fromkeys(look.recipe for look in worst if look.recipe not in self._tried))[:most]
+        ordered = sorted(self.looks, key=lambda look: -look.excess)
+        return list(dict.fromkeys(look.recipe for look in ordered if look.recipe not in self._selected))[:limit]
 
     def _minimise(self, trials: TrialBudget, confirmed: Confirmed) -> TrialGenerator[None]:
         """Find the smallest recipe that is confirmed like the whole one and nearly reaches its effect."""

@@ -52,9 +52,9 @@ class Space:
 
     def value(self, part: Part, parameter: str) -> str:
         """Value of a parameter of a part, as written; empty if there is no such parameter."""
-        for level, each in zip(part.levels, self.stressors[part.stressor].parameters, strict=True):
-            if each.name == parameter:
-                return each.values[level]
+        for level, declared in zip(part.levels, self.stressors[part.stressor].parameters, strict=True):
+            if declared.name == parameter:
+                return declared.values[level]
         return ""
 
     def memory_of(self, part: Part) -> int:
@@ -67,14 +67,14 @@ class Space:
 
     def fitting(self, parts: Sequence[Part]) -> Recipe:
         """As many of these parts, in this order, as the bounds allow."""
-        taken: list[Part] = []
+        fitting: list[Part] = []
         free_bytes = self.memory_bytes
         for part in parts[: self.most]:
             needed = self.memory_of(part)
             if needed <= free_bytes:
-                taken.append(part)
+                fitting.append(part)
                 free_bytes -= needed
-        return tuple(sorted(taken))
+        return tuple(sorted(fitting))
 
     @property
     def group_size(self) -> int:
@@ -83,7 +83,7 @@ class Space:
 
     def draw_part(self, name: str, random_: random.Random) -> Part:
         parameters = self.stressors[name].parameters
-        return Part(name, tuple(random_.randrange(len(each.values)) for each in parameters))
+        return Part(name, tuple(random_.randrange(len(parameter.values)) for parameter in parameters))
 
     def draw(self, size: int, random_: random.Random) -> Recipe:
         """Random stressors and levels, uniformly distributed."""

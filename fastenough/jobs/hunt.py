@@ -106,7 +106,7 @@ class HuntResult:
     @property
     def load(self) -> Load | None:
         """The result as a load."""
-        found = self.search.found
+        found = self.search.result
         return load_of(self.search.space, (found.recipe,), self.cpus) if found else None
 
 

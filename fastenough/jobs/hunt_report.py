@@ -137,7 +137,7 @@ def with_all_trials(assessment: Assessment, made: Sequence[FinishedTrial]) -> As
 
 
 def _confirming(hunted: HuntResult) -> list[str]:
-    found = hunted.search.found
+    found = hunted.search.result
     subjects = (
         [] if found is None else [each if isinstance(each, str) else (each,) for each in (found.recipe, found.beside)]
     )

@@ -37,11 +37,11 @@ def demonstrate(farm: FarmData, folder: Path, into: Path) -> int:
 def hunt() -> Section:
     """Of a machine that is made up, as the farm is."""
     search, made = searched()
-    assert search.found is not None
+    assert search.result is not None
     return hunt_section(
         search,
         made,
-        f"worse than load {search.found.beside}: {description_of(search.space, search.found.recipe)}",
+        f"worse than load {search.result.beside}: {description_of(search.space, search.result.recipe)}",
         "",
         "",
     )

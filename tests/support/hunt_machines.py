@@ -137,7 +137,7 @@ def hunted(machine: Machine, budget: int) -> Recipe:
     """What the hunt finds; nothing where it finds nothing."""
     search = Search(machine.space, tuple(machine.fixed), TURNS, random.Random(machine.seed))
     driven(search.run(budget), machine, budget)
-    return search.found.recipe if search.found else ()
+    return search.result.recipe if search.result else ()
 
 
 Draw = Callable[[Space, random.Random], tuple[Recipe, ...]]

@@ -54,7 +54,7 @@ def test_each_trial_is_told_where_it_belongs() -> None:
     assert sum(failed for _, failed in phases.values()) == sum(not one.block_maxima_ns for one in made) > 0
     assert phases[Phase.HALVING][0] == sum(row[1] for row in tables["hunt-halving"].rows)
     assert phases[Phase.FIXED][0] == sum(row[1] for row in tables["hunt-fixed"].rows)
-    found = search.found or search.whole
+    found = search.result or search.unreduced
     assert found is not None
     assert description_of(search.space, found.recipe) in {row[0] for row in tables["hunt-confirming"].rows}
     told = [row[3:] for table in tables.values() if len(table.columns) == 6 for row in table.rows if row[3] is not None]

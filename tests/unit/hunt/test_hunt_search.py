@@ -114,7 +114,7 @@ def test_what_cannot_be_tried_ends_no_search() -> None:
         while True:
             asked += 1
             ask = asking.send(TrialResult([] if ask.phase is Phase.GROUPS else [1000] * 8, 80 - asked))
-    assert search.found is None and search.worst_fixed == "none" and not search.confirmations
+    assert search.result is None and search.worst_fixed == "none" and not search.confirmations
 
 
 def groups_of(space: Space, count: int) -> tuple[Search, list[tuple[Recipe, ...]]]:
@@ -147,8 +147,8 @@ def test_candidates_are_the_worst_turns_that_were_none_before() -> None:
     search, groups = groups_of(SPACE, 20)
     assert [look.recipe for look in search.looks] == [turn for group in groups for turn in group]
     worst = [group[-1] for group in reversed(groups)]
-    tried = len(search._tried)
-    assert tried >= 4 and search._tried == set(worst[:tried])
+    tried = len(search._selected)
+    assert tried >= 4 and search._selected == set(worst[:tried])
     assert search._candidates(3) == worst[tried : tried + 3]
 
 
