@@ -41,13 +41,15 @@ from fastenough.model import BadInput, ExitStatus
 from fastenough.store import Store
 
 
-def parse_settings(said: Sequence[str]) -> dict[str, str]:
+def parse_settings(arguments: Sequence[str]) -> dict[str, str]:
     """``name=value``, each name once; raises BadInput."""
     change: dict[str, str] = {}
-    for one in said:
-        name, _, value = one.partition("=")
+    for argument in arguments:
+        name, _, value = argument.partition("=")
         if not name or not value:
-            raise BadInput(f"--set {one} is not NAME=VALUE; write it as governor=performance (names: docs/settings.md)")
+            raise BadInput(
+                f"--set {argument} is not NAME=VALUE; write it as governor=performance (names: docs/settings.md)"
+            )
         if name in change:
             raise BadInput(f"--set {name} is given twice; give it once")
         change[name] = value
@@ -56,9 +58,9 @@ def parse_settings(said: Sequence[str]) -> dict[str, str]:
 
 def conclusion(effects: Effects, change: str) -> str:
     """One sentence on the quantiles and on the rate above a limit."""
-    said = [each for each in (_of_quantiles(effects), _of_rate(effects)) if each]
-    if said:
-        return f"with {change}, {effects.series}: {'; '.join(said)}"
+    phrases = [phrase for phrase in (_of_quantiles(effects), _of_rate(effects)) if phrase]
+    if phrases:
+        return f"with {change}, {effects.series}: {'; '.join(phrases)}"
     if effects.effects:
         widest = effects.effects[-1]
         return (
@@ -70,13 +72,13 @@ def conclusion(effects: Effects, change: str) -> str:
 
 
 def _of_quantiles(effects: Effects) -> str:
-    shown = shown_at(effects.effects)
-    if shown is None:
+    significant = shown_at(effects.effects)
+    if significant is None:
         return ""
-    said, tail = shown
+    phrase, tail = significant
     interval = words.microseconds_interval(tail.lower_ns, tail.upper_ns)
     return (
-        f"{said} (at {words.percent(tail.quantile)} by {micros(tail.effect_ns)} µs, "
+        f"{phrase} (at {words.percent(tail.quantile)} by {micros(tail.effect_ns)} µs, "
         f"{words.percent(effects.confidence)} interval {interval} µs)"
     )
 

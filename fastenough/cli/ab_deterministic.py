@@ -19,8 +19,8 @@ def print_result(trial: AbTest, made: AbSets, store: Store, as_json: bool) -> Ex
     if made.with_it is None or made.with_it.stopped:
         return ExitStatus.INCONCLUSIVE
     without, with_it = ([store.load(run) for run in campaign.runs] for campaign in (made.without, made.with_it))
-    found = compare_instructions(without, with_it)
-    conclusion = f"with {trial.name}, {instructions_conclusion(found)}"
+    comparisons = compare_instructions(without, with_it)
+    conclusion = f"with {trial.name}, {instructions_conclusion(comparisons)}"
     if as_json:
         print_json(
             {
@@ -31,19 +31,21 @@ def print_result(trial: AbTest, made: AbSets, store: Store, as_json: bool) -> Ex
                 "runs": (*made.without.runs, *made.with_it.runs),
                 "order": ("A",) * len(made.without.runs) + ("B",) * len(made.with_it.runs),
                 "rounds": {"done": 1, "planned": 1},
-                "decided": all(isinstance(each, PathComparison) or each.shown for each in found),
+                "decided": all(
+                    isinstance(comparison, PathComparison) or comparison.shown for comparison in comparisons
+                ),
                 "effects": None,
-                "paths": [each for each in found if isinstance(each, PathComparison)],
-                "maxima": [each for each in found if isinstance(each, MaximaComparison)],
+                "paths": [comparison for comparison in comparisons if isinstance(comparison, PathComparison)],
+                "maxima": [comparison for comparison in comparisons if isinstance(comparison, MaximaComparison)],
             }
         )
         return ExitStatus.DONE
     say(conclusion)
     for text in cautions([*without, *with_it]):
         say(f"caveat: {text}")
-    print_instructions(found, ("without", "with"))
+    print_instructions(comparisons, ("without", "with"))
     say("differences between runs without and with the change:")
-    for text in dict.fromkeys(text for each in found for text in each.differs):
+    for text in dict.fromkeys(text for comparison in comparisons for text in comparison.differs):
         say(text, "  ")
     print(f"runs: {made.without.id} and {made.with_it.id} (fastenough list)")
     return ExitStatus.DONE

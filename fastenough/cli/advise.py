@@ -74,34 +74,34 @@ def _decided(advice: Advice) -> bool:
     return advice.ending in (Ending.DELIVER, Ending.HARDWARE)
 
 
-def _by_reference(name: str, runs: Sequence[str], out: Path | None, wanted: AdviceRequest) -> Advice:
+def _by_reference(name: str, runs: Sequence[str], out: Path | None, request: AdviceRequest) -> Advice:
     if runs or out is not None:
         raise BadInput("--reference uses published figures; omit RUNS and --out-dir")
     reference = find_reference(name)
-    return advise_by_reference(reference, replace(wanted, probe=probe_of(reference.probes, wanted.probe or None)))
+    return advise_by_reference(reference, replace(request, probe=probe_of(reference.probes, request.probe or None)))
 
 
-def _by_runs(names: Sequence[str], out: Path | None, store_path: Path, wanted: AdviceRequest) -> Advice:
+def _by_runs(names: Sequence[str], out: Path | None, store_path: Path, request: AdviceRequest) -> Advice:
     if out is not None:
         require_writable(out)
     store = existing_store(store_path)
     chosen = {store.find(name) for name in names}
     runs = [run for run in current_runs(store) if run.id in chosen or not chosen]
     probes = list(dict.fromkeys(run.probe for run in reversed(runs) if run.probe))
-    probe = probe_of(probes[:1], wanted.probe or None)
+    probe = probe_of(probes[:1], request.probe or None)
     fitting = [run for run in runs if run.probe in (None, probe)]
     with Work("reading the runs") as work:
         recordings = read_runs(store, [run.id for run in fitting], work.step)
         work.step("judging each approach")
-        wanted = replace(wanted, probe=probe, selection=Selection.of(chosen=bool(chosen), only_these=False))
-        advice = advise_by_runs(recordings, wanted, store)
+        request = replace(request, probe=probe, selection=Selection.of(chosen=bool(chosen), only_these=False))
+        advice = advise_by_runs(recordings, request, store)
         others = [name for name in probes if name != probe]
         if others:
             caution = f"Only runs of the probe {probe} are used; there are also runs of {', '.join(others)} (--probe)"
             advice = replace(advice, cautions=(*advice.cautions, caution))
         if out is not None:
             work.step("writing the report")
-            report_advice(advice, recordings, wanted, out)
+            report_advice(advice, recordings, request, out)
     return advice
 
 
@@ -138,7 +138,7 @@ def _by_runs(names: Sequence[str], out: Path | None, store_path: Path, wanted: A
 def command(
     *,
     runs: tuple[str, ...],
-    asked: RequirementOptions,
+    limit_options: RequirementOptions,
     probe: str | None,
     board: str | None,
     times: float,
@@ -152,7 +152,7 @@ def command(
     Follows the flowchart of Brown and Martin with RUNS, by default with all runs of the store: which kernel, user
     space or a kernel module, or hardware.  The exit status is 0 if it reaches an answer, 3 if data are missing.
     """
-    required = asked.requirement()
+    required = limit_options.requirement()
     if required is None:
         raise BadInput("advise requires --limit; add --miss-rate if the limit may be exceeded")
     if name is not None:

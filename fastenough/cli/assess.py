@@ -99,17 +99,17 @@ def print_tasks(answer: TaskAnswer) -> None:
     """Print the longest response time of each task, and the margin of each CPU."""
     rows = [
         (
-            one.task.name,
+            response.task.name,
             str(on.measured.cpu),
-            str(one.task.priority),
-            words.microseconds(one.task.period_ns),
-            words.microseconds(one.task.compute_ns),
-            words.microseconds(one.task.deadline_ns),
-            words.microseconds(one.response_ns),
-            words.microseconds_down(one.slack_ns),
+            str(response.task.priority),
+            words.microseconds(response.task.period_ns),
+            words.microseconds(response.task.compute_ns),
+            words.microseconds(response.task.deadline_ns),
+            words.microseconds(response.response_ns),
+            words.microseconds_down(response.slack_ns),
         )
         for on in answer.cpus
-        for one in on.responses
+        for response in on.responses
     ]
     if rows:
         print_table("Longest response times, all terms at their maximum at once [µs]", _COLUMNS, rows)
@@ -184,7 +184,7 @@ def _bears(margin: Margin) -> str:
 @json_option
 def command(
     *,
-    asked: RequirementOptions,
+    limit_options: RequirementOptions,
     tasks: tuple[str, ...],
     duration_ns: int,
     loads: dict[str, Load],
@@ -211,14 +211,14 @@ def command(
         return print_impossible(reasons, as_json)
     question = Question(
         None,
-        asked.confidence,
+        limit_options.confidence,
         tuple(loads),
         ASSESSED,
         tasks=task_set,
         selection=Selection.of(chosen=False, only_these=only_these),
     )
     if task_set is None:
-        required = asked.requirement()
+        required = limit_options.requirement()
         question = replace(question, required=required)
         plan = assessment_plan(
             board, tuple(loads), duration_ns, interval, priority, requirement=required, monitor=monitor
@@ -231,7 +231,7 @@ def command(
             duration_ns,
             priority,
             monitor=monitor,
-            required=asked.of_limit,
+            required=limit_options.of_limit,
         )
     require_writable(out)
     store, plan = Store(store_path), replace(plan, loads=loads_of_files(loads))

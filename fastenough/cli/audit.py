@@ -66,11 +66,11 @@ def _print_result(audit: Audit, measured: AuditTrials | None, details: _Details,
         print_measured(measured)
 
 
-def _names(said: str) -> list[str]:
+def _names(text: str) -> list[str]:
     """Names of configurations; raises BadInput unless there are two or more, each once."""
-    names = [name.strip() for name in said.split(",") if name.strip()]
-    if said and (len(names) < 2 or len(set(names)) < len(names)):
-        raise BadInput(f"--boot {said}: give two or more configurations of the board, each once, as in stock,rt")
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if text and (len(names) < 2 or len(set(names)) < len(names)):
+        raise BadInput(f"--boot {text}: give two or more configurations of the board, each once, as in stock,rt")
     return names
 
 
@@ -78,9 +78,9 @@ def _with_how(finding: Mapping[str, Any], changes: Any) -> dict[str, object]:
     return {**finding, "changes": [{**asdict(change), "how": change.how} for change in changes]}
 
 
-def _emit(found: Audit, made: Remarks, folder: Path | None) -> None:
+def _emit(audit: Audit, made: Remarks, folder: Path | None) -> None:
     if folder is not None:
-        write_files(emit(found.findings, made), folder)
+        write_files(emit(audit.findings, made), folder)
 
 
 def _put_back(link: Link) -> None:
@@ -202,30 +202,30 @@ def command(
     if report_path is not None:
         require_writable(report_path)
     details = _Details(everything, verbose)
-    asked = MeasureArguments(
+    arguments = MeasureArguments(
         board, loads, rounds, duration_ns, interval, only or (), as_granted, resume, _names(boots), cpus
     )
-    with accessed_board(board, asked.configuration) as (link, _):
+    with accessed_board(board, arguments.configuration) as (link, _):
         if measuring:
             _put_back(link)
-        found = audit_board(board, link)
+        audit = audit_board(board, link)
     if not measuring:
-        _emit(found, {}, folder)
-        _print_result(found, None, details, as_json)
+        _emit(audit, {}, folder)
+        _print_result(audit, None, details, as_json)
         return ExitStatus.DONE
     if folder is not None:
-        make_folder(folder, emit(found.findings, {}))
+        make_folder(folder, emit(audit.findings, {}))
     store = Store(store_path)
     try:
-        measured = measured_audit(asked, found, store)
+        measured = measured_audit(arguments, audit, store)
     except Refused as error:
         raise BadInput(in_parameters(str(error))) from error
-    _print_result(found, measured, details, as_json)
+    _print_result(audit, measured, details, as_json)
     section = conclude_trials(measured, list(conclusions(measured)), store)
     if report_path is not None:
         with Work("writing the report"):
             report_trials(measured, section, store, report_path)
-    _emit(found, remarks(measured), folder)
+    _emit(audit, remarks(measured), folder)
     return status_of(measured)
 
 
@@ -235,7 +235,7 @@ _LABEL = len("elsewhere: ")
 _CUT = "..."
 
 
-def _said(counts: Sequence[Finding], what: str) -> str:
+def _counted(counts: Sequence[Finding], what: str) -> str:
     by = [
         f"{number} {severity}"
         for severity in Severity
@@ -248,7 +248,7 @@ def summary(audit: Audit) -> str:
     """Counts of the findings, in one sentence."""
     hiding = audit.of(Standing.HIDES)
     parts = [
-        _said(audit.of(Standing.COSTS), "may cost latency"),
+        _counted(audit.of(Standing.COSTS), "may cost latency"),
         f"{len(hiding)} {'hides' if len(hiding) == 1 else 'hide'} latency",
         f"{len(audit.of(Standing.UNKNOWN))} unknown",
         f"{len(audit.of(Standing.FINE))} fine",

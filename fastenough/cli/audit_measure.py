@@ -75,55 +75,66 @@ class MeasureArguments:
         return {name: value for name, value in available.items() if everything or name in self.only}
 
 
-def measured_audit(asked: MeasureArguments, audit: Audit, store: Store) -> AuditTrials:
+def measured_audit(arguments: MeasureArguments, audit: Audit, store: Store) -> AuditTrials:
     """Make all trials; raises BadInput if nothing can be changed."""
-    if asked.boots and open_board(asked.board).configurations() == (AS_BOOTED,):
+    if arguments.boots and open_board(arguments.board).configurations() == (AS_BOOTED,):
         raise NotApplicable(
-            f"--boot: board {asked.board} does not boot by itself; a plan with [[configuration]] states "
+            f"--boot: board {arguments.board} does not boot by itself; a plan with [[configuration]] states "
             "how to boot each (docs/plans.md)"
         )
-    changes = asked.changes(audit)
-    if not changes and not asked.boots[1:]:
+    changes = arguments.changes(audit)
+    if not changes and not arguments.boots[1:]:
         raise BadInput(
             "no finding can be changed while the system runs, so there is nothing to measure; for changes at boot "
             "or in the kernel use --boot, if the board boots by itself, or a campaign"
         )
-    check_plan(asked.plan)
-    _print_plan(asked, [*changes, *(f"booted {name}" for name in asked.boots[1:])])
+    check_plan(arguments.plan)
+    _print_plan(arguments, [*changes, *(f"booted {name}" for name in arguments.boots[1:])])
     return measure(
-        asked.plan, changes, asked.loads, asked.rounds, store=store, make=_making(asked, store), boots=asked.boots[1:]
+        arguments.plan,
+        changes,
+        arguments.loads,
+        arguments.rounds,
+        store=store,
+        make=_making(arguments, store),
+        boots=arguments.boots[1:],
     )
 
 
-def _print_plan(asked: MeasureArguments, changes: Sequence[str]) -> None:
-    runs = asked.runs * len(changes)
+def _print_plan(arguments: MeasureArguments, changes: Sequence[str]) -> None:
+    runs = arguments.runs * len(changes)
     with Display() as display:
         display.tell(
             f"{words.counted(len(changes), 'change')} ({', '.join(changes)}) under "
-            f"{words.counted(len(asked.loads), 'load')}: {runs} runs, about "
-            f"{words.duration(runs * (asked.duration_ns + _BESIDE_S * 1e9))}; settings are restored after each run"
+            f"{words.counted(len(arguments.loads), 'load')}: {runs} runs, about "
+            f"{words.duration(runs * (arguments.duration_ns + _BESIDE_S * 1e9))}; settings are restored after each run"
         )
 
 
-def _making(asked: MeasureArguments, store: Store) -> Callable[[AbTest], AbRuns]:
+def _making(arguments: MeasureArguments, store: Store) -> Callable[[AbTest], AbRuns]:
     def make(trial: AbTest) -> AbRuns:
         with Display() as display:
-            opened, granted = boards_for(trial.with_change(), asked.as_granted, lambda said: None)
+            opened, granted = boards_for(trial.with_change(), arguments.as_granted, lambda line: None)
             ready = trial.measured_by(granted)
             return make_ab_test(
-                ready, store, display, opened=opened, tell=display.tell, resume=asked.resume and is_begun(ready, store)
+                ready,
+                store,
+                display,
+                opened=opened,
+                tell=display.tell,
+                resume=arguments.resume and is_begun(ready, store),
             )
 
     return make
 
 
-def _row(tried: ChangeEffect) -> tuple[str, ...]:
-    effect, tail = tried.effect, tried.tail
+def _row(trial: ChangeEffect) -> tuple[str, ...]:
+    effect, tail = trial.effect, trial.tail
     if effect is None or tail is None:
-        return (tried.name, tried.load, *("–",) * 6, "; ".join(tried.reasons) or "too little data")
+        return (trial.name, trial.load, *("–",) * 6, "; ".join(trial.reasons) or "too little data")
     return (
-        tried.name,
-        tried.load,
+        trial.name,
+        trial.load,
         words.percent(effect.quantile),
         micros(effect.without_ns),
         micros(effect.effect_ns),
@@ -137,7 +148,7 @@ def _row(tried: ChangeEffect) -> tuple[str, ...]:
 _COLUMNS = ("change", "load", "at", "without", "effect", "95 % interval", "quantile", "above the limit", "rate")
 
 
-def said_of(trial: ChangeEffect) -> str:
+def effect_text(trial: ChangeEffect) -> str:
     """The measured effect of one change under one load, without the name of the change."""
     effect, tail = trial.effect, trial.tail
     if effect is None or tail is None:
@@ -165,11 +176,13 @@ def _direction(direction: int) -> str:
 def remarks(measured: AuditTrials) -> dict[str, Remark]:
     """The comment on each setting in files for other tools."""
     by: dict[str, list[ChangeEffect]] = {}
-    confirmed = {(each.name, each.load): each for each in measured.again}
-    for each in measured.alone:
-        for name in each.change:
-            by.setdefault(name, []).append(confirmed.get((each.name, each.load), each))
-    return {name: Remark("; ".join(map(said_of, tried)), name in (measured.best or {})) for name, tried in by.items()}
+    confirmed = {(trial.name, trial.load): trial for trial in measured.again}
+    for trial in measured.alone:
+        for name in trial.change:
+            by.setdefault(name, []).append(confirmed.get((trial.name, trial.load), trial))
+    return {
+        name: Remark("; ".join(map(effect_text, trials)), name in (measured.best or {})) for name, trials in by.items()
+    }
 
 
 def conclusions(measured: AuditTrials) -> Iterator[str]:
@@ -187,7 +200,7 @@ def conclusions(measured: AuditTrials) -> Iterator[str]:
         of = names[0] if len(names) == 1 else f"any of {len(names)} changes"
         yield f"no significant effect of {of}; this does not prove that there is none"
     for trial in measured.together:
-        yield f"all of these together, {said_of(trial)}"
+        yield f"all of these together, {effect_text(trial)}"
 
 
 def print_measured(measured: AuditTrials) -> None:
@@ -227,7 +240,7 @@ def as_document(measured: AuditTrials) -> dict[str, object]:
         "best": measured.best,
         "together": measured.together,
         "refused": dict(measured.refused),
-        "campaigns": [each.campaign for each in (*measured.alone, *measured.again, *measured.together)],
+        "campaigns": [trial.campaign for trial in (*measured.alone, *measured.again, *measured.together)],
     }
 
 
@@ -235,7 +248,7 @@ def status_of(measured: AuditTrials) -> int:
     """0 if an effect was measured, 3 if there is no conclusion on any change."""
     if measured.signal:
         return 128 + measured.signal
-    return ExitStatus.DONE if any(each.effect for each in measured.alone) else ExitStatus.INCONCLUSIVE
+    return ExitStatus.DONE if any(trial.effect for trial in measured.alone) else ExitStatus.INCONCLUSIVE
 
 
 def make_folder(folder: Path, names: Iterable[str]) -> None:

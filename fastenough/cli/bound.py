@@ -123,12 +123,12 @@ def command(
     """
     if report_path is not None:
         require_writable(report_path)
-    name, found = _recorded(board, duration_ns, Store(store_path)) if trace is None else ("", _read(trace))
+    name, bounds = _recorded(board, duration_ns, Store(store_path)) if trace is None else ("", _read(trace))
     if as_json:
-        print_json([asdict(one) for one in found])
+        print_json([asdict(bound) for bound in bounds])
     else:
-        _print(found)
-    section = section_of(found, _MEANING)
+        _print(bounds)
+    section = section_of(bounds, _MEANING)
     if name:
         conclude(Store(store_path), name, (), stored_form(section))
     if report_path is not None:
@@ -145,5 +145,5 @@ def _read(trace: BinaryIO) -> Sequence[CpuBound]:
 def _recorded(board: str, duration_ns: int, store: Store) -> tuple[str, Sequence[CpuBound]]:
     """Trace the board; returns its name and the bounds."""
     with accessed_board(board) as (link, _):
-        found = bounds_of(recorded(link.raised, duration_ns / 1e9))
-        return recorded_board(open_board(board).name, link, store).name, found
+        bounds = bounds_of(recorded(link.raised, duration_ns / 1e9))
+        return recorded_board(open_board(board).name, link, store).name, bounds

@@ -36,7 +36,7 @@ _IN_USER_SPACE = tuple(user_space_implementations())
 
 def _sizes(text: str) -> tuple[int, ...]:
     try:
-        return tuple(parse_duration_ns(word) for word in text.split(","))
+        return tuple(parse_duration_ns(size) for size in text.split(","))
     except ValueError as error:
         raise BadInput(f"--sizes: {error}") from error
 
@@ -127,6 +127,7 @@ def _to_boot(board: Board, emulated: bool) -> str:
 )
 @click.option(
     "--each",
+    "per_size",
     type=click.IntRange(1, 1000),
     help=f"Injections of each size [default: {_EACH}; with --monitor 200, on a virtual board 20].",
 )
@@ -156,7 +157,7 @@ def command(
     gauge: str | None,
     pin: str | None,
     sizes: str | None,
-    each: int | None,
+    per_size: int | None,
     cpu: int,
     implementation: str,
     stations: bool,
@@ -171,17 +172,21 @@ def command(
     if stations and implementation != DEFAULT:
         raise BadInput("--monitor observes wake-ups by Linux; omit --implementation")
     if stations:
-        given = None if sizes is None else _sizes(sizes)
+        sizes_ns = None if sizes is None else _sizes(sizes)
         return calibrate_stations(
-            board, configuration or _to_boot(board, emulated), station_plan(given, each, cpu, emulated), figure, as_json
+            board,
+            configuration or _to_boot(board, emulated),
+            station_plan(sizes_ns, per_size, cpu, emulated),
+            figure,
+            as_json,
         )
     if figure is not None:
         raise BadInput("--figure requires --monitor")
-    each = each or _EACH
+    per_size = per_size or _EACH
     plan = (
-        InjectionPlan(_sizes(sizes or _EMULATED_SIZES), each, cpu, _EMULATED_PERIOD_NS, _EMULATED_LEAD_NS)
+        InjectionPlan(_sizes(sizes or _EMULATED_SIZES), per_size, cpu, _EMULATED_PERIOD_NS, _EMULATED_LEAD_NS)
         if emulated
-        else InjectionPlan(_sizes(sizes or _LOCAL_SIZES), each, cpu)
+        else InjectionPlan(_sizes(sizes or _LOCAL_SIZES), per_size, cpu)
     )
     trials = calibrate(
         board, configuration or _to_boot(board, emulated), plan, gauge, output, implementation=implementation

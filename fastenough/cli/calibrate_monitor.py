@@ -30,22 +30,24 @@ _OVERHEAD_S = 6.0
 """Time of a trial beyond the injections."""
 _NAMED = 3
 """Causes printed for each size."""
-_DRAWN = {".svg", ".png"}
+_FIGURE_SUFFIXES = {".svg", ".png"}
 
 
-def station_plan(sizes_ns: tuple[int, ...] | None, each: int | None, cpu: int, emulated: bool) -> InjectionPlan:
+def station_plan(sizes_ns: tuple[int, ...] | None, per_size: int | None, cpu: int, emulated: bool) -> InjectionPlan:
     """The injections at each station, with defaults."""
     if emulated:
-        return replace(_EMULATED, sizes_ns=sizes_ns or _EMULATED.sizes_ns, each=each or _EMULATED.each, cpu=cpu)
-    return InjectionPlan(sizes_ns or _SIZES_NS, each or _EACH, cpu, _PERIOD_NS, _LEAD_NS)
+        return replace(
+            _EMULATED, sizes_ns=sizes_ns or _EMULATED.sizes_ns, per_size=per_size or _EMULATED.per_size, cpu=cpu
+        )
+    return InjectionPlan(sizes_ns or _SIZES_NS, per_size or _EACH, cpu, _PERIOD_NS, _LEAD_NS)
 
 
 def calibrate_stations(
     board: Board, configuration: str, plan: InjectionPlan, figure: Path | None, as_json: bool
 ) -> ExitStatus:
     """Run and print the trial of each station, then the agreement of task and monitor."""
-    if figure is not None and figure.suffix not in _DRAWN:
-        raise BadInput(f"--figure {figure}: use a name that ends in {' or '.join(sorted(_DRAWN))}")
+    if figure is not None and figure.suffix not in _FIGURE_SUFFIXES:
+        raise BadInput(f"--figure {figure}: use a name that ends in {' or '.join(sorted(_FIGURE_SUFFIXES))}")
     done: list[StationTrial] = []
     agreed: list[StationAgreement] = []
     for trial in _watched(calibrate_monitor(board, configuration, plan), plan):
@@ -83,11 +85,11 @@ def _watched(
 
 
 def _status(done: list[StationTrial], agreed: list[StationAgreement]) -> ExitStatus:
-    if any(trial.missed for trial in done) or not all(one.later for one in agreed):
+    if any(trial.missed for trial in done) or not all(agreement.later for agreement in agreed):
         return ExitStatus.BROKEN
     if not any(trial.applicable for trial in done):
         return ExitStatus.NOT_APPLICABLE
-    unclear = any(trial.shortfall for trial in done) or any(one.unexplained for one in agreed)
+    unclear = any(trial.shortfall for trial in done) or any(agreement.unexplained for agreement in agreed)
     return ExitStatus.INCONCLUSIVE if unclear else ExitStatus.DONE
 
 

@@ -34,23 +34,23 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 def conclusion(checked: CheckResult, selection: Selection) -> str:
     """Differences of the runs from the baseline, in one sentence; it states a selection by --only-these."""
-    said = [
+    phrases = [
         f"{subject_of(pair.runs[0])}: {said_of(comparison, 'new')}"
         for pair in checked.pairs
         for comparison in pair.comparisons
     ]
-    said += [
+    phrases += [
         f"{subject_of(pair.runs[0])}: {instructions_conclusion(pair.instructions)}"
         for pair in checked.pairs
         if pair.instructions
     ]
-    text = f"compared with the baseline, {'; '.join(said)}" if said else "no run to compare with the baseline"
+    text = f"compared with the baseline, {'; '.join(phrases)}" if phrases else "no run to compare with the baseline"
     stated = selection is Selection.ONLY_THESE and checked.excluded
     return f"{text} ({selection_note(checked.excluded)})" if stated else text
 
 
-def _print(checked: CheckResult, said: str) -> None:
-    say(said)
+def _print(checked: CheckResult, sentence: str) -> None:
+    say(sentence)
     if checked.instructions:
         say(f"caveat: {INSTRUCTIONS}")
     for pair in checked.pairs:
@@ -65,11 +65,11 @@ def _print(checked: CheckResult, said: str) -> None:
         print_table(
             "",
             ("verdict", "subject", "limit"),
-            [(one.verdict.value, one.subject, one.limit.text) for one in checked.held],
+            [(result.verdict.value, result.subject, result.limit.text) for result in checked.held],
             texts=3,
         )
-    for one in checked.held:
-        say(f"{one.verdict}: {one.limit.text}: {one.reason}")
+    for result in checked.held:
+        say(f"{result.verdict}: {result.limit.text}: {result.reason}")
     for text in _departures(checked):
         say(text)
     for gap in checked.gaps:
@@ -85,26 +85,35 @@ def _print(checked: CheckResult, said: str) -> None:
 
 def _departures(checked: CheckResult) -> list[str]:
     """Differences from the baseline that are a FAIL if there are limits."""
-    word = "warning" if checked.verdict is Verdict.NO_LIMIT else "FAIL"
-    return [f"{word}: {one.subject}: {one.what}: {one.reason}" for one in checked.departures]
+    label = "warning" if checked.verdict is Verdict.NO_LIMIT else "FAIL"
+    return [f"{label}: {departure.subject}: {departure.what}: {departure.reason}" for departure in checked.departures]
 
 
 def _counted(held: Sequence[LimitResult]) -> str:
-    passed = sum(one.verdict is Verdict.PASS for one in held)
+    passed = sum(result.verdict is Verdict.PASS for result in held)
     return f"{passed} of {len(held)} {'limit' if len(held) == 1 else 'limits'} met"
 
 
-def _cases(checked: CheckResult, said: str) -> list[Case]:
+def _cases(checked: CheckResult, sentence: str) -> list[Case]:
     """JUnit test cases: each limit, each difference or gap that forbids a PASS, or the comparison without limits."""
     cases = [
-        Case("check", f"{one.subject}: {one.limit.text}", one.verdict, [one.reason], said, one.duration_ns / 1e9)
-        for one in checked.held
+        Case(
+            "check",
+            f"{result.subject}: {result.limit.text}",
+            result.verdict,
+            [result.reason],
+            sentence,
+            result.duration_ns / 1e9,
+        )
+        for result in checked.held
     ]
     departed = Verdict.NO_LIMIT if checked.verdict is Verdict.NO_LIMIT else Verdict.FAIL
-    cases += [Case("check", f"{one.subject}: {one.what}", departed, [one.reason], said) for one in checked.departures]
+    cases += [
+        Case("check", f"{one.subject}: {one.what}", departed, [one.reason], sentence) for one in checked.departures
+    ]
     if checked.gaps or not cases:
         verdict = checked.verdict if checked.verdict in (Verdict.BROKEN, Verdict.NO_LIMIT) else Verdict.INCONCLUSIVE
-        cases.append(Case("check", "everything was measured and compared", verdict, list(checked.gaps), said))
+        cases.append(Case("check", "everything was measured and compared", verdict, list(checked.gaps), sentence))
     return cases
 
 
@@ -185,29 +194,31 @@ def command(
         checked = check(
             runs_checked, base, limits, store, missing=missing, selection=selection, since=change, on_step=work.step
         )
-    said = conclusion(checked, selection)
+    sentence = conclusion(checked, selection)
     if junit_path is not None:
-        _write(junit_path, suite(_cases(checked, said), SuiteContext.of(runs_checked)))
+        _write(junit_path, suite(_cases(checked, sentence), SuiteContext.of(runs_checked)))
     if markdown_path is not None:
-        page = markdown(said, checked.verdict, checked.pairs, checked.held, [*_departures(checked), *checked.gaps])
+        page = markdown(sentence, checked.verdict, checked.pairs, checked.held, [*_departures(checked), *checked.gaps])
         _write(markdown_path, page.encode())
     if as_json:
         print_json(
             {
-                "conclusion": said,
+                "conclusion": sentence,
                 "verdict": checked.verdict,
                 "held": checked.held,
                 "gaps": checked.gaps,
                 "departures": checked.departures,
                 "comparisons": checked.comparisons,
-                "paths": [each for each in checked.instructions if isinstance(each, PathComparison)],
-                "maxima": [each for each in checked.instructions if isinstance(each, MaximaComparison)],
+                "paths": [comparison for comparison in checked.instructions if isinstance(comparison, PathComparison)],
+                "maxima": [
+                    comparison for comparison in checked.instructions if isinstance(comparison, MaximaComparison)
+                ],
                 "not_applicable": checked.not_applicable,
                 "excluded": checked.excluded,
             }
         )
     else:
-        _print(checked, said)
+        _print(checked, sentence)
     if checked.not_applicable and not checked.pairs and not checked.alone:
         return ExitStatus.NOT_APPLICABLE
     return VERDICT_EXIT_STATUS[checked.verdict]

@@ -38,8 +38,8 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            shown = [name for option in self.get_params(ctx) for name in (*option.opts, *option.secondary_opts)]
-            raise click.NoSuchOption(error.option_name, possibilities=shown, ctx=ctx) from None
+            possibilities = [name for option in self.get_params(ctx) for name in (*option.opts, *option.secondary_opts)]
+            raise click.NoSuchOption(error.option_name, possibilities=possibilities, ctx=ctx) from None
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_epilog(ctx, formatter)

@@ -65,7 +65,7 @@ def _print_quantiles(comparison: Comparison, which: str) -> None:
 def _print_maxima(comparisons: Sequence[Comparison]) -> None:
     """Print the maxima of one series in all runs."""
     maxima = [("base", comparisons[0].maxima_ns[0])]
-    maxima += [(which, each.maxima_ns[1]) for which, each in zip(ORDINALS, comparisons, strict=False)]
+    maxima += [(which, comparison.maxima_ns[1]) for which, comparison in zip(ORDINALS, comparisons, strict=False)]
     say(
         "maxima (no test can show that they differ): "
         + ", ".join(f"{which} {words.latency(maximum)}" for which, maximum in maxima)
@@ -179,11 +179,11 @@ def command(base: str, others: tuple[str, ...], limits: tuple[int, ...], store_p
         return
     recordings = _require_runs(sets, (base, *others))
     comparisons = compare(*recordings, limits_ns=tuple(map(float, limits)))
-    said = conclusion(comparisons, judged_names(recordings))
+    sentence = conclusion(comparisons, judged_names(recordings))
     if as_json:
-        _print_json(said, recordings, comparisons)
+        _print_json(sentence, recordings, comparisons)
         return
-    say(said)
+    say(sentence)
     _print(recordings, comparisons)
 
 
@@ -192,10 +192,10 @@ def _compare_instructions(sets: Sequence[Sequence[Recording]], limits: Sequence[
         raise BadInput("--limit is not supported for deterministic boards, whose rates are those of single phases")
     _require_alike(sets)
     compared = [compare_instructions(sets[0], other) for other in sets[1:]]
-    found = [each for comparisons in compared for each in comparisons]
-    conclusion = instructions_conclusion(found)
+    instructions = [comparison for comparisons in compared for comparison in comparisons]
+    conclusion = instructions_conclusion(instructions)
     if as_json:
-        _print_json(conclusion, [run for runs in sets for run in runs], (), found)
+        _print_json(conclusion, [run for runs in sets for run in runs], (), instructions)
         return
     say(conclusion)
     _print_of_deterministic_boards(sets, compared)
@@ -212,7 +212,7 @@ def _print_json(
             "conclusion": conclusion,
             "cautions": cautions(recordings),
             "comparisons": comparisons,
-            "paths": [each for each in instructions if isinstance(each, PathComparison)],
-            "maxima": [each for each in instructions if isinstance(each, MaximaComparison)],
+            "paths": [comparison for comparison in instructions if isinstance(comparison, PathComparison)],
+            "maxima": [comparison for comparison in instructions if isinstance(comparison, MaximaComparison)],
         }
     )

@@ -44,8 +44,8 @@ def command(ctx: click.Context, shell: str, as_json: bool) -> None:
     For bash add the line of the example to ~/.bashrc, for zsh the same with zsh to ~/.zshrc, after compinit.  For
     fish: fastenough completion fish > ~/.config/fish/completions/fastenough.fish
     """
-    said = script(ctx.find_root().command, shell)
+    text = script(ctx.find_root().command, shell)
     if as_json:
-        print_json({"shell": shell, "script": said})
+        print_json({"shell": shell, "script": text})
     else:
-        write_raw(said.encode())
+        write_raw(text.encode())

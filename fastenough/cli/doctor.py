@@ -279,9 +279,9 @@ class Examination:
     severity: Impact
 
     def __call__(self, board: InspectedBoard) -> Diagnosis:
-        found = self.examine(board)
-        weighs = Impact.NONE if found.state is Condition.FINE else self.severity
-        return replace(found, concerns=self.concerns, severity=weighs)
+        diagnosis = self.examine(board)
+        weighs = Impact.NONE if diagnosis.state is Condition.FINE else self.severity
+        return replace(diagnosis, concerns=self.concerns, severity=weighs)
 
 
 def _summary(findings: Sequence[Diagnosis]) -> str:
@@ -343,13 +343,13 @@ def _audited(inspected: InspectedBoard, name: str) -> AuditFinding:
 
 def kernel(inspected: InspectedBoard) -> Diagnosis:
     """Preemption model of the kernel."""
-    found = _audited(inspected, "preemption")
-    if found.standing is Standing.FINE:
-        return Diagnosis("kernel", Condition.FINE, found.text)
-    other = next((change.text for change in found.changes if change.form is Form.WORDS), "")
+    finding = _audited(inspected, "preemption")
+    if finding.standing is Standing.FINE:
+        return Diagnosis("kernel", Condition.FINE, finding.text)
+    other = next((change.text for change in finding.changes if change.form is Form.WORDS), "")
     fix = f"{other}, then boot it" if other else "boot a kernel with PREEMPT_RT"
-    until = "".join(f"; until then, boot with {change.text}" for change in found.changes if change.form is Form.BOOT)
-    return Diagnosis("kernel", Condition.LIMITED, found.text, fix + until)
+    until = "".join(f"; until then, boot with {change.text}" for change in finding.changes if change.form is Form.BOOT)
+    return Diagnosis("kernel", Condition.LIMITED, finding.text, fix + until)
 
 
 def governor(inspected: InspectedBoard) -> Diagnosis:
@@ -395,28 +395,28 @@ def rights(inspected: InspectedBoard) -> Diagnosis:
             f"{setuid} is setuid: any user who may run it can occupy a CPU",
             f"chmod u-s {setuid}, and grant rtprio and memlock instead:\n{how_to_grant()}",
         )
-    if _said(inspected, "id", "-u") == "0":
+    if _output_of(inspected, "id", "-u") == "0":
         return Diagnosis("rights", Condition.FINE, "root")
     if inspected.link.raised is not inspected.link:
         return Diagnosis("rights", Condition.FINE, "the probe and the settings run through sudo")
-    limits = _said(inspected, "cat", "/proc/self/limits")
+    limits = _output_of(inspected, "cat", "/proc/self/limits")
     priority, memory = _limit(limits, "Max realtime priority"), _limit(limits, "Max locked memory")
-    said = f"not root; limits: rtprio {priority}, memlock {memory}"
+    state = f"not root; limits: rtprio {priority}, memlock {memory}"
     enough = (priority == _UNLIMITED or (priority.isdigit() and int(priority) >= _FIFO)) and memory == _UNLIMITED
     if enough:
-        return Diagnosis("rights", Condition.FINE, said)
+        return Diagnosis("rights", Condition.FINE, state)
     return Diagnosis(
         "rights",
         Condition.LIMITED,
-        f"{said}: insufficient for SCHED_FIFO {_FIFO} and locked memory",
+        f"{state}: insufficient for SCHED_FIFO {_FIFO} and locked memory",
         "run as root; allow sudo without a password; or grant rtprio and memlock (limits.conf)",
     )
 
 
 def _limit(text: str, name: str) -> str:
     """The soft limit of that name, as the kernel writes it."""
-    found = re.search(rf"^{name}\s+(\S+)", text, re.MULTILINE)
-    return found[1] if found else "unknown"
+    match = re.search(rf"^{name}\s+(\S+)", text, re.MULTILINE)
+    return match[1] if match else "unknown"
 
 
 def _setuid_probe(inspected: InspectedBoard) -> str:
@@ -425,7 +425,7 @@ def _setuid_probe(inspected: InspectedBoard) -> str:
         probe = find_probe(inspected.link)
     except NotApplicable:
         return ""
-    mode = _said(inspected, "stat", "-L", "-c", "%a", probe)
+    mode = _output_of(inspected, "stat", "-L", "-c", "%a", probe)
     return probe if mode.isdigit() and int(mode, 8) & _SETUID else ""
 
 
@@ -458,7 +458,7 @@ def smi(inspected: InspectedBoard) -> Diagnosis:
     )
 
 
-def _said(inspected: InspectedBoard, *command: str) -> str:
+def _output_of(inspected: InspectedBoard, *command: str) -> str:
     """Output of a command on the board; empty if there is no such command."""
     try:
         return inspected.link.run(command).stdout.decode(errors="replace").strip()

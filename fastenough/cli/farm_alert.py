@@ -38,15 +38,15 @@ def _webhook(file: Path | None) -> str:
 
 
 def _receivers(alertmanager: tuple[str, ...], webhook_file: Path | None, site: str) -> list[Receiver]:
-    found = [Receiver(url, True, site) for url in alertmanager]
+    receivers = [Receiver(url, True, site) for url in alertmanager]
     webhook = _webhook(webhook_file)
     if webhook:
-        found.append(Receiver(webhook, False, site))
-    if not found:
+        receivers.append(Receiver(webhook, False, site))
+    if not receivers:
         raise BadInput(
             f"no receiver: give --alertmanager URL, --webhook-file FILE, or {WEBHOOK_SETTING} in the environment"
         )
-    return found
+    return receivers
 
 
 @click.command("alert", cls=Command, example="fastenough farm alert FARM.toml --alertmanager http://127.0.0.1:9093")
@@ -107,5 +107,5 @@ def _print_faults(faults: list[str], as_json: bool) -> None:
     if as_json:
         print(json.dumps({"faults": faults}), flush=True)
     else:
-        said = "; ".join(faults) or "all receivers accept alerts again"
-        print(f"fastenough: {clean(said)}", file=sys.stderr, flush=True)
+        line = "; ".join(faults) or "all receivers accept alerts again"
+        print(f"fastenough: {clean(line)}", file=sys.stderr, flush=True)

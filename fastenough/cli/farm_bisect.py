@@ -213,7 +213,7 @@ def command(
     board: str,
     install: str,
     kernel: str,
-    asked: RequirementOptions,
+    limit_options: RequirementOptions,
     slower_by: str,
     quantile: float,
     loads: dict[str, Load],
@@ -230,8 +230,10 @@ def command(
     undecided configurations are measured longer.  With --slower-by the first configuration is the reference, and no
     limit is needed.
     """
-    required = asked.requirement()
-    question = BisectSetup(_criterion(required, tuple(loads), asked.confidence, slower_by, quantile), first_ns, most_ns)
+    required = limit_options.requirement()
+    question = BisectSetup(
+        _criterion(required, tuple(loads), limit_options.confidence, slower_by, quantile), first_ns, most_ns
+    )
     plan = assessment_plan(board, tuple(loads), first_ns, interval, priority, requirement=required)
     plan = with_install_command(
         replace(plan, name="bisect", loads=loads_of_files(loads)), configurations, _words(install), kernel

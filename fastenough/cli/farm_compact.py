@@ -39,12 +39,15 @@ def command(archive: str, database: str, as_json: bool) -> None:
             done += [] if merged is None else [merged]
             del left[0]
     if as_json:
-        print_json({"compacted": [asdict(one) for one in done]})
+        print_json({"compacted": [asdict(partition) for partition in done]})
     elif done:
         print_table(
             "Merged",
             ("Type", "Month", "Shard", "Files", "Rows"),
-            [(one.type, one.month, f"{one.shard:x}", str(one.files), f"{one.rows:,}") for one in done],
+            [
+                (partition.type, partition.month, f"{partition.shard:x}", str(partition.files), f"{partition.rows:,}")
+                for partition in done
+            ],
             texts=2,
         )
     else:

@@ -25,8 +25,8 @@ _DEFAULT_GATHER_NS = 30 * 10**9
 
 def _part_of(text: str) -> tuple[int, int]:
     """Index of a taker, from 0, and the number of takers, from a text such as ``1/2``; raises BadInput."""
-    found = re.fullmatch(r"(\d{1,2})/(\d{1,2})", text)
-    number, takers = (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.fullmatch(r"(\d{1,2})/(\d{1,2})", text)
+    number, takers = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= number <= takers <= SHARDS:
         raise BadInput(f"--part {text}: write the number of this taker and of all takers, at most {SHARDS}, as in 1/2")
     return number - 1, takers

@@ -7,8 +7,9 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import click
 
@@ -18,6 +19,8 @@ from fastenough.cli.farm_boards import line_printer
 from fastenough.cli.options import DURATION, json_option
 from fastenough.cli.output import JSON_VERSION, clean, print_table
 from fastenough.farm.lab import free_ports
+from fastenough.fleet.kept_process import Usage
+from fastenough.fleet.trial import FleetTrialResult
 from fastenough.link import LocalLink
 from fastenough.model import BadInput, ExitStatus, FastenoughError
 from fastenough.words import said_lines
@@ -28,8 +31,10 @@ _LEAST_INTERVAL_NS = 10**9
 
 
 def _lines(module: str, *options: object) -> Iterator[bytes]:
-    """What a trial prints; ``module`` gets a temporary folder, then the options.  Raises FastenoughError where it ended
-    with an error."""
+    """The lines that a trial prints; ``module`` gets a temporary folder, then the options.
+
+    Raises FastenoughError if it exits with an error.
+    """
     link = LocalLink()
     folder = link.scratch_name()
     os.environ["PYTHONPATH"] = os.pathsep.join(
@@ -66,18 +71,21 @@ def _fleet(boards: int, options: _FleetOptions, as_json: bool) -> ExitStatus:
     if interval_ns < _LEAST_INTERVAL_NS or for_ns < 2 * interval_ns:
         raise BadInput("--interval must be at least 1s, and --for at least twice as long as the interval")
     archive = _new_archive(options["folder"]) if options["folder"] else ""
-    result: dict[str, Any] = {}
+    result = None
     for line in _lines("fastenough.fleet.trial", archive, boards, interval_ns / 1e9, for_ns / 1e9):
         document = json.loads(line)
-        if "said" in document:
-            print(clean(document["said"]), file=sys.stderr, flush=True)
+        if "progress" in document:
+            print(clean(document["progress"]), file=sys.stderr, flush=True)
         else:
-            result = document
+            parts = {name: Usage(**usage) for name, usage in document["parts"].items()}
+            result = FleetTrialResult(**{**document, "parts": parts})
+    if result is None:
+        raise FastenoughError("the trial has ended without a result")
     if as_json:
-        print(json.dumps({"version": JSON_VERSION} | result))
+        print(json.dumps({"version": JSON_VERSION} | asdict(result)))
     else:
         _print_result(result, for_ns)
-    whole = result["published"] == result["stored"] == result["archived"]
+    whole = result.published == result.stored == result.archived
     return ExitStatus.DONE if whole else ExitStatus.FAIL
 
 
@@ -92,25 +100,25 @@ def _new_archive(folder: Path) -> Path:
     return archive
 
 
-def _print_result(result: dict[str, Any], for_ns: int) -> None:
+def _print_result(result: FleetTrialResult, for_ns: int) -> None:
     rows = [
         [
             name,
-            f"{part['cpu_s']:.1f}",
-            f"{part['cpu_s'] / (for_ns / 1e9):.1%}",
-            f"{part['memory_mib']:.0f}",
-            str(part["restarts"]),
+            f"{usage.cpu_s:.1f}",
+            f"{usage.cpu_s / (for_ns / 1e9):.1%}",
+            f"{usage.memory_mib:.0f}",
+            str(usage.restarts),
         ]
-        for name, part in result["parts"].items()
+        for name, usage in result.parts.items()
     ]
     print_table(
-        f"{result['published']:,} intervals published, {result['stored']:,} stored, {result['archived']:,} in the "
-        f"archive, {result['lost']:,} lost, in {words.duration(result['seconds'] * 1e9)}",
+        f"{result.published:,} intervals published, {result.stored:,} stored, {result.archived:,} in the "
+        f"archive, {result.lost:,} lost, in {words.duration(result.seconds * 1e9)}",
         ["part", "CPU s", "of one CPU", "memory MiB", "restarts"],
         rows,
     )
-    if result["archive"]:
-        print(f"archive: {result['archive']}")
+    if result.archive:
+        print(f"archive: {result.archive}")
 
 
 @click.command("try", cls=Command, example="fastenough farm try --boards 5")

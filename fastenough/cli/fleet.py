@@ -37,11 +37,13 @@ def _examples(store: Store, names: tuple[str, ...], probe: str | None) -> list[R
     """The named runs; without names those of the newest campaign, or the newest run.  All are of one probe."""
     campaign = None if names else newest_campaign(store)
     ids = campaign.runs if campaign else tuple(store.find(name) for name in names or ("last",))
-    recordings = [one for one in read_runs(store, ids) if one.damage is None and not is_monitor(one.head)]
+    recordings = [
+        recording for recording in read_runs(store, ids) if recording.damage is None and not is_monitor(recording.head)
+    ]
     if not recordings:
         raise BadInput(f"{store.path}: no readable run among those named; name a run (see fastenough list)")
     judged = probe_of(recordings, probe)
-    return [one for one in recordings if one.head.probe == judged]
+    return [recording for recording in recordings if recording.head.probe == judged]
 
 
 def _result_text(board: BoardResult) -> str:
@@ -74,13 +76,13 @@ def _rate_lines(evidence: FleetEvidence) -> Iterator[str]:
     if weakest is None or weakest.new_board_every_ns is None:
         return
     sure, limit = words.percent(evidence.requirement.confidence), words.exact_time(evidence.requirement.limit_ns)
-    seen = f"{words.counted(weakest.disturbances, 'disturbance')} above {limit} in {readable(weakest.measured_ns)}"
-    yield f"{fleet_wording.place(weakest)}: {seen} on {words.counted(weakest.boards, 'board')}"
-    found = weakest.detectable_variation
+    counts = f"{words.counted(weakest.disturbances, 'disturbance')} above {limit} in {readable(weakest.measured_ns)}"
+    yield f"{fleet_wording.place(weakest)}: {counts} on {words.counted(weakest.boards, 'board')}"
+    variation = weakest.detectable_variation
     power = (
         "too few disturbances to find any difference"
-        if found is None
-        else f"finds a coefficient of variation of {found:g} or more in 80 % of cases"
+        if variation is None
+        else f"finds a coefficient of variation of {variation:g} or more in 80 % of cases"
     )
     yield f"homogeneity of boards: p = {weakest.homogeneity:.2g}; {power}"
     if weakest.every_ns is not None:
@@ -126,7 +128,7 @@ def _print(result: FleetResult) -> None:
 def command(
     *,
     runs: tuple[str, ...],
-    asked: RequirementOptions,
+    limit_options: RequirementOptions,
     share: float,
     probe: str | None,
     only_these: bool,
@@ -139,7 +141,7 @@ def command(
     that agree in these are its data, on every board.  The default is the newest campaign.  The verdict is about all
     boards of the type, and the conditions of the statement are listed.
     """
-    required = asked.requirement()
+    required = limit_options.requirement()
     if required is None:
         raise BadInput("fleet requires --limit; add --miss-rate if the limit may be exceeded")
     if not 0.5 <= share < 1:

@@ -80,9 +80,9 @@ def _sealed(folder: Folder, name: str) -> ExitStatus:
 class Screen:
     """A live view on a terminal; plain lines in a file, a pipe or a dumb terminal."""
 
-    def __init__(self, drawn: Console, live: Live | None) -> None:
+    def __init__(self, terminal: Console, live: Live | None) -> None:
         self._live = live
-        self._console = drawn
+        self._console = terminal
         self._drawn_mono_s = 0.0
         self._headed = False
         self._printed_quiet = False
@@ -162,11 +162,11 @@ def _when(wall_ns: int) -> str:
 @contextmanager
 def screen_on(stream: TextIO) -> Iterator[Screen]:
     """The view that suits a stream."""
-    drawn = console(stream)
-    if not drawn.is_terminal or drawn.is_dumb_terminal:
-        yield Screen(drawn, None)
+    terminal = console(stream)
+    if not terminal.is_terminal or terminal.is_dumb_terminal:
+        yield Screen(terminal, None)
         return
     from rich.live import Live  # noqa: PLC0415 - see console
 
-    with Live(console=drawn, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live:
-        yield Screen(drawn, live)
+    with Live(console=terminal, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live:
+        yield Screen(terminal, live)

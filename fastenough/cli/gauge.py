@@ -7,11 +7,11 @@ import contextlib
 import math
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, TypedDict, cast
 
 import click
 
@@ -70,7 +70,19 @@ def _measure(run: GaugeRun, duration_ns: int, interval_ns: int) -> Outcome:
     return run.end()
 
 
-def _summary(recording: Recording) -> list[dict[str, Any]]:
+class SeriesSummary(TypedDict):
+    """Samples of a series, and their statistics in ns; None without samples."""
+
+    series: str
+    count: int
+    lost: int
+    min_ns: float | None
+    mean_ns: float | None
+    p99_ns: float | None
+    max_ns: float | None
+
+
+def _summary(recording: Recording) -> list[SeriesSummary]:
     return [
         {
             "series": series.name,
@@ -94,13 +106,18 @@ def _ns(ticks: float | None, tick_ns: float) -> float | None:
     return None if ticks is None else ticks * tick_ns
 
 
-def figures(row: Mapping[str, Any]) -> str:
+def figures(row: SeriesSummary) -> str:
     """Values of a row in µs, to whole ns; minima rounded down, maxima up."""
-    rounded: dict[str, Callable[[float], int]] = {"min": math.floor, "mean": round, "p99": math.ceil, "max": math.ceil}
-    return ", ".join(f"{name} {whole(row[name + '_ns']) / 1000:.3f}" for name, whole in rounded.items())
+    values: tuple[tuple[str, float | None, Callable[[float], int]], ...] = (
+        ("min", row["min_ns"], math.floor),
+        ("mean", row["mean_ns"], round),
+        ("p99", row["p99_ns"], math.ceil),
+        ("max", row["max_ns"], math.ceil),
+    )
+    return ", ".join(f"{name} {whole(ns) / 1000:.3f}" for name, ns, whole in values if ns is not None)
 
 
-def _print_summary(rows: list[dict[str, Any]], reasons: list[str], where: str) -> None:
+def _print_summary(rows: list[SeriesSummary], reasons: list[str], where: str) -> None:
     for row in rows:
         if row["count"]:
             print(f"{row['series']}: {row['count']} samples, {row['lost']} lost; µs: {figures(row)}")
@@ -135,7 +152,7 @@ class _File:
             raise BadInput(f"{path.parent}: no such directory; create it first")
         self._path = path
         self.where = f"recording: {path}"
-        self.found: dict[str, Any] = {"recording": str(path)}
+        self.location = {"recording": str(path)}
 
     @contextmanager
     def stream(self) -> Iterator[IO[bytes]]:
@@ -178,7 +195,7 @@ class _Stored:
         return f"see: fastenough show {self._id}{store}"
 
     @property
-    def found(self) -> dict[str, Any]:
+    def location(self) -> dict[str, str]:
         return {"run": self._id, "store": str(self._path)}
 
     def recording(self) -> Recording:
@@ -200,14 +217,14 @@ def list_command(as_json: bool) -> None:
 
     Shows the serial numbers, by which a gauge can be named.
     """
-    found = ports()
+    serial_ports = ports()
     if as_json:
-        print_json(found)
-    elif found:
+        print_json(serial_ports)
+    elif serial_ports:
         print_table(
             "",
             ("port", "serial number", "product"),
-            ((port.device, port.serial or "–", port.product or "–") for port in found),
+            ((port.device, port.serial or "–", port.product or "–") for port in serial_ports),
             texts=3,
         )
     else:
@@ -405,8 +422,8 @@ def run_command(
     known.read(None)
     target = _File(record) if record else _Stored(store_path, probe, StatedBoard(board, configuration, load))
     with opened(port) as gauge, target.stream() as stream:
-        self_test, kept = known.read(gauge.serial)
-        clock = chosen(kept, gauge.calibrate(_CALIBRATION_S))
+        self_test, calibration = known.read(gauge.serial)
+        clock = chosen(calibration, gauge.calibrate(_CALIBRATION_S))
         head = RunHead(uuid.uuid4().hex, implementation, [EMULATED] if emulated else [], clock, self_test)
         run = GaugeRun(gauge, request, head, stream, interval_ns)
         run.begin()
@@ -414,7 +431,7 @@ def run_command(
     recording = target.recording()
     rows, reasons = _summary(recording), list(recording.reasons)
     if as_json:
-        print_json({"outcome": outcome.value, "reasons": reasons, **target.found, "series": rows})
+        print_json({"outcome": outcome.value, "reasons": reasons, **target.location, "series": rows})
     else:
         _print_summary(rows, reasons, target.where)
     if outcome is Outcome.ABORTED:

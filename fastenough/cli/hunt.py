@@ -74,11 +74,11 @@ def _write(out: Path | None, load: Load | None) -> Path | None:
 
 
 def _plan(probe: str, parameters: tuple[str, ...], turns_s: float, board: str) -> Plan:
-    given = parse_parameters(parameters)
-    if _REPORT in given:
+    values = parse_parameters(parameters)
+    if _REPORT in values:
         raise BadInput(f"{_REPORT}: a hunt always uses blocks of {BLOCK}; omit the parameter")
     return Plan(
-        "hunt", (Entry(probe, ("none",), turns_s, {**given, _REPORT: (BLOCK,)}, warm_up_s=0.5),), boards=(board,)
+        "hunt", (Entry(probe, ("none",), turns_s, {**values, _REPORT: (BLOCK,)}, warm_up_s=0.5),), boards=(board,)
     )
 
 

@@ -40,11 +40,11 @@ _CAVEAT = (
 )
 
 
-def _stored(store: Store, found: ImportedRun, source: Source) -> str:
+def _stored(store: Store, imported: ImportedRun, source: Source) -> str:
     """The id of the new run."""
     writer = store.begin()
     try:
-        for line in recording_lines(found, source, writer.id):
+        for line in recording_lines(imported, source, writer.id):
             writer.line(line_bytes(line))
         return writer.end().id
     except BaseException:
@@ -74,8 +74,12 @@ def _document(run_id: str, imported: ImportedRun) -> dict[str, object]:
 
 def _row(series: ImportedSeries) -> tuple[str, ...]:
     counts = ["–" if number is None else words.number(number) for number in (series.count, series.overflow)]
-    shown = ((series.minimum, words.microseconds_down), (series.mean, micros), (series.maximum, words.microseconds))
-    times = [show(series.in_ns(value)) for value, show in shown]
+    statistics = (
+        (series.minimum, words.microseconds_down),
+        (series.mean, micros),
+        (series.maximum, words.microseconds),
+    )
+    times = [show(series.in_ns(value)) for value, show in statistics]
     return series.title, counts[0], *times, counts[1]
 
 

@@ -27,31 +27,31 @@ _SPARE = ("begin", "board", "samples")
 def _traits(run: RunSummary, planned: Sequence[str] | None) -> dict[str, str | None]:
     """Traits in which a run may differ from others of its probe, as named in its plan."""
     title = planned[run.position] if planned and run.position is not None and run.position < len(planned) else ""
-    asked = (word.partition("=") for word in title.partition(", ")[0].split(" ") if "=" in word)
+    settings = (setting.partition("=") for setting in title.partition(", ")[0].split(" ") if "=" in setting)
     traits = {"implementation": run.implementation, "configuration": run.configuration}
-    return traits | {name: value for name, _, value in asked}
+    return traits | {name: value for name, _, value in settings}
 
 
 def variants(runs: Sequence[RunSummary], planned: Sequence[Sequence[str] | None]) -> list[str]:
     """For each run, the parameters in which it differs from other runs of its probe."""
-    said = [""] * len(runs)
+    texts = [""] * len(runs)
     for probe in {run.probe for run in runs}:
         places = [place for place, run in enumerate(runs) if run.probe == probe and run.state != "damaged"]
         apart = differing([_traits(runs[place], planned[place]) for place in places])
         for place, traits in zip(places, apart, strict=True):
-            said[place] = in_words({name: value for name, value in traits.items() if value is not None})
-    return said
+            texts[place] = in_words({name: value for name, value in traits.items() if value is not None})
+    return texts
 
 
 def _planned(store: Store, runs: Sequence[RunSummary]) -> list[Sequence[str] | None]:
     """For each run, the plan of its campaign; each run of a campaign states it."""
     campaigns = {run.campaign: run.id for run in runs if run.campaign is not None}
-    ones = (
+    examples = (
         store.runs(position=0)
         if len(campaigns) > _FEW
-        else [each for run_id in campaigns.values() for each in store.runs(id=run_id)]
+        else [run for run_id in campaigns.values() for run in store.runs(id=run_id)]
     )
-    known = {each.campaign: each.planned for each in ones}
+    known = {run.campaign: run.planned for run in examples}
     return [known.get(run.campaign) for run in runs]
 
 

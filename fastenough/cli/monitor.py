@@ -7,10 +7,10 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Protocol, TextIO
 
 import click
 
@@ -95,19 +95,19 @@ def _ordinary(link: Link, pid: int | None, policy: str | None) -> dict[str, Valu
     return {"policy": "any"}
 
 
-def _parameters(**given: Value | None) -> dict[str, Value]:
-    return {name: value for name, value in given.items() if value is not None}
+def _parameters(**options: Value | None) -> dict[str, Value]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
 RING = "/var/lib/fastenough/ring"
 """Directory of the ring of the service."""
 
 
-def _stored(one: StoredRecording) -> str:
-    how = one.outcome or "interrupted"
-    intervals = words.counted(one.intervals, "interval")
-    unknown = "" if one.profile else "; profile of the machine unknown (the board was rebooted since)"
-    return f"stored {one.run_id}: {intervals} in {words.duration(one.duration_ns)}, {how}{unknown}"
+def _stored(recording: StoredRecording) -> str:
+    how = recording.outcome or "interrupted"
+    intervals = words.counted(recording.intervals, "interval")
+    unknown = "" if recording.profile else "; profile of the machine unknown (the board was rebooted since)"
+    return f"stored {recording.run_id}: {intervals} in {words.duration(recording.duration_ns)}, {how}{unknown}"
 
 
 def _gap(gap: RecordingGap) -> str:
@@ -117,8 +117,8 @@ def _gap(gap: RecordingGap) -> str:
 
 
 def _print_pulled(pulled: PullResult) -> None:
-    for one in pulled.stored:
-        print(_stored(one))
+    for recording in pulled.stored:
+        print(_stored(recording))
     for growing in pulled.under_way:
         print(f"in progress: {growing.run_id}, {words.number(growing.bytes)} bytes; stored after it ends")
     for gap in pulled.gaps:
@@ -157,7 +157,7 @@ class JsonLines:
         """Print the outcome."""
         self._new(watch.following)
         end = watch.following.end
-        self._say(
+        self._write(
             {
                 "type": "end",
                 "outcome": None if end is None else end.outcome,
@@ -170,7 +170,7 @@ class JsonLines:
     def _head(self, following: LiveRecording) -> None:
         if following.head is not None and not self._begun:
             self._begun = True
-            self._say(
+            self._write(
                 {
                     "type": "begin",
                     "version": JSON_VERSION,
@@ -185,14 +185,14 @@ class JsonLines:
         skipped = following.culprits_seen - self._printed_causes - len(events)
         self._printed_causes = following.culprits_seen
         if skipped:
-            self._say({"type": "skipped", "events": skipped})
+            self._write({"type": "skipped", "events": skipped})
         for wakeup in reversed(newest_wakeups(following.head, events)):
-            self._say(_wakeup(wakeup))
+            self._write(_wakeup(wakeup))
         if following.last is not None and following.last.seq > self._seq:
             self._seq = following.last.seq
-            self._say(_interval(following))
+            self._write(_interval(following))
 
-    def _say(self, document: dict[str, Any]) -> None:
+    def _write(self, document: Mapping[str, object]) -> None:
         self._stream.write(json.dumps(document) + "\n")
         self._stream.flush()
 
@@ -206,7 +206,7 @@ def _whole(ns: float | None) -> int | None:
     return None if ns is None else round(ns)
 
 
-def _wakeup(wakeup: Wakeup) -> dict[str, Any]:
+def _wakeup(wakeup: Wakeup) -> dict[str, object]:
     return {
         "type": "wake-up",
         "mono_ns": wakeup.at.mono_ns,
@@ -220,21 +220,21 @@ def _wakeup(wakeup: Wakeup) -> dict[str, Any]:
     }
 
 
-def _interval(following: LiveRecording) -> dict[str, Any]:
+def _interval(following: LiveRecording) -> dict[str, object]:
     """The newest interval: current value, maximum and its age of each series with samples."""
     last = following.last
     stations = [
         {
-            "station": standing.series.name,
-            "cpu": standing.series.cpu,
-            "n": standing.n,
-            "lost": standing.lost,
-            "current_ns": _whole(standing.latest_ns),
-            "worst_ns": _whole(standing.maximum_ns),
-            "age_ns": standing.since_maximum_ns,
+            "station": status.series.name,
+            "cpu": status.series.cpu,
+            "n": status.n,
+            "lost": status.lost,
+            "current_ns": _whole(status.latest_ns),
+            "worst_ns": _whole(status.maximum_ns),
+            "age_ns": status.since_maximum_ns,
         }
-        for standing in following.standings()
-        if standing.n
+        for status in following.statuses()
+        if status.n
     ]
     return {
         "type": "interval",
@@ -300,7 +300,7 @@ def command(
     """
     if click.get_current_context().invoked_subcommand is not None:
         return ExitStatus.DONE
-    said = _parameters(
+    parameters = _parameters(
         pid=pid,
         comm=comm,
         cgroup=cgroup,
@@ -313,7 +313,7 @@ def command(
     duration_s = None if duration_ns is None else duration_ns / 1e9
     opened, stopping = _board(board), StopRequest()
     with opened.boot(AS_BOOTED) as booted, stop_on_signals(stopping), _view(as_json) as view:
-        store, act = Store(store_path), Act(MONITOR, {**said, **_ordinary(booted.link, pid, policy)}, duration_s)
+        store, act = Store(store_path), Act(MONITOR, {**parameters, **_ordinary(booted.link, pid, policy)}, duration_s)
         with monitor_run(board, booted, act, store) as watched, stopping.notifying(watched.ask):
             if stopping.requested:
                 watched.ask()
@@ -338,8 +338,8 @@ def pull_command(board: str, ring: str, store_path: Path, as_json: bool) -> Exit
     if opened.configurations() != (AS_BOOTED,):
         raise BadInput(f"board {board} is booted for each measurement; pull from a running board: local or ssh://…")
     with opened.boot(AS_BOOTED) as booted:
-        told = BoardNames(board, BoardAnnotations(board, booted).added)
-        pulled = pull(booted.link.raised, ring, Store(store_path), told, _tell_wait)
+        names = BoardNames(board, BoardAnnotations(board, booted).added)
+        pulled = pull(booted.link.raised, ring, Store(store_path), names, _tell_wait)
     if as_json:
         print_json(pulled)
     else:

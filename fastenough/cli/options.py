@@ -92,8 +92,8 @@ class Names(click.ParamType[list[str]]):
         return names
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-        given, comma, begun = incomplete.rpartition(",")
-        return [CompletionItem(given + comma + name) for name in self._known if name.startswith(begun)]
+        complete, comma, begun = incomplete.rpartition(",")
+        return [CompletionItem(complete + comma + name) for name in self._known if name.startswith(begun)]
 
 
 DURATION = Duration()
@@ -163,12 +163,12 @@ class RequirementOptions:
 
 
 def requirement_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds --limit, --miss-rate, --confidence, --longest-burst and --return-time; the command gets all as ``asked``."""
+    """Add --limit, --miss-rate, --confidence, --longest-burst and --return-time, passed as ``limit_options``."""
     names = [field.name for field in fields(RequirementOptions)]
 
     @wraps(command)
-    def with_requirement(**given: Any) -> Any:
-        return command(asked=RequirementOptions(*(given.pop(name) for name in names)), **given)
+    def with_requirement(**values: Any) -> Any:
+        return command(limit_options=RequirementOptions(*(values.pop(name) for name in names)), **values)
 
     for option in reversed(_OPTIONS):
         with_requirement = option(with_requirement)

@@ -79,8 +79,8 @@ def _visible(match: re.Match[str]) -> str:
 
 def clean(text: object) -> str:
     """Foreign text on one line: control characters are shown as ``\\x1b`` and the like, and do nothing."""
-    said = str(text)
-    return said if said.isprintable() else _CONTROLS.sub(_visible, said)
+    line = str(text)
+    return line if line.isprintable() else _CONTROLS.sub(_visible, line)
 
 
 def clean_lines(text: object) -> str:
@@ -233,7 +233,7 @@ def leave_out(
     sizes = {name: max([len(name), *(len(row[position]) for row in rows)]) for position, name in enumerate(columns)}
     left = list(columns)
     for name in spare:
-        if sum(sizes[one] for one in left) + _GAP * (len(left) - 1) <= width:
+        if sum(sizes[column] for column in left) + _GAP * (len(left) - 1) <= width:
             break
         left.remove(name)
     places = [list(columns).index(name) for name in left]

@@ -42,7 +42,7 @@ def command(
     runs: tuple[str, ...],
     out: Path,
     key: Path | None,
-    asked: RequirementOptions,
+    limit_options: RequirementOptions,
     probe: str | None,
     only_these: bool,
     store_path: Path,
@@ -53,7 +53,7 @@ def command(
     RUNS are ids or beginnings of ids; the default is the newest campaign.  The file holds the recordings, the machine,
     the plan, the question, the verdict and its assumptions.  fastenough verify checks it and recomputes the verdict.
     """
-    required = asked.requirement()
+    required = limit_options.requirement()
     if probe is not None and required is None:
         raise BadInput("--probe requires --limit")
     store = existing_store(store_path)
@@ -63,7 +63,9 @@ def command(
         with Work("reading the runs") as work:
             recordings = read_runs(store, chosen.runs, work.step)
             judged = None if required is None else probe_of(recordings, probe)
-            question = Question(required, asked.confidence, probe=judged, missing=chosen.missing, selection=selection)
+            question = Question(
+                required, limit_options.confidence, probe=judged, missing=chosen.missing, selection=selection
+            )
             prepared = prepare(recordings, question, store, work.step)
             archive, manifest = write_members(prepared, target, work.step)
         end_pack(archive, manifest, key)

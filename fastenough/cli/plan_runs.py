@@ -163,11 +163,11 @@ def _check_entry(
     known: Mapping[str, ProbeEntry],
 ) -> None:
     """Check each parameter by itself, so that an error names its place in the plan."""
-    asked: list[tuple[tuple[str, ...], dict[str, tuple[Value, ...]]]] = [(("probe",), {})]
-    asked += [(("parameters", name), {name: values}) for name, values in parameters.items()]
-    for key, each in asked:
+    checks: list[tuple[tuple[str, ...], dict[str, tuple[Value, ...]]]] = [(("probe",), {})]
+    checks += [(("parameters", name), {name: parameter}) for name, parameter in parameters.items()]
+    for key, values in checks:
         try:
-            implementation.check(entry.probe, each, known)
+            implementation.check(entry.probe, values, known)
         except BadInput as error:
             raise entry.fault(str(error), *key) from error
     of_deadline = {name: values for name, values in parameters.items() if name in DEADLINE_PARAMETERS}

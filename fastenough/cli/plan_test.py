@@ -43,8 +43,8 @@ def _per_hour(planned: PlannedVerdict, required: Requirement) -> str:
     rate = planned.misses_per_hour
     if not rate:
         return "0"
-    said = words.number(round(rate)) if rate >= 1000 else f"{rate:.3g}"
-    return f"{said} ({planned.misses.rate / required.miss_rate:.3g} × allowed)" if required.miss_rate else said
+    figure = words.number(round(rate)) if rate >= 1000 else f"{rate:.3g}"
+    return f"{figure} ({planned.misses.rate / required.miss_rate:.3g} × allowed)" if required.miss_rate else figure
 
 
 def _burst(planned: PlannedVerdict) -> str:
@@ -52,12 +52,15 @@ def _burst(planned: PlannedVerdict) -> str:
 
 
 def _verdict(planned: PlannedVerdict) -> str:
-    return planned.verdict.value if any(one.n for one in planned.durations) else _NONE
+    return planned.verdict.value if any(duration.n for duration in planned.durations) else _NONE
 
 
 def _durations(planned: PlannedVerdict, boards: int) -> list[str]:
     times = "" if boards == 1 else f"{words.number(boards)} × "
-    return [_NONE if one.duration_ns is None else f"{times}{readable(one.duration_ns)}" for one in planned.durations]
+    return [
+        _NONE if duration.duration_ns is None else f"{times}{readable(duration.duration_ns)}"
+        for duration in planned.durations
+    ]
 
 
 def _basis_text(basis: SeenMisses) -> str:
@@ -73,14 +76,16 @@ def _notes(plan: DurationPlan) -> Iterator[str]:
     required = plan.requirement
     if plan.basis is not None:
         yield from plan.basis.cautions
-    if any(one.verdict is Verdict.FAIL for one in plan.verdicts):
+    if any(planned.verdict is Verdict.FAIL for planned in plan.verdicts):
         yield "more misses are expected than allowed: no duration gives a PASS, and the likely verdict is FAIL"
-    if required.miss_rate and required.longest_burst is None and not all(one.misses.rate for one in plan.verdicts):
+    without_misses = any(not planned.misses.rate for planned in plan.verdicts)
+    if required.miss_rate and required.longest_burst is None and without_misses:
         yield (
             "without misses no duration gives a PASS for a miss rate, because a rate needs ten disturbances: pass "
             "--longest-burst if it is known, or require --miss-rate 0"
         )
-    if any(one.duration_ns is None for planned in plan.verdicts if planned.misses.rate for one in planned.durations):
+    durations = [duration for planned in plan.verdicts if planned.misses.rate for duration in planned.durations]
+    if any(duration.duration_ns is None for duration in durations):
         yield (
             f"{_NONE}: the expected rate is too close to the allowed rate for a verdict with this probability, or the "
             "verdict takes more than a century"
@@ -151,7 +156,7 @@ def _planned(
 @json_option
 def command(
     *,
-    asked: RequirementOptions,
+    limit_options: RequirementOptions,
     expected: str | None,
     period_ns: int,
     boards: int,
@@ -164,7 +169,7 @@ def command(
     of 95 %.  Measurements are simulated and judged as real ones.  If more misses are expected than allowed, the time
     until a FAIL is printed.
     """
-    required = asked.requirement()
+    required = limit_options.requirement()
     if required is None:
         raise BadInput("plan-test requires --limit; add --miss-rate if the limit may be exceeded")
     plan = _planned(required, expected, period_ns, boards, store_path)

@@ -84,11 +84,11 @@ def refusal(link: Link, plan: Plan) -> str | None:
         if ALLOWED not in spec.parameters and spec.implementation == DEFAULT
     }
     probe = find_probe(link)
-    for asked in trials:
-        tried = link.run([probe, *words(Act("timer", dict(asked))), *_TRIAL])
-        said = tried.stderr.decode(errors="replace").strip()
-        if tried.status == ExitStatus.BAD_INPUT and ALLOWED in said:
-            return said.removeprefix("fastenough-probe: ").partition(" (or measure")[0]
+    for parameters in trials:
+        completed = link.run([probe, *words(Act("timer", dict(parameters))), *_TRIAL])
+        message = completed.stderr.decode(errors="replace").strip()
+        if completed.status == ExitStatus.BAD_INPUT and ALLOWED in message:
+            return message.removeprefix("fastenough-probe: ").partition(" (or measure")[0]
     return None
 
 

@@ -61,13 +61,13 @@ def _print_probe(probe: ProbeEntry) -> None:
 
 def _by_implementation(probes: Mapping[str, ProbeEntry]) -> dict[str, list[str]]:
     """Implementation to the probes that it supports."""
-    found: dict[str, list[str]] = {name: [] for name in IMPLEMENTATIONS}
+    supported: dict[str, list[str]] = {name: [] for name in IMPLEMENTATIONS}
     for name, implementation in IMPLEMENTATIONS.items():
         for probe in probes:
             with suppress(BadInput):
                 implementation.check(probe, {}, probes)
-                found[name].append(probe)
-    return found
+                supported[name].append(probe)
+    return supported
 
 
 def _print_all(probes: dict[str, ProbeEntry]) -> None:

@@ -15,7 +15,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from fastenough.campaign import Progress as Standing
+from fastenough.campaign import Progress
 from fastenough.cli.output import clean, console, readable
 from fastenough.cli.progress_wording import age, clock, kernel_of, left
 from fastenough.cli.run_picture import bar
@@ -125,7 +125,7 @@ class Display(_Moving):
 
     def __init__(self) -> None:
         self._note = ""
-        self._standing: Standing | None = None
+        self._progress: Progress | None = None
         self._begun_s = self._heard_s = time.monotonic()
         self._worst_ns: int | None = None
         self._worst_s = 0.0
@@ -138,17 +138,17 @@ class Display(_Moving):
         self._refresh()
 
     def _picture(self) -> RenderableType:
-        standing = self._standing
+        progress = self._progress
         if self._step is not None:
             return self._step.picture()
-        if standing is None:
+        if progress is None:
             return Text("starting")
         now_s = time.monotonic()
-        left_s = max(standing.later_s, standing.remaining_s - (now_s - self._heard_s))
-        phase = _PHASES.get(standing.phase, standing.phase)
-        where = [clean(kernel_of(standing.profile))] if standing.profile else []
+        left_s = max(progress.later_s, progress.remaining_s - (now_s - self._heard_s))
+        phase = _PHASES.get(progress.phase, progress.phase)
+        where = [clean(kernel_of(progress.profile))] if progress.profile else []
         return Group(
-            Text(", ".join([f"{self._what(standing)}: {phase}", *where])),
+            Text(", ".join([f"{self._what(progress)}: {phase}", *where])),
             bar(now_s - self._begun_s, now_s - self._begun_s + left_s, left(left_s * 1e9), self._worst()),
         )
 
@@ -158,21 +158,21 @@ class Display(_Moving):
             return ""
         return f"maximum {readable(self._worst_ns)}, {age((time.monotonic() - self._worst_s) * 1e9)}"
 
-    def __call__(self, standing: Standing, note: str = "") -> None:
+    def __call__(self, progress: Progress, note: str = "") -> None:
         """``note``: text printed after probe and load of the run."""
-        self._standing, self._note, self._heard_s = standing, note, time.monotonic()
-        worst_ns = max(standing.worst_ns.values(), default=None)
+        self._progress, self._note, self._heard_s = progress, note, time.monotonic()
+        worst_ns = max(progress.worst_ns.values(), default=None)
         if worst_ns != self._worst_ns:
             self._worst_ns, self._worst_s = worst_ns, self._heard_s
-        if standing.phase == "ended":
+        if progress.phase == "ended":
             worst = "" if worst_ns is None else f", maximum {readable(worst_ns)}"
-            self._console.print(f"{self._what(standing)}: {standing.outcome or 'interrupted'}{worst}")
-            for reason in standing.reasons:
+            self._console.print(f"{self._what(progress)}: {progress.outcome or 'interrupted'}{worst}")
+            for reason in progress.reasons:
                 self.tell(f"  {reason}")
 
-    def _what(self, standing: Standing) -> str:
-        where = f" {standing.spec.place}" if standing.spec.place else ""
+    def _what(self, progress: Progress) -> str:
+        where = f" {progress.spec.place}" if progress.spec.place else ""
         return clean(
-            f"[{standing.run}/{standing.runs}] {standing.spec.probe}{where}, load {standing.spec.load}"
+            f"[{progress.run}/{progress.runs}] {progress.spec.probe}{where}, load {progress.spec.load}"
             + (f", {self._note}" if self._note else "")
         )

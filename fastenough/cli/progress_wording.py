@@ -92,13 +92,13 @@ def _alone(head: Head | None) -> bool:
     return head is None or not is_monitor(head)
 
 
-def losses(standings: Sequence[SeriesStatus]) -> str:
+def losses(statuses: Sequence[SeriesStatus]) -> str:
     """How many samples were lost, if any."""
-    lost = sum(standing.lost for standing in standings)
+    lost = sum(status.lost for status in statuses)
     return f"{words.counted(lost, 'sample')} lost" if lost else ""
 
 
-def telling(head: Head, n: Mapping[int, int]) -> list[Series]:
+def main_series(head: Head, n: Mapping[int, int]) -> list[Series]:
     """The main series, given the number of values of each: those that a limit is judged by; of a monitor those of the
     longest path that has values; else all."""
     if is_monitor(head):
@@ -123,44 +123,44 @@ def wakeup_line(wakeup: Wakeup) -> str:
 
 def plain_line(following: LiveRecording) -> str:
     """Progress and maximum of the main series on one line."""
-    standings = _telling(following)
-    if not standings:
+    statuses = _main_statuses(following)
+    if not statuses:
         return f"{how_far(following)}: no sample yet"
-    missed = sum(standing.missed for standing in standings)
-    worst = max(standings, key=lambda standing: standing.maximum_ns or 0)
-    latest = max((standing.latest_ns or 0 for standing in standings), default=0)
+    missed = sum(status.missed for status in statuses)
+    worst = max(statuses, key=lambda status: status.maximum_ns or 0)
+    latest = max((status.latest_ns or 0 for status in statuses), default=0)
     where = place(worst.series, alone=_alone(following.head))
     return (
         f"{how_far(following)}: maximum {readable(worst.maximum_ns)} ({where}, {age(worst.since_maximum_ns)}), "
         f"last interval {readable(latest)}; "
-        f"{words.counted(sum(standing.n for standing in standings), 'sample')}, {missed:,} missed"
-        + (f", {losses(standings)}" if losses(standings) else "")
+        f"{words.counted(sum(status.n for status in statuses), 'sample')}, {missed:,} missed"
+        + (f", {losses(statuses)}" if losses(statuses) else "")
     )
 
 
-def _telling(following: LiveRecording) -> list[SeriesStatus]:
-    standings = {standing.series.id: standing for standing in following.standings()}
-    counts = {number: standing.n for number, standing in standings.items()}
-    return [] if following.head is None else [standings[series.id] for series in telling(following.head, counts)]
+def _main_statuses(following: LiveRecording) -> list[SeriesStatus]:
+    statuses = {status.series.id: status for status in following.statuses()}
+    counts = {number: status.n for number, status in statuses.items()}
+    return [] if following.head is None else [statuses[series.id] for series in main_series(following.head, counts)]
 
 
 def final_lines(head: Head, end: End, in_store: bool) -> Iterator[str]:
     """Lines on how the run ended."""
-    shown = telling(head, {number: said.taken for number, said in end.series.items()})
-    ends = [end.series[series.id] for series in shown]
+    main = main_series(head, {number: series_end.taken for number, series_end in end.series.items()})
+    ends = [end.series[series.id] for series in main]
     worst = [
         (value * series.unit_ns, series)
-        for series, said in zip(shown, ends, strict=True)
-        if (value := greatest(series, said.minimum, said.maximum)) is not None
+        for series, series_end in zip(main, ends, strict=True)
+        if (value := greatest(series, series_end.minimum, series_end.maximum)) is not None
     ]
     duration = words.duration(end.at.mono_ns - head.begin.mono_ns)
-    lost, missed = sum(said.lost for said in ends), sum(said.missed for said in ends)
-    text = f"{end.outcome} after {duration}: {words.counted(sum(said.taken for said in ends), 'sample')}"
+    lost, missed = sum(series_end.lost for series_end in ends), sum(series_end.missed for series_end in ends)
+    text = f"{end.outcome} after {duration}: {words.counted(sum(series_end.taken for series_end in ends), 'sample')}"
     if worst:
         value_ns, series = max(worst, key=lambda pair: pair[0])
         text += f", maximum {readable(value_ns)} ({place(series, alone=_alone(head))})"
     yield f"{text}, {lost:,} lost, {missed:,} missed"
-    limits = [said.limit for said in ends if said.limit is not None]
+    limits = [series_end.limit for series_end in ends if series_end.limit is not None]
     if limits:
         yield f"above {words.exact_time(limits[0].ns)}: {sum(limit.exceeded for limit in limits):,}"
     yield from (f"  {reason}" for reason in end.reasons)

@@ -28,7 +28,7 @@ def _list() -> None:
     print_table(
         "",
         ("name", "system", "source", "figures"),
-        [(one.name, one.title, one.source, str(len(one.figures))) for one in references],
+        [(reference.name, reference.title, reference.source, str(len(reference.figures))) for reference in references],
         texts=3,
     )
     print()
@@ -37,14 +37,14 @@ def _list() -> None:
 
 def _print(reference: Reference) -> None:
     say(reference.title)
-    for name, told in (
+    for name, text in (
         ("source", reference.source),
         ("machine", reference.machine),
         ("measured", reference.conditions),
         ("instrument", reference.instrument),
         *(("note", note) for note in reference.notes),
     ):
-        say(f"{name}: {told}", "  ")
+        say(f"{name}: {text}", "  ")
     _print_figures([figure for figure in reference.figures if not figure.size])
     _print_figures([figure for figure in reference.figures if figure.size])
     _print_maxima(reference)
@@ -97,7 +97,7 @@ def command(name: str | None, as_json: bool) -> None:
     """
     if name is None:
         if as_json:
-            print_json([find_reference(each) for each in NAMES])
+            print_json(list(map(find_reference, NAMES)))
         else:
             _list()
         return

@@ -100,7 +100,7 @@ def probe_of(recordings: Sequence[Recording], named: str | None) -> str | None:
 def command(
     *,
     runs: tuple[str, ...],
-    asked: RequirementOptions,
+    limit_options: RequirementOptions,
     probe: str | None,
     beside: list[str] | None,
     only_these: bool,
@@ -114,7 +114,7 @@ def command(
     Runs are judged by --limit, else by the requirement of their plan.  Other runs of the store that answer the same
     question are listed; a PASS without them requires --only-these.
     """
-    required = asked.requirement()
+    required = limit_options.requirement()
     if probe is not None and required is None:
         raise BadInput("--probe requires --limit")
     require_writable(out)
@@ -125,7 +125,7 @@ def command(
         judged = None if required is None else probe_of(recordings, probe)
         question = Question(
             required,
-            asked.confidence,
+            limit_options.confidence,
             probe=judged,
             missing=chosen.missing,
             beside=tuple(map(find_reference, beside or ())),

@@ -33,14 +33,14 @@ _NOT_BESIDE_PLAN = {
 }
 
 
-def parse_parameters(words: tuple[str, ...]) -> dict[str, tuple[str | bool, ...]]:
+def parse_parameters(arguments: tuple[str, ...]) -> dict[str, tuple[str | bool, ...]]:
     """``name=value`` and bare ``name``, each name once."""
     parameters: dict[str, tuple[str | bool, ...]] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
         if not name or name.startswith("-"):
             raise BadInput(
-                f"'{word}' is not a parameter; write name=value, as in interval=200us "
+                f"'{argument}' is not a parameter; write name=value, as in interval=200us "
                 "(fastenough list-probes PROBE lists the names)"
             )
         if name in parameters:
@@ -90,8 +90,11 @@ class _RunCommand(Command):
                 common = next(iter(known.values())).common
                 formatter.write_dl(
                     [
-                        (f"{each.name}=" if each.kind != "flag" else each.name, f"{takes(each)}: {each.help}")
-                        for each in common
+                        (
+                            f"{parameter.name}=" if parameter.kind != "flag" else parameter.name,
+                            f"{takes(parameter)}: {parameter.help}",
+                        )
+                        for parameter in common
                     ]
                 )
         with formatter.section("Loads"):
@@ -171,9 +174,9 @@ def command(
     PROBE is a name of list-probes, PARAMETERS are words such as interval=200us priority=98.  Makes one run for each
     load and implementation, or all runs of --plan, and stores them.
     """
-    given = breaking(parse_parameters(parameters), break_ns)
+    values = breaking(parse_parameters(parameters), break_ns)
     entry = Entry(
-        probe or "", tuple(loads), duration_ns / 1e9, given, implementations=tuple(implementation), phases=phases
+        probe or "", tuple(loads), duration_ns / 1e9, values, implementations=tuple(implementation), phases=phases
     )
     plan = _chosen(probe, plan_path, entry, configuration, board)
     plan = replace(plan, monitor=plan.monitor or monitor, loads={**plan.loads, **loads_of_files(loads)})

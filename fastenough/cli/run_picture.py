@@ -43,42 +43,42 @@ def picture(following: LiveRecording, state: str, width: int, height: int) -> Gr
     planned = following.planned_ns
     if planned is not None:
         lines.append(bar(following.measured_ns, planned, width=min(width, _LONG_BAR)))
-    standings = following.standings()
-    shown, others = _highest(standings, height - _OTHER_LINES)
+    statuses = following.statuses()
+    highest, others = _highest(statuses, height - _OTHER_LINES)
     if is_monitor(following.head):
         lines += station_lines(following, width, height - _OTHER_LINES)
         others = ""
     else:
-        lines.append(_table(shown, width))
-    lines += [Text(clean(line)) for line in (others, losses(standings), state) if line]
+        lines.append(_table(highest, width))
+    lines += [Text(clean(line)) for line in (others, losses(statuses), state) if line]
     return Group(*lines)
 
 
-def _highest(standings: Sequence[SeriesStatus], most: int) -> tuple[list[SeriesStatus], str]:
+def _highest(statuses: Sequence[SeriesStatus], most: int) -> tuple[list[SeriesStatus], str]:
     """The series with the highest maxima, as many as fit, in their order; and a line on the others."""
-    if len(standings) <= most:
-        return list(standings), ""
-    worst = sorted(standings, key=lambda standing: -(standing.maximum_ns or 0))[: max(1, most)]
-    kept = [standing for standing in standings if standing in worst]
-    return kept, f"and {len(standings) - len(kept)} more with lower maxima"
+    if len(statuses) <= most:
+        return list(statuses), ""
+    worst = sorted(statuses, key=lambda status: -(status.maximum_ns or 0))[: max(1, most)]
+    highest = [status for status in statuses if status in worst]
+    return highest, f"and {len(statuses) - len(highest)} more with lower maxima"
 
 
-def _row(standing: SeriesStatus, alone: bool) -> tuple[str, ...]:
+def _row(status: SeriesStatus, alone: bool) -> tuple[str, ...]:
     return (
-        place(standing.series, alone),
-        words.number(standing.n),
-        words.number(standing.missed),
-        readable(standing.tail_ns),
-        readable(standing.maximum_ns),
-        age(standing.since_maximum_ns),
-        readable(standing.latest_ns),
+        place(status.series, alone),
+        words.number(status.n),
+        words.number(status.missed),
+        readable(status.tail_ns),
+        readable(status.maximum_ns),
+        age(status.since_maximum_ns),
+        readable(status.latest_ns),
     )
 
 
-def _table(standings: Sequence[SeriesStatus], width: int) -> RenderableType:
-    alone = len({standing.series.name for standing in standings}) == 1
-    first = clean(standings[0].series.name) if alone else ""
-    rows = [tuple(map(clean, _row(standing, alone))) for standing in standings]
+def _table(statuses: Sequence[SeriesStatus], width: int) -> RenderableType:
+    alone = len({status.series.name for status in statuses}) == 1
+    first = clean(statuses[0].series.name) if alone else ""
+    rows = [tuple(map(clean, _row(status, alone))) for status in statuses]
     columns, rows_left = leave_out((first, *_COLUMNS[1:]), rows, _SPARE, width)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for position, column in enumerate(columns):
@@ -98,24 +98,24 @@ _CULPRITS = "causes of the longest and the latest wake-ups"
 _NOTHING = "no wake-up of a watched task yet"
 
 
-def _by_station(standings: Iterable[SeriesStatus]) -> Iterator[tuple[str, list[SeriesStatus]]]:
+def _by_station(statuses: Iterable[SeriesStatus]) -> Iterator[tuple[str, list[SeriesStatus]]]:
     """Stations with values, in the order of a wake-up; then series with other names."""
-    found: dict[str, list[SeriesStatus]] = {}
-    for standing in standings:
-        if standing.n:
-            found.setdefault(standing.series.name, []).append(standing)
-    for name in sorted(found, key=station_place):
-        yield name, found[name]
+    by_name: dict[str, list[SeriesStatus]] = {}
+    for status in statuses:
+        if status.n:
+            by_name.setdefault(status.series.name, []).append(status)
+    for name in sorted(by_name, key=station_place):
+        yield name, by_name[name]
 
 
-def _station_row(name: str, standings: Sequence[SeriesStatus], cpus: Sequence[int]) -> tuple[str, ...]:
-    worst = max(standings, key=lambda standing: standing.maximum_ns or 0)
-    latest = [standing.latest_ns for standing in standings if standing.latest_ns is not None]
-    by_cpu = {standing.series.cpu: standing for standing in standings}
+def _station_row(name: str, statuses: Sequence[SeriesStatus], cpus: Sequence[int]) -> tuple[str, ...]:
+    worst = max(statuses, key=lambda status: status.maximum_ns or 0)
+    latest = [status.latest_ns for status in statuses if status.latest_ns is not None]
+    by_cpu = {status.series.cpu: status for status in statuses}
     cells = [readable(by_cpu[cpu].maximum_ns) if cpu in by_cpu else "–" for cpu in cpus]
     return (
         name,
-        words.number(sum(standing.n for standing in standings)),
+        words.number(sum(status.n for status in statuses)),
         readable(max(latest, default=None)),
         readable(worst.maximum_ns),
         "–" if worst.series.cpu is None else str(worst.series.cpu),
@@ -129,10 +129,10 @@ def _station_table(stations: Sequence[tuple[str, list[SeriesStatus]]], width: in
     if not stations:
         return Text(_NOTHING)
     cpus = sorted(
-        {standing.series.cpu for _, standings in stations for standing in standings if standing.series.cpu is not None}
+        {status.series.cpu for _, statuses in stations for status in statuses if status.series.cpu is not None}
     )
     by_cpu = [f"CPU {cpu}" for cpu in cpus] if len(cpus) > 1 else []
-    rows = [tuple(map(clean, _station_row(name, standings, cpus if by_cpu else ()))) for name, standings in stations]
+    rows = [tuple(map(clean, _station_row(name, statuses, cpus if by_cpu else ()))) for name, statuses in stations]
     columns, rows_left = leave_out((*_STATION_COLUMNS, *by_cpu), rows, (*reversed(by_cpu), *_SPARE_STATION), width)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for position, column in enumerate(columns):
@@ -147,8 +147,8 @@ def _culprits(following: LiveRecording, width: int, room: int) -> Iterator[Text]
     worst_of_all = () if following.worst_culprit is None else (following.worst_culprit,)
     newest = newest_wakeups(following.head, (*worst_of_all, *following.culprits))
     worst = max(newest, key=lambda wakeup: wakeup.delay_ns or 0, default=None)
-    shown = sorted(newest, key=lambda wakeup: wakeup is not worst)[:_MOST_WAKEUPS]
-    for number, line in enumerate(clean(wakeup_line(wakeup)) for wakeup in shown):
+    listed = sorted(newest, key=lambda wakeup: wakeup is not worst)[:_MOST_WAKEUPS]
+    for number, line in enumerate(clean(wakeup_line(wakeup)) for wakeup in listed):
         room -= -(-len(line) // max(1, width - _FOLDED))
         if number and room < 0:
             return
@@ -157,7 +157,7 @@ def _culprits(following: LiveRecording, width: int, room: int) -> Iterator[Text]
 
 def station_lines(following: LiveRecording, width: int, height: int) -> list[RenderableType]:
     """The lines between the heading and the last line."""
-    stations = list(_by_station(following.standings()))
-    shown = stations[: max(3, height - _MOST_LINES)]
-    culprits = list(_culprits(following, width, max(_MOST_LINES, height - len(shown) - 2)))
-    return [_station_table(shown, width), *([Text(_CULPRITS, style="bold"), *culprits] if culprits else [])]
+    stations = list(_by_station(following.statuses()))
+    listed = stations[: max(3, height - _MOST_LINES)]
+    culprits = list(_culprits(following, width, max(_MOST_LINES, height - len(listed) - 2)))
+    return [_station_table(listed, width), *([Text(_CULPRITS, style="bold"), *culprits] if culprits else [])]

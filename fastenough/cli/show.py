@@ -46,7 +46,7 @@ def _families(measured: Measured) -> Iterator[tuple[str, dict[str, object], list
             yield (
                 name,
                 shared(traits),
-                [(in_words(apart), *one) for apart, one in zip(differing(traits), family, strict=True)],
+                [(in_words(apart), *member) for apart, member in zip(differing(traits), family, strict=True)],
             )
 
 

@@ -34,10 +34,10 @@ Follow = Callable[[], object]
 
 
 def _address(text: str) -> tuple[str, int]:
-    found = _LISTEN.fullmatch(text)
-    if found is None or int(found["port"]) > 65535:
+    match = _LISTEN.fullmatch(text)
+    if match is None or int(match["port"]) > 65535:
         raise BadInput(f"--listen {text} is not ADDRESS:PORT; write it as {_DEFAULT} or [::1]:8731")
-    return found["host"].strip("[]"), int(found["port"])
+    return match["host"].strip("[]"), int(match["port"])
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -4,7 +4,7 @@
     python -m fastenough.fleet.trial FOLDER ARCHIVE BOARDS INTERVAL_S FOR_S
 
 ARCHIVE may be empty: the archive is then in FOLDER, which the caller removes.
-Prints one JSON object per line: progress as ``{"said": …}``, at the end the result.  Any of its processes may be
+Prints one JSON object per line: progress as ``{"progress": …}``, at the end the result.  Any of its processes may be
 killed: it is started again."""
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class FleetTrialResult:
 
 
 def _say(text: str) -> None:
-    print(json.dumps({"said": text}), flush=True)
+    print(json.dumps({"progress": text}), flush=True)
 
 
 def _server_tool() -> str:

@@ -134,16 +134,16 @@ def _box(
     candidates: Sequence[list[Recording]],
     requirement: Requirement,
     loads: Sequence[str],
-    wanted: AdviceRequest,
+    request: AdviceRequest,
     store: Store,
 ) -> ApproachRating:
     """Rate one approach by all runs of the store that answer the question."""
 
     def judged(recordings: list[Recording], required: Requirement) -> Assessment:
-        question = Question(required, required.confidence, tuple(loads), selection=wanted.selection)
+        question = Question(required, required.confidence, tuple(loads), selection=request.selection)
         return judge_asked(recordings, question, store)
 
-    return best(rate(some, partial(judged, some), requirement, wanted.times) for some in candidates)
+    return best(rate(some, partial(judged, some), requirement, request.times) for some in candidates)
 
 
 def _shared(requirement: Requirement, candidates: int) -> Requirement:
@@ -153,9 +153,9 @@ def _shared(requirement: Requirement, candidates: int) -> Requirement:
     return replace(requirement, confidence=rounded if rounded < 1.0 else confidence)
 
 
-def report_advice(advice: Advice, recordings: Sequence[Recording], wanted: AdviceRequest, out: Path) -> None:
+def report_advice(advice: Advice, recordings: Sequence[Recording], request: AdviceRequest, out: Path) -> None:
     """Report on the runs used by the advice, with the path through the flowchart first; no further verdict."""
-    mine, _ = _of_one_board(recordings, wanted)
+    mine, _ = _of_one_board(recordings, request)
     report.write_report(mine, judge(mine), out, advice=advice)
 
 

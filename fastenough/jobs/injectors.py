@@ -33,20 +33,20 @@ InjectionLog = tuple[list[Injection], dict[int, int]]
 
 @dataclass(frozen=True)
 class InjectionPlan:
-    """Injections on one CPU: the sizes in turn, ``each`` times.
+    """Injections on one CPU: the sizes in turn, ``per_size`` times.
 
     ``period_ns``: of the delayed task.  ``lead_ns``: time before a due time at which the injector begins; if it begins
     after the due time, nothing is injected.
     """
 
     sizes_ns: tuple[int, ...]
-    each: int
+    per_size: int
     cpu: int = 0
     period_ns: int = 1_000_000
     lead_ns: int = 300_000
 
     def __post_init__(self) -> None:
-        if not self.sizes_ns or self.each < 1:
+        if not self.sizes_ns or self.per_size < 1:
             raise BadInput("nothing to inject: pass at least one size and at least one injection of it")
         if any(longer < 1.5 * shorter for shorter, longer in pairwise(self.sizes_ns)):
             raise BadInput(
@@ -66,7 +66,7 @@ class InjectionPlan:
 
     @property
     def seconds(self) -> float:
-        return len(self.sizes_ns) * self.each * self.interval_ns / 1e9
+        return len(self.sizes_ns) * self.per_size * self.interval_ns / 1e9
 
     @property
     def longest_s(self) -> float:
@@ -100,7 +100,7 @@ class HogInjector:
                 "priority": _PRIORITY,
                 "interval": f"{self.plan.interval_ns}ns",
                 "sizes": ",".join(f"{size}ns" for size in self.plan.sizes_ns),
-                "each": self.plan.each,
+                "each": self.plan.per_size,
                 "lead": f"{self.plan.lead_ns}ns",
                 "begin": due_mono_ns,
             },
@@ -125,7 +125,7 @@ class InterruptInjector:
         """As :meth:`HogInjector.inject`."""
         parameters = {
             "sizes_ns": ",".join(map(str, self.plan.sizes_ns)),
-            "each": self.plan.each,
+            "each": self.plan.per_size,
             "cpu": self.plan.cpu,
             "begin_ns": due_mono_ns,
             "interval_ns": self.plan.interval_ns,
@@ -136,7 +136,7 @@ class InterruptInjector:
             return _from_device(self._lines())
 
     def _lines(self) -> list[str]:
-        expected = len(self.plan.sizes_ns) * self.plan.each
+        expected = len(self.plan.sizes_ns) * self.plan.per_size
         deadline = time.monotonic() + self.plan.seconds + MARGIN_S
         while len(lines := self.booted.link.read(_DEVICE).decode(errors="replace").splitlines()) < expected:
             if time.monotonic() > deadline:

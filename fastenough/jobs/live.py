@@ -194,9 +194,9 @@ class LiveRecording:
             if self.worst_culprit is None or (event.value or 0) > (self.worst_culprit.value or 0):
                 self.worst_culprit = event
 
-    def culprits_after(self, told: int) -> list[Event]:
-        """Events with a cause after the first ``told``, as far as they are in memory."""
-        new = min(self.culprits_seen - told, len(self.culprits))
+    def culprits_after(self, count: int) -> list[Event]:
+        """Events with a cause after the first ``count``, as far as they are in memory."""
+        new = min(self.culprits_seen - count, len(self.culprits))
         return list(self.culprits)[len(self.culprits) - new :]
 
     def _greatest_of_last(self, series: Series) -> int | None:
@@ -214,15 +214,17 @@ class LiveRecording:
         planned = None if self.head is None else self.head.parameters.get("duration_ns")
         return planned if type(planned) is int and planned > 0 else None
 
-    def standings(self) -> list[SeriesStatus]:
+    def statuses(self) -> list[SeriesStatus]:
         """Status of the series that limits apply to, or of all series if there is none."""
         if self.head is None:
             return []
-        shown = [series for series in self.head.series if series.role is Role.VERDICT and series.refused is None]
+        verdict_series = [
+            series for series in self.head.series if series.role is Role.VERDICT and series.refused is None
+        ]
         added = self._adding.aggregate()
         return [
             self._standing(series, added.totals[series.id], added.lost, added.missed)
-            for series in shown or self.head.series
+            for series in verdict_series or self.head.series
         ]
 
     def _standing(

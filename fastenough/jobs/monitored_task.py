@@ -155,7 +155,7 @@ class TaskMonitor:
                 "affinity": f"{plan.cpu},{_other_cpu(self._booted.link, plan.cpu)}",
                 "priority": _INJECTOR_PRIORITY,
                 "sizes": ",".join(f"{size}ns" for size in plan.sizes_ns),
-                "each": plan.each,
+                "each": plan.per_size,
                 "interval": f"{plan.interval_ns}ns",
                 "lead": f"{plan.lead_ns}ns",
                 "begin": first_ns,

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastenough.cli.gauge import figures
+from fastenough.cli.gauge import SeriesSummary, figures
 from fastenough.gauge.fine import FINE_K, Fine
 from fastenough.gauge.protocol import Identity, Running, parse_take
 from fastenough.gauge.run import GaugeRun, Periodic, Response, RunHead
@@ -242,5 +242,5 @@ def test_quick_periods_are_not_streamed() -> None:
 
 
 def test_a_printed_maximum_is_not_below_the_measured_one() -> None:
-    row = {"min_ns": 187.5, "mean_ns": 250.0, "p99_ns": 312.5, "max_ns": 194_437.5}
+    row = SeriesSummary(series="", count=4, lost=0, min_ns=187.5, mean_ns=250.0, p99_ns=312.5, max_ns=194_437.5)
     assert figures(row) == "min 0.187, mean 0.250, p99 0.313, max 194.438"

@@ -41,7 +41,8 @@ def test_the_timer_probe_finds_every_delay_and_none_shorter_than_injected(probe_
     board = Booted(LocalLink(), Configuration("here"), probe_binary)
     calibration = timer_finds(board, PLAN, HogInjector(board, PLAN))
     assert calibration.passed, calibration
-    assert all(row.injected == PLAN.each or row.injected + row.too_late == 2 * PLAN.each for row in calibration.rows)
+    injected = PLAN.per_size
+    assert all(row.injected == injected or row.injected + row.too_late == 2 * injected for row in calibration.rows)
     assert len(calibration.rows) == len(PLAN.sizes_ns)
     for row in calibration.rows:
         assert row.injected_median_ns is not None and row.found_median_ns is not None
@@ -55,7 +56,7 @@ def test_a_delay_of_another_cpu_is_not_found(probe_binary: str) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("there is one CPU only")
     board = Booted(LocalLink(), Configuration("here"), probe_binary)
-    elsewhere = InjectionPlan(PLAN.sizes_ns, PLAN.each, cpu=1)
+    elsewhere = InjectionPlan(PLAN.sizes_ns, PLAN.per_size, cpu=1)
     for _ in range(5):  # a busy machine comes too late for some delays, and may for all
         missed = timer_finds(board, PLAN, HogInjector(board, elsewhere))
         assert not missed.passed

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from fastenough.cli.monitor import JsonLines
 from fastenough.cli.output import readable
-from fastenough.cli.progress_wording import plain_line, telling
+from fastenough.cli.progress_wording import main_series, plain_line
 from fastenough.cli.run_picture import picture
 from fastenough.folder import Folder
 from fastenough.jobs import live
@@ -45,9 +45,7 @@ def test_stations_and_culprits_fit(width: int, height: int) -> None:
     assert [line.split()[0] for line in table if line.split()[0] in (*PARTS, *SUMS)] == [*PARTS, *SUMS]
     assert "kworker/0:1" in " ".join(" ".join(shown).split())
     (row,) = (line.split() for line in table if line.startswith("runnable-to-running"))
-    worst = max(
-        standing.maximum_ns or 0 for standing in live.standings() if standing.series.name == "runnable-to-running"
-    )
+    worst = max(status.maximum_ns or 0 for status in live.statuses() if status.series.name == "runnable-to-running")
     assert f"{-(-worst // 1000):.0f}" in row, "the worst of all CPUs, rounded up"
     assert ("CPU 3" in shown[2]) == (width == 140), "CPU by CPU where there is room"
 
@@ -60,9 +58,9 @@ def test_nothing_seen_yet() -> None:
 
 def test_a_line_tells_the_longest_way_and_not_the_noise() -> None:
     live = _live(Watched(long={"runnable-to-running": 10_000}))
-    counts = {standing.series.id: standing.n for standing in live.standings()}
+    counts = {status.series.id: status.n for status in live.statuses()}
     assert live.head is not None
-    assert {series.name for series in telling(live.head, counts)} == {"expiry-to-return"}
+    assert {series.name for series in main_series(live.head, counts)} == {"expiry-to-return"}
     assert "(expiry-to-return CPU 1, " in plain_line(live) and "4,800 samples" in plain_line(live)
 
 
@@ -79,7 +77,7 @@ def test_the_worst_is_told_however_many_came_since(monkeypatch: pytest.MonkeyPat
     assert watched.worst_culprit is not None and watched.worst_culprit not in watched.culprits
     shown = _drawn(watched, 200, 24)
     place = next(place for place, line in enumerate(shown) if line.startswith("causes of"))
-    worst_ns = max(standing.maximum_ns or 0 for standing in watched.standings())
+    worst_ns = max(status.maximum_ns or 0 for status in watched.statuses())
     assert f": {readable(worst_ns)}, most of it" in shown[place + 1]
     assert shown[place + 2].startswith("after 40"), "then the newest"
 
