@@ -118,13 +118,15 @@ def _print_result(hunted: HuntResult, culprit: MonitoredRun | None, out: Path | 
                 "worst_fixed": search.worst_fixed or None,
                 "found": search.result,
                 "load": load,
-                "culprit": culprit,
+                "culprit": None
+                if culprit is None
+                else {"load": culprit.load, "runs": culprit.runs, "said": culprit.cause},
             }
         )
     else:
         say(conclusion(hunted))
         if culprit is not None:
-            say(f"cause: {culprit.said}")
+            say(f"cause: {culprit.cause}")
         if load is not None:
             say(
                 f"load file: {written}; use it with: fastenough run PROBE --load none,./{written}"

@@ -96,21 +96,21 @@ def read_import(source: Source) -> ImportedRun:
     if len(fitting) > 1:
         tools = "; ".join(importer.what for importer in fitting)
         source.refuse(f"it contains the output of several tools ({tools}): split it into one file per tool")
-    found = fitting[0].read(source)
-    fault = next(faults(found), None)
+    run = fitting[0].read(source)
+    fault = next(faults(run), None)
     if fault is not None:
         source.refuse(fault)
-    require_recordable(found, source)
-    return found
+    require_recordable(run, source)
+    return run
 
 
 def _foreign(source: Source) -> str:
     """The reason why no importer recognises the file."""
-    said = [line.strip() for line in source.lines if line.strip()]
-    if not said:
+    lines = [line.strip() for line in source.lines if line.strip()]
+    if not lines:
         return "it is binary, but not a samples.raw of jitterdebugger"
-    if any(line.startswith("Traceback (most recent call last)") for line in said):
-        return f"it is the error message of a program: {said[-1][:100]}"
-    if said[-1] in ("Terminated", "Killed", "Aborted", "Segmentation fault", "Interrupted"):
-        return f"the tool was stopped ({said[-1]}) before it wrote its results"
+    if any(line.startswith("Traceback (most recent call last)") for line in lines):
+        return f"it is the error message of a program: {lines[-1][:100]}"
+    if lines[-1] in ("Terminated", "Killed", "Aborted", "Segmentation fault", "Interrupted"):
+        return f"the tool was stopped ({lines[-1]}) before it wrote its results"
     return "unknown format; docs/exchange.md lists the supported tools"

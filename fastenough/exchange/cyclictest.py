@@ -50,7 +50,7 @@ class _CyclictestOutput:
     footers: dict[str, list[int]] = field(default_factory=dict)
     cycles: dict[int, int] = field(default_factory=dict)
     spikes: list[tuple[int, int, int]] = field(default_factory=list)
-    spikes_said: int | None = None
+    spikes_reported: int | None = None
     histogram: bool = False
     facts: dict[str, Plain] = field(default_factory=dict)
 
@@ -105,8 +105,8 @@ def _last_screen(source: Source) -> int:
             )
         return 0
     rest = source.text[pictures[-1].end() :]
-    drawn = sum(bool(_THREAD.fullmatch(line)) for line in rest.split("\n"))
-    if drawn != int(pictures[-1][1]) - 2:
+    threads = sum(bool(_THREAD.fullmatch(line)) for line in rest.split("\n"))
+    if threads != int(pictures[-1][1]) - 2:
         source.refuse("its last screen of threads is incomplete: cyclictest was killed, or the file is truncated")
     return source.text.count("\n", 0, pictures[-1].start())
 
@@ -126,15 +126,15 @@ def _take(reading: LineReader, parts: _CyclictestOutput, line: str) -> None:
     if match := _THREAD.fullmatch(line):
         parts.threads.append(match)
     elif parts.histogram and not parts.footers and _ROW.fullmatch(line):
-        parts.rows.append([reading.count(word, "a count") for word in line.split()])
+        parts.rows.append([reading.count(value, "a count") for value in line.split()])
     elif match := _FOOTER.fullmatch(line):
         if match[1] in parts.footers:
             reading.refuse(f"# {match[1]} appears twice")
-        parts.footers[match[1]] = [reading.integer(word, match[1]) for word in match[2].split()]
+        parts.footers[match[1]] = [reading.integer(value, match[1]) for value in match[2].split()]
     elif match := _SPIKE.fullmatch(line):
         parts.spikes.append((int(match[1]), reading.count(match[2], "a spike"), reading.count(match[3], "its time")))
     elif match := _SPIKES.fullmatch(line):
-        parts.spikes_said = reading.count(match[1], "the number of spikes")
+        parts.spikes_reported = reading.count(match[1], "the number of spikes")
     elif line.strip() == "# Histogram" and not parts.histogram:
         parts.histogram = True
     elif match := _CYCLES.fullmatch(line):
@@ -246,24 +246,24 @@ def _check_all_column(reading: LineReader, parts: _CyclictestOutput, columns: in
     """With -H a further column holds the sum of all threads, the greatest maximum and all overflows."""
     if there and any(sum(row[1:-1]) != row[-1] for row in parts.rows):
         reading.refuse("its total column is not the sum of the threads: file modified")
-    wanted = columns + there
+    expected = columns + there
     for name, joined in (("Total", sum), ("Max Latencies", max), ("Histogram Overflows", sum)):
         values = parts.footers.get(name)
         if values is None:
             continue
         if not parts.rows and len(values) == columns + 1 and joined(values[:-1]) == values[-1]:
             continue
-        if len(values) != wanted or (there and joined(values[:-1]) != values[-1]):
+        if len(values) != expected or (there and joined(values[:-1]) != values[-1]):
             reading.refuse(f"# {name} does not match its columns: file truncated or modified")
 
 
 def _events(source: Source, parts: _CyclictestOutput, threads: int) -> Iterator[Event]:
-    if parts.spikes_said is None and not parts.spikes:
+    if parts.spikes_reported is None and not parts.spikes:
         return
-    if parts.spikes_said is None or len(parts.spikes) > parts.spikes_said:
-        source.refuse(f"it lists {len(parts.spikes)} spikes but reports {parts.spikes_said}: file truncated")
-    if len(parts.spikes) < parts.spikes_said:
-        parts.facts["spikes"] = f"{parts.spikes_said}, of which it lists {len(parts.spikes)} (--spike-nodes)"
+    if parts.spikes_reported is None or len(parts.spikes) > parts.spikes_reported:
+        source.refuse(f"it lists {len(parts.spikes)} spikes but reports {parts.spikes_reported}: file truncated")
+    if len(parts.spikes) < parts.spikes_reported:
+        parts.facts["spikes"] = f"{parts.spikes_reported}, of which it lists {len(parts.spikes)} (--spike-nodes)"
     for thread, value, at_us in parts.spikes:
         if thread >= threads:
             source.refuse(f"a spike belongs to thread {thread}, which is missing")

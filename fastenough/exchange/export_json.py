@@ -27,14 +27,14 @@ def _series(held: SeriesTotal) -> Mapping[str, object]:
         "mean_ns": measures.mean_ns,
         "quantiles": [
             {
-                "quantile": one.quantile,
-                "ns": one.value_ns,
-                "at_least_ns": one.at_least_ns,
-                "lower_ns": one.lower_ns,
-                "upper_ns": one.upper_ns,
-                "reason": one.reason,
+                "quantile": quantile.quantile,
+                "ns": quantile.value_ns,
+                "at_least_ns": quantile.at_least_ns,
+                "lower_ns": quantile.lower_ns,
+                "upper_ns": quantile.upper_ns,
+                "reason": quantile.reason,
             }
-            for one in measures.quantiles
+            for quantile in measures.quantiles
         ],
         "buckets": [{"least_ns": low, "greatest_ns": high, "count": count} for low, high, count in held.buckets_ns()],
     }

@@ -68,10 +68,10 @@ def compressed(held: SeriesTotal) -> bytes:
 
 def _tag(held: SeriesTotal) -> str:
     """Identity of the run and of the series; with the id, since two series may differ only in their events."""
-    one = held.series
-    parts = {"id": one.id, "cpu": one.cpu, "bytes": one.bytes, "period_ns": one.period_ns}
+    series = held.series
+    parts = {"id": series.id, "cpu": series.cpu, "bytes": series.bytes, "period_ns": series.period_ns}
     named = [f"{name}={value}" for name, value in parts.items() if value is not None]
-    return _UNTAGGED.sub("_", "/".join(filter(None, (held.recording.run_id, one.name, *named, held.labels))))
+    return _UNTAGGED.sub("_", "/".join(filter(None, (held.recording.run_id, series.name, *named, held.labels))))
 
 
 def _run_comments(recordings: Sequence[Recording]) -> str:

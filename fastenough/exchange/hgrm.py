@@ -86,8 +86,8 @@ def _parts(reading: LineReader, unit_ns: int) -> tuple[list[tuple[int, int]], De
 
 def _sub_buckets(source: Source) -> int:
     """A bucket is at most 2/N of its value wide; its mean is taken at the middle, below the first row's upper edge."""
-    found = [int(match[1]) for line in source.lines if (match := _BUCKETS.fullmatch(line))]
-    return max(_FEWEST_SUB_BUCKETS, *found) if found else _FEWEST_SUB_BUCKETS
+    counts = [int(match[1]) for line in source.lines if (match := _BUCKETS.fullmatch(line))]
+    return max(_FEWEST_SUB_BUCKETS, *counts) if counts else _FEWEST_SUB_BUCKETS
 
 
 def _buckets(rows: list[tuple[int, int]]) -> Iterator[Bucket]:

@@ -57,7 +57,7 @@ class _Hwlatdetect:
         if missing or "test finished" not in map(str.strip, source.lines):
             source.refuse("its end is missing: file truncated, or hwlatdetect was killed")
         series = tuple(_series(reading, ending, gaps))
-        numbers = {one.cpu: number for number, one in enumerate(series)}
+        numbers = {core.cpu: number for number, core in enumerate(series)}
         first_wall_ns = min((gap.wall_ns for gap in gaps), default=None)
         events = tuple(
             Event(
@@ -97,7 +97,7 @@ def _lines(reading: LineReader) -> tuple[dict[str, str], dict[str, str], list[_G
         if match := _TITLE.fullmatch(line):
             facts["test duration"] = match[1]
         elif match := _SAMPLE.fullmatch(line):
-            seconds, nanoseconds, inner, outer = (reading.count(word, "a number") for word in match.groups()[:4])
+            seconds, nanoseconds, inner, outer = (reading.count(text, "a number") for text in match.groups()[:4])
             gaps.append(_Gap(seconds * 10**9 + nanoseconds, inner, outer, None if match[5] is None else int(match[5])))
         elif match := _OPTION.fullmatch(line):
             facts[match[1]] = match[2].strip()

@@ -206,8 +206,8 @@ def _sum(series: ImportedSeries, places: Sequence[tuple[int, int, int]]) -> int:
     """The sum: exact if each place is one value; else from the mean, limited to the possible range."""
     least, most = (sum(place[side] * place[2] for place in places) for side in (0, 1))
     n = sum(count for _, _, count in places)
-    told = most if series.mean is None else round(series.mean * n)
-    return min(max(least, told), most)
+    stated = most if series.mean is None else round(series.mean * n)
+    return min(max(least, stated), most)
 
 
 def _sum_sq(places: Sequence[tuple[int, int, int]], total: int) -> int:
@@ -217,10 +217,10 @@ def _sum_sq(places: Sequence[tuple[int, int, int]], total: int) -> int:
     return max(least, -(-total * total // n))
 
 
-def require_recordable(found: ImportedRun, source: Source) -> None:
+def require_recordable(run: ImportedRun, source: Source) -> None:
     """Raises BadInput if the reader would reject the recording, before it is stored."""
     with tempfile.TemporaryFile() as stream:
-        for line in recording_lines(found, source, "import"):
+        for line in recording_lines(run, source, "import"):
             stream.write(line_bytes(line))
         stream.seek(0)
         try:

@@ -147,7 +147,7 @@ def _of_buckets(series: ImportedSeries) -> Iterator[str]:
     if series.count is not None and held != series.count:
         yield f"its histogram adds up to {held}, its count is {series.count}: file truncated or modified"
     if any(count < 0 or low > high for low, high, count in series.buckets) or any(
-        one[1] >= other[0] for one, other in pairwise(series.buckets)
+        bucket[1] >= following[0] for bucket, following in pairwise(series.buckets)
     ):
         yield "its buckets do not ascend"
     filled = [bucket for bucket in series.buckets if bucket[2]]

@@ -40,14 +40,14 @@ class _Samples:
         else:
             cpu, mono_ns, value = _of_raw(source)
         cpus = np.unique(cpu)
-        samples = [TimedValues(mono_ns[cpu == one], value[cpu == one]) for one in cpus]
+        samples = [TimedValues(mono_ns[cpu == number], value[cpu == number]) for number in cpus]
         if any(np.any(np.diff(sample.mono_ns) < 0) for sample in samples):
             source.refuse("the sample times of a CPU go backwards: file modified")
         if any(np.any(_due_ns(sample) < _due_ns(sample)[0] - _ROUNDED_NS) for sample in samples):
             source.refuse("a latency is longer than the elapsed measurement time: file modified")
         if int(mono_ns.max()) - int(mono_ns.min()) > _LONGEST_S * 10**9:
             source.refuse("its samples are more than a year apart: file modified")
-        series = tuple(_series(int(one), sample) for one, sample in zip(cpus, samples, strict=True))
+        series = tuple(_series(int(number), sample) for number, sample in zip(cpus, samples, strict=True))
         facts = {
             "unit": "µs, taken for granted: the file does not say whether -N was given",
             "end": "not marked: a file cut between two samples is not told from a whole one",

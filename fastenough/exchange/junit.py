@@ -29,14 +29,14 @@ _ELEMENT = {
 
 @dataclass(frozen=True)
 class Case:
-    """One test case; only a PASS has passed.  ``reasons``: the first one is the message.  ``seen``: the measured
+    """One test case; only a PASS has passed.  ``reasons``: the first one is the message.  ``measured``: the measured
     values."""
 
     group: str
     name: str
     verdict: Verdict
     reasons: Sequence[str]
-    seen: str
+    measured: str
     seconds: float = 0.0
 
 
@@ -70,29 +70,31 @@ def _name(judgment: Judgment) -> str:
 
 
 def _case(judgment: Judgment, seconds: float) -> Case:
-    seen = f"{words.counted(judgment.n, 'activation')}, maximum {words.latency(judgment.maximum_ns)}"
+    measured = f"{words.counted(judgment.n, 'activation')}, maximum {words.latency(judgment.maximum_ns)}"
     reasons = [finding.text for finding in judgment.findings]
-    return Case(judgment.probe, _name(judgment), judgment.verdict, reasons, seen, seconds)
+    return Case(judgment.probe, _name(judgment), judgment.verdict, reasons, measured, seconds)
 
 
 def _element(case: Case) -> ElementTree.Element:
-    found = ElementTree.Element(
+    testcase = ElementTree.Element(
         "testcase", classname=_text(f"fastenough.{case.group}"), name=_text(case.name), time=f"{case.seconds:.3f}"
     )
     element = _ELEMENT.get(case.verdict)
     if element is not None:
-        said = ElementTree.SubElement(found, element, message=_text("; ".join([*case.reasons[:1], case.seen])))
+        outcome = ElementTree.SubElement(
+            testcase, element, message=_text("; ".join([*case.reasons[:1], case.measured]))
+        )
         if element != "skipped":
-            said.set("type", case.verdict.value)
-            said.text = _text("\n".join(case.reasons))
-    ElementTree.SubElement(found, "system-out").text = _text(case.seen)
-    return found
+            outcome.set("type", case.verdict.value)
+            outcome.text = _text("\n".join(case.reasons))
+    ElementTree.SubElement(testcase, "system-out").text = _text(case.measured)
+    return testcase
 
 
 def _document(elements: Sequence[ElementTree.Element], place: SuiteContext) -> bytes:
     """The whole file, of test cases."""
     begun = datetime.now(UTC) if place.begun_s is None else datetime.fromtimestamp(place.begun_s, UTC)
-    seconds = sum(float(each.get("time", "0")) for each in elements)
+    seconds = sum(float(element.get("time", "0")) for element in elements)
     suite = ElementTree.Element(
         "testsuite",
         name="fastenough",
@@ -104,7 +106,7 @@ def _document(elements: Sequence[ElementTree.Element], place: SuiteContext) -> b
     for kind in ("failure", "error", "skipped"):
         suite.set(
             {"failure": "failures", "error": "errors"}.get(kind, kind),
-            str(sum(one.find(kind) is not None for one in elements)),
+            str(sum(element.find(kind) is not None for element in elements)),
         )
     suite.extend(elements)
     root = ElementTree.Element("testsuites")
@@ -122,7 +124,10 @@ def suite(cases: Sequence[Case], place: SuiteContext) -> bytes:
 def export(recordings: Sequence[Recording]) -> bytes:
     assessment = judge(recordings)
     seconds = {recording.run_id: recording.duration_ns / 1e9 for recording in recordings}
-    cases = [_element(_case(one, sum(seconds.get(run, 0.0) for run in one.run_ids))) for one in assessment.judgments]
+    cases = [
+        _element(_case(judgment, sum(seconds.get(run, 0.0) for run in judgment.run_ids)))
+        for judgment in assessment.judgments
+    ]
     for run, reason in assessment.not_applicable:
         case = ElementTree.Element("testcase", classname="fastenough.run", name=_text(run), time="0.000")
         ElementTree.SubElement(case, "skipped", message=_text(f"not applicable: {reason}"))

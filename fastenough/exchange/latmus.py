@@ -192,7 +192,11 @@ def _of_facts(reading: LineReader, facts: Mapping[str, str], cells: tuple[Bucket
     lasted = re.fullmatch(r"(\d+):(\d\d):(\d\d)", facts["duration (hhmmss)"])
     affinity = re.fullmatch(r"CPU(\d+)(-noisol)?", facts.get("thread affinity", ""))
     period = facts["sampling period"].removesuffix(" microseconds")
-    if facts["context"] not in _CONTEXTS or lasted is None or not all(re.fullmatch(_NUMBER, one) for one in numbers):
+    if (
+        facts["context"] not in _CONTEXTS
+        or lasted is None
+        or not all(re.fullmatch(_NUMBER, number) for number in numbers)
+    ):
         reading.refuse("invalid context, duration or latencies: file modified")
     low, mean, high = numbers
     count = reading.count(facts["sample count"], "sample count")

@@ -72,8 +72,8 @@ IMPORTER = _Oslat()
 
 def _biased(source: Source) -> bool:
     """Whether all buckets are shifted by the least gap (-B)."""
-    words = str(source.json.get("cmdline:", "")).split() if source.text.lstrip().startswith("{") else []
-    return any(re.fullmatch(r"--bias|-[a-zA-Z]*B", word) for word in words) or any(
+    arguments = str(source.json.get("cmdline:", "")).split() if source.text.lstrip().startswith("{") else []
+    return any(re.fullmatch(r"--bias|-[a-zA-Z]*B", argument) for argument in arguments) or any(
         line.startswith("Global bias set to") for line in source.lines[:20]
     )
 
@@ -93,9 +93,9 @@ def _naming(cores: Sequence[_Core], fine: bool, biased: bool) -> _Naming:
 def _gaps(cores: Sequence[_Core], naming: _Naming) -> Iterator[ImportedSeries]:
     """Series of each core.  oslat adds the overflow of the first core to every sum: such a mean is ignored."""
     series = [_gap(core, naming) for core in cores]
-    for place, one in enumerate(series):
-        wrong = one.overflow if naming.upper else place and (one.overflow or series[0].overflow)
-        yield replace(one, mean=None) if wrong else one
+    for place, gap in enumerate(series):
+        wrong = gap.overflow if naming.upper else place and (gap.overflow or series[0].overflow)
+        yield replace(gap, mean=None) if wrong else gap
 
 
 def _gap(core: _Core, naming: _Naming) -> ImportedSeries:
@@ -166,7 +166,7 @@ def _read_text(source: Source) -> ImportedRun:
     missing = [name for name in _NEEDED if name not in rows]
     if missing or (_STARTED in source.lines and _ENDED not in source.lines):
         source.refuse(f"it has no line {missing[0] if missing else _ENDED!r}: file truncated, or oslat was killed")
-    if len({len(words) for words in rows.values()}) != 1:
+    if len({len(values) for values in rows.values()}) != 1:
         source.refuse("its lines have different numbers of cores: file truncated or modified")
     facts["duration_s"] = " ".join(rows["Duration"])
     longest_s = max(map(Decimal, rows["Duration"]))
@@ -175,8 +175,8 @@ def _read_text(source: Source) -> ImportedRun:
     names = _names(reading, rows, biased)
     cores = list(_of_rows(reading, rows, names, 1000 if fine else 1))
     series = list(_gaps(cores, _naming(cores, fine, biased)))
-    for one, core in zip(series, cores, strict=True):
-        if one.overflow and max(core.counts) != max(names):
+    for gap, core in zip(series, cores, strict=True):
+        if gap.overflow and max(core.counts) != max(names):
             source.refuse(f"the maximum of core {core.cpu} is beyond its buckets, but the last is empty: file modified")
     return ImportedRun(
         "oslat",
@@ -190,7 +190,7 @@ def _read_text(source: Source) -> ImportedRun:
 
 def _names(reading: LineReader, rows: Mapping[str, Sequence[str]], biased: bool) -> dict[int, Sequence[str]]:
     """Counts by names of buckets in units."""
-    named = {int(name.split()[0].replace(".", "")): words for name, words in rows.items() if name.endswith("(us)")}
+    named = {int(name.split()[0].replace(".", "")): values for name, values in rows.items() if name.endswith("(us)")}
     names = list(named)
     if names != sorted(names) or not names:
         reading.refuse("its buckets do not ascend")
@@ -210,7 +210,7 @@ def _of_rows(
         return reading.count(rows[name][place].replace(".", ""), name)
 
     for place, core in enumerate(rows["Core"]):
-        counts = {name: reading.count(words[place], "a count") for name, words in named.items()}
+        counts = {name: reading.count(values[place], "a count") for name, values in named.items()}
         low, high, spread = (whole(name, place) for name in ("Minimum", "Maximum", "Max-Min"))
         if high - low != spread:
             reading.refuse(f"Max-Min of core {core} is not its maximum minus its minimum: file modified")

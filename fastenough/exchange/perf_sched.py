@@ -91,10 +91,10 @@ def _tasks(reading: LineReader) -> tuple[list[_Task], dict[str, str]]:
 
 def _series(tasks: list[_Task]) -> Iterator[ImportedSeries]:
     """Tasks with the same name and number are numbered in order.  A task that never waited is printed with 0."""
-    seen: dict[str, int] = {}
+    count_by_name: dict[str, int] = {}
     for task in tasks:
-        seen[task.name] = seen.get(task.name, 0) + 1
-        labels = {"task": task.name} | ({"row": seen[task.name]} if seen[task.name] > 1 else {})
+        count_by_name[task.name] = count_by_name.get(task.name, 0) + 1
+        labels = {"task": task.name} | ({"row": count_by_name[task.name]} if count_by_name[task.name] > 1 else {})
         waited = task.most_us > 0
         yield ImportedSeries(
             "runqueue",

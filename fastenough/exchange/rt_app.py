@@ -66,14 +66,14 @@ IMPORTER = _RtApp()
 def _rows(reading: LineReader) -> Iterator[LoopRow]:
     last = len(reading.source.lines)
     for line in reading:
-        words = line.split()
-        if reading.number <= len(("policy", "columns")) or (not words and reading.number in (3, last)):
+        values = line.split()
+        if reading.number <= len(("policy", "columns")) or (not values and reading.number in (3, last)):
             continue
-        if len(words) != len(_COLUMNS):
+        if len(values) != len(_COLUMNS):
             reading.refuse(f"not a loop of {len(_COLUMNS)} columns: {line[:60]!r}")
         row = {
-            name: (reading.integer if name == "slack" else reading.count)(word, name)
-            for name, word in zip(_COLUMNS, words, strict=True)
+            name: (reading.integer if name == "slack" else reading.count)(value, name)
+            for name, value in zip(_COLUMNS, values, strict=True)
         }
         if any(abs(value) > MOST_NS // 1000 for value in row.values()):
             reading.refuse("it contains a time longer than 10 years")
@@ -94,7 +94,7 @@ def _check(source: Source, rows: list[LoopRow]) -> None:
             source.refuse("the begin or length of a loop is inconsistent: file modified")
         if row["wu_lat"] > row["period"]:
             source.refuse("a wake-up took longer than its loop: file modified")
-    if any(other["start"] + _ROUNDED_US < one["end"] for one, other in pairwise(rows)):
+    if any(previous["start"] + _ROUNDED_US < row["end"] for row, previous in pairwise(rows)):
         source.refuse("its loops are not in sequence: file modified")
 
 

@@ -42,7 +42,7 @@ class _RtDataset:
         condition, kernel = _part(document, "condition"), _part(document, "kernel")
         release, command_line = _text(kernel.get("version")), _text(kernel.get("cmdline"))
         host, load = _text(_part(document, "system").get("hostname")), _text(condition.get("load"))
-        found = ImportedRun(
+        run = ImportedRun(
             "cyclictest",
             None,
             "linux-user",
@@ -53,11 +53,11 @@ class _RtDataset:
             board=host,
         )
         if load is not None:
-            found = replace(found, load=LoadStated(load))
+            run = replace(run, load=LoadStated(load))
         if release is None:
-            return found
+            return run
         return replace(
-            found,
+            run,
             configuration=Configuration(release, release, None, command_line),
             profile={"hostname": host, "kernel": {"release": release, "command_line": command_line}},
         )
@@ -95,7 +95,7 @@ def _wall_ns(source: Source, text: object) -> int | None:
 
 
 def _numbers(source: Source, value: object, what: str) -> list[int]:
-    if not isinstance(value, list) or not all(type(one) is int and one >= 0 for one in value):
+    if not isinstance(value, list) or not all(type(number) is int and number >= 0 for number in value):
         source.refuse(f"{what} is not a list of integers")
     return value
 

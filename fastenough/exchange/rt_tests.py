@@ -21,13 +21,13 @@ MOST_THREADS = 8192
 def threads_of(source: Source) -> dict[int, Mapping[str, Any]]:
     """Threads by number; raises BadInput if their number is not the stated one."""
     threads = source.json.get("thread")
-    if not isinstance(threads, dict) or not all(isinstance(each, dict) for each in threads.values()):
+    if not isinstance(threads, dict) or not all(isinstance(thread, dict) for thread in threads.values()):
         source.refuse("it has no threads")
-    said = source.json.get("num_threads")
+    reported = source.json.get("num_threads")
     if list(threads) != [str(number) for number in range(len(threads))] or len(threads) > MOST_THREADS:
         source.refuse("its threads are not numbered from 0")
-    if said != len(threads):
-        source.refuse(f"it reports {said} threads but contains {len(threads)}: file truncated or modified")
+    if reported != len(threads):
+        source.refuse(f"it reports {reported} threads but contains {len(threads)}: file truncated or modified")
     return {int(number): thread for number, thread in threads.items()}
 
 
@@ -55,12 +55,12 @@ def test_of(source: Source) -> str:
     threads = document.get("thread")
     first = next(iter(threads.values()), None) if isinstance(threads, dict) else None
     fields = set(first) if isinstance(first, dict) else set()
-    found = next((name for name, wanted in _FIELDS if wanted <= fields), "")
+    test = next((name for name, required in _FIELDS if required <= fields), "")
     named = tool_of(source)
     known = {name for name, _ in _FIELDS if name != "pairs"} | set(_PAIRS)
-    if found and named in known and named != found and not (found == "pairs" and named in _PAIRS):
-        source.refuse(f"its command line names {named}, but its fields are those of {found}: file modified")
-    return found
+    if test and named in known and named != test and not (test == "pairs" and named in _PAIRS):
+        source.refuse(f"its command line names {named}, but its fields are those of {test}: file modified")
+    return test
 
 
 def number(source: Source, entry: Mapping[str, Any], name: str) -> int:
@@ -86,7 +86,7 @@ def histogram_of(source: Source, entry: Mapping[str, Any]) -> tuple[Bucket, ...]
     ):
         source.refuse("a bucket of its histogram is not an integer")
     buckets = tuple((int(edge), int(edge), count) for edge, count in held.items())
-    if any(one[0] >= other[0] for one, other in pairwise(buckets)):
+    if any(bucket[0] >= following[0] for bucket, following in pairwise(buckets)):
         source.refuse("the buckets of its histogram do not ascend")
     return tuple(bucket for bucket in buckets if bucket[2])
 
@@ -119,13 +119,13 @@ def imported_run(source: Source, tool: str, series: Iterator[ImportedSeries]) ->
     )
 
 
-def with_system(found: ImportedRun) -> ImportedRun:
+def with_system(run: ImportedRun) -> ImportedRun:
     """The run with board and kernel from ``uname``."""
-    release, host, version = (_text(found.facts.get(f"sysinfo.{name}")) for name in ("release", "nodename", "version"))
+    release, host, version = (_text(run.facts.get(f"sysinfo.{name}")) for name in ("release", "nodename", "version"))
     if release is None:
-        return replace(found, board=host)
+        return replace(run, board=host)
     return replace(
-        found,
+        run,
         board=host,
         configuration=Configuration(release, release),
         profile={"hostname": host, "kernel": {"release": release, "version": version}},
@@ -134,8 +134,8 @@ def with_system(found: ImportedRun) -> ImportedRun:
 
 def tool_of(source: Source) -> str:
     """The test named by the command line."""
-    words = str(source.json.get("cmdline:", "")).split()
-    name = words[0].rpartition("/")[2] if words else ""
+    arguments = str(source.json.get("cmdline:", "")).split()
+    name = arguments[0].rpartition("/")[2] if arguments else ""
     return name if name.isidentifier() else "rt-tests"
 
 

@@ -54,13 +54,13 @@ class _Rteval:
             for core in part.findall("core")
             if core.get("priority", "").isdecimal()
         )
-        node, release = _found_text(root, "uname/node"), _found_text(root, "uname/kernel")
+        node, release = _text_at(root, "uname/node"), _text_at(root, "uname/kernel")
         facts = {
             "measured by": part.tag,
             "command line": line,
             "caveat": _CAVEATS[part.tag],
-            "loads": _found_text(root, "loads/command_line") or "",
-            "cpu": _found_text(root, "CPUtopology") or "",
+            "loads": _text_at(root, "loads/command_line") or "",
+            "cpu": _text_at(root, "CPUtopology") or "",
         }
         return ImportedRun(
             "rteval",
@@ -90,14 +90,14 @@ def _parsed(source: Source) -> ElementTree.Element:
         source.refuse(f"its XML is truncated or damaged: {str(error)[:80]}")
 
 
-def _found_text(root: ElementTree.Element, path: str) -> str | None:
+def _text_at(root: ElementTree.Element, path: str) -> str | None:
     """The text of the first element at the end of this path, wherever the path begins."""
-    found = root.find(f".//{path}")
-    return found.text.strip() if found is not None and found.text and found.text.strip() else None
+    element = root.find(f".//{path}")
+    return element.text.strip() if element is not None and element.text and element.text.strip() else None
 
 
 def _begin_ns(root: ElementTree.Element) -> int | None:
-    date, time = _found_text(root, "run_info/date"), _found_text(root, "run_info/time")
+    date, time = _text_at(root, "run_info/date"), _text_at(root, "run_info/time")
     try:
         return int(datetime.fromisoformat(f"{date}T{time}").timestamp()) * 10**9
     except (ValueError, OverflowError, OSError):
@@ -124,9 +124,9 @@ def _series(source: Source, part: ElementTree.Element, command_line: str) -> Ite
         )
     if len(cores) > MOST_THREADS:
         source.refuse(f"it contains more than {MOST_THREADS} cores")
-    found = [_of_core(source, part.tag, core, command_line) for core in cores]
-    _check_system(source, part, found)
-    yield from found
+    series = [_of_core(source, part.tag, core, command_line) for core in cores]
+    _check_system(source, part, series)
+    yield from series
 
 
 def _of_core(source: Source, measured: str, core: ElementTree.Element, command_line: str) -> ImportedSeries:
@@ -138,8 +138,8 @@ def _of_core(source: Source, measured: str, core: ElementTree.Element, command_l
     low, high = (reading.count(statistics.get(name, ""), name) if samples else None for name in ("minimum", "maximum"))
     if sum(count for _, _, count in buckets) != samples:
         source.refuse(f"core {cpu}: its histogram does not add up to its {samples} samples: file truncated or modified")
-    said = _BUCKETS.search(command_line)
-    end = max(int(said[1]) if said else 0, buckets[-1][1] + 1 if buckets else 0)
+    buckets_option = _BUCKETS.search(command_line)
+    end = max(int(buckets_option[1]) if buckets_option else 0, buckets[-1][1] + 1 if buckets else 0)
     beyond = high is not None and bool(buckets) and high > buckets[-1][1]
     interval = _INTERVAL.search(command_line)
     return ImportedSeries(
@@ -162,7 +162,9 @@ def _of_core(source: Source, measured: str, core: ElementTree.Element, command_l
 def _statistics(core: ElementTree.Element) -> Mapping[str, str]:
     held = core.find("statistics")
     return (
-        {} if held is None else {one.tag: (one.text or "").strip() for one in held if one.get("unit") in (None, "us")}
+        {}
+        if held is None
+        else {value.tag: (value.text or "").strip() for value in held if value.get("unit") in (None, "us")}
     )
 
 

@@ -94,42 +94,42 @@ def lasted_ns(text: str) -> int:
 def _table(reading: LineReader) -> _Table:
     table = _Table()
     for line in reading:
-        words = line.split()
+        cells = line.split()
         table.stopped = table.stopped or bool(table.summary and STOPPED.fullmatch(line))
-        if not words or table.stopped:
+        if not cells or table.stopped:
             continue
         if not table.columns:
-            _take_columns(reading, table, words)
-        elif words[0].isdecimal() and not table.summary:
-            edge = reading.count(words[0], "Index")
+            _take_columns(reading, table, cells)
+        elif cells[0].isdecimal() and not table.summary:
+            edge = reading.count(cells[0], "Index")
             if edge <= next(reversed(table.rows), -1):
                 reading.refuse("its rows do not ascend")
-            table.rows[edge] = [reading.count(word, "a count") for word in _as_many(reading, words, table.columns)]
-        elif words[0] == "ALL:" and table.summary:
-            table.all_columns = words[1:]
-        elif words[0] in _SUMMARY:
+            table.rows[edge] = [reading.count(cell, "a count") for cell in _as_many(reading, cells, table.columns)]
+        elif cells[0] == "ALL:" and table.summary:
+            table.all_columns = cells[1:]
+        elif cells[0] in _SUMMARY:
             held = table.all_summary if table.all_columns else table.summary
-            if words[0] != ("", *_SUMMARY, "")[1 + len(held) + bool(table.all_columns)]:
-                reading.refuse(f"{words[0]} is out of place")
-            held[words[0]] = _as_many(reading, words, table.all_columns or table.columns)
+            if cells[0] != ("", *_SUMMARY, "")[1 + len(held) + bool(table.all_columns)]:
+                reading.refuse(f"{cells[0]} is out of place")
+            held[cells[0]] = _as_many(reading, cells, table.all_columns or table.columns)
         elif not (table.summary and MISSED.match(line)) and not line.startswith(("rtla ", "##", " ")):
             reading.refuse(f"not a line of rtla: {line[:60]!r}")
     return table
 
 
-def _take_columns(reading: LineReader, table: _Table, words: Sequence[str]) -> None:
-    found = [_COLUMN.fullmatch(word) for word in words[1:]]
-    if words[0] != "Index" or not all(found):
+def _take_columns(reading: LineReader, table: _Table, cells: Sequence[str]) -> None:
+    columns = [_COLUMN.fullmatch(cell) for cell in cells[1:]]
+    if cells[0] != "Index" or not all(columns):
         reading.refuse("its columns have no names: only rtla output with header and index is supported")
-    if len(words) == 1:
+    if len(cells) == 1:
         reading.refuse("no CPU was measured")
-    table.columns = [(match[1], int(match[2])) for match in found if match]
+    table.columns = [(match[1], int(match[2])) for match in columns if match]
 
 
-def _as_many(reading: LineReader, words: Sequence[str], columns: Sequence[object]) -> list[str]:
-    if len(words) - 1 != len(columns):
-        reading.refuse(f"{len(words) - 1} values for {len(columns)} columns: file truncated or modified")
-    return list(words[1:])
+def _as_many(reading: LineReader, cells: Sequence[str], columns: Sequence[object]) -> list[str]:
+    if len(cells) - 1 != len(columns):
+        reading.refuse(f"{len(cells) - 1} values for {len(columns)} columns: file truncated or modified")
+    return list(cells[1:])
 
 
 def _check_all(reading: LineReader, table: _Table) -> None:
@@ -139,14 +139,14 @@ def _check_all(reading: LineReader, table: _Table) -> None:
     for name in ("count:", "min:", "max:"):
         if name not in table.all_summary:
             reading.refuse(f"its summary of all CPUs has no line '{name}': file truncated")
-        for kind, said in zip(table.all_columns, table.all_summary[name], strict=True):
+        for kind, total in zip(table.all_columns, table.all_summary[name], strict=True):
             values = [
-                int(word)
-                for (one, _), word in zip(table.columns, table.summary[name], strict=True)
-                if one == kind and word.isdecimal()
+                int(value)
+                for (column, _), value in zip(table.columns, table.summary[name], strict=True)
+                if column == kind and value.isdecimal()
             ]
             joined = {"count:": sum(values), "min:": min(values, default=0), "max:": max(values, default=0)}[name]
-            if values and said.isdecimal() and joined != int(said):
+            if values and total.isdecimal() and joined != int(total):
                 reading.refuse(f"'{name}' of all CPUs does not match its columns: file modified")
 
 
@@ -166,15 +166,16 @@ def _series(reading: LineReader, table: _Table, unit_ns: int) -> Iterator[Import
     for place, (kind, cpu) in enumerate(table.columns):
         name, from_event, to_event = EVENTS[kind]
 
-        def said(what: str, place: int = place) -> str | None:
-            word = table.summary[what][place] if what in table.summary else "-"
-            return None if word == "-" else word
+        def value_of(what: str, place: int = place) -> str | None:
+            text = table.summary[what][place] if what in table.summary else "-"
+            return None if text == "-" else text
 
         overflow = reading.count(table.summary["over:"][place], "over:")
         count, low, high = (
-            None if (word := said(what)) is None else reading.count(word, what) for what in ("count:", "min:", "max:")
+            None if (text := value_of(what)) is None else reading.count(text, what)
+            for what in ("count:", "min:", "max:")
         )
-        mean, top = said("avg:"), width - 1 if width else high or 0
+        mean, top = value_of("avg:"), width - 1 if width else high or 0
         buckets = tuple((edge, edge + top, row[place]) for edge, row in table.rows.items() if row[place])
         yield ImportedSeries(
             name,
@@ -194,9 +195,9 @@ def _series(reading: LineReader, table: _Table, unit_ns: int) -> Iterator[Import
         )
 
 
-def _mean(reading: LineReader, word: str | None) -> Decimal | None:
-    if word is None:
+def _mean(reading: LineReader, text: str | None) -> Decimal | None:
+    if text is None:
         return None
-    if not re.fullmatch(r"\d{1,18}(\.\d{2})?", word):
-        reading.refuse(f"avg is not a number: {word[:40]!r}")
-    return Decimal(word)
+    if not re.fullmatch(r"\d{1,18}(\.\d{2})?", text):
+        reading.refuse(f"avg is not a number: {text[:40]!r}")
+    return Decimal(text)

@@ -86,20 +86,20 @@ def _title(line: str) -> str:
 def _picture(reading: LineReader, lines: Iterator[str], which: str) -> tuple[_Picture, str]:
     """One screen, and the title of the next one, empty if there is none."""
     picture = _opening(reading, lines, which)
-    told = False
+    ended = False
     for line in lines:
         if following := _title(line):
             return picture, following
         if match := _ROW.fullmatch(line):
-            if told or int(match[1]) <= next(reversed(picture.rows), -1):
+            if ended or int(match[1]) <= next(reversed(picture.rows), -1):
                 reading.refuse("a CPU is out of place")
             picture.rows[int(match[1])] = reading.count(match[2], "a count"), _cells(reading, match[3], picture.columns)
         elif match := _ALL.fullmatch(line):
             _check_all(reading, picture, match)
-        elif line.strip("-| ") and not told and not MISSED.match(line):
+        elif line.strip("-| ") and not ended and not MISSED.match(line):
             if not line.startswith(("rtla ", "##")) and not STOPPED.fullmatch(line):
                 reading.refuse(f"not a line of rtla: {line[:60]!r}")
-            told = True  # why it stopped, in many forms
+            ended = True  # why it stopped, in many forms
     return picture, ""
 
 
@@ -115,17 +115,17 @@ def _opening(reading: LineReader, lines: Iterator[str], which: str) -> _Picture:
 
 
 def _cells(reading: LineReader, text: str, columns: int) -> list[str]:
-    words = text.replace("|", " ").split()
-    if len(words) != columns:
-        reading.refuse(f"a line has {len(words)} columns instead of {columns}: file truncated or modified")
-    return words
+    cells = text.replace("|", " ").split()
+    if len(cells) != columns:
+        reading.refuse(f"a line has {len(cells)} columns instead of {columns}: file truncated or modified")
+    return cells
 
 
 def _check_all(reading: LineReader, picture: _Picture, match: re.Match[str]) -> None:
     """Raises BadInput unless the summary of all CPUs, which older versions lack, matches their lines."""
     total, places = sum(count for count, _ in picture.rows.values()), 10 ** int(match[2])
-    words = match[3].replace("|", " ").split()
-    told = len(words) == picture.columns // 4 * 3 and total // places == int(match[1])
+    summary = match[3].replace("|", " ").split()
+    matches = len(summary) == picture.columns // 4 * 3 and total // places == int(match[1])
     for kind in range(picture.columns // 4):
         for place, most in ((1, min), (3, max)):
             values = [
@@ -133,8 +133,8 @@ def _check_all(reading: LineReader, picture: _Picture, match: re.Match[str]) -> 
                 for _, cells in picture.rows.values()
                 if cells[4 * kind + place].isdecimal()
             ]
-            told = told and (not values or words[3 * kind + place - 1] == str(most(values)))
-    if not told:
+            matches = matches and (not values or summary[3 * kind + place - 1] == str(most(values)))
+    if not matches:
         reading.refuse("its summary of all CPUs does not match their lines: file modified")
 
 
@@ -142,10 +142,10 @@ def _latencies(reading: LineReader, picture: _Picture) -> Iterator[ImportedSerie
     """Series of each CPU; COUNT is that of interrupts: the thread may have one value less."""
     for cpu, (count, cells) in picture.rows.items():
         for number, kind in enumerate(_KINDS[: picture.columns // 4]):
-            words = cells[4 * number : 4 * number + 4]
-            if words == ["-"] * 4:
+            texts = cells[4 * number : 4 * number + 4]
+            if texts == ["-"] * 4:
                 continue
-            now, low, mean, high = (reading.count(word, "a latency") for word in words)
+            now, low, mean, high = (reading.count(text, "a latency") for text in texts)
             if not low <= now <= high:
                 reading.refuse(f"CPU {cpu}: a latency lies outside its minimum and maximum: file modified")
             interrupt = kind == "IRQ"
@@ -164,26 +164,26 @@ def _latencies(reading: LineReader, picture: _Picture) -> Iterator[ImportedSerie
 def _noises(reading: LineReader, picture: _Picture) -> Iterator[ImportedSeries]:
     """Series of the longest single interruption; the number of interruptions is not stated."""
     for cpu, (_, cells) in picture.rows.items():
-        told = _told(reading, cells)
+        times = _times(reading, cells)
         if (
-            told["max single"] > told["max noise"]
-            or told["max noise"] > told["noise"]
-            or told["noise"] > told["runtime"]
-            or bool(told["noise"]) != bool(told["max single"])
-            or _share(told) != cells[_NOISE.index("available")]
+            times["max single"] > times["max noise"]
+            or times["max noise"] > times["noise"]
+            or times["noise"] > times["runtime"]
+            or bool(times["noise"]) != bool(times["max single"])
+            or _share(times) != cells[_NOISE.index("available")]
         ):
             reading.refuse(f"CPU {cpu}: its noise does not match its parts: file modified")
-        longest = told["max single"]
+        longest = times["max single"]
         yield ImportedSeries(
             *EVENTS["CPU"], picture.unit_ns, None if longest else 0, None, longest or None, None, cpu=cpu
         )
 
 
-def _told(reading: LineReader, cells: Sequence[str]) -> dict[str, int]:
-    return {name: reading.count(word, name) for name, word in zip(_NOISE, cells, strict=False) if name != "available"}
+def _times(reading: LineReader, cells: Sequence[str]) -> dict[str, int]:
+    return {name: reading.count(cell, name) for name, cell in zip(_NOISE, cells, strict=False) if name != "available"}
 
 
-def _share(told: dict[str, int]) -> str:
+def _share(times: dict[str, int]) -> str:
     """The remaining share of the time in percent, as printed by rtla."""
-    share = (told["runtime"] - told["noise"]) * 10**7 // max(1, told["runtime"])
+    share = (times["runtime"] - times["noise"]) * 10**7 // max(1, times["runtime"])
     return f"{share // 10**5}.{share % 10**5:05d}"

@@ -23,7 +23,7 @@ MOST_LINE = 1 << 20
 MOST_NUMBER = 2**62
 _MOST_DEPTH = 32
 _BLANK_MOST = 4096
-_SAID = 80
+_QUOTED_CHARS = 80
 _INTEGER = re.compile(r"-?\d{1,19}\Z")
 _ENDLESS = re.compile(r"\d{100}")
 """No tool writes such a number; Python raises an error for more than 4,300 digits."""
@@ -69,12 +69,14 @@ class Source:
         if len(self.content) > MOST_JSON:
             self.refuse(f"it contains {len(self.content) >> 20} MiB of JSON; the tools write at most {MOST_JSON >> 20}")
         try:
-            found = json.loads(self.text, object_pairs_hook=_each_once, parse_constant=_no_number, parse_int=_integer)
+            document = json.loads(
+                self.text, object_pairs_hook=_each_once, parse_constant=_no_number, parse_int=_integer
+            )
         except RecursionError:
             self.refuse(f"its JSON is nested more than {_MOST_DEPTH} deep")
         except ValueError as error:
-            self.refuse(f"its JSON is truncated or damaged: {str(error)[:_SAID]}")
-        return dict(found)
+            self.refuse(f"its JSON is truncated or damaged: {str(error)[:_QUOTED_CHARS]}")
+        return dict(document)
 
     def refuse(self, reason: str, line: int | None = None) -> NoReturn:
         """Raises BadInput; ``line`` counts from 1."""
@@ -98,10 +100,10 @@ class Source:
 
 
 def _each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a name appears twice in one object")
-    return found
+    return members
 
 
 def _no_number(name: str) -> Any:
@@ -120,10 +122,10 @@ def read_source(path: Path, unit_ns: int | None = None) -> Source:
     Raises BadInput if it cannot be read, or is not a regular file, empty or too long.
     """
     try:
-        found = path.stat()
-        if stat.S_ISDIR(found.st_mode):
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
             raise BadInput(f"{path}: not imported: it is a directory; name a file in it")
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise BadInput(f"{path}: not imported: not a regular file")
         with path.open("rb") as stream:
             content = stream.read(MOST_BYTES + 1)
@@ -158,12 +160,12 @@ class LineReader:
     def integer(self, text: str, what: str) -> int:
         """An integer of at most 62 bits; raises BadInput with ``what`` in the message."""
         if not _INTEGER.match(text) or abs(int(text)) > MOST_NUMBER:
-            self.refuse(f"{what} is not an integer: {text[:_SAID]!r}")
+            self.refuse(f"{what} is not an integer: {text[:_QUOTED_CHARS]!r}")
         return int(text)
 
     def count(self, text: str, what: str) -> int:
         """A non-negative integer."""
-        found = self.integer(text, what)
-        if found < 0:
-            self.refuse(f"{what} is negative: {found}")
-        return found
+        number = self.integer(text, what)
+        if number < 0:
+            self.refuse(f"{what} is negative: {number}")
+        return number

@@ -30,10 +30,10 @@ class _Instance:
     """The output of one stressor."""
 
     pid: str
-    said: dict[str, re.Match[str]] = field(default_factory=dict)
+    matches: dict[str, re.Match[str]] = field(default_factory=dict)
     percentiles: dict[str, int] = field(default_factory=dict)
     rows: dict[int, int] = field(default_factory=dict)
-    shown: tuple[int, int] | None = None
+    bucket_counts: tuple[int, int] | None = None
 
 
 class _StressNg:
@@ -49,15 +49,20 @@ class _StressNg:
         if not any(_ENDED.fullmatch(line) for line in source.lines):
             source.refuse("the line that the run completed is missing: file truncated, or stress-ng was killed")
         several = len(instances) > 1
-        series = tuple(_series(reading, one, {"pid": int(one.pid)} if several else {}) for one in instances)
+        series = tuple(
+            _series(reading, instance, {"pid": int(instance.pid)} if several else {}) for instance in instances
+        )
         facts: dict[str, Plain] = {}
-        for one in instances:
-            facts |= {f"{f'{one.pid} ' if several else ''}{share} %": value for share, value in one.percentiles.items()}
+        for instance in instances:
             facts |= {
-                f"{f'{one.pid} ' if several else ''}std.dev.": one.said["extremes"][3],
-                f"{f'{one.pid} ' if several else ''}mode": int(one.said["mean"][2]),
+                f"{f'{instance.pid} ' if several else ''}{share} %": value
+                for share, value in instance.percentiles.items()
             }
-        facts |= {"policy": instances[0].said["sched"][1]}
+            facts |= {
+                f"{f'{instance.pid} ' if several else ''}std.dev.": instance.matches["extremes"][3],
+                f"{f'{instance.pid} ' if several else ''}mode": int(instance.matches["mean"][2]),
+            }
+        facts |= {"policy": instances[0].matches["sched"][1]}
         return ImportedRun("stress-ng", version, "linux-user", series, probe="stress-ng-cyclic", facts=facts)
 
 
@@ -71,30 +76,30 @@ def _instances(reading: LineReader) -> tuple[list[_Instance], str | None]:
         match = _OURS.fullmatch(line)
         if match is not None:
             _take(reading, instances.setdefault(match[1], _Instance(match[1])), match[2])
-        elif told := re.search(r"\] stress-ng (\d+\.\d+\.\d+)", line):
-            version = told[1]
+        elif version_line := re.search(r"\] stress-ng (\d+\.\d+\.\d+)", line):
+            version = version_line[1]
         elif line.strip() and instances and not _OTHERS.match(line):
             reading.refuse(f"not a line of stress-ng: {line[:60]!r}")
-    measured = [one for one in instances.values() if "sched" in one.said]
-    for one in measured:
-        missing = [what for what in ("mean", "extremes") if what not in one.said]
+    measured = [instance for instance in instances.values() if "sched" in instance.matches]
+    for instance in measured:
+        missing = [what for what in ("mean", "extremes") if what not in instance.matches]
         if missing:
-            reading.refuse(f"cyclic [{one.pid}] has no {missing[0]}: file truncated")
+            reading.refuse(f"cyclic [{instance.pid}] has no {missing[0]}: file truncated")
     return measured, version
 
 
 def _take(reading: LineReader, instance: _Instance, text: str) -> None:
     for name, pattern in (("sched", _SCHED), ("mean", _MEAN), ("extremes", _EXTREMES), ("width", _DISTRIBUTION)):
         if match := pattern.fullmatch(text):
-            if name in instance.said:
+            if name in instance.matches:
                 reading.refuse("a stressor repeats this line")
-            instance.said[name] = match
+            instance.matches[name] = match
             return
     if match := _PERCENTILE.fullmatch(text):
         instance.percentiles[match[1]] = reading.integer(match[2], "a percentile")
     elif match := _FIRST.fullmatch(text):
-        instance.shown = reading.count(match[1], "buckets"), reading.count(match[2], "buckets")
-    elif (match := _ROW.fullmatch(text)) and "width" in instance.said:
+        instance.bucket_counts = reading.count(match[1], "buckets"), reading.count(match[2], "buckets")
+    elif (match := _ROW.fullmatch(text)) and "width" in instance.matches:
         edge = reading.count(match[1], "a bucket")
         if edge <= next(reversed(instance.rows), -1):
             reading.refuse("its rows do not ascend")
@@ -104,7 +109,7 @@ def _take(reading: LineReader, instance: _Instance, text: str) -> None:
 
 
 def _series(reading: LineReader, instance: _Instance, labels: dict[str, int]) -> ImportedSeries:
-    sched, extremes = instance.said["sched"], instance.said["extremes"]
+    sched, extremes = instance.matches["sched"], instance.matches["extremes"]
     count = reading.count(sched[3], "samples")
     series = ImportedSeries(
         "wakeup",
@@ -114,26 +119,26 @@ def _series(reading: LineReader, instance: _Instance, labels: dict[str, int]) ->
         count,
         reading.integer(extremes[1], "min"),
         reading.integer(extremes[2], "max"),
-        Decimal(instance.said["mean"][1]),
+        Decimal(instance.matches["mean"][1]),
         Decimal("0.01"),
         period_ns=reading.count(sched[2], "delay") or None,
         clock="realtime",
         labels=labels,
     )
-    return series if "width" not in instance.said else _distributed(reading, instance, series)
+    return series if "width" not in instance.matches else _distributed(reading, instance, series)
 
 
 def _distributed(reading: LineReader, instance: _Instance, series: ImportedSeries) -> ImportedSeries:
     """The series with its distribution; values beyond the last row are only counted."""
-    width = reading.count(instance.said["width"][1], "intervals")
-    shown, buckets = instance.shown or (0, 0)
+    width = reading.count(instance.matches["width"][1], "intervals")
+    listed, buckets = instance.bucket_counts or (0, 0)
     if (
         not width
         or not instance.rows
-        or max(instance.rows) != (shown - 1) * width
+        or max(instance.rows) != (listed - 1) * width
         or any(edge % width for edge in instance.rows)
     ):
-        reading.refuse(f"its distribution does not have the {shown} buckets it reports: file truncated or modified")
+        reading.refuse(f"its distribution does not have the {listed} buckets it reports: file truncated or modified")
     if series.maximum is not None and buckets != series.maximum // width + 1:
         reading.refuse("the number of buckets does not match the maximum: file modified")
     filled = tuple(_rows(instance, width))
@@ -141,14 +146,14 @@ def _distributed(reading: LineReader, instance: _Instance, series: ImportedSerie
         **{
             **vars(series),
             "buckets": filled,
-            "overflow_from": shown * width,
+            "overflow_from": listed * width,
             "overflow": (series.count or 0) - sum(count for _, _, count in filled),
         }
     )
 
 
-def _rows(one: _Instance, width: int) -> Iterator[tuple[int, int, int]]:
+def _rows(instance: _Instance, width: int) -> Iterator[tuple[int, int, int]]:
     """Values below 0 fall into the first bucket: division rounds towards 0."""
-    for edge, count in one.rows.items():
+    for edge, count in instance.rows.items():
         if count:
             yield edge if edge else 1 - width, edge + width - 1, count

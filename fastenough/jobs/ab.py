@@ -145,8 +145,8 @@ class _AbCampaign(OneCampaign):
             *(("again",) if self.trial.again else ()),
         )
         orders = (self.trial.rounds, self.trial.least_of_order)
-        said = repr((plan_sha256(self.trial.plan, specs), list(changed), orders))
-        self.sha256 = hashlib.sha256(said.encode()).hexdigest()
+        identity = repr((plan_sha256(self.trial.plan, specs), list(changed), orders))
+        self.sha256 = hashlib.sha256(identity.encode()).hexdigest()
         self.campaign = new_campaign("ab")
 
     @property
@@ -264,14 +264,14 @@ def make_ab_test(
     left = [] if keeper.is_decided(decided) else keeper.left
     if left:
         require_changeable(trial, opened)
-    standing = _AbProgress(trial, keeper.campaign, len(left), on_progress)
+    progress = _AbProgress(trial, keeper.campaign, len(left), on_progress)
     for done, position in enumerate(left):
         keeper.position, arm = position, keeper.order[position]
         has_it = arm == "B"
         campaign = run_campaign(
             trial.with_change() if has_it else trial.plan,
             keeper,
-            standing.at(position, done, trial.label(arm)),
+            progress.at(position, done, trial.label(arm)),
             opened=opened,
             stopping=stopping,
             tell=tell,

@@ -172,11 +172,11 @@ def advise_by_reference(reference: Reference, request: AdviceRequest) -> Advice:
             f"{', '.join(reference.probes)}{' on ' + ', '.join(boards) if boards else ''}"
         )
     boxes: dict[str, dict[tuple[str, str], list[PublishedFigure]]] = {}
-    for one in figures:
-        name = " ".join(filter(None, (one.configuration, one.implementation, one.variant, one.load)))
-        of_box = boxes.setdefault(approach_of(one.implementation, one.kernel), {})
-        of_box.setdefault((one.configuration, one.variant), []).append(
-            PublishedFigure(name, one.p95_ns, one.maximum_ns, one.beyond)
+    for figure in figures:
+        name = " ".join(filter(None, (figure.configuration, figure.implementation, figure.variant, figure.load)))
+        of_box = boxes.setdefault(approach_of(figure.implementation, figure.kernel), {})
+        of_box.setdefault((figure.configuration, figure.variant), []).append(
+            PublishedFigure(name, figure.p95_ns, figure.maximum_ns, figure.beyond)
         )
     standings = {
         name: best(rate_published(some, request.requirement, request.times) for some in of_box.values())

@@ -159,36 +159,36 @@ def excluded_by(
     """
     if not assessment.requirements:
         return [], True
-    asked = asked_by(judged, assessment)
-    others = left_out(asked, runs_alike(judged, store))
-    excluded = [*deleted_alike(asked, store), *others]
+    questions = asked_by(judged, assessment)
+    others = left_out(questions, runs_alike(judged, store))
+    excluded = [*deleted_alike(questions, store), *others]
     show = {Verdict.PASS: meets_together, Verdict.FAIL: fails_together}.get(assessment.verdict)
     refused = assessment.verdict is Verdict.PASS and selection is Selection.CHOSEN
     if show is None or refused or not others or selection is Selection.ONLY_THESE:
         return excluded, True
-    return excluded, show(judged, [store.load(one.run_id) for one in others], assessment)
+    return excluded, show(judged, [store.load(run.run_id) for run in others], assessment)
 
 
-def deleted_alike(asked: Sequence[Asked], store: Store, since_ns: int = -1) -> list[ExcludedRuns]:
+def deleted_alike(questions: Sequence[Asked], store: Store, since_ns: int = -1) -> list[ExcludedRuns]:
     """Runs that somebody deleted from the store and whose maximum is above the limit of a question, newest first.
 
     Their parameters and settings are gone with their recordings: board, configuration, probe, implementation and load
     decide which question they answered.  ``since_ns``: only runs that began later (wall clock).
     """
-    found = []
+    excluded = []
     for gone in reversed(store.removed()):
-        limits = [one.required.limit_ns for one in asked if _answered(gone, one.run)]
+        limits = [question.required.limit_ns for question in questions if _answered(gone, question.run)]
         limit_ns = min(limits, default=None)
         if limit_ns is not None and (gone.worst_ns or 0) > limit_ns and (gone.begin_wall_ns or 0) > since_ns:
-            found.append(ExcludedRuns(gone.id, gone.samples or 0, None, float(gone.worst_ns or 0), True, limit_ns))
-    return found
+            excluded.append(ExcludedRuns(gone.id, gone.samples or 0, None, float(gone.worst_ns or 0), True, limit_ns))
+    return excluded
 
 
 def _answered(gone: RunSummary, run: Recording) -> bool:
     head = run.head
     configuration = head.configuration.name if head.configuration else None
-    asked = (head.board, configuration, head.probe, head.implementation, load_name(run))
-    return asked == (gone.board, gone.configuration, gone.probe, gone.implementation, gone.load)
+    key = (head.board, configuration, head.probe, head.implementation, load_name(run))
+    return key == (gone.board, gone.configuration, gone.probe, gone.implementation, gone.load)
 
 
 _MOST_ALIKE = 200

@@ -21,7 +21,11 @@ class Audit:
     findings: tuple[Finding, ...]
 
     def of(self, standing: Standing, severity: Severity | None = None) -> list[Finding]:
-        return [each for each in self.findings if each.standing is standing and severity in (None, each.severity)]
+        return [
+            finding
+            for finding in self.findings
+            if finding.standing is standing and severity in (None, finding.severity)
+        ]
 
 
 def audit_of(board: str, profile: Mapping[str, Any]) -> Audit:
@@ -37,4 +41,4 @@ def audit_board(board: str, link: Link) -> Audit:
 def _machine(profile: Mapping[str, Any]) -> str:
     kernel, cpu = profile.get("kernel") or {}, profile.get("cpu") or {}
     known = (profile.get("hostname"), cpu.get("model"), kernel.get("release"))
-    return ", ".join(str(each) for each in known if each) or "unknown machine"
+    return ", ".join(str(part) for part in known if part) or "unknown machine"

@@ -71,20 +71,20 @@ def measure(
     """
     planned = trials(plan, changes, loads, rounds)
     planned += [replace(_trial(plan, {}, load, rounds), booted=name) for name in boots for load in loads]
-    alone, refused, signal = _made(planned, store, make)
-    found = judge_effects(alone)
+    alone, refused, signal = _run_trials(planned, store, make)
+    first = judge_effects(alone)
     if signal:
-        return AuditTrials(found, refused, signal=signal)
-    shown = {(each.name, each.load) for each in found if each.helps or each.harms}
-    once_more = [replace(trial, again=True) for trial in planned if _known_as(trial) in shown]
-    repeated, more, signal = _made(once_more, store, make)
+        return AuditTrials(first, refused, signal=signal)
+    significant = {(effect.name, effect.load) for effect in first if effect.helps or effect.harms}
+    once_more = [replace(trial, again=True) for trial in planned if _known_as(trial) in significant]
+    repeated, more, signal = _run_trials(once_more, store, make)
     again = judge_effects(repeated)
     best = best_of(again)
     settings = {name: value for name, value in best.items() if name in changes}
     if signal or len(settings) < 2:
-        return AuditTrials(found, refused + more, again, best, (), signal)
-    whole, last, signal = _made([_trial(plan, settings, load, rounds) for load in loads], store, make)
-    return AuditTrials(found, refused + more + last, again, best, judge_effects(whole), signal)
+        return AuditTrials(first, refused + more, again, best, (), signal)
+    whole, last, signal = _run_trials([_trial(plan, settings, load, rounds) for load in loads], store, make)
+    return AuditTrials(first, refused + more + last, again, best, judge_effects(whole), signal)
 
 
 def conclude_trials(measured: AuditTrials, conclusions: Sequence[str], store: Store) -> Section:
@@ -109,7 +109,7 @@ def _tables(measured: AuditTrials) -> tuple[tuple[str, tuple[ChangeEffect, ...]]
 
 
 def _runs(measured: AuditTrials, store: Store) -> list[str]:
-    campaigns = dict.fromkeys(each.campaign for _, tried in _tables(measured) for each in tried)
+    campaigns = dict.fromkeys(effect.campaign for _, effects in _tables(measured) for effect in effects)
     return [run.id for campaign in campaigns for run in store.runs(campaign=campaign, brief=True)]
 
 
@@ -122,11 +122,11 @@ def _known_as(trial: AbTest) -> tuple[str, str]:
     return (" ".join(f"{name}={value}" for name, value in _change(trial).items()), trial.plan.entries[0].loads[0])
 
 
-def _made(
+def _run_trials(
     planned: Sequence[AbTest], store: Store, make: Callable[[AbTest], AbRuns]
 ) -> tuple[list[ChangeEffect], tuple[tuple[str, str], ...], int]:
     """Effects, refused changes with reasons, and the number of the signal that stopped it, or 0."""
-    tried: list[ChangeEffect] = []
+    effects: list[ChangeEffect] = []
     refused: dict[str, str] = {}
     for trial in planned:
         name = trial.name
@@ -138,7 +138,7 @@ def _made(
             refused[name] = str(reason)
             continue
         _, load = _known_as(trial)
-        tried.append(effect_of(made.pairs(store.load), _change(trial), load, made.campaign))
+        effects.append(effect_of(made.pairs(store.load), _change(trial), load, made.campaign))
         if made.signal:
-            return tried, tuple(refused.items()), made.signal
-    return tried, tuple(refused.items()), 0
+            return effects, tuple(refused.items()), made.signal
+    return effects, tuple(refused.items()), 0

@@ -69,7 +69,7 @@ class CpuBound:
 
 def bounds_of(lines: Iterable[str]) -> tuple[CpuBound, ...]:
     """The bound of each traced CPU, in order; raises BadInput if there is none."""
-    bounds = tuple(CpuBound(one, composed(one.blocking, one.interrupts)) for one in traced_cpus(lines))
+    bounds = tuple(CpuBound(traced, composed(traced.blocking, traced.interrupts)) for traced in traced_cpus(lines))
     if not bounds:
         raise BadInput("the trace has no CPU that disabled and enabled preemption or interrupts; record for longer")
     return bounds
@@ -106,8 +106,8 @@ def trace_cmd_lines(path: Path) -> Iterator[str]:
         raise BadInput(f"trace-cmd failed (status {process.returncode}): the file is damaged or its format is too new")
 
 
-def section_of(found: Sequence[CpuBound], meaning: str) -> Section:
-    return bound_section([(one.traced, one.bounds) for one in found], meaning)
+def section_of(bounds: Sequence[CpuBound], meaning: str) -> Section:
+    return bound_section([(bound.traced, bound.bounds) for bound in bounds], meaning)
 
 
 def report_bound(section: Section, out: Path) -> None:
@@ -146,15 +146,15 @@ def recorded(link: Link, duration_s: float) -> Iterator[str]:
         )
     events = [*EVENTS, *(event for event in INTERRUPTS if link.exists(f"{TRACEFS}/events/{event}"))]
     process = link.start(["sh", "-c", _RECORD, "sh", INSTANCE, str(_buffer_kib(link)), f"{duration_s:g}", *events])
-    with tempfile.TemporaryFile() as kept:
+    with tempfile.TemporaryFile() as trace:
         try:
-            kept.writelines(_bounded(link.name, process.lines(duration_s + _PATIENCE_S), duration_s + _PATIENCE_S))
+            trace.writelines(_bounded(link.name, process.lines(duration_s + _PATIENCE_S), duration_s + _PATIENCE_S))
             status = process.wait(_PATIENCE_S)
         finally:
             process.stop()
         _require_whole(link, process, status)
-        kept.seek(0)
-        yield from (line.decode(errors="replace") for line in kept)
+        trace.seek(0)
+        yield from (line.decode(errors="replace") for line in trace)
 
 
 def _bounded(board: str, lines: Iterable[bytes], patience_s: float) -> Iterator[bytes]:
@@ -180,8 +180,8 @@ def _require_whole(link: Link, process: Process, status: int) -> None:
             "the trace lost events because its buffer was full; the longest may be among them; use a shorter --duration"
         )
     if status != 0:
-        said = process.stderr().decode(errors="replace").strip().splitlines()
-        raise FastenoughError(f"{link.name} could not record a trace: {said[-1] if said else f'status {status}'}")
+        errors = process.stderr().decode(errors="replace").strip().splitlines()
+        raise FastenoughError(f"{link.name} could not record a trace: {errors[-1] if errors else f'status {status}'}")
 
 
 def _buffer_kib(link: Link) -> int:

@@ -95,9 +95,9 @@ TaskStarter = Callable[[Act], AbstractContextManager[Probing]]
 @contextmanager
 def _in_kernel(booted: Booted, settings: Settings, act: Act) -> Iterator[Probing]:
     """A running act in the kernel."""
-    said = linux_kernel.words(booted.module(linux_kernel.MODULE), act)
+    arguments = linux_kernel.words(booted.module(linux_kernel.MODULE), act)
     with (
-        linux_kernel.inserted(booted, settings, linux_kernel.MODULE, said),
+        linux_kernel.inserted(booted, settings, linux_kernel.MODULE, arguments),
         Probing(booted.link, linux_kernel.reading(booted, act), act.limit_s) as task,
     ):
         yield task
@@ -266,14 +266,14 @@ def calibrate(
 
 def _in_user_space_by(implementation: str) -> LinuxUser:
     """The user-space implementation of this name; raises BadInput for others, which no user-space task delays."""
-    found = find_implementation(implementation)
-    if not isinstance(found, LinuxUser):
+    result = find_implementation(implementation)
+    if not isinstance(result, LinuxUser):
         known = ", ".join(user_space_implementations())
         raise BadInput(
             f"{implementation} has no calibration of its own; use one of {known}; linux-user "
             "includes the timer handler in the kernel on virtual boards"
         )
-    return found
+    return result
 
 
 def _core_finds(booted: Booted, plan: InjectionPlan) -> Iterator[WitnessResult]:

@@ -105,12 +105,12 @@ def calibrate_monitor(
         yield _agreement(watching.alone(AGREEMENT_S), plan)
 
 
-def _seen(watched: MonitoredTask, cpu: int) -> Wakeups:
+def _recorded_wakeups(watched: MonitoredTask, cpu: int) -> Wakeups:
     """The wake-ups of one CPU that the monitor recorded."""
     by_station: dict[str, Samples] = {}
     for series in watched.monitor.head.series:
-        if series.cpu == cpu and series.name in STATIONS and series.id in watched.seen:
-            by_station[series.name] = watched.seen[series.id]
+        if series.cpu == cpu and series.name in STATIONS and series.id in watched.samples:
+            by_station[series.name] = watched.samples[series.id]
     missing = [name for name in STATIONS if name not in by_station]
     if missing:
         raise FastenoughError(f"the monitor recorded no wake-up of CPU {cpu} at {', '.join(missing)}")
@@ -125,16 +125,16 @@ def _counted(watched: MonitoredTask) -> dict[str, int | None]:
 
 def trial_of(watched: MonitoredTask, station: str, plan: InjectionPlan) -> StationTrial:
     """Evaluate the injections at one station."""
-    seen = _seen(watched, plan.cpu)
-    quiet = undisturbed(seen, watched.injected, plan.lead_ns, plan.period_ns)
-    witnessed = StationWitness(station, seen, station_medians(quiet), _culprits(watched))
-    dues = np.array([one.due_mono_ns for one in watched.injected], dtype=np.int64)
+    recorded = _recorded_wakeups(watched, plan.cpu)
+    quiet = undisturbed(recorded, watched.injected, plan.lead_ns, plan.period_ns)
+    witnessed = StationWitness(station, recorded, station_medians(quiet), _culprits(watched))
+    dues = np.array([injection.due_mono_ns for injection in watched.injected], dtype=np.int64)
     return StationTrial(
         station,
         plan.cpu,
         tuple(witnessed.placed(watched.injected, watched.late)),
         quiet,
-        seen.only(np.isin(seen.due_ns, dues)),
+        recorded.only(np.isin(recorded.due_ns, dues)),
         tuple((why, count) for why, count in _counted(watched).items() if count),
         watched.injector,
     )
@@ -151,8 +151,8 @@ def _culprits(watched: MonitoredTask) -> dict[int, str]:
 
 def _agreement(watched: MonitoredTask, plan: InjectionPlan) -> StationAgreement:
     """Compare the wake-ups that were due while both task and monitor ran."""
-    seen = _seen(watched, plan.cpu)
-    begin_ns, end_ns = int(seen.due_ns[0]), int(seen.due_ns[-1])
+    recorded = _recorded_wakeups(watched, plan.cpu)
+    begin_ns, end_ns = int(recorded.due_ns[0]), int(recorded.due_ns[-1])
     own = watched.task
     common = (own.due_ns >= begin_ns) & (own.due_ns <= end_ns)
-    return station_agreement(Samples(own.due_ns[common], own.latency_ns[common], own.lost), seen, _counted(watched))
+    return station_agreement(Samples(own.due_ns[common], own.latency_ns[common], own.lost), recorded, _counted(watched))

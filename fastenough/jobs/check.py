@@ -74,13 +74,13 @@ class CheckResult:
 
 def read_baseline(store: Store, names: Sequence[str]) -> list[Recording]:
     """Recordings by path, or by id in the store; raises BadInput."""
-    found = []
+    recordings = []
     for name in names:
         path = Path(name)
         if not path.is_file() and (len(path.parts) > 1 or path.suffix):
             raise BadInput(f"{name}: no such baseline: neither a file nor the id of a run")
-        found.append(read_recording(path) if path.is_file() else store.load(store.find(name)))
-    return found
+        recordings.append(read_recording(path) if path.is_file() else store.load(store.find(name)))
+    return recordings
 
 
 def _paired(runs: Sequence[Recording], baselines: Sequence[Recording]) -> tuple[list[BaselinePair], list[Group]]:
@@ -93,54 +93,59 @@ def _paired(runs: Sequence[Recording], baselines: Sequence[Recording]) -> tuple[
             pairs.append(_deterministic_pair(group, nearest))
             continue
         differs, sides = sides_of(nearest, group)
-        judged = tuple(each for each in sides if each.judged)
+        judged = tuple(side for side in sides if side.judged)
         pairs.append(
-            BaselinePair(group, nearest, differs, judged, tuple(comparison_of(each, differs) for each in judged))
+            BaselinePair(group, nearest, differs, judged, tuple(comparison_of(side, differs) for side in judged))
         )
-    return _marked(pairs), alone
+    return _judged_together(pairs), alone
 
 
 def _deterministic_pair(runs: Group, baseline: Group) -> BaselinePair:
-    found = tuple(compare_instructions(baseline, runs))
+    comparisons = tuple(compare_instructions(baseline, runs))
     return BaselinePair(
-        runs, baseline, tuple(dict.fromkeys(text for each in found for text in each.differs)), (), (), found
+        runs,
+        baseline,
+        tuple(dict.fromkeys(text for comparison in comparisons for text in comparison.differs)),
+        (),
+        (),
+        comparisons,
     )
 
 
-def _marked(pairs: Sequence[BaselinePair]) -> list[BaselinePair]:
+def _judged_together(pairs: Sequence[BaselinePair]) -> list[BaselinePair]:
     """All differences of all pairs are judged together."""
-    marked = iter(judged_together([each for pair in pairs for each in pair.comparisons]))
+    marked = iter(judged_together([comparison for pair in pairs for comparison in pair.comparisons]))
     return [replace(pair, comparisons=tuple(next(marked) for _ in pair.comparisons)) for pair in pairs]
 
 
 @dataclass(frozen=True)
 class _Chosen:
-    """How the runs were selected; ``given``: ids of the runs and of the baseline, of which none is excluded.
+    """How the runs were selected; ``named``: ids of the runs and of the baseline, of which none is excluded.
 
     ``read``: read a run of the store, each once.  ``change``: the change since which nights add up; None: limits on
     growth are judged for this night.
     """
 
     selection: Selection
-    given: frozenset[str]
+    named: frozenset[str]
     store: Store
     read: Read
     change: SinceChange | None
 
-    def others(self, judged: Sequence[Recording], asked: Sequence[Asked], since_ns: int = -1) -> list[ExcludedRuns]:
+    def others(self, judged: Sequence[Recording], questions: Sequence[Asked], since_ns: int = -1) -> list[ExcludedRuns]:
         """Other runs of the store with the key of these that began later than ``since_ns`` (wall clock).
 
         None for the runs of a campaign: each night of a CI is judged by itself.
         """
         if self.selection is Selection.CAMPAIGN:
             return []
-        taken = {*self.given, *(recording.run_id for recording in judged)}
+        taken = {*self.named, *(recording.run_id for recording in judged)}
         alike = (
             run
             for run in runs_alike(judged, self.store, self.read)
             if run.run_id not in taken and run.head.begin.wall_ns > since_ns
         )
-        return [*deleted_alike(asked, self.store, since_ns), *left_out(asked, alike)]
+        return [*deleted_alike(questions, self.store, since_ns), *left_out(questions, alike)]
 
 
 def _by_itself(
@@ -165,9 +170,9 @@ def _by_itself(
 
 
 def _unused(limits: Sequence[Limit], held: Sequence[LimitResult], runs: Sequence[Recording]) -> Iterator[LimitResult]:
-    """A limit for a board that was measured, or for every one, and of which nothing came, is not kept by that."""
+    """The result INCONCLUSIVE of each limit without a result that is for a measured board, or for every board."""
     boards = {recording.head.board for recording in runs}
-    used = {id(one.limit) for one in held}
+    used = {id(result.limit) for result in held}
     for limit in limits:
         if id(limit) not in used and limit.board in (None, *boards):
             yield LimitResult(limit, Verdict.INCONCLUSIVE, _why_unused(limit, runs), limit.subject)
@@ -193,33 +198,33 @@ def _windows(pair: BaselinePair, chosen: _Chosen) -> list[BaselinePair]:
         taken = min(2 * taken, len(pair.runs) + len(nights))
         runs = (*pair.runs, *nights[: taken - len(pair.runs)])
         _, sides = sides_of(pair.baseline, runs)
-        windows.append(replace(pair, runs=runs, sides=tuple(each for each in sides if each.judged)))
+        windows.append(replace(pair, runs=runs, sides=tuple(side for side in sides if side.judged)))
     return windows
 
 
-def _growth_held(limits: Sequence[Limit], pairs: Sequence[BaselinePair], chosen: _Chosen) -> list[LimitResult]:
+def _growth_results(limits: Sequence[Limit], pairs: Sequence[BaselinePair], chosen: _Chosen) -> list[LimitResult]:
     """Of each limit on growth what the fewest nights decide; the windows share the error that is allowed."""
-    asked = [limit for limit in limits if isinstance(limit.asked, Growth)]
-    windows = [_windows(pair, chosen) for pair in pairs if any(limit.is_for(pair.runs[0]) for limit in asked)]
+    growth_limits = [limit for limit in limits if isinstance(limit.asked, Growth)]
+    windows = [_windows(pair, chosen) for pair in pairs if any(limit.is_for(pair.runs[0]) for limit in growth_limits)]
     most = max(map(len, windows), default=0)
-    shared = {id(limit): limit for limit in asked}
-    stricter = [_stricter(limit, most) for limit in asked]
-    of = {id(strict): shared[id(limit)] for strict, limit in zip(stricter, asked, strict=True)}
+    shared = {id(limit): limit for limit in growth_limits}
+    stricter = [_stricter(limit, most) for limit in growth_limits]
+    of = {id(strict): shared[id(limit)] for strict, limit in zip(stricter, growth_limits, strict=True)}
     decided: list[LimitResult] = []
     for number in range(most):
         held = [
-            replace(one, limit=of[id(one.limit)])
-            for one in held_growth(stricter, [each[min(number, len(each) - 1)] for each in windows])
+            replace(result, limit=of[id(result.limit)])
+            for result in held_growth(stricter, [window[min(number, len(window) - 1)] for window in windows])
         ]
         decided = (
             held
             if not decided
             else [
-                one if one.verdict is not Verdict.INCONCLUSIVE else later
-                for one, later in zip(decided, held, strict=True)
+                result if result.verdict is not Verdict.INCONCLUSIVE else later
+                for result, later in zip(decided, held, strict=True)
             ]
         )
-    return [_with_nights(one, pairs) for one in decided]
+    return [_with_nights(result, pairs) for result in decided]
 
 
 def _stricter(limit: Limit, windows: int) -> Limit:
@@ -248,34 +253,34 @@ def _growth_without(
     """A result of a limit on growth with the runs since the baseline that it does not rest on."""
     pair = next(pair for pair in pairs if pair.runs[0].run_id == held.run_ids[0])
     since_ns = max(run.head.begin.wall_ns for run in pair.baseline)
-    found = chosen.others(pair.runs, asked_of_growth(pair, growth), since_ns)
-    others = [one for one in found if one.run_id not in held.run_ids]
+    excluded = chosen.others(pair.runs, asked_of_growth(pair, growth), since_ns)
+    others = [run for run in excluded if run.run_id not in held.run_ids]
     return held_without(held, others, chosen.selection), others
 
 
-def _nights_held(
+def _nights_results(
     questions: Sequence[NightsQuestion], chosen: _Chosen, change: SinceChange
 ) -> Iterator[tuple[LimitResult, list[ExcludedRuns]]]:
     """The results of limits on the growth of one pair by the evidence of all nights, with the runs that it does not
     rest on; a deleted run is one of these, also for a campaign."""
     nights = nights_since(questions, chosen.store, change)
     for question, data in zip(questions, nights.data, strict=True):
-        held, asked = held_over_nights(question, data), asked_of_growth(question.pair, question.growth)
-        found = (
-            deleted_alike(asked, chosen.store, nights.since_ns)
+        held, questions_of_pair = held_over_nights(question, data), asked_of_growth(question.pair, question.growth)
+        excluded = (
+            deleted_alike(questions_of_pair, chosen.store, nights.since_ns)
             if chosen.selection is Selection.CAMPAIGN
-            else chosen.others(question.pair.runs, asked, nights.since_ns)
+            else chosen.others(question.pair.runs, questions_of_pair, nights.since_ns)
         )
-        others = [one for one in found if one.run_id not in held.run_ids]
+        others = [run for run in excluded if run.run_id not in held.run_ids]
         yield held_without(held, others, chosen.selection), others
 
 
-def _growth_each(
+def _growth_results_by_key(
     limits: Sequence[Limit], pairs: Sequence[BaselinePair], chosen: _Chosen
 ) -> Iterator[tuple[LimitResult, list[ExcludedRuns]]]:
     """The result of each limit on growth: of all nights since a change, or of this night."""
     if chosen.change is None:
-        for held in _growth_held(limits, pairs, chosen):
+        for held in _growth_results(limits, pairs, chosen):
             if isinstance(held.limit.asked, Growth):
                 yield _growth_without(held, held.limit.asked, pairs, chosen)
         return
@@ -283,14 +288,14 @@ def _growth_each(
     for pair in pairs:
         mine = [question for question in questions if question.pair is pair]
         if mine:
-            yield from _nights_held(mine, chosen, chosen.change)
+            yield from _nights_results(mine, chosen, chosen.change)
 
 
-def _held_each(
+def _results_by_key(
     limits: Sequence[Limit], runs: Sequence[Recording], pairs: Sequence[BaselinePair], chosen: _Chosen
 ) -> Iterator[tuple[LimitResult, list[ExcludedRuns]]]:
     """The result of each limit for each key, with the excluded runs of that key."""
-    yield from _growth_each(limits, pairs, chosen)
+    yield from _growth_results_by_key(limits, pairs, chosen)
     for held in held_budgets(limits, pairs):
         yield held, []
     for limit in limits:
@@ -298,15 +303,15 @@ def _held_each(
             yield from _by_itself(limit, limit.asked, runs, chosen)
 
 
-def _all_held(
+def _all_results(
     limits: Sequence[Limit], runs: Sequence[Recording], pairs: Sequence[BaselinePair], chosen: _Chosen
 ) -> tuple[list[LimitResult], list[ExcludedRuns]]:
     """The results of all limits, and the excluded runs, each once, by a limit that it exceeds if there is one."""
-    results = list(_held_each(limits, runs, pairs, chosen))
-    held, excluded = [one for one, _ in results], [other for _, others in results for other in others]
-    each_once = {one.run_id: one for one in sorted(excluded, key=lambda one: one.exceeds)}
-    found = sorted(each_once.values(), key=lambda one: one.maximum_ns, reverse=True)
-    return held + list(_unused(limits, held, runs)), found
+    results = list(_results_by_key(limits, runs, pairs, chosen))
+    held, excluded = [result for result, _ in results], [run for _, others in results for run in others]
+    each_once = {result.run_id: result for result in sorted(excluded, key=lambda result: result.exceeds)}
+    by_maximum = sorted(each_once.values(), key=lambda result: result.maximum_ns, reverse=True)
+    return held + list(_unused(limits, held, runs)), by_maximum
 
 
 def _gaps(
@@ -319,7 +324,7 @@ def _gaps(
     return gaps + [f"{subject_of(group[0])}: the baseline has no comparable run" for group in alone]
 
 
-def _require_believed(recordings: Sequence[Recording]) -> None:
+def _require_intact(recordings: Sequence[Recording]) -> None:
     for recording in recordings:
         if recording.damage is not None:
             raise FastenoughError(f"run {recording.run_id} failed the integrity check: {recording.damage}")
@@ -341,7 +346,7 @@ def check(
 
     Raises MixedRuns where a run and its baseline may not be compared, FastenoughError for one that is not believed.
     """
-    _require_believed((*runs, *baselines))
+    _require_intact((*runs, *baselines))
     taken = [run for run in runs if not is_monitor(run.head)]
     unfit = tuple(
         f"run {run.run_id}: {'; '.join(run.reasons)}" for run in taken if run.outcome is Outcome.NOT_APPLICABLE
@@ -360,12 +365,12 @@ def check(
     on_step("judging")
     departed = departures(measured, [run for run in baselines if judged_series(run)], limits.allowed)
     chosen = _Chosen(selection, frozenset(run.run_id for run in (*runs, *baselines)), store, cache(store.load), since)
-    held, excluded = _all_held(limits.limits, measured, pairs, chosen)
+    held, excluded = _all_results(limits.limits, measured, pairs, chosen)
     gaps = [*failed, *_gaps(limits.limits, held, alone, missing), *unfit]
-    found = [one.verdict for one in held] + ([Verdict.INCONCLUSIVE] if gaps and limits.limits else [])
-    found += [Verdict.FAIL] if departed and limits.limits else []
-    found += [Verdict.BROKEN] if failed else []
-    verdict = next((verdict for verdict in _WEIGHT if verdict in found), Verdict.NO_LIMIT)
+    verdicts = [result.verdict for result in held] + ([Verdict.INCONCLUSIVE] if gaps and limits.limits else [])
+    verdicts += [Verdict.FAIL] if departed and limits.limits else []
+    verdicts += [Verdict.BROKEN] if failed else []
+    verdict = next((verdict for verdict in _WEIGHT if verdict in verdicts), Verdict.NO_LIMIT)
     return CheckResult(
         verdict,
         tuple(pairs),

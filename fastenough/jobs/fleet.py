@@ -99,7 +99,7 @@ def judge_fleet(
         fleet_wording.headline(evidence, verdict, type_text(examples[0]), loads, _selection(runs, question)),
         tuple(fleet_wording.reasons(evidence, runs.excluded, complete=complete)),
         tuple(fleet_wording.next_steps(evidence, verdict)),
-        tuple(fleet_wording.cautions(evidence, [one.board for one in runs.unpooled], runs.other_loads, runs.damaged)),
+        tuple(fleet_wording.cautions(evidence, [run.board for run in runs.unpooled], runs.other_loads, runs.damaged)),
         type_text(examples[0]),
         loads,
         evidence,
@@ -107,8 +107,8 @@ def judge_fleet(
             conditions_of(
                 boards,
                 evidence,
-                [f"board {one.board}: {one.difference}" for one in runs.unpooled],
-                [*(one.text for one in runs.excluded), *(f"board {name}" for name in runs.excluded_boards)],
+                [f"board {run.board}: {run.difference}" for run in runs.unpooled],
+                [*(run.text for run in runs.excluded), *(f"board {name}" for name in runs.excluded_boards)],
             )
         ),
         tuple(runs.unpooled),
@@ -130,10 +130,10 @@ def _kinds(examples: Sequence[Recording]) -> list[RunKind]:
     for recording, kind in zip(examples, kinds, strict=True):
         if kind.unknown is not None:
             raise BadInput(f"run {recording.run_id} cannot be pooled with other boards: {kind.unknown}")
-        found = kinds[0].difference(kind)
-        if found is not None:
+        difference = kinds[0].difference(kind)
+        if difference is not None:
             raise BadInput(
-                f"runs {examples[0].run_id} and {recording.run_id} cannot be pooled: {found}; "
+                f"runs {examples[0].run_id} and {recording.run_id} cannot be pooled: {difference}; "
                 "name runs that differ in board and load only"
             )
     return kinds
@@ -149,18 +149,18 @@ def _runs_of_kind(
         for run in store.runs(brief=True, probe=head.probe, implementation=head.implementation)
         if run.state != "running" and run.outcome != Outcome.NOT_APPLICABLE
     ]
-    found = [one for one in read_runs(store, ids, on_step) if not is_monitor(one.head)]
-    runs.damaged = [one.run_id for one in found if one.damage is not None]
-    sound = [(one, RunKind.of(one)) for one in found if one.damage is None]
-    of_kind = [(one, kind) for one, kind in sound if kinds[0].difference(kind) is None]
-    runs.pooled = [one for one, kind in of_kind if any(kind.has_load_of(each) for each in kinds)]
-    others = [one for one, kind in of_kind if not any(kind.has_load_of(each) for each in kinds)]
+    recordings = [recording for recording in read_runs(store, ids, on_step) if not is_monitor(recording.head)]
+    runs.damaged = [recording.run_id for recording in recordings if recording.damage is not None]
+    sound = [(recording, RunKind.of(recording)) for recording in recordings if recording.damage is None]
+    of_kind = [(recording, kind) for recording, kind in sound if kinds[0].difference(kind) is None]
+    runs.pooled = [recording for recording, kind in of_kind if any(kind.has_load_of(example) for example in kinds)]
+    others = [recording for recording, kind in of_kind if not any(kind.has_load_of(example) for example in kinds)]
     runs.other_loads = sorted({load for load in map(load_name, others) if load is not None})
     runs.unpooled = list(_unpooled(runs.pooled, sound, kinds[0]))
-    other_types = {str(one.head.board) for one, kind in sound if not kinds[0].is_same_type(kind)}
+    other_types = {str(recording.head.board) for recording, kind in sound if not kinds[0].is_same_type(kind)}
     runs.excluded = _deleted(store.removed(), examples, other_types - _names(runs.pooled), question.required)
     if question.only_these:
-        _take_only(runs, {one.run_id for one in examples}, question.required)
+        _take_only(runs, {recording.run_id for recording in examples}, question.required)
     return runs
 
 
@@ -174,9 +174,9 @@ def _unpooled(
     """Boards of the type without a run of the kind."""
     names = _names(pooled)
     others = [
-        one
-        for one, other in sound
-        if kind.is_same_type(other) and kind.difference(other) and one.head.board not in names
+        recording
+        for recording, other_kind in sound
+        if kind.is_same_type(other_kind) and kind.difference(other_kind) and recording.head.board not in names
     ]
     for board in boards_of(others):
         difference = kind.difference(RunKind.of(board.recordings[-1]))
@@ -187,11 +187,11 @@ def _deleted(
     removed: Sequence[RunSummary], examples: Sequence[Recording], other_types: set[str], required: Requirement
 ) -> list[ExcludedRuns]:
     """Deleted runs that may have answered the question, of any board, with a maximum above the limit."""
-    asked = {_answered(one) for one in examples}
+    answers = {_answered(example) for example in examples}
     return [
         ExcludedRuns(gone.id, gone.samples or 0, None, float(gone.worst_ns or 0), True, required.limit_ns)
         for gone in removed
-        if (gone.configuration, gone.probe, gone.implementation, gone.load) in asked
+        if (gone.configuration, gone.probe, gone.implementation, gone.load) in answers
         and gone.board not in other_types
         and (gone.worst_ns or 0) > required.limit_ns
     ]
@@ -205,9 +205,9 @@ def _answered(recording: Recording) -> tuple[str | None, ...]:
 
 def _take_only(runs: FleetRuns, ids: set[str], required: Requirement) -> None:
     """Leave out all runs but these, and note what was left out: whole boards by name, other runs with their results."""
-    kept = [one for one in runs.pooled if one.run_id in ids]
-    others = [one for one in runs.pooled if one.run_id not in ids]
+    named = [run for run in runs.pooled if run.run_id in ids]
+    others = [run for run in runs.pooled if run.run_id not in ids]
     runs.excluded_boards = [board.name for board in boards_of(runs.pooled) if not ids & set(board.run_ids)]
-    results = (excluded_run(one, Asked(one, required)) for one in others)
-    runs.excluded += [one for one in results if one is not None]
-    runs.pooled = kept
+    results = (excluded_run(run, Asked(run, required)) for run in others)
+    runs.excluded += [run for run in results if run is not None]
+    runs.pooled = named

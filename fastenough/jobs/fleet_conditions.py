@@ -35,39 +35,48 @@ def conditions_of(
         "that do not pass it are not judged",
         [f"run {run}" for board in evidence.boards for run in board.unusable_runs],
     )
-    shown = evidence.share_shown
-    enough = f"{share_text(shown)} of all boards shown, {words.percent(evidence.required_share)} required"
+    share = evidence.share_shown
+    enough = f"{share_text(share)} of all boards shown, {words.percent(evidence.required_share)} required"
     yield checked(
         "The number of activations and of boards is large enough; failures are counted",
         "sequential evidence of each board, and of the number of boards",
-        [enough] if shown < evidence.required_share else [],
+        [enough] if share < evidence.required_share else [],
     )
     yield checked("All boards and runs of this kind are data", "search of the store, deleted runs included", left_out)
     yield from _of_the_question(evidence)
 
 
 def _profile_of_use(evidence: FleetEvidence) -> Iterator[Assumption]:
-    lacking = [f"board {one.board}: {', '.join(one.missing_loads)}" for one in evidence.boards if one.missing_loads]
+    lacking = [
+        f"board {result.board}: {', '.join(result.missing_loads)}" for result in evidence.boards if result.missing_loads
+    ]
     yield checked("Each board was measured under the same loads", "comparison of the loads of all boards", lacking)
     yield Assumption("The loads are at least as hard as those in operation", _NOT_CHECKED, ASSUMED)
 
 
 def _independence(boards: Sequence[BoardRuns], evidence: FleetEvidence) -> Iterator[Assumption]:
-    anonymous = tuple(f"board {one.name}: no identifiers" for one in boards if not one.identified)
-    several = tuple(f"{', '.join(one.names)} are one machine and count once" for one in boards if len(one.names) > 1)
+    anonymous = tuple(f"board {board.name}: no identifiers" for board in boards if not board.identified)
+    several = tuple(
+        f"{', '.join(board.names)} are one machine and count once" for board in boards if len(board.names) > 1
+    )
     yield Assumption(
         "Each board is another machine",
         "identifiers of the hardware; where there are none, the name",
         ASSUMED if anonymous else HOLDS,
         anonymous + several,
     )
-    copies = [f"run {one.run_id}: {one.damage}" for board in boards for one in board.recordings if one.damage]
+    copies = [
+        f"run {recording.run_id}: {recording.damage}"
+        for board in boards
+        for recording in board.recordings
+        if recording.damage
+    ]
     yield checked("No recording is a copy of another", "comparison of the data of all recordings", copies)
-    unsteady = [f"board {one.board}: not stationary" for one in evidence.boards if not one.steady]
+    unsteady = [f"board {result.board}: not stationary" for result in evidence.boards if not result.steady]
     dependent = tuple(
-        f"board {one.board}: up to {words.duration(words.round_up(one.scale_ns))} apart"
-        for one in evidence.boards
-        if one.scale_ns
+        f"board {result.board}: up to {words.duration(words.round_up(result.scale_ns))} apart"
+        for result in evidence.boards
+        if result.scale_ns
     )
     yield Assumption(
         "A disturbance does not depend on earlier ones",

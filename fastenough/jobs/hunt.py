@@ -84,8 +84,8 @@ class Hunt:
     @cached_property
     def sha256(self) -> str:
         specs = expand(self.plan)
-        said = repr((plan_sha256(self.plan, specs), self.budget_s, self.only, self.fixed, _SEARCH))
-        return hashlib.sha256(said.encode()).hexdigest()
+        identity = repr((plan_sha256(self.plan, specs), self.budget_s, self.only, self.fixed, _SEARCH))
+        return hashlib.sha256(identity.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -167,14 +167,14 @@ def _working(link: Link, names: Sequence[str]) -> tuple[str, ...]:
     limit_s = 30.0 + 6.0 * len(names) / _AT_ONCE
     brought = bring(link, _STRESS_NG, int(limit_s) + 1)
     try:
-        said = link.run(
+        output = link.run(
             ["sh", "-c", _TRY_ALL, "sh", brought.folder if brought else "", link.scratch_name(), *names],
             timeout_s=limit_s,
         )
     finally:
         if brought:
             brought.holder.stop()
-    return tuple(sorted(said.text.split()))
+    return tuple(sorted(output.text.split()))
 
 
 def _cool_down(link: Link, sleep: Callable[[float], bool]) -> None:
@@ -214,21 +214,21 @@ def block_maxima(recording: Recording, turns: int) -> list[int]:
         return []
     name = judged_name(recording)
     judged = [series.id for series in recording.series if series.name == name]
-    found: dict[int, list[int]] = {turn: [] for turn in range(turns)}
+    by_turn: dict[int, list[int]] = {turn: [] for turn in range(turns)}
     for interval in recording.intervals:
-        maxima = [interval.histograms[each].maximum for each in judged if each in interval.histograms]
+        maxima = [interval.histograms[number].maximum for number in judged if number in interval.histograms]
         known = [maximum for maximum in maxima if maximum is not None]
         if known:
             middle_ns = (interval.begin_wall_ns + interval.end_wall_ns) // 2
-            found[turn_of(middle_ns, turns)].append(max(known))
-    least = min(map(len, found.values()))
-    return [value for values in found.values() for value in values[:least]]
+            by_turn[turn_of(middle_ns, turns)].append(max(known))
+    least = min(map(len, by_turn.values()))
+    return [value for values in by_turn.values() for value in values[:least]]
 
 
 @dataclass
 class _HuntCampaign(OneCampaign):
     """The trials of one hunt.  ``spent_s``: time of the hunt so far, including ``before_s`` before the first trial;
-    ``title``, ``note``: of the current trial, the note as stored; ``kept``: notes of an interrupted hunt by trial."""
+    ``title``, ``note``: of the current trial, the note as stored; ``notes``: notes of an interrupted hunt by trial."""
 
     hunt: Hunt
     left: int = 0
@@ -236,7 +236,7 @@ class _HuntCampaign(OneCampaign):
     before_s: float = 0.0
     title: str = ""
     note: bytes = b""
-    kept: dict[int, TrialNote] = field(default_factory=dict)
+    notes: dict[int, TrialNote] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.campaign = new_campaign("hunt")
@@ -252,10 +252,10 @@ class _HuntCampaign(OneCampaign):
             and run.outcome in (Outcome.COMPLETED.value, Outcome.FAILED.value)
         }
         for position in range(len(whole)):
-            kept = self.store.attached(whole[position], HUNT_FILE) if position in whole else None
-            if kept is None:
+            note = self.store.attached(whole[position], HUNT_FILE) if position in whole else None
+            if note is None:
                 break
-            self.made[position], self.kept[position] = whole[position], TrialNote.of_json(kept)
+            self.made[position], self.notes[position] = whole[position], TrialNote.of_json(note)
 
     def begin(self, origin: Mapping[str, Any] | None = None) -> Writer:
         writer = self.placed(self.hunt.sha256, (*[""] * self.position, self.title))
@@ -285,7 +285,7 @@ class _HuntRun:
     def run(self) -> int:
         """Run until the search is over or a signal stops it; returns the number of the signal, or 0."""
         earlier = dict(self.trials.made)
-        left = self._left() if 0 not in self.trials.kept else self.trials.kept[0].left
+        left = self._left() if 0 not in self.trials.notes else self.trials.notes[0].left
         asking = self.search.run(left)
         with suppress(StopIteration):
             ask = next(asking)
@@ -305,10 +305,10 @@ class _HuntRun:
 
     def _left_after(self) -> int:
         """Number of trials that fit into the remaining time; for replayed trials, the number noted at that time."""
-        kept = self.trials.kept.get(self.trials.position)
-        if kept is not None:
-            self.trials.spent_s = kept.spent_s
-            return kept.left
+        note = self.trials.notes.get(self.trials.position)
+        if note is not None:
+            self.trials.spent_s = note.spent_s
+            return note.left
         return self._left()
 
     def _left(self) -> int:
@@ -395,8 +395,8 @@ def make_hunt(
         trials.resume()
     else:
         store.settle()
-    if trials.kept:
-        ground = trials.kept[0].ground
+    if trials.notes:
+        ground = trials.notes[0].ground
     else:
         ground = examine_board(opened(hunt.plan.boards[0]), hunt.only)
         trials.spent_s = trials.before_s = time.monotonic() - begun_s

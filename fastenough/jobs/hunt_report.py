@@ -37,12 +37,12 @@ _MONITOR_TASK = f"task {MONITOR[:15]}"
 class MonitoredRun:
     """The run under the load found by a hunt, with the monitor.
 
-    ``said``: the cause of the worst wake-ups, as a sentence; ``load``: the load, with the cause in its source.
+    ``cause``: the cause of the worst wake-ups, as a sentence; ``load``: the load, with the cause in its source.
     """
 
     load: Load
     runs: tuple[str, ...]
-    said: str
+    cause: str
 
 
 def monitor_load(
@@ -61,18 +61,18 @@ def monitor_load(
     )
     watched = replace(plan, entries=(entry,), loads={load.name: load}, monitor=True)
     campaign = run_campaign(watched, store, on_progress, opened=opened, tell=tell)
-    said = _cause_of(store, campaign.runs)
-    return MonitoredRun(replace(load, source=f"{load.source}; {said}"), campaign.runs, said)
+    cause = _cause_of(store, campaign.runs)
+    return MonitoredRun(replace(load, source=f"{load.source}; {cause}"), campaign.runs, cause)
 
 
 def _cause_of(store: Store, runs: tuple[str, ...]) -> str:
     """The cause of the worst wake-ups, as a sentence."""
     monitors = [recording for run in runs if is_monitor((recording := store.load(run)).head)]
-    unfit = [reason for one in monitors if one.outcome is not Outcome.COMPLETED for reason in one.reasons]
-    seen = worst_wakeups(monitors)
-    worst = [wakeup for wakeup in seen if wakeup.cause != _MONITOR_TASK][:WORST]
-    said = cause_sentence([(wakeup.cause, int(wakeup.delay_ns)) for wakeup in worst])
-    return said or f"no cause identified: {'; '.join(unfit) or 'none recorded by the monitor'}"
+    unfit = [reason for monitor in monitors if monitor.outcome is not Outcome.COMPLETED for reason in monitor.reasons]
+    wakeups = worst_wakeups(monitors)
+    worst = [wakeup for wakeup in wakeups if wakeup.cause != _MONITOR_TASK][:WORST]
+    sentence = cause_sentence([(wakeup.cause, int(wakeup.delay_ns)) for wakeup in worst])
+    return sentence or f"no cause identified: {'; '.join(unfit) or 'none recorded by the monitor'}"
 
 
 def cause_sentence(wakeups: Sequence[tuple[str, int]]) -> str:
@@ -112,7 +112,7 @@ def conclude_hunt(hunted: HuntResult, culprit: MonitoredRun | None, conclusion: 
         hunted.made,
         conclusion,
         as_file(load) if load else "",
-        culprit.said if culprit else "not searched",
+        culprit.cause if culprit else "not searched",
     )
     store_conclusion(store, (*hunted.runs, *(culprit.runs if culprit else ())), section)
     return section
@@ -137,9 +137,11 @@ def with_all_trials(assessment: Assessment, made: Sequence[FinishedTrial]) -> As
 
 
 def _confirming(hunted: HuntResult) -> list[str]:
-    found = hunted.search.result
+    candidate = hunted.search.result
     subjects = (
-        [] if found is None else [each if isinstance(each, str) else (each,) for each in (found.recipe, found.beside)]
+        []
+        if candidate is None
+        else [subject if isinstance(subject, str) else (subject,) for subject in (candidate.recipe, candidate.beside)]
     )
     return [
         made.run

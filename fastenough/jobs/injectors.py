@@ -131,8 +131,8 @@ class InterruptInjector:
             "interval_ns": self.plan.interval_ns,
             "lead_ns": self.plan.lead_ns,
         }
-        said = " ".join([self.booted.module(MODULE), *(f"{name}={value}" for name, value in parameters.items())])
-        with linux_kernel.inserted(self.booted, self.settings, MODULE, said):
+        arguments = " ".join([self.booted.module(MODULE), *(f"{name}={value}" for name, value in parameters.items())])
+        with linux_kernel.inserted(self.booted, self.settings, MODULE, arguments):
             return _from_device(self._lines())
 
     def _lines(self) -> list[str]:

@@ -81,9 +81,9 @@ def stored_conclusions(store: Store, runs: Sequence[str]) -> tuple[Section, ...]
 
 
 def _sections(store: Store, runs: set[str]) -> Iterator[Section]:
-    for one in conclusions(store):
-        if runs and runs <= set(one.runs):
+    for conclusion in conclusions(store):
+        if runs and runs <= set(conclusion.runs):
             try:
-                yield read_section(chapter_of(store, one.id) or {})
+                yield read_section(chapter_of(store, conclusion.id) or {})
             except BadInput:
                 continue

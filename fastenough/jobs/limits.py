@@ -52,9 +52,9 @@ def read_limits(path: Path) -> Limits:
 
 
 def _allowed(table: Table) -> Allowed:
-    found = Allowed(table.words("differs", (), ENVIRONMENT), table.words("missing", ()))
+    allowed = Allowed(table.words("differs", (), ENVIRONMENT), table.words("missing", ()))
     table.finish(ALLOW_KEYS)
-    return found
+    return allowed
 
 
 def _limit(path: Path, number: int, table: Table) -> Limit:
@@ -77,9 +77,9 @@ def _limit(path: Path, number: int, table: Table) -> Limit:
             'longer-by = "100"'
         )
     grows = "slower-by" in table
-    asked = _growth(table, confidence) if grows else _requirement(table, confidence)
+    question = _growth(table, confidence) if grows else _requirement(table, confidence)
     table.finish(GROWTH_KEYS if grows else REQUIREMENT_KEYS)
-    return Limit(f"{path}, limit {number}", asked, board, probe, load)
+    return Limit(f"{path}, limit {number}", question, board, probe, load)
 
 
 def _refuse_maximum(table: Table) -> None:
@@ -122,12 +122,12 @@ def _growth(table: Table, confidence: float) -> Growth:
         raise table.fault(str(error), "confidence") from error
 
 
-def grown_by(said: str, quantile: float, confidence: float) -> Growth:
+def grown_by(text: str, quantile: float, confidence: float) -> Growth:
     """By how much more, as in 5us or 10%; raises ValueError, and BadInput for a confidence that cannot be shown."""
     growth = (
-        Growth(quantile, more_share=parse_share(said), confidence=confidence)
-        if said.endswith("%")
-        else Growth(quantile, more_ns=float(parse_duration_ns(said)), confidence=confidence)
+        Growth(quantile, more_share=parse_share(text), confidence=confidence)
+        if text.endswith("%")
+        else Growth(quantile, more_ns=float(parse_duration_ns(text)), confidence=confidence)
     )
     growth.require_resolved()
     return growth

@@ -223,11 +223,11 @@ class LiveRecording:
         ]
         added = self._adding.aggregate()
         return [
-            self._standing(series, added.totals[series.id], added.lost, added.missed)
+            self._status(series, added.totals[series.id], added.lost, added.missed)
             for series in verdict_series or self.head.series
         ]
 
-    def _standing(
+    def _status(
         self, series: Series, total: Histogram, lost: Mapping[int, int], missed: Mapping[int, int]
     ) -> SeriesStatus:
         def in_ns(value: int | None) -> float | None:

@@ -19,9 +19,13 @@ _MOST_READ = 5
 def longer_runs(recordings: Sequence[Recording], store: Store) -> dict[str, LongerRecording]:
     """By the id of the first run of each group that may be merged: the longest other run of the same kind, if it is
     longer than all of the group together."""
-    held = [one for one in recordings if one.outcome is not Outcome.NOT_APPLICABLE and one.damage is None]
-    found = ((group[0].run_id, _longest_alike(group, store)) for group in grouped(held))
-    return {run_id: longer_recording(recording) for run_id, recording in found if recording is not None}
+    usable = [
+        recording
+        for recording in recordings
+        if recording.outcome is not Outcome.NOT_APPLICABLE and recording.damage is None
+    ]
+    longest = ((group[0].run_id, _longest_alike(group, store)) for group in grouped(usable))
+    return {run_id: longer_recording(recording) for run_id, recording in longest if recording is not None}
 
 
 def _longest_alike(group: Sequence[Recording], store: Store) -> Recording | None:
@@ -39,4 +43,11 @@ def _longest_alike(group: Sequence[Recording], store: Store) -> Recording | None
     longest = sorted(durations, key=durations.__getitem__, reverse=True)[:_MOST_READ]
     values = run_values(first)
     recordings = (store.load(run_id) for run_id in longest if durations[run_id] > measured_ns)
-    return next((one for one in recordings if one.damage is None and not differing_keys(values, run_values(one))), None)
+    return next(
+        (
+            recording
+            for recording in recordings
+            if recording.damage is None and not differing_keys(values, run_values(recording))
+        ),
+        None,
+    )

@@ -36,15 +36,15 @@ def ordinary_policies(link: Link, pid: int) -> list[str]:
 
     ``pid`` may be that of a thread.  Raises BadInput if there is no such process.
     """
-    found: set[str] = set()
+    policies: set[str] = set()
     for path in [*link.glob(f"/proc/{pid}/task/*/stat"), f"/proc/{pid}/stat"]:
         with suppress(OSError):
             fields = link.read(path).rpartition(b")")[2].split()
             number = int(fields[_STAT_POLICY])
-            found.add(_POLICIES.get(number, f"policy {number}"))
-    if not found:
+            policies.add(_POLICIES.get(number, f"policy {number}"))
+    if not policies:
         raise BadInput(f"--pid {pid}: no such process on {link.name}; list processes with ps -e")
-    return [] if found & _REAL_TIME else sorted(found)
+    return [] if policies & _REAL_TIME else sorted(policies)
 
 
 class MonitorRun:

@@ -49,7 +49,7 @@ class MonitoredTask:
     """
 
     monitor: Recording
-    seen: dict[int, Samples]
+    samples: dict[int, Samples]
     task: Samples
     injected: list[Injection] = field(default_factory=list)
     late: dict[int, int] = field(default_factory=dict)
@@ -200,18 +200,18 @@ def _injections(recording: Recording, samples: dict[int, Samples]) -> InjectionL
     for series in recording.named("injected"):
         asked_ns = parse_duration_ns(series.labels["size"])
         late[asked_ns] = recording.missed(series.id)
-        kept = samples.get(series.id)
-        if kept is not None:
+        delays = samples.get(series.id)
+        if delays is not None:
             injected += [
                 Injection(asked_ns, injected_ns, due_ns)
-                for due_ns, injected_ns in zip(kept.due_ns.tolist(), kept.latency_ns.tolist(), strict=True)
+                for due_ns, injected_ns in zip(delays.due_ns.tolist(), delays.latency_ns.tolist(), strict=True)
             ]
-    return sorted(injected, key=lambda one: one.due_mono_ns), late
+    return sorted(injected, key=lambda injection: injection.due_mono_ns), late
 
 
 def _other_cpu(link: Link, cpu: int) -> int:
     """Another CPU of the board, used to disable the interrupts of this one."""
-    others = [one for one in cpus_of(link, "online") if one != cpu]
+    others = [number for number in cpus_of(link, "online") if number != cpu]
     if not others:
         raise NotApplicable("the board has only one CPU; a second one is required to disable its interrupts")
     return others[0]

@@ -100,13 +100,13 @@ def earlier_nights(
 
     Runs that cannot be trusted are left out, and do not end the search.  ``read``: read a run; default: the store's.
     """
-    found: list[Recording] = []
+    nights: list[Recording] = []
     for earlier, keys in _runs_before(store, runs, baseline, read or store.load, SinceChange()):
-        if keys or len(found) == MOST_NIGHTS:
+        if keys or len(nights) == MOST_NIGHTS:
             break
         if not _is_broken(earlier):
-            found.append(earlier)
-    return found
+            nights.append(earlier)
+    return nights
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ class _RunData:
 
 
 def _data_of(questions: Sequence[NightsQuestion], run: Recording) -> _RunData:
-    found = tuple(exceedances_of(question, run) for question in questions)
-    return _RunData(run.head.begin.wall_ns, run.duration_ns, found, against_a_pass([run]))
+    exceedances = tuple(exceedances_of(question, run) for question in questions)
+    return _RunData(run.head.begin.wall_ns, run.duration_ns, exceedances, against_a_pass([run]))
 
 
 @dataclass(frozen=True)
@@ -165,8 +165,8 @@ def nights_since(questions: Sequence[NightsQuestion], store: Store, change: Sinc
 def _of_question(place: int, runs: Sequence[_RunData], pair: BaselinePair, begin: str) -> NightsData:
     findings = [finding for finding in (against_a_pass(pair.baseline), *(run.finding for run in runs)) if finding]
     return NightsData(
-        [found for run in runs if (found := run.exceedances[place]) is not None],
+        [exceedances for run in runs if (exceedances := run.exceedances[place]) is not None],
         f"{words.minute(runs[0].begin_ns)} ({begin})",
-        min(findings, key=lambda one: one[0] is not Verdict.BROKEN, default=None),
+        min(findings, key=lambda finding: finding[0] is not Verdict.BROKEN, default=None),
         sum(run.duration_ns for run in runs),
     )

@@ -72,8 +72,8 @@ def prepare(
         recording_name(recording.run_id)
         _require_sealed(recording, store)
     on_step("judging", lambda: 0.0)
-    asked, alone = _packed(chosen, question, store)
-    return Prepared(store, tuple(sorted(by_id)), asked, derive(chosen, asked, alone))
+    packed, alone = _packed(chosen, question, store)
+    return Prepared(store, tuple(sorted(by_id)), packed, derive(chosen, packed, alone))
 
 
 def _require_sealed(recording: Recording, store: Store) -> None:
@@ -90,7 +90,7 @@ def _packed(recordings: Sequence[Recording], question: Question, store: Store) -
     """The question with what the store knows of it, and the verdict on these recordings alone."""
     judged = [recording for recording in recordings if not is_monitor(recording.head)]
     loads = dict.fromkeys(name for recording in judged if (name := load_name(recording)) is not None)
-    asked = PackedQuestion(
+    packed = PackedQuestion(
         question.required,
         question.confidence,
         question.probe,
@@ -99,9 +99,9 @@ def _packed(recordings: Sequence[Recording], question: Question, store: Store) -
         question.selection.name,
         excluded=(),
     )
-    alone = judged_alone(recordings, asked)
+    alone = judged_alone(recordings, packed)
     others, together = excluded_by(judged, alone, question.selection, store)
-    return replace(asked, excluded=tuple(others), together=together), alone
+    return replace(packed, excluded=tuple(others), together=together), alone
 
 
 def write_members(prepared: Prepared, stream: BinaryIO, on_step: OnStep = no_progress) -> tuple[ArchiveWriter, bytes]:

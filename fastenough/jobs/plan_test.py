@@ -82,19 +82,19 @@ def plan_from_run(required: Requirement, recording: Recording, boards: int = 1) 
 
     Raises BadInput for a run that cannot be trusted or that has no latency and no period.
     """
-    judgment, shown = _worst_cpu(recording, required)
-    period_ns = _period_ns(recording, shown)
-    burst, rate = _mean_burst(shown), shown.exceeded / shown.n
+    judgment, worst = _worst_cpu(recording, required)
+    period_ns = _period_ns(recording, worst)
+    burst, rate = _mean_burst(worst), worst.exceeded / worst.n
     basis = SeenMisses(
         recording.run_id,
         judgment.probe,
-        shown.cpus[0] if shown.cpus else None,
-        shown.n,
-        shown.exceeded,
-        shown.disturbances[1],
-        tuple(_cautions(shown, required)),
+        worst.cpus[0] if worst.cpus else None,
+        worst.n,
+        worst.exceeded,
+        worst.disturbances[1],
+        tuple(_cautions(worst, required)),
     )
-    longest = max(shown.longest_run, float(burst))
+    longest = max(worst.longest_run, float(burst))
     expected = [
         ExpectedMisses(rate, size, longest if size == burst else 1.0) for size in _bursts(burst if rate else None)
     ]
@@ -106,46 +106,46 @@ def _worst_cpu(recording: Recording, required: Requirement) -> tuple[Judgment, S
     judgment = next(iter(assessment.judgments), None)
     if assessment.emulated:
         raise BadInput(f"run {recording.run_id} is of an emulated machine, whose timing is not meaningful")
-    if judgment is None or judgment.verdict is Verdict.BROKEN or not any(one.n for one in judgment.shown):
+    if judgment is None or judgment.verdict is Verdict.BROKEN or not any(cpu.n for cpu in judgment.shown):
         reason = next(iter(assessment.reasons), "it contains no latency data")
         raise BadInput(f"run {recording.run_id} cannot be planned from: {reason}")
-    return judgment, max((one for one in judgment.shown if one.n), key=lambda one: one.exceeded / one.n)
+    return judgment, max((cpu for cpu in judgment.shown if cpu.n), key=lambda cpu: cpu.exceeded / cpu.n)
 
 
-def _period_ns(recording: Recording, shown: StatedMaximum) -> int:
+def _period_ns(recording: Recording, worst: StatedMaximum) -> int:
     """Period of the act; for an act without one, the mean time from one activation to the next."""
-    periods = {series.period_ns for series in recording.series if series.name == shown.series}
-    period_ns = next((period_ns for period_ns in periods if period_ns), round(shown.duration_ns / shown.n))
+    periods = {series.period_ns for series in recording.series if series.name == worst.series}
+    period_ns = next((period_ns for period_ns in periods if period_ns), round(worst.duration_ns / worst.n))
     if period_ns <= 0:
         raise BadInput(f"run {recording.run_id} states no period and no duration; give --expect as misses per hour")
     return period_ns
 
 
-def _mean_burst(shown: StatedMaximum) -> int:
+def _mean_burst(worst: StatedMaximum) -> int:
     """Misses per disturbance, of dependent ones all together; too few to tell, as long as the longest may be."""
-    if not shown.exceeded:
+    if not worst.exceeded:
         return 1
-    events = shown.clusters if shown.scale_ns else shown.independent
-    return max(1, math.ceil(shown.exceeded / events - 1e-9) if events >= 1 else shown.longest)
+    events = worst.clusters if worst.scale_ns else worst.independent
+    return max(1, math.ceil(worst.exceeded / events - 1e-9) if events >= 1 else worst.longest)
 
 
-def _cautions(shown: StatedMaximum, required: Requirement) -> Iterator[str]:
-    if not shown.exceeded:
+def _cautions(worst: StatedMaximum, required: Requirement) -> Iterator[str]:
+    if not worst.exceeded:
         yield (
-            f"no misses in {words.counted(shown.n, 'activation')} exclude only disturbances that come more often than "
-            f"once in {words.at_least(shown.every_ns)}"
+            f"no misses in {words.counted(worst.n, 'activation')} exclude only disturbances that come more often than "
+            f"once in {words.at_least(worst.every_ns)}"
         )
-    if shown.scale_ns:
+    if worst.scale_ns:
         yield (
-            f"disturbances up to {words.duration(words.round_up(shown.scale_ns))} apart depend on each other and are "
+            f"disturbances up to {words.duration(words.round_up(worst.scale_ns))} apart depend on each other and are "
             "planned as one"
         )
-    if not shown.steady:
+    if not worst.steady:
         yield "the rate of misses changed during this run, so no single rate applies"
     declared = required.longest_burst
-    if declared is not None and shown.longest > declared:
+    if declared is not None and worst.longest > declared:
         yield (
-            f"one disturbance of this run may have delayed {words.counted(shown.longest, 'activation')}; the declared "
+            f"one disturbance of this run may have delayed {words.counted(worst.longest, 'activation')}; the declared "
             f"longest burst is {words.number(declared)}"
         )
 

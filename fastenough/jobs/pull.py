@@ -143,11 +143,11 @@ def _lines_under(head: bytes, load: LoadStated | None, stream: BinaryIO) -> Iter
 class _Pull:
     """One pull from one ring."""
 
-    def __init__(self, ring: Ring, spool: Spool, store: Store, told: BoardNames) -> None:
+    def __init__(self, ring: Ring, spool: Spool, store: Store, names: BoardNames) -> None:
         self._ring = ring
         self._spool = spool
         self._store = store
-        self._told = told
+        self._names = names
         self._last = spool.last()
         self._before: Head | None = None
         self._refused_serials: list[int] = []
@@ -205,7 +205,7 @@ class _Pull:
         if not self._spool.size(file.name):
             self._spool.release(file.name, file.run_id)
             return
-        line, head = self._met(file)
+        line, head = self._head_and_line(file)
         if grows and not self._has_end(file):
             self._tell_gap(file, head)
             self.done.under_way.append(
@@ -217,25 +217,25 @@ class _Pull:
     def _is_stored(self, file: RingFile) -> bool:
         """Whether the store has the recording; raises BoundElsewhere if its id is that of a run of another board."""
         known = self._store.runs(id=file.run_id, brief=True)
-        if known and known[0].board not in (self._told.board, *self._told.formerly):
+        if known and known[0].board not in (self._names.board, *self._names.formerly):
             raise BoundElsewhere(f"{file.name}: the store has a run of this name from {known[0].board}")
         return bool(known)
 
-    def _met(self, file: RingFile) -> tuple[bytes, Head]:
+    def _head_and_line(self, file: RingFile) -> tuple[bytes, Head]:
         """Completed head, with the metadata of the time when the bench first saw the recording."""
         line = self._spool.head(file.name)
         if line is None:
             with self._spool.opened(file.name) as stream:
-                said = stream.readline(MOST_LINE_BYTES)
-            added = self._known(head_of(said, file.name))
-            line = line_bytes(completed_head(json.loads(said), file.run_id, added))
+                line = stream.readline(MOST_LINE_BYTES)
+            added = self._known(head_of(line, file.name))
+            line = line_bytes(completed_head(json.loads(line), file.run_id, added))
             self._spool.keep_head(file.name, line)
         self._before = head = head_of(line, file.name)
         return line, head
 
     def _known(self, head: Head) -> HeadAdditions:
         """Metadata of the bench; after a reboot, those of the previous recording if both are of one boot."""
-        added, before = self._told.added(head), self._before
+        added, before = self._names.added(head), self._before
         if added.profile is not None or before is None or before.boot_id is None or before.boot_id != head.boot_id:
             return added
         return replace(
@@ -335,14 +335,14 @@ def _between_ns(last: Last, begin: Instant) -> int | None:
     return wall_ns if wall_ns >= 0 else None
 
 
-def pull(link: Link, ring: str, store: Store, told: BoardNames, waiting: Callable[[], None]) -> PullResult:
+def pull(link: Link, ring: str, store: Store, names: BoardNames, waiting: Callable[[], None]) -> PullResult:
     """Fetch all new recordings of a ring directory of a board into the store.
 
     ``waiting`` is called where another pull of this ring is at work, which this one then waits for.  Raises BadInput
     where there is no ring, FastenoughError where the board cannot be reached; what has come stays, for the next pull.
     """
-    with store.spool((*told.formerly, told.board)[0], ring, waiting) as spool:
-        return _Pull(Ring(link, ring), spool, store, told).all()
+    with store.spool((*names.formerly, names.board)[0], ring, waiting) as spool:
+        return _Pull(Ring(link, ring), spool, store, names).all()
 
 
 @dataclass(frozen=True)

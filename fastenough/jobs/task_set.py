@@ -41,24 +41,30 @@ def task_set_of(texts: Sequence[str]) -> TaskSet:
     """
     if len(texts) > MOST_TASKS:
         raise BadInput(f"--task: {len(texts)} tasks given; at most {MOST_TASKS} are supported")
-    said = [_pairs(text, place) for place, text in enumerate(texts, 1)]
-    tasks = tuple(_task(one) for one in said)
+    pairs = [_pairs(text, place) for place, text in enumerate(texts, 1)]
+    tasks = tuple(_task(task_pairs) for task_pairs in pairs)
     doubled = sorted({task.name for task in tasks if sum(task.name == other.name for other in tasks) > 1})
     if doubled:
         raise BadInput(f"--task: two tasks have the name {doubled[0]}; give each task a unique name=NAME")
     for key in _NUMBERS:
-        if len({key in one for one in said}) > 1:
-            without = next(one["name"] for one in said if key not in one)
+        if len({key in task_pairs for task_pairs in pairs}) > 1:
+            without = next(task_pairs["name"] for task_pairs in pairs if key not in task_pairs)
             raise BadInput(f"--task: {key}= is missing for {without}; give it for all tasks, or for none")
-    return TaskSet(tasks, tuple(_number(one, "cpu") for one in said if "cpu" in one), "priority" not in said[0])
+    return TaskSet(
+        tasks,
+        tuple(_number(task_pairs, "cpu") for task_pairs in pairs if "cpu" in task_pairs),
+        "priority" not in pairs[0],
+    )
 
 
 def _pairs(text: str, place: int) -> dict[str, str]:
     pairs: dict[str, str] = {}
-    for word in re.split(r"[\s,]+", text.strip()):
-        key, equals, value = word.partition("=")
+    for assignment in re.split(r"[\s,]+", text.strip()):
+        key, equals, value = assignment.partition("=")
         if not equals or not value or key not in _KEYS:
-            raise BadInput(f"--task: '{word[:40]}' is not one of {'=, '.join(_KEYS)}=; write a task as '{_EXAMPLE}'")
+            raise BadInput(
+                f"--task: '{assignment[:40]}' is not one of {'=, '.join(_KEYS)}=; write a task as '{_EXAMPLE}'"
+            )
         if key in pairs:
             raise BadInput(f"--task: {key}= is given twice in one task; use one --task per task")
         pairs[key] = value

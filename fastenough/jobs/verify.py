@@ -196,11 +196,11 @@ def _object(raw: bytes) -> dict[str, Any]:
 def _verdict_differences(stored: Mapping[str, Any], computed: Mapping[str, Any]) -> Iterator[str]:
     if stored.get("verdict") != computed["verdict"]:
         yield f"the verdict is {str(stored.get('verdict'))[:80]} in the pack and {computed['verdict']} recomputed"
-    told, expected = (_figures(document.get("judgments")) for document in (stored, computed))
-    if len(told) != len(expected):
-        yield f"the pack states {len(told)} judgments, and {len(expected)} were recomputed"
+    stated, expected = (_figures(document.get("judgments")) for document in (stored, computed))
+    if len(stated) != len(expected):
+        yield f"the pack states {len(stated)} judgments, and {len(expected)} were recomputed"
         return
-    for number, (before, now) in enumerate(zip(told, expected, strict=True), start=1):
+    for number, (before, now) in enumerate(zip(stated, expected, strict=True), start=1):
         for key in _FIGURES:
             if before.get(key) != now.get(key):
                 yield (
@@ -210,7 +210,11 @@ def _verdict_differences(stored: Mapping[str, Any], computed: Mapping[str, Any])
 
 
 def _figures(judgments: Any) -> Sequence[Mapping[str, Any]]:
-    return [one if isinstance(one, dict) else {} for one in judgments] if isinstance(judgments, list) else []
+    return (
+        [judgment if isinstance(judgment, dict) else {} for judgment in judgments]
+        if isinstance(judgments, list)
+        else []
+    )
 
 
 def _not_recomputed(question: PackedQuestion) -> Iterator[str]:

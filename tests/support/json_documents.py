@@ -40,7 +40,6 @@ from fastenough.implementations.catalogue import ProbeEntry
 from fastenough.jobs.bound import CpuBound
 from fastenough.jobs.calibrate import WitnessResult
 from fastenough.jobs.fleet import FleetResult
-from fastenough.jobs.hunt_report import MonitoredRun
 from fastenough.jobs.plan_test import DurationPlan
 from fastenough.jobs.pull import PullResult
 from fastenough.jobs.verify import Verified
@@ -316,7 +315,7 @@ DOCUMENTS: Mapping[str, Any] = {
             "worst_fixed": str | None,
             "found": Confirmed | None,
             "load": Load | None,
-            "culprit": MonitoredRun | None,
+            "culprit": Either(({"load": Load, "runs": _Strings, "said": str}, type(None))),
         }
     ),
     "bound": ListOf(CpuBound),

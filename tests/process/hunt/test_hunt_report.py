@@ -98,8 +98,8 @@ def test_the_culprit_under_what_was_found_is_named(tmp_path: Path, probe_binary:
     watched = monitor_load(
         plan, hog, Store(tmp_path / "store"), lambda progress: None, opened=lambda name: LocalBoard()
     )
-    assert re.search(r"\btask sh( is blamed for|: \d+ of them)", watched.said), (
+    assert re.search(r"\btask sh( is blamed for|: \d+ of them)", watched.cause), (
         "by count, or by time where others disturb it too"
     )
-    assert watched.said in watched.load.source
+    assert watched.cause in watched.load.source
     assert len(watched.runs) == 2
