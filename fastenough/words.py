@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Words a person reads, the same everywhere they are printed: numbers, and what other programs and machines said."""
+"""Text for people, uniform wherever it is printed: numbers, times, and the output of other programs and machines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 LINE_CHARS = 200
-"""So much of a line that somebody else wrote is told."""
+"""Maximum length of a quoted line of another program."""
 _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 _DURATIONS = (("days", 86400e9), ("h", 3600e9), ("min", 60e9), ("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 
@@ -231,13 +231,13 @@ def round_up(value_ns: float, digits: int = 2) -> int:
     return max(1, round(math.ceil(value_ns / step - 1e-9) * step))
 
 
-def said_lines(said: bytes) -> list[str]:
-    """What another program or machine said, line by line, none of them empty: to be told in a sentence of ours.
+def output_lines(output: bytes) -> list[str]:
+    """The non-empty lines of the output of another program or machine, safe to quote in a message.
 
-    Whoever wrote it is not trusted: escape sequences are left out, what else cannot be printed becomes a blank, and
-    lines are of bounded length.
+    The output is not trusted: escape sequences are removed, other unprintable characters become blanks, and each line
+    is truncated to ``LINE_CHARS``.
     """
-    text = _ESCAPES.sub("", said.decode(errors="replace")).replace("\r", "\n")
+    text = _ESCAPES.sub("", output.decode(errors="replace")).replace("\r", "\n")
     lines = ("".join(c if c.isprintable() else " " for c in line).strip() for line in text.split("\n"))
     return [line[:LINE_CHARS] for line in lines if line]
 

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from fastenough.board.base import AS_BOOTED, Board, Booted
 from fastenough.link import BoardGone, Link
 from fastenough.model import BadInput, Configuration, FastenoughError
-from fastenough.words import said_lines
+from fastenough.words import output_lines
 
 Ask = Callable[[str, str, str], None]
 """Ask a person to boot a configuration, and return when it is booted.  Arguments: name of the board, configuration, and
@@ -93,7 +93,7 @@ class SwitchableBoard:
             old_boot_id = _boot_id(link)
             selected = link.run([*_AS_ROOT, *select], _SELECT_S)
             if selected.status:
-                lines = said_lines(selected.stderr) or said_lines(selected.stdout) or [f"status {selected.status}"]
+                lines = output_lines(selected.stderr) or output_lines(selected.stdout) or [f"status {selected.status}"]
                 raise FastenoughError(f"{self.name}: {' '.join(select)} failed: {lines[-1]}")
             with suppress(FastenoughError):  # the board may be gone before it answers
                 link.run([*_AS_ROOT, "reboot"])

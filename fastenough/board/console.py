@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fastenough.words import LINE_CHARS, said_lines
+from fastenough.words import LINE_CHARS, output_lines
 
 _READER = Path(__file__).with_name("labgrid_console.py")
 _ANSWER_S = 5.0
@@ -27,11 +27,11 @@ _LAST_LINES = 12
 def console_sentence(reply: bytes | str) -> list[str]:
     """Return one sentence from an answer of the reader; raise ValueError for an invalid answer."""
     answer = json.loads(reply)
-    lines = said_lines(base64.b64decode(answer["output"]))[-_LAST_LINES:]
+    lines = output_lines(base64.b64decode(answer["output"]))[-_LAST_LINES:]
     if lines:
         return [f"last console output: {' | '.join(lines)}"]
     if answer["fault"]:
-        why = said_lines(str(answer["fault"]).encode())
+        why = output_lines(str(answer["fault"]).encode())
         return [f"console not readable: {' '.join(why)[:LINE_CHARS]}"]
     return ["no console output"]
 

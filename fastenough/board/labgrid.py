@@ -30,7 +30,7 @@ from fastenough.link import BoardGone
 from fastenough.link.agent import AgentLink
 from fastenough.link.ssh import OWN_FILE, Address, SshLink, open_ssh, parse_address
 from fastenough.model import BadInput, FastenoughError, NotApplicable
-from fastenough.words import LINE_CHARS, said_lines
+from fastenough.words import LINE_CHARS, output_lines
 
 if TYPE_CHECKING:
     from fastenough.board.labgrid_act import LabgridAnswer
@@ -82,7 +82,7 @@ def _act(place: str, what: str, limit_s: float = _ACT_S) -> LabgridAnswer:
             file.seek(0)
         answer = _answer(output.read(), errors.read())
     if "fault" in answer:
-        reason = " ".join(said_lines(str(answer["fault"]).encode()))[:_MOST_REASON_CHARACTERS]
+        reason = " ".join(output_lines(str(answer["fault"]).encode()))[:_MOST_REASON_CHARACTERS]
         raise _FAILED.get(what.split(maxsplit=1)[0], NotApplicable)(f"labgrid:{place}: {what} failed: {reason}")
     return answer
 
@@ -117,7 +117,7 @@ def _answer(output: bytes, errors: bytes) -> LabgridAnswer:
     try:
         return cast("LabgridAnswer", dict(json.loads(output)))
     except ValueError:
-        return {"fault": (said_lines(errors) or ["labgrid gave no reason"])[-1]}
+        return {"fault": (output_lines(errors) or ["labgrid gave no reason"])[-1]}
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@
     python labgrid_act.py COORDINATOR PLACE ACT        ACT: acquire, release, on, off, cycle, states, transition STATE,
                                                             places (all of them, whatever PLACE is)
 
-It prints one JSON object, and nothing else, to standard output; ``fault`` is the reason of a failure, and ``lent`` the
-place's entry of ``places``, if the reason is that a person has reserved it.  labgrid's back ends may block forever, so
-the caller kills this process after a time limit; it also ends, with its process group, when its standard input closes.
-``LG_ENV`` names labgrid's environment file, if any.
+It prints one JSON object, and nothing else, to standard output; ``fault`` is the reason of a failure, and
+``reservation`` the place's entry of ``places``, if the reason is that a person has reserved it.  labgrid's back ends
+may block forever, so the caller kills this process after a time limit; it also ends, with its process group, when its
+standard input closes.  ``LG_ENV`` names labgrid's environment file, if any.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class PlaceReservation(TypedDict):
 class LabgridAnswer(TypedDict, total=False):
     """The answer of an act.
 
-    ``fault``: the reason of a failure; ``lent``: the place, if the reason is that a person has reserved it.
+    ``fault``: the reason of a failure; ``reservation``: the place, if the reason is that a person has reserved it.
     ``service`` and ``console``: arguments of the place's NetworkService and NetworkSerialPort, from ``acquire``.
     ``states``: those of the strategy.  ``places``: all places by name, and ``me``: the name of this user there.
     """
 
     fault: str
-    lent: PlaceReservation
+    reservation: PlaceReservation
     service: Mapping[str, Any] | None
     console: Mapping[str, Any] | None
     states: list[str]
@@ -222,7 +222,7 @@ def main(coordinator: str, place: str, act: str, state: str | None = None) -> La
     try:
         return {"states": _states(place)} if act == "states" else _coordinate(coordinator, place, act, state)
     except Reserved as error:
-        return {"fault": str(error), "lent": _reservation(error.place)}
+        return {"fault": str(error), "reservation": _reservation(error.place)}
     except (Exception, SystemExit) as error:  # drivers and imports are third-party code
         return {"fault": f"LG_ENV={_ENVIRONMENT}:\n{_why(error)}" if act == "states" else _why(error)}
 

@@ -114,7 +114,7 @@ def farm_status_command(file: Path, as_json: bool) -> None:
         print_json(
             {
                 "running": alive,
-                "said": beat.said if beat else None,
+                "said": beat.status_line if beat else None,
                 "said_at_s": beat.at_s if beat else None,
                 "boards": [_board_document(name, state) for name, state in sorted(states.items())],
             }
@@ -131,7 +131,7 @@ def farm_status_command(file: Path, as_json: bool) -> None:
         for name, state in sorted(states.items())
     ]
     print_table("", ["board", "state", "for", "new data", "reason"], rows)
-    say(f"{_elapsed(beat.at_s, now_s)} ago: {beat.said}" if beat else "no status line yet")
+    say(f"{_elapsed(beat.at_s, now_s)} ago: {beat.status_line}" if beat else "no status line yet")
     say("the farm is running" if alive else "the farm is not running; this is its last state")
 
 

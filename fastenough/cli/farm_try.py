@@ -23,7 +23,7 @@ from fastenough.fleet.kept_process import Usage
 from fastenough.fleet.trial import FleetTrialResult
 from fastenough.link import LocalLink
 from fastenough.model import BadInput, ExitStatus, FastenoughError
-from fastenough.words import said_lines
+from fastenough.words import output_lines
 
 _DEFAULT_FOR_NS = 600 * 10**9
 _DEFAULT_INTERVAL_NS = 60 * 10**9
@@ -48,14 +48,14 @@ def _lines(module: str, *options: object) -> Iterator[bytes]:
         if process.running:
             process.stop()
     if status:
-        why = (said_lines(process.stderr()) or [f"status {status}"])[-1]
+        why = (output_lines(process.stderr()) or [f"status {status}"])[-1]
         raise FastenoughError(f"the trial has ended: {why}")
 
 
 def _farm(boards: int, guests: int, port: int, as_json: bool) -> ExitStatus:
     tell = line_printer(as_json)
     for line in _lines("fastenough.farm.trial", boards, guests, port):
-        tell("; ".join(said_lines(line)))
+        tell("; ".join(output_lines(line)))
     raise FastenoughError("the farm has ended")
 
 

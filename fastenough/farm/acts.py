@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The acts on a board.  Each is a function of an order, runs in a process of its own (`processes.py`) and returns JSON.
 
-``fault`` in a result is why the act failed.  ``lent`` is the place's entry of
+``fault`` in a result is why the act failed.  ``reservation`` is the place's entry of
 `places`, if the reason is that a person has reserved it.
 """
 
@@ -36,14 +36,14 @@ from fastenough.store import Store
 class ActAnswer(TypedDict, total=False):
     """The answer of an act.
 
-    ``fault``: why it failed; ``lent``: the place, if the reason is that a person reserved it.  ``link`` and
+    ``fault``: why it failed; ``reservation``: the place, if the reason is that a person reserved it.  ``link`` and
     ``console``: how the board is reached, and its console port.  ``newest``: the newest recording seen in its ring.
     ``stored``: ids of the runs that are in the store now; ``under_way``: id and file name of growing recordings;
     ``refused``: name of each refused recording, and the reason.  ``places`` and ``me``: as labgrid reports them.
     """
 
     fault: str
-    lent: labgrid_act.PlaceReservation
+    reservation: labgrid_act.PlaceReservation
     link: str
     console: Mapping[str, Any] | None
     newest: str
@@ -58,7 +58,7 @@ class ActAnswer(TypedDict, total=False):
 
 
 class FarmOrder(TypedDict):
-    """What every act is given: the name of the farm at labgrid's coordinator, its folders and its database."""
+    """Part of every order: the name of the farm at labgrid's coordinator, its folders and its database."""
 
     farm: str
     coordinator: str
@@ -70,8 +70,8 @@ class FarmOrder(TypedDict):
 class BoardOrder(FarmOrder, total=False):
     """An act on one board.
 
-    ``link``: how the board is reached; ``given``: the link of the farm file, empty if there is none.  ``newest``: the
-    newest recording seen in its ring.  ``plan`` and ``resume``: for `measure` only.
+    ``link``: how the board is reached; ``stated_link``: the link of the farm file, empty if there is none.
+    ``newest``: the newest recording seen in its ring.  ``plan`` and ``resume``: for `measure` only.
     """
 
     board: str
@@ -81,7 +81,7 @@ class BoardOrder(FarmOrder, total=False):
     simulated: bool
     load: Mapping[str, Any] | None
     link: str
-    given: str
+    stated_link: str
     newest: str
     boot_s: float
     plan: str
@@ -100,8 +100,8 @@ class LabgridFailure(FastenoughError):
     def __init__(self, answer: labgrid_act.LabgridAnswer) -> None:
         super().__init__(answer["fault"])
         self.answer = ActAnswer(fault=answer["fault"])
-        if "lent" in answer:
-            self.answer["lent"] = answer["lent"]
+        if "reservation" in answer:
+            self.answer["reservation"] = answer["reservation"]
 
 
 def _labgrid(order: BoardOrder, act: str) -> labgrid_act.LabgridAnswer:
@@ -192,12 +192,12 @@ def boot(order: BoardOrder) -> ActAnswer:
         return {"fault": f"place {order['place']} has no NetworkService; export one, or set link in farm.toml"}
     if not order.get("place"):
         return {"link": link, "newest": _wait_until_up(order, link)} if order["ring"] else {"link": link}
-    with _console(acquired.get("console")) as words:
+    with _console(acquired.get("console")) as last_lines:
         _labgrid(order, "cycle")
         try:
             return {"link": link, "newest": _wait_until_up(order, link)}
         except FastenoughError as error:
-            return {"fault": "; ".join((str(error), *words()))}
+            return {"fault": "; ".join((str(error), *last_lines()))}
 
 
 @contextmanager
@@ -216,14 +216,14 @@ def _console(port: Mapping[str, Any] | None) -> Iterator[Callable[[], list[str]]
     with _forked(read_there) as pipe, pipe.makefile("rb") as answers:
         pipe.settimeout(_ANSWER_S)
 
-        def words() -> list[str]:
+        def last_lines() -> list[str]:
             try:
                 pipe.sendall(b"\n")
                 return console_sentence(answers.readline(_MOST_BYTES))
             except (OSError, ValueError):
                 return ["the console cannot be read: no answer from labgrid"]
 
-        yield words
+        yield last_lines
 
 
 def _wait_until_up(order: BoardOrder, link: str) -> str:
@@ -253,8 +253,8 @@ def _newest(booted: Booted, order: BoardOrder) -> str:
 def pull_ring(order: BoardOrder) -> ActAnswer:
     """Copy what the board's service has recorded since the last pull into the store."""
     with open_board(order["link"]).boot(AS_BOOTED) as booted:
-        told = BoardNames(order["board"], _seen(order, booted).added, tuple(order.get("formerly", ())))
-        pulled = pull(booted.link.raised, order["ring"], opened_store(order["store"]), told, lambda: None)
+        names = BoardNames(order["board"], _annotations(order, booted).added, tuple(order.get("formerly", ())))
+        pulled = pull(booted.link.raised, order["ring"], opened_store(order["store"]), names, lambda: None)
     newest = pulled.newest or str(order.get("newest", ""))
     return {"grown": pulled.bytes > 0, "newest": newest, "bytes": pulled.bytes, **_pull_result(pulled)}
 
@@ -265,17 +265,17 @@ def opened_store(path: str) -> Store:
     return Store(Path(path))
 
 
-def _seen(order: BoardOrder, booted: Booted) -> BoardAnnotations:
+def _annotations(order: BoardOrder, booted: Booted) -> BoardAnnotations:
     marks = (EMULATED,) if order.get("simulated") else ()
     return BoardAnnotations(order["board"], booted, parsed_load(order.get("load")), marks)
 
 
 def _pull_result(pulled: PullResult) -> ActAnswer:
     return {
-        "stored": [one.run_id for one in pulled.stored],
-        "under_way": [[one.run_id, one.name] for one in pulled.under_way],
+        "stored": [recording.run_id for recording in pulled.stored],
+        "under_way": [[recording.run_id, recording.name] for recording in pulled.under_way],
         "gaps": len(pulled.gaps),
-        "refused": [[one.name, one.reason] for one in pulled.refused],
+        "refused": [[recording.name, recording.reason] for recording in pulled.refused],
     }
 
 
@@ -296,8 +296,8 @@ class NamedBoard:
 def measure(order: BoardOrder) -> ActAnswer:
     """Measure the runs of a plan; with ``resume``, continue an interrupted cycle."""
     board = (
-        open_board(order["given"])
-        if order["given"]
+        open_board(order["stated_link"])
+        if order["stated_link"]
         else LabgridBoard(order["place"], order["boot_s"], keep_acquired=True)
     )
     plan, store = on_board(read_plan(Path(order["plan"])), order["board"]), Store(Path(order["store"]))

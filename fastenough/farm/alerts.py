@@ -277,25 +277,25 @@ def _key(alert: Alert) -> str:
 
 
 def _page(alert: Alert, site: str) -> str:
-    return f"{site.rstrip('/')}/board/{alert.seen.board}/" if site else ""
+    return f"{site.rstrip('/')}/board/{alert.observation.board}/" if site else ""
 
 
-def _severity(seen: Observation) -> str:
-    return "warning" if seen.more.get("evidence") == STRONG else _SEVERITY[seen.kind]
+def _severity(observation: Observation) -> str:
+    return "warning" if observation.more.get("evidence") == STRONG else _SEVERITY[observation.kind]
 
 
 def _alertmanager_body(alert: Alert, site: str) -> Mapping[str, object]:
     """Return the alert in Alertmanager's format; repeated sends differ only in the end time."""
-    seen = alert.seen
-    until_s = alert.noted_s + (_LASTS_S if seen.lasts else _SHOWN_FOR_S)
+    observation = alert.observation
+    until_s = alert.noted_s + (_LASTS_S if observation.lasts else _SHOWN_FOR_S)
     return {
         "labels": {
-            "alertname": _ALERT[seen.kind],
-            "board": seen.board,
-            "severity": _severity(seen),
+            "alertname": _ALERT[observation.kind],
+            "board": observation.board,
+            "severity": _severity(observation),
             "alert": str(alert.id),
         },
-        "annotations": {"summary": seen.summary, **seen.more},
+        "annotations": {"summary": observation.summary, **observation.more},
         "startsAt": iso(alert.noted_s),
         "endsAt": iso((alert.ended_s or 0) if alert.end else until_s),
         **({"generatorURL": _page(alert, site)} if site else {}),
@@ -303,18 +303,18 @@ def _alertmanager_body(alert: Alert, site: str) -> Mapping[str, object]:
 
 
 def _webhook_body(alert: Alert, site: str) -> Mapping[str, Any]:
-    seen = alert.seen
+    observation = alert.observation
     return {
         "id": alert.id,
         "state": "ended" if alert.end else "new",
-        "kind": seen.kind,
-        "board": seen.board,
-        "severity": _severity(seen),
-        "text": seen.summary,
-        "at": iso(seen.at_s),
+        "kind": observation.kind,
+        "board": observation.board,
+        "severity": _severity(observation),
+        "text": observation.summary,
+        "at": iso(observation.at_s),
         "ended": iso(alert.ended_s) if alert.end and alert.ended_s else None,
         "page": _page(alert, site),
-        **seen.more,
+        **observation.more,
     }
 
 
@@ -398,7 +398,7 @@ class Alert:
     """An alert to send.  ``end``: it reports the end of a condition, at ``ended_s``."""
 
     id: int
-    seen: Observation
+    observation: Observation
     noted_s: int
     ended_s: int | None
     end: bool
@@ -430,10 +430,12 @@ def note_observations(
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(7702)"))
         before = _noted_keys(connection)
-        new = {seen.id: seen for seen in happened if seen.id not in before}
-        for seen in new.values():
-            _insert(connection, seen, seen.key, now_s)
-        _note_lasting(connection, {(seen.board, seen.kind): seen for seen in lasting}, now_s)
+        new = {observation.id: observation for observation in happened if observation.id not in before}
+        for observation in new.values():
+            _insert(connection, observation, observation.key, now_s)
+        _note_lasting(
+            connection, {(observation.board, observation.kind): observation for observation in lasting}, now_s
+        )
 
 
 def _note_lasting(connection: Connection, now: Mapping[tuple[str, str], Observation], now_s: int) -> None:
@@ -442,22 +444,22 @@ def _note_lasting(connection: Connection, now: Mapping[tuple[str, str], Observat
     for place, number in under_way.items():
         if place not in now:
             connection.execute(update(ALERT).where(ALERT.c.id == number).values(ended_s=now_s))
-    for place, seen in now.items():
+    for place, observation in now.items():
         if place not in under_way:
-            _insert(connection, seen, f"{seen.key} {now_s}"[:64], now_s)
+            _insert(connection, observation, f"{observation.key} {now_s}"[:64], now_s)
 
 
-def _insert(connection: Connection, seen: Observation, key: str, now_s: int) -> None:
+def _insert(connection: Connection, observation: Observation, key: str, now_s: int) -> None:
     connection.execute(
         insert(ALERT).values(
-            board=seen.board,
-            kind=seen.kind,
+            board=observation.board,
+            kind=observation.kind,
             key=key,
-            at_s=seen.at_s,
+            at_s=observation.at_s,
             noted_s=now_s,
-            lasts=seen.lasts,
-            summary=seen.summary,
-            more=json.dumps(dict(seen.more)),
+            lasts=observation.lasts,
+            summary=observation.summary,
+            more=json.dumps(dict(observation.more)),
         )
     )
 
@@ -478,10 +480,10 @@ def pending(history: History, receiver: str) -> list[Alert]:
 
 
 def _alert_of_row(row: Mapping[str, Any] | Any, end: bool) -> Alert:
-    seen = Observation(
+    observation = Observation(
         row["board"], row["kind"], row["key"], row["at_s"], row["summary"], row["lasts"], json.loads(row["more"])
     )
-    return Alert(row["id"], seen, row["noted_s"], row["ended_s"], end)
+    return Alert(row["id"], observation, row["noted_s"], row["ended_s"], end)
 
 
 def mark_accepted(history: History, receiver: str, alert: Alert) -> None:

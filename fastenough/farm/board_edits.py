@@ -38,11 +38,11 @@ def withdraw_board(file: Path, name: str) -> None:
 def rename_board(file: Path, name: str, new: str) -> None:
     """Rename a board together with its recordings.  Raises BadInput."""
     formerly = (*_board(read_farm(file), name).formerly, name)
-    listed = ", ".join(f'"{each}"' for each in formerly)
+    names = ", ".join(f'"{name}"' for name in formerly)
     _change(
         file,
         name,
-        {"name": f'"{new}"', "formerly": f"[{listed}]"},
+        {"name": f'"{new}"', "formerly": f"[{names}]"},
         lambda farm, board: replace(board, name=new, formerly=formerly),
     )
 
@@ -92,7 +92,7 @@ def _with_values(text: str, name: str, values: Mapping[str, str]) -> str:
     begins = [number for number, line in enumerate(lines) if _BOARD.fullmatch(line.rstrip())]
     for begin in begins:
         end = next((number for number in range(begin + 1, len(lines)) if _TABLE.match(lines[number])), len(lines))
-        keys = {found["key"]: number for number in range(begin + 1, end) if (found := _KEY.match(lines[number]))}
+        keys = {match["key"]: number for number in range(begin + 1, end) if (match := _KEY.match(lines[number]))}
         if "name" in keys and re.search(rf"""=\s*["']{re.escape(name)}["']\s*(#.*)?$""", lines[keys["name"]].rstrip()):
             for key, value in values.items():
                 lines[keys.get(key, begin)] = (

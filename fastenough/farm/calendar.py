@@ -71,8 +71,8 @@ def parse_dates(every_s: float, days: Sequence[str], at: str) -> Dates:
 
 def due(plans: Sequence[ScheduledPlan], now_s: float) -> DueCycle | None:
     """Return the plan whose cycle began last, None if no plan is due."""
-    found = [DueCycle(plan.file, since_s) for plan in plans if (since_s := plan.dates.latest(now_s)) is not None]
-    return max(found, key=lambda one: one.since_s, default=None)
+    cycles = [DueCycle(plan.file, since_s) for plan in plans if (since_s := plan.dates.latest(now_s)) is not None]
+    return max(cycles, key=lambda cycle: cycle.since_s, default=None)
 
 
 _SET_S = 1.0

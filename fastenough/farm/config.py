@@ -253,7 +253,7 @@ def _board(table: Table, base: Path) -> BoardEntry:
         ring,
         _load(table, ring),
         _times(table),
-        tuple(_planned(each, base) for each in table.tables("plan", [])),
+        tuple(_planned(entry, base) for entry in table.tables("plan", [])),
         table.take("simulated", bool, "true", False),
         table.take("retired", bool, "true", False),
         table.words("formerly", ()),
@@ -268,17 +268,17 @@ def _board(table: Table, base: Path) -> BoardEntry:
 
 def _require_distinct(table: Table, boards: tuple[BoardEntry, ...]) -> None:
     for key in ("name", "place"):
-        seen: set[str] = set()
+        names: set[str] = set()
         for number, board in enumerate(boards):
             value = getattr(board, key)
-            if value and value in seen:
+            if value and value in names:
                 raise table.fault(
                     f"two boards have the {key} {value!r}; use a different {key} for each board",
                     "board",
                     number,
                     key,
                 )
-            seen.add(value)
+            names.add(value)
 
 
 def _require_new_names(table: Table, boards: tuple[BoardEntry, ...]) -> None:
@@ -312,7 +312,7 @@ def read_farm(path: Path) -> Farm:
             "coordinator",
         )
     store = _path(table, "store", base, "fastenough-data")
-    boards = tuple(_board(each, base) for each in table.tables("board"))
+    boards = tuple(_board(entry, base) for entry in table.tables("board"))
     _require_distinct(table, boards)
     _require_new_names(table, boards)
     farm = Farm(

@@ -115,8 +115,8 @@ def update_history(order: HistoryOrder) -> dict[str, list[str]]:
             _update_growing(history, store, growing)
         for board, refused in order["refused"].items():
             note_refused(history, board, [(name, "refused", why) for name, why in refused])
-        for board, asked in order["judge"].items():
-            declare(history, board, **verdicts_on(store, board, asked["required"], formerly=asked["formerly"]))
+        for board, question in order["judge"].items():
+            declare(history, board, **verdicts_on(store, board, question["required"], formerly=question["formerly"]))
         if order["close"]:
             close_months(history, int(time.time()), order["close"])
         refresh_summaries(history, int(time.time()))

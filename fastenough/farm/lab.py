@@ -62,9 +62,9 @@ def free_ports(count: int) -> list[int]:
     """Free ports of the loopback interface, all different."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
+        for listener in sockets:
+            listener.bind(("127.0.0.1", 0))
+        return [int(listener.getsockname()[1]) for listener in sockets]
 
 
 class Lab:
@@ -120,11 +120,11 @@ class Lab:
         )
         self._await("exporter", b"Exporter ready")
 
-    def _run(self, name: str, *words: str | Path) -> None:
+    def _run(self, name: str, *arguments: str | Path) -> None:
         home = self.folder / "coordinator" if name == "coordinator" else self.folder
         with (self.folder / f"{name}.log").open("wb") as log:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, "-P", *words], cwd=home, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+                [sys.executable, "-P", *arguments], cwd=home, stdout=log, stderr=log, stdin=subprocess.DEVNULL
             )
 
     def _await(self, name: str, ready_text: bytes) -> None:

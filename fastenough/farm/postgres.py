@@ -52,34 +52,36 @@ class ServerFolder:
         return f"postgresql+psycopg://{_USER}@/postgres?host={self.folder}"
 
     @classmethod
-    def made(cls, folder: Path) -> ServerFolder:
-        """In a folder that does not exist yet.
+    def create(cls, folder: Path) -> ServerFolder:
+        """Create an empty database in a folder that does not exist yet.
 
-        Raises NotApplicable where PostgreSQL is not installed, FastenoughError where its data cannot be made.
+        Raises NotApplicable if PostgreSQL is not installed, FastenoughError if initdb fails.
         """
         user, server, initialise = as_server_user(), server_tool("postgres"), server_tool("initdb")
         folder.mkdir(mode=0o700)
         if user:
             shutil.chown(folder, "postgres")
         data = folder / "data"
-        made = subprocess.run(
+        initialised = subprocess.run(
             [*user, initialise, "-A", "trust", "-U", _USER, "-N", "-D", data],
             capture_output=True,
             check=False,
             cwd=folder,
         )
-        if made.returncode:
-            raise FastenoughError(f"initdb failed: {made.stderr.decode(errors='replace')[-200:]}")
+        if initialised.returncode:
+            raise FastenoughError(f"initdb failed: {initialised.stderr.decode(errors='replace')[-200:]}")
         options = ("listen_addresses=", "fsync=off", f"unix_socket_directories={folder}")
-        return cls(folder, (*user, server, "-D", data, *(word for option in options for word in ("-c", option))))
+        return cls(
+            folder, (*user, server, "-D", data, *(argument for option in options for argument in ("-c", option)))
+        )
 
 
 def private_server(folder: Path) -> str:
-    """Start one in a folder that does not exist yet; its address for SQLAlchemy.  It is a child of this process.
+    """Start a server in a folder that does not exist yet, as a child of this process; returns its SQLAlchemy URL.
 
-    Raises NotApplicable where there is none to start, FastenoughError where it does not come up.
+    Raises NotApplicable if PostgreSQL is not installed, FastenoughError if it does not start.
     """
-    server = ServerFolder.made(folder)
+    server = ServerFolder.create(folder)
     with (folder / "log").open("wb") as log:
         subprocess.Popen(server.command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     deadline = time.monotonic() + _READY_S

@@ -42,11 +42,11 @@ _GRACE_S = 20.0
 class ActResult:
     """The result of an act; ``fault``: why it failed, empty if it did not."""
 
-    said: Mapping[str, Any]
+    fields: Mapping[str, Any]
 
     @property
     def fault(self) -> str:
-        return str(self.said.get("fault", ""))
+        return str(self.fields.get("fault", ""))
 
 
 class ActProcesses:
@@ -64,15 +64,15 @@ class ActProcesses:
         theirs.close()
         self._running[key] = process
         try:
-            said = await asyncio.wait_for(_readable(ours), limit_s)
-            return _answer(said)
+            reply = await asyncio.wait_for(_readable(ours), limit_s)
+            return _answer(reply)
         except TimeoutError:
             return ActResult({"fault": f"no answer within {limit_s:g} s; the process was killed"})
         finally:
             ours.close()
             del self._running[key]
             _kill(process)
-            await _gone(process)
+            await _wait_until_dead(process)
 
     def stop(self, key: str) -> None:
         """End an act at once, if it is under way."""
@@ -109,7 +109,7 @@ class _Worker:
     async def end(self) -> None:
         _kill(self.process)
         self.pipe.close()
-        await _gone(self.process)
+        await _wait_until_dead(self.process)
 
 
 class WorkerPool:
@@ -190,9 +190,9 @@ def _findable() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(ways))
 
 
-def _answer(said: bytes) -> ActResult:
+def _answer(reply: bytes) -> ActResult:
     try:
-        return ActResult(dict(json.loads(said)))
+        return ActResult(dict(json.loads(reply)))
     except (ValueError, TypeError):
         return ActResult({"fault": "the process ended without an answer"})
 
@@ -220,7 +220,7 @@ def _kill(process: context.ForkServerProcess) -> None:
             kill(process.pid or 0, signal.SIGKILL)
 
 
-async def _gone(process: context.ForkServerProcess) -> None:
+async def _wait_until_dead(process: context.ForkServerProcess) -> None:
     while process.is_alive():
         await asyncio.sleep(0.01)
     process.close()

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 from fastenough.model import BadInput, FastenoughError
 from fastenough.web.addresses import is_loopback
-from fastenough.words import said_lines
+from fastenough.words import output_lines
 
 _PATIENCE_S = 660.0
 _MOST_ANSWER_BYTES = 1 << 16
@@ -72,6 +72,6 @@ def _stored(goal: Goal, run: str, status: int, body: bytes) -> bool:
             return bool(json.loads(body)["stored"])
         except (ValueError, KeyError, TypeError) as error:
             raise FastenoughError(f"{goal.host}: the server is not a fastenough website") from error
-    why = (said_lines(body) or ["no reason given"])[0] if status != 404 else "the website does not accept uploads"
+    why = (output_lines(body) or ["no reason given"])[0] if status != 404 else "the website does not accept uploads"
     refused = BadInput if 400 <= status < 500 and status not in (408, 429) else FastenoughError
     raise refused(f"{run}: refused by {goal.host} (HTTP status {status}): {why}")

@@ -97,9 +97,9 @@ class _Board:
         if fault == "hang" and self.service is not None:
             self.service.send_signal(signal.SIGSTOP)
 
-    def _say(self, said: bytes) -> None:
+    def _say(self, line: bytes) -> None:
         for listener in self.listeners:
-            listener.write(said)
+            listener.write(line)
 
     async def console(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.listeners.add(writer)
@@ -152,8 +152,13 @@ def rack_text(rack: Rack) -> str:
 
 
 def _read(text: str) -> Rack:
-    said = json.loads(text)
-    return Rack(said["switch"], tuple(said["probe"]), said["boot_s"], tuple(Slot(**one) for one in said["slots"]))
+    document = json.loads(text)
+    return Rack(
+        document["switch"],
+        tuple(document["probe"]),
+        document["boot_s"],
+        tuple(Slot(**slot) for slot in document["slots"]),
+    )
 
 
 if __name__ == "__main__":

@@ -202,7 +202,7 @@ class FarmRun:
         self.faults.coordinator = answer.fault
         if answer.fault:
             return
-        place_states, me = answer.said["places"], answer.said["me"]
+        place_states, me = answer.fields["places"], answer.fields["me"]
         forgot = any(
             place_states.get(board.place, {}).get("holder") == "" and self.states[name].phase in UP
             for name, board in self._boards.items()
@@ -240,7 +240,7 @@ class FarmRun:
             answer = await processes.act(f"{start.act} {name}", WORK[start.act], order, _limit_s(board, start))
         except BadInput as error:  # a plan that was changed meanwhile
             answer = ActResult({"fault": str(error)})
-        fields = cast(ActAnswer, answer.said)
+        fields = cast(ActAnswer, answer.fields)
         self._backlog.add(board, fields)
         self._bytes += fields.get("bytes", 0)
         self._event(name, _ended(start.act, answer))
@@ -269,7 +269,7 @@ class FarmRun:
             simulated=board.simulated,
             load=None if board.load is None else asdict(board.load),
             link=board.link or state.link,
-            given=board.link,
+            stated_link=board.link,
             newest=state.newest,
             boot_s=board.times.boot_s,
             plan=str(start.plan or "") if start else "",
@@ -374,11 +374,11 @@ class FarmRun:
 
 
 def _ended(act: BoardAct, answer: ActResult) -> ActEnded:
-    fields = cast(ActAnswer, answer.said)
+    fields = cast(ActAnswer, answer.fields)
     return ActEnded(
         act,
-        " ".join(words.said_lines(answer.fault.encode()))[:500],
-        PlaceStatus(**fields["lent"]) if "lent" in fields else None,
+        " ".join(words.output_lines(answer.fault.encode()))[:500],
+        PlaceStatus(**fields["reservation"]) if "reservation" in fields else None,
         fields.get("grown", False),
         fields.get("link", ""),
         fields.get("newest", ""),

@@ -29,15 +29,17 @@ create table if not exists beat (one integer primary key check (one = 1), pid in
                                  said text not null);
 """
 _FIELDS = {field.name for field in fields(BoardState)}
+_FORMER_FIELDS = {"lent_created_s": "place_created_s", "lent_changed_s": "place_changed_s"}
+"""Names of fields in files of older versions."""
 
 
 @dataclass(frozen=True)
 class Beat:
-    """The farm's last heartbeat: process ID, time and status line (``said``)."""
+    """The farm's last heartbeat: process ID, time and status line (``status_line``)."""
 
     pid: int
     at_s: float
-    said: str
+    status_line: str
 
 
 class FarmState:
@@ -57,14 +59,16 @@ class FarmState:
         self._database.executescript(_TABLES)
 
     def put(self, name: str, state: BoardState) -> None:
-        told = asdict(state) | {"busy": sorted(state.busy)}
-        self._database.execute("insert or replace into board values (?, ?)", (name, json.dumps(told)))
+        document = asdict(state) | {"busy": sorted(state.busy)}
+        self._database.execute("insert or replace into board values (?, ?)", (name, json.dumps(document)))
 
     def rename(self, name: str, new: str) -> None:
         self._database.execute("update or replace board set name = ? where name = ?", (new, name))
 
     def beat(self, beat: Beat) -> None:
-        self._database.execute("insert or replace into beat values (1, ?, ?, ?)", (beat.pid, beat.at_s, beat.said))
+        self._database.execute(
+            "insert or replace into beat values (1, ?, ?, ?)", (beat.pid, beat.at_s, beat.status_line)
+        )
 
     def boards(self) -> dict[str, BoardState]:
         return _boards(self._path)
@@ -76,7 +80,7 @@ class FarmState:
 
 def _boards(path: Path) -> dict[str, BoardState]:
     with closing(_reading(path)) as database:
-        return {name: _state(json.loads(said)) for name, said in database.execute("select name, state from board")}
+        return {name: _state(json.loads(state)) for name, state in database.execute("select name, state from board")}
 
 
 def _reading(path: Path) -> sqlite3.Connection:
@@ -84,8 +88,9 @@ def _reading(path: Path) -> sqlite3.Connection:
 
 
 def _state(stored: Mapping[str, object]) -> BoardState:
-    """Build a state from stored fields; ignores fields of other versions."""
-    known = {name: value for name, value in stored.items() if name in _FIELDS}
+    """Build a state from stored fields; reads fields by their former names, and ignores those of newer versions."""
+    named = {_FORMER_FIELDS.get(name, name): value for name, value in stored.items()}
+    known = {name: value for name, value in named.items() if name in _FIELDS}
     state = BoardState(**known)  # type: ignore[arg-type]
     return BoardState(
         **known

@@ -17,7 +17,7 @@ from fastenough.farm.calendar import DueCycle
 from fastenough.farm.config import BoardEntry
 
 _MOST_DOUBLINGS = 6
-"""A dead board is tried again after at most 2^6 times what it is left alone at first."""
+"""A dead board is booted again after at most 2^6 times the first pause."""
 
 
 class BoardPhase(StrEnum):
@@ -42,25 +42,24 @@ class BoardAct(StrEnum):
 
 
 UP = (BoardPhase.READY, BoardPhase.MEASURING)
-"""In which a board of a place is held."""
+"""Phases in which the farm holds the place of a board."""
 _RESERVATION_LOST = (
     "reserved by a person when the coordinator restarted; to return the place, acquire it and release it"
 )
 _MATTERS = {BoardAct.BOOT: (BoardPhase.BOOTING,), BoardAct.PULL: UP, BoardAct.MEASURE: UP, BoardAct.ACQUIRE: UP}
-"""In which phases it matters how an act has ended."""
+"""Phases in which the end of an act has an effect."""
 
 
 @dataclass(frozen=True)
 class BoardState:
     """The state of a board.
 
-    Times are seconds since 1970: ``retry_s``: when a dead board is tried again; ``pull_s``: when the next pull is due;
-    ``fresh_s``: when something new came of it, or it came up; ``begun_s`` and ``made_s``: since when the plan's cycle
-    was due that was begun and ended last.  ``busy``: acts under way.  ``link``: how the board is touched, as its place
-    said; ``newest``: the newest recording seen in its ring.  ``unsure``: a person had the place, and the coordinator
-    has forgotten whether they still do.  ``refused``: which recordings its last pull refused, and why.
-    ``lent_created_s`` and ``lent_changed_s``: when the coordinator said that the place was made and changed last, while
-    a person had it; 0 where that is not known.
+    Times are seconds since 1970.  ``retry_s``: next attempt to boot a dead board.  ``pull_s``: next pull.
+    ``fresh_s``: last new data or last boot.  ``begun_s`` and ``made_s``: due times of the cycles of the plan that began
+    and ended last.  ``busy``: acts in progress.  ``link``: address of the board, from its place.  ``newest``: newest
+    recording seen in its ring.  ``unsure``: a person had reserved the place before the coordinator restarted.
+    ``refused``: recordings that the last pull refused, with reasons.  ``place_created_s`` and ``place_changed_s``:
+    creation and last change of the reserved place, as the coordinator reported them; 0 if unknown.
     """
 
     phase: BoardPhase = BoardPhase.OFF
@@ -77,8 +76,8 @@ class BoardState:
     newest: str = ""
     unsure: bool = False
     refused: str = ""
-    lent_created_s: float = 0.0
-    lent_changed_s: float = 0.0
+    place_created_s: float = 0.0
+    place_changed_s: float = 0.0
 
     @property
     def activity(self) -> str:
@@ -118,13 +117,13 @@ class PlaceStatus:
 class ActEnded:
     """An act has ended.
 
-    ``fault``: why it failed, empty if it did not.  ``lent``: the place, if a person has it.  ``grown``: new data of the
-    board arrived.  ``refused``: recordings that a pull refused, as text.
+    ``fault``: why it failed, empty if it did not.  ``reservation``: the place, if a person has it.  ``grown``: new data
+    of the board arrived.  ``refused``: recordings that a pull refused, as text.
     """
 
     act: BoardAct
     fault: str = ""
-    lent: PlaceStatus | None = None
+    reservation: PlaceStatus | None = None
     grown: bool = False
     link: str = ""
     newest: str = ""
@@ -202,7 +201,7 @@ def _backed_off_s(board: BoardEntry, failures: int) -> float:
 
 
 def _die(board: BoardEntry, state: BoardState, reason: str, now_s: float) -> Transition:
-    """It is let go, so that a person may look at it, and tried again later."""
+    """Release the place, so that a person may inspect the board, and boot it again later."""
     failures = state.failures + 1
     dead = replace(
         _become(state, BoardPhase.DEAD, now_s, reason),
@@ -212,9 +211,9 @@ def _die(board: BoardEntry, state: BoardState, reason: str, now_s: float) -> Tra
     return _begin(dead, Start(BoardAct.RELEASE)) if board.place else (dead, [])
 
 
-def _reserve(state: BoardState, seen: PlaceStatus, now_s: float) -> Transition:
-    lent = _become(_with_place_times(state, seen), BoardPhase.RESERVED, now_s, f"reserved by {seen.holder}")
-    return lent, [Stop(act) for act in sorted(state.busy)]
+def _reserve(state: BoardState, place: PlaceStatus, now_s: float) -> Transition:
+    reserved = _become(_with_place_times(state, place), BoardPhase.RESERVED, now_s, f"reserved by {place.holder}")
+    return reserved, [Stop(act) for act in sorted(state.busy)]
 
 
 def _tick(board: BoardEntry, state: BoardState, due: DueCycle | None, now_s: float) -> Transition:
@@ -239,7 +238,7 @@ def _tick_up(board: BoardEntry, state: BoardState, due: DueCycle | None, now_s: 
 
 
 def _stalled(board: BoardEntry, state: BoardState, now_s: float) -> Transition:
-    """Nothing new came of it for too long: it is switched off and on, at once the first time."""
+    """No new data for too long: power-cycle the board, the first time without a pause."""
     why = f"; {state.reason}" if state.reason else ""
     reason = f"no new data for {words.duration((now_s - state.fresh_s) * 1e9)}{why}"
     retry_s = now_s if not state.failures else now_s + _backed_off_s(board, state.failures)
@@ -247,44 +246,44 @@ def _stalled(board: BoardEntry, state: BoardState, now_s: float) -> Transition:
     return dead, [Stop(act) for act in sorted(state.busy)]
 
 
-def _place_reported(board: BoardEntry, state: BoardState, seen: PlaceStatus, now_s: float) -> Transition:
+def _place_reported(board: BoardEntry, state: BoardState, place: PlaceStatus, now_s: float) -> Transition:
     if state.phase is BoardPhase.RESERVED:
-        return _reserved_place_reported(state, seen, now_s), []
-    if seen.holder and not seen.ours:
-        return _reserve(state, seen, now_s)
-    if seen.holder is None and state.phase in (BoardPhase.OFF, BoardPhase.DEAD) and not state.busy:
+        return _reserved_place_reported(state, place, now_s), []
+    if place.holder and not place.ours:
+        return _reserve(state, place, now_s)
+    if place.holder is None and state.phase in (BoardPhase.OFF, BoardPhase.DEAD) and not state.busy:
         reason = f"the coordinator has no place {board.place}; create it with: labgrid-client -p {board.place} create"
         return replace(_become(state, BoardPhase.DEAD, now_s, reason), retry_s=now_s + board.times.retry_s), []
-    if seen.holder == "" and state.phase in UP and BoardAct.ACQUIRE not in state.busy:
+    if place.holder == "" and state.phase in UP and BoardAct.ACQUIRE not in state.busy:
         return _begin(state, Start(BoardAct.ACQUIRE))
-    if seen.ours and state.phase is BoardPhase.DEAD and not state.busy:
+    if place.ours and state.phase is BoardPhase.DEAD and not state.busy:
         return _begin(state, Start(BoardAct.RELEASE))
     return state, []
 
 
-def _reserved_place_reported(state: BoardState, seen: PlaceStatus, now_s: float) -> BoardState:
-    if seen.holder and not seen.ours:
-        return replace(_with_place_times(state, seen), unsure=False, reason=f"reserved by {seen.holder}")
-    if not seen.ours and (state.unsure or seen.forgot or _reservation_lost(state, seen)):
+def _reserved_place_reported(state: BoardState, place: PlaceStatus, now_s: float) -> BoardState:
+    if place.holder and not place.ours:
+        return replace(_with_place_times(state, place), unsure=False, reason=f"reserved by {place.holder}")
+    if not place.ours and (state.unsure or place.forgot or _reservation_lost(state, place)):
         return replace(state, unsure=True, reason=_RESERVATION_LOST)
     return replace(_become(state, BoardPhase.OFF, now_s, "the place was released"), unsure=False)
 
 
-def _with_place_times(state: BoardState, seen: PlaceStatus) -> BoardState:
-    """With what the coordinator says of a place that a person has."""
-    return replace(state, lent_created_s=seen.created_s, lent_changed_s=seen.changed_s)
+def _with_place_times(state: BoardState, place: PlaceStatus) -> BoardState:
+    """The state with the times of a place that a person has reserved."""
+    return replace(state, place_created_s=place.created_s, place_changed_s=place.changed_s)
 
 
-def _reservation_lost(state: BoardState, seen: PlaceStatus) -> bool:
+def _reservation_lost(state: BoardState, place: PlaceStatus) -> bool:
     """Whether the place is free although it was not released.  A release changes the place.  After a restart of the
     coordinator the place has no later change, or was created again."""
-    given_back = seen.created_s == state.lent_created_s and seen.changed_s > state.lent_changed_s
-    return state.lent_changed_s > 0 and not given_back
+    given_back = place.created_s == state.place_created_s and place.changed_s > state.place_changed_s
+    return state.place_changed_s > 0 and not given_back
 
 
 def _act_ended(board: BoardEntry, state: BoardState, ended: ActEnded, now_s: float) -> Transition:
-    if ended.lent:
-        return _reserve(state, ended.lent, now_s)
+    if ended.reservation:
+        return _reserve(state, ended.reservation, now_s)
     then = {
         BoardAct.BOOT: _booted,
         BoardAct.PULL: _pulled,

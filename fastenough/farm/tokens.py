@@ -135,8 +135,8 @@ class Tokens:
             raise BadInput(f"{self.path} is not a valid token file; move it away, and add the tokens again") from error
 
     def _fault(self, error: Exception) -> BadInput:
-        said = error.strerror if isinstance(error, OSError) else error
-        return BadInput(f"{self.path}: {said}; use a file in a folder of your own")
+        reason = error.strerror if isinstance(error, OSError) else error
+        return BadInput(f"{self.path}: {reason}; use a file in a folder of your own")
 
 
 def _token(entry: dict[str, object]) -> Token:

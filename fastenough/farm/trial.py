@@ -33,7 +33,7 @@ from fastenough.farm.run import FarmRun
 from fastenough.model import FastenoughError, NotApplicable
 from fastenough.store import Store
 from fastenough.virtual.kernels import KERNELS
-from fastenough.words import said_lines
+from fastenough.words import output_lines
 
 Say = Callable[[str], None]
 _LIMIT = "10ms"
@@ -154,7 +154,7 @@ async def _tell_pages(folder: Path, pages: subprocess.Popen[bytes], address: str
     loop, deadline = asyncio.get_running_loop(), time.monotonic() + _PAGES_S
     while not await loop.run_in_executor(outside, _answers, address):
         if time.monotonic() > deadline or pages.poll() is not None:
-            last = (said_lines((folder / "web.log").read_bytes()) or ["nothing"])[-1]
+            last = (output_lines((folder / "web.log").read_bytes()) or ["nothing"])[-1]
             say(f"the website did not start; its last output: {last}")
             return
         await asyncio.sleep(0.5)

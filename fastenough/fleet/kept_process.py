@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fastenough.link.guard import descendants
 from fastenough.model import FastenoughError
-from fastenough.words import said_lines
+from fastenough.words import output_lines
 
 _AGAIN_S = 0.5
 _END_S = 10.0
@@ -58,7 +58,7 @@ class KeptProcess:
             if self.process is not None and self.process.poll() is not None:
                 early = early + 1 if time.monotonic() - started_s < _EARLY_S else 0
                 if early == _MOST_EARLY:
-                    last = (said_lines(self.log.read_bytes()) or ["nothing"])[-1]
+                    last = (output_lines(self.log.read_bytes()) or ["nothing"])[-1]
                     raise FastenoughError(f"{self.name} does not start; its last output: {last}")
                 await asyncio.sleep(_AGAIN_S)
                 self.usage.restarts += 1

@@ -120,7 +120,7 @@ class FleetTrial:
 
     def _database(self) -> list[KeptProcess]:
         try:
-            self._database_folder = ServerFolder.made(self.folder / "postgresql")
+            self._database_folder = ServerFolder.create(self.folder / "postgresql")
         except NotApplicable as reason:
             _say(f"using SQLite instead of PostgreSQL: {reason}")
             return []

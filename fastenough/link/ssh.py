@@ -23,7 +23,7 @@ from fastenough.link.agent import AgentLink, Pace, Stream
 from fastenough.link.base import BoardGone, Link, Stalled
 from fastenough.link.ssh_upload import AgentUpload
 from fastenough.model import BadInput, FastenoughError, NotApplicable
-from fastenough.words import LINE_CHARS, said_lines
+from fastenough.words import LINE_CHARS, output_lines
 
 CONFIG_SETTING = "FASTENOUGH_SSH_CONFIG"
 """Environment variable for a file to use instead of ~/.ssh/config."""
@@ -151,7 +151,7 @@ class _Connection:
         with contextlib.suppress(OSError, ValueError):
             size = os.fstat(self._errors.fileno()).st_size
             tail = os.pread(self._errors.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES))
-            return [line for line in said_lines(tail) if not line.startswith(_IGNORED)]
+            return [line for line in output_lines(tail) if not line.startswith(_IGNORED)]
         return []
 
     def why(self) -> str:

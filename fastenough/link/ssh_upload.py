@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from fastenough.model import NotApplicable
-from fastenough.words import said_lines
+from fastenough.words import output_lines
 
 _OPENING_S = 40.0
 """Time limit for each answer of the board."""
@@ -95,7 +95,7 @@ class AgentUpload:
                 pending += byte
                 if byte != b"\n":
                     continue
-                lines, pending = said_lines(pending), b""
+                lines, pending = output_lines(pending), b""
                 words = next((line.split(" ", 2) for line in lines if line.startswith(f"{self._key} ")), None)
                 if words is not None:
                     return words[1], " ".join(words[2:])

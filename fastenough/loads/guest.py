@@ -19,7 +19,7 @@ from fastenough.recording.head import LoadProof, LoadStated, LoadUse
 from fastenough.virtual.deterministic import TOOLS_FOLDER, Background, Results
 from fastenough.virtual.deterministic_link import DeterministicLink
 from fastenough.virtual.tools import fetch_tools
-from fastenough.words import said_lines
+from fastenough.words import output_lines
 
 _MARGIN_S = 120
 """Time of the guest after the planned end at which a load ends by itself."""
@@ -103,7 +103,7 @@ class GuestLoad:
         alive = {pid for pid, _ in last.uses}
         for argv, pid, errors in zip(self._command_lines, results.background, results.errors, strict=True):
             if pid not in alive:
-                words = "".join(f": {line}" for line in said_lines(errors)[-1:])
+                words = "".join(f": {line}" for line in output_lines(errors)[-1:])
                 yield f"{argv[0]} of load {self._load.name} exited too early{words}"
 
     def _results(self) -> Results:

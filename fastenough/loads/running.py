@@ -16,7 +16,7 @@ from fastenough.loads.proof import Stretches, UsageSample, look, prove, used
 from fastenough.loads.tools import CopiedTools, bring, require_tools
 from fastenough.model import NotApplicable
 from fastenough.recording.head import LoadProof, LoadStated, LoadUse
-from fastenough.words import said_lines
+from fastenough.words import output_lines
 
 _MARGIN_S = 120
 """Time after the planned end at which a load ends by itself if it is not stopped."""
@@ -26,7 +26,7 @@ _FROM_FOLDER = 'PATH=$1:$PATH; shift; exec "$@"'
 
 
 def _last_words(process: Process) -> str:
-    said = said_lines(process.stderr())
+    said = output_lines(process.stderr())
     return f": {said[-1]}" if said else ""
 
 
@@ -111,7 +111,7 @@ class RunningLoad:
             return
         done = self._link.run(self._with_tools(self._load.trial))
         if done.status:
-            said = said_lines(done.stderr) or [f"its trial exited with status {done.status}"]
+            said = output_lines(done.stderr) or [f"its trial exited with status {done.status}"]
             raise NotApplicable(f"load {self._load.name} cannot run here: {said[-1]}")
 
     def _with_tools(self, command: Sequence[str]) -> list[str]:

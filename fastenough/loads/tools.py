@@ -13,7 +13,7 @@ from fastenough.link import BoardGone, Link, Process
 from fastenough.loads.load import TOOL_PACKAGES, Load
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.virtual.tools import Tools, fetch_tools
-from fastenough.words import said_lines
+from fastenough.words import output_lines
 
 DEBIAN = {
     "aarch64": "arm64",
@@ -104,7 +104,7 @@ def _unpacked(link: Link, tools: Sequence[str], fetched: Tools, limit_s: int) ->
     )
     try:
         if next(holder.lines(_UNPACK_S), b"") != b"ready\n":
-            raise NotApplicable(" ".join(said_lines(holder.stderr())[-1:]) or "the board cannot unpack the programs")
+            raise NotApplicable(" ".join(output_lines(holder.stderr())[-1:]) or "the board cannot unpack the programs")
     except BaseException:
         holder.stop()
         raise

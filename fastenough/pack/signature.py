@@ -102,5 +102,5 @@ def _ssh_keygen(
 
 
 def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
-    lines = words.said_lines(done.stderr) or words.said_lines(done.stdout)
+    lines = words.output_lines(done.stderr) or words.output_lines(done.stdout)
     return lines[0] if lines else f"ssh-keygen ended with status {done.returncode}"

@@ -23,7 +23,7 @@ from fastenough.virtual.initramfs import base_archive
 from fastenough.virtual.kernels import Kernel, module_content
 from fastenough.virtual.packages import file_hash, output_of
 from fastenough.virtual.probe import PROBE, build_chrt, build_probe
-from fastenough.words import said_lines
+from fastenough.words import output_lines
 
 EMULATOR_FILE = "/etc/fastenough-emulator"
 """File of the guest that names the QEMU that runs it."""
@@ -304,6 +304,6 @@ def _last_output(directory: Path) -> str:
     lines: list[str] = []
     for name in ("qemu", "console"):
         with contextlib.suppress(OSError):
-            lines += said_lines((directory / name).read_bytes())
+            lines += output_lines((directory / name).read_bytes())
     panic = [line for line in lines if "Kernel panic" in line]
     return f"last output: {' | '.join(panic[-1:] or lines[-_TAIL_LINES:]) or 'nothing'}"

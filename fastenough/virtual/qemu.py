@@ -21,7 +21,7 @@ from labgrid.util.qmp import QMPError, QMPMonitor
 from fastenough.model import FastenoughError
 from fastenough.virtual.kernels import Kernel
 from fastenough.virtual.machines import GuestMachine
-from fastenough.words import said_lines
+from fastenough.words import output_lines
 
 _BARE = ("-nodefaults", "-nographic", "-no-reboot")
 PACED = ("-accel", "tcg,thread=multi")
@@ -239,4 +239,4 @@ def _log_lines(log: Path) -> list[str]:
         return []
     with log.open("rb") as stream:
         stream.seek(max(0, log.stat().st_size - _LOG_TAIL_BYTES))
-        return said_lines(stream.read(_LOG_TAIL_BYTES))
+        return output_lines(stream.read(_LOG_TAIL_BYTES))

@@ -60,8 +60,8 @@ async def pulled(folder: Path, pulls: int) -> list[float]:
     for number in range(pulls):
         recording.write_bytes(b"".join(lines[: number + 2]))
         answer = await workers.act("pull", timed_pull, order, 600)
-        assert answer.said.get("grown"), answer.said
-        took_s.append(float(answer.said["cpu_s"]))
+        assert answer.fields.get("grown"), answer.fields
+        took_s.append(float(answer.fields["cpu_s"]))
     await workers.end()
     return took_s[1:]
 

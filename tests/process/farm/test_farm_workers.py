@@ -52,7 +52,7 @@ async def all_of(workers: WorkerPool, count: int, limit_s: float = 60.0, for_s: 
 def test_few_processes_do_many_acts() -> None:
     answers = asyncio.run(all_of(WorkerPool(2), 8, for_s=0.05))
     assert [answer.fault for answer in answers] == [""] * 8
-    assert len({answer.said["pid"] for answer in answers}) == 2
+    assert len({answer.fields["pid"] for answer in answers}) == 2
 
 
 def test_pulls_that_are_due_at_once_are_spread_over_their_period(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_worker_that_hangs_or_dies_is_replaced_and_one_that_waits_can_be_stopp
     hung, stopped, failed, died, well = asyncio.run(acted())
     assert hung.fault.startswith("no answer within 1 s")
     assert stopped.fault and failed.fault == "ValueError: no such thing" and died.fault
-    assert well.said["pid"]
+    assert well.fields["pid"]
 
 
 def test_a_pull_lists_no_stored_runs_once_the_store_is_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

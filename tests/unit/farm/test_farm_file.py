@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from fastenough.cli.farm_boards import farm_status_command as status_command
 from fastenough.farm.config import Farm, read_farm
 from fastenough.farm.processes import ActResult
 from fastenough.farm.run import _ended
-from fastenough.farm.state_file import Beat, FarmState, read_state
+from fastenough.farm.state_file import FILE, Beat, FarmState, board_states, read_state
 from fastenough.farm.state_machine import BoardAct, BoardPhase, BoardState
 from fastenough.history import OWNER, PUBLIC, BoardCondition, BoardStatus, History, Viewer, board_statuses
 from fastenough.model import BadInput, Requirement
@@ -175,6 +176,17 @@ def test_what_the_farm_keeps_is_there_after_it_and_one_farm_writes_it(tmp_path: 
     again = FarmState(tmp_path / "state")
     assert again.boards() == {"one": state}
     again.close()
+
+
+def test_a_state_file_of_an_older_version_has_the_times_of_a_reserved_place(tmp_path: Path) -> None:
+    state = BoardState(phase=BoardPhase.RESERVED, place_created_s=3.0, place_changed_s=4.0)
+    with closing(FarmState(tmp_path)) as written:
+        written.put("one", state)
+    with closing(sqlite3.connect(tmp_path / FILE)) as database:
+        database.execute("update board set state = replace(state, 'place_c', 'lent_c')")
+        database.commit()
+        assert "lent_created_s" in database.execute("select state from board").fetchone()[0]
+    assert board_states(tmp_path) == {"one": state}
 
 
 FARM = """

@@ -149,7 +149,7 @@ def test_a_place_of_which_the_coordinator_forgot_whose_it_was_is_not_touched_unt
         (99.0, 99.0, BoardPhase.RESERVED),
     ],
 )
-def test_a_place_that_nobody_has_and_nobody_gave_back_stays_lent(
+def test_a_free_place_that_was_not_released_stays_reserved(
     created_s: float, changed_s: float, then: BoardPhase
 ) -> None:
     """Giving back changes it; a coordinator started again reads what it had kept, or makes it anew.  No other board has
@@ -162,11 +162,11 @@ def test_a_place_that_nobody_has_and_nobody_gave_back_stays_lent(
     assert play.tell(Tick()) == ([Start(BoardAct.BOOT)] if then is BoardPhase.OFF else [])
 
 
-def test_what_labgrid_refuses_as_lent_is_lent() -> None:
+def test_a_place_that_labgrid_refuses_as_reserved_is_reserved() -> None:
     play = Play(RING)
     play.tell(Tick())
-    lent = PlaceStatus("desk/somebody", created_s=5.0, changed_s=70.0)
-    assert play.tell(ActEnded(BoardAct.BOOT, "in use by desk/somebody", lent=lent)) == []
+    reservation = PlaceStatus("desk/somebody", created_s=5.0, changed_s=70.0)
+    assert play.tell(ActEnded(BoardAct.BOOT, "in use by desk/somebody", reservation=reservation)) == []
     assert play.state.phase is BoardPhase.RESERVED
     play.tell(PlaceStatus("", created_s=5.0, changed_s=70.0))
     assert play.state.phase is BoardPhase.RESERVED, "a restarted coordinator has forgotten the person"
