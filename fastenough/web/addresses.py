@@ -43,8 +43,8 @@ _WRITTEN = re.compile(r"(?:~[0-9A-F]{2})+")
 def path_part(name: str) -> str:
     """Letters, digits, ``.``, ``_`` and ``-`` stay, if the first is no ``.`` or ``-``; each byte of the rest is ``~``
     and its number."""
-    return _OTHERS.sub(lambda found: "".join(f"~{byte:02X}" for byte in found[0].encode(errors="replace")), name)
+    return _OTHERS.sub(lambda match: "".join(f"~{byte:02X}" for byte in match[0].encode(errors="replace")), name)
 
 
 def name_of_part(part: str) -> str:
-    return _WRITTEN.sub(lambda found: bytes.fromhex(found[0].replace("~", "")).decode(errors="replace"), part)
+    return _WRITTEN.sub(lambda match: bytes.fromhex(match[0].replace("~", "")).decode(errors="replace"), part)

@@ -56,7 +56,7 @@ class Operation:
     def _answer(self, site: Site, query: Query = (), **named: str) -> bytes:
         if self.checked is not None:
             self.checked(site, **named)
-        values = values_of(query, tuple(one.name for one in self.parameters))
+        values = values_of(query, tuple(parameter.name for parameter in self.parameters))
         return as_json(self.make(site, values=values, **named))
 
 
@@ -66,7 +66,7 @@ def schema_of(kind: Any) -> Schema:
         return dict(_PLAIN[kind])
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
-        return {"anyOf": [schema_of(one) for one in arguments]}
+        return {"anyOf": [schema_of(part) for part in arguments]}
     if origin is tuple:
         return {"type": "array", "items": schema_of(arguments[0])}
     if origin is not None and issubclass(origin, Mapping):
@@ -74,7 +74,7 @@ def schema_of(kind: Any) -> Schema:
     if is_dataclass(kind):
         return {"$ref": f"#/components/schemas/{getattr(kind, '__name__', '')}"}
     if issubclass(kind, Enum):
-        return {"enum": [str(one) for one in kind]}
+        return {"enum": [str(part) for part in kind]}
     raise TypeError(f"no JSON Schema for {kind!r}")
 
 
@@ -90,12 +90,12 @@ def _object(kind: type) -> Schema:
     }
 
 
-def _inside(kind: Any) -> list[type]:
+def _dataclasses_in(kind: Any) -> list[type]:
     """The dataclasses in a type, including those in their fields."""
     if is_dataclass(kind) and isinstance(kind, type):
         hints = typing.get_type_hints(kind)
-        return [kind, *(one for field in fields(kind) for one in _inside(hints[field.name]))]
-    return [one for part in typing.get_args(kind) for one in _inside(part)]
+        return [kind, *(inner for field in fields(kind) for inner in _dataclasses_in(hints[field.name]))]
+    return [inner for part in typing.get_args(kind) for inner in _dataclasses_in(part)]
 
 
 @dataclass(frozen=True)
@@ -105,23 +105,23 @@ class ApiError:
     error: str
 
 
-def _described(one: Operation) -> Schema:
-    named = [part[1:-1] for part in one.path.split("/") if part.startswith("{")]
+def _operation_object(operation: Operation) -> Schema:
+    named = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
     path = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in named]
     query = [
-        {"name": each.name, "in": "query", "description": each.description, "schema": dict(each.schema)}
-        for each in one.parameters
+        {"name": parameter.name, "in": "query", "description": parameter.description, "schema": dict(parameter.schema)}
+        for parameter in operation.parameters
     ]
 
     def answer(text: str, kind: type) -> Schema:
         return {"description": text, "content": {JSON: {"schema": schema_of(kind)}}}
 
     return {
-        "operationId": "_".join(part.strip("{}") for part in one.path.split("/") if part),
-        "summary": one.summary,
+        "operationId": "_".join(part.strip("{}") for part in operation.path.split("/") if part),
+        "summary": operation.summary,
         "parameters": path + query,
         "responses": {
-            "200": answer("The answer.", one.answer),
+            "200": answer("The answer.", operation.answer),
             "400": answer("A parameter is wrong.", ApiError),
             **({"404": answer("No such board.", ApiError)} if named else {}),
         },
@@ -130,10 +130,10 @@ def _described(one: Operation) -> Schema:
 
 def openapi(operations: Sequence[Operation]) -> Schema:
     """The OpenAPI 3.1 document of these operations."""
-    kinds = {kind.__name__: kind for one in operations for kind in (*_inside(one.answer), ApiError)}
+    kinds = {kind.__name__: kind for operation in operations for kind in (*_dataclasses_in(operation.answer), ApiError)}
     return {
         "openapi": "3.1.0",
         "info": {"title": "fastenough read API", "version": __version__},
-        "paths": {AT + one.path: {"get": _described(one)} for one in operations},
+        "paths": {AT + operation.path: {"get": _operation_object(operation)} for operation in operations},
         "components": {"schemas": {name: _object(kind) for name, kind in sorted(kinds.items())}},
     }

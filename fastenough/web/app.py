@@ -125,9 +125,9 @@ def _route(site: Site, shelf: PageCache, page: Page, patience_s: float) -> Route
     return Route(page.pattern, answer, methods=READING)
 
 
-def _asset_route(name: str, kind: str, kept: CachedPage) -> Route:
+def _asset_route(name: str, kind: str, asset: CachedPage) -> Route:
     async def answer(request: Request) -> Response:
-        return _cached_response(request, kept, kind, _ASSET_FRESH_S)
+        return _cached_response(request, asset, kind, _ASSET_FRESH_S)
 
     return Route(f"/assets/{name}", answer, methods=READING)
 

@@ -17,7 +17,7 @@ _KINDS = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=ut
 @cache
 def assets() -> dict[str, tuple[str, bytes]]:
     """By name, the kind and the content of every file."""
-    found = {"site.css": "\n".join(path.read_text().replace("RUN-IDENTITY", "website") for path in _STYLE).encode()}
-    files = sorted(path for path in _HERE.iterdir() if path.suffix in _KINDS and path.name not in found)
-    found |= {path.name: path.read_bytes() for path in files}
-    return {name: (_KINDS[Path(name).suffix], content) for name, content in found.items()}
+    contents = {"site.css": "\n".join(path.read_text().replace("RUN-IDENTITY", "website") for path in _STYLE).encode()}
+    files = sorted(path for path in _HERE.iterdir() if path.suffix in _KINDS and path.name not in contents)
+    contents |= {path.name: path.read_bytes() for path in files}
+    return {name: (_KINDS[Path(name).suffix], content) for name, content in contents.items()}

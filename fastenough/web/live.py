@@ -7,11 +7,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import TypedDict
 
 from starlette.concurrency import run_in_threadpool
 
-from fastenough.history import BoardStatus
+from fastenough.history import BoardCondition, BoardStatus
 from fastenough.model import BadInput, FastenoughError
 from fastenough.web.rendering import as_json
 from fastenough.web.selection import Selection, chosen
@@ -21,15 +21,27 @@ _LOG = logging.getLogger(__name__)
 POLL_S = 1.0
 HEART_S = 15.0
 MOST_STREAMS = 32
-"""Selections that are listened to at a time."""
+"""Maximum number of selections with listeners at a time."""
 _BACKLOG = 30
-"""A listener that is so many events behind is let go; a browser then asks again by itself, and reads all anew."""
+"""A listener that is so many events behind is disconnected; a browser reconnects and reads everything again."""
 
-Row = dict[str, Any]
+
+class Row(TypedDict):
+    """The fields of a board that listeners get when they change."""
+
+    state: BoardCondition
+    label: str
+    style: str
+    shape: str
+    seen_s: int | None
+    max_5min_ns: int | None
+    max_24h_ns: int | None
+    max_30d_ns: int | None
+    max_ever_ns: int | None
 
 
 def row_of(status: BoardStatus) -> Row:
-    """Return the fields that are sent when a board changes.  The reason is excluded: it changes with time."""
+    """The fields of a board, without the reason, which changes with time."""
     return {
         "state": status.state,
         "label": status.state.label,
@@ -45,7 +57,7 @@ def row_of(status: BoardStatus) -> Row:
 
 def rows(site: Site, selection: Selection) -> dict[str, Row]:
     """By board, of those that a selection chooses."""
-    return {one.board.name: row_of(one) for one in chosen(site, selection).boards}
+    return {status.board.name: row_of(status) for status in chosen(site, selection).boards}
 
 
 class Live:
@@ -140,8 +152,10 @@ class LiveStreams:
 
     def stream(self, selection: Selection) -> Live | None:
         """The stream of a selection; None where there are as many others as there may be."""
-        for other in [one for one, (live, _) in self._streams.items() if not live.listeners and one != selection]:
-            self._streams.pop(other)[1].cancel()
+        for idle in [
+            listened for listened, (live, _) in self._streams.items() if not live.listeners and listened != selection
+        ]:
+            self._streams.pop(idle)[1].cancel()
         if selection not in self._streams:
             if len(self._streams) >= MOST_STREAMS:
                 return None

@@ -42,14 +42,14 @@ class PageCache:
         self._making: dict[str, asyncio.Lock] = {}
 
     def _fresh(self, address: str) -> CachedPage | None:
-        kept = self._kept.get(address)
-        return kept if kept is not None and time.monotonic() - kept.made_s < FRESH_S else None
+        page = self._kept.get(address)
+        return page if page is not None and time.monotonic() - page.made_s < FRESH_S else None
 
     async def get(self, address: str, make: Callable[[], bytes]) -> CachedPage:
         """What ``make`` makes; it is called in another thread, and what it raises is raised here."""
-        kept = self._fresh(address)
-        if kept is not None:
-            return kept
+        page = self._fresh(address)
+        if page is not None:
+            return page
         lock = self._making.setdefault(address, asyncio.Lock())
         try:
             async with lock:
@@ -58,9 +58,9 @@ class PageCache:
             if not lock.locked():
                 self._making.pop(address, None)
 
-    def _keep(self, address: str, kept: CachedPage) -> CachedPage:
+    def _keep(self, address: str, page: CachedPage) -> CachedPage:
         self._kept.pop(address, None)
-        self._kept[address] = kept
+        self._kept[address] = page
         while len(self._kept) > _MOST:
             del self._kept[next(iter(self._kept))]
-        return kept
+        return page

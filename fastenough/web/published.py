@@ -33,16 +33,16 @@ Named = dict[str, str]
 
 
 def _boards(site: Site) -> list[str]:
-    return sorted(one.board.name for one in board_statuses(site.history, site.viewer, site.now_s))
+    return sorted(status.board.name for status in board_statuses(site.history, site.viewer, site.now_s))
 
 
 def _runs(site: Site, boards: Sequence[str]) -> list[str]:
     """The runs that the pages of boards lead to."""
-    found: dict[str, None] = {}
+    runs: dict[str, None] = {}
     for name in boards:
-        seen = view(site, name)
-        found |= dict.fromkeys([*(event.run for event in seen.events), *(band.run for band in seen.runs)])
-    return [run for run in found if run]
+        board_view = view(site, name)
+        runs |= dict.fromkeys([*(event.run for event in board_view.events), *(band.run for band in board_view.runs)])
+    return [run for run in runs if run]
 
 
 def _values(site: Site) -> Mapping[str, list[str]]:
@@ -52,9 +52,9 @@ def _values(site: Site) -> Mapping[str, list[str]]:
         "name": boards,
         "span": list(SPANS),
         "run": _runs(site, boards),
-        "conclusion": [one.id for one in conclusions_of(site)],
+        "conclusion": [conclusion.id for conclusion in conclusions_of(site)],
     }
-    return {name: [one for one in mine if len(path_part(one)) <= MOST_LETTERS] for name, mine in values.items()}
+    return {name: [value for value in mine if len(path_part(value)) <= MOST_LETTERS] for name, mine in values.items()}
 
 
 def _named(names: Sequence[str], values: Mapping[str, list[str]]) -> Iterator[Named]:
@@ -63,13 +63,13 @@ def _named(names: Sequence[str], values: Mapping[str, list[str]]) -> Iterator[Na
 
 
 def _by_names(pages: Sequence[Page]) -> dict[tuple[str, ...], list[Page]]:
-    """Pages of the same thing are made one after the other: what is read for one of them is at hand for the next."""
-    found: dict[tuple[str, ...], list[Page]] = {}
+    """The published pages by the names in their addresses: successive pages of one thing share the data read for it."""
+    by_names: dict[tuple[str, ...], list[Page]] = {}
     for page in pages:
         if page.published:
             names = tuple(name for _, name, _, _ in Formatter().parse(page.pattern) if name)
-            found.setdefault(names, []).append(page)
-    return found
+            by_names.setdefault(names, []).append(page)
+    return by_names
 
 
 def addresses(site: Site, pages: Sequence[Page] = PAGES) -> Iterator[tuple[str, Callable[[], bytes]]]:
@@ -78,7 +78,7 @@ def addresses(site: Site, pages: Sequence[Page] = PAGES) -> Iterator[tuple[str, 
     for names, alike in _by_names(pages).items():
         for named in _named(names, values):
             for page in alike:
-                parts = {key: path_part(one) for key, one in named.items()}
+                parts = {key: path_part(value) for key, value in named.items()}
                 yield page.pattern.format(**parts), partial(page.make, site, **named)
 
 
@@ -97,8 +97,8 @@ def _below(folder: Folder, parts: Sequence[str]) -> Iterator[Folder]:
     if not parts:
         yield folder
         return
-    with folder.below(parts[0], make=True) as inner, _below(inner, parts[1:]) as found:
-        yield found
+    with folder.below(parts[0], make=True) as inner, _below(inner, parts[1:]) as deepest:
+        yield deepest
 
 
 def _former(folder: Folder, into: Path) -> set[str]:

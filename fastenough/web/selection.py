@@ -135,14 +135,14 @@ class Selection:
     @property
     def values(self) -> dict[str, str]:
         """Its query parameters, without those that have their default."""
-        one = self.wanted
+        board_filter = self.wanted
         values = {
-            "q": one.text,
-            "board": one.name,
-            "group": ":".join(one.group) if one.group else "",
-            "state": str(one.state or ""),
-            "verdict": one.verdict,
-            "within": "" if one.within_ns is None else f"{one.within_ns / 1000:g}",
+            "q": board_filter.text,
+            "board": board_filter.name,
+            "group": ":".join(board_filter.group) if board_filter.group else "",
+            "state": str(board_filter.state or ""),
+            "verdict": board_filter.verdict,
+            "within": "" if board_filter.within_ns is None else f"{board_filter.within_ns / 1000:g}",
             "sort": "" if self.order == BoardOrder() else "-" * self.order.descending + self.order.sort,
             "page": "" if self.page == 1 else str(self.page),
         }
@@ -196,7 +196,7 @@ class ChosenBoards:
     @property
     def names(self) -> list[str] | None:
         """Names of the boards; None for all boards."""
-        return None if self.whole else [one.board.name for one in self.boards]
+        return None if self.whole else [status.board.name for status in self.boards]
 
 
 def chosen(site: Site, selection: Selection) -> ChosenBoards:
@@ -212,11 +212,11 @@ def chosen(site: Site, selection: Selection) -> ChosenBoards:
     if first and first >= totals.boards:
         raise BadInput(f"page={selection.page}: there are fewer pages")
     span = first, first + MOST_ON_PAGE
-    found = board_page(site.history, site.viewer, selection.wanted, selection.order, span, site.now_s)
-    return ChosenBoards(selection, False, tuple(found), totals.conditions, totals.newest_s)
+    page = board_page(site.history, site.viewer, selection.wanted, selection.order, span, site.now_s)
+    return ChosenBoards(selection, False, tuple(page), totals.conditions, totals.newest_s)
 
 
 def _newest_s(site: Site, boards: list[BoardStatus]) -> int | None:
     """End of the newest interval, without boards whose clock is ahead unless all are."""
-    seen_s = [one.seen_s for one in boards if one.seen_s is not None]
+    seen_s = [status.seen_s for status in boards if status.seen_s is not None]
     return max([at_s for at_s in seen_s if at_s <= site.now_s + STALE_S] or seen_s, default=None)

@@ -86,9 +86,16 @@ class Connection(H11Protocol):
 
     def _make_room(self) -> None:
         """Close the connection that has waited longest for a request, this one where no other waits."""
-        there = [one for one in self.connections if isinstance(one, Connection) and not one.transport.is_closing()]
+        there = [
+            connection
+            for connection in self.connections
+            if isinstance(connection, Connection) and not connection.transport.is_closing()
+        ]
         if len(there) > most_connections():
-            min((one for one in there if one.waits), key=lambda one: one.waits_since_s).transport.abort()
+            min(
+                (connection for connection in there if connection.waits),
+                key=lambda connection: connection.waits_since_s,
+            ).transport.abort()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -115,13 +122,20 @@ class Connection(H11Protocol):
 
     def _bound_unread(self) -> None:
         """Close connections until the unread answers fit: of the host that leaves most unread, the oldest first."""
-        unread = {one: one.unread_bytes for one in self.connections if isinstance(one, Connection) and one.unread_bytes}
+        unread = {
+            connection: connection.unread_bytes
+            for connection in self.connections
+            if isinstance(connection, Connection) and connection.unread_bytes
+        }
         by_host: Counter[str] = Counter()
-        for one, size in unread.items():
-            by_host[one.host] += size
+        for connection, size in unread.items():
+            by_host[connection.host] += size
         while unread and by_host.total() > self._bounds.unread_bytes:
             greatest, _ = by_host.most_common(1)[0]
-            oldest = min((one for one in unread if one.host == greatest), key=lambda one: one.stalled_since_s)
+            oldest = min(
+                (connection for connection in unread if connection.host == greatest),
+                key=lambda connection: connection.stalled_since_s,
+            )
             by_host[greatest] -= unread.pop(oldest)
             oldest.transport.abort()
 

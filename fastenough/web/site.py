@@ -99,12 +99,12 @@ def recording_of(site: Site, run: str) -> Recording:
 
 def conclusions_of(site: Site) -> Iterator[Conclusion]:
     """The newest first."""
-    seen: dict[str, bool] = {}
-    for one in conclusions(site.store) if site.store is not None else ():
-        if one.board not in seen:
-            seen[one.board] = _is_visible(site, one.board)
-        if seen[one.board]:
-            yield one
+    visible: dict[str, bool] = {}
+    for conclusion in conclusions(site.store) if site.store is not None else ():
+        if conclusion.board not in visible:
+            visible[conclusion.board] = _is_visible(site, conclusion.board)
+        if visible[conclusion.board]:
+            yield conclusion
 
 
 def _is_visible(site: Site, board: str) -> bool:

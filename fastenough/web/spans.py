@@ -51,22 +51,22 @@ def span_of(name: str) -> Span:
     return SPANS[name]
 
 
-def by_maximum(values: Integers, each: int) -> Integers:
+def by_maximum(values: Integers, size: int) -> Integers:
     """The greatest of so many values that follow each other, the last of fewer where it does not come out even."""
-    short = -values.size % each
+    short = -values.size % size
     whole: Integers = np.append(values, np.full(short, NOTHING, dtype=np.int64))
-    return np.maximum.reduceat(whole, np.arange(0, whole.size, each)) if whole.size else whole
+    return np.maximum.reduceat(whole, np.arange(0, whole.size, size)) if whole.size else whole
 
 
 def coarser(maxima: MaximaSeries, step_s: int) -> MaximaSeries:
     """The same in steps of so many seconds, where they are longer."""
-    each = max(1, step_s // maxima.step_s)
-    if each == 1:
+    size = max(1, step_s // maxima.step_s)
+    if size == 1:
         return maxima
     return MaximaSeries(
-        maxima.times_s[::each],
-        maxima.step_s * each,
-        {cpu: by_maximum(values, each) for cpu, values in maxima.values_ns.items()},
+        maxima.times_s[::size],
+        maxima.step_s * size,
+        {cpu: by_maximum(values, size) for cpu, values in maxima.values_ns.items()},
     )
 
 

@@ -144,12 +144,12 @@ def store_upload(part: BinaryIO, run: str, boards: tuple[str, ...], store_path: 
 
 def _announced_bytes(request: Request) -> int:
     """The length that a request says it has; raises Refusal."""
-    said = request.headers.get("content-length", "")
-    if not (said.isascii() and said.isdigit()):
+    text = request.headers.get("content-length", "")
+    if not (text.isascii() and text.isdigit()):
         raise UploadError(411, "Content-Length is missing or invalid; send the size of the recording")
-    if int(said) > MOST_BYTES:
+    if int(text) > MOST_BYTES:
         raise UploadError(413, f"the recording exceeds {MOST_BYTES} bytes; compress it with zstd")
-    return int(said)
+    return int(text)
 
 
 async def _received(request: Request, announced: int, part: BinaryIO) -> None:

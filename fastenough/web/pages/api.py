@@ -144,8 +144,8 @@ class Runs:
     next: str | None
 
 
-def _board(one: BoardStatus) -> Board:
-    board = one.board
+def _board(status: BoardStatus) -> Board:
+    board = status.board
     return Board(
         path_part(board.name),
         board.name,
@@ -156,15 +156,15 @@ def _board(one: BoardStatus) -> Board:
         board.model,
         board.kernel,
         board.configuration,
-        one.state,
-        one.reason,
-        one.verdict,
+        status.state,
+        status.reason,
+        status.verdict,
         board.limit_ns,
-        one.max_5min_ns,
-        one.max_24h_ns,
-        one.max_30d_ns,
-        one.max_ever_ns,
-        one.seen_s,
+        status.max_5min_ns,
+        status.max_24h_ns,
+        status.max_30d_ns,
+        status.max_ever_ns,
+        status.seen_s,
     )
 
 
@@ -177,32 +177,34 @@ def _passed(values: Values) -> int:
     return integer(values, "cursor", 1, _MOST_PASSED) if "cursor" in values else 0
 
 
-def _cut(found: Sequence[Any], values: Values) -> tuple[Sequence[Any], str | None]:
+def _cut(entries: Sequence[Any], values: Values) -> tuple[Sequence[Any], str | None]:
     """One page of what was found, and the cursor of the next."""
     first, after = _passed(values), _passed(values) + _limit(values)
-    return found[first:after], str(after) if len(found) > after else None
+    return entries[first:after], str(after) if len(entries) > after else None
 
 
 def _boards(site: Site, values: Values) -> Boards:
     limit = _limit(values)
-    found = boards_after(site.history, site.viewer, filter_of(values), values.get("cursor", ""), limit + 1, site.now_s)
-    more = found[limit - 1].board.name if len(found) > limit else None
-    return Boards(tuple(_board(one) for one in found[:limit]), more)
+    statuses = boards_after(
+        site.history, site.viewer, filter_of(values), values.get("cursor", ""), limit + 1, site.now_s
+    )
+    more = statuses[limit - 1].board.name if len(statuses) > limit else None
+    return Boards(tuple(_board(status) for status in statuses[:limit]), more)
 
 
 def _groups(site: Site, values: Values) -> Groups:
-    found, more = _cut(
+    groups, more = _cut(
         board_groups(site.history, site.viewer, kind_of(values.get("by", GroupKind.KERNEL)), site.now_s), values
     )
     return Groups(
         tuple(
             Group(
-                one.name,
-                one.boards,
-                {str(state): count for state, count in one.conditions.items()},
-                {str(percent): value for percent, value in zip(QUANTILES, one.max_30d_ns, strict=False)},
+                group.name,
+                group.boards,
+                {str(state): count for state, count in group.conditions.items()},
+                {str(percent): value for percent, value in zip(QUANTILES, group.max_30d_ns, strict=False)},
             )
-            for one in found
+            for group in groups
         ),
         more,
     )
@@ -219,22 +221,27 @@ def _span(site: Site) -> tuple[int, int]:
 def _events(site: Site, name: str, values: Values) -> Events:
     first, limit = _passed(values), _limit(values)
     # whether one is a new maximum takes queries of its own: not for those on the pages before
-    found = newest_events(site.history, site.viewer, name, *_span(site), most=limit + 1, first=first)
+    newest = newest_events(site.history, site.viewer, name, *_span(site), most=limit + 1, first=first)
     rows = tuple(
-        Event(one.at_s, one.kind, one.series, one.cpu, one.value_ns, one.culprit, one.run, one.new_maximum)
-        for one in found[:limit]
+        Event(
+            event.at_s, event.kind, event.series, event.cpu, event.value_ns, event.culprit, event.run, event.new_maximum
+        )
+        for event in newest[:limit]
     )
-    return Events(rows, str(first + limit) if len(found) > limit else None)
+    return Events(rows, str(first + limit) if len(newest) > limit else None)
 
 
 def _changes(site: Site, name: str, values: Values) -> Changes:
-    found, more = _cut(changes(site.history, site.viewer, name, *_span(site)), values)
-    return Changes(tuple(Change(one.at_s, one.kind, one.key, one.was, one.now, one.run) for one in found), more)
+    entries, more = _cut(changes(site.history, site.viewer, name, *_span(site)), values)
+    return Changes(
+        tuple(Change(change.at_s, change.kind, change.key, change.was, change.now, change.run) for change in entries),
+        more,
+    )
 
 
 def _runs(site: Site, name: str, values: Values) -> Runs:
-    found, more = _cut(bands(site.history, site.viewer, name, *_span(site))[::-1], values)
-    return Runs(tuple(Run(one.run, one.begin_s, one.end_s, one.load, one.configuration) for one in found), more)
+    entries, more = _cut(bands(site.history, site.viewer, name, *_span(site))[::-1], values)
+    return Runs(tuple(Run(run.run, run.begin_s, run.end_s, run.load, run.configuration) for run in entries), more)
 
 
 def _visible(site: Site, name: str) -> object:

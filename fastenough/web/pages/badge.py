@@ -32,11 +32,11 @@ _MARKED_DOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|&~-])")
 
 @dataclass(frozen=True)
 class Summary:
-    """``word``: the verdict, STALE, or that there is none.  ``n``: values in the 12 hours that end at ``until``, which
+    """``label``: the verdict, STALE, or that there is none.  ``n``: values in the 12 hours that end at ``until``, which
     is ``seen_s`` in words."""
 
     board: BoardInfo
-    word: str
+    label: str
     why: str
     n: int
     until: str
@@ -44,9 +44,9 @@ class Summary:
     seen_s: int | None = None
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         limit = "" if self.board.limit_ns is None else f" ≤ {words.exact_time(self.board.limit_ns)}"
-        return f"{self.word}{limit}, maximum {words.latency(self.maximum_ns)}, n = {words.about(self.n)}, {self.until}"
+        return f"{self.label}{limit}, maximum {words.latency(self.maximum_ns)}, n = {words.about(self.n)}, {self.until}"
 
 
 def summary_of(site: Site, name: str) -> Summary:
@@ -54,13 +54,13 @@ def summary_of(site: Site, name: str) -> Summary:
     status = board_status(site.history, site.viewer, name, site.now_s)
     if status.seen_s is None:
         return Summary(status.board, "no data", status.reason, 0, "never", None)
-    seen = distribution(site.history, site.viewer, name, status.board.main, status.seen_s - CYCLE_S, status.seen_s)
-    greatest = [buckets.max_ns for buckets in seen.cpus.values() if buckets.max_ns is not None]
-    word, why = _verdict(status, site.now_s, due=is_declared(site.history))
-    if seen.elsewhere_s:
+    plot = distribution(site.history, site.viewer, name, status.board.main, status.seen_s - CYCLE_S, status.seen_s)
+    greatest = [buckets.max_ns for buckets in plot.cpus.values() if buckets.max_ns is not None]
+    label, why = _verdict(status, site.now_s, due=is_declared(site.history))
+    if plot.elsewhere_s:
         return Summary(
             status.board,
-            word,
+            label,
             "the data of the last 12 hours is in the store of another farm",
             0,
             f"{datetime.fromtimestamp(status.seen_s, UTC):%Y-%m-%d}",
@@ -69,30 +69,30 @@ def summary_of(site: Site, name: str) -> Summary:
         )
     return Summary(
         status.board,
-        word,
+        label,
         why,
-        sum(buckets.n for buckets in seen.cpus.values()),
+        sum(buckets.n for buckets in plot.cpus.values()),
         f"{datetime.fromtimestamp(status.seen_s, UTC):%Y-%m-%d}",
         max(greatest, default=None),
         status.seen_s,
     )
 
 
-def _verdict(one: BoardStatus, now_s: int, *, due: bool) -> tuple[str, str]:
+def _verdict(status: BoardStatus, now_s: int, *, due: bool) -> tuple[str, str]:
     """``due``: a farm measures its boards on a schedule."""
-    if due and one.verdict and one.seen_s is not None and now_s - one.seen_s > _OLD_S:
-        return "STALE", f"no data for more than a day; the last verdict was {one.verdict}"
-    if one.verdict:
-        return one.verdict, one.verdict_reason
-    return "no verdict", "no limit" if one.board.limit_ns is None else "no cycle has a verdict yet"
+    if due and status.verdict and status.seen_s is not None and now_s - status.seen_s > _OLD_S:
+        return "STALE", f"no data for more than a day; the last verdict was {status.verdict}"
+    if status.verdict:
+        return status.verdict, status.verdict_reason
+    return "no verdict", "no limit" if status.board.limit_ns is None else "no cycle has a verdict yet"
 
 
 def badge(site: Site, name: str) -> bytes:
     """An SVG without script or style."""
-    found = summary_of(site, name)
-    left, right = printable(found.board.name), f"{_SHAPES.get(found.word, '○')} {found.said}"
+    summary = summary_of(site, name)
+    left, right = printable(summary.board.name), f"{_SHAPES.get(summary.label, '○')} {summary.text}"
     first, second = (round(len(text) * _CHAR_PX) + 12 for text in (left, right))
-    title, colour = escape(f"{left}: {found.said}"), _COLOURS.get(found.word, _NEUTRAL)
+    title, colour = escape(f"{left}: {summary.text}"), _COLOURS.get(summary.label, _NEUTRAL)
     texts = "".join(
         f'<text x="{at + width / 2:g}" y="14" textLength="{width - 12}">{escape(text)}</text>'
         for at, width, text in ((0, first, left), (first, second, right))
@@ -113,12 +113,12 @@ def junit(site: Site, name: str) -> bytes:
     """One test case: only a PASS is one that passed."""
     board_summary = summary_of(site, name)
     verdict = (
-        Verdict(board_summary.word)
-        if board_summary.word in set(Verdict)
+        Verdict(board_summary.label)
+        if board_summary.label in set(Verdict)
         else (Verdict.NO_LIMIT if board_summary.board.limit_ns is None else Verdict.INCONCLUSIVE)
     )
     return suite(
-        [Case("board", board_summary.board.name, verdict, [board_summary.why], board_summary.said)],
+        [Case("board", board_summary.board.name, verdict, [board_summary.why], board_summary.text)],
         SuiteContext([board_summary.board.name], board_summary.seen_s),
     )
 
@@ -134,7 +134,7 @@ def markdown(site: Site, name: str) -> bytes:
     limit = "none" if board.limit_ns is None else words.exact_time(board.limit_ns)
     cells = (
         board.name,
-        board_summary.word,
+        board_summary.label,
         limit,
         words.latency(board_summary.maximum_ns),
         words.number(board_summary.n),

@@ -35,7 +35,7 @@ MOST_RUNS = 8
 MOST_UNDATED = 50
 MOST_CONCLUSIONS = 20
 MOST_REFUSED = 20
-_MOST_TOLD = 500
+_MOST_IN_JSON = 500
 _YEAR_S = 365 * 86400
 _MONTH_S = 30 * 86400
 
@@ -86,8 +86,8 @@ class BoardView:
     @property
     def worst_cpu(self) -> int | None:
         """The CPU of the greatest latency of 30 days, if an event has it."""
-        told = (*self.events, *self.greatest)
-        return next((event.cpu for event in told if event.value_ns == self.standing.max_30d_ns), None)
+        known_events = (*self.events, *self.greatest)
+        return next((event.cpu for event in known_events if event.value_ns == self.standing.max_30d_ns), None)
 
 
 _SHORTENS: dict[str, Callable[[str], bool]] = {
@@ -110,15 +110,15 @@ def _marks(board: BoardInfo) -> Iterator[Mark]:
         yield Mark(False, "no isolcpus")
 
 
-def _rate_bound(site: Site, one: BoardStatus) -> RateBound | None:
-    if one.seen_s is None:
+def _rate_bound(site: Site, status: BoardStatus) -> RateBound | None:
+    if status.seen_s is None:
         return None
-    month_s = one.seen_s - _MONTH_S
-    begin_s = max(month_s, one.changed_s or 0)
-    found = distribution(site.history, site.viewer, one.board.name, one.board.main, begin_s, one.seen_s)
-    maxima_ns = [cpu.max_ns for cpu in found.cpus.values() if cpu.max_ns is not None]
-    n = min((cpu.n for cpu in found.cpus.values()), default=0)
-    if n == 0 or not maxima_ns or found.elsewhere_s:
+    month_s = status.seen_s - _MONTH_S
+    begin_s = max(month_s, status.changed_s or 0)
+    plot = distribution(site.history, site.viewer, status.board.name, status.board.main, begin_s, status.seen_s)
+    maxima_ns = [cpu.max_ns for cpu in plot.cpus.values() if cpu.max_ns is not None]
+    n = min((cpu.n for cpu in plot.cpus.values()), default=0)
+    if n == 0 or not maxima_ns or plot.elsewhere_s:
         return None
     return RateBound(begin_s, begin_s > month_s, n, max(maxima_ns), int(1 / unseen_rate(n, CONFIDENCE)), CONFIDENCE)
 
@@ -126,8 +126,8 @@ def _rate_bound(site: Site, one: BoardStatus) -> RateBound | None:
 def view(site: Site, name: str) -> BoardView:
     one = board_status(site.history, site.viewer, name, site.now_s)
     end_s = site.now_s + 1
-    said = site.history, site.viewer, name, end_s - _YEAR_S, end_s
-    newest, greatest = newest_events(*said, most=MOST_EVENTS), events(*said, most=1)
+    question = site.history, site.viewer, name, end_s - _YEAR_S, end_s
+    newest, greatest = newest_events(*question, most=MOST_EVENTS), events(*question, most=1)
     return BoardView(
         one.seen_s,
         one,
@@ -137,8 +137,8 @@ def view(site: Site, name: str) -> BoardView:
         USUAL,
         tuple(newest),
         tuple(one for one in greatest if one not in newest),
-        tuple(changes(*said)[:MOST_CHANGES]),
-        _newest(site, name, bands(*said)),
+        tuple(changes(*question)[:MOST_CHANGES]),
+        _newest(site, name, bands(*question)),
         tuple(islice((one for one in conclusions_of(site) if one.board == name), MOST_CONCLUSIONS)),
         tuple(refusals(site.history, site.viewer, name, MOST_REFUSED)),
     )
@@ -153,8 +153,8 @@ def _newest(site: Site, name: str, dated: list[RunSpan]) -> tuple[RunSpan, ...]:
 def _events_json(site: Site, name: str) -> bytes:
     """The greatest of a year, for a selected range."""
     end_s = site.now_s + 1
-    said = site.history, site.viewer, name, end_s - _YEAR_S, end_s
-    return as_json({"events": events(*said, most=_MOST_TOLD), "changes": changes(*said)})
+    question = site.history, site.viewer, name, end_s - _YEAR_S, end_s
+    return as_json({"events": events(*question, most=_MOST_IN_JSON), "changes": changes(*question)})
 
 
 PAGES = [

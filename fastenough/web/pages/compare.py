@@ -57,7 +57,7 @@ class CompareView:
     """``refused``: why these runs cannot be compared, empty where they can.  ``offered``: newest runs."""
 
     newest_s: int | None
-    asked: tuple[str, ...]
+    names: tuple[str, ...]
     offered: tuple[str, ...]
     refused: str = ""
     runs: tuple[ComparedRun, ...] = ()
@@ -72,8 +72,8 @@ class CompareView:
     @property
     def image(self) -> str:
         """The picture as an address: pages allow no styles in their text, which a drawing has."""
-        drawn = b"" if self.picture is None else self.picture.svg.encode()
-        return f"data:image/svg+xml;base64,{b64encode(drawn).decode()}"
+        svg = b"" if self.picture is None else self.picture.svg.encode()
+        return f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
 
 
 def _named(query: Sequence[tuple[str, str]]) -> tuple[str, ...]:
@@ -93,9 +93,9 @@ def _offered(site: Site) -> tuple[str, ...]:
     """The newest runs of the boards that may be seen."""
     if site.store is None:
         return ()
-    seen = {one.board.name for one in board_statuses(site.history, site.viewer, site.now_s)}
+    visible = {status.board.name for status in board_statuses(site.history, site.viewer, site.now_s)}
     newest = site.store.runs(last=_MOST_OFFERED, brief=True)
-    return tuple(run.id for run in reversed(newest) if run.board in seen)
+    return tuple(run.id for run in reversed(newest) if run.board in visible)
 
 
 def _row(quantile: QuantileDifference) -> tuple[Any, ...]:
@@ -125,7 +125,7 @@ def _table(place: int, comparison: Comparison, which: str) -> ReportTable:
         f"compare-{place}",
         f"{comparison.series}: {which} minus base, {n}",
         columns,
-        [_row(one) for one in comparison.quantiles],
+        [_row(quantile) for quantile in comparison.quantiles],
         note=f"Maxima {maxima} (base first). Two maxima cannot be tested for a difference.",
     )
 
@@ -147,7 +147,11 @@ def _picture(recordings: Sequence[Recording]) -> Picture | None:
     lines = []
     for name, recording in zip(("base", *ORDINALS), recordings, strict=False):
         judged = judged_series(recording)
-        values = merge_samples([(recording, one) for one in judged if one.name == judged[0].name]) if judged else None
+        values = (
+            merge_samples([(recording, series) for series in judged if series.name == judged[0].name])
+            if judged
+            else None
+        )
         if values is not None and values.n:
             lines.append(HistogramLine(name, values))
     if len(lines) < 2:
@@ -155,36 +159,38 @@ def _picture(recordings: Sequence[Recording]) -> Picture | None:
     together = [line.values for line in lines]
     axis = plot.linear_axis if plot.fits_linear(together) else plot.log_axis
     figure = latency_figure("Latency plots of the compared runs", lines, Scale.over(together, axis))
-    said = "; ".join(f"{line.name}: n = {line.values.n:,}" for line in lines)
+    counts = "; ".join(f"{line.name}: n = {line.values.n:,}" for line in lines)
     return plot.picture(
-        figure, "compare-plot", f"All CPUs of each run combined. {said}. Triangles mark maxima.", latency_data(lines)
+        figure, "compare-plot", f"All CPUs of each run combined. {counts}. Triangles mark maxima.", latency_data(lines)
     )
 
 
 def _differing(comparisons: Sequence[Comparison], which: dict[str, str]) -> tuple[RunDifferences, ...]:
-    found: dict[str, dict[str, None]] = {name: {} for name in which.values()}
-    for each in comparisons:
-        found[which[each.second_id]] |= dict.fromkeys(each.differs)
-    return tuple(RunDifferences(name, tuple(texts)) for name, texts in found.items())
+    texts_by_run: dict[str, dict[str, None]] = {name: {} for name in which.values()}
+    for comparison in comparisons:
+        texts_by_run[which[comparison.second_id]] |= dict.fromkeys(comparison.differs)
+    return tuple(RunDifferences(name, tuple(texts)) for name, texts in texts_by_run.items())
 
 
-def _view(site: Site, asked: tuple[str, ...]) -> CompareView:
-    recordings = [recording_of(site, run) for run in asked]
+def _view(site: Site, names: tuple[str, ...]) -> CompareView:
+    recordings = [recording_of(site, run) for run in names]
     try:
         comparisons = compare(*recordings)
     except FastenoughError as error:
-        return CompareView(None, asked, _offered(site), str(error))
-    which = dict(zip(asked[1:], ORDINALS, strict=False))
+        return CompareView(None, names, _offered(site), str(error))
+    which = dict(zip(names[1:], ORDINALS, strict=False))
     return CompareView(
         None,
-        asked,
+        names,
         _offered(site),
         "",
-        tuple(_compared(name, one) for name, one in zip(("base", *ORDINALS), recordings, strict=False)),
+        tuple(_compared(name, recording) for name, recording in zip(("base", *ORDINALS), recordings, strict=False)),
         conclusion(comparisons, judged_names(recordings)),
         tuple(cautions(recordings)),
         _differing(comparisons, which),
-        tuple(_table(place, each, which[each.second_id]) for place, each in enumerate(comparisons, 1)),
+        tuple(
+            _table(place, comparison, which[comparison.second_id]) for place, comparison in enumerate(comparisons, 1)
+        ),
         tuple(comparisons),
         how_judged(comparisons[0].together, comparisons[0].confidence),
         _picture(recordings),
@@ -194,11 +200,11 @@ def _view(site: Site, asked: tuple[str, ...]) -> CompareView:
 def view(site: Site, query: Sequence[tuple[str, str]]) -> CompareView:
     """Raises BadInput for an invalid query.  A run that is missing or not visible to the viewer is reported as
     unknown."""
-    asked = _named(query)
-    if len(asked) < 2:
-        return CompareView(None, asked, _offered(site))
+    names = _named(query)
+    if len(names) < 2:
+        return CompareView(None, names, _offered(site))
     try:
-        return _view(site, asked)
+        return _view(site, names)
     except NotFound as error:
         raise BadInput(f"no run {error} exists; board pages list the runs") from error
 

@@ -21,18 +21,18 @@ class ConclusionView:
 
 def view(site: Site, conclusion: str) -> ConclusionView:
     """Raises NotFound, also for a conclusion of a board that the viewer may not see."""
-    found = next((one for one in conclusions_of(site) if one.id == conclusion), None)
-    if found is None or site.store is None:
+    result = next((known for known in conclusions_of(site) if known.id == conclusion), None)
+    if result is None or site.store is None:
         raise NotFound(conclusion)
     try:
-        return ConclusionView(None, found, read_section(chapter_of(site.store, found.id) or {}))
+        return ConclusionView(None, result, read_section(chapter_of(site.store, result.id) or {}))
     except BadInput as error:
         raise NotFound(conclusion) from error
 
 
 def _facts(site: Site, conclusion: str) -> bytes:
-    seen = view(site, conclusion)
-    return as_json({"conclusion": seen.conclusion, "chapter": stored_form(seen.section)})
+    shown_conclusion = view(site, conclusion)
+    return as_json({"conclusion": shown_conclusion.conclusion, "chapter": stored_form(shown_conclusion.section)})
 
 
 PAGES = page_with_json("/conclusion/{conclusion}/", "conclusion.html.j2", view, facts=_facts)

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a board's figures are drawn of, as files: the same numbers for the browser, a spreadsheet and a program."""
+"""The data of a board's figures as JSON, CSV and Parquet."""
 
 from __future__ import annotations
 
 import io
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from fastenough.history import (
     NOTHING,
+    BoardChange,
     BoardInfo,
     Buckets,
     Distribution,
@@ -24,6 +25,8 @@ from fastenough.history import (
     maxima,
     ridge,
 )
+from fastenough.history.histograms import Integers
+from fastenough.history.results import RidgeRow
 from fastenough.model import BadInput
 from fastenough.report.formats import csv_lines
 from fastenough.web.rendering import as_json
@@ -41,7 +44,7 @@ _RIDGE_ROWS = 40
 _MOST_SELECTED_EVENTS = 200
 _SECONDS = re.compile(r"[0-9]{1,12}")
 _LAST_S = 253402300799
-"""No instant after the year 9999 can be said."""
+"""The end of the year 9999, the last that a date can state."""
 _LONGEST_S = 20 * 366 * 86400
 
 
@@ -50,8 +53,8 @@ def _main(site: Site, name: str) -> BoardInfo:
 
 
 def _of_range(site: Site, board: BoardInfo, begin_s: int, end_s: int, step_s: int) -> MaximaSeries:
-    found = maxima(site.history, site.viewer, board.name, board.main, begin_s, end_s)
-    return coarser(found, step_s)
+    fine = maxima(site.history, site.viewer, board.name, board.main, begin_s, end_s)
+    return coarser(fine, step_s)
 
 
 def _of_span(site: Site, name: str, span: str) -> tuple[BoardInfo, MaximaSeries]:
@@ -63,9 +66,25 @@ def _without_nothing(values: Any) -> list[int | None]:
     return [None if value == NOTHING else value for value in values.tolist()]
 
 
-def _maxima_facts(
+class _MaximaDocument(TypedDict):
+    """Maxima of a board over a range, by CPU and step; None where nothing was measured.  ``bands``: begin, end, load,
+    configuration and id of each run."""
+
+    board: str
+    series: str
+    begin_s: int
+    end_s: int
+    step_s: int
+    limit_ns: int | None
+    times_s: list[int]
+    cpus: dict[str, list[int | None]]
+    bands: list[list[int | str]]
+    changes: list[BoardChange]
+
+
+def _maxima_document(
     site: Site, board: BoardInfo, maxima_series: MaximaSeries, begin_s: int, end_s: int
-) -> dict[str, Any]:
+) -> _MaximaDocument:
     question = site.history, site.viewer, board.name, begin_s, end_s
     return {
         "board": board.name,
@@ -82,17 +101,17 @@ def _maxima_facts(
 
 
 def _maxima_json(site: Site, name: str, span: str) -> bytes:
-    board, found = _of_span(site, name, span)
-    return as_json(_maxima_facts(site, board, found, *span_of(span).until(site.now_s)))
+    board, series = _of_span(site, name, span)
+    return as_json(_maxima_document(site, board, series, *span_of(span).until(site.now_s)))
 
 
 def _maxima_rows(site: Site, name: str, span: str) -> Rows:
-    _, found = _of_span(site, name, span)
-    columns = [_without_nothing(values) for _, values in sorted(found.values_ns.items())]
-    header = ["begin_utc", "step_s", *(f"cpu{cpu}_max_ns" for cpu in sorted(found.values_ns))]
+    _, series = _of_span(site, name, span)
+    columns = [_without_nothing(values) for _, values in sorted(series.values_ns.items())]
+    header = ["begin_utc", "step_s", *(f"cpu{cpu}_max_ns" for cpu in sorted(series.values_ns))]
     return [
         header,
-        *([iso(at_s), found.step_s, *row] for at_s, *row in zip(found.times_s.tolist(), *columns, strict=True)),
+        *([iso(at_s), series.step_s, *row] for at_s, *row in zip(series.times_s.tolist(), *columns, strict=True)),
     ]
 
 
@@ -113,18 +132,37 @@ def _as_tables(pattern: str, rows: Callable[..., Rows]) -> list[Page]:
     ]
 
 
-def _buckets(found: Buckets) -> dict[str, Any]:
+class _BucketsDocument(TypedDict):
+    """The counts of one CPU by bucket."""
+
+    lower_ns: Integers
+    upper_ns: Integers
+    count: Integers
+    n: int
+    max_ns: int | None
+
+
+class DistributionDocument(TypedDict):
+    """Data of a latency plot, by CPU.  ``elsewhere_s``: as in `Distribution`."""
+
+    begin_s: int
+    end_s: int
+    limit_ns: int | None
+    elsewhere_s: tuple[int, ...]
+    cpus: dict[str, _BucketsDocument]
+
+
+def _buckets(buckets: Buckets) -> _BucketsDocument:
     return {
-        "lower_ns": found.lower_ns,
-        "upper_ns": found.upper_ns,
-        "count": found.count,
-        "n": found.n,
-        "max_ns": found.max_ns,
+        "lower_ns": buckets.lower_ns,
+        "upper_ns": buckets.upper_ns,
+        "count": buckets.count,
+        "n": buckets.n,
+        "max_ns": buckets.max_ns,
     }
 
 
-def distribution_facts(plot: Distribution, limit_ns: int | None) -> dict[str, Any]:
-    """What a latency plot is drawn of."""
+def distribution_document(plot: Distribution, limit_ns: int | None) -> DistributionDocument:
     return {
         "begin_s": plot.begin_s,
         "end_s": plot.end_s,
@@ -140,27 +178,40 @@ def _distribution_of(site: Site, name: str, span: str) -> tuple[BoardInfo, Distr
 
 
 def _distribution_json(site: Site, name: str, span: str) -> bytes:
-    board, found = _distribution_of(site, name, span)
-    return as_json(distribution_facts(found, board.limit_ns))
+    board, plot = _distribution_of(site, name, span)
+    return as_json(distribution_document(plot, board.limit_ns))
 
 
 def _distribution_rows(site: Site, name: str, span: str) -> Rows:
-    _, found = _distribution_of(site, name, span)
+    _, plot = _distribution_of(site, name, span)
     rows = [
         [cpu, *row]
-        for cpu, one in sorted(found.cpus.items())
-        for row in zip(one.lower_ns.tolist(), one.upper_ns.tolist(), one.count.tolist(), strict=True)
+        for cpu, buckets in sorted(plot.cpus.items())
+        for row in zip(buckets.lower_ns.tolist(), buckets.upper_ns.tolist(), buckets.count.tolist(), strict=True)
     ]
     return [["cpu", "lower_ns", "upper_ns", "count"], *rows]
 
 
 def _sparse(rows: Any) -> list[list[int]]:
-    """Of each row, [place, count, place, count, …] of what is not zero."""
+    """Of each row, [place, count, place, count, …] of its values that are not zero."""
     return [[number for place in row.nonzero()[0].tolist() for number in (place, int(row[place]))] for row in rows]
 
 
-def _heat(site: Site, name: str, span: str) -> dict[str, Any]:
-    """Counts by time and latency, all CPUs; of several steps in one column the counts are added."""
+class _HeatDocument(TypedDict):
+    """Counts by time and latency.  ``columns``: of each step, bucket and count in turn, without zeros."""
+
+    begin_s: int
+    end_s: int
+    times_s: list[int]
+    step_s: int
+    lower_ns: list[int]
+    upper_ns: list[int]
+    columns: list[list[int]]
+    elsewhere_s: tuple[int, ...]
+
+
+def _heat(site: Site, name: str, span: str) -> _HeatDocument:
+    """Counts of all CPUs; steps that share a column are added."""
     board, chosen = _main(site, name), span_of(span)
     begin_s, end_s = chosen.until(site.now_s)
     cells = heat(site.history, site.viewer, name, board.main, begin_s, end_s)
@@ -187,25 +238,44 @@ _COUNTED = ["begin_utc", "step_s", "lower_ns", "upper_ns", "count"]
 
 
 def _heat_rows(site: Site, name: str, span: str) -> Rows:
-    """A row for each bucket of a step in which something was seen."""
-    found = _heat(site, name, span)
+    """A row for each bucket of a step that has a value."""
+    document = _heat(site, name, span)
     return [
         _COUNTED,
         *(
-            [iso(at_s), found["step_s"], found["lower_ns"][place], found["upper_ns"][place], count]
-            for at_s, column in zip(found["times_s"], found["columns"], strict=True)
+            [iso(at_s), document["step_s"], document["lower_ns"][place], document["upper_ns"][place], count]
+            for at_s, column in zip(document["times_s"], document["columns"], strict=True)
             for place, count in zip(column[::2], column[1::2], strict=True)
         ),
     ]
 
 
-def _ridge(site: Site, name: str) -> dict[str, Any]:
-    """Cycles, the oldest first; where there are more than can be drawn, those that follow each other are added."""
+class _RidgeRow(TypedDict):
+    """The counts of one or more successive cycles by bucket."""
+
+    begin_s: int
+    lower_ns: list[int]
+    upper_ns: list[int]
+    count: list[int]
+    max_ns: int | None
+
+
+class _RidgeDocument(TypedDict):
+    """Rows of ``cycles`` cycles of ``cycle_s`` each, the oldest first."""
+
+    cycle_s: int
+    cycles: int
+    rows: list[_RidgeRow]
+    limit_ns: int | None
+
+
+def _ridge(site: Site, name: str) -> _RidgeDocument:
+    """The cycles of a board; successive cycles are added if there are more than ``_RIDGE_ROWS``."""
     board = _main(site, name)
-    found = ridge(site.history, site.viewer, name, board.main, _RIDGE_MONTHS)
-    each = max(1, -(-len(found.rows) // _RIDGE_ROWS))
-    rows = [_added(found.rows[at : at + each]) for at in range(0, len(found.rows), each)]
-    return {"cycle_s": found.cycle_s, "cycles": each, "rows": rows, "limit_ns": board.limit_ns}
+    cycles = ridge(site.history, site.viewer, name, board.main, _RIDGE_MONTHS)
+    cycles_per_row = max(1, -(-len(cycles.rows) // _RIDGE_ROWS))
+    rows = [_merged(cycles.rows[at : at + cycles_per_row]) for at in range(0, len(cycles.rows), cycles_per_row)]
+    return {"cycle_s": cycles.cycle_s, "cycles": cycles_per_row, "rows": rows, "limit_ns": board.limit_ns}
 
 
 def _ridge_json(site: Site, name: str) -> bytes:
@@ -213,23 +283,24 @@ def _ridge_json(site: Site, name: str) -> bytes:
 
 
 def _ridge_rows(site: Site, name: str) -> Rows:
-    found = _ridge(site, name)
+    document = _ridge(site, name)
     return [
         _COUNTED,
         *(
-            [iso(row["begin_s"]), found["cycle_s"] * found["cycles"], *bucket]
-            for row in found["rows"]
+            [iso(row["begin_s"]), document["cycle_s"] * document["cycles"], *bucket]
+            for row in document["rows"]
             for bucket in zip(row["lower_ns"], row["upper_ns"], row["count"], strict=True)
         ),
     ]
 
 
-def _added(rows: Sequence[Any]) -> dict[str, Any]:
-    """Several cycles as one: counts by bucket."""
+def _merged(rows: Sequence[RidgeRow]) -> _RidgeRow:
     counts: dict[tuple[int, int], int] = {}
     for row in rows:
-        one = row.buckets
-        for lower, upper, count in zip(one.lower_ns.tolist(), one.upper_ns.tolist(), one.count.tolist(), strict=True):
+        buckets = row.buckets
+        for lower, upper, count in zip(
+            buckets.lower_ns.tolist(), buckets.upper_ns.tolist(), buckets.count.tolist(), strict=True
+        ):
             counts[lower, upper] = counts.get((lower, upper), 0) + count
     edges = sorted(counts)
     return {
@@ -242,26 +313,27 @@ def _added(rows: Sequence[Any]) -> dict[str, Any]:
 
 
 def _second(query: Query, name: str) -> int:
-    """A second that was asked for; raises BadInput."""
-    said = dict(query).get(name, "")
-    if not _SECONDS.fullmatch(said) or int(said) > _LAST_S:
+    """A second in the query; raises BadInput."""
+    text = dict(query).get(name, "")
+    if not _SECONDS.fullmatch(text) or int(text) > _LAST_S:
         raise BadInput(f"{name} is missing or invalid; give whole seconds since 1970, such as {name}=1790000000")
-    return int(said)
+    return int(text)
 
 
 def with_maximum(
-    site: Site, board: BoardInfo, seen: MaximaSeries, latency_events: Sequence[LatencyEvent]
+    site: Site, board: BoardInfo, series: MaximaSeries, latency_events: Sequence[LatencyEvent]
 ) -> list[LatencyEvent]:
-    """Events of a range.  If none of them has its maximum, as in the middle of a run, the maximum is put before
-    them."""
-    worst = seen.worst_ns
+    """Events of a range, preceded by its maximum if that is not the value of an event, as in the middle of a run."""
+    worst = series.worst_ns
     greatest = int(worst.max(initial=NOTHING))
-    if greatest == NOTHING or any(one.series == board.main and one.value_ns >= greatest for one in latency_events):
+    if greatest == NOTHING or any(
+        event.series == board.main and event.value_ns >= greatest for event in latency_events
+    ):
         return list(latency_events)
     place = int(worst.argmax())
-    at_s = int(seen.times_s[place])
-    cpu = next(cpu for cpu, values in seen.values_ns.items() if values[place] == greatest)
-    runs = bands(site.history, site.viewer, board.name, at_s, at_s + seen.step_s)
+    at_s = int(series.times_s[place])
+    cpu = next(cpu for cpu, values in series.values_ns.items() if values[place] == greatest)
+    runs = bands(site.history, site.viewer, board.name, at_s, at_s + series.step_s)
     return [
         LatencyEvent(
             at_s,
@@ -285,14 +357,14 @@ def _selection(site: Site, name: str, query: Query) -> bytes:
         raise BadInput("invalid range; end must be after begin, and the range at most 20 years")
     question = site.history, site.viewer, name, begin_s, end_s
     all_maxima = maxima(site.history, site.viewer, name, board.main, begin_s, end_s)
-    seen = coarser(all_maxima, drawable_step(end_s - begin_s, all_maxima.step_s))
+    series = coarser(all_maxima, drawable_step(end_s - begin_s, all_maxima.step_s))
     plot = distribution(site.history, site.viewer, name, board.main, begin_s, end_s)
     return as_json(
         {
-            **_maxima_facts(site, board, seen, begin_s, end_s),
+            **_maxima_document(site, board, series, begin_s, end_s),
             "changes": changes(*question),
             "events": with_maximum(site, board, all_maxima, events(*question, most=_MOST_SELECTED_EVENTS)),
-            "distribution": distribution_facts(plot, board.limit_ns),
+            "distribution": distribution_document(plot, board.limit_ns),
         }
     )
 

@@ -51,16 +51,16 @@ def groups(site: Site, query: Query = ()) -> GroupsView:
     """Raises BadInput for a query that means nothing."""
     values = values_of(query, ("by", "page"))
     kind, page = kind_of(values.get("by", GroupKind.KERNEL)), integer(values, "page", 1, _MOST_PAGE)
-    found = sorted(
+    sorted_groups = sorted(
         board_groups(site.history, site.viewer, kind, site.now_s), key=lambda group: (-group.boards, group.name)
     )
-    pages = max(1, -(-len(found) // MOST_ON_PAGE))
+    pages = max(1, -(-len(sorted_groups) // MOST_ON_PAGE))
     if page > pages:
         raise BadInput(f"page={page}: there are fewer pages")
-    shown = found[(page - 1) * MOST_ON_PAGE : page * MOST_ON_PAGE]
-    measured = [value for group in found for value in group.max_30d_ns]
+    on_page = sorted_groups[(page - 1) * MOST_ON_PAGE : page * MOST_ON_PAGE]
+    measured = [value for group in sorted_groups for value in group.max_30d_ns]
     low_ns, high_ns = max(1, min(measured, default=1)), max(measured, default=1)
-    return GroupsView(None, kind, tuple(GroupKind), tuple(shown), len(found), page, pages, low_ns, high_ns)
+    return GroupsView(None, kind, tuple(GroupKind), tuple(on_page), len(sorted_groups), page, pages, low_ns, high_ns)
 
 
 PAGES = page_with_json("/groups", "groups.html.j2", groups, asks=True, published=False, menu="Groups")

@@ -23,10 +23,10 @@ class LiveView(OverviewView):
 
 
 def view(site: Site, query: Query = ()) -> LiveView:
-    shown = overview(site, query)
-    names = None if shown.whole else [one.board.name for one in shown.boards]
+    boards = overview(site, query)
+    names = None if boards.whole else [status.board.name for status in boards.boards]
     return LiveView(
-        **{field.name: getattr(shown, field.name) for field in fields(OverviewView)},
+        **{field.name: getattr(boards, field.name) for field in fields(OverviewView)},
         latest=latest(site.history, site.viewer, site.now_s, _STEPS, names),
     )
 

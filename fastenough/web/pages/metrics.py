@@ -38,15 +38,15 @@ class _Gauge:
 
 
 def _seconds(name: str) -> Callable[[BoardStatus], float | None]:
-    def of(one: BoardStatus) -> float | None:
-        value_ns: int | None = getattr(one, name)
+    def of(status: BoardStatus) -> float | None:
+        value_ns: int | None = getattr(status, name)
         return None if value_ns is None else value_ns / 1e9
 
     return of
 
 
-def _limit(one: BoardStatus) -> float | None:
-    return None if one.board.limit_ns is None else one.board.limit_ns / 1e9
+def _limit(status: BoardStatus) -> float | None:
+    return None if status.board.limit_ns is None else status.board.limit_ns / 1e9
 
 
 _GAUGES = (
@@ -122,9 +122,9 @@ def _info(boards: list[BoardStatus]) -> Iterator[str]:
 
 def _states(boards: list[BoardStatus]) -> Iterator[str]:
     yield from family(_STATE, "gauge", "1 for the most urgent state of the board, 0 for all others.")
-    for one in boards:
+    for status in boards:
         for state in BoardCondition:
-            yield f"{_STATE}{labelled({'board': one.board.name, 'state': state})} {int(one.state is state)}\n"
+            yield f"{_STATE}{labelled({'board': status.board.name, 'state': state})} {int(status.state is state)}\n"
 
 
 def _tails(site: Site, boards: set[str]) -> Iterator[str]:
@@ -142,46 +142,46 @@ def _tails(site: Site, boards: set[str]) -> Iterator[str]:
 
 def _refused(boards: list[BoardStatus]) -> Iterator[str]:
     yield from family(_REFUSED, "gauge", "Refused, damaged and incomplete recordings, first seen within 30 days.")
-    for one in boards:
-        yield f"{_REFUSED}{labelled({'board': one.board.name})} {one.refused}\n"
+    for status in boards:
+        yield f"{_REFUSED}{labelled({'board': status.board.name})} {status.refused}\n"
 
 
 def _gauges(boards: list[BoardStatus]) -> Iterator[str]:
     for gauge in _GAUGES:
         yield from family(gauge.name, "gauge", gauge.help, "seconds")
-        for one in boards:
-            value = gauge.of(one)
+        for status in boards:
+            value = gauge.of(status)
             if value is not None:
-                yield f"{gauge.name}{labelled({'board': one.board.name})} {value!r}\n"
+                yield f"{gauge.name}{labelled({'board': status.board.name})} {value!r}\n"
 
 
 def _groups(site: Site) -> Iterator[str]:
     groups = [
-        ({"kind": kind, "group": one.name}, one)
+        ({"kind": kind, "group": group.name}, group)
         for kind in GroupKind
-        for one in sorted(
-            board_groups(site.history, site.viewer, kind, site.now_s), key=lambda one: (-one.boards, one.name)
+        for group in sorted(
+            board_groups(site.history, site.viewer, kind, site.now_s), key=lambda group: (-group.boards, group.name)
         )[:_MOST_GROUPS]
     ]
     yield from family(_GROUP_BOARDS, "gauge", "Boards of a group by state.")
-    for labels, one in groups:
-        for state, count in one.conditions.items():
+    for labels, group in groups:
+        for state, count in group.conditions.items():
             yield f"{_GROUP_BOARDS}{labelled(labels | {'state': state})} {count}\n"
     yield from family(
         _GROUP_MAXIMUM, "gauge", "Maximum latency of 30 days at quantiles of the boards of a group.", "seconds"
     )
-    for labels, one in groups:
-        for percent, value_ns in zip(QUANTILES, one.max_30d_ns, strict=False):
+    for labels, group in groups:
+        for percent, value_ns in zip(QUANTILES, group.max_30d_ns, strict=False):
             yield f"{_GROUP_MAXIMUM}{labelled(labels | {'quantile': f'{percent / 100:g}'})} {value_ns / 1e9!r}\n"
 
 
 def _boards(site: Site, query: Query) -> list[BoardStatus]:
     """Those of a group, or all where they are few; raises BadInput for a group of too many."""
     values = values_of(query, ("group",))
-    wanted = filter_of(values)
+    board_filter = filter_of(values)
     # counted first: the exact status of so many costs half a second
-    if board_totals(site.history, site.viewer, wanted, site.now_s, STALE_S).boards <= _MOST_BOARDS:
-        return boards_after(site.history, site.viewer, wanted, "", _MOST_BOARDS, site.now_s)
+    if board_totals(site.history, site.viewer, board_filter, site.now_s, STALE_S).boards <= _MOST_BOARDS:
+        return boards_after(site.history, site.viewer, board_filter, "", _MOST_BOARDS, site.now_s)
     if values:
         raise BadInput(f"group={values['group'][:40]} has more than {_MOST_BOARDS} boards; ask for a smaller group")
     return []
@@ -190,7 +190,7 @@ def _boards(site: Site, query: Query) -> list[BoardStatus]:
 def metrics(site: Site, query: Query = ()) -> bytes:
     """Of groups, and of single boards where the site shows few, or of the group that is asked for."""
     boards = _boards(site, query)
-    tails = _tails(site, {one.board.name for one in boards})
+    tails = _tails(site, {status.board.name for status in boards})
     parts = (_info(boards), _states(boards), _refused(boards), _gauges(boards), tails, _groups(site))
     return "".join([*chain.from_iterable(parts), END]).encode()
 

@@ -67,24 +67,26 @@ def _named(names: list[str]) -> tuple[str, ...]:
 
 def overview(site: Site, query: Query = ()) -> OverviewView:
     """The boards that a query chooses; raises BadInput for one that means nothing."""
-    found = chosen(site, Selection.of(query))
-    statuses = found.boards
+    selected = chosen(site, Selection.of(query))
+    statuses = selected.boards
     return OverviewView(
-        found.newest_s,
-        tuple(Count(state, state.shape, found.conditions[state]) for state in _URGENT if state in found.conditions),
+        selected.newest_s,
+        tuple(
+            Count(state, state.shape, selected.conditions[state]) for state in _URGENT if state in selected.conditions
+        ),
         _named([status.board.kernel for status in statuses]),
         _named([status.board.arch for status in statuses]),
         _named([status.board.rack for status in statuses]),
-        _named([status.state.value for status in statuses]) if found.whole else tuple(BoardCondition),
-        _named([status.verdict or "none" for status in statuses]) if found.whole else VERDICTS,
+        _named([status.state.value for status in statuses]) if selected.whole else tuple(BoardCondition),
+        _named([status.verdict or "none" for status in statuses]) if selected.whole else VERDICTS,
         tuple(SPANS),
         statuses,
-        found.whole,
-        found.total,
-        found.selection.page,
-        found.pages,
-        {} if found.whole else group_names(site.history, site.viewer, _MOST_CHOICES),
-        found.selection,
+        selected.whole,
+        selected.total,
+        selected.selection.page,
+        selected.pages,
+        {} if selected.whole else group_names(site.history, site.viewer, _MOST_CHOICES),
+        selected.selection,
     )
 
 
@@ -130,16 +132,16 @@ def _table(site: Site) -> bytes:
 def _heat(site: Site, span: str, query: Query = ()) -> bytes:
     """Maxima over a span of the boards that a query chooses, at most some 360 steps."""
     length_s = span_of(span).length_s
-    shown = chosen(site, Selection.of(query))
+    selected = chosen(site, Selection.of(query))
     step_s = max(3600, length_s // 360 // 3600 * 3600)
     end_s = -(-site.now_s // step_s) * step_s
     begin_s = end_s - length_s // step_s * step_s
-    found = worst(site.history, site.viewer, begin_s, end_s, step_s, shown.names)
+    cells = worst(site.history, site.viewer, begin_s, end_s, step_s, selected.names)
     values = {
         board: [None if value == NOTHING else value for value in values.tolist()]
-        for board, values in sorted(found.values_ns.items())
+        for board, values in sorted(cells.values_ns.items())
     }
-    limits = {one.board.name: one.board.limit_ns for one in shown.boards}
+    limits = {status.board.name: status.board.limit_ns for status in selected.boards}
     return as_json({"begin_s": begin_s, "step_s": step_s, "boards": values, "limits_ns": limits})
 
 

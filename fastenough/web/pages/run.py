@@ -22,7 +22,7 @@ from fastenough.report.document import Section
 from fastenough.report.overview import summary_lists
 from fastenough.store import RunSummary, Store
 from fastenough.store.conclusions import Conclusion
-from fastenough.web.pages.figures import distribution_facts
+from fastenough.web.pages.figures import distribution_document
 from fastenough.web.rendering import as_json, page_with_json, render
 from fastenough.web.site import CSV, JSON, PARQUET, ZSTD, NotFound, Page, Site, conclusions_of, summary_of
 
@@ -40,15 +40,15 @@ _SECTIONS = (
 """Of those that a report has: what says whether the evidence is sound, whom the monitor blames, and the audit of its
 facts."""
 _PLOT_K = 4
-_MOST_KEPT = 16
-_MOST_TRIED = 50
+_CACHED_RUNS = 16
+_MOST_ATTEMPTS = 50
 _TEMPLATE = "run.html.j2"
 _RECORDING = "recording.jsonl.zst"
 
 
 @dataclass(frozen=True)
 class RunView:
-    """``title``: what was measured, in one line; ``drawn``: the series of the figure, and its
+    """``title``: what was measured, in one line; ``plotted``: the series of the figure, and its
     ``n``; ``conclusions``: what this run is a part of."""
 
     newest_s: int | None
@@ -59,7 +59,7 @@ class RunView:
     lasted_ns: int
     assessment: Assessment
     sections: tuple[Section, ...]
-    drawn: str
+    plotted: str
     n: int
     conclusions: tuple[Conclusion, ...]
 
@@ -79,7 +79,7 @@ def _run_data(recording: Recording, required: Requirement | None) -> _RunData:
     return _RunData(recording, assessment, make_context([recording], assessment))
 
 
-@lru_cache(maxsize=_MOST_KEPT)
+@lru_cache(maxsize=_CACHED_RUNS)
 def _sealed(store: Store, run: str, sha256: str, required: Requirement | None) -> _RunData:
     """What is sealed does not change, and its pages are read one after the other."""
     return _run_data(store.load(run), required)
@@ -98,7 +98,7 @@ def _visible_run(site: Site, run: str) -> tuple[RunSummary, BoardInfo, _RunData]
 def prepare(site: Site) -> None:
     """Load and compile, by looking at the newest run that may be seen, what the first page of a run would wait a second
     and more for."""
-    for run in reversed(site.store.runs(last=_MOST_TRIED, brief=True)) if site.store is not None else ():
+    for run in reversed(site.store.runs(last=_MOST_ATTEMPTS, brief=True)) if site.store is not None else ():
         with suppress(LookupError, FastenoughError):
             render(site, _TEMPLATE, "./", view(site, run.id), None)
             return
@@ -122,27 +122,27 @@ def _title(recording: Recording) -> str:
 
 
 def view(site: Site, run: str) -> RunView:
-    summary, board, seen = _visible_run(site, run)
-    began_ns = seen.recording.head.begin.wall_ns
-    plotted = _drawn(seen.context)
+    summary, board, data = _visible_run(site, run)
+    began_ns = data.recording.head.begin.wall_ns
+    plotted = _plotted(data.context)
     return RunView(
         None,
         summary,
         board,
-        _title(seen.recording),
+        _title(data.recording),
         began_ns // 10**9 if began_ns else None,
-        seen.recording.duration_ns,
-        seen.assessment,
-        tuple(sections_of(seen.context)),
+        data.recording.duration_ns,
+        data.assessment,
+        tuple(sections_of(data.context)),
         plotted.kind.name if plotted else "",
         plotted.kind.all_cpus.n if plotted else 0,
-        tuple(one for one in conclusions_of(site) if run in one.runs),
+        tuple(conclusion for conclusion in conclusions_of(site) if run in conclusion.runs),
     )
 
 
 def _facts(site: Site, run: str) -> bytes:
-    _, board, seen = _visible_run(site, run)
-    recording = seen.recording
+    _, board, data = _visible_run(site, run)
+    recording = data.recording
     measured = [
         {"series": series, "measures": measure(merge_samples([(recording, series)]))}
         for series in recording.series
@@ -153,7 +153,7 @@ def _facts(site: Site, run: str) -> bytes:
             "run": recording.run_id,
             "board": board.name,
             "title": _title(recording),
-            "assessment": seen.assessment,
+            "assessment": data.assessment,
             "measured": measured,
         }
     )
@@ -168,22 +168,22 @@ def _buckets(histogram: Any, unit_ns: float) -> Buckets:
     )
 
 
-def _drawn(context: Context) -> SeriesEntry | None:
+def _plotted(context: Context) -> SeriesEntry | None:
     """What the figure shows: what a limit is for, or the longest way through the kernel that was watched."""
     return next(iter((*context.entries, *context.ways)), None)
 
 
 def _plot(site: Site, run: str) -> bytes:
     """The latency plot, by CPU."""
-    _, board, seen = _visible_run(site, run)
-    drawn, recording = _drawn(seen.context), seen.recording
+    _, board, data = _visible_run(site, run)
+    plotted, recording = _plotted(data.context), data.recording
     begin_s = (recording.head.begin.wall_ns or 0) // 10**9
     cpus = {
         values.cpus[0] if values.cpus else 0: _buckets(values.histogram, values.unit_ns)
-        for values in (drawn.kind.per_cpu if drawn else ())
+        for values in (plotted.kind.per_cpu if plotted else ())
     }
-    found = Distribution(begin_s, begin_s + recording.duration_ns // 10**9, cpus)
-    return as_json(distribution_facts(found, board.limit_ns))
+    plot = Distribution(begin_s, begin_s + recording.duration_ns // 10**9, cpus)
+    return as_json(distribution_document(plot, board.limit_ns))
 
 
 def _exported(form: str, site: Site, run: str) -> bytes:

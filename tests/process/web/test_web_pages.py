@@ -535,7 +535,7 @@ def test_a_watched_run_is_drawn_by_its_longest_way(tmp_path: Path) -> None:
     catch_up(history, store)
     seen = run_page.view(Site(history, OWNER, store), writer.id)
     drawn = json.loads(run_page._plot(Site(history, OWNER, store), writer.id))["cpus"]
-    assert seen.drawn == "expiry-to-return" and seen.n == sum(one["n"] for one in drawn.values()) == 2 * 6 * 400
+    assert seen.plotted == "expiry-to-return" and seen.n == sum(one["n"] for one in drawn.values()) == 2 * 6 * 400
 
 
 def test_the_maximum_of_a_selected_range_is_among_its_values(served: Served, data: FarmData) -> None:
